@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from scipy.stats import trim_mean
 
 from fairall import Result
 from fairall.metrics import Quantity
 from fairall.report import first_reference, measures
 from reproduction.aggregates import (
-    TRIMMED,
     Estimate,
+    Pair,
+    Rank,
+    TaskKey,
+    better_on_task,
     improvements,
     interquartile_mean,
-    overall_ranks,
-    task_ranks,
+    middle,
+    ranks,
+    surely_better,
 )
 from reproduction.figures import pareto
 from reproduction.plan import PLACES, Planned, interpretable
@@ -33,9 +37,6 @@ UTILITY, DPU, OPPORTUNITY, TEST_UTILITY = measures(
 )
 RANKED = (UTILITY, DPU)
 NOT_MADE, NO_VALUE = "not made", "no seed has a value"
-
-TaskKey = tuple[str, str]
-"""Data set and initial policy."""
 
 
 @dataclass(frozen=True)
@@ -92,14 +93,14 @@ class Task:
         return "" if method in self.values(UTILITY) else NO_VALUE
 
     @cached_property
-    def ranks(self) -> dict[str, dict[str, int]]:
-        """`task_ranks` by measure and method; of no method if not `compared`."""
-        return {
-            one.name: task_ranks(self.values(one), higher_is_better=bool(one.higher_is_better))
-            if self.compared
-            else {}
-            for one in RANKED
-        }
+    def ranks(self) -> dict[str, dict[str, Rank]]:
+        """Ranks by measure and method; of no method if not `compared`."""
+        found: dict[str, dict[str, Rank]] = {one.name: {} for one in RANKED}
+        for one in RANKED if self.compared else ():
+            values = self.values(one)
+            better = better_on_task(values, higher_is_better=bool(one.higher_is_better))
+            found[one.name] = ranks([*values], better)
+        return found
 
     @property
     def compared(self) -> bool:
@@ -128,7 +129,7 @@ class Standing:
     test_share: Estimate | None  # of the oracle's utility on test people
     dpu: Estimate | None
     opportunity: Estimate | None
-    ranks: Mapping[str, int]  # by name of the measure
+    ranks: Mapping[str, Rank]  # by name of the measure
     cpu: float | None  # mean seconds of a run
 
 
@@ -140,11 +141,13 @@ class Board:
         tasks: in the order of the sweeps.
         methods: in the order of the sweeps.
         better: `improvements` by name of the measure: of earning more, and of being fairer.
+        surely: `surely_better` by name of the measure.
     """
 
     tasks: Sequence[Task]
     methods: Sequence[str]
-    better: Mapping[str, Mapping[tuple[str, str], Estimate]]
+    better: Mapping[str, Mapping[Pair, Estimate]]
+    surely: Mapping[str, AbstractSet[Pair]]
 
     @property
     def planned(self) -> list[Planned]:
@@ -154,12 +157,12 @@ class Board:
     @cached_property
     def standings(self) -> list[Standing]:
         """Methods with values, by rank, then by share of the oracle's utility."""
-        ranks = {}
+        ranked = {}
         for one in RANKED:
             present = [name for name in self.methods if any(name in task.values(one) for task in self.tasks)]
-            ranks[one.name] = overall_ranks(present, self.better[one.name])
+            ranked[one.name] = ranks(present, self.surely[one.name])
         found = []
-        for name in ranks[UTILITY.name]:
+        for name in ranked[UTILITY.name]:
             measured = [task for task in self.tasks if name in task.values(UTILITY)]
             cpu = [task.cpu[name] for task in measured if name in task.cpu]
             found.append(
@@ -167,16 +170,16 @@ class Board:
                     name,
                     len(measured),
                     sum(name in task.front for task in measured),
-                    _aggregate([task.shares() for task in measured], name),
-                    _aggregate([task.shares(TEST_UTILITY) for task in measured], name),
-                    _aggregate([task.values(DPU) for task in measured], name),
-                    _aggregate([task.values(OPPORTUNITY) for task in measured], name),
-                    {key: of[name] for key, of in ranks.items() if name in of},
+                    _aggregate({task.key: task.shares() for task in measured}, name),
+                    _aggregate({task.key: task.shares(TEST_UTILITY) for task in measured}, name),
+                    _aggregate({task.key: task.values(DPU) for task in measured}, name),
+                    _aggregate({task.key: task.values(OPPORTUNITY) for task in measured}, name),
+                    {key: of[name] for key, of in ranked.items() if name in of},
                     float(np.mean(cpu)) if cpu else None,
                 )
             )
         return sorted(
-            found, key=lambda one: (one.ranks[UTILITY.name], -one.share.value if one.share else 0.0)
+            found, key=lambda one: (one.ranks[UTILITY.name].best, -one.share.value if one.share else 0.0)
         )
 
     def reference_share(self, policy: str, measure: Quantity = UTILITY) -> float | None:
@@ -193,11 +196,11 @@ class Board:
 
 
 def _middle(levels: Sequence[float]) -> float | None:
-    return float(trim_mean(levels, TRIMMED)) if levels else None
+    return float(middle(np.asarray(levels))) if levels else None
 
 
-def _aggregate(by_task: Sequence[Mapping[str, pd.Series]], method: str) -> Estimate | None:
-    values = [of[method].to_numpy() for of in by_task if method in of]
+def _aggregate(by_task: Mapping[TaskKey, Mapping[str, pd.Series]], method: str) -> Estimate | None:
+    values = {key: of[method] for key, of in by_task.items() if method in of}
     return interquartile_mean(values) if values else None
 
 
@@ -224,16 +227,16 @@ def board(
         for key, own in tasks.items()
     ]
     methods = list(dict.fromkeys(one.model for one in planned))
-    better = {}
+    better, surely = {}, {}
     for measure in RANKED:
         sign = 1 if measure.higher_is_better else -1
         by_task = {task.key: task.values(measure) for task in found}
         scores = {
-            name: {key: sign * own[name].to_numpy() for key, own in by_task.items() if name in own}
-            for name in methods
+            name: {key: sign * own[name] for key, own in by_task.items() if name in own} for name in methods
         }
         better[measure.name] = improvements(scores)
-    return Board(found, methods, better)
+        surely[measure.name] = surely_better(scores)
+    return Board(found, methods, better, surely)
 
 
 def cpu_seconds(path: Path) -> dict[frozenset[str], float]:

@@ -12,7 +12,7 @@ from fairall.results import Item, print_table
 from reproduction.board import BASELINE, RIVAL, board, cpu_seconds
 from reproduction.figures import curve_figures
 from reproduction.leaderboard_figures import board_figures
-from reproduction.leaderboard_tables import care_table, standings_table, task_table, versus_table
+from reproduction.leaderboard_tables import care_table, short_table, standings_table, task_table, versus_table
 from reproduction.pages import publish, refuse
 from reproduction.plan import LEADERBOARD, grid, interpretable, plan
 from reproduction.runs import make
@@ -26,7 +26,7 @@ def leaderboard(
     Args:
         overrides: words that pick from the axes of the sweeps, or are added to every command.
         folder: of the page; None: `leaderboard` in outputs_dir.
-        into: page of the documentation with blocks to fill.
+        into: page of the documentation with blocks to fill; each page has some of them.
         jobs: number of runs at once; None: one per core.
     """
     planned = plan(LEADERBOARD, overrides)
@@ -44,7 +44,7 @@ def leaderboard(
     tables = [task_table(own, name) for name in dict.fromkeys(task.dataset for task in own.tasks)]
     standings = standings_table(own)
     sections: dict[str, list[Item]] = {
-        "All tasks": [standings, *board_figures(own)],
+        "All tasks": [short_table(own), standings, *board_figures(own)],
         "FairAll and AdOpt": [versus_table(own, BASELINE, RIVAL)],
         "Data sets": [*tables],
         "Runs to read with care": [care_table(own)],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from matplotlib.figure import Figure
 from fairall.metrics import Quantity, Spread
 from fairall.report import WITH_ROW, dataset_label, look_of, method_label
 from fairall.results import COLUMN, GREY, LEVELS, REFERENCES, PageFigure, interval, legend_below
-from reproduction.aggregates import Estimate
+from reproduction.aggregates import Estimate, Pair
 from reproduction.board import BASELINE, DPU, TEST_UTILITY, UTILITY, Board, Task
 from reproduction.figures import ORACLES, pareto
 from reproduction.plan import missing_runs
@@ -32,9 +33,9 @@ def board_figures(own: Board) -> list[PageFigure]:
     items: list[tuple[str, str, Callable[[], Figure] | None, str]] = [
         (
             "aggregates", "Aggregates over tasks", (lambda: draw_aggregates(own)) if shares else None,
-            "Interquartile means over seeds and tasks, and the probability that a seed of the method is "
-            f"better than one of {baseline} on the same task, averaged over tasks; bars are 95 % bootstrap "
-            "intervals. A star marks methods that lack a task. Thin lines: references.",
+            "Interquartile means over replicates and tasks, and the probability that the method is better "
+            f"than {baseline} in the same replicate, averaged over data sets; bars are 95 % intervals for "
+            "other data sets. A star marks methods that lack a task. Thin lines: references.",
         ),
         (
             "plane", "Utility against unfairness", (lambda: draw_planes(own.tasks)) if some else None,
@@ -44,9 +45,9 @@ def board_figures(own: Board) -> list[PageFigure]:
         ),
         (
             "pairs", "Pairs of methods", (lambda: draw_pairs(own)) if own.better[UTILITY.name] else None,
-            "Probability in per cent that a seed of the method in the row is better than one of the method "
-            "in the column on the same task, averaged over tasks; bold where its 95 % interval excludes one "
-            "half.",
+            "Probability in per cent that the method in the row is better than the one in the column in the "
+            "same replicate, averaged over data sets; bold where it differs from one half for other "
+            "replicates on these data sets, corrected for all pairs.",
         ),
     ]  # fmt: skip
     return [
@@ -110,7 +111,8 @@ def draw_aggregates(own: Board) -> Figure:
 def _estimate(axes: Axes, height: int, estimate: Estimate, method: str) -> None:
     """Draw an interval as a bar, and the mark of the method at the aggregate."""
     value, low, high = (100 * of for of in estimate)
-    axes.barh(height, high - low, 0.5, low, color=look_of(method)["color"], alpha=0.5, lw=0)
+    if low < high:  # not where all scores are equal
+        axes.barh(height, high - low, 0.5, low, color=look_of(method)["color"], alpha=0.5, lw=0)
     axes.plot(value, height, clip_on=False, **_mark(method))
 
 
@@ -185,20 +187,22 @@ def draw_pairs(own: Board) -> Figure:
     for axes, measure, title in zip(
         panels, (UTILITY, DPU), ("row earns more than column", "row is fairer than column"), strict=True
     ):
-        _matrix(axes, names, own.better[measure.name])
+        _matrix(axes, names, own.better[measure.name], own.surely[measure.name])
         axes.set_title(title)
     panels[0].set_yticks(range(len(names)), map(method_label, names))
     return figure
 
 
-def _matrix(axes: Axes, names: Sequence[str], better: Mapping[tuple[str, str], Estimate]) -> None:
-    """Draw the probability for each ordered pair of methods."""
+def _matrix(
+    axes: Axes, names: Sequence[str], better: Mapping[Pair, Estimate], surely: AbstractSet[Pair]
+) -> None:
+    """Draw the probability for each ordered pair of methods, those of `surely` bold."""
     values = np.full((len(names), len(names)), np.nan)
     for (row, column), estimate in better.items():
         values[names.index(row), names.index(column)] = estimate.value
     axes.imshow(values, cmap=TINTS, vmin=0.0, vmax=1.0, aspect="auto")
     for (row, column), estimate in better.items():
-        sure = estimate.low > 0.5 or estimate.high < 0.5
+        sure = bool({(row, column), (column, row)} & surely)
         axes.text(
             names.index(column), names.index(row), f"{100 * estimate.value:.0f}", ha="center", va="center",
             fontsize=5.5, color="black", fontweight="bold" if sure else "normal",

@@ -8,10 +8,29 @@ from typing import Any
 
 import pandas as pd
 
-from fairall.metrics import Quantity
-from fairall.report import LEVEL, UNTESTED, WITH_ROW, dataset_label, holm, method_label, paired_p
-from fairall.results import REFERENCES, Cell, Row, Table, frame_of, mean_std, number, records_of
-from reproduction.aggregates import Estimate
+from fairall.metrics import Quantity, Spread
+from fairall.report import (
+    LEVEL,
+    UNTESTED,
+    WITH_ROW,
+    dataset_label,
+    holm,
+    method_label,
+    paired_difference,
+    paired_p,
+)
+from fairall.results import (
+    REFERENCES,
+    Cell,
+    Row,
+    Table,
+    frame_of,
+    mean_interval,
+    mean_std,
+    number,
+    records_of,
+)
+from reproduction.aggregates import Estimate, Rank
 from reproduction.board import (
     BASELINE,
     DPU,
@@ -27,7 +46,34 @@ from reproduction.plan import missing_runs
 
 MISSING = "missing"
 SHORT = 50  # characters of a reason beside it
+FIRST = 10  # methods in the short table
+RANKS = (
+    "Rank: 1 + the number of significantly better methods, corrected for all pairs, and to what the 95 % "
+    "confidence set reaches; bold: rank 1."
+)
 MEASURES = (UTILITY, TEST_UTILITY, DPU, OPPORTUNITY)  # in the order of the columns
+
+
+def short_table(own: Board) -> Table:
+    """The first methods of `standings_table` with few columns."""
+    rows = [
+        Row("", method_label(one.method), [
+            _rank(one.ranks.get(UTILITY.name)), _estimate(one.share),
+            _rank(one.ranks.get(DPU.name)), _estimate(one.dpu), number(one.cpu, 1, 0),
+        ])
+        for one in own.standings[:FIRST]
+    ]  # fmt: skip
+    columns = [
+        "rank by utility", "share of the oracle's utility ↑", "rank by DPU", "DPU ↓", "CPU seconds a run",
+    ]  # fmt: skip
+    return Table(
+        key="leaderboard_short",
+        title="Standings in short",
+        note=f"Interquartile means over tasks, ×100, with 95 % intervals for other data sets. {RANKS}",
+        frame=frame_of(columns, rows),
+        records=records_of({"method": one.method} for one in own.standings[:FIRST]),
+        lacking=missing_runs(own.planned),
+    )
 
 
 def standings_table(own: Board) -> Table:
@@ -37,13 +83,15 @@ def standings_table(own: Board) -> Table:
         pair = (one.method, BASELINE)
         more, fairer = (own.better[measure.name].get(pair) for measure in RANKED)
         cells = [
-            _rank(one.ranks.get(UTILITY.name)), _percent(one.share), _percent(more), _percent(one.test_share),
-            _rank(one.ranks.get(DPU.name)), _percent(one.dpu), _percent(fairer), _percent(one.opportunity),
+            _rank(one.ranks.get(UTILITY.name)), *map(_estimate, (one.share, more, one.test_share)),
+            _rank(one.ranks.get(DPU.name)), *map(_estimate, (one.dpu, fairer, one.opportunity)),
             str(one.front), f"{one.tasks} of {len(own.tasks)}", number(one.cpu, 1, 0),
         ]  # fmt: skip
         rows.append(Row("", method_label(one.method), cells))
         record: dict[str, Any] = {"method": one.method, "tasks": one.tasks, "front": one.front}
-        record |= {f"rank_{key}": rank for key, rank in one.ranks.items()} | {"cpu_seconds": one.cpu}
+        for key, rank in one.ranks.items():
+            record |= {f"rank_{key}": rank.best, f"worst_rank_{key}": rank.worst}
+        record["cpu_seconds"] = one.cpu
         estimates = {
             "share": one.share, "test_share": one.test_share,
             "dpu": one.dpu, "equal_opportunity": one.opportunity,
@@ -72,8 +120,8 @@ def standings_table(own: Board) -> Table:
     return Table(
         key="leaderboard",
         title="Standings",
-        note="IQM with 95 % intervals, and probabilities, ×100. Bold: rank 1. On the front: number of tasks "
-        "on which no other method has both more utility and less DPU.",
+        note="Interquartile means and probabilities, ×100, with 95 % intervals for other data sets. "
+        f"{RANKS} On the front: number of tasks on which no other method has both more utility and less DPU.",
         frame=frame_of(columns, rows),
         records=records_of(records),
         lacking=missing_runs(own.planned),
@@ -91,7 +139,7 @@ def task_table(own: Board, dataset: str) -> Table:
         of_utility = measured[UTILITY.name]
         names = list(of_utility)
         if task.compared:
-            names.sort(key=lambda name: (ranks[UTILITY.name][name], -of_utility[name].mean()))
+            names.sort(key=lambda name: (ranks[UTILITY.name][name].best, -of_utility[name].mean()))
         for name in names:
             regret = None if oracle is None else oracle - of_utility[name]
             values = {"regret": regret} | {key: of.get(name) for key, of in measured.items()}
@@ -125,7 +173,7 @@ def task_table(own: Board, dataset: str) -> Table:
         key=f"leaderboard_{dataset}",
         title=dataset_label(dataset),
         note="×100, mean ± standard deviation over seeds. "
-        + ("Bold: rank 1. References have no rank." if compared else UNTESTED),
+        + (f"{RANKS} References have no rank." if compared else UNTESTED),
         frame=frame_of(columns, rows),
         records=records_of(records),
         lacking=missing_runs([one for task in tasks for one in task.planned.values()]),
@@ -133,7 +181,10 @@ def task_table(own: Board, dataset: str) -> Table:
 
 
 def versus_table(own: Board, first: str, second: str) -> Table:
-    """Two methods side by side on the tasks that both have, with paired tests, Holm-corrected over tasks."""
+    """Two methods side by side on the tasks that both have: differences with intervals, and paired tests.
+
+    The p-values are Holm-corrected over tasks, the intervals are of each difference alone.
+    """
     tasks = [task for task in own.tasks if all(name in task.values(UTILITY) for name in (first, second))]
     p = {one.name: holm([paired_p(*_pair(task, one, first, second)) for task in tasks]) for one in RANKED}
     rows, records = [], []
@@ -147,30 +198,39 @@ def versus_table(own: Board, first: str, second: str) -> Table:
             winner = (first if difference > 0 else second) if won else ""
             for name, values in zip((first, second), pair, strict=True):
                 cells.append(Cell(_spread(values), best=winner == name))
-            cells.append(Cell("" if of_pair is None else f"{of_pair:.2g}"))
+            apart = paired_difference(*pair)
+            low, high = apart.interval if apart and apart.interval else (None, None)
+            cells += [Cell(mean_interval(apart)), Cell("" if of_pair is None else f"{of_pair:.2g}")]
             records.append({
                 "dataset": task.dataset, "initial_policy": task.initial_policy, "measure": one.name,
-                first: pair[0].mean(), second: pair[1].mean(), "p": of_pair, "better": winner,
+                first: pair[0].mean(), second: pair[1].mean(), "difference": apart.mean if apart else None,
+                "low": low, "high": high, "p": of_pair, "better": winner,
             })  # fmt: skip
         rows.append(Row(dataset_label(task.dataset), task.initial_policy, cells))
     if tasks:
         counted = []
         for one in RANKED:
             better = [record["better"] for record in records if record["measure"] == one.name]
-            counted += [*(f"{better.count(name)} of {len(better)}" for name in (first, second)), ""]
+            counted += [*(f"{better.count(name)} of {len(better)}" for name in (first, second)), "", ""]
         rows.append(Row("all tasks", "significantly better", counted))
     names = [method_label(name) for name in (first, second)]
     columns = [
         column
         for one in ("utility ↑", "DPU ↓")
-        for column in (f"{one}, {names[0]}", f"{one}, {names[1]}", f"p, {one[:-2]}")
+        for column in (
+            f"{one}, {names[0]}",
+            f"{one}, {names[1]}",
+            f"difference, {one[:-2]}",
+            f"p, {one[:-2]}",
+        )
     ]
     planned = [one for task in own.tasks for name, one in task.planned.items() if name in (first, second)]
     return Table(
         key=f"leaderboard_{first}_{second}",
         title=f"{names[0]} and {names[1]}",
-        note="×100, mean ± standard deviation over seeds. Bold: significantly better of the two (two-sided "
-        f"Wilcoxon signed-rank test, paired over seeds, Holm-corrected over the tasks, p < {LEVEL:g}).",
+        note="×100, mean ± standard deviation over seeds. Difference: first less second, with the 95 % "
+        "interval of a task alone (Student's t). Bold: significantly better of the two (two-sided Wilcoxon "
+        f"signed-rank test, Holm-corrected over the tasks, p < {LEVEL:g}). Both are paired over seeds.",
         frame=frame_of(columns, rows),
         records=records_of(records),
         lacking=missing_runs(planned),
@@ -219,15 +279,18 @@ def _names(methods: Sequence[str], task: Task) -> str:
     return ", ".join(map(method_label, methods))
 
 
-def _rank(rank: int | None) -> Cell:
-    return Cell("" if rank is None else str(rank), best=rank == 1)
+def _rank(rank: Rank | None) -> Cell:
+    if rank is None:
+        return Cell("")
+    best, worst = rank
+    return Cell(str(best) if best == worst else f"{best} to {worst}", best=best == 1)
 
 
-def _percent(estimate: Estimate | None) -> str:
+def _estimate(estimate: Estimate | None) -> str:
     if estimate is None:
         return ""
-    value, low, high = map(number, estimate)
-    return f"{value} [{low}, {high}]"
+    value, *ends = estimate
+    return mean_interval(Spread(value, None, (ends[0], ends[1])))
 
 
 def _spread(values: pd.Series | None) -> str:

@@ -44,9 +44,10 @@ from reproduction.plan import (
 )
 
 MARKS = (
-    "Bold: best of the data set. F: against FairLog, R: against the best of the others; + significantly "
-    "better, − significantly worse (two-sided Wilcoxon signed-rank test, paired over seeds, Holm-corrected "
-    f"over the methods of a data set and measure, p < {LEVEL:g})."
+    "Bold: best of the data set. F: against FairLog (two-sided Wilcoxon signed-rank test, Holm-corrected "
+    "over the methods of a data set and measure), R: against the best of the others (sign-flip test, "
+    "corrected over all pairs of them, since the same seeds say which is the best); + significantly "
+    f"better, − significantly worse (paired over seeds, p < {LEVEL:g})."
 )
 UNITS = (
     "×100, mean ± standard deviation over seeds. In italics the printed value, and our mean less the "

@@ -323,6 +323,7 @@ def test_what_needs_two_groups_says_so(words: str) -> None:
         "model=ensemble fairness=demographic_parity",
         "model=epsilon_greedy",
         "model=adopt",
+        "model=neural_ucb",
         "model=unfairlog",
         "model=consequential model.fairness=none",
         "model=random initial_policy=random",

@@ -25,7 +25,13 @@ from fairall.randomness import SeedStreams
 
 
 class ClassifierNet(StackedMLP):
-    """A net of (x, s) with one output, the logit of a probability; arguments as for `StackedMLP`."""
+    """A net of (x, s) with one output, the logit of a probability; arguments as for `StackedMLP`.
+
+    Attributes:
+        sees_s: whether its output depends on s; False puts 0 in place of it.
+    """
+
+    sees_s = True
 
     def __init__(
         self,
@@ -42,7 +48,7 @@ class ClassifierNet(StackedMLP):
 
     def columns(self, x: Tensor, s: Tensor) -> Tensor:
         """Inputs of the net for x (E, B, D) and s (E, B), people in columns, shape (E, inputs, B)."""
-        return self.inputs.columns_with_s(x, s)
+        return self.inputs.columns_with_s(x, s if self.sees_s else torch.zeros_like(s))
 
     def logit(self, x: Tensor, s: Tensor, dropout_streams: SeedStreams | None = None) -> Tensor:
         """The logit, shape (E, B); dropout with `dropout_streams` only."""

@@ -15,7 +15,7 @@ from torch.optim.adam import adam
 
 
 class Adam:
-    """Adam with PyTorch's fused kernel and default rates of decay (Kingma and Ba 2015).
+    """Adam with PyTorch's fused kernel (Kingma and Ba 2015).
 
     The class in `torch.optim` imports PyTorch's compiler when it is constructed, which takes 1.5 s, and its
     hooks and groups take longer than the update of a small net.
@@ -23,11 +23,18 @@ class Adam:
     Args:
         parameters: parameters to update; those without a gradient stay unchanged.
         learning_rate: step size.
+        betas: rates of decay of the means of gradients and of their squares.
     """
 
-    def __init__(self, parameters: Iterable[nn.Parameter], learning_rate: float) -> None:
+    def __init__(
+        self,
+        parameters: Iterable[nn.Parameter],
+        learning_rate: float,
+        betas: tuple[float, float] = (0.9, 0.999),
+    ) -> None:
         self.parameters = list(parameters)
         self.learning_rate = learning_rate
+        self.betas = betas
         self.means = [torch.zeros_like(parameter) for parameter in self.parameters]
         self.squares = [torch.zeros_like(parameter) for parameter in self.parameters]
         self.steps = [torch.zeros(()) for _ in self.parameters]
@@ -63,8 +70,8 @@ class Adam:
             steps,
             fused=True,
             amsgrad=False,
-            beta1=0.9,
-            beta2=0.999,
+            beta1=self.betas[0],
+            beta2=self.betas[1],
             lr=self.learning_rate,
             weight_decay=0.0,
             eps=1e-8,

@@ -32,9 +32,10 @@ MEASURES = measures(
     "mean_ground_truth_utility",
 )  # fmt: skip
 MARKS = (
-    "Bold: best of its group. F: against the group's first run, R: against the best of its others; "
-    "+ significantly better, − significantly worse (two-sided Wilcoxon signed-rank test, paired over seeds, "
-    f"Holm-corrected over the runs of a group and measure, p < {LEVEL:g})."
+    "Bold: best of its group. F: against the group's first run (two-sided Wilcoxon signed-rank test, "
+    "Holm-corrected over the runs of a group and measure), R: against the best of its others (sign-flip "
+    "test, corrected over all pairs of them, since the same seeds say which is the best); + significantly "
+    f"better, − significantly worse (paired over seeds, p < {LEVEL:g})."
 )
 TESTS = {"p_baseline": "p_against_first", "p_rival": "p_against_best_other"}  # columns of the CSV
 STYLES = ("-", "--", "-.", ":", (0, (4, 1, 1, 1, 1, 1)))  # of lines, for readers who see no colours

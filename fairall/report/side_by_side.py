@@ -7,7 +7,7 @@ from typing import Any
 
 from fairall.metrics import Quantity, Spread
 from fairall.report.statistics import LEVEL, standings
-from fairall.results.format import mean_std
+from fairall.results.format import mean_interval, mean_std
 from fairall.results.result import REFERENCES, Result
 from fairall.results.table import Cell, Row
 
@@ -100,7 +100,11 @@ def _judged(standing: Mapping[str, Any] | None, beside: str) -> Cell:
         p = standing.get(f"p_{role}")
         if p is not None:
             better = standing[f"better_than_{role}"]
-            tests.append(f"{'better' if better else 'worse'} than {standing[role]}, p = {p:.3g}")
+            apart = Spread(
+                standing[f"difference_{role}"], None, (standing[f"low_{role}"], standing[f"high_{role}"])
+            )
+            said = f"{'better' if better else 'worse'} than {standing[role]}"
+            tests.append(f"{said}, difference {mean_interval(apart)}, p = {p:.3g}")
             marks += [f"{letter}{'+' if better else '−'}"] if p < LEVEL else []
     shown = mean_std(standing["mean"], standing["std"])
     return Cell(shown, beside, standing["best"], " ".join(marks), "; ".join(tests))

@@ -35,7 +35,7 @@ LINES = {
     "fairall model=fairl": ["fairlab_I_II", "fairlog"],
     "fairall model=greedy sched": ["schedule."],
     "fairall schedule.time": ["schedule.time_steps="],
-    "fairall model=adopt model.adversary_w": ["model.adversary_weight="],
+    "fairall model=adopt model.adaptation_u": ["model.adaptation_updates="],
     "fairall show ": ["0a1b2c3d4e5f", "outputs_dir="],
     "fairall list st": ["studies"],
     "fairall tune export": ["export"],

@@ -116,7 +116,12 @@ IMPOSSIBLE = {
     "opt_unfair": "decision=maybe fit_rows=99",
     "greedy": "learning_rate=0 clf_arch=[0] updates=0 batch_size=0",
     "ensemble": "members=1 members=30000000 quantile=0 quantile=1 updates=0",
-    "adopt": "epsilon=0 epsilon=1.2 clone_updates=0 adversary_weight=-1 clf_arch=[] adversary_arch=[]",
+    "plot": "epsilon=0 epsilon=1.2 clone_updates=0",
+    "adopt": "clone_updates=0 generator_arch=[] head_arch=[0] discriminator_arch=[0] adaptation_updates=0 "
+    "adaptation_batch=0 adaptation_rate=0 discriminator_rate=0",
+    "neural_ucb": "clf_arch=[] alpha=-1 ridge=0 discount=0 discount=1.1",
+    "dcem": "rounds=0 updates=0 regularisation=-0.1 clf_arch=[0]",
+    "multiple_imputation": "members=1 members=30000000 updates=0",
     "explore_exploit": "fdr=0 exploit_fdr=0 exploit_power=-0.1 acceptance_gap=1.1 held_out=1 "
     "past_classifiers=1 past_classifiers=30000000 batch_size=0",
     "sellf_one_step": "policy_learning_rate=0 policy_arch=[] policy_updates=0 past_policies=0 "

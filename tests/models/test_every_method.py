@@ -10,6 +10,8 @@ import torch
 from fairall.data.people import People
 from fairall.models.latent_learner import LatentLearner
 from fairall.models.learner import Learner, Setting
+from fairall.models.rivals.explore_exploit import ExploreExploit
+from fairall.models.rivals.plot import Plot
 from fairall.randomness import SeedStreams
 from tests.conftest import ComposeConfig
 from tests.models.conftest import propensities, someone, taught
@@ -29,9 +31,13 @@ METHODS = [
     "model=ensemble",
     "model=plot",
     "model=adopt",
+    "model=neural_ucb",
     "model=explore_exploit",
     "model=fair_reductions",
     "model=sellf_one_step",
+    "model=dcem",
+    "model=dcem model.protected_as_feature=true",
+    "model=multiple_imputation",
     *(f"model=consequential model.policy={policy}" for policy in ("logistic", "semi_logistic", "threshold")),
     "model=consequential model.data=recent",
 ]
@@ -39,7 +45,10 @@ SMALL = {
     "clf_arch": [8],
     "vae_arch": [8],
     "policy_arch": [8],
-    "adversary_arch": [6],
+    "generator_arch": [8, 6],
+    "head_arch": [4],
+    "discriminator_arch": [4],
+    "adaptation_updates": 4,
     "latent_size": 2,
     "phase1": None,
     "elbo_samples": 3,
@@ -113,7 +122,7 @@ def test_propensities_are_of_the_person_and_drawn_as_the_rule_says(make: MakeLea
         alone = learner.propensity(x[:, [5, 2]], s[:, [5, 2]], SeedStreams([0, 1], "others"))
         torch.testing.assert_close(alone, everybody[:, [5, 2]])
     decided = learner.explore(x, s, everybody, SeedStreams([0, 1], "u").uniform(len(crowd)))
-    draws = learner.rule.drawn or type(learner).explore is not Learner.explore
+    draws = learner.rule.drawn or isinstance(learner, Plot | ExploreExploit)
     assert draws == ((decided > 0) & (decided < 1)).any()
 
 

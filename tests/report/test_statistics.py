@@ -5,9 +5,10 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.stats import wilcoxon
+from scipy.stats import ttest_1samp, wilcoxon
 
-from fairall.report import holm, paired_p
+from fairall.report import LEVEL, holm, measures, paired_difference, paired_p, pairwise_p, simultaneous_p
+from fairall.report.statistics import standings
 
 
 def test_holm_by_hand() -> None:
@@ -68,3 +69,61 @@ def test_equal_pairs_are_left_out_of_the_paired_test() -> None:
     few = pd.Series([1.0, 2.0, 3.0, 4.0, 5.0, 0.0, 0.0])
     assert paired_p(few, 0.0 * few) == pytest.approx(2 / 2**5)
     assert paired_p(few * 0.0, few * 0.0) == 1.0
+
+
+def test_simultaneous_p_of_one_hypothesis_is_the_share_of_signs_as_extreme() -> None:
+    values = np.array([1.3, -0.2, 0.8, 0.4, 2.0, -0.5])
+    sums = [abs(np.dot(signs, values)) for signs in itertools.product((-1, 1), repeat=6)]
+    share = np.mean([total >= abs(values.sum()) - 1e-9 for total in sums])
+    assert simultaneous_p(values[:, None]) == pytest.approx([share])
+
+
+def test_simultaneous_p_by_stepdown() -> None:
+    rng = np.random.default_rng(0)
+    one, two = 5 + rng.normal(size=8), 0.8 + rng.normal(size=8)
+    both = simultaneous_p(np.stack([two, one, 0 * one], 1))
+    # The sure hypothesis is corrected for the family, and the other one for what is left of it.
+    assert both[1] == 2 / 2**8
+    assert both[0] == simultaneous_p(np.stack([two, 0 * one], 1))[0]
+    assert both[2] == 1.0
+    assert both[0] <= simultaneous_p(np.stack([two, -two, rng.normal(size=8)], 1))[0]
+
+
+def test_pairs_that_share_no_seeds_are_not_compared() -> None:
+    first, second = pd.Series([1.0, 2.0, 3.0]), pd.Series([0.0, 0.5], index=[2, 7])
+    third = first - pd.Series([1.0, 1.2, 0.9])
+    found = pairwise_p({"a": first, "b": second, "c": third})
+    assert found == {frozenset("ab"): None, frozenset("ac"): 2 / 2**3, frozenset("bc"): None}
+    assert pairwise_p({"a": first}) == {}
+
+
+def test_the_paired_difference_is_students() -> None:
+    first, second = pd.Series([1.0, 2.0, 3.0, 9.0]), pd.Series([0.0, 0.5, 3.5], index=[1, 0, 2])
+    found = paired_difference(first, second)
+    expected = ttest_1samp([0.5, 2.0, -0.5], 0.0)
+    assert found is not None
+    assert found.mean == pytest.approx(2 / 3)
+    assert found.interval == pytest.approx(tuple(expected.confidence_interval()))
+
+
+def test_the_test_against_the_best_holds_its_level() -> None:
+    """Six identical runs of ten seeds: which is the best is chance, and so is each significance."""
+    rng = np.random.default_rng(0)
+    (measure,) = measures("effective_utility")
+    boards = 200
+    rejected = 0
+    for _ in range(boards):
+        seed = rng.normal(size=10)
+        runs = {name: pd.Series(seed + rng.normal(size=10)) for name in "abcdef"}
+        found = standings(runs, measure, baseline="a")
+        rejected += any(one["p_rival"] < LEVEL for one in found.values())
+    assert rejected / boards <= LEVEL + 2 * np.sqrt(LEVEL * (1 - LEVEL) / boards)
+    runs["b"] += 4.0
+    found = standings(runs, measure, baseline="a")
+    assert found["b"]["best"]
+    assert all(one["p_rival"] < LEVEL for name, one in found.items() if name != "b")
+    for role, other in (("baseline", "a"), ("rival", "b")):
+        one = found["c"]
+        difference = (runs["c"] - runs[other]).mean()
+        assert one[f"difference_{role}"] == pytest.approx(difference)
+        assert one[f"low_{role}"] < difference < one[f"high_{role}"]

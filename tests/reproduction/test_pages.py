@@ -84,13 +84,14 @@ def test_a_block_says_when_it_was_made() -> None:
 
 @pytest.mark.whole
 def test_blocks_of_the_documentation_can_be_made() -> None:
-    of_page = {name: BEGIN.findall((DOCS / f"{name}.md").read_text()) for name in ("results", "leaderboard")}
+    names = ("results", "leaderboard", "leaderboard_tables")
+    of_page = {name: BEGIN.findall((DOCS / f"{name}.md").read_text()) for name in names}
     assert set(of_page["results"]) - {"setting"} <= {
         item.key for item in contents([], ["model=fairall_I_II"]).items
     }
     datasets = {f"leaderboard_{one.dataset}" for one in plan(LEADERBOARD, ["model=greedy"])}
-    further = {"setting", "leaderboard", "leaderboard_fairall_I_II_adopt", "leaderboard_care"}
-    assert set(of_page["leaderboard"]) == datasets | further
+    assert set(of_page["leaderboard"]) == {"leaderboard_short", "leaderboard_fairall_I_II_adopt", "setting"}
+    assert set(of_page["leaderboard_tables"]) == datasets | {"leaderboard", "leaderboard_care"}
     assert set(BEGIN.findall((DOCS / "worlds_results.md").read_text())) == {"setting", *WORLDS}
     assert set(BEGIN.findall((DOCS / "rivals.md").read_text())) == {"setting", *studies()}
     assert BEGIN.findall((DOCS / "logs.md").read_text()) == ["setting", "logs"]

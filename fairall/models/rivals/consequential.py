@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import torch
+from omegaconf import MISSING
 from torch import Tensor
 from typing_extensions import override
 
@@ -20,7 +21,7 @@ from fairall.data.table import sides
 from fairall.models.classifier import Remembering, RememberingConfig
 from fairall.models.learner import DecisionRule, Setting
 from fairall.models.memory import Memory
-from fairall.models.objectives import cost_sensitive_cross_entropy, ips_weight
+from fairall.models.objectives import ips_weight
 
 DATA = "recent", "all"
 FAIRNESS = "none", "demographic_parity", "equal_opportunity"
@@ -39,20 +40,19 @@ class SemiLogistic(DecisionRule):
         return torch.where(score >= self.threshold, torch.ones_like(score), score)
 
 
-# Classes of policies (Kilbertus et al. 2020, section 5); the objective contains the cost, so that ½ decides.
-POLICIES = {
-    "logistic": DecisionRule(),
-    "semi_logistic": SemiLogistic(),
-    "threshold": DecisionRule(drawn=False),
-}
+# Classes of policies (Kilbertus et al. 2020, section 5). The objective of two contains the cost, so that ½
+# decides; the third is a model of the label, for which c decides.
+DRAWN = {"logistic": DecisionRule(), "semi_logistic": SemiLogistic()}
+POLICIES = (*DRAWN, "threshold")
 
 
 @dataclass
 class ConsequentialConfig(RememberingConfig):
-    """The class of policies, the people it is trained on, the fairness term and its weight λ."""
+    """The class of policies, whether it sees s, the people it is trained on, the fairness term and its λ."""
 
     batch_size: int = even()  # see `Consequential.penalty`
     policy: str = one_of(POLICIES)
+    protected_as_feature: bool = MISSING
     data: str = one_of(DATA)
     fairness: str = one_of(FAIRNESS)
     lambda_: float = not_negative()
@@ -64,7 +64,8 @@ class Consequential(Remembering):
     Expectations under the policy π that is trained are estimated from people accepted by earlier policies:
     E[π·f(ỹ)] is the mean of w·π·f(ỹ) over them, w = 1/(propensity at the time), divided by the mean of w.
     Δb is the difference between the groups of E[π | s] (demographic parity) or E[ỹ·π | s] (equal
-    opportunity).
+    opportunity). The threshold rule maximises the likelihood of the labels of the accepted, without weights,
+    and accepts where p(ỹ = 1 | x, s) ≥ c, as `Greedy` does; the fairness term is not for it.
 
     Attributes:
         total: Σ w of the people trained on by group, of two with S = −1 first, shape (E, G).
@@ -77,7 +78,8 @@ class Consequential(Remembering):
 
     def __init__(self, config: ConsequentialConfig, setting: Setting) -> None:
         super().__init__(config, setting)
-        self.rule = POLICIES[config.policy]
+        self.rule = DRAWN.get(config.policy, self.rule)
+        self.classifier.sees_s = config.protected_as_feature
         if config.fairness != "none":
             setting.schema.require_two_groups(f"model.fairness={config.fairness}", "choose none, or ")
         self.sides = sorted(sides(setting.schema.n_groups))
@@ -97,16 +99,14 @@ class Consequential(Remembering):
 
     def loss(self, batch: Decided) -> Tensor:
         """Minus the objective, or the cross-entropy of the model of a threshold rule, shape (E,)."""
-        setting = self.setting
+        if self.config.policy == "threshold":
+            return super().loss(batch)
         logit = self.classifier.logit(batch.x, batch.s)
         share = self.memory.counts / self.total.sum(-1).clamp(min=1.0)
         weight = torch.stack([self.weight(batch, group) for group in self.sides]).sum(0)
         weight = weight * share.unsqueeze(-1)
-        if self.config.policy == "threshold":
-            entropy = cost_sensitive_cross_entropy(logit, batch.label, setting.cost)
-            return (weight * entropy).mean(-1)
         acceptance = self.rule.propensity(torch.sigmoid(logit))
-        utility = (weight * acceptance * (batch.label - setting.cost)).mean(-1)
+        utility = (weight * acceptance * (batch.label - self.setting.cost)).mean(-1)
         return self.penalty(acceptance, batch) - utility
 
     def penalty(self, acceptance: Tensor, batch: Decided) -> Tensor:

@@ -88,10 +88,11 @@ class FairReductions(Learner):
     g, of acceptance (demographic parity) or of acceptance where ỹ = 1 (equal opportunity). Policies are
     randomised linear classifiers that respect it, found on everybody decided so far with losses
     (c − ỹ)/propensity. Their distribution Q makes no policy's loss hard to estimate, and puts little on
-    policies of large loss. After the first applicants every decision has a probability of at least μ.
+    policies of large loss. After the first applicants every decision has a probability of at least μ_m.
 
     Attributes:
         seen: applicants learned from, shape ().
+        found: distributions found so far, shape ().
         classifiers: linear, shape (E, C, inputs + 2); the last two columns are of s and the intercept.
         probability: of each, shape (E, C).
     """
@@ -101,6 +102,7 @@ class FairReductions(Learner):
     estimates_label = False
     net_inputs = NetInputs.standardised
     seen: Tensor
+    found: Tensor
     classifiers: Tensor
     probability: Tensor
 
@@ -109,7 +111,8 @@ class FairReductions(Learner):
         self.inputs = FeatureInputs(setting.schema)
         self.memory = Memory("all", of=Phased)
         n_seeds, n_classifiers = len(setting.seeds), 2 * (config.rounds + 1)
-        self.register_buffer("seen", torch.tensor(0))
+        for name in ("seen", "found"):
+            self.register_buffer(name, torch.tensor(0))
         self.register_buffer("classifiers", torch.zeros(n_seeds, n_classifiers, self.inputs.size_with_s + 1))
         self.register_buffer("probability", torch.full((n_seeds, n_classifiers), 1.0 / n_classifiers))
 
@@ -122,6 +125,11 @@ class FairReductions(Learner):
     def first_people(self) -> int:
         """T^(2α), the number of applicants who are all accepted."""
         return math.ceil(self.horizon ** (2.0 * self.config.alpha))
+
+    @property
+    def smoothing(self) -> float:
+        """μ_m = min(μ, μ·√(2/m)), m the number of distributions found before the present one."""
+        return self.config.mu * math.sqrt(min(1.0, 2.0 / max(int(self.found) - 1, 1)))
 
     def warm_up_epoch(self, decided: Decided, epoch: int) -> dict[str, float]:
         """Remember the people, in the first one; nothing is learned before all were accepted for a while."""
@@ -148,11 +156,12 @@ class FairReductions(Learner):
     @torch.no_grad()
     def solve(self) -> None:
         """Find the distribution over policies."""
+        self.found = self.found + 1
         found = distribution(
             self.problem(),
             iterations=self.config.iterations,
             rounds=self.config.rounds,
-            mu=self.config.mu,
+            mu=self.smoothing,
             psi=4.0 * (math.e - 2.0) * math.log(max(self.horizon, 2)),
         )
         self.classifiers, self.probability = found.classifiers, found.probability
@@ -180,11 +189,11 @@ class FairReductions(Learner):
 
     @torch.no_grad()
     def score(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:
-        """(1 − 2μ)·Σ Q_π·π + μ, and 1 in the phase that accepts everybody; draws nothing."""
+        """(1 − 2μ_m)·Σ Q_π·π + μ_m, and 1 in the phase that accepts everybody; draws nothing."""
         if int(self.seen) < self.first_people:
             return torch.ones_like(s)
         accepted = Found(self.classifiers, self.probability).accepted(self.columns(x, s)).clamp(0.0, 1.0)
-        return (1.0 - 2.0 * self.config.mu) * accepted + self.config.mu
+        return (1.0 - 2.0 * self.smoothing) * accepted + self.smoothing
 
     def remember(self, decided: Decided, *, first: bool) -> None:
         """Remember people, who are of the phase that accepts everybody if `first`."""

@@ -1,59 +1,91 @@
-"""PLOT and AdOpt: optimism by pseudo-labels, without and with an adversary on the representation.
+"""PLOT and AdOpt: optimism by pseudo-labels for candidates, drawn or proposed by an adapted classifier.
 
 References:
     Pacchiano, Singh, Chou, Berg, Foerster: Neural pseudo-label optimism for the bank loan problem,
     NeurIPS 2021.
     Gal, Singh, Pacchiano, Walker, Lyons, Foerster: Unbiased decisions reduce regret: adversarial domain
     adaptation for the bank loan problem, 2023 (arXiv 2308.08051).
-    Ganin et al.: Domain-adversarial training of neural networks, JMLR 2016 (gradient reversal).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Self
 
 import torch
-import torch.nn.functional as F  # noqa: N812
 from omegaconf import MISSING
 from torch import Tensor
 from typing_extensions import override
 
-from fairall.config.checks import at_least, hidden_sizes, not_negative, positive_share
+from fairall.config.checks import at_least, hidden_sizes, positive, positive_share
 from fairall.data.people import Decided
-from fairall.models.classifier import Remembering, RememberingConfig, accepted_cross_entropy
+from fairall.models.adaptation import AdaptedNet
+from fairall.models.classifier import Remembering, RememberingConfig
 from fairall.models.learner import Setting
 from fairall.models.memory import Memory
-from fairall.models.objectives import masked_mean
 from fairall.nn.adam import Adam
-from fairall.nn.stacked import StackedMLP
-from fairall.randomness import SeedStreams
+
+BETAS = 0.0, 0.99  # of Adam in the adaptation, as in AdOpt's public code
 
 
 @dataclass
-class PlotConfig(RememberingConfig):
-    """Probability ε of a candidate, and training of the clone.
+class PseudoLabelConfig(RememberingConfig):
+    """Minibatches that train the clone."""
 
-    `decay`: whether ε is divided by √t. `clone_updates`: minibatches that train the clone.
-    """
-
-    epsilon: float = positive_share()
-    decay: bool = MISSING
     clone_updates: int = at_least(1)
 
 
-class Plot(Remembering):
+class PseudoLabelled(Remembering):
     """A classifier f of all accepted people so far, and an optimistic clone of it that explores.
 
-    Accepts where f ≥ c. Of the others each is a candidate with probability ε. A clone of f is trained on the
-    accepted people and on the candidates with label 1, and accepts the candidates of whom it still says
-    f ≥ c: those whom the labels seen so far do not contradict. It is then dropped (algorithm 1 of the paper).
+    Accepts where f ≥ c. A clone of f is trained on the accepted people and on candidates, of those whom f
+    rejects, with label 1; it accepts the candidates of whom it still says f ≥ c: those whom the labels seen
+    so far do not contradict. It is then dropped. A subclass overrides `explore`, and says who is a candidate.
+    """
+
+    two_groups = False
+    config: PseudoLabelConfig
+    config_type = PseudoLabelConfig
+
+    def optimist(self, x: Tensor, s: Tensor, candidate: Tensor) -> Self:
+        """A clone trained on the accepted and on the candidates with label 1; the learner is unchanged.
+
+        Args:
+            x: features of applicants, shape (E, N, D).
+            s: their sensitive attribute, shape (E, N).
+            candidate: which of them are candidates, shape (E, N), bool.
+        """
+        certain = torch.ones_like(s)
+        clone = self.clone()
+        clone.memory = Memory("accepted")
+        clone.memory.add(self.memory.rows())
+        clone.memory.add(Decided(x, s, certain, candidate, certain))
+        clone.train_classifier()
+        return clone
+
+    def clone(self) -> Self:
+        """A learner with the same weights and streams, a fresh optimiser and no memory."""
+        twin = type(self)(replace(self.config, updates=self.config.clone_updates), self.setting)
+        twin.load_state_dict(self.state_dict())
+        twin.streams = self.streams.copy()
+        return twin
+
+
+@dataclass
+class PlotConfig(PseudoLabelConfig):
+    """Probability ε of a candidate; `decay`: whether it is divided by √t."""
+
+    epsilon: float = positive_share()
+    decay: bool = MISSING
+
+
+class Plot(PseudoLabelled):
+    """Each person whom f rejects is a candidate with probability ε (algorithm 1 of Pacchiano et al.).
 
     Attributes:
         time_step: t, 1 plus the number of updates, shape ().
     """
 
-    two_groups = False
     config: PlotConfig
     config_type = PlotConfig
     time_step: Tensor
@@ -86,126 +118,72 @@ class Plot(Remembering):
         person who was no candidate the clone was trained without i, and 0 or ε is an approximation.
         """
         candidate = (propensity < 1.0) & (uniform < self.epsilon)
-        certain = torch.ones_like(s)
-        clone = self.clone()
-        clone.memory = Memory("accepted")
-        clone.memory.add(self.memory.rows())
-        clone.memory.add(Decided(x, s, certain, candidate, certain))
-        clone.train_classifier()
+        clone = self.optimist(x, s, candidate)
         return torch.where(propensity < 1.0, self.epsilon * clone.propensity(x, s, self.streams), propensity)
-
-    def clone(self) -> Plot:
-        """A learner with the same weights and streams, a fresh optimiser and no memory."""
-        twin = type(self)(replace(self.config, updates=self.config.clone_updates), self.setting)
-        twin.load_state_dict(self.state_dict())
-        twin.streams = self.streams.copy()
-        return twin
 
 
 @dataclass
-class AdOptConfig(PlotConfig):
-    """Weight of the adversary's reversed gradient, and its hidden layers."""
+class AdOptConfig(PseudoLabelConfig):
+    """Nets and training of the classifier that proposes candidates.
 
-    clf_arch: list[int] = hidden_sizes()  # at least one, which the adversary sees
-    adversary_weight: float = not_negative()
-    adversary_arch: list[int] = hidden_sizes()
+    `generator_arch`, `head_arch`, `discriminator_arch`: see `AdaptedNet`. `adaptation_updates`: minibatches,
+    each of `adaptation_batch` accepted people and as many applicants. `adaptation_rate`: learning rate of
+    generator and classifier.
+    """
+
+    generator_arch: list[int] = hidden_sizes()
+    head_arch: list[int] = hidden_sizes(least=0)
+    discriminator_arch: list[int] = hidden_sizes(least=0)
+    adaptation_updates: int = at_least(1)
+    adaptation_batch: int = at_least(1)
+    adaptation_rate: float = positive()
+    discriminator_rate: float = positive()
 
 
-@dataclass(frozen=True)
-class Compared(Decided):
-    """Accepted people beside people drawn from everybody seen, `seen_x` (E, B, D) and `seen_s` (E, B)."""
+class AdOpt(PseudoLabelled):
+    """Candidates are the people whom f rejects and an adapted classifier accepts (Gal et al. 2023).
 
-    seen_x: Tensor
-    seen_s: Tensor
-
-
-class AdOpt(Plot):
-    """PLOT with a representation from which an adversary cannot tell accepted people from all seen people.
-
-    The representation is the last hidden layer of f. The adversary is trained to tell minibatches of the
-    accepted from minibatches of everybody seen, rejected people included; f gets its gradient reversed,
-    times `adversary_weight`. Candidates count as accepted in the training of the clone.
-
-    Attributes:
-        seen: everybody decided on so far.
+    That classifier is trained anew for every batch of applicants, on the accepted people so far and on
+    the applicants without their labels (`AdaptedNet`).
     """
 
     config: AdOptConfig
     config_type = AdOptConfig
 
-    def __init__(self, config: AdOptConfig, setting: Setting) -> None:
-        super().__init__(config, setting)
-        self.seen = Memory("all")
-        self.adversary_streams = SeedStreams(setting.seeds, "adversary")
-        self.adversary = StackedMLP(
-            config.clf_arch[-1], config.adversary_arch, 1, self.adversary_streams, gain=setting.gain
-        )
-        both = [*self.classifier.parameters(), *self.adversary.parameters()]
-        self.optimiser = Adam(both, config.learning_rate)
-
     @override
-    def remember(self, decided: Decided) -> None:
-        self.seen.add(decided)
-        super().remember(decided)
+    def explore(self, x: Tensor, s: Tensor, propensity: Tensor, uniform: Tensor) -> Tensor:
+        """1 where f ≥ c, or where both the adapted classifier and the clone are; 0 otherwise.
 
-    def minibatches(self) -> list[Decided]:
-        """Minibatches of the accepted, each beside one of everybody seen."""
-        accepted = super().minibatches()
-        seen = self.seen.minibatches(self.config.updates, self.config.batch_size, self.adversary_streams)
-        return [
-            Compared(**vars(own), seen_x=other.x, seen_s=other.s)
-            for own, other in zip(accepted, seen, strict=True)
-        ]
+        Given the past and all applicants nobody is drawn, so that `uniform` is not used.
+        """
+        candidate = (propensity < 1.0) & (self.adapted(x, s) >= self.setting.cost)
+        accepted = self.optimist(x, s, candidate).propensity(x, s, self.streams)
+        return torch.maximum(propensity, candidate * accepted)
 
-    def loss(self, batch: Decided) -> Tensor:
-        """Cross-entropy of f and of the adversary, whose gradient reaches f reversed; shape (E,)."""
-        assert isinstance(batch, Compared)
-        columns = self.classifier.columns(
-            torch.cat([batch.x, batch.seen_x], dim=1), torch.cat([batch.s, batch.seen_s], dim=1)
+    def adapted(self, x: Tensor, s: Tensor) -> Tensor:
+        """p(ỹ = 1) of applicants by a classifier adapted to them, shape (E, N); the learner is unchanged."""
+        config, setting = self.config, self.setting
+        streams = self.streams.copy()  # which training f advances, so that every time step has other weights
+        net = AdaptedNet(
+            setting.schema,
+            config.generator_arch,
+            config.head_arch,
+            config.discriminator_arch,
+            streams,
+            gain=setting.gain,
         )
-        hidden = self.classifier.hidden(columns)
-        logit = self.classifier.last.forward_transposed(hidden)
-        reversed_hidden: Tensor = Reversed.apply(hidden, self.config.adversary_weight)
-        guess = self.adversary.forward_transposed(reversed_hidden).squeeze(1)
-        of_batch = batch.s.shape[1]
-        return accepted_cross_entropy(logit.squeeze(1)[:, :of_batch], batch) + adversary_loss(
-            guess[:, :of_batch], guess[:, of_batch:], batch.accepted
+        slow = Adam(
+            [*net.generator.parameters(), *net.classifier.parameters()], config.adaptation_rate, BETAS
         )
-
-    @override
-    def clone(self) -> Plot:
-        """A copy that shares `seen`, which it only reads."""
-        twin = super().clone()
-        assert isinstance(twin, AdOpt)
-        twin.seen = self.seen
-        twin.adversary_streams = self.adversary_streams.copy()
-        return twin
-
-
-def adversary_loss(of_accepted: Tensor, of_seen: Tensor, accepted: Tensor) -> Tensor:
-    """Mean cross-entropy of an adversary that gives the logit of being drawn from the accepted.
-
-    >>> logit = torch.zeros(1, 3)
-    >>> adversary_loss(logit, logit, torch.ones(1, 3).bool())  # log 2
-    tensor([0.6931])
-
-    The logits are of minibatches of accepted people (E, B) and of all people (E, B'). All of the first are
-    `accepted`, or none in a replicate that has accepted nobody, whose loss is 0.
-    """
-    known = accepted.any(-1)
-    return 0.5 * (masked_mean(F.softplus(-of_accepted), accepted) + known * F.softplus(of_seen).mean(-1))
-
-
-class Reversed(torch.autograd.Function):
-    """Identity whose gradient is multiplied by −weight (Ganin et al. 2016, section 4.2)."""
-
-    @staticmethod
-    def forward(ctx: Any, values: Tensor, weight: float) -> Tensor:
-        """The values."""
-        ctx.weight = weight
-        return values.view_as(values)
-
-    @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
-        """The gradient times −weight."""
-        return -ctx.weight * gradient, None
+        fast = Adam(net.discriminator.parameters(), config.discriminator_rate, BETAS)
+        everybody = torch.ones_like(s)
+        applicants = Memory("all")
+        applicants.add(Decided(x, s, everybody, everybody > 0, everybody))
+        size = config.adaptation_updates, config.adaptation_batch
+        sources, targets = self.memory.minibatches(*size, streams), applicants.minibatches(*size, streams)
+        for source, target in zip(sources, targets, strict=True):
+            fast.zero_grad()
+            slow.minimise(net.loss(source, target))
+            fast.step()
+        with torch.no_grad():
+            return net.logit(x, s).sigmoid()

@@ -174,6 +174,41 @@ def test_a_large_multiplier_closes_the_gap_that_it_penalises(
     assert (gap > 0.4).all() if fairness == "none" else (gap.abs() < 0.06).all()
 
 
+def test_a_threshold_rule_is_the_most_likely_logistic_model_cut_at_the_cost(
+    config: ConsequentialConfig, setting: MakeSetting
+) -> None:
+    config = replace(config, policy="threshold", fairness="none", learning_rate=0.05, updates=400)
+    learner = Consequential(config, one_feature(setting([0])))
+    data = as_expected()
+    learner.memory.add(data)
+    learner.minibatches = lambda: [learner.memory.rows()] * config.updates  # type: ignore[method-assign]
+    learner.train_classifier()
+    logit = learner.classifier.logit(data.x, data.s)[0].detach()
+    known, residual = data.accepted[0], data.label[0] - torch.sigmoid(logit)
+    # The score equations of the unweighted likelihood hold, and not those of the weighted one.
+    columns = torch.stack([data.x[0, :, 0], data.s[0], torch.ones_like(logit)])
+    assert ((columns * residual)[:, known].mean(-1).abs() < 1e-4).all()
+    assert (columns * residual / data.propensity[0])[:, known].mean(-1).abs().max() > 0.01
+    kinds = X.view(1, 6, 1), S.view(1, 6)
+    p = torch.sigmoid(learner.classifier.logit(*kinds))
+    assert torch.equal(learner.propensity(*kinds, learner.streams), (p >= COST).float())
+    assert ((p > COST) != (p > 0.5)).any(), "c and ½ decide otherwise"
+    torch.testing.assert_close(learner.log_odds(*kinds, learner.streams), p.logit().double())
+
+
+@pytest.mark.parametrize("sees_s", [True, False])
+def test_the_policy_sees_s_only_as_a_feature(
+    sees_s: bool, config: ConsequentialConfig, setting: MakeSetting
+) -> None:
+    config = replace(config, protected_as_feature=sees_s, fairness="none", learning_rate=0.05)
+    learner = Consequential(config, one_feature(setting([0])))
+    learner.memory.add(as_expected())
+    learner.train_classifier()
+    of_group = (learner.propensity(X.view(1, 6, 1), s * torch.ones(1, 6), learner.streams) for s in (-1, 1))
+    assert torch.equal(*of_group) != sees_s
+    assert (learner.total > 0).all()
+
+
 def test_recent_data_forget_and_all_data_do_not(
     config: ConsequentialConfig, setting: MakeSetting, people: MakePeople
 ) -> None:

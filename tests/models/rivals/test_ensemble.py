@@ -7,7 +7,8 @@ import torch
 
 from fairall.data.people import Decided, People
 from fairall.models.learner import Setting
-from fairall.models.rivals.ensemble import Ensemble, EnsembleConfig, Resampled
+from fairall.models.members import Resampled
+from fairall.models.rivals.ensemble import Ensemble, EnsembleConfig
 from fairall.nn.stacked import StackedLinear
 from fairall.randomness import SeedStreams
 from tests.conftest import ComposeConfig

@@ -179,7 +179,8 @@ def test_everybody_is_accepted_until_the_first_are_known_and_then_nobody_surely(
         if step < 2:  # 32 applicants each
             assert (pi == 1).all()
         else:
-            assert ((pi >= config.mu - 1e-6) & (pi <= 1 - config.mu + 1e-6)).all()
+            mu = learner.smoothing
+            assert ((pi >= mu - 1e-6) & (pi <= 1 - mu + 1e-6)).all()
             torch.testing.assert_close(learner.probability.sum(-1), torch.ones(2))
         kept.append(learner.classifiers.clone())
         learner.update(
@@ -190,7 +191,22 @@ def test_everybody_is_accepted_until_the_first_are_known_and_then_nobody_surely(
     assert solved == [False, True, True, True, True, False, False, True, False]
     problem = learner.problem()
     assert (problem.gap != 0).sum(-1).tolist() == [64, 64]
-    mixture = (learner.propensity(x, s, streams) - config.mu) / (1 - 2 * config.mu)
+    mu = learner.smoothing
+    assert mu == pytest.approx(config.mu * (2 / 4) ** 0.5)
+    mixture = (learner.propensity(x, s, streams) - mu) / (1 - 2 * mu)
     assert mixture.min() > -1e-5
     unsmoothed = (problem.columns @ learner.classifiers.mT > 0).float() @ learner.probability.unsqueeze(-1)
     assert ((unsmoothed.squeeze(-1) * problem.gap).sum(-1).abs() <= config.slack + 1e-5).all()
+
+
+def test_smoothing_decays_with_the_distributions_found(
+    config: FairReductionsConfig, setting: MakeSetting, people: MakePeople
+) -> None:
+    learner = FairReductions(replace(config, mu=0.1, rounds=1), setting([0], *SHORT))
+    learner.remember(everybody(people(30), 1), first=True)
+    found = []
+    for _ in range(6):
+        learner.solve()
+        found.append(learner.smoothing)
+    expected = [0.1, 0.1, 0.1, 0.1 * (2 / 3) ** 0.5, 0.1 * (2 / 4) ** 0.5, 0.1 * (2 / 5) ** 0.5]
+    assert found == pytest.approx(expected)

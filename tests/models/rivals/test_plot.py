@@ -1,20 +1,23 @@
 import copy
 from collections.abc import Callable
 from dataclasses import replace
+from typing import TypeVar
 
 import pytest
 import torch
 from torch import Tensor
 
 from fairall.data.people import Decided
+from fairall.models.adaptation import AdaptedNet
 from fairall.models.learner import Learner, Setting
 from fairall.models.rivals.greedy import Greedy
-from fairall.models.rivals.plot import AdOpt, AdOptConfig, Plot, PlotConfig, Reversed, adversary_loss
+from fairall.models.rivals.plot import AdOpt, AdOptConfig, Plot, PlotConfig
 from fairall.randomness import SeedStreams
 from tests.conftest import ComposeConfig
-from tests.models.conftest import BAD, MISJUDGED, first_decided, online_step, regional, same
+from tests.models.conftest import BAD, KNOWN, MISJUDGED, first_decided, online_step, regional, same
 
 MakeSetting = Callable[..., Setting]
+Method = TypeVar("Method", Plot, AdOpt)
 
 
 @pytest.fixture
@@ -27,7 +30,7 @@ def plot(compose_config: ComposeConfig) -> PlotConfig:
 def adopt(compose_config: ComposeConfig) -> AdOptConfig:
     model = compose_config("model=adopt").model
     small = replace(model, clf_arch=[8], updates=20, clone_updates=40, batch_size=32, learning_rate=0.02)
-    return replace(small, adversary_arch=[6])
+    return replace(small, generator_arch=[8, 6], head_arch=[5], discriminator_arch=[4])
 
 
 def history(learner: Learner, time_steps: int) -> tuple[Tensor, Tensor, Tensor]:
@@ -62,7 +65,7 @@ def test_false_rejections_vanish_that_greedy_never_corrects(
     assert accepted[region == BAD].any(), "nobody bad was ever a candidate whom the clone accepted"
 
 
-def warmed(learner: Plot) -> Plot:
+def warmed(learner: Method) -> Method:
     """After a warm-up, so that f rejects the regions `MISJUDGED` and `BAD`."""
     decided = first_decided(list(learner.setting.seeds))
     learner.warm_up_epoch(decided, 0)
@@ -70,13 +73,11 @@ def warmed(learner: Plot) -> Plot:
     return learner
 
 
-@pytest.mark.parametrize("method", [Plot, AdOpt])
 def test_exploration_accepts_candidates_of_the_clone_and_changes_nothing(
-    method: type[Plot], plot: PlotConfig, adopt: AdOptConfig, two_features: MakeSetting
+    plot: PlotConfig, two_features: MakeSetting
 ) -> None:
     seeds = [0, 1, 2]
-    config = replace(adopt if method is AdOpt else plot, epsilon=0.3)
-    learner = warmed(method(config, two_features(seeds, "cost.value=0.5")))
+    learner = warmed(Plot(replace(plot, epsilon=0.3), two_features(seeds, "cost.value=0.5")))
     people, _ = regional(SeedStreams(seeds, "crowd"), 60)
     uniform = SeedStreams(seeds, "luck").uniform(60)
     policy = learner.propensity(people.x, people.s, SeedStreams(seeds, "propensity"))
@@ -130,69 +131,126 @@ def test_epsilon_decays_with_the_time_steps(plot: PlotConfig, two_features: Make
     assert (constant.epsilon, decaying.epsilon) == (0.2, 0.1)
 
 
-def test_without_weight_the_adversary_changes_nothing(
-    plot: PlotConfig, adopt: AdOptConfig, two_features: MakeSetting
+def applicants_of(
+    learner: Plot | AdOpt, n: int, purpose: str = "crowd"
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """x, s and region of people, and the propensities of the policy."""
+    seeds = learner.setting.seeds
+    people, region = regional(SeedStreams(seeds, purpose), n)
+    return people.x, people.s, region, learner.propensity(people.x, people.s, SeedStreams(seeds, "p"))
+
+
+@pytest.fixture
+def learner(adopt: AdOptConfig, two_features: MakeSetting) -> AdOpt:
+    """AdOpt after a warm-up, three seeds."""
+    return warmed(AdOpt(adopt, two_features([0, 1, 2], "cost.value=0.5")))
+
+
+def proposing(learner: AdOpt, p: Tensor, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the adapted classifier give the applicants the probabilities p, shape (E, N)."""
+    monkeypatch.setattr(learner, "adapted", lambda x, s: p)
+
+
+def test_candidates_are_whom_f_rejects_and_the_adapted_classifier_accepts(
+    learner: AdOpt, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    given = two_features([0, 1])
-    learners = Plot(plot, given), AdOpt(replace(adopt, adversary_weight=0.0), given)
-    people, _ = regional(SeedStreams([0, 1], "crowd"), 30)
-    outcomes = []
-    for learner in (*learners, AdOpt(replace(adopt, adversary_weight=3.0), given)):
-        warmed(learner)
-        decided, _ = online_step(learner, people, SeedStreams([0, 1], "luck").uniform(30))
-        outcomes.append((decided.propensity, learner.score(people.x, people.s, learner.streams)))
-    for of_plot, without in zip(*outcomes[:2], strict=True):
-        torch.testing.assert_close(of_plot, without, rtol=0, atol=1e-4)
-    assert (outcomes[2][1] - outcomes[0][1]).abs().max() > 1e-3
+    x, s, region, policy = applicants_of(learner, 60)
+    wanted = (region == MISJUDGED) | (torch.arange(60) < 6)  # few bad people, whom the clone rejects
+    proposing(learner, torch.where(wanted, 0.5, 0.49), monkeypatch)  # c = 0.5 is accepted
+    trained_on: list[Tensor] = []
+    optimist = learner.optimist
+
+    def observed(x: Tensor, s: Tensor, candidate: Tensor) -> AdOpt:
+        trained_on.append(candidate)
+        return optimist(x, s, candidate)
+
+    monkeypatch.setattr(learner, "optimist", observed)
+    explored = learner.explore(x, s, policy, torch.ones_like(s))
+    (candidate,) = trained_on
+    assert torch.equal(candidate, (policy == 0) & wanted)
+    clone = optimist(x, s, candidate)
+    by_clone = clone.propensity(x, s, clone.streams) == 1
+    assert torch.equal(explored, ((policy == 1) | (candidate & by_clone)).float())
+    assert (explored > policy).any()
+    assert (candidate & ~by_clone).any()
 
 
-def test_the_adversary_descends_and_the_representation_ascends(
-    adopt: AdOptConfig, two_features: MakeSetting
+def test_without_candidates_it_decides_as_greedy(learner: AdOpt, monkeypatch: pytest.MonkeyPatch) -> None:
+    x, s, _, policy = applicants_of(learner, 60)
+    proposing(learner, torch.zeros_like(s), monkeypatch)
+    assert torch.equal(learner.explore(x, s, policy, torch.zeros_like(s)), policy)
+    proposing(learner, torch.ones_like(s), monkeypatch)
+    assert not torch.equal(learner.explore(x, s, policy, torch.zeros_like(s)), policy)
+
+
+def test_decisions_are_functions_of_the_past_and_the_applicants(learner: AdOpt) -> None:
+    x, s, _, policy = applicants_of(learner, 60)
+    before = copy.deepcopy(learner.training_state())
+    explored = learner.explore(x, s, policy, torch.zeros_like(s))
+    assert same(before, learner.training_state())
+    assert torch.equal(explored, learner.explore(x, s, policy, torch.ones_like(s)))
+    assert set(explored.flatten().tolist()) == {0.0, 1.0}
+
+
+def test_the_adapted_classifier_sees_labels_of_the_accepted_and_x_of_the_applicants(
+    learner: AdOpt, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    learner = AdOpt(replace(adopt, adversary_weight=2.0), two_features([0, 1]))
-    learner.warm_up_epoch(first_decided([0, 1]), 0)
-    people, _ = regional(SeedStreams([0, 1], "crowd"), 40)
-    rejected = torch.zeros(2, 40)
-    learner.seen.add(Decided(people.x, people.s, rejected, rejected.bool(), rejected))
-    (batch, *_) = learner.minibatches()
+    seen: list[tuple[Decided, Decided]] = []
+    loss = AdaptedNet.loss
 
-    def separation() -> Tensor:
-        """The adversary's loss without reversal."""
-        columns = torch.cat(
-            [learner.classifier.columns(batch.x, batch.s), learner.classifier.columns(seen_x, seen_s)], dim=-1
-        )
-        hidden = learner.classifier.hidden(columns)
-        guess = learner.adversary.forward_transposed(hidden).squeeze(1)
-        of_batch = batch.s.shape[1]
-        return adversary_loss(guess[:, :of_batch], guess[:, of_batch:], batch.accepted)
+    def observed(net: AdaptedNet, source: Decided, target: Decided) -> Tensor:
+        seen.append((source, target))
+        return loss(net, source, target)
 
-    seen_x, seen_s = vars(batch)["seen_x"], vars(batch)["seen_s"]
-    first, judge = next(learner.classifier.parameters()), next(learner.adversary.parameters())
-    whole = torch.autograd.grad(learner.loss(batch).sum(), [first, judge])
-    learner.config = replace(learner.config, adversary_weight=0.0)
-    alone = torch.autograd.grad(learner.loss(batch).sum(), [first, judge])
-    plain = torch.autograd.grad(separation().sum(), [first, judge])
-    assert plain[0].abs().max() > 1e-3
-    torch.testing.assert_close(whole[0], alone[0] - 2.0 * plain[0], rtol=1e-4, atol=1e-6)
-    torch.testing.assert_close(whole[1], plain[1])
-    x = torch.tensor([1.0, 2.0], requires_grad=True)
-    Reversed.apply(x, 0.5).square().sum().backward()
-    assert x.grad is not None
-    assert x.grad.tolist() == [-1.0, -2.0]
+    monkeypatch.setattr(AdaptedNet, "loss", observed)
+    x, s, _, _ = applicants_of(learner, 9)
+    learner.config = replace(learner.config, adaptation_updates=30, adaptation_batch=5)
+    learner.adapted(x, s)
+    assert len(seen) == 30
+    known = learner.memory.rows()
+    for e in range(3):
+        pairs = {
+            (*row.tolist(), label) for row, label in zip(known.x[e], known.label[e].tolist(), strict=True)
+        }
+        sources = {
+            (*row.tolist(), label)
+            for source, _ in seen
+            for row, label in zip(source.x[e], source.label[e].tolist(), strict=True)
+        }
+        assert {label for *_, label in sources} == {0.0, 1.0}
+        assert sources == pairs, "150 draws of 23 people"
+        targets = {tuple(row.tolist()) for _, target in seen for row in target.x[e]}
+        assert targets == {tuple(row.tolist()) for row in x[e]}
+    assert all(source.accepted.all() and source.s.shape == (3, 5) for source, _ in seen)
+    assert all(target.s.shape == (3, 5) for _, target in seen)
 
 
-def test_rejected_people_reach_the_adversary_and_not_the_classifier(
-    plot: PlotConfig, adopt: AdOptConfig, two_features: MakeSetting
-) -> None:
-    given = two_features([0])
-    scores = []
-    for method in (Plot, AdOpt):
-        for shift in (0.0, 5.0):
-            decided = first_decided([0])
-            decided.accepted[:, 20:] = False
-            learner = AdOpt(adopt, given) if method is AdOpt else Plot(plot, given)
-            apart = torch.where(decided.accepted, 0.0, shift).unsqueeze(-1)
-            learner.warm_up_epoch(replace(decided, x=decided.x + apart), 0)
-            scores.append(learner.classifier.logit(decided.x[:, :20], decided.s[:, :20]).detach())
-    assert torch.equal(scores[0], scores[1])
-    assert (scores[2] - scores[3]).abs().max() > 1e-3
+def test_it_is_trained_anew_at_every_time_step(learner: AdOpt, monkeypatch: pytest.MonkeyPatch) -> None:
+    starts: list[Tensor] = []
+    loss = AdaptedNet.loss
+
+    def observed(net: AdaptedNet, source: Decided, target: Decided) -> Tensor:
+        starts.append(net.generator.weights_and_biases()[0].detach().clone())
+        return loss(net, source, target)
+
+    monkeypatch.setattr(AdaptedNet, "loss", observed)
+    updates = learner.config.adaptation_updates
+    people, _ = regional(SeedStreams([0, 1, 2], "crowd"), 20)
+    for _ in range(2):
+        learner.adapted(people.x, people.s)
+    online_step(learner, people, SeedStreams([0, 1, 2], "luck").uniform(20))
+    learner.adapted(people.x, people.s)
+    first, again, _, later = starts[::updates]
+    assert torch.equal(first, again), "the same before an update"
+    assert not torch.equal(first, starts[updates - 1])
+    spread = first.std()
+    assert (later - first).abs().mean() > 0.5 * spread, "other initial weights after it"
+    assert (later - starts[3 * updates - 1]).abs().mean() > 0.5 * spread, "no warm start"
+
+
+def test_the_adapted_classifier_learns_the_labels(learner: AdOpt) -> None:
+    x, s, region, _ = applicants_of(learner, 60)
+    learner.config = replace(learner.config, adaptation_updates=200, adaptation_rate=0.01)
+    p = learner.adapted(x, s)
+    assert p[region == KNOWN].mean() > 0.9
+    assert p[region == BAD].mean() < 0.1

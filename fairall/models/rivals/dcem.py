@@ -1,0 +1,119 @@
+"""DCEM: expectation-maximisation with labels of rejected people as the missing data.
+
+References:
+    Chang, Warrenburg, Park, Parikh, Makar, Wiens: From biased selective labels to pseudo-labels: an
+    expectation-maximization framework for learning from biased decisions, ICML 2024.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F  # noqa: N812
+from omegaconf import MISSING
+from torch import Tensor
+from typing_extensions import override
+
+from fairall.config.checks import at_least, not_negative
+from fairall.data.people import Decided
+from fairall.models.classifier import Remembering, RememberingConfig
+from fairall.models.learner import Setting
+from fairall.models.memory import Memory
+from fairall.models.objectives import train_on
+from fairall.nn.adam import Adam
+from fairall.randomness import SeedStreams
+
+
+@dataclass
+class DCEMConfig(RememberingConfig):
+    """Rounds of EM per time step, each of `updates` minibatches; the weight of the observed labels' loss."""
+
+    rounds: int = at_least(1)
+    regularisation: float = not_negative()
+    protected_as_feature: bool = MISSING
+
+
+@dataclass(frozen=True)
+class Completed(Decided):
+    """Decided people after an E-step.
+
+    Attributes:
+        expected: E[ỹ], the label where it is known, shape (E, B).
+        label_seen: logit of e = P(label seen | x, s), shape (E, B).
+    """
+
+    expected: Tensor
+    label_seen: Tensor
+
+
+class DCEM(Remembering):
+    """A classifier p of everybody so far by EM, with a model e of whose labels are seen.
+
+    E-step: ŷ = ỹ where it is known, else p(ỹ = 1 | x). M-step: minimise the mean over everybody of
+    CE(ŷ, p) + ρ·ŷ·CE(seen and ỹ = 1, p·e), CE the cross-entropy, ρ `regularisation`. Selection may depend on
+    s, the label not, so that p does not see s unless it is asked for.
+
+    Where E[ỹ | x] = q, the M-step leaves p as it is at a root of
+    (p − q) − ρ·q·(1 − p) + ρ·(1 − e)·p²·(1 − p)/(1 − p·e), which is q for ρ = 0 and greater than q otherwise
+    (2·q/(1 + q) for ρ = e = 1).
+    """
+
+    two_groups = False
+    config: DCEMConfig
+    config_type = DCEMConfig
+
+    def __init__(self, config: DCEMConfig, setting: Setting) -> None:
+        super().__init__(config, setting)
+        self.memory = Memory("all")
+        self.classifier.sees_s = config.protected_as_feature
+        self.selection = self.net(config.clf_arch, SeedStreams(setting.seeds, "selection"))
+        self.selection_optimiser = Adam(self.selection.parameters(), config.learning_rate)
+
+    @override
+    def train_classifier(self) -> float:
+        """Train e on minibatches of everybody, then p by rounds of E- and M-steps on the same people."""
+        n = self.config.updates
+        batches = self.memory.minibatches(self.config.rounds * n, self.config.batch_size, self.streams)
+        train_on(batches, self.selection_loss, self.selection_optimiser)
+        loss = 0.0
+        for first in range(0, len(batches), n):
+            completed = [self.completed(batch) for batch in batches[first : first + n]]
+            loss = train_on(completed, self.loss, self.optimiser)
+        return loss
+
+    def selection_loss(self, batch: Decided) -> Tensor:
+        """Cross-entropy of e, shape (E,)."""
+        logit = self.selection.logit(batch.x, batch.s)
+        return F.binary_cross_entropy_with_logits(
+            logit, batch.accepted.to(logit.dtype), reduction="none"
+        ).mean(-1)
+
+    @torch.no_grad()
+    def completed(self, batch: Decided) -> Completed:
+        """The E-step."""
+        p = torch.sigmoid(self.classifier.logit(batch.x, batch.s))
+        return Completed(
+            **vars(batch),
+            expected=torch.where(batch.accepted, batch.label, p),
+            label_seen=self.selection.logit(batch.x, batch.s),
+        )
+
+    @override
+    def loss(self, batch: Decided) -> Tensor:
+        """The loss of the M-step, shape (E,)."""
+        assert isinstance(batch, Completed)
+        logit = self.classifier.logit(batch.x, batch.s)
+        of_label = F.binary_cross_entropy_with_logits(logit, batch.expected, reduction="none")
+        observed = logit_of_product(logit, batch.label_seen)
+        of_observed = F.binary_cross_entropy_with_logits(observed, batch.label, reduction="none")
+        return (of_label + self.config.regularisation * batch.expected * of_observed).mean(-1)
+
+
+def logit_of_product(first: Tensor, second: Tensor) -> Tensor:
+    """Logit of the product of two probabilities whose logits have the same shape.
+
+    >>> logit_of_product(torch.tensor([0.0, 50.0]), torch.tensor([0.0, 50.0])).sigmoid()
+    tensor([0.2500, 1.0000])
+    """
+    return -torch.stack([-first, -second, -first - second]).logsumexp(0)
