@@ -165,7 +165,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "--against": {"metavar": "FILE", "help": "people to compare with; default: training people"},
     "--policy...": {"metavar": "RUN|ADDRESS|COLUMN|decision", "help": "decision: the decisions taken"},
     "--groups": {"metavar": "COLUMNS", "default": "", "help": "A,B: their combinations are the groups"},
-    "--decision-maker": {"metavar": "COLUMN", "help": "who decided, for contraction"},
+    "--decision-maker": {"metavar": "COLUMN", "help": "who decided, for bounds and contraction"},
     "--score": {"metavar": "COLUMN", "help": "probability by a model that is to be validated"},
     "--propensity-model": MODEL,
     "--outcome-model": MODEL,

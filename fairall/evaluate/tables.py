@@ -25,7 +25,8 @@ from fairall.storage.identity import flattened
 INTERVALS = "with 95 % intervals"
 NO_ASSUMPTION = "no assumption: 95 % interval of what is possible, whatever the missing labels are."
 BY_OFFICERS = (
-    "decision makers: the same, from their different strictness, if cases are assigned to them at random."
+    f" {OFFICERS}: the same by their different strictness, if cases are assigned to them at random given the "
+    "features."
 )
 SIZES = ("people", "accepted", "labelled")
 RATES = ("dpu", "equal_opportunity", "predictive_parity", "false_positive", "utility_gap")
@@ -94,7 +95,7 @@ def value(shown: Shown) -> Table:
     gain = "gain or costs loss" if cost is None else f"y − c with the label y and c = {cost:g}"
     note = (
         f"An acceptance gains {gain}, a rejection 0. Intervals of 95 %; guaranteed interval: valid at any "
-        f"sample size if the propensities are right; {NO_ASSUMPTION} {BY_OFFICERS}"
+        f"sample size if the propensities are right; {NO_ASSUMPTION}{by_officers(shown)}"
     )
     columns = ["estimate", "interval", "P(B better)"]
     return lines.table("value", VALUE, "Utility per person of the log ×100", note, columns)
@@ -122,9 +123,9 @@ def fairness(shown: Shown) -> Table:
             lines.rows.append(Row(group, "acceptance ratio", ["", "", lines.both(ratio), "", "", ""]))
             lines.records.append({"policy": name, "measure": "acceptance_ratio", "view": "dr"} | plain(ratio))
     note = (
-        f"Largest difference between groups, 0 is fair, {INTERVALS}. {VIEWS_TOLD} {NO_ASSUMPTION} "
-        f"{BY_OFFICERS} acceptance ratio: smallest acceptance rate by the largest; below 80 is a sign of "
-        "adverse impact (four-fifths rule)."
+        f"Largest difference between groups, 0 is fair, {INTERVALS}. {VIEWS_TOLD} {NO_ASSUMPTION}"
+        f"{by_officers(shown)} acceptance ratio: smallest acceptance rate by the largest; below 80 is a sign "
+        "of adverse impact (four-fifths rule)."
     )
     columns = [*NAMES.values(), "no assumption", OFFICERS, "P(B fairer)"]
     return lines.table("fairness", FAIRNESS, "Unfairness ×100", note, columns)
@@ -146,7 +147,7 @@ def disagreement(shown: Shown) -> Table:
     note = (
         "Labels count for both policies, so that little depends on those of people on whom they agree. Rates "
         f"are of all people, not of groups. {NO_ASSUMPTION} Γ: labels of rejected people differ from those "
-        f"of accepted ones by an odds ratio up to it. {BY_OFFICERS}"
+        f"of accepted ones by an odds ratio up to it.{by_officers(shown)}"
     )
     return lines.table("disagreement", HIDDEN, "B − A where the policies differ ×100", note, list(views))
 
@@ -232,6 +233,11 @@ def balance(shown: Shown) -> Table:
         "0.1 is unbalanced. The CSV file has all features."
     )
     return lines.table("balance", CHECKS, "Balance", note, ["accepted by expected", "least balanced"])
+
+
+def by_officers(shown: Shown) -> str:
+    """What bounds by decision makers are; empty where there are none."""
+    return BY_OFFICERS if shown.first.officers else ""
 
 
 def _record(own: Interval | Limits, names: dict[str, str]) -> dict[str, Any]:
