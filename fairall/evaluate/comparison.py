@@ -7,16 +7,17 @@ References:
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any
+from functools import cached_property, partial
+from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
 from scipy.special import ndtr
 
 from fairall.evaluate import bounds
-from fairall.evaluate.bounds import Labels, Limits
+from fairall.evaluate.bounds import Bounds, Labels, Limits
 from fairall.evaluate.estimators import ESTIMATORS
 from fairall.evaluate.evaluation import Evaluation, judge
 from fairall.evaluate.fairness import MEASURES, VIEWS, View
@@ -30,6 +31,7 @@ from fairall.evaluate.plain import plain
 BETTER, FAIRER = {"probability": "probability_better"}, {"probability": "probability_fairer"}
 OVERALL = "equal_opportunity", "false_positive", "predictive_parity"  # whose rates of all people are bounded
 SHOWN_GAMMAS = 1.5, 2.0
+LabelsOf: TypeAlias = Callable[[Evaluation], Labels]  # of the people judged by a policy
 UNKNOWN = NOTHING._replace(probability=np.nan)
 
 
@@ -65,17 +67,21 @@ class Comparison:
         """Second value minus first."""
         return self.second.value(estimator) - self.first.value(estimator)
 
+    @property
+    def _logged(self) -> bool:
+        return self.first.logged or self.second.logged
+
+    def _utility(self, labels: LabelsOf) -> Bounds:
+        """Bounds of the difference in value, for labels of each policy."""
+        first, second = self.first, self.second
+        if self._logged:  # its value was observed
+            own, other = (bounds.value_bounds(one.people, labels(one), one.sample) for one in (second, first))
+            return Bounds(own.low - other.high, own.high - other.low)
+        return bounds.difference_bounds(first.people, second.people, labels(second), first.sample)
+
     def _certain(self, gamma: float) -> bool:
         """Whether the sign of the difference in value is certain for an odds ratio Γ."""
-        first, second = self.first, self.second
-        if first.logged or second.logged:  # its value was observed
-            own, other = (
-                bounds.value_bounds(one.people, bounds.odds_ratio(gamma, one.people, one.logged), one.sample)
-                for one in (second, first)
-            )
-            return bounds.Bounds(own.low - other.high, own.high - other.low).exclude_0()
-        labels = bounds.odds_ratio(gamma, second.people)
-        return bounds.difference_bounds(first.people, second.people, labels, first.sample).exclude_0()
+        return self._utility(partial(_of_odds_ratio, gamma)).exclude_0()
 
     @cached_property
     def turning_point(self) -> float | None:
@@ -93,20 +99,23 @@ class Comparison:
         without assumption, for odds ratios Γ where there is a model of the label, and by decision makers
         where the log names them; none of rates where one policy took the logged decisions.
         """
-        models, logged = self.first.models, self.first.logged or self.second.logged
-        views = {"no assumption": bounds.manski(self.second.people)}
-        if not logged and models.outcome is not None and self.refused_value is None:
-            for gamma in SHOWN_GAMMAS:
-                views[f"Γ = {gamma:g}"] = bounds.odds_ratio(gamma, self.second.people)
-        if not logged and models.officers is not None and models.why_no_officers is None:
-            views[OFFICERS] = models.officers.labels(self.second.people)
-        return {view: self._bounds(labels, rates=not logged) for view, labels in views.items()}
+        models = self.first.models
+        views: dict[str, LabelsOf] = {"no assumption": lambda one: bounds.manski(one.people)}
+        if models.outcome is not None and self.refused_value is None:
+            views |= {f"Γ = {gamma:g}": partial(_of_odds_ratio, gamma) for gamma in SHOWN_GAMMAS}
+        found = models.officers
+        if found is not None and models.why_no_officers is None:
+            views[OFFICERS] = lambda one: found.labels(one.people, one.logged)
+        return {view: self._bounds(labels) for view, labels in views.items()}
 
-    def _bounds(self, labels: Labels, *, rates: bool) -> dict[str, Limits]:
-        first, second, sample = self.first.people, self.second.people, self.first.sample
-        found = {"utility": bounds.difference_bounds(first, second, labels, sample).limits()}
-        for name in OVERALL if rates else ():
-            found[name] = bounds.rate_difference_bounds(name, first, second, labels, sample).limits()
+    def _bounds(self, labels: LabelsOf) -> dict[str, Limits]:
+        first, second = self.first, self.second
+        found = {"utility": self._utility(labels).limits()}
+        for name in () if self._logged else OVERALL:
+            own = bounds.rate_difference_bounds(
+                name, first.people, second.people, labels(second), first.sample
+            )
+            found[name] = own.limits()
         return found
 
     @cached_property
@@ -157,6 +166,10 @@ class Comparison:
             },
             "refused": self.refused,
         }
+
+
+def _of_odds_ratio(gamma: float, one: Evaluation) -> Labels:
+    return bounds.odds_ratio(gamma, one.people, one.logged)
 
 
 def compare(first: Any, second: Any, log: pd.DataFrame | DecisionLog, **options: Any) -> Comparison:

@@ -19,6 +19,7 @@ from fairall.evaluate.bounds import (
     manski,
     odds_ratio,
     rate_bounds,
+    rate_difference_bounds,
     turning_point,
     value_bounds,
 )
@@ -262,3 +263,28 @@ def test_hiding_a_feature_makes_an_odds_ratio_as_large_as_its_benchmark(strength
     odds = [logit(y[near & (accepted == one)].mean()) for one in (True, False)]
     assert found["u"] == pytest.approx(np.exp(odds[0] - odds[1]), rel=0.25)
     assert found["u"] < 1.05 if strength == 0 else found["u"] > 1.3
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.integers(0, 2**32 - 1))
+def test_bounds_of_differences_of_rates_are_the_extremes_over_all_labels(seed: int) -> None:
+    generator = np.random.default_rng(seed)
+    n = int(generator.integers(3, 9))
+    label = np.where(generator.random(n) < 0.5, generator.integers(0, 2, n), np.nan)
+    a, b = generator.choice([0.0, 0.3, 0.5, 1.0], (2, n))
+    a[0] = b[0] = 0.5  # nobody is accepted by neither
+    first, second = people_of(a, label), people_of(b, label)
+    tried = []
+    for labels in itertools.product([0.0, 1.0], repeat=int(np.isnan(label).sum())):
+        y = label.copy()
+        y[np.isnan(label)] = labels
+        with np.errstate(all="ignore"):
+            tried.append([(b * of).sum() / below[1] - (a * of).sum() / below[0] for of, below in (
+                (y, [y.sum()] * 2), (1 - y, [(1 - y).sum()] * 2), (y, [a.sum(), b.sum()]),
+            )])  # fmt: skip
+    names = ("equal_opportunity", "false_positive", "predictive_parity")
+    for name, values in zip(names, np.array(tried).T, strict=True):
+        low, high = rate_difference_bounds(name, first, second, manski(second), Sample(n))
+        defined = values[~np.isnan(values)]
+        expected = (defined.min(), defined.max()) if len(defined) else (np.nan, np.nan)
+        assert (low.value, high.value) == pytest.approx(expected, nan_ok=True), name
