@@ -198,6 +198,7 @@ COMMANDS = {
     "data fetch": Command("fetch the raw file of a data set", verbs.data, "NAME", "-cd", resumes=True),
     "data describe": Command("rows, kinds, groups, labels, acceptance", verbs.data, "NAME", "-cd"),
     "data check": Command("how a run would read a CSV, and what prevents it", verbs.data, "PATH", "-cd"),
+    "data compare": Command("how far new people differ from earlier ones", verbs.data, "OLD NEW", "-cd"),
     "decide": Command("decide on people with a run's policy", verbs.decide, "RUN PEOPLE", DECIDE, OF_RUN),
     "explain": Command("why a person has a probability", verbs.explain, "RUN PEOPLE", EXPLAIN, OF_RUN),
     "evaluate": Command("judge decisions and policies by a log", verbs.evaluate, "LOG", EVALUATE, OF_LOG),

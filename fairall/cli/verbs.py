@@ -167,7 +167,7 @@ def tune(given: Namespace) -> Done:
 
 
 def data(given: Namespace) -> Done:
-    """List, fetch, describe or check data sets."""
+    """List, fetch, describe, check or compare data sets."""
     from fairall.config.compose import searched_folder
     from fairall.data import describe
 
@@ -183,6 +183,8 @@ def data(given: Namespace) -> Done:
             describe.describe(given.name, words, own)
         case "data check":
             return Done(code=0 if describe.check(given.path, words, own) else 1)
+        case "data compare":
+            describe.compare(given.old, given.new, words)
         case _:
             describe.list_known(words, own)
     return Done()

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 from omegaconf import OmegaConf
 from rich.table import Table as Grid
+from scipy.stats import false_discovery_control
 
 from fairall.config.choices import choices, description
 from fairall.config.compose import compose_config
@@ -17,7 +18,9 @@ from fairall.config.target import target_class
 from fairall.config.validation import checked, structured_node, typed_node
 from fairall.config.words import literal
 from fairall.data.csv.dataset import OwnCsv
+from fairall.data.csv.reader import read_text
 from fairall.data.dataset import Dataset
+from fairall.data.drift import binned, stability
 from fairall.data.features import DISCRETE, Feature, Kind
 from fairall.data.load import load_dataset
 from fairall.data.prepared import PreparedData
@@ -26,6 +29,8 @@ from fairall.data.table import Table, sides
 from fairall.errors import FairAllError
 from fairall.runtime.console import AnyConsole, say
 
+EVERYBODY = "everybody"
+DRIFTED = 0.05  # corrected p below which a column is said to differ
 NEEDED = ("label", "positive", "sensitive")  # keys without which a CSV cannot be run
 
 
@@ -70,20 +75,7 @@ def check(path: str, overrides: Sequence[str], folder: Path | None) -> bool:
 
     Arguments as for `list_known`; `overrides` may choose a data set of the user that is a CSV.
     """
-    own = [word for word in overrides if word.startswith("dataset=")]
-    words = [*overrides] if own else ["dataset=csv", *overrides]
-    composed = compose_config(*words)
-    reader = target_class(composed.dataset, "dataset")
-    if not issubclass(reader, OwnCsv):
-        raise FairAllError(f"{own[-1]} is not a CSV; `check` is for dataset=csv and what inherits from it")
-    composed.dataset.path = literal(path)
-    missing = [key for key in NEEDED if OmegaConf.is_missing(composed.dataset, key)]
-    if "sensitive" in missing and composed.dataset.advantaged is None:
-        missing.append("advantaged")
-    # Columns can be inspected before their roles are declared.
-    for key in missing:
-        composed.dataset[key] = ""
-    source = checked(composed).dataset.build()
+    source, words, missing = _own_csv("check", path, overrides)
     problems = _columns(source)
     doubts: tuple[str, ...] = ()
     if missing:
@@ -99,6 +91,82 @@ def check(path: str, overrides: Sequence[str], folder: Path | None) -> bool:
     if not problems:
         _print("Ready to run; first see the warnings above." if doubts else "Ready to run.")
     return not problems
+
+
+def compare(old: str, new: str, overrides: Sequence[str]) -> None:
+    """Print how far each column of a table differs from another one's, and within each group.
+
+    Args:
+        old: file of earlier people.
+        new: file of new people, with the same columns.
+        overrides: as for `check`; with `sensitive` the columns are compared within groups too.
+
+    Raises:
+        FairAllError: where a file cannot be read, or the second lacks a column of the first.
+    """
+    source, _, _ = _own_csv("compare", old, overrides)
+    config = source.config
+    tables = source.raw, read_text(
+        Path(new), separator=config.separator, encoding=config.text_encoding, missing=config.no_value
+    )  # fmt: skip
+    for path, table in zip((old, new), tables, strict=True):
+        if not len(table):
+            raise FairAllError(f"{path}: it has no row to compare")
+    groups = {EVERYBODY: [np.ones(len(table), dtype=bool) for table in tables]}
+    if config.sensitive:
+        for table, path in zip(tables, (old, new), strict=True):
+            if config.sensitive not in table:
+                raise FairAllError(f"{path}: no column {config.sensitive!r}, which is dataset.sensitive")
+        both = [set(table[config.sensitive].dropna()) for table in tables]
+        for name in sorted(both[0] & both[1]):
+            groups[name] = [(table[config.sensitive] == name).to_numpy() for table in tables]
+    features = [taken for _, _, taken in source.columns() if isinstance(taken, Feature)]
+    kinds = {one.name: one.kind not in DISCRETE for one in features}
+    kinds |= {config.sensitive: False} if config.sensitive else {}
+    lacking = [name for name in kinds if name not in tables[1]]
+    if lacking:
+        raise FairAllError(f"{new}: no column {', '.join(map(repr, lacking))}, which {old} has")
+    found = {}
+    for name, number in kinds.items():
+        before, after, names = binned(tables[0][name], tables[1][name], number=number)
+        for group, (of_old, of_new) in groups.items():
+            if group == EVERYBODY or name != config.sensitive:
+                found[name, group] = stability(before[of_old], after[of_new], names)
+    corrected = false_discovery_control([one.p for one in found.values()])
+    grid = _grid("column", "of", "index", "by chance", "p", "changed most")
+    for ((name, group), one), p in zip(found.items(), corrected, strict=True):
+        most = f"{one.most}: {one.before:.1%} → {one.after:.1%}"
+        grid.add_row(name, group, f"{one.psi:.3f}", f"{one.chance:.3f}", f"{p:.2g}", most)
+    grid.caption = (
+        "index: population stability index; by chance: its 95 % quantile where nothing has changed; p: "
+        "corrected for all rows (Benjamini–Hochberg)"
+    )
+    _print(f"{old}: {len(tables[0])} rows; {new}: {len(tables[1])} rows")
+    _print(grid)
+    drifted = dict.fromkeys(name for (name, _), p in zip(found, corrected, strict=True) if p < DRIFTED)
+    told = f"more than by chance: {', '.join(drifted)}" if drifted else "none more than by chance"
+    _print(f"Columns that differ, {told}.")
+    more = sorted(set(tables[1]) - set(tables[0]))
+    if more:
+        _print(f"Note: {new} has further columns: {', '.join(more)}.")
+
+
+def _own_csv(verb: str, path: str, overrides: Sequence[str]) -> tuple[OwnCsv, list[str], list[str]]:
+    """A file as `dataset=csv` would read it, the words for that, and the keys that are still needed."""
+    own = [word for word in overrides if word.startswith("dataset=")]
+    words = [*overrides] if own else ["dataset=csv", *overrides]
+    composed = compose_config(*words)
+    reader = target_class(composed.dataset, "dataset")
+    if not issubclass(reader, OwnCsv):
+        raise FairAllError(f"{own[-1]} is not a CSV; `{verb}` is for dataset=csv and what inherits from it")
+    composed.dataset.path = literal(path)
+    missing = [key for key in NEEDED if OmegaConf.is_missing(composed.dataset, key)]
+    if "sensitive" in missing and composed.dataset.advantaged is None:
+        missing.append("advantaged")
+    # Columns can be inspected before their roles are declared.
+    for key in missing:
+        composed.dataset[key] = ""
+    return checked(composed).dataset.build(), words, missing
 
 
 def _columns(source: OwnCsv) -> list[str]:
