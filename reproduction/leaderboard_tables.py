@@ -147,7 +147,8 @@ def task_table(own: Board, dataset: str) -> Table:
             cells = [
                 _rank(ranks[UTILITY.name].get(name)), utility, lost, test,
                 _rank(ranks[DPU.name].get(name)), dpu, opportunity,
-                "yes" if name in task.front else "", number(task.cpu.get(name), 1, 0),
+                "yes" if name in task.front else "", _tuning(task.runs[name].config["hyperparameters"]),
+                number(task.cpu.get(name), 1, 0),
             ]  # fmt: skip
             rows.append(Row(group, method_label(name), cells))
             where = {"dataset": dataset, "initial_policy": task.initial_policy, "method": name}
@@ -156,17 +157,17 @@ def task_table(own: Board, dataset: str) -> Table:
                     records.append(where | {"measure": key, "seed": seed, "value": value})
         for name in task.planned:
             if reason := task.reason(name):
-                cells = ["", Cell(MISSING, shorten(reason, SHORT, placeholder=" …")), *[""] * 7]
+                cells = ["", Cell(MISSING, shorten(reason, SHORT, placeholder=" …")), *[""] * 8]
                 rows.append(Row(group, method_label(name), cells))
         for policy in WITH_ROW if task.runs else ():
             levels = [task.reference(policy, one) for one in MEASURES]
             left = None if oracle is None or levels[0] is None else oracle - levels[0]
             utility, test, dpu, opportunity = map(number, levels)
-            cells = ["", utility, number(left), test, "", dpu, opportunity, "", ""]
+            cells = ["", utility, number(left), test, "", dpu, opportunity, "", "", ""]
             rows.append(Row(group, REFERENCES[policy], cells))
     columns = [
         "rank by utility", UTILITY.heading, "regret ↓", "test utility ↑",
-        "rank by DPU", "DPU ↓", "equal-opportunity gap ↓", "on the front", "CPU seconds",
+        "rank by DPU", "DPU ↓", "equal-opportunity gap ↓", "on the front", "tuned by", "CPU seconds",
     ]  # fmt: skip
     compared = all(task.compared for task in tasks)
     return Table(
@@ -271,6 +272,11 @@ def _remarks(task: Task) -> dict[str, list[str]]:
         for remark in remarks:
             found.setdefault(remark, []).append(name)
     return found
+
+
+def _tuning(origin: str) -> str:
+    """Where the hyperparameters of a run come from, in a word."""
+    return {"defaults": "nothing", "the paper's selection": "the paper"}.get(origin, "a sweep")
 
 
 def _names(methods: Sequence[str], task: Task) -> str:

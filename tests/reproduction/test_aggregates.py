@@ -6,7 +6,6 @@ import pytest
 from scipy.stats import beta, trim_mean
 
 from reproduction.aggregates import (
-    Estimate,
     TaskKey,
     better_on_task,
     improvements,
@@ -57,7 +56,7 @@ def test_the_middle_by_weight_is_that_of_repeated_scores() -> None:
 
 
 def test_the_interval_of_the_interquartile_mean_covers_other_data_sets() -> None:
-    """Seven data sets that differ more than their replicates; drawing replicates alone covers a fifth."""
+    """Seven data sets that differ more than their replicates."""
     rng = np.random.default_rng(1)
     covered = []
     for _ in range(80):
@@ -106,7 +105,9 @@ def test_replicates_of_two_methods_are_compared_in_pairs() -> None:
     assert found.value == 1.0
     assert 0 < found.low < found.high == 1.0
     assert probability_of_improvement(second, first) == pytest.approx(found.reversed(), abs=0.02)
-    assert probability_of_improvement(first, first) == pytest.approx(Estimate(0.5, 0.5, 0.5), abs=0.5)
+    itself = probability_of_improvement(first, first)
+    assert itself is not None
+    assert itself.low < itself.value == 0.5 < itself.high
     assert probability_of_improvement(first, scores([])) is None
 
 

@@ -185,7 +185,7 @@ def test_regret_is_what_the_oracle_earns_more() -> None:
     assert cells(table, "greedy")["test utility ↑"].startswith("15.")
     oracle = cells(table, "oracle")
     assert [oracle[column] for column in table.frame.columns] == [
-        "", "40.0", "0.0", "40.0", "", "30.0", "10.0", "", "",
+        "", "40.0", "0.0", "40.0", "", "30.0", "10.0", "", "", "",
     ]  # fmt: skip
     greedy = table.records[table.records["method"] == "greedy"].set_index(["measure", "seed"])["value"]
     assert greedy["regret", 3] == pytest.approx(ORACLE - greedy[UTILITY.name, 3])
