@@ -20,6 +20,7 @@ from fairall.evaluate.gaps import NOTHING, Interval, gap_interval, share, wald
 from fairall.evaluate.judgement import Judgement
 from fairall.evaluate.log import DecisionLog
 from fairall.evaluate.models import OPTIONS, Models
+from fairall.evaluate.monitor import Monitor
 from fairall.evaluate.plain import plain
 from fairall.evaluate.policies import target_policy
 from fairall.metrics import effective_sample_size
@@ -160,6 +161,11 @@ class Evaluation(Judgement):
         )  # fmt: skip
 
     @cached_property
+    def monitor(self) -> Monitor | None:
+        """Estimates at all moments; None for a log without times."""
+        return None if self.log.time is None else Monitor(self)
+
+    @cached_property
     def disagreement(self) -> str | None:
         """Which estimators differ by more than their errors, and the reason that is likely; None for none."""
         if self.refused_estimator("dr") is not None or self.logged or self.target.sum() <= 0:
@@ -231,6 +237,7 @@ class Evaluation(Judgement):
             "thresholds": self.thresholds,
             "costs": self.costs,
             "contraction": self.contraction,
+            "monitor": self.monitor and self.monitor.to_plain(),
             "models": {
                 name: fitted and {"name": fitted.name, "log_loss": fitted.log_loss, "auc": fitted.auc}
                 for name, fitted in self.models.fitted.items()
