@@ -385,18 +385,31 @@ def _times(column: pd.Series) -> tuple[np.ndarray, list[str]]:
     """Numbers, or dates written like the first, shape (N,), and a note where they are not in order."""
     time: np.ndarray = numbers_of(column)
     if np.isnan(time).all():
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # where the first tells no format
-            dates = pd.to_datetime(column.astype(str), errors="coerce", utc=True)
-        time = dates.dt.tz_localize(None).to_numpy()
-    refuse(
-        column,
-        np.isnan(time) | np.isinf(time),
-        "is no time: everybody needs a number, or a date written as in row 1",
-    )
+        time = _dates(column)
+    wrong = np.isnan(time) | np.isinf(time)
+    refuse(column, wrong, "is no time: every row needs a number, or a date written as in row 1")
     if (time[1:] >= time[:-1]).all():
         return time, []
     return time, [f"column {column.name!r}: rows are not in the order of time; they are watched in it"]
+
+
+def _dates(column: pd.Series) -> np.ndarray:
+    """Dates, shape (N,), NaT where there is none."""
+
+    def parsed(day_first: bool) -> np.ndarray:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # where the first tells no format
+            dates = pd.to_datetime(column.astype(str), errors="coerce", utc=True, dayfirst=day_first)
+        return dates.dt.tz_localize(None).to_numpy()
+
+    month_first = parsed(False)
+    if re.match(r"\d{4}", str(column.iloc[0])):
+        return month_first
+    day_first = parsed(True)
+    if np.isnan(day_first).any() or np.isnan(month_first).any():
+        return month_first if np.isnan(day_first).sum() > np.isnan(month_first).sum() else day_first
+    refuse(column, day_first != month_first, "may be two dates: write them as 2025-12-31")
+    return month_first
 
 
 def _numbers_rows(numbers: np.ndarray) -> bool:

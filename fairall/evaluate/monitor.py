@@ -141,7 +141,7 @@ class Monitor:
         for name in RATES:
             rate = MEASURES[name].rate
             found |= {f"{rate}, {group}": own for group, own in self.rates[name].items()}
-            found[f"gap of the {rate}"] = self.gaps[name]
+            found[f"gap of {rate}s"] = self.gaps[name]
         return found
 
     def to_plain(self) -> dict[str, Any]:

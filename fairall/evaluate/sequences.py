@@ -18,13 +18,14 @@ References:
 from __future__ import annotations
 
 import math
-from itertools import permutations
+from itertools import combinations
 
 import numpy as np
 
 from fairall.evaluate.influence import LEVEL
 
 NARROWEST = 1000  # rows at which the asymptotic sequence is narrowest, chosen before any log is seen
+MEMBERS = 2  # of either group in a block, which uses nearly all rows and bets often
 MOST_LOG = 700.0  # of a wealth, whose exponential is finite
 
 
@@ -73,7 +74,7 @@ def bernstein_low(values: np.ndarray, error: float) -> np.ndarray:
 
 
 def wealth(differences: np.ndarray, epsilon: float) -> np.ndarray:
-    """Wealth of bets that the mean of differences is above ε; its expectation is at most 1 if it is not.
+    """Wealth of bets that the mean of differences is above ε. Its expectation is at most 1 if it is not.
 
     Each bet is the share of the wealth that would have grown most on a mean and variance as before (aGRAPA,
     Waudby-Smith and Ramdas 2024, section B.3), at most half of what may be lost.
@@ -86,44 +87,41 @@ def wealth(differences: np.ndarray, epsilon: float) -> np.ndarray:
         After each difference, shape (..., K).
     """
     gain, n = differences - epsilon, np.arange(1, differences.shape[-1] + 1)
-    # One observation of 0 with the variance 1/4 before the first.
+    # One difference of 0 with the variance 1/4 before the first.
     mean = _before(gain.cumsum(-1) / (n + 1), 0.0)
     square = _before((0.25 + (gain**2).cumsum(-1)) / (n + 1), 0.25)
     bet = np.clip(mean / square, 0.0, 0.5 / (1.0 + epsilon))
     return np.exp(np.minimum(np.log1p(bet * gain).cumsum(-1), MOST_LOG))
 
 
-def pairs(first: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Pair rows of two groups, each row with the latest one of the other group that is not paired yet.
+def blocks(first: np.ndarray) -> np.ndarray:
+    """Ends of blocks of successive rows, each of which ends when both groups have `MEMBERS` rows in it.
 
-    Chugg et al. pair the k-th rows of both groups. These may be far apart in time if one group is larger, and
-    a policy that became stricter would look like one with a gap.
+    Chugg et al. pair the k-th rows of both groups. These are far apart in time if one group is larger, so
+    that a policy that became stricter would look like one with a gap; and most of the larger group's rows
+    would have no partner.
 
     Args:
         first: whether a row is of the first group, shape (N,), bool.
 
     Returns:
-        Positions of the rows of the first and of the second group, shape (K,) each, in the order in which
-        pairs are complete.
+        The row after each of the K blocks, shape (K,).
     """
-    step = np.where(first, 1, -1)
-    surplus = step.cumsum()
-    # A row that is left over moves the surplus away from 0, its partner moves it back over the same edge.
-    edge = np.minimum(surplus, surplus - step)
-    order = np.argsort(edge, kind="stable")
-    same = edge[order]
-    starts = np.flatnonzero(np.append(True, same[1:] != same[:-1]))
-    rank = np.arange(len(order)) - np.repeat(starts, np.diff(np.append(starts, len(order))))
-    later = np.flatnonzero(rank % 2 == 1)
-    both = np.sort(np.stack([order[later - 1], order[later]]), axis=0)
-    one, other = both[:, np.argsort(both[1])]
-    return np.where(first[one], one, other), np.where(first[one], other, one)
+    members = [np.flatnonzero(first), np.flatnonzero(~first)]
+    before = [np.cumsum(first), np.cumsum(~first)]
+    ends: list[int] = []
+    used = [0, 0]
+    while all(n + MEMBERS <= len(own) for n, own in zip(used, members, strict=True)):
+        end = max(own[n + MEMBERS - 1] for n, own in zip(used, members, strict=True))
+        ends.append(end + 1)
+        used = [own[end] for own in before]
+    return np.array(ends, dtype=int)
 
 
 def gap_wealth(phi: np.ndarray, group: np.ndarray, codes: np.ndarray, epsilon: float) -> np.ndarray:
     """Wealth against the hypothesis that no two groups differ in the mean of φ by more than ε.
 
-    The mean over ordered pairs of groups of `wealth`, each of which starts with 1.
+    The mean over ordered pairs of groups of the `wealth` of differences between their means in `blocks`.
 
     Args:
         phi: φ in [0, 1] of the rows in the order of time, shape (N,).
@@ -134,15 +132,20 @@ def gap_wealth(phi: np.ndarray, group: np.ndarray, codes: np.ndarray, epsilon: f
     Returns:
         After each row, shape (N,).
     """
-    found = np.zeros(len(phi))
-    both = list(permutations(codes.tolist(), 2))
+    found, both = np.zeros(len(phi)), list(combinations(codes.tolist(), 2))
     for one, other in both:
         rows = np.flatnonzero((group == one) | (group == other))
-        first, second = pairs(group[rows] == one)
-        own = np.append(1.0, wealth(phi[rows[first]] - phi[rows[second]], epsilon))
-        complete = rows[np.maximum(first, second)]
-        found += own[np.searchsorted(complete, np.arange(len(phi)), side="right")]
-    return found / len(both)
+        first = group[rows] == one
+        ends = blocks(first)
+        means = []
+        for members in (first, ~first):
+            until = np.stack([np.cumsum(phi[rows] * members), np.cumsum(members)])[:, ends - 1]
+            total, number = np.diff(until, prepend=0.0)
+            means.append(total / number)
+        complete = np.searchsorted(rows[ends - 1], np.arange(len(phi)), side="right")
+        for sign in (1.0, -1.0):
+            found += np.append(1.0, wealth(sign * (means[0] - means[1]), epsilon))[complete]
+    return found / (2 * len(both))
 
 
 def _before(values: np.ndarray, at_first: float) -> np.ndarray:

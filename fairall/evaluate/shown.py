@@ -233,12 +233,12 @@ def _monitor(name: str, one: Evaluation) -> Iterator[str]:
     found = {what: told(own) for what, own in watched.named().items()}
     known = "; ".join(f"{what}: {text}" for what, text in found.items() if text)
     yield (
-        f"{name}: over all rows until {spelt(watched.moments[-1])}, ×100, with 95 % intervals that hold at "
-        f"every moment at once: {known or 'nothing yet'}"
+        f"{name}: over all rows until {spelt(watched.moments[-1])}, ×100, 95 % intervals that hold at every "
+        f"moment at once: {known or 'nothing yet'}"
     )
     epsilon = number(one.models.largest_gap)
     for measure, alarm in watched.alarms.items():
-        what = f"the gap of the {MEASURES[measure].rate} is above ε = {epsilon}"
+        what = f"the gap of {MEASURES[measure].rate}s is above ε = {epsilon}"
         if alarm.time is not None:
             yield f"{name}: {what}: first alarm on {spelt(alarm.time)}, after {alarm.rows} rows"
         else:
