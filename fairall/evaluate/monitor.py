@@ -4,6 +4,7 @@ At each moment the intervals of `sequences` are about the rows so far. Estimates
 of `estimators` and `fairness`, with predictions from earlier moments (`past`), so that cumulative sums give
 them at all moments. Intervals of a quantity cover at all moments together with 95 %; different quantities
 have 95 % each. They are not intersected over time, since decisions may change, and their mean with them.
+Where people have several rows, standard errors are by person; guarantee and bets take rows to be independent.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from itertools import combinations
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 
 from fairall.data.csv.selective_labels import LEAST_EFFECTIVE
 from fairall.evaluate.estimators import People, clipped_gains
@@ -174,12 +176,23 @@ class Monitor:
         self, over: np.ndarray, under: np.ndarray, rows: np.ndarray, square: float = 1.0
     ) -> tuple[np.ndarray, np.ndarray]:
         """Σ over / Σ under and its variance at each moment, shape (T,), NaN without a positive Σ under."""
+        over, under = np.where(rows, over, 0.0), np.where(rows, under, 0.0)
         below = self._so_far(under, rows)
         below = np.where(below > 0, below, np.nan)
         ratio = self._so_far(over, rows) / below
-        squares, products, others = (self._so_far(one, rows) for one in (over**2, over * under, under**2))
+        squares, products, others = (
+            np.cumsum(one * (other + self._of_person(other)) + self._of_person(one) * other)[self.past.last]
+            for one, other in ((over, over), (over, under), (under, under))
+        )
         left = np.maximum(squares - 2 * ratio * products + ratio**2 * others, 0.0)
         return ratio, (left + OBSERVATIONS * square) / below**2
+
+    def _of_person(self, values: np.ndarray) -> np.ndarray:
+        """Sums over earlier rows of the same person, whose errors depend on each other, shape (N,)."""
+        if self.log.person is None:
+            return np.zeros(len(values))
+        person = self.log.person[self.past.order]
+        return (pd.Series(values).groupby(person).cumsum() - values).to_numpy()
 
     def _started(self, weights: np.ndarray, rows: np.ndarray) -> np.ndarray:
         """Whether weights have counted as `LEAST_EFFECTIVE` equal ones at a moment so far, shape (T,)."""

@@ -78,8 +78,8 @@ def test_coverage_at_all_moments_of_logs_of_learners(monkeypatch: pytest.MonkeyP
                 low, high = one.guarantee.low, one.guarantee.high
                 inside = (low <= truth.new["value"]).all() and (high >= truth.new["value"]).all()
                 covered.setdefault((policy, "guarantee"), []).append(bool(inside))
-    for name, all_of in covered.items():
-        assert np.mean(all_of) > 0.95 - 0.025, name
+    for what, of_logs in covered.items():
+        assert np.mean(of_logs) > 0.95 - 0.025, what
 
 
 def test_intervals_of_one_log_hold_the_truth(table: pd.DataFrame, watched: Monitor) -> None:
@@ -110,6 +110,20 @@ def test_the_last_estimates_are_near_those_of_the_finished_log(table: pd.DataFra
         assert gap.estimate == pytest.approx(one.fairness[name]["dr"].estimate, abs=0.02)
     acceptance = one.monitor.rates["dpu"]["a"].at(-1).estimate
     assert acceptance == pytest.approx(one.groups["a"]["rates"]["dpu"]["dr"].estimate, abs=1e-9)
+
+
+def test_errors_of_people_with_several_rows_are_by_person(table: pd.DataFrame) -> None:
+    """A log with each row twice is worth as much as with each row once."""
+    once = monitor_of(log_of(table))
+    twice = table.loc[np.repeat(table.index, 2)].assign(id=np.repeat(np.arange(N), 2))
+    one = judged(log_of(twice, person="id"))
+    assert one.monitor is not None
+    for name, own in courses(one.monitor).items():
+        single, double = courses(once)[name].at(-1), own.at(-1)
+        assert double.estimate == pytest.approx(single.estimate, abs=0.01)
+        ratio = (double.high - double.low) / (single.high - single.low)
+        assert 0.85 < ratio < 1.15
+    assert any("people have several rows" in told for told in one.warnings)
 
 
 # The past
