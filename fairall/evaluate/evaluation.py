@@ -196,10 +196,11 @@ class Evaluation(Judgement):
                 f"nothing is shown of groups with fewer than {self.models.smallest_cell} people, which are "
                 f"no part of gaps: {', '.join(hidden)}"
             )
-        if self.log.time is not None and self.log.person is not None:
+        person = self.log.person
+        if self.log.time is not None and person is not None and person.max() + 1 < len(person):
             told.append(
-                "people have several rows: that intervals hold at every moment, and alarms are rare, is known of "
-                "rows of different people only"
+                "people have several rows: that intervals hold at every moment, and alarms are rare, is known "
+                "of rows of different people only"
             )
         if self.log.revealed.any():
             reasons: dict[str, list[str]] = {}
