@@ -147,6 +147,13 @@ def _seed(word: str) -> int:
     return 0 if word == "0" else whole_number(word)
 
 
+def _time(word: str) -> str:
+    key, _, column = word.partition("=")
+    if key != "time" or not column:
+        raise argparse.ArgumentTypeError(f"it must be time=COLUMN, not {word}")
+    return column
+
+
 TRUST = "import the method of a policy from this module or package, which runs its code; repeatable"
 MODEL: dict[str, Any] = {"choices": ("auto", "logistic"), "default": "auto"}
 # Settings of argparse. A policy of seeds may be given once, one to judge twice.
@@ -169,13 +176,15 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "--score": {"metavar": "COLUMN", "help": "probability by a model that is to be validated"},
     "--propensity-model": MODEL,
     "--outcome-model": MODEL,
+    "--monitor": {"metavar": "time=COLUMN", "type": _time, "help": "intervals and alarms over time"},
+    "--gap": {"metavar": "E", "type": _probability, "help": "gap that is no alarm of --monitor; 0.05"},
     "--smallest-cell": {"metavar": "N", "type": whole_number, "default": 10, "help": "least people shown"},
 }
 DECIDE = "-o! --policy --threshold --draw --capacity --trust... --strict --json"
 EXPLAIN = "--row! -o! --policy --threshold --against --trust... --strict"
 EVALUATE = (
     "--policy... -o --groups --decision-maker --score --propensity-model --outcome-model --smallest-cell "
-    "--trust... --log --json"
+    "--monitor --gap --trust... --log --json"
 )
 COMMANDS = {
     "list": Command(

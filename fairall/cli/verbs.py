@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from fairall.policy import Policy
 
 SHELLS = ("bash", "zsh")
-OPTIONS = ("propensity_model", "outcome_model", "smallest_cell", "score")  # of an evaluation
+OPTIONS = ("propensity_model", "outcome_model", "smallest_cell", "score", "monitor")  # of an evaluation
 
 
 class Done(NamedTuple):
@@ -126,6 +126,10 @@ def evaluate(given: Namespace) -> Done:
     if len(given.policy) > 2:
         raise FairAllError("--policy: one is judged, two are compared; more than two cannot be")
     config, options = places(given.words), {name: getattr(given, name) for name in OPTIONS}
+    if given.gap is not None:
+        if given.monitor is None:
+            raise FairAllError("--gap: it is of alarms over time; give --monitor time=COLUMN too")
+        options["largest_gap"] = given.gap
     shown = evaluate_log(
         Path(given.log),
         [word for word in given.words if not word.startswith(PLACES)],

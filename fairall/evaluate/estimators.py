@@ -156,12 +156,21 @@ def guaranteed_interval(people: People, clip: float = CLIP, level: float = LEVEL
         Maurer, A. and Pontil, M. (2009). Empirical Bernstein bounds and sample variance penalization. COLT.
         Thomas, P., Theocharous, G. and Ghavamzadeh, M. (2015). High-confidence off-policy evaluation. AAAI.
     """
-    kept, cost, error = np.minimum(people.kept.value, clip), float(people.break_even[0]), (1.0 - level) / 2.0
-    lower = kept * people.label - cost * people.target
-    upper = people.target * (1.0 - cost) - kept * (1.0 - people.label)
+    cost, error = float(people.break_even[0]), (1.0 - level) / 2.0
+    lower, upper = clipped_gains(people, clip)
     low = lower.mean() - _bernstein(lower, clip + cost, error)
     high = upper.mean() + _bernstein(upper, clip + 1.0 - cost, error)
     return (max(float(low), -cost), min(float(high), 1.0 - cost)) if low <= high else (math.nan, math.nan)
+
+
+def clipped_gains(people: People, clip: float = CLIP) -> tuple[np.ndarray, np.ndarray]:
+    """The two variables of `guaranteed_interval`, of expectations at most V and at least V, shape (N,) each.
+
+    The first is at least −c, the second at most 1 − c.
+    """
+    kept, cost = np.minimum(people.kept.value, clip), float(people.break_even[0])
+    lower = kept * people.label - cost * people.target
+    return lower, people.target * (1.0 - cost) - kept * (1.0 - people.label)
 
 
 def _bernstein(values: np.ndarray, width: float, error: float) -> float:

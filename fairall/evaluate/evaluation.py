@@ -20,6 +20,7 @@ from fairall.evaluate.gaps import NOTHING, Interval, gap_interval, share, wald
 from fairall.evaluate.judgement import Judgement
 from fairall.evaluate.log import DecisionLog
 from fairall.evaluate.models import OPTIONS, Models
+from fairall.evaluate.monitor import Monitor
 from fairall.evaluate.plain import plain
 from fairall.evaluate.policies import target_policy
 from fairall.metrics import effective_sample_size
@@ -177,6 +178,11 @@ class Evaluation(Judgement):
         )
 
     @cached_property
+    def monitor(self) -> Monitor | None:
+        """Estimates at all moments; None for a log without times."""
+        return None if self.log.time is None else Monitor(self)
+
+    @cached_property
     def disagreement(self) -> str | None:
         """Which estimators differ by more than their errors, and the reason that is likely; None for none."""
         if self.refused_estimator("dr") is not None or self.logged or self.target.sum() <= 0:
@@ -206,6 +212,12 @@ class Evaluation(Judgement):
             told.append(
                 f"nothing is shown of groups with fewer than {self.models.smallest_cell} people, which are "
                 f"no part of gaps: {', '.join(hidden)}"
+            )
+        person = self.log.person
+        if self.log.time is not None and person is not None and person.max() + 1 < len(person):
+            told.append(
+                "people have several rows: that intervals hold at every moment, and alarms are rare, is known "
+                "of rows of different people only"
             )
         if self.log.revealed.any():
             reasons: dict[str, list[str]] = {}
@@ -249,6 +261,7 @@ class Evaluation(Judgement):
             "thresholds": self.thresholds,
             "costs": self.costs,
             "contraction": self.contraction,
+            "monitor": self.monitor and self.monitor.to_plain(),
             "models": {
                 name: fitted and {"name": fitted.name, "log_loss": fitted.log_loss, "auc": fitted.auc}
                 for name, fitted in self.models.fitted.items()

@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
+from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
@@ -18,7 +19,8 @@ from fairall.evaluate.estimators import LABELS
 from fairall.evaluate.evaluation import Evaluation
 from fairall.evaluate.fairness import MEASURES
 from fairall.evaluate.gaps import Interval
-from fairall.evaluate.shown import CHECKS, CHOICES, FAIRNESS, HIDDEN, VALUE, Shown
+from fairall.evaluate.monitor import RATES
+from fairall.evaluate.shown import CHECKS, CHOICES, FAIRNESS, HIDDEN, OVER_TIME, VALUE, Shown
 from fairall.metrics import Spread
 from fairall.results.figures import BLUE, COLUMN, GREEN, GREY, ORANGE, interval, legend_below
 from fairall.results.page import PageFigure
@@ -50,6 +52,9 @@ NOTES = {
     "contraction": "Failures (accepted, negative label) per person, with 95 % intervals: the policy among "
     "the people of the most lenient decision maker, and each decision maker among their own (Lakkaraju et "
     "al. 2017).",
+    "monitor": "Of the rows until each moment, doubly robust, with 95 % confidence sequences, which cover at "
+    "all moments at once. Dashed: valid from the first row on if the propensities are right. Dotted: first "
+    "moment at which the gap is above ε for certain.",
     "curves": "Of accepting everybody whose score is at least the threshold, doubly robust. A band covers "
     "the whole curve with 95 %.",
     "reliability": "Mean label, doubly robust, among people of a bin of the probability of a positive label, "
@@ -218,6 +223,37 @@ def draw_thresholds(evaluations: Evaluations) -> Figure:
     return figure
 
 
+def draw_monitor(evaluations: Evaluations) -> Figure:
+    """Draw value and gaps with their confidence sequences, ε, and first alarms; a panel each."""
+    figure, panels = _grid(1 + len(RATES), height=1.7)
+    handles: dict[str, Any] = {}
+    for name, colour, one in _coloured(evaluations):
+        watched = one.monitor
+        assert watched is not None
+        courses = {"utility": watched.value} | {MEASURES[key].label: own for key, own in watched.gaps.items()}
+        alarms = [None, *watched.alarms.values()]
+        for axes, (label, own), alarm in zip(panels, courses.items(), alarms, strict=True):
+            handles[name] = _band(axes, watched.moments, own.estimate, own.low, own.high, colour)
+            axes.set_title(f"{label} ×100")
+            if alarm is None:
+                for end in (watched.guarantee.low, watched.guarantee.high):
+                    if not np.isnan(end).all():
+                        (handles["guaranteed"],) = axes.plot(
+                            watched.moments, 100 * end, color=colour, ls="--", lw=0.7
+                        )
+                continue
+            handles["ε"] = axes.axhline(100 * one.models.largest_gap, color=GREY, lw=0.7)
+            if alarm.time is not None:
+                handles["first alarm"] = axes.axvline(alarm.time, color=colour, ls=":", lw=1.2)
+        if watched.moments.dtype.kind == "M":
+            for axes in panels:
+                locator = AutoDateLocator(maxticks=5)
+                axes.xaxis.set_major_locator(locator)
+                axes.xaxis.set_major_formatter(ConciseDateFormatter(locator))
+    legend_below(figure, handles, 4)
+    return figure
+
+
 def draw_plane(evaluations: Evaluations) -> Figure:
     """Draw value against unfairness with both intervals, doubly robust; a panel per measure."""
     figure = Figure(figsize=(2 * COLUMN, 2.2), layout="constrained")
@@ -249,6 +285,7 @@ def pictures(shown: Shown) -> list[PageFigure]:
         ("sensitivity", "Sensitivity", HIDDEN, draw_sensitivity, True, answered),
         ("contraction", "Contraction", HIDDEN, draw_contraction, False,
          all(one.contraction for one in evaluations)),
+        ("monitor", "Over time", OVER_TIME, draw_monitor, True, shown.log.time is not None),
         ("curves", "Thresholds", CHOICES, draw_thresholds, True, any(one.thresholds for one in evaluations)),
         ("reliability", "Reliability by group", CHECKS, draw_reliability, groups > 2, calibrated),
     ]  # fmt: skip
@@ -280,7 +317,7 @@ def _spread(own: Interval) -> Spread:
     return Spread(own.estimate, None, (own.low, own.high))
 
 
-def _band(axes: Axes, x: Any, y: pd.Series, low: pd.Series, high: pd.Series, colour: str) -> Line2D:
+def _band(axes: Axes, x: Any, y: Any, low: Any, high: Any, colour: str) -> Line2D:
     """Draw a curve ×100 with a band."""
     axes.fill_between(x, 100 * low, 100 * high, color=colour, alpha=0.25, lw=0)
     return axes.plot(x, 100 * y, color=colour)[0]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
@@ -50,6 +51,7 @@ class LogConfig(CsvConfig):
 
     grouped_by: Sequence[str] = ()
     decision_maker: str | None = None
+    time: str | None = None
     not_features: Sequence[str] = ()
     person: str | None = None
     gain: str | None = None
@@ -72,6 +74,7 @@ class DecisionLog:
         label: 1 or 0 where a decision revealed it, NaN elsewhere, shape (N,).
         propensity: recorded P(accepted), shape (N,), NaN where a rejected row has none; None if not recorded.
         decision_maker: who decided, as text, shape (N,); None if not given.
+        time: when it was decided, numbers or datetime64, shape (N,); None if not given.
         person: number of the person, from 0, shape (N,); None if each row is another person.
         cost: c, of an acceptance, in units of the gain from a positive label; None if the log has amounts.
         gain: of an accepted person with a positive label, shape (N,); 1 − c without amounts.
@@ -92,6 +95,7 @@ class DecisionLog:
     label: np.ndarray
     propensity: np.ndarray | None
     decision_maker: np.ndarray | None
+    time: np.ndarray | None
     person: np.ndarray | None
     cost: float | None
     gain: np.ndarray
@@ -110,6 +114,7 @@ class DecisionLog:
         *,
         groups: Sequence[str] = (),
         decision_maker: str | None = None,
+        time: str | None = None,
         not_features: Sequence[str] = (),
     ) -> DecisionLog:
         """Read a CSV or Parquet file.
@@ -123,6 +128,7 @@ class DecisionLog:
                 real one; `gain` and `loss` name those of amounts, instead of `cost`.
             groups: columns whose values, or combinations of values, are the groups; by default `sensitive`.
             decision_maker: column of who decided.
+            time: column of when it was decided, numbers or dates, for a monitor.
             not_features: columns that are no features of the log, such as probabilities of target policies;
                 names of no column have no effect.
 
@@ -132,7 +138,7 @@ class DecisionLog:
         with _as_typed(words):
             config = replace(
                 _config(words), path=str(path), grouped_by=groups, decision_maker=decision_maker,
-                not_features=not_features,
+                time=time, not_features=not_features,
             )  # fmt: skip
             raw = read_text(
                 Path(path), separator=config.separator, encoding=config.text_encoding, missing=config.no_value
@@ -158,6 +164,7 @@ class DecisionLog:
         drop: Sequence[str] = (),
         kinds: Mapping[str, str] | None = None,
         decision_maker: str | None = None,
+        time: str | None = None,
         not_features: Sequence[str] = (),
     ) -> DecisionLog:
         """Take a log from a DataFrame; arguments and errors as for `read` and the keys of `dataset=csv`."""
@@ -165,7 +172,7 @@ class DecisionLog:
             _defaults(), path="the table", decision=decision, accepted=str(accepted), label=label or "",
             positive=str(positive), sensitive=sensitive or "", propensity=propensity, drop=list(drop),
             kinds=dict(kinds or {}), grouped_by=groups, decision_maker=decision_maker,
-            not_features=not_features, person=person, gain=gain, loss=loss,
+            time=time, not_features=not_features, person=person, gain=gain, loss=loss,
             cost=_defaults().cost if cost is None else cost,
             words=() if cost is None else (f"cost={cost}",),
         )  # fmt: skip
@@ -182,9 +189,9 @@ class DecisionLog:
         return len(self.group)
 
     def rows(self, chosen: np.ndarray) -> DecisionLog:
-        """The log of some of the rows, shape (N,), bool; numbers of persons are given anew."""
+        """The log of some of the rows, a mask (N,) or their positions; numbers of persons are given anew."""
         parts = {
-            field.name: value[chosen]
+            field.name: value.iloc[chosen] if isinstance(value, pd.DataFrame) else value[chosen]
             for field in fields(self)
             if isinstance(value := getattr(self, field.name), np.ndarray | pd.DataFrame)
         }
@@ -334,11 +341,15 @@ def _log(raw: pd.DataFrame, text: pd.DataFrame, config: LogConfig) -> DecisionLo
     maker = None
     if config.decision_maker is not None:
         maker = _complete(text[config.decision_maker], "decision maker").to_numpy(dtype=str)
+    time = None
     notes = [*left_out, *notes, *of_groups, *of_missing, *of_people, *told]
+    if config.time is not None:
+        time, of_times = _times(text[config.time])
+        notes += of_times
     inputs, input_names = _inputs(schema, x, empty, group, len(names))
     return DecisionLog(
         raw=raw, inputs=inputs, input_names=input_names, group=group, groups=names,
-        accepted=accepted, label=label, propensity=propensity, decision_maker=maker, person=person,
+        accepted=accepted, label=label, propensity=propensity, decision_maker=maker, time=time, person=person,
         cost=None if config.gain else config.cost, gain=gain, loss=loss, decision=config.decision,
         decision_values=tuple(text[config.decision].iloc[[accepted.argmin(), accepted.argmax()]]),
         schema=schema, x=x, notes=tuple(_retyped(note, config.words) for note in notes),
@@ -354,6 +365,7 @@ def _with_role(text: pd.DataFrame, config: LogConfig, grouping: list[str]) -> li
         "dataset.split.column": [config.split.column],
         "dataset.sensitive" if grouping == [config.sensitive] else "groups": grouping,
         "decision_maker": [config.decision_maker],
+        "time": [config.time],
         "person": [config.person],
         "dataset.drop": config.drop,
         "dataset.kinds": list(config.kinds),
@@ -367,6 +379,37 @@ def _complete(column: pd.Series, what: str) -> pd.Series:
     """The column, which must have no empty cell."""
     refuse(column, column.isna(), f"is no {what}: complete it")
     return column
+
+
+def _times(column: pd.Series) -> tuple[np.ndarray, list[str]]:
+    """Numbers, or dates written like the first, shape (N,), and a note where they are not in order."""
+    time: np.ndarray = numbers_of(column)
+    if np.isnan(time).all():
+        time = _dates(column)
+    wrong = np.isnan(time) | np.isinf(time)
+    refuse(column, wrong, "is no time: every row needs a number, or a date written as in row 1")
+    if (time[1:] >= time[:-1]).all():
+        return time, []
+    return time, [f"column {column.name!r}: rows are not in the order of time; they are watched in it"]
+
+
+def _dates(column: pd.Series) -> np.ndarray:
+    """Dates, shape (N,), NaT where there is none."""
+
+    def parsed(day_first: bool) -> np.ndarray:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # where the first tells no format
+            dates = pd.to_datetime(column.astype(str), errors="coerce", utc=True, dayfirst=day_first)
+        return dates.dt.tz_localize(None).to_numpy()
+
+    month_first = parsed(False)
+    if re.match(r"\d{4}", str(column.iloc[0])):
+        return month_first
+    day_first = parsed(True)
+    if np.isnan(day_first).any() or np.isnan(month_first).any():
+        return month_first if np.isnan(day_first).sum() > np.isnan(month_first).sum() else day_first
+    refuse(column, day_first != month_first, "may be two dates: write them as 2025-12-31")
+    return month_first
 
 
 def _numbers_rows(numbers: np.ndarray) -> bool:

@@ -14,9 +14,12 @@ from fairall.evaluate.influence import Column, Sample, Z
 from fairall.evaluate.log import DecisionLog
 from fairall.evaluate.nuisance import Fitted, fit
 from fairall.evaluate.officers import Officers, officers, why_not
+from fairall.evaluate.past import Past, past
 
 Model: TypeAlias = str | ClassifierMixin
-OPTIONS = ("propensity_model", "outcome_model", "folds", "seed", "smallest_cell", "score")  # of `Models`
+# Of `Models`.
+OPTIONS = ("propensity_model", "outcome_model", "folds", "seed", "smallest_cell", "score", "largest_gap")
+LARGEST_GAP = 0.05
 
 
 class Models:
@@ -32,6 +35,7 @@ class Models:
         smallest_cell: people of a group, or with a label, below which nothing about them is shown.
         score: probability of a positive label by a model to be validated, shape (N,); by default the outcome
             model's.
+        largest_gap: ε, the gap between groups above which a monitor gives an alarm.
 
     Raises:
         FairAllError: where a model cannot be used.
@@ -47,9 +51,11 @@ class Models:
         seed: int = 0,
         smallest_cell: int = 10,
         score: np.ndarray | None = None,
+        largest_gap: float = LARGEST_GAP,
     ) -> None:
         self.log, self.seed, self.smallest_cell, self.score = log, seed, smallest_cell, score
-        self.folds = folds
+        self.propensity_model, self.outcome_model, self.folds = propensity_model, outcome_model, folds
+        self.largest_gap = largest_gap
         decision, known = log.accepted.astype(float), np.where(log.accepted, log.revealed, np.nan)
         self.propensity: Fitted | None = None
         if log.propensity is None or np.isnan(log.propensity).any():
@@ -66,6 +72,11 @@ class Models:
         if log.propensity is not None:  # the model then stands in for rejected people only
             parametric.pop("propensity", None)
         self.sample = Sample(len(log), parametric, log.person, seed)
+
+    @cached_property
+    def past(self) -> Past | None:
+        """Predictions from earlier moments; None without times."""
+        return None if self.log.time is None else past(self)
 
     @property
     def fitted(self) -> dict[str, Fitted | None]:

@@ -87,7 +87,15 @@ class Fitted:
         return np.minimum(1.0 + np.exp(-logit(self.probability) - shift), MOST_WEIGHT)
 
 
-def fit(log: DecisionLog, target: np.ndarray, what: str, model: Any, folds: int, seed: int) -> Fitted | None:
+def fit(
+    log: DecisionLog,
+    target: np.ndarray,
+    what: str,
+    model: Any,
+    folds: int,
+    seed: int,
+    past: int | None = None,
+) -> Fitted | None:
     """Cross-fit P(target = 1 | features, group) and predict it for all rows.
 
     Args:
@@ -102,6 +110,7 @@ def fit(log: DecisionLog, target: np.ndarray, what: str, model: Any, folds: int,
         folds: of cross-fitting, stratified by group and target; the rows of a person are in one fold. At most
             as many as the rarer target has rows, and 2 with more than `MANY_ROWS` rows.
         seed: of the folds and the gradient boosting.
+        past: rows from the first on that may be learnt from; the others, without a target, are predicted.
 
     Returns:
         None where fewer than two rows have one of the targets.
@@ -126,14 +135,17 @@ def fit(log: DecisionLog, target: np.ndarray, what: str, model: Any, folds: int,
         raise FairAllError(f"a model of the {what} needs two folds; there are {folds}")
     if min(int((target == value).sum()) for value in (0, 1)) < 2:
         return None
-    return CrossFit(log, target, folds, seed).fit(model)
+    return CrossFit(log, target, folds, seed, past).fit(model)
 
 
 class CrossFit:
     """Folds of the rows, and the fits on them; `target` is NaN where it is unknown."""
 
-    def __init__(self, log: DecisionLog, target: np.ndarray, folds: int, seed: int) -> None:
+    def __init__(
+        self, log: DecisionLog, target: np.ndarray, folds: int, seed: int, past: int | None = None
+    ) -> None:
         self.inputs, self.design, self.target, self.seed = log.inputs, log.design, target, seed
+        self.past = slice(past)
         self.known = ~np.isnan(target)
         most = folds if len(target) <= MANY_ROWS else 2
         self.folds = min(most, *(int((target == value).sum()) for value in (0, 1)))
@@ -172,10 +184,11 @@ class CrossFit:
 
     def _with_steps(self) -> np.ndarray:
         """The design and whether a real input is above its median, the `MOST_INPUTS` widest, float32."""
-        real = ~np.isin(self.design[:CHUNK], (0, 1)).all(0)
-        steps = self.design[:, real] > np.median(self.design[:, real], axis=0)
+        seen = self.design[self.past]
+        real = ~np.isin(seen[:CHUNK], (0, 1)).all(0)
+        steps = self.design[:, real] > np.median(seen[:, real], axis=0)
         inputs = np.hstack([self.design, steps])
-        widest = np.argsort(-inputs[: CHUNK * 4].var(0), kind="stable")[:MOST_INPUTS]
+        widest = np.argsort(-inputs[self.past][: CHUNK * 4].var(0), kind="stable")[:MOST_INPUTS]
         return inputs[:, np.sort(widest)]
 
     def _parametric(self, probability: np.ndarray) -> Parametric:

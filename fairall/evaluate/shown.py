@@ -19,13 +19,14 @@ from fairall.evaluate.evaluation import Evaluation
 from fairall.evaluate.fairness import MEASURES
 from fairall.evaluate.gaps import Interval
 from fairall.evaluate.log import DecisionLog
+from fairall.evaluate.monitor import Course, spelt
 from fairall.evaluate.policies import LOGGED
 from fairall.results.format import interval, number
 from fairall.storage.identity import flattened
 
 # Sections of the page.
 VALUE, FAIRNESS, HIDDEN = "Value", "Fairness", "What the rejected may hide"
-CHOICES, CHECKS = "Thresholds and costs", "Checks"
+OVER_TIME, CHOICES, CHECKS = "Over time", "Thresholds and costs", "Checks"
 TO_MLFLOW = ("acceptance", "value", "guarantee", "fairness", "bounds", "overlap")  # of each policy
 DEPENDS = 0.01  # p below which the assignment of cases is said to depend on features
 MODELS = {
@@ -134,7 +135,7 @@ def told(shown: Shown) -> Iterator[str]:
     yield from (f"Warning: {text}" for text in _disagreements(shown))
     for name, one in shown.evaluations.items():
         yield f"{name}: accepts {number(float(one.target.mean()))} % of the people"
-        yield from (*_overlap(one), *_sensitivity(one), *_contraction(one))
+        yield from (*_overlap(one), *_sensitivity(one), *_contraction(one), *_monitor(name, one))
     yield from _officers(shown.first)
     if difference is not None and not np.isnan(difference.values["dr"].estimate):
         at = _up_to(difference.turning_point)
@@ -233,6 +234,31 @@ def _officers(one: Evaluation) -> Iterator[str]:
     if p < DEPENDS:
         random = "the bounds allow for cases that were assigned by the features, and for no other assignment"
     yield f"Decision makers as an instrument, {found.levels} levels of strictness: {random} (p = {p:.2g})"
+
+
+def _monitor(name: str, one: Evaluation) -> Iterator[str]:
+    """The last intervals, and the first alarms."""
+    watched = one.monitor
+    if watched is None:
+        return
+
+    def told(own: Course) -> str:
+        last = own.at(-1)
+        return f"{number(last.estimate)} {interval(last.low, last.high)}".strip()
+
+    found = {what: told(own) for what, own in watched.named().items()}
+    known = "; ".join(f"{what}: {text}" for what, text in found.items() if text)
+    yield (
+        f"{name}: over all rows until {spelt(watched.moments[-1])}, ×100, 95 % intervals that hold at every "
+        f"moment at once: {known or 'nothing yet'}"
+    )
+    epsilon = number(one.models.largest_gap)
+    for measure, alarm in watched.alarms.items():
+        what = f"the gap of {MEASURES[measure].rate}s is above ε = {epsilon}"
+        if alarm.time is not None:
+            yield f"{name}: {what}: first alarm on {spelt(alarm.time)}, after {alarm.rows} rows"
+        else:
+            yield f"{name}: no alarm that {what}{f' ({alarm.why})' if alarm.why else ''}"
 
 
 def share(probability: float | None) -> str:

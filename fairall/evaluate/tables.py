@@ -15,9 +15,10 @@ from fairall.evaluate.evaluation import Evaluation
 from fairall.evaluate.fairness import MEASURES, VIEWS
 from fairall.evaluate.figures import CURVES, NAMES, VIEWS_TOLD
 from fairall.evaluate.gaps import Interval
+from fairall.evaluate.monitor import spelt
 from fairall.evaluate.officers import OFFICERS
 from fairall.evaluate.plain import plain
-from fairall.evaluate.shown import CHECKS, CHOICES, FAIRNESS, HIDDEN, VALUE, Shown, share
+from fairall.evaluate.shown import CHECKS, CHOICES, FAIRNESS, HIDDEN, OVER_TIME, VALUE, Shown, share
 from fairall.results.format import interval, number
 from fairall.results.table import Row, Table, frame_of, records_of, without_empty
 from fairall.storage.identity import flattened
@@ -30,6 +31,7 @@ BY_OFFICERS = (
 )
 SIZES = ("people", "accepted", "labelled")
 RATES = ("dpu", "equal_opportunity", "predictive_parity", "false_positive", "utility_gap")
+QUARTERS = 4  # of the moments
 WORST = 3  # features named in the table of balance
 OF_LIMITS = {"low": "bound_low", "high": "bound_high", "interval_low": "low", "interval_high": "high"}
 
@@ -72,7 +74,7 @@ class Lines:
 
 def tables(shown: Shown) -> list[Table]:
     """All tables that have records; the first three are for the terminal."""
-    made = (value, fairness, groups, disagreement, thresholds, costs, calibration, balance)
+    made = (value, fairness, groups, moments, disagreement, thresholds, costs, calibration, balance)
     return [table for table in (one(shown) for one in made) if len(table.records)]
 
 
@@ -176,6 +178,29 @@ def groups(shown: Shown) -> Table:
     )
     columns = [*SIZES, "effective", *(MEASURES[measure].rate for measure in RATES)]
     return lines.table("groups", FAIRNESS, "Groups", note, columns)
+
+
+def moments(shown: Shown) -> Table:
+    """Estimates with confidence sequences, at the start, quarter points and the end."""
+    lines, times = Lines(), []
+    for name, one in shown.evaluations.items():
+        if one.monitor is None:
+            continue
+        known = [spelt(time) for time in one.monitor.moments]
+        chosen = sorted({round(k * (len(known) - 1) / QUARTERS) for k in range(QUARTERS + 1)})
+        times = [str(known[k]) for k in chosen]
+        for what, own in one.monitor.named().items():
+            row = [lines.both(own.at(k)) for k in chosen]
+            lines.rows.append(Row(name if shown.difference else "", what, row))
+            lines.records += [
+                {"policy": name, "time": time, "rows": int(rows), "estimated": what} | plain(own.at(k))
+                for k, (time, rows) in enumerate(zip(known, one.monitor.past.last + 1, strict=True))
+            ]
+    note = (
+        "Of the rows until a moment, doubly robust, with 95 % intervals of each quantity that hold at all "
+        "moments at once. The CSV file has all moments."
+    )
+    return lines.table("moments", OVER_TIME, "Over time ×100", note, times)
 
 
 def thresholds(shown: Shown) -> Table:

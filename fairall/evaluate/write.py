@@ -14,7 +14,8 @@ from fairall.evaluate.comparison import Comparison
 from fairall.evaluate.evaluation import judge
 from fairall.evaluate.figures import pictures
 from fairall.evaluate.log import DecisionLog
-from fairall.evaluate.shown import CHECKS, CHOICES, FAIRNESS, HIDDEN, VALUE, Shown, doubts, told
+from fairall.evaluate.models import LARGEST_GAP
+from fairall.evaluate.shown import CHECKS, CHOICES, FAIRNESS, HIDDEN, OVER_TIME, VALUE, Shown, doubts, told
 from fairall.evaluate.tables import tables
 from fairall.results.page import write as write_text
 from fairall.results.page import write_page
@@ -23,7 +24,7 @@ from fairall.results.terminal import Display
 from fairall.runtime.console import AnyConsole
 
 JSON = "evaluation.json"
-SECTIONS = (VALUE, FAIRNESS, HIDDEN, CHOICES, CHECKS)
+SECTIONS = (VALUE, FAIRNESS, OVER_TIME, HIDDEN, CHOICES, CHECKS)
 
 
 def evaluate_log(
@@ -37,6 +38,8 @@ def evaluate_log(
     propensity_model: str = "auto",
     outcome_model: str = "auto",
     smallest_cell: int = 10,
+    monitor: str | None = None,
+    largest_gap: float = LARGEST_GAP,
     trust: Collection[str] = (),
     config: dict[str, Any] = HERE,
     folder: Path | None = None,
@@ -54,6 +57,8 @@ def evaluate_log(
         propensity_model: `auto` or `logistic`.
         outcome_model: likewise.
         smallest_cell: people below which nothing is shown.
+        monitor: column of times, to watch the policy at all of them.
+        largest_gap: ε, the gap between groups above which the monitor gives an alarm.
         trust: modules of methods that may be imported, see `fairall.load_policy`.
         config: with `outputs_dir` and `tracking.uri`, where runs and policies are looked for.
         folder: to write to; by default `evaluations/` in `outputs_dir`, by the names of log and policies.
@@ -70,7 +75,7 @@ def evaluate_log(
     with display.phase("Reading", 1) as done:
         not_features = [name for name in (*policies, score) if name is not None]
         log = DecisionLog.read(
-            path, words, groups=groups, decision_maker=decision_maker, not_features=not_features
+            path, words, groups=groups, decision_maker=decision_maker, time=monitor, not_features=not_features
         )
         if score is not None and score not in log.raw:
             raise FairAllError(f"--score {score}: the log has no such column")
@@ -85,6 +90,7 @@ def evaluate_log(
             outcome_model=outcome_model,
             smallest_cell=smallest_cell,
             score=score,
+            largest_gap=largest_gap,
         )
         done()
     with display.phase("Judging", 1) as done:

@@ -209,6 +209,28 @@ def test_a_log_without_labels_is_no_error(tmp_path: Path, capsys: pytest.Capture
     assert plain["value"]["dr"]["estimate"] is None
 
 
+@pytest.mark.parametrize("policies", [("new",), ("decision", "new")])
+def test_a_monitor(policies: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    day = (pd.Timestamp("2025-01-01") + pd.to_timedelta(np.arange(1200) // 20, unit="D")).astype(str)
+    words = [word for name in policies for word in ("--policy", name)]
+    words += ["--monitor", "time=day", "--gap", "0.02", "propensity=p", "drop=[strict,officer]"]
+    words += ["--outcome-model", "logistic"]
+    code, out = run(tmp_path, people().assign(day=day), *words)
+    assert code == 0
+    plain = read(out)
+    watched = plain["monitor"] if len(policies) == 1 else plain["second"]["monitor"]
+    assert watched["moments"][-1] == "2025-03-01"
+    assert watched["largest_gap"] == 0.02
+    assert watched["gaps"]["dpu"]["low"][-1] is not None
+    told = capsys.readouterr().out
+    assert "over all rows until 2025-03-01" in told
+    assert "the gap of acceptance rates is above ε = 2.0" in told
+    assert (out / "figures" / "monitor.png").exists()
+    moments = pd.read_csv(out / "tables" / "moments.csv")
+    assert len(moments) == len(policies) * 60 * 8
+    assert "Over time" in (out / "index.html").read_text()
+
+
 def never_rejected(table: pd.DataFrame) -> pd.DataFrame:
     return table.assign(granted="yes")
 
@@ -229,6 +251,9 @@ def zero_propensity(table: pd.DataFrame) -> pd.DataFrame:
         (["--policy", "models:/bank/1", "propensity=p"], None, "fairall: models:/bank/1: "),
         (["--score", "nope"], None, "--score nope: the log has no such column"),
         (["--policy", "new"] * 3, None, "two are compared"),
+        (["--gap", "0.1", "propensity=p"], None, "--monitor time=COLUMN"),
+        (["--monitor", "time=dya", "propensity=p"], None, "time=dya"),
+        (["--monitor", "time=officer", "propensity=p"], None, "row 1: "),
     ],
 )
 def test_bad_input_is_one_line_and_leaves_nothing(

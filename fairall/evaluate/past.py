@@ -1,0 +1,112 @@
+"""Models of a log that learn from earlier rows only, for estimates that may be looked at at any moment.
+
+With predictions from the past, and recorded propensities, each doubly robust pseudo-label has the expectation
+of the label given everything before, also where propensities depend on the past, as those of a learner do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from fairall.data.features import DISCRETE
+from fairall.data.prepared import FURTHEST
+from fairall.evaluate.log import DecisionLog
+from fairall.evaluate.nuisance import Fitted, fit
+
+if TYPE_CHECKING:
+    from fairall.evaluate.models import Models
+
+FIRST_FIT = 100  # rows before the first fit
+GROWTH = 1.5  # of the rows, at which models are fitted again
+MOST_MOMENTS = 200
+
+
+@dataclass(frozen=True)
+class Past:
+    """The rows of a log in the order of time, and predictions for each from earlier moments.
+
+    Attributes:
+        order: rows of the log by time, of equal times as given, shape (N,).
+        last: position in `order` of the last row of each moment, shape (T,); of more than `MOST_MOMENTS`
+            moments as many, evenly by rows.
+        weight: r/p, NaN where p is not known, before the first fit; shape (N,), by time as all below.
+        label_weight: r/ℓ, likewise.
+        outcome: q; before the first fit the share of positive labels so far.
+    """
+
+    order: np.ndarray
+    last: np.ndarray
+    weight: np.ndarray
+    label_weight: np.ndarray
+    outcome: np.ndarray
+
+
+def past(models: Models) -> Past:
+    """Fit the models of a log with times again and again, whenever its rows have grown by `GROWTH`."""
+    assert models.log.time is not None
+    order = np.argsort(models.log.time, kind="stable")
+    log, time = models.log.rows(order), models.log.time[order]
+    last = np.flatnonzero(np.append(time[1:] != time[:-1], True))
+    revealed = log.revealed
+    positive = np.cumsum(np.nan_to_num(log.label)) - np.nan_to_num(log.label)
+    outcome = (positive + 0.5) / (np.cumsum(revealed) - revealed + 1.0)
+    # 1/π and 1/ℓ of each row, NaN where it is not known.
+    of_decision = np.full(len(log), np.nan)
+    if log.propensity is not None:
+        of_decision = 1.0 / np.where(revealed, log.propensity, 1.0)
+    of_label = np.full(len(log), 1.0 if log.labels_complete else np.nan)
+    for start, end in _spans(last + 1):
+        one = replace(log.rows(np.arange(end)), inputs=_standardised(log, start)[:end])
+        if log.propensity is None:
+            found = _fit(one, log.accepted, "decision", models.propensity_model, start, models)
+            if found is not None:
+                of_decision[start:end] = found.inverse()[start:]
+        if not log.labels_complete:
+            target = np.where(log.accepted, revealed, np.nan)
+            found = _fit(one, target, "known label", models.propensity_model, start, models)
+            # All labels of the past may be known, or none of them.
+            share = revealed[:start].sum() / max(log.accepted[:start].sum(), 1)
+            if found is not None or share > 0:
+                of_label[start:end] = 1.0 / share if found is None else found.inverse()[start:]
+        found = _fit(one, log.label, "label", models.outcome_model, start, models)
+        if found is not None:
+            outcome[start:end] = found.probability[start:]
+    label_weight = revealed * of_label
+    if len(last) > MOST_MOMENTS:
+        wanted = np.linspace(len(log) / MOST_MOMENTS, len(log), MOST_MOMENTS) - 1
+        last = np.unique(last[np.searchsorted(last, wanted.round())])
+    return Past(order, last, label_weight * of_decision, label_weight, outcome)
+
+
+def _spans(ends: np.ndarray) -> Iterator[tuple[int, int]]:
+    """Rows of the past of each fit, and the row before which the next one is due."""
+    starts: list[int] = []
+    for end in ends.tolist():
+        if end >= (GROWTH * starts[-1] if starts else FIRST_FIT):
+            starts.append(end)
+    yield from zip(starts, [*starts[1:], ends[-1]], strict=True)
+
+
+def _fit(
+    log: DecisionLog, target: np.ndarray, what: str, model: object, start: int, models: Models
+) -> Fitted | None:
+    """A model that is fitted on the first rows, up to `start`, and predicts the others."""
+    known = np.where(np.arange(len(log)) < start, target[: len(log)], np.nan)
+    return fit(log, known, what, model, models.folds, models.seed, past=start)
+
+
+def _standardised(log: DecisionLog, start: int) -> np.ndarray:
+    """`DecisionLog.inputs` with means and standard deviations of the first rows, up to `start`."""
+    inputs = log.inputs.copy()
+    numeric = [feature.name for feature in log.schema if feature.kind not in DISCRETE]
+    for column, name in zip(inputs.T[1:], numeric, strict=False):  # they come first
+        known = log.x[name].notna().to_numpy()
+        seen = column[:start][known[:start]].astype(float)
+        mean, spread = (seen.mean(), seen.std()) if len(seen) else (0.0, 1.0)
+        scaled = (column - mean) / (spread or 1.0)
+        column[:] = np.where(known, np.clip(scaled, -FURTHEST, FURTHEST), 0.0)
+    return inputs

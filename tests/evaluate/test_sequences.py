@@ -1,0 +1,156 @@
+"""Confidence sequences and the test by betting, against formulas written out and by simulation."""
+
+import math
+
+import numpy as np
+import pytest
+
+from fairall.evaluate.sequences import (
+    MEMBERS,
+    NARROWEST,
+    bernstein_low,
+    blocks,
+    gap_wealth,
+    half_width,
+    wealth,
+)
+
+ALPHA = 0.05
+BOTH = np.array([0, 1])
+
+
+def two_groups(gap: float, n: int, seed: int, share: float = 0.4) -> tuple[np.ndarray, np.ndarray]:
+    """Decisions of rows whose group 1 is accepted more often by `gap`, and their groups."""
+    draw = np.random.default_rng(seed)
+    group = (draw.random(n) < share).astype(int)
+    return (draw.random(n) < 0.45 + gap * group).astype(float), group
+
+
+def peeked_z(phi: np.ndarray, group: np.ndarray, epsilon: float) -> np.ndarray:
+    """Whether a test of a fixed number of rows would reject after each of them."""
+    n = np.stack([np.cumsum(group == code) for code in BOTH])
+    rate = np.stack([np.cumsum(phi * (group == code)) for code in BOTH]) / np.maximum(n, 1)
+    error = np.sqrt((rate * (1 - rate) / np.maximum(n, 1)).sum(0))
+    return (n.min(0) >= 30) & (np.abs(rate[1] - rate[0]) - epsilon > 1.96 * error)
+
+
+def test_half_width_as_printed() -> None:
+    """Equation 10 of Waudby-Smith et al. (2024), for a standard deviation of 1."""
+    rho = math.sqrt((-2 * math.log(ALPHA) + math.log(-2 * math.log(ALPHA)) + 1) / NARROWEST)
+    for t in (1, 30, 1000, 10**6):
+        root = 2 * (t * rho**2 + 1) / (t**2 * rho**2) * math.log(math.sqrt(t * rho**2 + 1) / ALPHA)
+        assert half_width(np.array(t)) / math.sqrt(t) == pytest.approx(math.sqrt(root))
+
+
+def test_the_asymptotic_sequence_is_narrow_where_it_is_meant_to_be() -> None:
+    """Relative to the least width that any ρ has at that number of rows, and to a fixed interval."""
+    t, spread = NARROWEST, np.geomspace(1e-5, 1.0, 2000)
+    scaled = t * spread
+    least = np.sqrt((1 + 1 / scaled) * np.log((scaled + 1) / ALPHA**2)).min()
+    assert least <= half_width(np.array(t)) < 1.001 * least
+    assert 1.96 < half_width(np.array(t)) < 2 * 1.96
+
+
+def test_bernstein_row_by_row() -> None:
+    values = np.random.default_rng(0).exponential(0.4, 50)  # not bounded by 1
+    error = ALPHA / 2
+    mean, variance, bets, weighted, loss = 0.5, 0.25, 0.0, 0.0, 0.0
+    total, squares = 0.5, 0.25
+    found = bernstein_low(values, error)
+    for t, x in enumerate(values, start=1):
+        bet = min(math.sqrt(2 * math.log(1 / error) / (variance * t * math.log(1 + t))), 0.5)
+        loss += (x - min(mean, 1.0)) ** 2 * (-math.log(1 - bet) - bet)
+        bets, weighted = bets + bet, weighted + bet * x
+        assert found[t - 1] == pytest.approx((weighted - math.log(1 / error) - loss) / bets)
+        total += x
+        mean = total / (t + 1)
+        squares += (x - mean) ** 2
+        variance = squares / (t + 1)
+
+
+def test_bernstein_covers_at_all_rows_and_narrows() -> None:
+    draw = np.random.default_rng(0)
+    values = (draw.random((500, 2000)) < 0.1) * 3.0  # mean 0.3
+    low = bernstein_low(values, ALPHA)
+    assert (low <= 0.3).all(1).mean() > 1 - ALPHA - 0.02
+    assert low[:, -1].mean() > 0.19
+    assert (np.diff(low[:, [99, 499, 1999]].mean(0)) > 0).all()
+
+
+def test_bernstein_of_expectations_that_depend_on_the_past() -> None:
+    """Weights 1/p of a propensity that follows the last value have the mean 1/2 whatever p is."""
+    draw = np.random.default_rng(1)
+    p, values = np.full(400, 0.5), np.empty((400, 1000))
+    for row in range(1000):
+        values[:, row] = (draw.random(400) < p) / p * (draw.random(400) < 0.5)
+        p = np.where(values[:, row] > 0, 0.2, 0.9)
+    assert (bernstein_low(values, ALPHA) <= 0.5).all(1).mean() > 1 - ALPHA - 0.02
+
+
+def test_wealth_bet_by_bet() -> None:
+    differences, epsilon = np.random.default_rng(0).uniform(-0.5, 1.0, 40), 0.1
+    own, total, squares = 1.0, 0.0, 0.25
+    found = wealth(differences, epsilon)
+    for k, difference in enumerate(differences, start=1):
+        bet = min(max(total / squares, 0.0), 0.5 / (1 + epsilon))
+        own *= 1 + bet * (difference - epsilon)
+        assert found[k - 1] == pytest.approx(own)
+        total += difference - epsilon
+        squares += (difference - epsilon) ** 2
+
+
+def test_blocks_hold_enough_of_either_group() -> None:
+    first = np.array([1, 1, 1, 0, 1, 0, 0, 0, 1, 0, 1, 1], dtype=bool)
+    assert blocks(first).tolist() == [6, 11]
+    for start, end in ((0, 6), (6, 11)):
+        members = first[start:end].sum()
+        assert min(members, end - start - members) >= MEMBERS
+    assert blocks(np.ones(5, dtype=bool)).tolist() == []
+
+
+def test_wealth_of_groups_is_1_before_the_first_block_and_the_same_for_either_order() -> None:
+    phi, group = two_groups(0.3, 300, seed=0)
+    found = gap_wealth(phi, group, BOTH, 0.05)
+    assert (found[: blocks(group == 0)[0] - 1] == 1.0).all()
+    assert gap_wealth(phi, 1 - group, BOTH, 0.05) == pytest.approx(found)
+    assert found[-1] > 20
+
+
+def test_a_group_that_is_alike_dilutes_the_wealth_only() -> None:
+    phi, group = two_groups(0.3, 600, seed=0)
+    three = np.where((group == 0) & (np.arange(600) % 2 == 0), 2, group)
+    found = gap_wealth(phi, three, np.arange(3), 0.05)
+    assert found[-1] > 20
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("epsilon", [0.0, 0.05])
+def test_false_alarms_with_a_look_after_every_row(epsilon: float) -> None:
+    betting, peeking = [], []
+    for seed in range(400):
+        phi, group = two_groups(epsilon, 2000, seed)
+        betting.append((gap_wealth(phi, group, BOTH, epsilon) >= 1 / ALPHA).any())
+        peeking.append(peeked_z(phi, group, epsilon).any())
+    assert np.mean(betting) <= ALPHA + 0.01
+    assert np.mean(peeking) > 3 * ALPHA
+
+
+@pytest.mark.slow
+def test_gaps_are_found() -> None:
+    late = []
+    for seed in range(100):
+        phi, group = two_groups(0.15, 3000, seed)
+        late.append((gap_wealth(phi, group, BOTH, 0.05) >= 1 / ALPHA).argmax())
+    assert 0 < np.median(late) < 1500
+
+
+@pytest.mark.slow
+def test_a_policy_that_becomes_stricter_is_no_gap() -> None:
+    """With pairs of the k-th rows of groups of different size, this is an alarm in most logs."""
+    alarms = []
+    for seed in range(200):
+        draw = np.random.default_rng(seed)
+        group = (draw.random(3000) < 0.2).astype(int)
+        phi = (draw.random(3000) < np.linspace(0.8, 0.2, 3000)).astype(float)
+        alarms.append((gap_wealth(phi, group, BOTH, 0.0) >= 1 / ALPHA).any())
+    assert np.mean(alarms) <= ALPHA + 0.02
