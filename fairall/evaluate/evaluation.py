@@ -216,8 +216,8 @@ class Evaluation(Judgement):
         person = self.log.person
         if self.log.time is not None and person is not None and person.max() + 1 < len(person):
             told.append(
-                "people have several rows: that intervals hold at every moment, and alarms are rare, is known "
-                "of rows of different people only"
+                "people have several rows: that intervals hold at every moment, and alarms are rare, is "
+                "known of rows of different people only"
             )
         if self.log.revealed.any():
             reasons: dict[str, list[str]] = {}

@@ -76,7 +76,9 @@ class Models:
     @cached_property
     def past(self) -> Past | None:
         """Predictions from earlier moments; None without times."""
-        return None if self.log.time is None else past(self)
+        if self.log.time is None:
+            return None
+        return past(self.log, self.propensity_model, self.outcome_model, self.folds, self.seed)
 
     @property
     def fitted(self) -> dict[str, Fitted | None]:

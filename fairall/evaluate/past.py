@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 
@@ -16,9 +16,6 @@ from fairall.data.features import DISCRETE
 from fairall.data.prepared import FURTHEST
 from fairall.evaluate.log import DecisionLog
 from fairall.evaluate.nuisance import Fitted, fit
-
-if TYPE_CHECKING:
-    from fairall.evaluate.models import Models
 
 FIRST_FIT = 100  # rows before the first fit
 GROWTH = 1.5  # of the rows, at which models are fitted again
@@ -45,11 +42,19 @@ class Past:
     outcome: np.ndarray
 
 
-def past(models: Models) -> Past:
-    """Fit the models of a log with times again and again, whenever its rows have grown by `GROWTH`."""
-    assert models.log.time is not None
-    order = np.argsort(models.log.time, kind="stable")
-    log, time = models.log.rows(order), models.log.time[order]
+def past(log: DecisionLog, propensity_model: Any, outcome_model: Any, folds: int, seed: int) -> Past:
+    """Fit the models of a log with times again and again, whenever its rows have grown by `GROWTH`.
+
+    Args:
+        log: with times.
+        propensity_model: as of `nuisance.fit`, as the others.
+        outcome_model: likewise.
+        folds: likewise.
+        seed: likewise.
+    """
+    assert log.time is not None
+    order = np.argsort(log.time, kind="stable")
+    time, log = log.time[order], log.rows(order)
     last = np.flatnonzero(np.append(time[1:] != time[:-1], True))
     revealed = log.revealed
     positive = np.cumsum(np.nan_to_num(log.label)) - np.nan_to_num(log.label)
@@ -62,17 +67,17 @@ def past(models: Models) -> Past:
     for start, end in _spans(last + 1):
         one = replace(log.rows(np.arange(end)), inputs=_standardised(log, start)[:end])
         if log.propensity is None:
-            found = _fit(one, log.accepted, "decision", models.propensity_model, start, models)
+            found = _fit(one, log.accepted, "decision", propensity_model, start, folds, seed)
             if found is not None:
                 of_decision[start:end] = found.inverse()[start:]
         if not log.labels_complete:
             target = np.where(log.accepted, revealed, np.nan)
-            found = _fit(one, target, "known label", models.propensity_model, start, models)
+            found = _fit(one, target, "known label", propensity_model, start, folds, seed)
             # All labels of the past may be known, or none of them.
             share = revealed[:start].sum() / max(log.accepted[:start].sum(), 1)
             if found is not None or share > 0:
                 of_label[start:end] = 1.0 / share if found is None else found.inverse()[start:]
-        found = _fit(one, log.label, "label", models.outcome_model, start, models)
+        found = _fit(one, log.label, "label", outcome_model, start, folds, seed)
         if found is not None:
             outcome[start:end] = found.probability[start:]
     label_weight = revealed * of_label
@@ -92,11 +97,11 @@ def _spans(ends: np.ndarray) -> Iterator[tuple[int, int]]:
 
 
 def _fit(
-    log: DecisionLog, target: np.ndarray, what: str, model: object, start: int, models: Models
+    log: DecisionLog, target: np.ndarray, what: str, model: Any, start: int, folds: int, seed: int
 ) -> Fitted | None:
     """A model that is fitted on the first rows, up to `start`, and predicts the others."""
     known = np.where(np.arange(len(log)) < start, target[: len(log)], np.nan)
-    return fit(log, known, what, model, models.folds, models.seed, past=start)
+    return fit(log, known, what, model, folds, seed, past=start)
 
 
 def _standardised(log: DecisionLog, start: int) -> np.ndarray:

@@ -62,7 +62,7 @@ def test_coverage_at_all_moments_of_logs_of_learners(monkeypatch: pytest.MonkeyP
     for k, table in enumerate(tables):
         log = log_of(table)
         models: Any = SimpleNamespace(log=log, shown=np.arange(2), largest_gap=0.05)
-        models.past = past.past(models)
+        models.past = past.past(log, "logistic", "logistic", folds=5, seed=0)
         for policy, target in (("new", table["new"].to_numpy()), ("taken", log.accepted * 1.0)):
             own: Any = SimpleNamespace(
                 log=log, models=models, target=target, logged=policy == "taken", refused_value=None,
