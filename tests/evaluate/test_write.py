@@ -94,7 +94,9 @@ def test_numbers_for_mlflow_are_finite(compared: Shown) -> None:
 
 def test_every_measure_and_group_has_a_row(compared: Shown) -> None:
     found = {table.key: table for table in tables(compared)}
-    assert list(found) == ["value", "fairness", "groups", "thresholds", "costs", "calibration", "balance"]
+    assert list(found) == [
+        "value", "fairness", "groups", "disagreement", "thresholds", "costs", "calibration", "balance",
+    ]  # fmt: skip
     assert len(found["fairness"].frame) == 3 * len(MEASURES) + 2  # two ratios of acceptance
     names = found["groups"].frame.index.get_level_values(1)
     assert list(names) == 2 * [f"region {i}" for i in range(GROUPS)]
