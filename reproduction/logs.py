@@ -26,6 +26,7 @@ UNSUPPORTED = 0.01  # share of a policy's acceptances beyond which a log cannot 
 KEYS = ["log", "target", "quantity"]
 ANSWERS = [*KEYS, "estimator", "estimate", "low", "high"]
 DECISIONS = "decisions.csv"
+TRUTH, ANSWERED = "truth/{}.csv", "answers/{}.csv"  # of a log in a bundle, by its name
 
 
 def logs(
@@ -63,8 +64,8 @@ def logs(
     folder = folder or outputs / own_name("logs", config)
     names = write_bundle(folder, finished)
     truth, given["fairall"] = (
-        pd.concat([pd.DataFrame(), *(pd.read_csv(folder / place / f"{name}.csv") for name in names)])
-        for place in ("truth", "answers")
+        pd.concat([pd.DataFrame(), *(pd.read_csv(folder / path.format(name)) for name in names)])
+        for path in (TRUTH, ANSWERED)
     )
     tables = [score_table(truth, given, finished)] if names else []
     publish("logs", "FairAll: open logs", {"": tables}, config, folder=folder / "page", into=into)
@@ -77,44 +78,50 @@ def write_bundle(folder: Path, planned: Sequence[Planned]) -> list[str]:
     for one in planned:
         if one.run is not None:
             tasks.setdefault((one.dataset, one.name("initial_policy")), {})[one.model] = one.run
-    names = []
+    names: list[str] = []
     for task, runs in tasks.items():
         if not set(TARGETS) <= set(runs):
             continue
         decided = {target: pd.read_csv(runs[target].path / DECISIONS) for target in TARGETS}
         for model in (name for name in runs if name not in TARGETS):
             run = runs[model]
-            for seed in run.seeds:
-                names.append("-".join((*task, model, run.identity, str(seed))))
-                if not (folder / "answers" / f"{names[-1]}.csv").exists():
-                    write_log(folder, names[-1], run, seed, decided)
+            of_seeds = {seed: "-".join((*task, model, run.identity, str(seed))) for seed in run.seeds}
+            names += of_seeds.values()
+            left = [seed for seed, name in of_seeds.items() if not (folder / ANSWERED.format(name)).exists()]
+            own = pd.read_csv(run.path / DECISIONS) if left else pd.DataFrame()
+            for seed in left:
+                write_log(folder, of_seeds[seed], run, own, seed, decided)
     write(folder / "README.md", card(tasks))
     return names
 
 
-def write_log(folder: Path, name: str, run: Result, seed: int, decided: Mapping[str, pd.DataFrame]) -> None:
-    """Write the log of a seed, its truth, and last our answers to it; arguments as `log_of`."""
-    log, label = log_of(run, seed, decided)
+def write_log(
+    folder: Path, name: str, run: Result, table: pd.DataFrame, seed: int, decided: Mapping[str, pd.DataFrame]
+) -> None:
+    """Write the log of a seed, its truth, and last our answers to it; other arguments as `log_of`."""
+    log, label = log_of(run, table, seed, decided)
     (folder / "logs").mkdir(parents=True, exist_ok=True)
     log.to_parquet(folder / "logs" / f"{name}.parquet", index=False)
-    tables = {"truth": truth_of(log, label, run.cost), "answers": own_answers(log, run.cost)}
-    for place, table in tables.items():
-        table.insert(0, "log", name)
-        write(folder / place / f"{name}.csv", table.to_csv(index=False))
+    tables = {TRUTH: truth_of(log, label, run.cost), ANSWERED: own_answers(log, run.cost)}
+    for path, found in tables.items():
+        found.insert(0, "log", name)
+        write(folder / path.format(name), found.to_csv(index=False))
 
 
-def log_of(run: Result, seed: int, decided: Mapping[str, pd.DataFrame]) -> tuple[pd.DataFrame, np.ndarray]:
+def log_of(
+    run: Result, table: pd.DataFrame, seed: int, decided: Mapping[str, pd.DataFrame]
+) -> tuple[pd.DataFrame, np.ndarray]:
     """The log of a seed, with a column of acceptance probabilities for each target; and everybody's label.
 
     Args:
-        run: with decisions.csv.
+        run: whose log it is.
+        table: its decisions.csv, of all seeds.
         seed: of the run.
         decided: decisions.csv of each of `TARGETS` for the same applicants.
 
     Raises:
         FairAllError: where the applicants are not the same.
     """
-    table = pd.read_csv(run.path / DECISIONS)
     own = table[table["seed"] == seed].drop(columns="seed").reset_index(drop=True)
     people = [name for name in own.columns if name not in ("propensity", "decision", "label")]
     for name, of_target in decided.items():

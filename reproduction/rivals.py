@@ -62,17 +62,15 @@ def every_tenth(run: Result, reference: Result, *, steps: int = EVERY) -> pd.Ser
     At c = ½ a share of right decisions differs by twice the utility per applicant. `steps=1` is the sum over
     all time steps.
     """
-    total = (reference.curve("effective_utility") - run.curve("effective_utility")).mul(
-        run.curve("effective_utility").index, axis=0
-    )
+    behind = reference.curve("effective_utility") - run.curve("effective_utility")
+    total = behind.mul(behind.index, axis=0)
     per_step = total.diff().fillna(total.iloc[:1])
     return 2.0 * per_step[per_step.index % steps == 0].sum()
 
 
 def errors(run: Result, reference: Result) -> pd.Series:
     """Number of applicants decided wrongly beyond those of the reference, at c = ½."""
-    applicants = run.config["schedule"]["time_steps"] * run.config["schedule"]["applicants"]
-    return 2.0 * applicants * regret(run, reference)
+    return run.config["schedule"]["applicants"] * every_tenth(run, reference, steps=1)
 
 
 def accuracy(run: Result, reference: Result, at: int) -> pd.Series:

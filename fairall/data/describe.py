@@ -109,9 +109,6 @@ def compare(old: str, new: str, overrides: Sequence[str]) -> None:
     tables = source.raw, read_text(
         Path(new), separator=config.separator, encoding=config.text_encoding, missing=config.no_value
     )  # fmt: skip
-    for path, table in zip((old, new), tables, strict=True):
-        if not len(table):
-            raise FairAllError(f"{path}: it has no row to compare")
     groups = {EVERYBODY: [np.ones(len(table), dtype=bool) for table in tables]}
     if config.sensitive:
         for table, path in zip(tables, (old, new), strict=True):

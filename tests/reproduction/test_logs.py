@@ -41,9 +41,9 @@ def test_our_answers_are_near_the_truth_of_a_written_log(tmp_path: Path) -> None
     _, chance, label = applicants(n)
     run = replace(made_up("dataset=fico"), path=tmp_path / "run")
     targets = np.ones(n), (chance > 0.5).astype(float), (chance > 0.6).astype(float)
-    decided(run.path, 0.1 + 0.8 * chance)
+    own = decided(run.path, 0.1 + 0.8 * chance)
     of_targets = {name: decided(tmp_path / name, own) for name, own in zip(TARGETS, targets, strict=True)}
-    write_log(tmp_path, NAME, run, 0, of_targets)
+    write_log(tmp_path, NAME, run, own, 0, of_targets)
     log = pd.read_parquet(tmp_path / "logs" / f"{NAME}.parquet")
     assert log["label"].isna().equals(log["decision"] == 0)  # what the log withholds
     truth = pd.read_csv(tmp_path / "truth" / f"{NAME}.csv")
@@ -61,10 +61,10 @@ def test_our_answers_are_near_the_truth_of_a_written_log(tmp_path: Path) -> None
 
 def test_other_applicants_are_refused(tmp_path: Path) -> None:
     run = replace(made_up("dataset=fico"), path=tmp_path)
-    decided(tmp_path, np.full(100, 0.5))
+    own = decided(tmp_path, np.full(100, 0.5))
     other = decided(tmp_path / "other", np.ones(100), seed=1)
     with pytest.raises(FairAllError, match="other applicants than those of model=accept_all"):
-        log_of(run, 0, dict.fromkeys(TARGETS, other))
+        log_of(run, own, 0, dict.fromkeys(TARGETS, other))
 
 
 def test_people_whom_nobody_could_accept_cannot_be_told() -> None:
