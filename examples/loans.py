@@ -1,11 +1,15 @@
 """Write a made-up log of loan decisions for docs/evaluate.md and the notebooks, and print the truth.
 
     python examples/loans.py loans.csv
+    python examples/loans.py days.csv --days
 
 Four officers of different leniency decide on 8,000 applications, which reach them at random. A decision
 depends on the applicant and on chance, with a recorded propensity; whether a loan is repaid is known of
 granted loans only. The column `proposal` has the acceptance probabilities of a policy that was not used: it
 grants by income, debt, employment and purpose, and leaves out sex, race and officer.
+
+With `--days` 40 applications come on each day of 2025, and the decisions on those before 1 March are taken by
+an earlier policy, which is kinder to women: the log of docs/watching.md.
 """
 
 from __future__ import annotations
@@ -21,6 +25,8 @@ APPLICATIONS = 8000
 COST = 0.6  # of a granted loan, in units of the gain from a repaid one
 OFFICERS = {"Abel": -0.8, "Berg": -0.2, "Cruz": 0.3, "Diaz": 1.2}  # leniency in log odds
 RACES = {"black": 0.2, "hispanic": 0.15, "white": 0.65}  # shares
+A_DAY, CHANGED = 40, pd.Timestamp("2025-03-01")
+KINDER = 0.6  # log odds of women before the change
 PURPOSES = ["business", "car", "education", "home"]
 
 
@@ -54,6 +60,18 @@ def applications(random: np.random.Generator, n: int = APPLICATIONS) -> pd.DataF
     return people
 
 
+def over_days(people: pd.DataFrame, random: np.random.Generator) -> pd.DataFrame:
+    """The same applications with a day and the version of the policy that decided."""
+    day = pd.Timestamp("2025-01-01") + pd.to_timedelta(np.arange(len(people)) // A_DAY, unit="D")
+    earlier = day < CHANGED
+    odds = people["propensity"] / (1.0 - people["propensity"])
+    kinder = odds * np.exp(KINDER * (people["sex"] == "female"))
+    p = people["propensity"].where(~earlier, (kinder / (1.0 + kinder)).round(4))
+    granted = people["granted"].where(~earlier, random.random(len(people)) < p)
+    version = np.where(earlier, "before March", "since March")
+    return people.assign(day=day.date, version=version, propensity=p, granted=granted.astype(bool))
+
+
 def past_decisions(people: pd.DataFrame) -> pd.DataFrame:
     """The log of `applications`: whether a loan is repaid is known where it was granted."""
     log = people.assign(
@@ -76,7 +94,10 @@ def utility(people: pd.DataFrame, probability: pd.Series | np.ndarray) -> float:
 def main() -> None:
     """Write the file named on the command line and print the truth."""
     path = Path(sys.argv[1] if len(sys.argv) > 1 else "loans.csv")
-    people = applications(np.random.default_rng(2022))
+    random = np.random.default_rng(2022)
+    people = applications(random)
+    if "--days" in sys.argv:
+        people = over_days(people, random)
     log = past_decisions(people)
     log.to_csv(path, index=False)
     print(f"{path}: {len(log)} applications, {people['granted'].sum()} granted")

@@ -20,7 +20,7 @@ from fairall.config.words import literal
 from fairall.data.csv.dataset import OwnCsv
 from fairall.data.csv.reader import read_text
 from fairall.data.dataset import Dataset
-from fairall.data.drift import binned, stability
+from fairall.data.drift import DRIFTED, binned, stability
 from fairall.data.features import DISCRETE, Feature, Kind
 from fairall.data.load import load_dataset
 from fairall.data.prepared import PreparedData
@@ -30,7 +30,6 @@ from fairall.errors import FairAllError
 from fairall.runtime.console import AnyConsole, say
 
 EVERYBODY = "everybody"
-DRIFTED = 0.05  # corrected p below which a column is said to differ
 NEEDED = ("label", "positive", "sensitive")  # keys without which a CSV cannot be run
 
 

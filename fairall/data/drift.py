@@ -19,6 +19,7 @@ from fairall.data.features import MISSING_LEVEL, OTHER_LEVEL, numbers_of
 
 BINS = 10  # of numbers, by the deciles of the earlier people
 MOST_LEVELS = 50  # of words; rarer ones are one level
+DRIFTED = 0.05  # corrected p below which a column is said to differ
 CHANCE = 0.95  # quantile of the index without drift that is shown
 
 

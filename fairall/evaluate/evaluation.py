@@ -21,6 +21,7 @@ from fairall.evaluate.judgement import Judgement
 from fairall.evaluate.log import DecisionLog
 from fairall.evaluate.models import OPTIONS, Models
 from fairall.evaluate.monitor import Monitor
+from fairall.evaluate.periods import changes
 from fairall.evaluate.plain import plain
 from fairall.evaluate.policies import target_policy
 from fairall.metrics import effective_sample_size
@@ -219,6 +220,7 @@ class Evaluation(Judgement):
                 "people have several rows: that intervals hold at every moment, and alarms are rare, is "
                 "known of rows of different people only"
             )
+        told += changes(self.log, self.models.propensity, self.models.outcome)
         if self.log.revealed.any():
             reasons: dict[str, list[str]] = {}
             for name in MEASURES:
@@ -238,6 +240,7 @@ class Evaluation(Judgement):
             "labelled": int(log.revealed.sum()),
             "persons": None if log.person is None else int(log.person.max()) + 1,
             "cost": log.cost,
+            "policy_versions": None if log.policy_version is None else len(np.unique(log.policy_version)),
             "propensities": "estimated" if log.propensity is None else "recorded",
         }
 
@@ -262,6 +265,7 @@ class Evaluation(Judgement):
             "costs": self.costs,
             "contraction": self.contraction,
             "monitor": self.monitor and self.monitor.to_plain(),
+            "periods": self.models.periods,
             "models": {
                 name: fitted and {"name": fitted.name, "log_loss": fitted.log_loss, "auc": fitted.auc}
                 for name, fitted in self.models.fitted.items()

@@ -33,10 +33,11 @@ from fairall.data.prepared import FURTHEST
 from fairall.errors import FairAllError, count
 
 PREFIX = "dataset."
-OWN_KEYS = ("person", "gain", "loss")  # columns of a log only
+OWN_KEYS = ("person", "gain", "loss", "policy_version")  # columns of a log only
 KEYS = (*(field.name for field in fields(CsvConfig) if field.name != "groups"), *OWN_KEYS)
 MAY_BE_ABSENT = ("path", "label", "positive", "sensitive", "advantaged")  # of the keys without a default
 MOST_GROUPS = 50  # more are a number or a name, no groups
+MOST_VERSIONS = 50  # likewise
 LEAST_WANTED = 0.01  # share of the target policy's acceptances in a reported region
 LEAST_ROWS = 50  # of a region
 MOST_SHARED = 0.1  # distinct rows with the real numbers of another, per repeated one: more are chance
@@ -56,6 +57,7 @@ class LogConfig(CsvConfig):
     person: str | None = None
     gain: str | None = None
     loss: str | None = None
+    policy_version: str | None = None
     words: Sequence[str] = ()  # as typed
 
 
@@ -75,6 +77,7 @@ class DecisionLog:
         propensity: recorded P(accepted), shape (N,), NaN where a rejected row has none; None if not recorded.
         decision_maker: who decided, as text, shape (N,); None if not given.
         time: when it was decided, numbers or datetime64, shape (N,); None if not given.
+        policy_version: which policy decided, as text, shape (N,); None if one did, or it is not given.
         person: number of the person, from 0, shape (N,); None if each row is another person.
         cost: c, of an acceptance, in units of the gain from a positive label; None if the log has amounts.
         gain: of an accepted person with a positive label, shape (N,); 1 − c without amounts.
@@ -96,6 +99,7 @@ class DecisionLog:
     propensity: np.ndarray | None
     decision_maker: np.ndarray | None
     time: np.ndarray | None
+    policy_version: np.ndarray | None
     person: np.ndarray | None
     cost: float | None
     gain: np.ndarray
@@ -125,7 +129,8 @@ class DecisionLog:
                 `decision` and `accepted` are needed, and `sensitive` or `groups`; without `label` only what
                 needs no label can be estimated. `advantaged` has no effect. `person` names the column of who
                 was decided on, by default rows that are equal in all features, if these include a telling
-                real one; `gain` and `loss` name those of amounts, instead of `cost`.
+                real one; `gain` and `loss` name those of amounts, instead of `cost`; `policy_version` that of
+                the policy that decided, where it was changed.
             groups: columns whose values, or combinations of values, are the groups; by default `sensitive`.
             decision_maker: column of who decided.
             time: column of when it was decided, numbers or dates, for a monitor.
@@ -161,6 +166,7 @@ class DecisionLog:
         gain: str | None = None,
         loss: str | None = None,
         person: str | None = None,
+        policy_version: str | None = None,
         drop: Sequence[str] = (),
         kinds: Mapping[str, str] | None = None,
         decision_maker: str | None = None,
@@ -173,6 +179,7 @@ class DecisionLog:
             positive=str(positive), sensitive=sensitive or "", propensity=propensity, drop=list(drop),
             kinds=dict(kinds or {}), grouped_by=groups, decision_maker=decision_maker,
             time=time, not_features=not_features, person=person, gain=gain, loss=loss,
+            policy_version=policy_version,
             cost=_defaults().cost if cost is None else cost,
             words=() if cost is None else (f"cost={cost}",),
         )  # fmt: skip
@@ -297,9 +304,9 @@ def _config(words: Sequence[str]) -> LogConfig:
             composed.dataset[key] = ""
     config = checked_dataset(composed)
     assert isinstance(config, CsvConfig)
-    person, gain, loss = (None if name in (None, "") else str(name) for name in own)
+    person, gain, loss, version = (None if name in (None, "") else str(name) for name in own)
     of_csv = {field.name: getattr(config, field.name) for field in fields(config)}
-    return LogConfig(**of_csv, person=person, gain=gain, loss=loss, words=words)
+    return LogConfig(**of_csv, person=person, gain=gain, loss=loss, policy_version=version, words=words)
 
 
 def _log(raw: pd.DataFrame, text: pd.DataFrame, config: LogConfig) -> DecisionLog:
@@ -346,10 +353,14 @@ def _log(raw: pd.DataFrame, text: pd.DataFrame, config: LogConfig) -> DecisionLo
     if config.time is not None:
         time, of_times = _times(text[config.time])
         notes += of_times
+    version = None
+    if config.policy_version is not None:
+        version = _versions(text[config.policy_version])
     inputs, input_names = _inputs(schema, x, empty, group, len(names))
     return DecisionLog(
         raw=raw, inputs=inputs, input_names=input_names, group=group, groups=names,
-        accepted=accepted, label=label, propensity=propensity, decision_maker=maker, time=time, person=person,
+        accepted=accepted, label=label, propensity=propensity, decision_maker=maker, time=time,
+        policy_version=version, person=person,
         cost=None if config.gain else config.cost, gain=gain, loss=loss, decision=config.decision,
         decision_values=tuple(text[config.decision].iloc[[accepted.argmin(), accepted.argmax()]]),
         schema=schema, x=x, notes=tuple(_retyped(note, config.words) for note in notes),
@@ -366,6 +377,7 @@ def _with_role(text: pd.DataFrame, config: LogConfig, grouping: list[str]) -> li
         "dataset.sensitive" if grouping == [config.sensitive] else "groups": grouping,
         "decision_maker": [config.decision_maker],
         "time": [config.time],
+        "policy_version": [config.policy_version],
         "person": [config.person],
         "dataset.drop": config.drop,
         "dataset.kinds": list(config.kinds),
@@ -379,6 +391,18 @@ def _complete(column: pd.Series, what: str) -> pd.Series:
     """The column, which must have no empty cell."""
     refuse(column, column.isna(), f"is no {what}: complete it")
     return column
+
+
+def _versions(column: pd.Series) -> np.ndarray | None:
+    """Name of the policy of each row, shape (N,); None where there is one."""
+    names = _complete(column, "policy version").to_numpy(dtype=str)
+    versions = np.unique(names)
+    if len(versions) > MOST_VERSIONS:
+        raise FairAllError(
+            f"column {column.name!r} has {listed(list(versions), 'policy version')}; at most {MOST_VERSIONS} "
+            "can be modelled: give the column that changes with the policy"
+        )
+    return names if len(versions) > 1 else None
 
 
 def _times(column: pd.Series) -> tuple[np.ndarray, list[str]]:

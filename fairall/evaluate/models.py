@@ -12,9 +12,10 @@ from fairall.errors import FairAllError, count
 from fairall.evaluate import checks
 from fairall.evaluate.influence import Column, Sample, Z
 from fairall.evaluate.log import DecisionLog
-from fairall.evaluate.nuisance import Fitted, fit
+from fairall.evaluate.nuisance import Fitted, fit, fit_by_version
 from fairall.evaluate.officers import Officers, officers, why_not
 from fairall.evaluate.past import Past, past
+from fairall.evaluate.periods import Period, periods
 
 Model: TypeAlias = str | ClassifierMixin
 # Of `Models`.
@@ -59,7 +60,7 @@ class Models:
         decision, known = log.accepted.astype(float), np.where(log.accepted, log.revealed, np.nan)
         self.propensity: Fitted | None = None
         if log.propensity is None or np.isnan(log.propensity).any():
-            self.propensity = fit(log, decision, "decision", propensity_model, folds, seed)
+            self.propensity = fit_by_version(log, decision, "decision", propensity_model, folds, seed)
             if self.propensity is None:
                 raise FairAllError(
                     f"{count(int(decision.sum()), 'person was', 'people were')} accepted: a model of the "
@@ -150,6 +151,11 @@ class Models:
                 "given the features, or who decides changes the label"
             )
         return None
+
+    @cached_property
+    def periods(self) -> list[Period]:
+        """The log by policy version or quarter."""
+        return periods(self.log, self.sample, self.smallest_cell)
 
     @cached_property
     def shown(self) -> np.ndarray:

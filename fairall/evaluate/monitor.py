@@ -22,7 +22,7 @@ from fairall.evaluate.fairness import MEASURES, Sums, columns
 from fairall.evaluate.gaps import Interval
 from fairall.evaluate.influence import LEVEL, Column
 from fairall.evaluate.judgement import Judgement
-from fairall.evaluate.plain import plain
+from fairall.evaluate.plain import plain, spelt
 from fairall.evaluate.sequences import bernstein_low, gap_wealth, half_width
 
 RATES = ("dpu", "equal_opportunity")  # whose rates and gaps are watched
@@ -268,11 +268,3 @@ class Monitor:
         else:
             at = self.past.last[gap.low > epsilon]
         return Alarm(self.time[at[0]], int(at[0]) + 1) if len(at) else Alarm(None, None, gap.why)
-
-
-def spelt(time: Any) -> Any:
-    """A time for people and JSON: a whole number as int, a date without the hour if that is 0."""
-    if isinstance(time, np.datetime64):
-        text = str(time.astype("datetime64[s]")).replace("T", " ")
-        return text.removesuffix(" 00:00:00")
-    return None if time is None else int(time) if float(time).is_integer() else float(time)

@@ -14,7 +14,7 @@ from sklearn.base import clone
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import roc_auc_score
+from sklearn.metrics import log_loss, roc_auc_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, PolynomialFeatures, StandardScaler
 
@@ -136,6 +136,42 @@ def fit(
     if min(int((target == value).sum()) for value in (0, 1)) < 2:
         return None
     return CrossFit(log, target, folds, seed, past).fit(model)
+
+
+def fit_by_version(
+    log: DecisionLog, target: np.ndarray, what: str, model: Any, folds: int, seed: int
+) -> Fitted | None:
+    """Cross-fit P(target = 1 | x) over all policy versions k of a log, Σ_k P(k | x)·P(target = 1 | x, k).
+
+    Weights by this mixture are the balanced heuristic (Veach and Guibas 1995; Agarwal et al. 2017) where
+    versions see other people too. They need overlap with the versions together only, and that labels do not
+    depend on the version given the features. With one version, or none given, the same as `fit`; arguments
+    likewise.
+
+    References:
+        Veach, E. and Guibas, L. (1995). Optimally combining sampling techniques for Monte Carlo rendering.
+        SIGGRAPH.
+        Agarwal, A., Basu, S., Schnabel, T. and Joachims, T. (2017). Effective evaluation using logged bandit
+        feedback from multiple loggers. KDD.
+    """
+    if log.policy_version is None:
+        return fit(log, target, what, model, folds, seed)
+    if min(int((target == value).sum()) for value in (0, 1)) < 2:
+        return None
+    mixture, total, name = np.zeros(len(log)), np.zeros(len(log)), ""
+    for version in np.unique(log.policy_version):
+        own = log.policy_version == version
+        fitted = fit(log, np.where(own, target, np.nan), what, model, folds, seed)
+        by_version = target[own].mean() if fitted is None else fitted.probability  # all are alike, or nearly
+        name = name if fitted is None else fitted.name
+        chosen = fit(log, own.astype(float), "policy version", model, folds, seed)
+        share = own.mean() if chosen is None else chosen.probability
+        mixture, total = mixture + share * by_version, total + share
+    probability = _inside(mixture / total)
+    return Fitted(
+        probability, f"{name or 'shares'}, by policy version",
+        float(log_loss(target, probability)), float(roc_auc_score(target, probability)),
+    )  # fmt: skip
 
 
 class CrossFit:

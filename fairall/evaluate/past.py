@@ -54,8 +54,8 @@ def past(log: DecisionLog, propensity_model: Any, outcome_model: Any, folds: int
     """
     assert log.time is not None
     order = np.argsort(log.time, kind="stable")
-    time, log = log.time[order], log.rows(order)
-    last = np.flatnonzero(np.append(time[1:] != time[:-1], True))
+    log = log.rows(order)
+    last = _last(log)
     revealed = log.revealed
     positive = np.cumsum(np.nan_to_num(log.label)) - np.nan_to_num(log.label)
     outcome = (positive + 0.5) / (np.cumsum(revealed) - revealed + 1.0)
@@ -64,20 +64,23 @@ def past(log: DecisionLog, propensity_model: Any, outcome_model: Any, folds: int
     if log.propensity is not None:
         of_decision = 1.0 / np.where(revealed, log.propensity, 1.0)
     of_label = np.full(len(log), 1.0 if log.labels_complete else np.nan)
-    for start, end in _spans(last + 1):
-        one = replace(log.rows(np.arange(end)), inputs=_standardised(log, start)[:end])
-        if log.propensity is None:
-            found = _fit(one, log.accepted, "decision", propensity_model, start, folds, seed)
-            if found is not None:
-                of_decision[start:end] = found.inverse()[start:]
-        if not log.labels_complete:
-            target = np.where(log.accepted, revealed, np.nan)
-            found = _fit(one, target, "known label", propensity_model, start, folds, seed)
+    options = folds, seed
+    if log.propensity is None:
+        version = np.zeros(len(log)) if log.policy_version is None else log.policy_version
+        for name in np.unique(version):  # a new policy is learnt anew, from its own past
+            own = np.flatnonzero(version == name)
+            part = log.rows(own)
+            for start, end, found in _fits(part, part.accepted, "decision", propensity_model, *options):
+                if found is not None:
+                    of_decision[own[start:end]] = found.inverse()[start:]
+    if not log.labels_complete:
+        target = np.where(log.accepted, revealed, np.nan)
+        for start, end, found in _fits(log, target, "known label", propensity_model, *options):
             # All labels of the past may be known, or none of them.
             share = revealed[:start].sum() / max(log.accepted[:start].sum(), 1)
             if found is not None or share > 0:
                 of_label[start:end] = 1.0 / share if found is None else found.inverse()[start:]
-        found = _fit(one, log.label, "label", outcome_model, start, folds, seed)
+    for start, end, found in _fits(log, log.label, "label", outcome_model, *options):
         if found is not None:
             outcome[start:end] = found.probability[start:]
     label_weight = revealed * of_label
@@ -96,12 +99,20 @@ def _spans(ends: np.ndarray) -> Iterator[tuple[int, int]]:
     yield from zip(starts, [*starts[1:], ends[-1]], strict=True)
 
 
-def _fit(
-    log: DecisionLog, target: np.ndarray, what: str, model: Any, start: int, folds: int, seed: int
-) -> Fitted | None:
-    """A model that is fitted on the first rows, up to `start`, and predicts the others."""
-    known = np.where(np.arange(len(log)) < start, target[: len(log)], np.nan)
-    return fit(log, known, what, model, folds, seed, past=start)
+def _last(log: DecisionLog) -> np.ndarray:
+    """The last row of each moment of a log in the order of time."""
+    assert log.time is not None
+    return np.flatnonzero(np.append(log.time[1:] != log.time[:-1], True))
+
+
+def _fits(
+    log: DecisionLog, target: np.ndarray, what: str, model: Any, folds: int, seed: int
+) -> Iterator[tuple[int, int, Fitted | None]]:
+    """Models fitted on the first rows, up to a start, and the end of those that they predict."""
+    for start, end in _spans(_last(log) + 1):
+        one = replace(log.rows(np.arange(end)), inputs=_standardised(log, start)[:end])
+        known = np.where(np.arange(end) < start, target[:end], np.nan)
+        yield start, end, fit(one, known, what, model, folds, seed, past=start)
 
 
 def _standardised(log: DecisionLog, start: int) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Estimates as evaluation.json holds them."""
+"""Estimates and times as evaluation.json holds them."""
 
 from __future__ import annotations
 
@@ -34,3 +34,11 @@ def plain(value: Any, names: Mapping[str, str] = MappingProxyType({})) -> Any:
     if isinstance(value, np.ndarray | np.integer | np.bool_):
         return plain(value.tolist())
     return value
+
+
+def spelt(time: Any) -> Any:
+    """A time for people and JSON: a whole number as int, a date without the hour if that is 0."""
+    if isinstance(time, np.datetime64):
+        text = str(time.astype("datetime64[s]")).replace("T", " ")
+        return text.removesuffix(" 00:00:00")
+    return None if time is None else int(time) if float(time).is_integer() else float(time)

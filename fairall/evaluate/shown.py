@@ -19,7 +19,8 @@ from fairall.evaluate.evaluation import Evaluation
 from fairall.evaluate.fairness import MEASURES
 from fairall.evaluate.gaps import Interval
 from fairall.evaluate.log import DecisionLog
-from fairall.evaluate.monitor import Course, spelt
+from fairall.evaluate.monitor import Course
+from fairall.evaluate.plain import spelt
 from fairall.evaluate.policies import LOGGED
 from fairall.results.format import interval, number
 from fairall.storage.identity import flattened
@@ -146,9 +147,10 @@ def told(shown: Shown) -> Iterator[str]:
     log = shown.first.about_log
     people = "people" if log["persons"] is None else f"rows of {log['persons']} people"
     cost = "gain and loss of each row" if log["cost"] is None else f"cost c = {log['cost']:g}"
+    versions = f"; {log['policy_versions']} policy versions" if log["policy_versions"] else ""
     yield (
         f"Log: {log['people']} {people}, {log['accepted']} accepted, {log['labelled']} with a label; "
-        f"{count(len(shown.first.groups), 'group')}; {cost}; propensities {log['propensities']}"
+        f"{count(len(shown.first.groups), 'group')}; {cost}; propensities {log['propensities']}{versions}"
     )
     for name, model in shown.first.models.fitted.items():
         if model is not None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from fairall.data.drift import DRIFTED
 from fairall.evaluate.bounds import Limits
 from fairall.evaluate.comparison import BETTER, FAIRER, OVERALL
 from fairall.evaluate.estimators import LABELS
@@ -15,9 +16,8 @@ from fairall.evaluate.evaluation import Evaluation
 from fairall.evaluate.fairness import MEASURES, VIEWS
 from fairall.evaluate.figures import CURVES, NAMES, VIEWS_TOLD
 from fairall.evaluate.gaps import Interval
-from fairall.evaluate.monitor import spelt
 from fairall.evaluate.officers import OFFICERS
-from fairall.evaluate.plain import plain
+from fairall.evaluate.plain import plain, spelt
 from fairall.evaluate.shown import CHECKS, CHOICES, FAIRNESS, HIDDEN, OVER_TIME, VALUE, Shown, share
 from fairall.results.format import interval, number
 from fairall.results.table import Row, Table, frame_of, records_of, without_empty
@@ -74,7 +74,7 @@ class Lines:
 
 def tables(shown: Shown) -> list[Table]:
     """All tables that have records; the first three are for the terminal."""
-    made = (value, fairness, groups, moments, disagreement, thresholds, costs, calibration, balance)
+    made = (value, fairness, groups, moments, periods, disagreement, thresholds, costs, calibration, balance)
     return [table for table in (one(shown) for one in made) if len(table.records)]
 
 
@@ -201,6 +201,32 @@ def moments(shown: Shown) -> Table:
         "moments at once. The CSV file has all moments."
     )
     return lines.table("moments", OVER_TIME, "Over time ×100", note, times)
+
+
+def periods(shown: Shown) -> Table:
+    """People and decisions of the log by policy version, or by quarter of a log with times."""
+    lines = Lines()
+    for own in shown.first.models.periods:
+        drift = ""
+        if own.drift:
+            feature, worst = min(own.drift.items(), key=lambda item: item[1].p)
+            chance = "" if own.p_drift < DRIFTED else ", as by chance"
+            drift = f"{feature} {worst.psi:.3f} ({worst.chance:.3f}){chance}"
+        rates = {"acceptance rate": own.acceptance, "gap": own.gap, "positive labels": own.positive}
+        lines.rows.append(Row("", own.name, [str(own.rows), *map(lines.both, rates.values()), drift]))
+        rates |= {f"acceptance rate, {group}": rate for group, rate in own.groups.items()}
+        of_period = {"period": own.name, "rows": own.rows}
+        lines.records += [of_period | {"what": what} | plain(rate) for what, rate in rates.items()]
+        lines.records += [
+            of_period | {"what": f"drift of {feature}"} | plain(one) for feature, one in own.drift.items()
+        ]
+    note = (
+        f"Of the decisions taken, ×100, {INTERVALS}; positive labels: their share among the known ones. "
+        "drift: population stability index against the first period of the column that differs most surely, "
+        "and its 95 % quantile where nothing has changed."
+    )
+    columns = ["rows", "acceptance rate", "gap", "positive labels", "drift"]
+    return lines.table("periods", OVER_TIME, "Periods", note, columns)
 
 
 def thresholds(shown: Shown) -> Table:

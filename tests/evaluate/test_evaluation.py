@@ -86,7 +86,7 @@ def test_the_content_is_json_with_the_keys_that_were_promised(
     accepted = int(people["granted"].sum())
     assert plain["log"] == {
         "people": 1500, "accepted": accepted, "labelled": accepted, "persons": None, "cost": COST,
-        "propensities": "estimated",
+        "policy_versions": None, "propensities": "estimated",
     }  # fmt: skip
     assert plain["models"]["propensity"]["name"] == "logistic regression"
     assert plain["models"]["labelled"] is None
