@@ -15,11 +15,11 @@ from fairall.evaluate.log import DecisionLog
 from fairall.evaluate.nuisance import Fitted, fit
 from fairall.evaluate.officers import Officers, officers, why_not
 from fairall.evaluate.past import Past, past
+from fairall.measuring.sequences import LARGEST_GAP
 
 Model: TypeAlias = str | ClassifierMixin
 # Of `Models`.
 OPTIONS = ("propensity_model", "outcome_model", "folds", "seed", "smallest_cell", "score", "largest_gap")
-LARGEST_GAP = 0.05
 
 
 class Models:
