@@ -1,0 +1,60 @@
+"""The monitor of a run: its table, and how soon unfairness is found or excluded."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+
+@dataclass(frozen=True)
+class Monitor:
+    """What somebody who sees groups and decisions knows (`fairall.measuring.monitor`).
+
+    Attributes:
+        largest_gap: ε.
+        steps: a row per seed and time step from 1: `seed`, `time_step`, `gap`, `low`, `high`, `truth`,
+            `wealth`, `found` and `excluded`; NaN where a seed has diverged.
+    """
+
+    largest_gap: float
+    steps: pd.DataFrame
+
+    def curve(self, name: str) -> pd.DataFrame:
+        """A column over time: a row per time step, a column per seed that has not diverged."""
+        table = self.steps.pivot(index="time_step", columns="seed", values=name)
+        sound = self.steps.pivot(index="time_step", columns="seed", values="found").iloc[-1].notna()
+        return table.loc[:, sound]
+
+    def first(self, name: str) -> pd.Series:
+        """The first time step at which `found` or `excluded` is 1, by seed that has not diverged; ∞ for never."""
+        curve = self.curve(name) == 1
+        return curve.idxmax().where(curve.any(), np.inf).astype(float)
+
+    def median_step(self, name: str) -> float | None:
+        """The median of `first`; None where half of the seeds or more have none."""
+        median = float(self.first(name).median())
+        return median if np.isfinite(median) else None
+
+    def to_plain(self) -> dict[str, Any]:
+        """What summary.json has of it: `seeds` of those that have not diverged, gaps at the last time step."""
+        at_last = {name: float(self.curve(name).iloc[-1].mean()) for name in ("gap", "truth")}
+        return {
+            "largest_gap": self.largest_gap,
+            **{
+                name: {"seeds": int(np.isfinite(self.first(name)).sum()), "median_step": self.median_step(name)}
+                for name in ("found", "excluded")
+            },
+            **{name: value if np.isfinite(value) else None for name, value in at_last.items()},
+        }
+
+    def sentence(self) -> str:
+        """How soon unfairness is found or excluded, in words."""
+        told = []
+        for name in ("found", "excluded"):
+            first, step = self.first(name), self.median_step(name)
+            when = "" if step is None else f" (median time step {step:g})"
+            told.append(f"{name} in {int(np.isfinite(first).sum())} of {len(first)} seeds{when}")
+        return f"A gap of acceptance rates above {100 * self.largest_gap:g} points is {told[0]}, and {told[1]}"
