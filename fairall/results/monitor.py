@@ -30,8 +30,8 @@ class Monitor:
 
     def first(self, name: str) -> pd.Series:
         """The first time step at which `found` or `excluded` is 1, by seed that has not diverged; ∞ for never."""
-        curve = self.curve(name) == 1
-        return curve.idxmax().where(curve.any(), np.inf).astype(float)
+        at = self.steps[self.steps[name] == 1].groupby("seed")["time_step"].min().astype(float)
+        return at.reindex(self.curve(name).columns, fill_value=np.inf)
 
     def median_step(self, name: str) -> float | None:
         """The median of `first`; None where half of the seeds or more have none."""
