@@ -1,10 +1,11 @@
 """A monitor beside the online loop: what somebody who sees groups and decisions knows at each time step.
 
 It estimates the gap between the groups' acceptance rates over all applicants so far. The policy may change,
-and with it this mean. Given the applicants, each decision has the expectation π of the policy of its time
-step, so that the truth is the same gap of the mean π, which only the decision maker knows; for a rule without
-chance it is the observed gap. The bets are about the groups from which applicants come: with probability 95 %
-there never is an alarm if no time step has a gap above ε among people like the applicants.
+and with it this mean; a policy that favours one group and later the other may have none. Given the
+applicants, each decision has the expectation π of the policy of its time step, so that the truth is the same
+gap of the mean π, which only the decision maker knows; for a rule without chance it is the observed gap. The
+bets are about the population that applicants come from: with probability 95 % there never is an alarm if no
+policy of a time step has a gap above ε there.
 
 Intervals and alarm are those of `fairall evaluate --monitor` on decisions.csv (`fairall.evaluate.monitor`).
 """
@@ -55,8 +56,8 @@ def known(s: np.ndarray, accepted: np.ndarray, propensity: np.ndarray, codes: np
         A row per time step. `gap`: largest difference of acceptance rates between two groups; `low`, `high`:
         its 95 % confidence sequence; `truth`: the same of the mean π. All are NaN until every group has
         `LEAST_EFFECTIVE` applicants. `wealth`: the largest so far of bets that the gap is above
-        `LARGEST_GAP`; `found`: 1 once it is 1/(1 − 95 %) or more; `excluded`: 1 once `high` has been
-        `LARGEST_GAP` or less.
+        `LARGEST_GAP`; `found`: 1 once it is 1/(1 − 95 %) or more; `excluded`: 1 where `high` is at most
+        `LARGEST_GAP`.
     """
     members = s == codes[:, None, None]
 
@@ -73,5 +74,5 @@ def known(s: np.ndarray, accepted: np.ndarray, propensity: np.ndarray, codes: np
     return pd.DataFrame({
         "gap": gap, "low": low, "high": high, "truth": truth.max(0) - truth.min(0), "wealth": most,
         "found": (most >= 1.0 / (1.0 - LEVEL)).astype(float),
-        "excluded": np.logical_or.accumulate(high <= LARGEST_GAP).astype(float),
+        "excluded": (high <= LARGEST_GAP).astype(float),
     })  # fmt: skip

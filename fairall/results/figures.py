@@ -162,15 +162,16 @@ def principal(z: np.ndarray) -> tuple[np.ndarray, float]:
 def draw_monitor(axes: Axes, monitor: Monitor) -> None:
     """Draw medians over seeds ×100 of what a monitor knows and of the truth, ε, and when the gap is known."""
     low, high, truth = (100 * monitor.curve(name).median(axis=1) for name in ("low", "high", "truth"))
-    axes.fill_between(
-        low.index, low, high, color=ORANGE, alpha=0.25, lw=0, label="known to a monitor, 95 % at all times"
-    )
-    axes.plot(truth.index, truth, color=ORANGE, label="true gap of all decisions so far, median")
-    axes.axhline(100 * monitor.largest_gap, color="black", ls=":", lw=0.8, label="gap allowed")
-    for name, look in (("found", "-"), ("excluded", "--")):
+    epsilon = 100 * monitor.largest_gap
+    known = "known to a monitor, 95 % at all times"
+    axes.fill_between(low.index, low, high, color=ORANGE, alpha=0.25, lw=0, label=known)
+    axes.plot(truth.index, truth, color=ORANGE, label="true gap of all decisions so far")
+    axes.axhline(epsilon, color=ORANGE, ls=":", lw=0.8, label=f"gap of {epsilon:g}")
+    for name, colour in (("found", PURPLE), ("excluded", GREEN)):
         if (step := monitor.median_step(name)) is not None:
-            axes.axvline(step, color="black", ls=look, lw=0.8, label=f"{name}, median time step")
-    axes.set_ylim(0, min(100.0, 2 * max(100 * monitor.largest_gap, float(np.nanmax(truth)))))
+            axes.axvline(step, color=colour, lw=0.8, label=f"gap above {epsilon:g} {name}, median step")
+    axes.set_ylim(0, 2 * max(epsilon, truth.max()))  # a truth without values is NaN, and not the maximum
+    axes.set(title="gap of acceptance so far ×100", xlim=(0, truth.index[-1]))
 
 
 def draw_learning(result: Result, path: Path) -> None:
@@ -210,7 +211,6 @@ def draw_learning(result: Result, path: Path) -> None:
             axes.locator_params(nbins=4)  # a quarter less time to draw than with the usual nine
         if result.monitor is not None:
             draw_monitor(panels[number - 1], result.monitor)
-            panels[number - 1].set_title("gap of acceptance so far ×100")
             panels[number - 1].locator_params(nbins=4)
         for axes in panels[max(0, number - columns) : number]:
             axes.set_xlabel("time step t")

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from fairall.errors import count
+
 
 @dataclass(frozen=True)
 class Monitor:
@@ -56,5 +58,6 @@ class Monitor:
         for name in ("found", "excluded"):
             first, step = self.first(name), self.median_step(name)
             when = "" if step is None else f" (median time step {step:g})"
-            told.append(f"{name} in {int(np.isfinite(first).sum())} of {len(first)} seeds{when}")
-        return f"A gap of acceptance rates above {100 * self.largest_gap:g} points is {told[0]}, and {told[1]}"
+            told.append(f"{name} in {int(np.isfinite(first).sum())} of {count(len(first), 'seed')}{when}")
+        what = f"A gap above {100 * self.largest_gap:g} points between acceptance rates so far"
+        return f"{what} is {told[0]}, and {told[1]}"
