@@ -170,7 +170,8 @@ def draw_monitor(axes: Axes, monitor: Monitor) -> None:
     for name, colour in (("found", PURPLE), ("excluded", GREEN)):
         if (step := monitor.median_step(name)) is not None:
             axes.axvline(step, color=colour, lw=0.8, label=f"gap above {epsilon:g} {name}, median step")
-    axes.set_ylim(0, 2 * max(epsilon, truth.max()))  # a truth without values is NaN, and not the maximum
+    # Without the first steps, which may have any gap; a truth without values is NaN, and not the maximum.
+    axes.set_ylim(0, 2 * max(epsilon, truth.quantile(0.95)))
     axes.set(title="gap of acceptance so far ×100", xlim=(0, truth.index[-1]))
 
 

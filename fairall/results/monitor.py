@@ -25,13 +25,13 @@ class Monitor:
     steps: pd.DataFrame
 
     def curve(self, name: str) -> pd.DataFrame:
-        """A column over time: a row per time step, a column per seed that has not diverged."""
+        """A column over time: a row per time step, a column per sound seed (that has not diverged)."""
         table = self.steps.pivot(index="time_step", columns="seed", values=name)
         sound = self.steps.pivot(index="time_step", columns="seed", values="found").iloc[-1].notna()
         return table.loc[:, sound]
 
     def first(self, name: str) -> pd.Series:
-        """The first time step at which `found` or `excluded` is 1, by seed that has not diverged; ∞ for never."""
+        """The first time step at which `found` or `excluded` is 1, by sound seed; ∞ for never."""
         at = self.steps[self.steps[name] == 1].groupby("seed")["time_step"].min().astype(float)
         return at.reindex(self.curve(name).columns, fill_value=np.inf)
 
@@ -41,12 +41,15 @@ class Monitor:
         return median if np.isfinite(median) else None
 
     def to_plain(self) -> dict[str, Any]:
-        """What summary.json has of it: `seeds` of those that have not diverged, gaps at the last time step."""
+        """What summary.json has of it, of sound seeds; gaps are those at the last time step."""
         at_last = {name: float(self.curve(name).iloc[-1].mean()) for name in ("gap", "truth")}
         return {
             "largest_gap": self.largest_gap,
             **{
-                name: {"seeds": int(np.isfinite(self.first(name)).sum()), "median_step": self.median_step(name)}
+                name: {
+                    "seeds": int(np.isfinite(self.first(name)).sum()),
+                    "median_step": self.median_step(name),
+                }
                 for name in ("found", "excluded")
             },
             **{name: value if np.isfinite(value) else None for name, value in at_last.items()},
