@@ -31,16 +31,23 @@ UNFAIR = ("model=unfairlog", "dataset=synthetic", "schedule.time_steps=20", "eva
 
 
 def simulated(
-    seed: int, gap: float, *, steps: int = 30, drift: float = 0.0, spread: float = 0.0
+    seed: int,
+    gap: float,
+    *,
+    level: float = 0.45,
+    share: float = 0.4,
+    steps: int = 30,
+    drift: float = 0.0,
+    spread: float = 0.0,
 ) -> pd.DataFrame:
-    """What is known of a policy with a gap between π of the groups, which a time step changes by `drift`.
+    """What is known of a policy with a gap between π of the groups, which changes by `drift` in all.
 
-    `spread` is the standard deviation of the policy's leniency to everybody, which changes at each time step.
+    π of the group whose share is not `share` is `level`, with a standard deviation of `spread` over time.
     """
     draw = np.random.default_rng(seed)
-    s = np.where(draw.random((steps, 64)) < 0.4, 1.0, -1.0)
+    s = np.where(draw.random((steps, 64)) < share, 1.0, -1.0)
     of_step = gap + drift * np.arange(steps)[:, None] / steps
-    leniency = np.clip(draw.normal(0.45, spread, (steps, 1)), 0.2, 0.7)
+    leniency = np.clip(draw.normal(level, spread, (steps, 1)), 0.0, 0.7)
     propensity = leniency + of_step * (s > 0)
     return known(s, draw.random(s.shape) < propensity, propensity, BOTH)
 
@@ -54,6 +61,16 @@ def test_intervals_cover_the_truth_at_all_steps_together() -> None:
         seen.append((table["gap"] - table["truth"]).abs().max() > 0.01)
     assert np.mean(covered) >= 0.95 - 2 * np.sqrt(0.05 * 0.95 / 400)
     assert np.mean(seen) > 0.95  # the truth is not what is observed
+
+
+@pytest.mark.parametrize(("gap", "share"), [(0.051, 0.4), (0.051, 0.2), (0.03, 0.2), (0.15, 0.1)])
+def test_intervals_cover_where_nobody_of_a_group_is_accepted(gap: float, share: float) -> None:
+    """The rate of 0 has no variance in the data, and a small one of few people often has none."""
+    covered = []
+    for seed in range(400):
+        table = simulated(seed, gap, level=0.0, share=share).dropna()
+        covered.append(table["truth"].between(table["low"], table["high"]).all())
+    assert np.mean(covered) >= 0.95 - 2 * np.sqrt(0.05 * 0.95 / 400)
 
 
 def test_a_gap_of_epsilon_gives_few_alarms_and_few_acquittals() -> None:
