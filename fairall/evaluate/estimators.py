@@ -37,7 +37,8 @@ from functools import cached_property
 
 import numpy as np
 
-from fairall.evaluate.influence import LEVEL, Column, Estimate, Sample
+from fairall.evaluate.influence import Column, Estimate, Sample
+from fairall.measuring.sequences import LEVEL
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import ndtr
 
-from fairall.evaluate.influence import LEVEL, Estimate, Z
+from fairall.evaluate.influence import Estimate, Z
+from fairall.measuring.sequences import LEVEL
 
 HALVINGS = 20  # of the shrinkage of `corrected`
 

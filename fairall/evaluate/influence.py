@@ -20,8 +20,8 @@ import numpy as np
 from scipy.special import ndtri
 
 from fairall.evaluate.nuisance import Parametric
+from fairall.measuring.sequences import LEVEL
 
-LEVEL = 0.95
 Z = float(ndtri((1 + LEVEL) / 2))
 BLOCKS = 5000  # of a log with more rows: the relative error of a standard error is 1/√(2·blocks) = 1 %
 DRAWS = 4000  # of the multiplier bootstrap

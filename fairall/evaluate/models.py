@@ -16,11 +16,11 @@ from fairall.evaluate.nuisance import Fitted, fit, fit_by_version
 from fairall.evaluate.officers import Officers, officers, why_not
 from fairall.evaluate.past import Past, past
 from fairall.evaluate.periods import Period, periods
+from fairall.measuring.sequences import LARGEST_GAP
 
 Model: TypeAlias = str | ClassifierMixin
 # Of `Models`.
 OPTIONS = ("propensity_model", "outcome_model", "folds", "seed", "smallest_cell", "score", "largest_gap")
-LARGEST_GAP = 0.05
 
 
 class Models:

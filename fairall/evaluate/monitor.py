@@ -10,7 +10,6 @@ Where people have several rows, standard errors are by person; guarantee and bet
 from __future__ import annotations
 
 from functools import cached_property
-from itertools import combinations
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,13 +19,19 @@ from fairall.data.csv.selective_labels import LEAST_EFFECTIVE
 from fairall.evaluate.estimators import People, clipped_gains
 from fairall.evaluate.fairness import MEASURES, Sums, columns
 from fairall.evaluate.gaps import Interval
-from fairall.evaluate.influence import LEVEL, Column
+from fairall.evaluate.influence import Column
 from fairall.evaluate.judgement import Judgement
 from fairall.evaluate.plain import plain, spelt
-from fairall.evaluate.sequences import bernstein_low, gap_wealth, half_width
+from fairall.measuring.sequences import (
+    LEVEL,
+    OBSERVATIONS,
+    bernstein_low,
+    gap_wealth,
+    half_width,
+    largest_gap,
+)
 
 RATES = ("dpu", "equal_opportunity")  # whose rates and gaps are watched
-OBSERVATIONS = 0.25  # added to a sum of squares: no error is 0 after few rows that are alike
 
 
 class Course(NamedTuple):
@@ -207,9 +212,8 @@ class Monitor:
         started: np.ndarray,
         lacking: str,
         rows: np.ndarray,
-        level: float = LEVEL,
     ) -> Course:
-        half = half_width(np.maximum(self._so_far(np.ones(len(rows)), rows), 1.0), level)
+        half = half_width(np.maximum(self._so_far(np.ones(len(rows)), rows), 1.0))
         half = np.where(started, half * np.sqrt(variance), np.nan)
         why = None if started[-1] else lacking.format(LEAST_EFFECTIVE)
         return Course(np.where(started, estimate, np.nan), estimate - half, estimate + half, why)
@@ -242,20 +246,13 @@ class Monitor:
         if not may:
             return self._nothing(why or "")
         known = {code: self._of_rate(name, code) for code in self.models.shown.tolist()}
-        pairs = list(combinations(known, 2))
-        level = 1.0 - (1.0 - LEVEL) / len(pairs)  # of each pair (Bonferroni)
-        late = next((code for code, one in known.items() if not one[2][-1]), 0)
-        found = []
-        for first, second in pairs:
-            (one, own, ready, rows), (other, its, too, _) = known[first], known[second]
-            found.append(
-                self._course(one - other, own + its, ready & too, self._lacking(name, late), rows, level)
-            )
-        low = np.max([np.maximum(one.low, -one.high) for one in found], axis=0)
-        high = np.max([np.maximum(one.high, -one.low) for one in found], axis=0)
-        estimate = np.max([np.abs(one.estimate) for one in found], axis=0)
-        why = next((one.why for one in found if one.why), None)
-        return Course(estimate, np.clip(low, 0.0, 1.0), np.clip(high, 0.0, 1.0), why)
+        rates = np.stack([np.where(started, rate, np.nan) for rate, _, started, _ in known.values()])
+        variances = np.stack([variance for _, variance, _, _ in known.values()])
+        counts = next(iter(known.values()))[3]  # the same of all groups
+        found = largest_gap(rates, variances, self._so_far(np.ones(len(counts)), counts))
+        late = next((code for code, one in known.items() if not one[2][-1]), None)
+        why = None if late is None else self._lacking(name, late).format(LEAST_EFFECTIVE)
+        return Course(*found, why)
 
     def _alarm(self, name: str) -> Alarm:
         gap, epsilon = self.gaps[name], self.models.largest_gap

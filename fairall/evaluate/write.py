@@ -14,9 +14,9 @@ from fairall.evaluate.comparison import Comparison
 from fairall.evaluate.evaluation import judge
 from fairall.evaluate.figures import pictures
 from fairall.evaluate.log import DecisionLog
-from fairall.evaluate.models import LARGEST_GAP
 from fairall.evaluate.shown import CHECKS, CHOICES, FAIRNESS, HIDDEN, OVER_TIME, VALUE, Shown, doubts, told
 from fairall.evaluate.tables import tables
+from fairall.measuring.sequences import LARGEST_GAP
 from fairall.results.page import write as write_text
 from fairall.results.page import write_page
 from fairall.results.table import print_table

@@ -17,9 +17,10 @@ from fairall.data.table import group_name, sides
 from fairall.errors import count
 from fairall.metrics import LATENT, Quantity, Spread
 from fairall.results.interpretable import interpretable, marked
+from fairall.results.monitor import Monitor
 from fairall.results.paper import paper_metrics
 from fairall.storage.identity import configuration_key
-from fairall.storage.run_folder import RunFolder
+from fairall.storage.run_folder import MONITOR, RunFolder
 
 # Policies that every run is compared with, as tables and figures name them.
 REFERENCES = {name: shown(name)["label"] for name in ("accept_all", "reject_all", "oracle", "oracle_fair")}
@@ -124,6 +125,7 @@ class Result:
         evaluation: the people measured on.
         warm_up: the decisions of the initial policy.
         fingerprint: hash of the data.
+        monitor: of a run with `evaluation.monitor`.
         notes: what a reader should know, a line each.
         warnings: where numbers need care, a line each.
         path: folder of the run; empty for a result that was not saved.
@@ -141,6 +143,7 @@ class Result:
     evaluation: EvaluationPeople
     warm_up: WarmUp
     fingerprint: str
+    monitor: Monitor | None = None
     notes: Sequence[str] = field(default=())
     warnings: Sequence[str] = field(default=())
     path: Path = Path()
@@ -264,20 +267,23 @@ class Result:
             "groups": {"column": self.sensitive_column}
             | {name: _plain_group(group) for name, group in self.groups.items()},
             "warm_up": vars(self.warm_up),
+            **({} if self.monitor is None else {"monitor": self.monitor.to_plain()}),
             "notes": list(self.notes),
             "warnings": list(self.warnings),
         }
 
     def save(self, folder: RunFolder) -> None:
-        """Write metrics.csv and summary.json."""
+        """Write metrics.csv and summary.json, and monitor.csv if there is one."""
         folder.write_table(self.steps)
+        if self.monitor is not None:
+            folder.write_table(self.monitor.steps, MONITOR)
         folder.write_text("summary.json", json.dumps(self.to_plain(), indent=1, allow_nan=False) + "\n")
 
     @classmethod
     def read(cls, folder: RunFolder) -> Result:
-        """Read config.yaml, metrics.csv and summary.json of a finished run, unchecked (see `runs.load`).
+        """Read config.yaml, metrics.csv, summary.json and monitor.csv of a finished run, unchecked.
 
-        Without a usable config.yaml `config` is empty.
+        See `runs.load`. Without a usable config.yaml `config` is empty.
 
         Raises:
             OSError: where a file is missing.
@@ -285,7 +291,7 @@ class Result:
         """
         path = folder.path
         plain = json.loads((path / "summary.json").read_text())
-        groups = dict(plain["groups"])
+        groups, monitor = dict(plain["groups"]), plain.get("monitor")
         references = {
             (policy, measure): spread
             for policy, own in plain["references"].items()
@@ -302,6 +308,7 @@ class Result:
             groups={name: _group_of(group) for name, group in groups.items()},
             evaluation=EvaluationPeople(**plain["evaluation"]),
             warm_up=WarmUp(**plain["warm_up"]),
+            monitor=monitor and Monitor(monitor["largest_gap"], pd.read_csv(path / MONITOR)),
             fingerprint=plain["data"]["fingerprint"],
             notes=plain["notes"],
             warnings=plain["warnings"],

@@ -22,8 +22,8 @@ PROBLEM = """
 """.split()
 IRRELEVANT_OF_DATASET = ("path", "raw_file", "known_files", "download", "accept_terms")
 # Keys of `evaluation` that add to a result and change no other part of it; `run_id` takes the functions of
-# the measures, and the decisions.
-FURTHER_OUTPUTS = ("measures", "decisions")
+# the measures, and whether there are the others.
+FURTHER_OUTPUTS = ("measures", "decisions", "monitor")
 # Folders and files of the package whose code determines the numbers of a result. Values in config/ enter an
 # identity with the configuration, those in files of data/ with the data.
 COMPUTING = """
@@ -143,9 +143,9 @@ def run_id(config: dict[str, Any], data_fingerprint: str, *of_users: object) -> 
             define them enter the identity by their syntax trees.
     """
     own_code = [source for made in of_users for source in _sources(made)]
-    with_decisions = config["evaluation"]["decisions"]
+    on_request = [config["evaluation"][key] for key in ("decisions", "monitor")]
     code = (code_and_versions(), own_code)
-    determined_by = (configuration_key(config), with_decisions, data_fingerprint, *code)
+    determined_by = (configuration_key(config), on_request, data_fingerprint, *code)
     return hashlib.sha256(repr(determined_by).encode()).hexdigest()[:12]
 
 

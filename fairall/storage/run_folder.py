@@ -34,14 +34,15 @@ ANEW = "anew"  # subfolder for the folder of a new result while there is an old 
 # Files and folders of a result.
 CARD = "model_card.md"
 FILES, PARTS = ("config.yaml", "metrics.csv", "summary.json", CARD), ("figures", "policy")
-DECISIONS = "decisions.csv"  # of runs with evaluation.decisions
+# Of runs with evaluation.decisions and evaluation.monitor.
+DECISIONS, MONITOR = ON_REQUEST = "decisions.csv", "monitor.csv"
 HEADING = "# Configuration of a run of fairall, format 2; sha256 of what follows: "
 
 
 class RunFolder:
     """Folder with the files and folders of a result, checkpoint.pt and DONE.
 
-    On request it has decisions.csv too.
+    On request it has decisions.csv and monitor.csv too.
 
     Args:
         path: `outputs/runs/<model>/<dataset>/<id>`.
@@ -181,9 +182,9 @@ class RunFolder:
         with atomic(self.file(name)) as temporary:
             temporary.write_text(text, encoding="utf-8")
 
-    def write_table(self, table: pd.DataFrame) -> None:
-        """Write metrics.csv."""
-        self.write_text("metrics.csv", table.to_csv(index=False, float_format="%.7g"))
+    def write_table(self, table: pd.DataFrame, name: str = "metrics.csv") -> None:
+        """Write metrics.csv, or another table."""
+        self.write_text(name, table.to_csv(index=False, float_format="%.7g"))
 
     def write_decisions(self, tables: Iterable[pd.DataFrame]) -> None:
         """Write decisions.csv, tables below each other; numbers have the fewest digits that restore them."""
@@ -203,6 +204,6 @@ class RunFolder:
                 f"{lacking[0]} is missing: it was deleted during the run; the same command makes it again"
             )
         inside = (path for part in PARTS for path in (self.path / part).rglob("*") if path.is_file())
-        files = [path for path in (self.path / name for name in (*FILES, DECISIONS)) if path.is_file()]
+        files = [path for path in (self.path / name for name in (*FILES, *ON_REQUEST)) if path.is_file()]
         names = [path.relative_to(self.path).as_posix() for path in (*files, *sorted(inside))]
         write_sums(self.path / "DONE", names)

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from fairall.evaluate.gaps import corrected, gap, gap_difference, gap_interval, wald
-from fairall.evaluate.influence import LEVEL, Estimate, Z
+from fairall.evaluate.influence import Estimate, Z
+from fairall.measuring.sequences import LEVEL
 
 OFTEN = 0.92
 TIMES = {2: 1000, 5: 80}  # by number of groups: draws of the noise of many take long

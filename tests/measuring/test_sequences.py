@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from fairall.evaluate.sequences import (
+from fairall.measuring.sequences import (
     MEMBERS,
     NARROWEST,
     bernstein_low,

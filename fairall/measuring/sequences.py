@@ -22,11 +22,12 @@ from itertools import combinations
 
 import numpy as np
 
-from fairall.evaluate.influence import LEVEL
-
+LEVEL = 0.95
+LARGEST_GAP = 0.05  # ε, the gap between groups above which a monitor gives an alarm
 NARROWEST = 1000  # rows at which the asymptotic sequence is narrowest, chosen before any log is seen
 MEMBERS = 2  # of either group in a block, which uses nearly all rows and bets often
 MOST_LOG = 700.0  # of a wealth, whose exponential is finite
+OBSERVATIONS = 2.0  # added to a sum of squares: few rows that are alike look more certain than they are
 
 
 def half_width(rows: np.ndarray, level: float = LEVEL) -> np.ndarray:
@@ -46,6 +47,29 @@ def half_width(rows: np.ndarray, level: float = LEVEL) -> np.ndarray:
     spread = -2.0 * math.log(error)
     scaled = rows * (spread + math.log(spread) + 1.0) / NARROWEST
     return np.sqrt((1.0 + 1.0 / scaled) * np.log((scaled + 1.0) / error**2))
+
+
+def largest_gap(
+    rates: np.ndarray, variances: np.ndarray, rows: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Largest difference of a rate between two groups, and the ends of its confidence sequence.
+
+    The sequences of all pairs cover together (Bonferroni).
+
+    Args:
+        rates: of the G groups until each of T moments, NaN where there is none yet, shape (G, T).
+        variances: of the rates, whose errors are independent, shape (G, T).
+        rows: of all groups until each moment, shape (T,).
+
+    Returns:
+        The difference and the two ends, in [0, 1], each of shape (T,); NaN until all groups have a rate.
+    """
+    both = list(combinations(range(len(rates)), 2))
+    half = half_width(np.maximum(rows, 1.0), 1.0 - (1.0 - LEVEL) / len(both))
+    gaps = np.abs(np.stack([rates[one] - rates[other] for one, other in both]))
+    halves = half * np.sqrt(np.stack([variances[one] + variances[other] for one, other in both]))
+    low, high = (gaps - halves).max(0), (gaps + halves).max(0)
+    return gaps.max(0), np.clip(low, 0.0, 1.0), np.clip(high, 0.0, 1.0)
 
 
 def bernstein_low(values: np.ndarray, error: float) -> np.ndarray:
