@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 from omegaconf import OmegaConf
 from rich.table import Table as Grid
 from scipy.stats import false_discovery_control
@@ -20,7 +21,7 @@ from fairall.config.words import literal
 from fairall.data.csv.dataset import OwnCsv
 from fairall.data.csv.reader import read_text
 from fairall.data.dataset import Dataset
-from fairall.data.drift import DRIFTED, binned, stability
+from fairall.data.drift import DRIFTED, Stability, binned, stability
 from fairall.data.features import DISCRETE, Feature, Kind
 from fairall.data.load import load_dataset
 from fairall.data.prepared import PreparedData
@@ -108,26 +109,7 @@ def compare(old: str, new: str, overrides: Sequence[str]) -> None:
     tables = source.raw, read_text(
         Path(new), separator=config.separator, encoding=config.text_encoding, missing=config.no_value
     )  # fmt: skip
-    groups = {EVERYBODY: [np.ones(len(table), dtype=bool) for table in tables]}
-    if config.sensitive:
-        for table, path in zip(tables, (old, new), strict=True):
-            if config.sensitive not in table:
-                raise FairAllError(f"{path}: no column {config.sensitive!r}, which is dataset.sensitive")
-        both = [set(table[config.sensitive].dropna()) for table in tables]
-        for name in sorted(both[0] & both[1]):
-            groups[name] = [(table[config.sensitive] == name).to_numpy() for table in tables]
-    features = [taken for _, _, taken in source.columns() if isinstance(taken, Feature)]
-    kinds = {one.name: one.kind not in DISCRETE for one in features}
-    kinds |= {config.sensitive: False} if config.sensitive else {}
-    lacking = [name for name in kinds if name not in tables[1]]
-    if lacking:
-        raise FairAllError(f"{new}: no column {', '.join(map(repr, lacking))}, which {old} has")
-    found = {}
-    for name, number in kinds.items():
-        before, after, names = binned(tables[0][name], tables[1][name], number=number)
-        for group, (of_old, of_new) in groups.items():
-            if group == EVERYBODY or name != config.sensitive:
-                found[name, group] = stability(before[of_old], after[of_new], names)
+    found = _stabilities(source, tables, (old, new))
     corrected = false_discovery_control([one.p for one in found.values()])
     grid = _grid("column", "of", "index", "by chance", "p", "changed most")
     for ((name, group), one), p in zip(found.items(), corrected, strict=True):
@@ -145,6 +127,34 @@ def compare(old: str, new: str, overrides: Sequence[str]) -> None:
     more = sorted(set(tables[1]) - set(tables[0]))
     if more:
         _print(f"Note: {new} has further columns: {', '.join(more)}.")
+
+
+def _stabilities(
+    source: OwnCsv, tables: tuple[pd.DataFrame, pd.DataFrame], paths: tuple[str, str]
+) -> dict[tuple[str, str], Stability]:
+    """The stability of each column, of everybody and of each group that both tables have."""
+    sensitive = source.config.sensitive
+    kinds = {one.name: one.kind not in DISCRETE for _, _, one in source.columns() if isinstance(one, Feature)}
+    kinds |= {sensitive: False} if sensitive else {}
+    for table, path in zip(tables, paths, strict=True):
+        if sensitive and sensitive not in table:
+            raise FairAllError(f"{path}: no column {sensitive!r}, which is dataset.sensitive")
+    lacking = [name for name in kinds if name not in tables[1]]
+    if lacking:
+        raise FairAllError(f"{paths[1]}: no column {', '.join(map(repr, lacking))}, which {paths[0]} has")
+    groups = {EVERYBODY: [np.ones(len(table), dtype=bool) for table in tables]}
+    if sensitive:
+        shared = set.intersection(*(set(table[sensitive].dropna()) for table in tables))
+        groups |= {
+            name: [(table[sensitive] == name).to_numpy() for table in tables] for name in sorted(shared)
+        }
+    found = {}
+    for name, number in kinds.items():
+        before, after, bins = binned(tables[0][name], tables[1][name], number=number)
+        for group, (of_old, of_new) in groups.items():
+            if group == EVERYBODY or name != sensitive:
+                found[name, group] = stability(before[of_old], after[of_new], bins)
+    return found
 
 
 def _own_csv(verb: str, path: str, overrides: Sequence[str]) -> tuple[OwnCsv, list[str], list[str]]:
