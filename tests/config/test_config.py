@@ -381,7 +381,7 @@ SELECTED = [
 
 @pytest.mark.whole
 def test_every_pair_with_selected_hyperparameters_has_them() -> None:
-    assert len(SELECTED) == 92
+    assert len(SELECTED) == 128
     composed = compose_all([f"model={model}", f"dataset={dataset}"] for model, dataset in SELECTED)
     for (model, dataset), config in zip(SELECTED, composed, strict=True):
         selected = flattened(hyperparameters(model, dataset))
