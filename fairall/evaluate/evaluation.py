@@ -21,7 +21,6 @@ from fairall.evaluate.judgement import Judgement
 from fairall.evaluate.log import DecisionLog
 from fairall.evaluate.models import OPTIONS, Models
 from fairall.evaluate.monitor import Monitor
-from fairall.evaluate.periods import changes
 from fairall.evaluate.plain import plain
 from fairall.evaluate.policies import target_policy
 from fairall.metrics import effective_sample_size
@@ -220,7 +219,7 @@ class Evaluation(Judgement):
                 "people have several rows: that intervals hold at every moment, and alarms are rare, is "
                 "known of rows of different people only"
             )
-        told += changes(self.log, self.models.propensity, self.models.outcome)
+        told += self.models.changes
         if self.log.revealed.any():
             reasons: dict[str, list[str]] = {}
             for name in MEASURES:

@@ -15,7 +15,7 @@ from fairall.evaluate.log import DecisionLog
 from fairall.evaluate.nuisance import Fitted, fit, fit_by_version
 from fairall.evaluate.officers import Officers, officers, why_not
 from fairall.evaluate.past import Past, past
-from fairall.evaluate.periods import Period, periods
+from fairall.evaluate.periods import Period, changes, periods
 from fairall.measuring.sequences import LARGEST_GAP
 
 Model: TypeAlias = str | ClassifierMixin
@@ -156,6 +156,11 @@ class Models:
     def periods(self) -> list[Period]:
         """The log by policy version or quarter."""
         return periods(self.log, self.sample, self.smallest_cell)
+
+    @cached_property
+    def changes(self) -> tuple[str, ...]:
+        """Warnings that policies or labels of the log have changed."""
+        return tuple(changes(self.log, self.propensity, self.outcome))
 
     @cached_property
     def shown(self) -> np.ndarray:

@@ -23,6 +23,7 @@ from fairall.evaluate.influence import Column
 from fairall.evaluate.judgement import Judgement
 from fairall.evaluate.plain import plain, spelt
 from fairall.measuring.sequences import (
+    ALARM,
     LEVEL,
     OBSERVATIONS,
     bernstein_low,
@@ -261,7 +262,7 @@ class Monitor:
             return Alarm(None, None, why)
         if name == "dpu":
             wealth = gap_wealth(self.people.target, self.group, self.models.shown, epsilon)
-            at = np.flatnonzero(wealth >= 1.0 / (1.0 - LEVEL))
+            at = np.flatnonzero(wealth >= ALARM)
         else:
             at = self.past.last[gap.low > epsilon]
         return Alarm(self.time[at[0]], int(at[0]) + 1) if len(at) else Alarm(None, None, gap.why)

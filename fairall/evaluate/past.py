@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -20,6 +20,8 @@ from fairall.evaluate.nuisance import Fitted, fit
 FIRST_FIT = 100  # rows before the first fit
 GROWTH = 1.5  # of the rows, at which models are fitted again
 MOST_MOMENTS = 200
+Targets: TypeAlias = dict[str, tuple[np.ndarray, Any]]
+"""What models predict, and the model of each, see `nuisance.fit`, by what it is."""
 
 
 @dataclass(frozen=True)
@@ -70,19 +72,21 @@ def past(log: DecisionLog, propensity_model: Any, outcome_model: Any, folds: int
         for name in np.unique(version):  # a new policy is learnt anew, from its own past
             own = np.flatnonzero(version == name)
             part = log.rows(own)
-            for start, end, found in _fits(part, part.accepted, "decision", propensity_model, *options):
+            of_part: Targets = {"decision": (part.accepted, propensity_model)}
+            for start, end, (found,) in _fits(part, of_part, *options):
                 if found is not None:
                     of_decision[own[start:end]] = found.inverse()[start:]
+    of_labels: Targets = {"label": (log.label, outcome_model)}
     if not log.labels_complete:
-        target = np.where(log.accepted, revealed, np.nan)
-        for start, end, found in _fits(log, target, "known label", propensity_model, *options):
+        of_labels["known label"] = np.where(log.accepted, revealed, np.nan), propensity_model
+    for start, end, (label, *known) in _fits(log, of_labels, *options):
+        if label is not None:
+            outcome[start:end] = label.probability[start:]
+        for found in known:
             # All labels of the past may be known, or none of them.
             share = revealed[:start].sum() / max(log.accepted[:start].sum(), 1)
             if found is not None or share > 0:
                 of_label[start:end] = 1.0 / share if found is None else found.inverse()[start:]
-    for start, end, found in _fits(log, log.label, "label", outcome_model, *options):
-        if found is not None:
-            outcome[start:end] = found.probability[start:]
     label_weight = revealed * of_label
     if len(last) > MOST_MOMENTS:
         wanted = np.linspace(len(log) / MOST_MOMENTS, len(log), MOST_MOMENTS) - 1
@@ -106,13 +110,20 @@ def _last(log: DecisionLog) -> np.ndarray:
 
 
 def _fits(
-    log: DecisionLog, target: np.ndarray, what: str, model: Any, folds: int, seed: int
-) -> Iterator[tuple[int, int, Fitted | None]]:
-    """Models fitted on the first rows, up to a start, and the end of those that they predict."""
+    log: DecisionLog, targets: Targets, folds: int, seed: int
+) -> Iterator[tuple[int, int, list[Fitted | None]]]:
+    """Models of targets, fitted on the first rows, up to a start, and the end of those that they predict."""
     for start, end in _spans(_last(log) + 1):
         one = replace(log.rows(np.arange(end)), inputs=_standardised(log, start)[:end])
-        known = np.where(np.arange(end) < start, target[:end], np.nan)
-        yield start, end, fit(one, known, what, model, folds, seed, past=start)
+        past_rows = np.arange(end) < start
+        yield (
+            start,
+            end,
+            [
+                fit(one, np.where(past_rows, target[:end], np.nan), what, model, folds, seed, past=start)
+                for what, (target, model) in targets.items()
+            ],
+        )
 
 
 def _standardised(log: DecisionLog, start: int) -> np.ndarray:

@@ -111,8 +111,9 @@ def _drift(log: DecisionLog, first: np.ndarray, own: np.ndarray) -> dict[str, St
     """Stability of each feature, and of the groups."""
     found = {}
     for feature in log.schema:
-        column = log.raw[feature.name]
-        before, after, bins = binned(column[first], column[own], number=feature.kind not in DISCRETE)
+        number = feature.kind not in DISCRETE
+        column = (log.x if number else log.raw)[feature.name]
+        before, after, bins = binned(column[first], column[own], number=number)
         found[feature.name] = stability(before, after, bins)
     return found | {"group": stability(log.group[first], log.group[own], log.groups)}
 

@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from fairall.data.csv.selective_labels import LEAST_EFFECTIVE
-from fairall.measuring.sequences import LARGEST_GAP, LEVEL, OBSERVATIONS, gap_wealth, largest_gap
+from fairall.measuring.sequences import ALARM, LARGEST_GAP, OBSERVATIONS, gap_wealth, largest_gap
 from fairall.online.training import Training
 from fairall.results.monitor import Monitor
 
@@ -56,7 +56,7 @@ def known(s: np.ndarray, accepted: np.ndarray, propensity: np.ndarray, codes: np
         A row per time step. `gap`: largest difference of acceptance rates between two groups; `low`, `high`:
         its 95 % confidence sequence; `truth`: the same of the mean π. All are NaN until every group has
         `LEAST_EFFECTIVE` applicants. `wealth`: the largest so far of bets that the gap is above
-        `LARGEST_GAP`; `found`: 1 once it is 1/(1 − 95 %) or more; `excluded`: 1 where `high` is at most
+        `LARGEST_GAP`; `found`: 1 once it is `ALARM` or more; `excluded`: 1 where `high` is at most
         `LARGEST_GAP`.
     """
     members = s == codes[:, None, None]
@@ -73,6 +73,6 @@ def known(s: np.ndarray, accepted: np.ndarray, propensity: np.ndarray, codes: np
     most = np.maximum.accumulate(wealth).reshape(s.shape)[:, -1]
     return pd.DataFrame({
         "gap": gap, "low": low, "high": high, "truth": truth.max(0) - truth.min(0), "wealth": most,
-        "found": (most >= 1.0 / (1.0 - LEVEL)).astype(float),
+        "found": (most >= ALARM).astype(float),
         "excluded": (high <= LARGEST_GAP).astype(float),
     })  # fmt: skip

@@ -23,6 +23,7 @@ from itertools import combinations
 import numpy as np
 
 LEVEL = 0.95
+ALARM = 1.0 / (1.0 - LEVEL)  # wealth that is ever reached with probability 1 − LEVEL at most without a gap
 LARGEST_GAP = 0.05  # ε, the gap between groups above which a monitor gives an alarm
 NARROWEST = 1000  # rows at which the asymptotic sequence is narrowest, chosen before any log is seen
 MEMBERS = 2  # of either group in a block, which uses nearly all rows and bets often
