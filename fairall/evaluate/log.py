@@ -34,6 +34,8 @@ from fairall.errors import FairAllError, count
 
 PREFIX = "dataset."
 OWN_KEYS = ("person", "gain", "loss", "policy_version")  # columns of a log only
+# Columns that an option of the command line names.
+AS_OPTION = {"decision_maker": "--decision-maker", "groups": "--groups", "score": "--score"}
 KEYS = (*(field.name for field in fields(CsvConfig) if field.name != "groups"), *OWN_KEYS)
 MAY_BE_ABSENT = ("path", "label", "positive", "sensitive", "advantaged")  # of the keys without a default
 MOST_GROUPS = 50  # more are a number or a name, no groups
@@ -294,6 +296,7 @@ def _config(words: Sequence[str]) -> LogConfig:
         name = key.removeprefix(PREFIX)
         if not equals or name.split(".")[0] not in KEYS:
             hint = nearest_key(name, KEYS) or f"; there are {', '.join(KEYS[2:])}"
+            hint = f": give {AS_OPTION[name]} {value or 'COLUMN'}" if name in AS_OPTION else hint
             raise FairAllError(f"{word}: no such key of a log{hint}")
         overrides.append(f"{'+' if name in OWN_KEYS else ''}{PREFIX}{name}={value}")
     composed = compose_config("dataset=csv", *overrides)

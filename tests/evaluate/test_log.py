@@ -382,7 +382,14 @@ def test_messages_have_the_words_that_were_typed(words: dict[str, str], told: st
 
 @pytest.mark.parametrize(
     ("words", "told"),
-    [([], "log nope.csv: there is no such file"), (["label"], "label: no such key of a log")],
+    [
+        ([], "log nope.csv: there is no such file"),
+        (["label"], "label: no such key of a log"),
+        (
+            ["decision_maker=officer"],
+            "decision_maker=officer: no such key of a log: give --decision-maker officer",
+        ),
+    ],
 )
 def test_neither_file_nor_key(words: list[str], told: str) -> None:
     with pytest.raises(FairAllError, match=f"^{told}"):
