@@ -21,7 +21,7 @@ FIRST_FIT = 100  # rows before the first fit
 GROWTH = 1.5  # of the rows, at which models are fitted again
 MOST_MOMENTS = 200
 Targets: TypeAlias = dict[str, tuple[np.ndarray, Any]]
-"""What models predict, and the model of each, see `nuisance.fit`, by what it is."""
+"""By name a target, shape (N,), NaN where unknown, and the model of it, see `nuisance.fit`."""
 
 
 @dataclass(frozen=True)
