@@ -161,8 +161,9 @@ def run(composed: DictConfig, display: Display | None = None, *, command: str = 
                 with outbox.recording(command):
                     making.write_config(plain)
                     checkpoint = making.checkpoint(seconds=config.checkpoint_seconds, log=display.say)
-                    training.run(checkpoint, phase1_cache(config, display), display)
-                    result = measure(training, plain)
+                    cache = cache_of(config, display)
+                    training.run(checkpoint, cache, display)
+                    result = measure(training, plain, cache)
                     write_files(result, training, making)
                     outbox.result_made(cpu_seconds=time.process_time() - began)
                     making.finish()
@@ -205,9 +206,9 @@ def write_files(result: Result, training: Training, folder: RunFolder) -> None:
         )
 
 
-def phase1_cache(config: Config, display: Display) -> Cache:
-    """The cache of Phase I, shared by all runs in `outputs_dir`."""
-    return Cache(Path(config.outputs_dir) / "cache" / "phase1", config.checkpoint_seconds, display.say)
+def cache_of(config: Config, display: Display) -> Cache:
+    """The cache that all runs in `outputs_dir` share."""
+    return Cache(Path(config.outputs_dir) / "cache", config.checkpoint_seconds, display.say)
 
 
 def untuned(config: Config, learner: Learner) -> list[str]:

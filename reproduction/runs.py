@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack
@@ -239,8 +240,13 @@ def make(
     to_do, failures = _to_do(planned)
     expected = durations.expected(to_do)
     sweeps = list(dict.fromkeys(one.sweep for one in planned))
-    # Within a sweep the longest first, so that no core idles at the end.
-    to_do.sort(key=lambda one: (sweeps.index(one.sweep), -expected[one.key]))
+    # Within a sweep the longest first, so that no core idles at the end. Runs of a method on the same data,
+    # such as those of two initial policies, are apart: one would wait for the Phase I of the other.
+    turn, made = dict[str, int](), Counter[Kind]()
+    for one in to_do:
+        turn[one.key] = made[_kind(one)]
+        made[_kind(one)] += 1
+    to_do.sort(key=lambda one: (sweeps.index(one.sweep), turn[one.key], -expected[one.key]))
     jobs = jobs or _cores()
     making = Making(to_do, jobs, durations)
     finished = len(planned) - len(to_do) - len(failures)

@@ -18,20 +18,22 @@ from fairall.metrics import effective_sample_size
 from fairall.online.evaluation import DPU_ERROR, UTILITY_ERROR
 from fairall.online.training import Training
 from fairall.results.result import EvaluationPeople, Result, WarmUp
+from fairall.storage.cache import Cache
 from fairall.worlds.drift import Course, Drift
 from fairall.worlds.measures import adaptation_time
 
 
-def measure(training: Training, plain: dict[str, Any]) -> Result:
+def measure(training: Training, plain: dict[str, Any], cache: Cache) -> Result:
     """The result of a training, not saved.
 
     Args:
         training: after the last time step.
         plain: configuration of the run as plain containers.
+        cache: of the fits of the oracles.
     """
     config, data, evaluation = training.config, training.data, training.evaluation
     window = (config.evaluation.window[0], config.evaluation.window[1])
-    histories = reference_histories(training)
+    histories = reference_histories(training, cache)
     table = measure_table(
         training.history.recorded(),
         evaluation.seeds,

@@ -18,12 +18,13 @@ from fairall.models.oracle import Oracle, oracles
 from fairall.online.history import Recorded
 from fairall.online.training import Training
 from fairall.randomness import SeedStreams
+from fairall.storage.cache import Cache
 from fairall.worlds.world import World
 
 CONSTANT = {"accept_all": 1.0, "reject_all": 0.0}
 
 
-def reference_histories(training: Training) -> dict[str, Recorded]:
+def reference_histories(training: Training, cache: Cache) -> dict[str, Recorded]:
     """Decisions of the reference policies on applicants and evaluation people of a run, at its cost.
 
     The oracles are fitted to the training rows, and omitted where `Oracle.fit` is not possible. Where labels
@@ -32,10 +33,11 @@ def reference_histories(training: Training) -> dict[str, Recorded]:
 
     Args:
         training: after the last time step.
+        cache: of the fits of the oracles.
     """
     evaluation, history, own = training.evaluation, training.history, training.world
     try:
-        policies = oracles(training.data.train, training.learner.setting)
+        policies = oracles(training.data.train, training.learner.setting, cache)
     except FairAllError:
         policies = {}
     series = {name: _Series() for name in (*CONSTANT, *policies)}

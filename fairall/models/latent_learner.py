@@ -196,7 +196,7 @@ class LatentLearner(Learner):
             vae, curves = train_phase1(task, progress=progress, checkpoint=checkpoint)
             return {"vae": vae.state_dict(), "curves": dict(vars(curves))}
 
-        trained = cache.result(task.key(), train)
+        trained = cache.part("phase1").result(task.key(), train)
         vae = task.untrained_vae(task.streams())
         vae.load_state_dict(trained["vae"])
         if protocol.latent_frame is LatentFrame.matched:

@@ -27,8 +27,10 @@ from fairall.models.learner import (
 )
 from fairall.models.thresholds import acceptance, fair_thresholds
 from fairall.nn.stacked import StackedLinear
+from fairall.nn.twins import processor
 from fairall.randomness import SeedStreams
 from fairall.storage.cache import Cache
+from fairall.storage.identity import computation_key
 
 STRENGTHS = (1e-3, 1e-2, 0.1, 1.0)  # C of the logistic regression, from strong to weak penalties
 FOLDS = 5
@@ -154,11 +156,13 @@ class Oracle(FixedPolicy):
 
     def pretrain(self, data: PreparedData, cache: Cache, progress: ProgressCallback) -> PretrainCurves | None:
         """Fit to the training rows; raises as `fit`."""
-        self.fit(data.train, progress)
+        self.fit(data.train, cache, progress)
         return None
 
-    def fit(self, people: People, progress: ProgressCallback = lambda: None) -> None:
+    def fit(self, people: People, cache: Cache, progress: ProgressCallback = lambda: None) -> None:
         """Fit to all labels of N people, the same for all replicates or those of each split.
+
+        Fits are kept in `cache`: all runs with the same people have the same.
 
         Raises:
             FairAllError: if a label is unknown, all are the same, or, with parity, a group is absent.
@@ -174,7 +178,7 @@ class Oracle(FixedPolicy):
             own = people.replicate(number)
             if own.label.min() == own.label.max():
                 raise FairAllError(f"model={name}: everybody has the same label: nothing to fit")
-            fits.append(cross_validated(self._columns(own.x, own.s).numpy(), own.label.numpy()))
+            fits.append(cached_fit(self._columns(own.x, own.s).numpy(), own.label.numpy(), cache))
             progress()
         several = [fits[e % len(fits)] for e in range(len(self.setting.seeds))]
         self.weight = torch.stack(several) if people.by_replicate else fits[0]
@@ -229,6 +233,13 @@ class Oracle(FixedPolicy):
 
     def _columns(self, x: Tensor, s: Tensor) -> Tensor:
         return self.inputs.with_s(x, s).double()
+
+
+def cached_fit(x: np.ndarray, label: np.ndarray, cache: Cache) -> Tensor:
+    """`cross_validated`, or its result in the cache."""
+    key = computation_key(processor().encode(), x.tobytes(), label.tobytes())
+    made = cache.part("oracles").result(key, lambda checkpoint: {"weight": cross_validated(x, label)})
+    return made["weight"]
 
 
 def cross_validated(x: np.ndarray, label: np.ndarray) -> Tensor:
@@ -295,15 +306,17 @@ def ridge(x: np.ndarray, label: np.ndarray, c: float) -> np.ndarray:
         return log_loss(columns @ weight, label) + penalty @ weight**2 / 2
 
     weight = np.zeros(len(penalty))
+    value = objective(weight)
     for _ in range(MOST_STEPS):
         p = expit(columns @ weight)
         gradient = columns.T @ (p - label) / n + penalty * weight
         step = np.linalg.solve((columns.T * (p * (1 - p))) @ columns / n + np.diag(penalty), gradient)
-        decrement, value = gradient @ step, objective(weight)
+        decrement, then = gradient @ step, objective(weight - step)
         # A whole step can lead away where a plane nearly separates the labels. It cannot near the minimum.
-        while decrement > EXACT and objective(weight - step) > value - gradient @ step / 4:
+        while decrement > EXACT and then > value - gradient @ step / 4:
             step /= 2
-        weight = weight - step
+            then = objective(weight - step)
+        weight, value = weight - step, then
         if decrement <= EXACT:
             break
     else:
@@ -317,7 +330,7 @@ def log_loss(logit: np.ndarray, label: np.ndarray) -> float:
     return float(np.logaddexp(0, (1 - 2 * label) * logit).mean())
 
 
-def oracles(people: People, setting: Setting) -> dict[str, Oracle]:
+def oracles(people: People, setting: Setting, cache: Cache) -> dict[str, Oracle]:
     """The oracles without and with parity, by name, from one fit to N people; raises as `Oracle.fit`."""
 
     def oracle(name: str, rule: FairnessRule) -> Oracle:
@@ -325,7 +338,7 @@ def oracles(people: People, setting: Setting) -> dict[str, Oracle]:
 
     free = oracle("oracle", FairnessRule.none)
     equal = oracle("oracle_fair", FairnessRule.demographic_parity)
-    free.fit(people)
+    free.fit(people, cache)
     equal.load_state_dict(free.state_dict())
     equal.choose_thresholds(equal.log_odds(people.x, people.s), people.s)
     return {"oracle": free, "oracle_fair": equal}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields, replace
@@ -23,7 +22,7 @@ from fairall.nn.twins import fastest, processor
 from fairall.randomness import SeedStreams
 from fairall.runtime import signals
 from fairall.storage.checkpoint import Checkpoint
-from fairall.storage.identity import code_and_versions
+from fairall.storage.identity import computation_key
 from fairall.storage.state import Stateful
 
 
@@ -110,14 +109,14 @@ class Phase1Task:
 
     def key(self) -> str:
         """Hash of the task, the code, the versions and the processor, 16 hexadecimal digits."""
-        digest = hashlib.sha256(repr((code_and_versions(), processor())).encode())
+        parts = [processor().encode()]
         for field in fields(self):
             value = getattr(self, field.name)
-            parts = (value.x, value.s) if isinstance(value, Unlabelled) else (repr(value),)
-            for part in parts:
-                content = part.encode() if isinstance(part, str) else part.numpy().tobytes()
-                digest.update(hashlib.sha256(content).digest())
-        return digest.hexdigest()[:16]
+            if isinstance(value, Unlabelled):
+                parts += [value.x.numpy().tobytes(), value.s.numpy().tobytes()]
+            else:
+                parts.append(repr(value).encode())
+        return computation_key(*parts)
 
     def streams(self) -> SeedStreams:
         """Fresh streams of Phase I: first for `untrained_vae`, then for training."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,10 @@ class Cache:
     folder: Path  # created when needed
     checkpoint_seconds: float  # least time between two checkpoints of a result that is being computed
     log: Log = ignore  # called when another process computes the result, and about damaged files
+
+    def part(self, name: str) -> Cache:
+        """The cache of one kind of results, in a folder of their own."""
+        return replace(self, folder=self.folder / name)
 
     def result(self, key: str, make: Callable[[Checkpoint], dict[str, Any]]) -> dict[str, Any]:
         """The stored result of a key, a hash of what determines it, or that of `make`, which is then stored.

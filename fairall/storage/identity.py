@@ -42,6 +42,14 @@ def code_and_versions() -> str:
     return hashlib.sha256(f"{versions} {code_hash(Path(__file__).parents[1])}".encode()).hexdigest()
 
 
+def computation_key(*parts: bytes) -> str:
+    """Key of a cached result of some parts, 16 hexadecimal digits; differs by code and versions too."""
+    digest = hashlib.sha256(code_and_versions().encode())
+    for part in parts:
+        digest.update(hashlib.sha256(part).digest())
+    return digest.hexdigest()[:16]
+
+
 def code_hash(package: Path) -> str:
     """Hash of the names and syntax trees of the files of `package` that compute."""
     files = computing_files(package)

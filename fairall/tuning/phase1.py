@@ -9,7 +9,7 @@ import torch
 from omegaconf import DictConfig
 
 from fairall.errors import FairAllError
-from fairall.experiment import Job, job, phase1_cache
+from fairall.experiment import Job, cache_of, job
 from fairall.measuring.selection import latent_selection_metrics
 from fairall.models.latent_learner import LatentLearner
 from fairall.models.phase1 import Phase1Task
@@ -53,7 +53,7 @@ def phase1_measures(task: Job) -> dict[str, list[float]]:
     use_threads(config.threads)
     display = Display(progress_only=True)
     with display.phase("Phase I", learner.pretrain_units(data)) as advance:
-        curves = learner.pretrain(data, phase1_cache(config, display), advance)
+        curves = learner.pretrain(data, cache_of(config, display), advance)
     assert curves is not None
     vae = _phase1_part(learner, learner.phase1_task(data, config.model.phase1))
     seeds = learner.setting.seeds
