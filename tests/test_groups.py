@@ -22,7 +22,7 @@ from fairall.errors import FairAllError
 from fairall.models.oracle import oracles
 from fairall.models.rivals.greedy import Greedy
 from fairall.policy import Policy
-from tests.conftest import run_folder, training_of, typed
+from tests.conftest import no_cache, run_folder, training_of, typed
 
 FOUR = ("white", "black", "hispanic", "asian")
 FICO = ("dataset=fico", f"dataset.groups=[{','.join(FOUR)}]", "tracking.enabled=false")
@@ -271,7 +271,7 @@ def test_groups_are_named_by_their_words_or_by_number() -> None:
 def test_the_oracle_with_parity_accepts_four_groups_alike() -> None:
     training = training_of("model=oracle_fair", *FICO)
     people = training.data.train
-    policy = oracles(people, training.learner.setting)["oracle_fair"]
+    policy = oracles(people, training.learner.setting, no_cache())["oracle_fair"]
     assert policy.threshold.shape == (4,)
     accepted = policy.accepted(policy.log_odds(people.x, people.s), people.s)
     assert metrics.dpu(accepted, people.s).item() < 1e-3

@@ -49,8 +49,9 @@ def trained(tmp_path: Path) -> Trained:
         made = job(compose_config(*SHORT, *words), people)
         training = Training(made.learner, made.initial_policy, made.config, made.world, made.measures)
         checkpoint = Checkpoint(tmp_path / f"{next(numbers)}", "none", seconds=float("inf"))
-        training.run(checkpoint, cache_in(tmp_path / "cache"), Display(progress_only=True))
-        return training, measure(training, made.plain)
+        cache = cache_in(tmp_path / "cache")
+        training.run(checkpoint, cache, Display(progress_only=True))
+        return training, measure(training, made.plain, cache)
 
     return run
 

@@ -131,7 +131,7 @@ def unfair(tmp_path_factory: pytest.TempPathFactory) -> Training:
 
 
 def test_unfairness_of_a_run_is_found(unfair: Training, tmp_path: Path) -> None:
-    result = measure(unfair, unfair.config.to_plain())
+    result = measure(unfair, unfair.config.to_plain(), no_cache())
     monitor = result.monitor
     assert monitor is not None
     assert list(monitor.steps) == [
@@ -190,7 +190,7 @@ def test_a_run_resumed_has_the_same_monitor(unfair: Training, tmp_path: Path) ->
 def test_a_diverged_seed_has_no_values_and_does_not_count(tmp_path: Path) -> None:
     training = trained(tmp_path, *UNFAIR, "seeds=3")
     training.history.steps.read()["measure utility"][14:, 1] = torch.nan
-    result = measure(training, training.config.to_plain())
+    result = measure(training, training.config.to_plain(), no_cache())
     assert result.monitor is not None
     steps = result.monitor.steps
     own = steps[steps["seed"] == 1].drop(columns=["seed", "time_step"])
@@ -201,7 +201,7 @@ def test_a_diverged_seed_has_no_values_and_does_not_count(tmp_path: Path) -> Non
 
 
 def test_without_values_there_are_words_and_a_figure(unfair: Training, tmp_path: Path) -> None:
-    result = measure(unfair, unfair.config.to_plain())
+    result = measure(unfair, unfair.config.to_plain(), no_cache())
     assert result.monitor is not None
     steps = result.monitor.steps
     columns = steps.columns[2:]

@@ -193,7 +193,7 @@ def trained(*words: str) -> Training:
 
 
 def first_day(training: Training) -> dict[str, Oracle]:
-    return oracles(training.data.train, training.learner.setting)
+    return oracles(training.data.train, training.learner.setting, no_cache())
 
 
 SHIFT = ["world.drift.course=step", "world.drift.start=20"]
@@ -207,7 +207,7 @@ def utilities(recorded: Recorded, cost: float) -> torch.Tensor:
 @pytest.mark.parametrize("dataset", ["fico", "synthetic"])
 def test_the_oracle_of_the_day_is_better_after_a_shift_than_one_of_the_first_day(dataset: str) -> None:
     training = trained(f"dataset={dataset}", *SHIFT, "world.drift.label.advantaged=-0.6")
-    histories, cost = reference_histories(training), training.evaluation.cost
+    histories, cost = reference_histories(training, no_cache()), training.evaluation.cost
     of_day = utilities(histories["oracle"], cost)
     first = first_day(training)["oracle"]
     uniform = torch.rand(3, 64)
@@ -231,7 +231,7 @@ def test_the_oracle_of_the_day_is_better_after_a_shift_than_one_of_the_first_day
 @pytest.mark.parametrize("change", [-1.0, 1.0])
 def test_labels_that_are_certain_have_an_oracle(change: float) -> None:
     training = trained("dataset=fico", *SHIFT, f"world.drift.label.advantaged={change}")
-    histories = reference_histories(training)
+    histories = reference_histories(training, no_cache())
     s = training.history.s[20:]
     accepted = histories["oracle"].applicants["accepted"][20:]
     assert (accepted[s > 0] == (change > 0)).all()
@@ -244,7 +244,7 @@ def test_labels_that_are_certain_have_an_oracle(change: float) -> None:
 def test_references_have_the_places_of_the_world(rule: str, quotas: str) -> None:
     words = ["dataset=synthetic", "world.capacity.number=8", f"world.capacity.rule={rule}"]
     training = trained(*words, *filter(None, [quotas]))
-    histories, s = reference_histories(training), training.history.s
+    histories, s = reference_histories(training, no_cache()), training.history.s
     for name, recorded in histories.items():
         accepted = recorded.applicants["accepted"]
         assert accepted.sum(-1).max() == (0 if name == "reject_all" else 8)
@@ -273,7 +273,7 @@ def test_a_world_of_all_parts_is_replayed_as_it_was() -> None:
         assert world.time_step == t + 1
         assert torch.equal(people.s, history.s[t])
         assert torch.equal(people.label, history.label[t])
-    found = references(reference_histories(training), training, (10, 40))
+    found = references(reference_histories(training, no_cache()), training, (10, 40))
     assert found.loc[("oracle", "regret"), "mean"] == 0.0
     assert found.loc[("accept_all", "regret"), "mean"] > 0.0
     assert found.loc[("reject_all", "utility_per_place"), "mean"] == 0.0
@@ -281,7 +281,7 @@ def test_a_world_of_all_parts_is_replayed_as_it_was() -> None:
 
 def test_what_groups_become_is_of_the_run_and_not_of_references() -> None:
     training = trained("dataset=fico", "world.feedback.people=200")
-    found = references(reference_histories(training), training, (10, 40))
+    found = references(reference_histories(training, no_cache()), training, (10, 40))
     assert found.xs("score_gap", level="measure")["mean"].isna().all()
 
 
@@ -289,7 +289,7 @@ def test_measures_of_some_seeds_after_the_others_are_those_of_all(monkeypatch: p
     training = trained("dataset=synthetic", "seeds=5", "schedule.applicants=50")
 
     def measured() -> pd.DataFrame:
-        histories, evaluation = reference_histories(training), training.evaluation
+        histories, evaluation = reference_histories(training, no_cache()), training.evaluation
         own = training.history.recorded(), evaluation.seeds, evaluation.cost, evaluation.measures
         return measure_table(*own, oracle_decisions(histories))
 

@@ -23,7 +23,7 @@ from fairall.models import oracle as of_oracle
 from fairall.models.learner import Setting
 from fairall.models.oracle import FOLDS, STRENGTHS, Oracle, cross_validated, oracles, stratified
 from fairall.randomness import SeedStreams
-from tests.conftest import imported, no_cache
+from tests.conftest import cache_in, imported, no_cache
 
 SCHEMA = Schema([Feature("income", Kind.REAL), Feature("town", Kind.CATEGORICAL, (0.0, 1.0, 2.0))])
 NOTHING = SeedStreams([0], "none")
@@ -63,7 +63,7 @@ def fitted(*words: str) -> tuple[Config, Oracle, PreparedData]:
 @pytest.mark.parametrize("cost", [0.3, 0.5, 0.8])
 def test_it_earns_what_can_be_earned(cost: float) -> None:
     people, p = logistic_people(20_000)
-    free, equal = oracles(people, setting(cost)).values()
+    free, equal = oracles(people, setting(cost), no_cache()).values()
     np.testing.assert_allclose(free.log_odds(people.x, people.s).sigmoid(), p, atol=0.03)
     best = np.maximum(p - cost, 0).mean()
     earned = (accepted(free, people).numpy() * (p - cost)).mean()
@@ -79,7 +79,7 @@ def test_with_parity_the_rates_are_equal_and_no_other_common_rate_earns_more(
     cost: float, coarse: bool
 ) -> None:
     people, _ = logistic_people(1500, coarse=coarse)
-    equal = oracles(people, setting(cost))["oracle_fair"]
+    equal = oracles(people, setting(cost), no_cache())["oracle_fair"]
     decided = accepted(equal, people)
     assert dpu(decided.double().unsqueeze(0), people.s).item() < 1e-7
     p = equal.log_odds(people.x, people.s).sigmoid().numpy()
@@ -115,10 +115,36 @@ def test_on_training_rows_of_a_data_set(data_set: str, gap: float) -> None:
 
 def test_a_fitted_one_can_be_saved() -> None:
     people, _ = logistic_people(400, coarse=True)
-    for name, oracle in oracles(people, setting(0.5)).items():
+    for name, oracle in oracles(people, setting(0.5), no_cache()).items():
         twin = Oracle(oracle.config, setting(0.5))
         twin.load_training_state(oracle.training_state())
         assert torch.equal(accepted(twin, people), accepted(oracle, people)), name
+
+
+def test_runs_with_the_same_people_share_a_fit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fits = []
+
+    def counted(x: np.ndarray, label: np.ndarray) -> torch.Tensor:
+        fits.append(len(x))
+        return cross_validated(x, label)
+
+    monkeypatch.setattr(of_oracle, "cross_validated", counted)
+    people, _ = logistic_people(400)
+    cache = cache_in(tmp_path)
+    first, second = (oracles(people, setting(cost), cache)["oracle"] for cost in (0.3, 0.6))
+    assert fits == [400]
+    assert torch.equal(
+        first.weight, cross_validated(first._columns(people.x, people.s).numpy(), people.label.numpy())
+    )
+    assert torch.equal(first.weight, second.weight)
+    assert not torch.equal(first.threshold, second.threshold)
+    # Others, and the same with a label changed, have fits of their own.
+    flipped = people.label.clone()
+    flipped[0] = 1 - flipped[0]
+    for others in (people.rows(torch.arange(300)), replace(people, label=flipped)):
+        other = oracles(others, setting(0.3), cache)["oracle"]
+        assert not torch.equal(other.weight, first.weight)
+    assert fits == [400, 300, 400]
 
 
 def test_what_it_cannot_be_fitted_to() -> None:

@@ -17,7 +17,7 @@ from fairall.results import in_words
 from fairall.storage.run_folder import RunFolder
 from reproduction.__main__ import main
 from reproduction.plan import LEADERBOARD, Planned, plan
-from reproduction.runs import Durations, Worker, read_durations
+from reproduction.runs import Durations, Worker, make, read_durations
 from tests.conftest import run_folder, typed
 
 pytestmark = pytest.mark.whole
@@ -127,6 +127,23 @@ if word == "is killed":
     os.kill(os.getpid(), signal.SIGKILL)
 assert word != "raises", sys.stdin.read()
 """
+
+
+def test_runs_that_wait_for_the_same_phase1_are_apart(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    words = ["model=fairall_I_II,fairlog", "dataset=credit,synthetic", "preset=quick"]
+    planned = plan(LEADERBOARD, words)
+    make(planned, words, jobs=2, dry_run=True)
+    listed = [
+        line.split("python -m fairall ")[1].split()[:3] for line in capsys.readouterr().out.splitlines()[1:]
+    ]
+    # Each method and data set once, the longest first, before any comes again.
+    for half, policy in ((listed[:4], "harsh"), (listed[4:], "lenient")):
+        assert [run[2] for run in half] == [f"initial_policy={policy}"] * 4
+        assert half[0][:2] == ["model=fairall_I_II", "dataset=synthetic"]
+        assert len({tuple(run) for run in half}) == 4
 
 
 def test_a_process_makes_runs_until_one_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

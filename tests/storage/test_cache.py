@@ -29,6 +29,14 @@ def test_a_result_is_made_once(tmp_path: Path) -> None:
     assert torch.equal(first["weights"], second["weights"])
 
 
+def test_parts_do_not_share_keys(tmp_path: Path) -> None:
+    for value, name in enumerate("ab"):
+        assert made_in(tmp_path / name, float(value), [])[1]
+    for value, name in enumerate("ab"):
+        part = Cache(tmp_path, 0.0).part(name)
+        assert part.result("key", lambda checkpoint: {})["weights"].tolist() == [value] * 3
+
+
 @pytest.mark.parametrize("damage", ["truncated", "empty", "flipped", "swapped", "a checkpoint", "text"])
 def test_a_damaged_result_is_made_again(damage: str, tmp_path: Path) -> None:
     said: list[str] = []
