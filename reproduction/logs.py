@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from fairall import FairAllError, Result, load_results
-from fairall.evaluate import Evaluation, evaluate
+from fairall.evaluate import Evaluation, judge
 from fairall.report import dataset_label, method_label
 from fairall.results import Row, Table, frame_of, number, own_name, records_of, write
 from reproduction.evidence import covers
@@ -173,16 +173,16 @@ def own_answers(log: pd.DataFrame, cost: float) -> pd.DataFrame:
     """Our estimates for each target; without numbers where `evaluate` refuses."""
     features, sensitive = described(log)
     people = log[[*features, sensitive, "decision", "label", "propensity"]]
-    rows: list[dict[str, Any]] = []
-    for target in TARGETS:
-        try:
-            found = evaluate(
-                log[f"target_{target}"].to_numpy(), people, decision="decision", label="label",
-                sensitive=sensitive, propensity="propensity", cost=cost,
-            )  # fmt: skip
-            rows += [{"target": target, **answer} for answer in _answers(found)]
-        except FairAllError:
-            rows += [{"target": target, "quantity": name, "estimator": "dr"} for name in QUANTITIES]
+    try:
+        found = judge(
+            [log[f"target_{target}"].to_numpy() for target in TARGETS], people, decision="decision",
+            label="label", sensitive=sensitive, propensity="propensity", cost=cost,
+        )  # fmt: skip
+        answers = dict(zip(TARGETS, map(list, map(_answers, found)), strict=True))
+    except FairAllError:
+        nothing = [{"quantity": name, "estimator": "dr"} for name in QUANTITIES]
+        answers = dict.fromkeys(TARGETS, nothing)
+    rows = [{"target": target, **one} for target, own in answers.items() for one in own]
     return pd.DataFrame(rows, columns=ANSWERS[1:])
 
 

@@ -6,11 +6,11 @@ from fairall.runtime.lazy import imported_lazily
 
 if TYPE_CHECKING:
     from fairall.evaluate.comparison import Comparison, compare
-    from fairall.evaluate.evaluation import Evaluation, evaluate
+    from fairall.evaluate.evaluation import Evaluation, evaluate, judge
 
-__all__ = ["Comparison", "Evaluation", "compare", "evaluate"]
+__all__ = ["Comparison", "Evaluation", "compare", "evaluate", "judge"]
 
 # `python -m fairall evaluate --help` needs none of them.
 _, __getattr__ = imported_lazily(
-    __name__, {"comparison": "Comparison compare", "evaluation": "Evaluation evaluate"}
+    __name__, {"comparison": "Comparison compare", "evaluation": "Evaluation evaluate judge"}
 )

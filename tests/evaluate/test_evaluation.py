@@ -10,7 +10,7 @@ import pytest
 from sklearn.dummy import DummyClassifier
 from sklearn.naive_bayes import GaussianNB
 
-from fairall.evaluate import compare, evaluate
+from fairall.evaluate import compare, evaluate, judge
 from fairall.evaluate.comparison import Comparison
 from fairall.evaluate.estimators import ESTIMATORS
 from fairall.evaluate.fairness import MEASURES, VIEWS
@@ -463,6 +463,10 @@ def test_comparing_from_python_leaves_both_policies_and_the_score_out_of_the_fea
     assert found.first.models is found.second.models
     one = evaluate("new", table, **keys, drop=["steep", "chance"], seed=3)
     assert found.to_plain()["first"]["value"] == one.to_plain()["value"]
+    several = judge(["new", "steep", None], table, **keys, drop=["chance"], seed=3)
+    assert several[0].models is several[2].models
+    assert several[0].to_plain()["value"] == one.to_plain()["value"]
+    assert several[2].logged
     with pytest.raises(TypeError, match="nonsense"):
         compare("new", "steep", table, **KEYS, nonsense=1)
 
