@@ -11,10 +11,9 @@ import torch
 from torch import Tensor
 
 from fairall.data.people import Decisions, People
-from fairall.errors import FairAllError
 from fairall.measuring.summary import measure_table, summarise
 from fairall.models.learner import LEAST
-from fairall.models.oracle import Oracle, oracles
+from fairall.models.oracle import NoOracleError, Oracle, oracles
 from fairall.online.history import Recorded
 from fairall.online.training import Training
 from fairall.randomness import SeedStreams
@@ -27,7 +26,7 @@ CONSTANT = {"accept_all": 1.0, "reject_all": 0.0}
 def reference_histories(training: Training, cache: Cache) -> dict[str, Recorded]:
     """Decisions of the reference policies on applicants and evaluation people of a run, at its cost.
 
-    The oracles are fitted to the training rows, and omitted where `Oracle.fit` is not possible. Where labels
+    The oracles are fitted to the training rows, and omitted where they cannot be. Where labels
     or people move, they know how: P(ỹ | x, s) and the rates of parity are those of the time step. Places go
     to those of greatest P. Applicants who return are those whom the decisions of the run have changed.
 
@@ -38,7 +37,7 @@ def reference_histories(training: Training, cache: Cache) -> dict[str, Recorded]
     evaluation, history, own = training.evaluation, training.history, training.world
     try:
         policies = oracles(training.data.train, training.learner.setting, cache)
-    except FairAllError:
+    except NoOracleError:
         policies = {}
     series = {name: _Series() for name in (*CONSTANT, *policies)}
     score = _score_of_day(policies, training, 0)

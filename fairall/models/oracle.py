@@ -107,6 +107,10 @@ class Optimal(FixedPolicy):
         return self.inputs.with_s(x, s) if self.config.sees_sensitive else self.inputs(x)
 
 
+class NoOracleError(FairAllError):
+    """People to whose labels no oracle can be fitted."""
+
+
 @dataclass
 class OracleConfig(ModelConfig):
     """The bound that the thresholds keep, as for other methods (`models.fairness`)."""
@@ -165,11 +169,12 @@ class Oracle(FixedPolicy):
         Fits are kept in `cache`: all runs with the same people have the same.
 
         Raises:
-            FairAllError: if a label is unknown, all are the same, or, with parity, a group is absent.
+            NoOracleError: if a label is unknown, all are the same, or, with parity, a group is absent.
+            FairAllError: if the folder of the cache cannot be written.
         """
         name, n_unknown = self.config.name, int((~people.labelled).sum())
         if people.label_weight is not None:
-            raise FairAllError(
+            raise NoOracleError(
                 f"model={name} is fitted to the labels of all {len(people)} training rows, and {n_unknown} "
                 "are unknown; choose another model"
             )
@@ -177,7 +182,7 @@ class Oracle(FixedPolicy):
         for number in range(self.setting.splits):
             own = people.replicate(number)
             if own.label.min() == own.label.max():
-                raise FairAllError(f"model={name}: everybody has the same label: nothing to fit")
+                raise NoOracleError(f"model={name}: everybody has the same label: nothing to fit")
             fits.append(cached_fit(self._columns(own.x, own.s).numpy(), own.label.numpy(), cache))
             progress()
         several = [fits[e % len(fits)] for e in range(len(self.setting.seeds))]
@@ -194,7 +199,7 @@ class Oracle(FixedPolicy):
         chosen = []
         for own, own_s in zip(log_odds.view(-1, log_odds.shape[-1]), s.view(-1, s.shape[-1]), strict=True):
             if own_s.min() == own_s.max():
-                raise FairAllError(
+                raise NoOracleError(
                     f"model={self.config.name}: all training rows have s = {own_s[0]:+.0f}: no second group "
                     "whose acceptance rate could be the same"
                 )

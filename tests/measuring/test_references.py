@@ -14,6 +14,7 @@ from matplotlib.figure import Figure
 
 from benchmarks.in_process import undrawn
 from fairall.config.compose import compose_config
+from fairall.errors import FairAllError
 from fairall.experiment import run
 from fairall.measuring import summary
 from fairall.measuring.references import oracle_decisions, reference_histories, references
@@ -28,7 +29,7 @@ from fairall.results.result import Result
 from fairall.results.terminal import Display
 from fairall.runtime.console import AnyConsole
 from fairall.storage.checkpoint import Checkpoint
-from tests.conftest import no_cache, training_of
+from tests.conftest import cache_in, no_cache, training_of
 from tests.worlds.conftest import ALL_PARTS
 
 QUICK = ["preset=quick", "schedule.phase1_epochs=1", "schedule.warm_up_epochs=2", "tracking.enabled=false"]
@@ -226,6 +227,12 @@ def test_the_oracle_of_the_day_is_better_after_a_shift_than_one_of_the_first_day
     assert (measured[20] < measured[0]).all()
     gap = histories["oracle_fair"].measures["dpu"]
     assert (gap < 0.05).all()
+
+
+def test_a_cache_that_cannot_be_written_is_not_taken_for_people_without_an_oracle(tmp_path: Path) -> None:
+    (tmp_path / "oracles").write_text("in the way of the folder")
+    with pytest.raises(FairAllError, match=f"cannot write to {tmp_path / 'oracles'}"):
+        reference_histories(trained("dataset=fico"), cache_in(tmp_path))
 
 
 @pytest.mark.parametrize("change", [-1.0, 1.0])

@@ -95,6 +95,23 @@ def test_damaged_runs_are_made_again(
     assert RunFolder(path.parent).intact()
 
 
+def test_runs_that_wait_for_the_same_phase1_are_apart(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    words = ["model=fairall_I_II,fairlog", "dataset=credit,synthetic", "preset=quick"]
+    planned = plan(LEADERBOARD, words)
+    make(planned, words, jobs=2, dry_run=True)
+    listed = [
+        line.split("python -m fairall ")[1].split()[:3] for line in capsys.readouterr().out.splitlines()[1:]
+    ]
+    # Each method and data set once, the longest first, before any comes again.
+    for half, policy in ((listed[:4], "harsh"), (listed[4:], "lenient")):
+        assert [run[2] for run in half] == [f"initial_policy={policy}"] * 4
+        assert half[0][:2] == ["model=fairall_I_II", "dataset=synthetic"]
+        assert len({tuple(run) for run in half}) == 4
+
+
 def test_what_cannot_be_run_is_reported_and_does_not_end_the_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -127,23 +144,6 @@ if word == "is killed":
     os.kill(os.getpid(), signal.SIGKILL)
 assert word != "raises", sys.stdin.read()
 """
-
-
-def test_runs_that_wait_for_the_same_phase1_are_apart(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    words = ["model=fairall_I_II,fairlog", "dataset=credit,synthetic", "preset=quick"]
-    planned = plan(LEADERBOARD, words)
-    make(planned, words, jobs=2, dry_run=True)
-    listed = [
-        line.split("python -m fairall ")[1].split()[:3] for line in capsys.readouterr().out.splitlines()[1:]
-    ]
-    # Each method and data set once, the longest first, before any comes again.
-    for half, policy in ((listed[:4], "harsh"), (listed[4:], "lenient")):
-        assert [run[2] for run in half] == [f"initial_policy={policy}"] * 4
-        assert half[0][:2] == ["model=fairall_I_II", "dataset=synthetic"]
-        assert len({tuple(run) for run in half}) == 4
 
 
 def test_a_process_makes_runs_until_one_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
