@@ -368,7 +368,7 @@ def test_pretraining_hands_its_weights_to_phase2(
     setting = Setting(credit.schema, 0.5, [0, 1], config.schedule, config.protocol)
     learner = FairAll(config.model, setting)
     learner.pretrain(credit, cache_in(tmp_path), lambda **_: None)
-    (kept,) = tmp_path.glob("*.pt")
+    (kept,) = (tmp_path / "phase1").glob("*.pt")
     phase1 = torch.load(kept, weights_only=True)["result"]["vae"]
     own = learner.model.vae.state_dict()
     for name, known in phase1.items():
@@ -397,7 +397,7 @@ def test_phase1_of_a_large_table_ends_within_its_updates(
     assert "limited to 3 epochs of 6" in note
     assert "model.phase1.updates=15" in note
     # A limit that does not apply leaves the cached Phase I valid.
-    assert len(list(tmp_path.glob("*.pt"))) == 2
+    assert len(list((tmp_path / "phase1").glob("*.pt"))) == 2
     _, units, _ = pretrained("model.phase1.updates=null")
     assert units == []
 
