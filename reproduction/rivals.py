@@ -20,6 +20,7 @@ from reproduction.plan import Planned, composed_points, distinct, missing_runs, 
 from reproduction.printed import predictive_intervals
 from reproduction.runs import make
 
+DEFAULTS = "~hparams"  # keys that a row leaves out have their defaults, not what is selected for ours
 PICKED = ("dataset=", "model=")  # words that pick rows rather than being added to every command
 EVERY = 10  # time steps between those whose regrets PLOT's authors add up
 
@@ -133,11 +134,11 @@ def rivals_plan(overrides: Sequence[str] = ()) -> list[Cells]:
     rows, points = [], []
     for key, study in studies().items():
         for row in study["rows"]:
-            words = [*study["words"], *row["words"]]
+            words = [DEFAULTS, *study["words"], *row["words"]]
             if all(pick in words for pick in picks):
                 rows.append((key, row))
                 shared = [word for word in study["words"] if not word.startswith("model")]
-                for command in (words, [*shared, study["reference"]]):
+                for command in (words, [DEFAULTS, *shared, study["reference"]]):
                     kept = [word for word in command if word.split("=")[0] not in own]
                     points.append((key, (*kept, *added)))
     if not rows:

@@ -75,6 +75,7 @@ def test_every_row_has_a_run_and_a_reference_on_the_same_people() -> None:
         for key in ("dataset", "schedule", "initial_policy", "seed", "seeds", "cost"):
             assert own[key] == other[key]
         assert row.reference.model.startswith("oracle")
+        assert own["hyperparameters"] == "defaults"
 
 
 def test_words_pick_rows_or_change_all_commands() -> None:
