@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -121,10 +122,12 @@ class OracleConfig(ModelConfig):
 class Oracle(FixedPolicy):
     """Logistic model of p(ỹ | x, s), fitted to the labels of all training rows, at most the first `ENOUGH`.
 
-    One fit serves all seeds with the same split. It accepts where p ≥ c, which maximises the utility if p is
-    true, or from thresholds of each group on (`models.thresholds`), chosen from the training rows. People
-    tied at a group's threshold are accepted with the probability that makes the rates of the training rows
-    right.
+    One fit serves all seeds with the same split. The penalty is selected by cross-validation in the first
+    split and is the same in all.
+
+    It accepts where p ≥ c, which maximises the utility if p is true, or from thresholds of each group on
+    (`models.thresholds`), chosen from the training rows. People tied at a group's threshold are accepted with
+    the probability that makes the rates of the training rows right.
     """
 
     two_groups = False
@@ -155,15 +158,16 @@ class Oracle(FixedPolicy):
         return None if fairness.rule is FairnessRule.none else fairness
 
     def pretrain_units(self, data: PreparedData) -> int:
-        """One fit for each split."""
-        return self.setting.splits
+        """1: all splits are fitted together."""
+        return 1
 
     def pretrain(self, data: PreparedData, cache: Cache, progress: ProgressCallback) -> PretrainCurves | None:
         """Fit to the training rows; raises as `fit`."""
-        self.fit(data.train, cache, progress)
+        self.fit(data.train, cache)
+        progress()
         return None
 
-    def fit(self, people: People, cache: Cache, progress: ProgressCallback = lambda: None) -> None:
+    def fit(self, people: People, cache: Cache) -> None:
         """Fit to all labels of N people, the same for all replicates or those of each split.
 
         Fits are kept in `cache`: all runs with the same people have the same.
@@ -178,15 +182,15 @@ class Oracle(FixedPolicy):
                 f"model={name} is fitted to the labels of all {len(people)} training rows, and {n_unknown} "
                 "are unknown; choose another model"
             )
-        people, fits = people.rows(torch.arange(min(ENOUGH, len(people)))), []
-        for number in range(self.setting.splits):
-            own = people.replicate(number)
-            if own.label.min() == own.label.max():
-                raise NoOracleError(f"model={name}: everybody has the same label: nothing to fit")
-            fits.append(cached_fit(self._columns(own.x, own.s).numpy(), own.label.numpy(), cache))
-            progress()
-        several = [fits[e % len(fits)] for e in range(len(self.setting.seeds))]
-        self.weight = torch.stack(several) if people.by_replicate else fits[0]
+        people = people.rows(torch.arange(min(ENOUGH, len(people))))
+        splits = [people.replicate(number) for number in range(self.setting.splits)]
+        if any(own.label.min() == own.label.max() for own in splits):
+            raise NoOracleError(f"model={name}: everybody has the same label: nothing to fit")
+        values = [of.numpy().tobytes() for own in splits for of in (own.x, own.s, own.label)]
+        key = computation_key(processor().encode(), repr(self.setting.schema).encode(), *values)
+        weight = cache.part("oracles").result(key, lambda _: {"weight": self._fits(splits)})["weight"]
+        several = torch.arange(len(self.setting.seeds)) % len(splits)
+        self.weight = weight[several] if people.by_replicate else weight[0]
         self.choose_thresholds(self.log_odds(people.x, people.s), people.s)
 
     def choose_thresholds(self, log_odds: Tensor, s: Tensor) -> None:
@@ -239,36 +243,33 @@ class Oracle(FixedPolicy):
     def _columns(self, x: Tensor, s: Tensor) -> Tensor:
         return self.inputs.with_s(x, s).double()
 
+    def _fits(self, splits: Sequence[People]) -> Tensor:
+        """Weights of the model of each split, shape (K, size + 2), float64."""
+        strength, weights = None, []
+        for own in splits:
+            x, label = self._columns(own.x, own.s).numpy(), own.label.numpy()
+            strength = strength or selected_strength(x, label)
+            weights.append(ridge(x, label, strength))
+        return torch.from_numpy(np.stack(weights))
 
-def cached_fit(x: np.ndarray, label: np.ndarray, cache: Cache) -> Tensor:
-    """`cross_validated`, or its result in the cache."""
-    key = computation_key(processor().encode(), x.tobytes(), label.tobytes())
-    made = cache.part("oracles").result(key, lambda checkpoint: {"weight": cross_validated(x, label)})
-    return made["weight"]
 
-
-def cross_validated(x: np.ndarray, label: np.ndarray) -> Tensor:
-    """Weights of a logistic model of p(label = 1 | x), with the L2 penalty of least loss in `FOLDS` folds.
+def selected_strength(x: np.ndarray, label: np.ndarray) -> float:
+    """C of `STRENGTHS` whose logistic model of p(label = 1 | x) has the least loss in `FOLDS` folds.
 
     Args:
-        x: columns, shape (N, D); standardised for the fit, whose penalty so does not depend on their units.
+        x: columns, shape (N, D); standardised for each fit, whose penalty so does not depend on their units.
         label: in {0, 1}, both present, shape (N,).
-
-    Returns:
-        Shape (D + 1,), float64: the weights of the columns as given, and the intercept last.
     """
-    strength = STRENGTHS[0]
     folds = min(FOLDS, int(np.bincount(label.astype(int)).min()))
-    if folds > 1:
-        fold = stratified(label, folds)
-        losses = np.zeros(len(STRENGTHS))
-        for own in (fold == k for k in range(folds)):
-            for i, c in enumerate(STRENGTHS):
-                weight = ridge(x[~own], label[~own], c)
-                logit = x[own] @ weight[:-1] + weight[-1]
-                losses[i] += log_loss(logit.clip(-SURE, SURE), label[own])
-        strength = STRENGTHS[losses.argmin()]
-    return torch.from_numpy(ridge(x, label, strength))
+    if folds == 1:
+        return STRENGTHS[0]
+    fold, losses = stratified(label, folds), np.zeros(len(STRENGTHS))
+    for own in (fold == k for k in range(folds)):
+        for i, c in enumerate(STRENGTHS):
+            weight = ridge(x[~own], label[~own], c)
+            logit = x[own] @ weight[:-1] + weight[-1]
+            losses[i] += log_loss(logit.clip(-SURE, SURE), label[own])
+    return STRENGTHS[losses.argmin()]
 
 
 def stratified(label: np.ndarray, folds: int) -> np.ndarray:
