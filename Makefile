@@ -41,10 +41,10 @@ reproduce-tables reproduce-figures: reproduce-%: .venv/installed
 report: .venv/installed
 	$(BIN)/python -m reproduction report $(WORDS)
 
-# Make the runs that are missing, and fill the tables of docs/leaderboard*.md and docs/worlds_results.md.
+# Make the runs that are missing, and fill the tables of docs/leaderboard*.md, docs/methods/ and docs/worlds_results.md.
+BOARD = docs/leaderboard.md docs/leaderboard_tables.md $(wildcard docs/methods/*.md)
 leaderboard: .venv/installed
-	$(BIN)/python -m reproduction leaderboard --into docs/leaderboard.md $(JOBS:%=--jobs %) $(WORDS)
-	$(BIN)/python -m reproduction leaderboard --into docs/leaderboard_tables.md $(WORDS)
+	$(BIN)/python -m reproduction leaderboard $(BOARD:%=--into %) $(JOBS:%=--jobs %) $(WORDS)
 
 worlds: .venv/installed
 	$(BIN)/python -m reproduction worlds --into docs/worlds_results.md $(JOBS:%=--jobs %) $(WORDS)

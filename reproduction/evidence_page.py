@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -123,8 +124,8 @@ def _kind(quantity: str) -> str:
     return "value" if quantity == "value" else "gap or rate"
 
 
-def write_pages(study: Study, folder: Path, into: Path | None = None) -> None:
-    """Write a page of tables and the figure, and the blocks of a page of the documentation."""
+def write_pages(study: Study, folder: Path, into: Sequence[Path] = ()) -> None:
+    """Write a page of tables and the figure, and the blocks of pages of the documentation."""
     told, by_log = results(study)
     sections: dict[str, list[Item]] = {
         "": [figure(by_log), counts_table(told), low_table(told), coverage_table(by_log)],

@@ -8,25 +8,35 @@ from pathlib import Path
 
 from fairall import load_results
 from fairall.report import UNTESTED
-from fairall.results import Item, print_table
-from reproduction.board import BASELINE, RIVAL, board, cpu_seconds
+from fairall.results import Item, Table, print_table
+from reproduction.board import BASELINE, RIVAL, Board, board, cpu_seconds
+from reproduction.claims import REAL, SYNTHETIC, claims_table, judge
 from reproduction.figures import curve_figures
 from reproduction.leaderboard_figures import board_figures
-from reproduction.leaderboard_tables import care_table, short_table, standings_table, task_table, versus_table
+from reproduction.leaderboard_tables import (
+    care_table,
+    method_table,
+    short_table,
+    standings_table,
+    task_table,
+    versus_table,
+)
 from reproduction.pages import publish, refuse
-from reproduction.plan import LEADERBOARD, grid, interpretable, plan
+from reproduction.plan import DATASETS, LEADERBOARD, METHODS, grid, interpretable, plan
 from reproduction.runs import make
+
+CLAIMS = {"claims_splits_real": REAL, "claims_splits_synthetic": SYNTHETIC}
 
 
 def leaderboard(
-    overrides: Sequence[str], folder: Path | None = None, into: Path | None = None, jobs: int | None = None
+    overrides: Sequence[str], folder: Path | None = None, into: Sequence[Path] = (), jobs: int | None = None
 ) -> bool:
     """Make the runs that are missing, and write a page of them; return whether all runs are there.
 
     Args:
         overrides: words that pick from the axes of the sweeps, or are added to every command.
         folder: of the page; None: `leaderboard` in outputs_dir.
-        into: page of the documentation with blocks to fill; each page has some of them.
+        into: pages of the documentation with blocks to fill.
         jobs: number of runs at once; None: one per core.
     """
     planned = plan(LEADERBOARD, overrides)
@@ -47,8 +57,10 @@ def leaderboard(
         "All tasks": [short_table(own), standings, *board_figures(own)],
         "FairAll and AdOpt": [versus_table(own, BASELINE, RIVAL)],
         "Data sets": [*tables],
+        "The paper's claims": [*claims_tables(own)],
         "Runs to read with care": [care_table(own)],
         "Methods over time": [*curve_figures(own.planned)],
+        "Methods": [method_table(own, name) for name in own.methods],
     }
     n = sum(one.run is not None for one in planned)
     opening = [
@@ -57,7 +69,8 @@ def leaderboard(
     ]
     compared = interpretable(config)
     if not compared:
-        del sections["All tasks"], sections["FairAll and AdOpt"]
+        for of_comparisons in ("All tasks", "FairAll and AdOpt", "The paper's claims"):
+            del sections[of_comparisons]
         opening.append(f"{UNTESTED} Standings and ranks are left out.")
     for table in [standings] if compared else tables:
         print_table(table)
@@ -69,8 +82,34 @@ def leaderboard(
         folder=folder,
         into=into,
         known=lambda: [
-            f"leaderboard_{name}" for sweep in LEADERBOARD for name in grid(sweep).dataset.split(",")
+            f"{kind}_{name}"
+            for axes in map(grid, LEADERBOARD)
+            for kind, names in (
+                ("leaderboard", axes.dataset),
+                ("method", axes.model),
+                *((kind, axes.initial_policy) for kind in CLAIMS),
+            )
+            for name in names.split(",")
         ],
         opening=opening,
     )
     return not failures
+
+
+def claims_tables(own: Board) -> list[Table]:
+    """The paper's claims on its data sets in the splits of a board, by initial policy, real data first."""
+    tables = []
+    for policy in dict.fromkeys(task.initial_policy for task in own.tasks):
+        for key, claims in CLAIMS.items():
+            synthetic = claims is SYNTHETIC
+            datasets = [name for name in DATASETS if (name == "synthetic") is synthetic]
+            some = [
+                task.planned[model]
+                for task in own.tasks
+                if task.initial_policy == policy and task.dataset in datasets
+                for model in METHODS
+                if model in task.planned
+            ]
+            title = f"{'Synthetic' if synthetic else 'Real'} data, {policy} initial policy"
+            tables.append(claims_table(judge(claims, some), some, f"{key}_{policy}", title))
+    return tables

@@ -52,6 +52,11 @@ RANKS = (
     "confidence set reaches; bold: rank 1."
 )
 MEASURES = (UTILITY, TEST_UTILITY, DPU, OPPORTUNITY)  # in the order of the columns
+OF_A_TASK = [
+    "rank by utility", UTILITY.heading, "regret ↓", "test utility ↑",
+    "rank by DPU", "DPU ↓", "equal-opportunity gap ↓", "on the front", "tuned by", "CPU seconds",
+]  # fmt: skip
+SPREAD = "×100, mean ± standard deviation over seeds. "
 
 
 def short_table(own: Board) -> Table:
@@ -134,51 +139,73 @@ def task_table(own: Board, dataset: str) -> Table:
     tasks = [task for task in own.tasks if task.dataset == dataset]
     for task in tasks:
         group = f"{task.initial_policy} initial policy"
-        measured = {one.name: task.values(one) for one in MEASURES}
-        oracle, ranks = task.reference(ORACLE, UTILITY), task.ranks
-        of_utility = measured[UTILITY.name]
+        of_utility = task.values(UTILITY)
         names = list(of_utility)
         if task.compared:
-            names.sort(key=lambda name: (ranks[UTILITY.name][name].best, -of_utility[name].mean()))
+            names.sort(key=lambda name: (task.ranks[UTILITY.name][name].best, -of_utility[name].mean()))
         for name in names:
-            regret = None if oracle is None else oracle - of_utility[name]
-            values = {"regret": regret} | {key: of.get(name) for key, of in measured.items()}
-            lost, utility, test, dpu, opportunity = map(_spread, values.values())
-            cells = [
-                _rank(ranks[UTILITY.name].get(name)), utility, lost, test,
-                _rank(ranks[DPU.name].get(name)), dpu, opportunity,
-                "yes" if name in task.front else "", _tuning(task.runs[name].config["hyperparameters"]),
-                number(task.cpu.get(name), 1, 0),
-            ]  # fmt: skip
+            cells, values = _of_method(task, name)
             rows.append(Row(group, method_label(name), cells))
-            where = {"dataset": dataset, "initial_policy": task.initial_policy, "method": name}
-            for key, series in values.items():
-                for seed, value in () if series is None else series.items():
-                    records.append(where | {"measure": key, "seed": seed, "value": value})
+            records += values
         for name in task.planned:
             if reason := task.reason(name):
                 cells = ["", Cell(MISSING, shorten(reason, SHORT, placeholder=" …")), *[""] * 8]
                 rows.append(Row(group, method_label(name), cells))
         for policy in WITH_ROW if task.runs else ():
             levels = [task.reference(policy, one) for one in MEASURES]
+            oracle = task.reference(ORACLE, UTILITY)
             left = None if oracle is None or levels[0] is None else oracle - levels[0]
             utility, test, dpu, opportunity = map(number, levels)
             cells = ["", utility, number(left), test, "", dpu, opportunity, "", "", ""]
             rows.append(Row(group, REFERENCES[policy], cells))
-    columns = [
-        "rank by utility", UTILITY.heading, "regret ↓", "test utility ↑",
-        "rank by DPU", "DPU ↓", "equal-opportunity gap ↓", "on the front", "tuned by", "CPU seconds",
-    ]  # fmt: skip
     compared = all(task.compared for task in tasks)
     return Table(
         key=f"leaderboard_{dataset}",
         title=dataset_label(dataset),
-        note="×100, mean ± standard deviation over seeds. "
-        + (f"{RANKS} References have no rank." if compared else UNTESTED),
-        frame=frame_of(columns, rows),
+        note=SPREAD + (f"{RANKS} References have no rank." if compared else UNTESTED),
+        frame=frame_of(OF_A_TASK, rows),
         records=records_of(records),
         lacking=missing_runs([one for task in tasks for one in task.planned.values()]),
     )
+
+
+def method_table(own: Board, method: str) -> Table:
+    """A row per data set and initial policy of a method, with the columns of `task_table`."""
+    rows, records = [], []
+    for task in (task for task in own.tasks if method in task.values(UTILITY)):
+        cells, values = _of_method(task, method)
+        rows.append(Row(dataset_label(task.dataset), task.initial_policy, cells))
+        records += values
+    compared = all(task.compared for task in own.tasks)
+    return Table(
+        key=f"method_{method}",
+        title=method_label(method),
+        note=SPREAD + (f"Regret: the oracle's utility less the method's. {RANKS}" if compared else UNTESTED),
+        frame=frame_of(OF_A_TASK, rows),
+        records=records_of(records),
+        lacking=missing_runs([one for one in own.planned if one.model == method]),
+    )
+
+
+def _of_method(task: Task, name: str) -> tuple[list[str | Cell], list[dict[str, Any]]]:
+    """Cells of the columns `OF_A_TASK`, and a record per measure and seed."""
+    oracle = task.reference(ORACLE, UTILITY)
+    values = {one.name: task.values(one).get(name) for one in MEASURES}
+    regret = None if oracle is None else oracle - task.values(UTILITY)[name]
+    utility, test, dpu, opportunity = map(_spread, values.values())
+    cells = [
+        _rank(task.ranks[UTILITY.name].get(name)), utility, _spread(regret), test,
+        _rank(task.ranks[DPU.name].get(name)), dpu, opportunity,
+        "yes" if name in task.front else "", _tuning(task.runs[name].config["hyperparameters"]),
+        number(task.cpu.get(name), 1, 0),
+    ]  # fmt: skip
+    where = {"dataset": task.dataset, "initial_policy": task.initial_policy, "method": name}
+    records = [
+        where | {"measure": key, "seed": seed, "value": value}
+        for key, series in {"regret": regret, **values}.items()
+        for seed, value in (() if series is None else series.items())
+    ]
+    return cells, records
 
 
 def versus_table(own: Board, first: str, second: str) -> Table:
@@ -229,7 +256,7 @@ def versus_table(own: Board, first: str, second: str) -> Table:
     return Table(
         key=f"leaderboard_{first}_{second}",
         title=f"{names[0]} and {names[1]}",
-        note="×100, mean ± standard deviation over seeds. Difference: first less second, with the 95 % "
+        note=f"{SPREAD}Difference: first less second, with the 95 % "
         "interval of a task alone (Student's t). Bold: significantly better of the two (two-sided Wilcoxon "
         f"signed-rank test, Holm-corrected over the tasks, p < {LEVEL:g}). Both are paired over seeds.",
         frame=frame_of(columns, rows),

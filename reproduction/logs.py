@@ -32,7 +32,7 @@ TRUTH, ANSWERED = "truth/{}.csv", "answers/{}.csv"  # of a log in a bundle, by i
 def logs(
     overrides: Sequence[str],
     folder: Path | None = None,
-    into: Path | None = None,
+    into: Sequence[Path] = (),
     jobs: int | None = None,
     answers: Path | None = None,
 ) -> bool:
@@ -44,7 +44,7 @@ def logs(
     Args:
         overrides: words that pick from the axes of the sweep, or are added to every command.
         folder: of the bundle; None: `logs` in outputs_dir.
-        into: page of the documentation with blocks to fill.
+        into: pages of the documentation with blocks to fill.
         jobs: number of runs at once; None: one per core.
         answers: CSV file with columns `ANSWERS`, to be scored beside our own.
 

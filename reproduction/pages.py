@@ -41,11 +41,11 @@ def publish(
     config: Mapping[str, Any],
     *,
     folder: Path | None = None,
-    into: Path | None = None,
+    into: Sequence[Path] = (),
     known: Callable[[], Iterable[str]] = tuple,
     **texts: Any,
 ) -> None:
-    """Write the page of a study, and the blocks of a page of the documentation.
+    """Write the page of a study, and the blocks of pages of the documentation.
 
     Args:
         name: of the folder in `outputs_dir`.
@@ -53,7 +53,7 @@ def publish(
         sections: tables and figures by heading; those without anything to show are left out.
         config: with `outputs_dir` and `preset`, see `config_of`.
         folder: to write to instead.
-        into: page of the documentation; see `fill`.
+        into: pages of the documentation; see `fill`.
         known: keys of further tables and figures, which other runs have.
         texts: of `fairall.results.write_page`.
 
@@ -75,12 +75,12 @@ def publish(
         if path.suffix in ENDINGS and path.stem not in keys:
             path.unlink()
     print(f"Page: {folder / 'index.html'}")
-    if into is not None:
-        every = [item.key for some in sections.values() for item in some]
-        blocks = {item.key: block_of(item, line) for item in items}
-        fill(into, blocks | {SETTING: setting(line, outputs)}, lambda: [*every, *known()])
-        copy_figures(into, folder / "figures")
-        print(f"Blocks and figures: {into}")
+    every = [item.key for some in sections.values() for item in some]
+    blocks = {item.key: block_of(item, line) for item in items} | {SETTING: setting(line, outputs)}
+    for page in into:
+        fill(page, blocks, lambda: [*every, *known()])
+        copy_figures(page, folder / "figures")
+        print(f"Blocks and figures: {page}")
 
 
 def config_of(overrides: Sequence[str]) -> dict[str, Any]:
@@ -89,12 +89,13 @@ def config_of(overrides: Sequence[str]) -> dict[str, Any]:
     return {"outputs_dir": composed.outputs_dir, "preset": composed.preset}
 
 
-def refuse(into: Path | None, config: Mapping[str, Any]) -> None:
+def refuse(into: Sequence[Path], config: Mapping[str, Any]) -> None:
     """Raise FairAllError where a page is not there, or its runs' numbers may not be interpreted."""
-    if into is not None and not interpretable(config):
-        raise FairAllError(f"--into {into}: not possible with {CAUTION}; omit --into")
-    if into is not None and not into.is_file():
-        raise FairAllError(f"--into {into}: no such page")
+    for page in into:
+        if not interpretable(config):
+            raise FairAllError(f"--into {page}: not possible with {CAUTION}; omit --into")
+        if not page.is_file():
+            raise FairAllError(f"--into {page}: no such page")
 
 
 def block_of(item: Item, line: str) -> str:

@@ -55,14 +55,14 @@ class Contents:
 
 
 def report(
-    overrides: Sequence[str], folder: Path | None, into: Path | None, *, from_mlflow: bool = False
+    overrides: Sequence[str], folder: Path | None, into: Sequence[Path], *, from_mlflow: bool = False
 ) -> None:
     """Write the report of the runs in `outputs_dir`.
 
     Args:
         overrides: words added to every command of the paper's, or picking from them.
         folder: of the report; None: `report` in outputs_dir.
-        into: page of the documentation with blocks to fill.
+        into: pages of the documentation with blocks to fill.
         from_mlflow: take the runs from the MLflow store, which have no policies to draw latents from.
     """
     config = config_of(overrides)

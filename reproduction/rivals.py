@@ -152,14 +152,14 @@ def rivals_plan(overrides: Sequence[str] = ()) -> list[Cells]:
 
 
 def rivals(
-    overrides: Sequence[str], folder: Path | None = None, into: Path | None = None, jobs: int | None = None
+    overrides: Sequence[str], folder: Path | None = None, into: Sequence[Path] = (), jobs: int | None = None
 ) -> bool:
     """Make the runs that are missing, and write a page of them; return whether all runs are there.
 
     Args:
         overrides: see `rivals_plan`.
         folder: of the page; None: `rivals` in outputs_dir.
-        into: page of the documentation with blocks to fill.
+        into: pages of the documentation with blocks to fill.
         jobs: number of runs at once; None: one per core.
     """
     config = config_of(overrides)

@@ -89,14 +89,14 @@ STUDIES = (
 
 
 def worlds(
-    overrides: Sequence[str], folder: Path | None = None, into: Path | None = None, jobs: int | None = None
+    overrides: Sequence[str], folder: Path | None = None, into: Sequence[Path] = (), jobs: int | None = None
 ) -> bool:
     """Make the runs that are missing, and write a page of them; return whether all runs are there.
 
     Args:
         overrides: words that pick from the axes of the sweeps, or are added to every command.
         folder: of the page; None: `worlds` in outputs_dir.
-        into: page of the documentation with blocks to fill.
+        into: pages of the documentation with blocks to fill.
         jobs: number of runs at once; None: one per core.
     """
     config = config_of(overrides)

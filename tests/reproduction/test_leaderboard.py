@@ -28,8 +28,16 @@ from reproduction.board import (
     board,
     cpu_seconds,
 )
+from reproduction.leaderboard import claims_tables
 from reproduction.leaderboard_figures import board_figures
-from reproduction.leaderboard_tables import care_table, short_table, standings_table, task_table, versus_table
+from reproduction.leaderboard_tables import (
+    care_table,
+    method_table,
+    short_table,
+    standings_table,
+    task_table,
+    versus_table,
+)
 from reproduction.plan import LEADERBOARD, Planned, grid
 from reproduction.runs import Durations
 from tests.made_up import made_up
@@ -49,7 +57,7 @@ def point(
     dataset, policy = task
     config = {
         "model": {"name": method}, "dataset": {"name": dataset}, "initial_policy": {"name": policy},
-        "protocol": {"name": "corrected"}, "evaluation": {}, "seeds": SEEDS,
+        "protocol": {"name": "corrected"}, "evaluation": {}, "seeds": SEEDS, "splits": SEEDS,
     }  # fmt: skip
     words = (f"model={method}", f"dataset={dataset}", f"initial_policy={policy}")
     run = None
@@ -138,6 +146,30 @@ def test_the_short_table_has_ten_methods_of_the_standings() -> None:
     assert list(short.frame.index) == list(whole.frame.index)[:10]
     shared = [*short.frame.columns]
     pd.testing.assert_frame_equal(short.frame, whole.frame[shared].iloc[:10])
+
+
+def test_the_table_of_a_method_has_its_rows_of_all_data_sets() -> None:
+    own = made({"greedy": (0.3, 0.1), BASELINE: (0.1, 0.1)})
+    table = method_table(own, "greedy")
+    tasks = [("German Credit", "harsh"), ("German Credit", "lenient"), ("FICO scores", "harsh")]
+    assert [tuple(index) for index in table.frame.index] == tasks
+    assert not method_table(own, "plot").shown
+    fico = task_table(own, "fico").frame.loc[("harsh initial policy", "Greedy")]
+    assert [*table.frame.loc[tasks[-1]]] == [*fico]
+    assert {*table.records["method"]} == {"greedy"}
+
+
+def test_the_claims_of_the_paper_are_judged_in_the_splits_of_the_board() -> None:
+    own = made({BASELINE: (0.3, 0.1), "fairlog": (0.2, 0.1), "greedy": (0.4, 0.1)})
+    tables = {table.key: table for table in claims_tables(own)}
+    assert [*tables] == [
+        f"claims_splits_{kind}_{policy}" for policy in ("harsh", "lenient") for kind in ("real", "synthetic")
+    ]
+    table = tables["claims_splits_real_lenient"]
+    assert [*table.frame.columns] == ["German Credit"]  # FICO scores are none of the paper's data sets
+    more = table.records.set_index("claim")["verdict"]["FairAll (I+II) accumulates more utility than FairLog"]
+    assert more == "reproduced"
+    assert not tables["claims_splits_synthetic_harsh"].shown
 
 
 def test_a_missing_run_has_a_row_with_the_reason() -> None:

@@ -59,7 +59,7 @@ def test_a_wrong_block_is_one_line_and_nothing_is_written(
 
 def test_a_page_that_is_not_there_is_one_line(tmp_path: Path) -> None:
     with pytest.raises(FairAllError, match=r"none\.md: no such page"):
-        refuse(tmp_path / "none.md", {})
+        refuse([tmp_path / "none.md"], {})
 
 
 def test_figures_that_a_page_names_are_copied(page: Path) -> None:
@@ -92,6 +92,8 @@ def test_blocks_of_the_documentation_can_be_made() -> None:
     datasets = {f"leaderboard_{one.dataset}" for one in plan(LEADERBOARD, ["model=greedy"])}
     assert set(of_page["leaderboard"]) == {"leaderboard_short", "leaderboard_fairall_I_II_adopt", "setting"}
     assert set(of_page["leaderboard_tables"]) == datasets | {"leaderboard", "leaderboard_care"}
+    of_methods = [key for path in DOCS.glob("methods/*.md") for key in BEGIN.findall(path.read_text())]
+    assert sorted(of_methods) == sorted({f"method_{one.model}" for one in plan(LEADERBOARD, [])})
     assert set(BEGIN.findall((DOCS / "worlds_results.md").read_text())) == {"setting", *WORLDS}
     assert set(BEGIN.findall((DOCS / "rivals.md").read_text())) == {"setting", *studies()}
     assert BEGIN.findall((DOCS / "logs.md").read_text()) == ["setting", "logs"]
