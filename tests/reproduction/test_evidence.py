@@ -155,7 +155,7 @@ def test_the_page_leads_with_what_covers_too_rarely(tmp_path: Path) -> None:
     assert list(frame.loc[("✗ 1 − π recorded", "value")]) == ["20.0", "refused"]
     page = tmp_path / "evidence.md"
     page.write_text("![](figures/evidence.png)\n<!-- begin: low -->\n<!-- end: low -->\n")
-    write_pages(study, tmp_path / "page", page)
+    write_pages(study, tmp_path / "page", [page])
     assert "| Refusals | ✓ π recorded | 500 | value |" in page.read_text()
     assert (tmp_path / "figures" / "evidence.png").stat().st_size > 0
 

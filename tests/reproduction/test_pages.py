@@ -6,6 +6,7 @@ import pytest
 
 from fairall import FairAllError
 from fairall.results import Cell, Row, Table, frame_of, records_of
+from reproduction.leaderboard import CLAIMS
 from reproduction.pages import BEGIN, block_of, copy_figures, fill, refuse
 from reproduction.plan import LEADERBOARD, WORLDS, plan
 from reproduction.report import contents
@@ -94,6 +95,9 @@ def test_blocks_of_the_documentation_can_be_made() -> None:
     assert set(of_page["leaderboard_tables"]) == datasets | {"leaderboard", "leaderboard_care"}
     of_methods = [key for path in DOCS.glob("methods/*.md") for key in BEGIN.findall(path.read_text())]
     assert sorted(of_methods) == sorted({f"method_{one.model}" for one in plan(LEADERBOARD, [])})
+    assert set(BEGIN.findall((DOCS / "reproduction.md").read_text())) == {
+        f"{key}_{policy}" for key in CLAIMS for policy in ("harsh", "lenient")
+    }
     assert set(BEGIN.findall((DOCS / "worlds_results.md").read_text())) == {"setting", *WORLDS}
     assert set(BEGIN.findall((DOCS / "rivals.md").read_text())) == {"setting", *studies()}
     assert BEGIN.findall((DOCS / "logs.md").read_text()) == ["setting", "logs"]
