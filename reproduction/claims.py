@@ -13,11 +13,10 @@ from reproduction.tables import by_dataset
 REPRODUCED, IN_DIRECTION, NOT, MISSING = "reproduced", "in direction only", "not reproduced", "missing"
 ON_SPLIT = f"{REPRODUCED} on this split"  # where all seeds have the same
 MEANING = (
-    f"{REPRODUCED} (on this split, where all seeds share one): our means are in the order that the paper "
-    "claims and differ beyond chance (two-sided Wilcoxon signed-rank test, paired over seeds, Holm-corrected "
-    f"over the data sets of a claim, p < {LEVEL:g}); {IN_DIRECTION}: in its order, but chance might do this; "
-    f"{NOT}: not in its order. A claim that something is no worse is not reproduced where it is worse beyond "
-    "chance."
+    "{}: our means are in the order that the paper claims and differ beyond chance (two-sided Wilcoxon "
+    "signed-rank test, paired over seeds, Holm-corrected over the data sets of a claim, "
+    f"p < {LEVEL:g}); {IN_DIRECTION}: in its order, but chance might do this; {NOT}: not in its order. A "
+    "claim that something is no worse is not reproduced where it is worse beyond chance."
 )
 
 
@@ -68,7 +67,7 @@ def judge(claims: Iterable[Claim], planned: Sequence[Planned]) -> list[Verdict]:
     verdicts = []
     runs = {(one.model, one.dataset): one.run for one in planned}
     datasets = list(by_dataset(planned))
-    reproduced = ON_SPLIT if all(one.config["splits"] == 1 for one in planned) else REPRODUCED
+    reproduced = _reproduced(planned)
     for claim in claims:
         pairs = [(runs.get((claim.model, name)), runs.get((claim.other, name))) for name in datasets]
         values = [[run.values(claim.measure) for run in pair if run is not None] for pair in pairs]
@@ -76,6 +75,10 @@ def judge(claims: Iterable[Claim], planned: Sequence[Planned]) -> list[Verdict]:
         for dataset, both, p in zip(datasets, values, holm(raw), strict=True):
             verdicts.append(Verdict(claim, dataset, _words(claim, both, p, reproduced), p))
     return verdicts
+
+
+def _reproduced(planned: Sequence[Planned]) -> str:
+    return ON_SPLIT if all(one.config["splits"] == 1 for one in planned) else REPRODUCED
 
 
 def _words(claim: Claim, values: Sequence[Any], p: float | None, reproduced: str) -> str:
@@ -106,7 +109,7 @@ def claims_table(
     return Table(
         key=key,
         title=title,
-        note=MEANING,
+        note=MEANING.format(_reproduced(planned)),
         section="What reproduced",
         setting=setting,
         frame=frame_of([dataset_label(name) for name in datasets], rows),
