@@ -27,6 +27,7 @@ from fairall.models.learner import (
     Setting,
 )
 from fairall.models.thresholds import acceptance, fair_thresholds
+from fairall.nn.chunks import in_chunks
 from fairall.nn.stacked import StackedLinear
 from fairall.nn.twins import processor
 from fairall.randomness import SeedStreams
@@ -191,15 +192,12 @@ class Oracle(FixedPolicy):
         weight = cache.part("oracles").result(key, lambda _: {"weight": self._fits(splits)})["weight"]
         several = torch.arange(len(self.setting.seeds)) % len(splits)
         self.weight = weight[several] if people.by_replicate else weight[0]
-        self.choose_thresholds(self.log_odds(people.x, people.s), people.s)
+        if self.bound is not None:
+            self.choose_thresholds(self.log_odds(people.x, people.s), people.s)
 
     def choose_thresholds(self, log_odds: Tensor, s: Tensor) -> None:
-        """Choose the thresholds from people of given log odds and s, shapes (N,), or (E, N) with splits.
-
-        Without a bound they stay at c.
-        """
-        if self.bound is None:
-            return
+        """Choose the thresholds of the bound from people of log odds and s (N,), or (E, N) with splits."""
+        assert self.bound is not None
         chosen = []
         for own, own_s in zip(log_odds.view(-1, log_odds.shape[-1]), s.view(-1, s.shape[-1]), strict=True):
             if own_s.min() == own_s.max():
@@ -218,7 +216,9 @@ class Oracle(FixedPolicy):
         slopes, intercept = self.weight[..., :-1], self.weight[..., -1:]
         if slopes.dim() == 1:
             return self._columns(x, s) @ slopes + intercept
-        return (self._columns(x, s) @ slopes.unsqueeze(-1)).squeeze(-1) + intercept
+        # The columns of all splits at once would take more memory than the rest of a run.
+        product = in_chunks(lambda x, s: self._columns(x, s) @ slopes.unsqueeze(-1), x, s)
+        return product.squeeze(-1) + intercept
 
     def score(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:
         """The acceptance probability, shape (E, B); draws nothing."""
