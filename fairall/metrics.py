@@ -634,15 +634,15 @@ def dpu_standard_error(propensity: Tensor, s: Tensor, stratum: Tensor | None = N
 def _variance_of_total(z: Tensor, stratum: Tensor | None) -> Tensor:
     """Σ_h n_h/(n_h − 1) Σ_{i∈h} (z_i − z̄_h)² of values z (E, N) of mean 0, shape (E,).
 
-    A stratum of one person, which has no deviation of its own, counts with z². Without strata (N,) there is
-    one.
+    A stratum of one person, which has no deviation of its own, counts with z². Without strata (N,), whole
+    numbers from 0, there is one.
     """
     strata = torch.zeros(z.shape[-1]) if stratum is None else stratum
     variance = torch.zeros_like(z[..., 0])
-    for one in strata.unique():
+    for one in range(int(strata.max()) + 1):
         own = z[..., strata == one]
         n = own.shape[-1]
-        variance = variance + (own.square().sum(-1) if n == 1 else n * own.var(-1))
+        variance = variance + (own.square().sum(-1) if n < 2 else n * own.var(-1))
     return variance
 
 

@@ -104,12 +104,11 @@ def test_a_sweep_started_again_makes_the_rest_and_selects(
 @pytest.mark.slow
 def test_killed_and_then_started_twice_every_run_is_made_once(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "fairall", "--multirun", *FOUR]
-    killed = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, text=True)
-    assert killed.stdout is not None
-    while " of 4  point " not in killed.stdout.readline():
-        assert killed.poll() is None
-    os.kill(killed.pid, signal.SIGKILL)
-    killed.wait()
+    with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, text=True) as killed:
+        assert killed.stdout is not None
+        while " of 4  point " not in killed.stdout.readline():
+            assert killed.poll() is None
+        os.kill(killed.pid, signal.SIGKILL)
     before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("DONE")}
     both = [
         subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
