@@ -577,7 +577,8 @@ def utility_standard_error(
     deviation of g over √N.
 
     The population has the shares of the strata that the sample has: strata by label leave no noise of the
-    base rate. `stratum` has that of each person, shape (N,); None if people were not stratified.
+    base rate. `stratum` has its number, from 0, for each person, shape (N,); None if people
+    were not stratified.
 
     Returns:
         Shape (E,); NaN for a single label.

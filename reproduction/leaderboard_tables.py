@@ -151,9 +151,9 @@ def task_table(own: Board, dataset: str) -> Table:
             if reason := task.reason(name):
                 cells = ["", Cell(MISSING, shorten(reason, SHORT, placeholder=" …")), *[""] * 8]
                 rows.append(Row(group, method_label(name), cells))
+        oracle = task.reference(ORACLE, UTILITY)
         for policy in WITH_ROW if task.runs else ():
             levels = [task.reference(policy, one) for one in MEASURES]
-            oracle = task.reference(ORACLE, UTILITY)
             left = None if oracle is None or levels[0] is None else oracle - levels[0]
             utility, test, dpu, opportunity = map(number, levels)
             cells = ["", utility, number(left), test, "", dpu, opportunity, "", "", ""]
@@ -190,8 +190,8 @@ def method_table(own: Board, method: str) -> Table:
 def _of_method(task: Task, name: str) -> tuple[list[str | Cell], list[dict[str, Any]]]:
     """Cells of the columns `OF_A_TASK`, and a record per measure and seed."""
     oracle = task.reference(ORACLE, UTILITY)
-    values = {one.name: task.values(one).get(name) for one in MEASURES}
-    regret = None if oracle is None else oracle - task.values(UTILITY)[name]
+    values = {one.name: task.runs[name].values(one.name) for one in MEASURES}
+    regret = None if oracle is None else oracle - values[UTILITY.name]
     utility, test, dpu, opportunity = map(_spread, values.values())
     cells = [
         _rank(task.ranks[UTILITY.name].get(name)), utility, _spread(regret), test,
@@ -327,4 +327,4 @@ def _estimate(estimate: Estimate | None) -> str:
 
 
 def _spread(values: pd.Series | None) -> str:
-    return "" if values is None else mean_std(values.mean(), values.std())
+    return "" if values is None or values.empty else mean_std(values.mean(), values.std())

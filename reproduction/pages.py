@@ -75,6 +75,8 @@ def publish(
         if path.suffix in ENDINGS and path.stem not in keys:
             path.unlink()
     print(f"Page: {folder / 'index.html'}")
+    if not into:
+        return
     every = [item.key for some in sections.values() for item in some]
     blocks = {item.key: block_of(item, line) for item in items} | {SETTING: setting(line, outputs)}
     for page in into:

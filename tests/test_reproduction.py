@@ -21,7 +21,7 @@ METHODS = ("fairall_I_II", "fairall_II", "fairlab_I_II", "fairlog", "unfairlog")
 def figures(raw_data: Path, tmp_path: Path) -> Figures:
     """Runs a command and gives our figures and the paper's: means, and means with standard deviations.
 
-    Ours are of the seeds that have not collapsed to accepting nobody, which others do on other processors.
+    Ours are of the seeds that have not collapsed to accepting nobody: which ones do depends on the processor.
     """
 
     def run(*words: str) -> tuple[dict[str, float], dict[str, tuple[float, float]]]:

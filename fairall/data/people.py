@@ -27,8 +27,8 @@ class People:
         counterfactual_x: x had s been −s, shape (N, D), if known (synthetic data).
         label_weight: weight of each label in means over the population, shape (N,), 0 for an unknown label;
             None if all labels are known (`Table.label_weight`).
-        stratum: number, from 0, of that from which each person was sampled, shape (N,); None if people were
-            not stratified.
+        stratum: number, from 0, of the stratum that each person was sampled from, shape (N,); None if people
+            were not stratified.
         person: number of each person in a population that comes back, shape (N,); None elsewhere.
     """
 
