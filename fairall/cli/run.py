@@ -17,7 +17,7 @@ import fairall
 from fairall.cli.parser import COMMANDS, EXIT_CODES
 from fairall.config.choices import choices
 from fairall.config.compose import compose_config, register, searched_folder
-from fairall.config.messages import USER_ERRORS, raised_by_hydra, report_error
+from fairall.config.messages import USER_ERRORS, raised_by_hydra, report_error, unreadable
 from fairall.config.paths import configuration_root
 from fairall.errors import FairAllError
 from fairall.main import JobFailedError
@@ -32,6 +32,8 @@ def run(words: list[str]) -> int:
         if "--version" in words:  # Hydra's parser would print that of Hydra
             print(f"fairall {fairall.__version__}")
             return 0
+        if words and words[0][:1] not in "-+~" and "=" not in words[0]:
+            raise FairAllError(unreadable(words[0]))  # not what the parser says of a verb's options
         options = _options(words)
         if options.help:
             print(_help(options.overrides, options.config_dir))

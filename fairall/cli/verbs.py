@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from argparse import Namespace
 from importlib.resources import files
@@ -11,8 +12,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from fairall.errors import FairAllError
 
 if TYPE_CHECKING:
-    from fairall.decide.tables import Table
     from fairall.policy import Policy
+    from fairall.tables.files import File
 
 SHELLS = ("bash", "zsh")
 OPTIONS = ("propensity_model", "outcome_model", "smallest_cell", "score", "monitor")  # of an evaluation
@@ -105,14 +106,14 @@ def explain(given: Namespace) -> Done:
     return Done()
 
 
-def _table_and_policy(given: Namespace) -> tuple[Table, Policy, str]:
+def _table_and_policy(given: Namespace) -> tuple[File, Policy, str]:
     """The people, the policy that decides on them, and the name of its run."""
     from fairall.config.compose import places
+    from fairall.decide.deciding import people_file
     from fairall.decide.load import find_policy
-    from fairall.decide.tables import Table
     from fairall.nn.threads import use_threads
 
-    table = Table.of(Path(given.people), given.words)
+    table = people_file(Path(given.people), given.words)
     policy, run = find_policy(given.run, places(given.words), given.trust)
     use_threads(None)
     return table, policy, run
@@ -180,6 +181,8 @@ def data(given: Namespace) -> Done:
         if not own.is_dir():
             raise FairAllError(f"-cd {own}: there is no such folder")
         words = [searched_folder(own), *words]
+    if "name" in given:
+        _refuse_file(given.name, given.config_dir)
     match given.verb:
         case "data fetch":
             describe.fetch(given.name, words)
@@ -192,6 +195,15 @@ def data(given: Namespace) -> Done:
         case _:
             describe.list_known(words, own)
     return Done()
+
+
+def _refuse_file(name: str, own: str | None) -> None:
+    """Raise FairAllError for a file in place of a data set's name; `own` is the folder of `-cd`."""
+    from fairall.config.choices import choices
+    from fairall.config.words import table_file
+
+    if name not in choices(own)["dataset"] and table_file(name):
+        raise FairAllError(f"{name} is a file: python -m fairall data check {shlex.quote(name)}")
 
 
 def mlflow(given: Namespace) -> Done:

@@ -35,6 +35,14 @@ VERBS = (
     "run", "list", "show", "compare", "frontier", "tune", "data", "decide", "explain", "evaluate", "mlflow",
     "completion",
 )  # fmt: skip
+# Names of verbs in other packages, by the verb here.
+VERBS_ALSO_CALLED = {
+    "run": "train fit learn",
+    "evaluate": "audit",
+    "decide": "predict score",
+    "tune": "sweep optimize optimise",
+    "show": "results",
+}
 PACKAGE = "# @package"  # how a line begins that is for Hydra
 SHOWN = "# Shown: "  # how the second line of a method begins
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import re
+import shlex
 import sys
 import traceback
 from collections.abc import Iterator, Sequence
@@ -22,9 +23,9 @@ from omegaconf.errors import (
     OmegaConfBaseException,
 )
 
-from fairall.config.choices import MAIN, VERBS, choices, configuration_keys
-from fairall.config.words import closest, nearest, nearest_key, respelt
-from fairall.errors import FairAllError
+from fairall.config.choices import MAIN, VERBS, VERBS_ALSO_CALLED, choices, configuration_keys
+from fairall.config.words import closest, nearest, nearest_key, respelt, table_file, typed
+from fairall.errors import FairAllError, SeveralErrors
 from fairall.runtime.credentials import hidden
 from fairall.runtime.signals import raise_if_requested
 
@@ -34,6 +35,13 @@ USER_ERRORS = (FairAllError, HydraException, OmegaConfBaseException, OSError, Me
 IN_FILE = re.compile(r"In '([^']*)': \w+ raised while composing config")
 SEVERAL = re.compile(r"(?:Ambiguous value for argument|Sweep parameters) '([^']*)'")
 CHOICES = re.compile(r"expected one of \[(.*)\]")  # OmegaConf on a value that an Enum does not have
+# A group or key that Hydra does not find; one that has a value already, typed with +.
+NOT_FOUND = re.compile(
+    r"(?:In '([^']*)': )?(?:Could not (?:override|delete(?: from config\.)?) '|Override [~+]*)([^'= ]+)"
+)
+THERE_ALREADY = re.compile(
+    r"An item is already at '([^']+)|Multiple values for (\S+)\. |force-add of .*: '\+\+([^=]+)"
+)
 NO_KEY = (ConfigKeyError, ConfigAttributeError)
 
 
@@ -57,8 +65,9 @@ def report_error(error: Exception, overrides: Sequence[str]) -> int:
     if isinstance(error, BrokenPipeError):
         raise error
     # A key of a file may have ends of lines in it.
-    line = " ".join(hidden(message(error, overrides)).splitlines())
-    print(f"fairall: {line}", file=sys.stderr)
+    lines = error.told if isinstance(error, SeveralErrors) else [message(error, overrides)]
+    for line in lines:
+        print(f"fairall: {' '.join(hidden(line).splitlines())}", file=sys.stderr)
     return 1
 
 
@@ -72,7 +81,7 @@ def message(error: Exception, overrides: Sequence[str]) -> str:
     if isinstance(error, MemoryError):
         return "there is not enough memory for this: fewer seeds, or smaller nets"
     if isinstance(error, OverrideParseException):
-        return f"cannot read {error.override!r}: {_meant(error)}"
+        return unreadable(error.override, error.message)
     if isinstance(error, MissingConfigException) and error.missing_cfg_file:
         return _unknown_choice(error)
     if isinstance(cause, MissingMandatoryValue):
@@ -85,6 +94,8 @@ def message(error: Exception, overrides: Sequence[str]) -> str:
         return f"{several[1]}: several values are several runs: add --multirun{hint}"
     if isinstance(error, ConfigCompositionException) and isinstance(cause, NO_KEY):
         return _in_node(cause, overrides)
+    if isinstance(error, ConfigCompositionException) and (line := _by_text(str(error), overrides)):
+        return line
     if isinstance(error, HydraException) and isinstance(cause, OmegaConfBaseException):
         word = _first_line(error).removeprefix("Error merging override ")
         if choices := CHOICES.search(str(cause)):
@@ -100,30 +111,69 @@ def _in_node(error: OmegaConfBaseException, overrides: Sequence[str]) -> str:
     """Message about an unknown key, with the nearest one, or a value of another type."""
     if not isinstance(error, NO_KEY):
         return f"{error.full_key}: {_first_line(error)}"
+    return _no_such_key(str(error.full_key), overrides)
+
+
+def _no_such_key(name: str, overrides: Sequence[str]) -> str:
+    """Message about an unknown key, or group as GROUP@NODE."""
     chosen = dict(word.split("=", 1) for word in overrides if "=" in word)
     whole = [known.split(".") for known in configuration_keys(chosen)]
     known = {".".join(parts[:n]): None for parts in whole for n in range(1, len(parts) + 1)}  # nodes too
-    return f"{error.full_key}: no such key{nearest_key(str(error.full_key), known)}; --help lists them all"
+    return f"{name}: no such key{nearest_key(name.partition('@')[0], known)}; --help lists them all"
+
+
+def _by_text(text: str, overrides: Sequence[str]) -> str | None:
+    """Message about a group or key that is not where Hydra looks for it, as only Hydra's text tells."""
+    words = {word.lstrip("+~").partition("=")[0]: word for word in overrides}
+    not_found = NOT_FOUND.match(text)
+    file, key = not_found.groups() if not_found else (None, None)
+    unresolved = text.startswith("Error resolving interpolation")  # of the choices of two groups
+    for group in MAIN:
+        word = words.get(group, "")
+        if word[:1] == "~" and (unresolved or group == key):
+            return f"{word}: every run needs a choice of {group}; choose another with {group}=CHOICE"
+        if word.startswith(f"{group}=[") and unresolved:
+            one_each = shlex.join(["--multirun", word.replace("[", "").replace("]", "")])
+            return f"{word}: it must be one choice; a run for each: {one_each}"
+    if there := THERE_ALREADY.search(text):
+        word = words.get(there[1] or there[2] or there[3], "")
+        return f"{word}: it has a value already; write {word.lstrip('+')}" if word[:1] == "+" else None
+    if key is None:
+        return None
+    if "No match" in text and f"use +{key}=" in text:  # a folder of `-cd` that is no group of a run
+        return f"{key}: no such key, did you mean +{key}=CHOICE?; --help lists them all"
+    return f"{file}.yaml: " * bool(file) + _no_such_key(key, overrides)
 
 
 def _unknown_choice(error: MissingConfigException) -> str:
     group, _, choice = str(error.missing_cfg_file).rpartition("/")
     choices = [option for option in error.options or () if not option.startswith("_")]
+    name = str(error.missing_cfg_file).removeprefix("dataset/")
+    if group.partition("/")[0] == "dataset" and table_file(name):
+        return f"{name} is a file: {_of_csv(name)}"
     listed = f"there are {', '.join(choices)}" if choices else "there are none yet"
     if group == "hydra/launcher":
         listed += "; more come with pip install 'fairall[launchers]' or 'fairall[ray]'"
     return f"{group}={choice}: no such {group or 'configuration'}{nearest(choice, choices)}; {listed}"
 
 
-def _meant(error: OverrideParseException) -> str:
-    """A correction of a word that Hydra cannot read."""
-    word = error.override
+def _of_csv(path: str) -> str:
+    """The words of a run on a file of people."""
+    return f"dataset=csv {respelt(f'dataset.path={path}') or typed('dataset.path', path)}"
+
+
+def unreadable(word: str, why: str = "") -> str:
+    """Message about a word that Hydra cannot read, with a correction; `why` is what Hydra says."""
+    return f"cannot read {word!r}: {_correction(word, why)}"
+
+
+def _correction(word: str, why: str) -> str:
     if "=" in word and (meant := respelt(word)) is not None:
         return f"write {meant}"
     if not word.partition("=")[0].isascii():
         return "a key on the command line has letters a to z, digits, _ and .; give others in a YAML file"
     if "=" in word:
-        return _first_line(error.message)
+        return _first_line(why)
     known = {name.strip("-"): name for name in ("--help", "--version", "--multirun")}
     there = choices()
     for group in reversed(MAIN):
@@ -131,7 +181,10 @@ def _meant(error: OverrideParseException) -> str:
         word_of = "--multirun sweeps" if group == "sweeps" else group
         known |= {group: f"{word_of}=CHOICE"} | {name: f"{word_of}={name}" for name in names}
     known |= {verb: f"python -m fairall {verb}" for verb in VERBS}
-    found = [known[name] for name in closest(word, known)]
+    verbs = (verb for verb, names in VERBS_ALSO_CALLED.items() if word.lower() in names.split())
+    found = [known[name] for name in closest(next(verbs, word), known)]
+    if table_file(word):
+        found = [_of_csv(word)]
     hint = f"did you mean {' or '.join(found)}?" if found else "it is not KEY=VALUE, without spaces"
     return f"{hint}; `python -m fairall list` lists all names"
 

@@ -13,6 +13,8 @@ from fairall.errors import FairAllError
 MOST_BYTES = 256 * 1024  # of the file; a configuration has 4 KiB, and names of columns in addition
 MOST_CHARACTERS = 10_000  # of a value
 DEEPEST = 20  # nested containers
+# Classes by the names that they had up to 0.2.
+MOVED = {"fairall.data.csv.dataset.OwnCsv": "fairall.data.own_table.OwnTable"}
 
 
 def read_stored(path: Path) -> dict[str, Any]:
@@ -37,6 +39,9 @@ def read_stored(path: Path) -> dict[str, Any]:
     if not isinstance(plain, dict):
         raise FairAllError(f"{path}: cannot be read as the configuration of a run, which has keys and values")
     _require_plain(plain, path)
+    dataset = plain.get("dataset")
+    if isinstance(dataset, dict) and dataset.get("_target_") in MOVED:
+        dataset["_target_"] = MOVED[dataset["_target_"]]
     return plain
 
 

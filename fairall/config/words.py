@@ -6,12 +6,31 @@ Hydra is imported where it has to read a word: completion and `list` need the re
 from __future__ import annotations
 
 import difflib
+import os
 import re
 import shlex
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 SHORTEST = 3  # letters of an abbreviation
+TABLE_ENDINGS = (".csv", ".parquet", ".pq")
+# Names of keys in other packages, by the key here. Those of a data set are keys of dataset=csv.
+ALSO_CALLED = {
+    "dataset.sensitive": "sensitive_feature sensitive_features sensitive_attribute protected "
+    "protected_attribute",
+    "dataset.label": "target outcome y y_true",
+    "dataset.positive": "favorable_label pos_label",
+    "dataset.advantaged": "privileged privileged_group favored_group",
+    "dataset.propensity": "weight ips pscore",
+    "dataset.path": "sample file data",
+    "dataset.drop": "exclude ignore",
+    "dataset.missing": "na_values missing_values",
+    "dataset.separator": "sep delimiter",
+    "dataset.text_encoding": "encoding",
+    "model.learning_rate": "lr",
+    "seeds": "n_seeds replicates",
+}
+MEANT = {name: key for key, names in ALSO_CALLED.items() for name in (key.rpartition(".")[2], *names.split())}
 UNREADABLE = object()
 PLAIN = re.compile(r"(?!(?:null|true|false|nan|inf)$)[a-z_][a-z0-9_]*", re.IGNORECASE | re.ASCII)
 # A path that needs no quotation marks.
@@ -63,7 +82,7 @@ def quoted(text: str) -> str:
 def respelt(word: str) -> str | None:
     """`KEY=VALUE` in quotation marks, as it is typed in a shell; None where Hydra cannot read that either."""
     key, _, value = (part.strip() for part in word.partition("="))
-    value = str(Path(value).expanduser()) if value.startswith("~") else value
+    value = os.path.expanduser(value)  # noqa: PTH111  as it is where there is no such user
     parts = PART if value[:1] in ("[", "{") else re.compile(".+")
     meant = parts.sub(lambda part: part[0] if READABLE.fullmatch(part[0]) else quoted(part[0]), value)
     return None if _read(f"{key}={meant}") is UNREADABLE else shlex.quote(f"{key}={meant}")
@@ -97,10 +116,40 @@ def nearest(name: str, names: Iterable[str]) -> str:
 
 
 def nearest_key(key: str, known: Iterable[str]) -> str:
-    """As `nearest` for a dotted key, compared by its last part; keys of the same node come first."""
+    """As `nearest` for a dotted key, by its last part: the key of `MEANT`, else the most similar one.
+
+    Keys of the same node come first.
+    """
     parent, _, name = key.rpartition(".")
+    ordered = sorted(known, key=lambda other: other.rpartition(".")[0] != parent)
+    found = _meant(parent, name, ordered) or _similar(name, ordered)
+    return f", did you mean {found}?" if found else ""
+
+
+def _meant(parent: str, name: str, known: Sequence[str]) -> str:
+    """The known key that a name of `MEANT` stands for, or the key of dataset=csv; empty if there is none."""
+    meant = MEANT.get(name.lower(), "")
+    last = meant.rpartition(".")[2]
+    for key in [f"{parent}.{last}"] if parent else [meant, last]:
+        if key in known:
+            return key
+    if not meant.startswith("dataset.") or parent not in ("", "dataset") or "dataset" not in known:
+        return ""
+    own = ((key, key.rpartition(".")[2]) for key in known if key.rpartition(".")[0] == parent)
+    # raw_file of another data set for file, dataset for data
+    longer = (key for key, own_last in own if own_last.endswith(f"_{name}") or own_last.startswith(name))
+    return next(longer, f"{meant} of dataset=csv")
+
+
+def _similar(name: str, known: Iterable[str]) -> str:
+    """The first key whose last part is the most similar to the name; empty if none is."""
     by_name: dict[str, str] = {}
-    for other in sorted(known, key=lambda other: other.rpartition(".")[0] != parent):
-        by_name.setdefault(other.rpartition(".")[2].lower(), other)
+    for key in known:
+        by_name.setdefault(key.rpartition(".")[2].lower(), key)
     close = difflib.get_close_matches(name.lower(), by_name, n=1)
-    return f", did you mean {by_name[close[0]]}?" if close else ""
+    return by_name[close[0]] if close else ""
+
+
+def table_file(name: str) -> bool:
+    """Whether a name is that of a table of people: by its ending, or a file that is there but no YAML."""
+    return name.lower().endswith(TABLE_ENDINGS) or (Path(name).suffix != ".yaml" and Path(name).is_file())

@@ -73,7 +73,8 @@ def strictness(log: DecisionLog, levels: int = LEVELS) -> np.ndarray:
     """Level of the decision maker of each row, 0 the strictest, shape (N,).
 
     Decision makers in the order of their acceptance rates are cut into levels of about as many rows each; a
-    function of an instrument is one too.
+    function of an instrument is one too. While a level has fewer than `LEAST_ROWS`, the smallest is merged
+    with the smaller of its neighbours, the stricter of two alike.
     """
     assert log.decision_maker is not None
     _, number = np.unique(log.decision_maker, return_inverse=True)
@@ -82,7 +83,12 @@ def strictness(log: DecisionLog, levels: int = LEVELS) -> np.ndarray:
     middle = np.cumsum(size[order]) - size[order] / 2.0
     level = np.empty(len(size), dtype=int)
     level[order] = np.floor(levels * middle / size.sum())
-    return np.unique(level, return_inverse=True)[1][number]
+    level = np.unique(level, return_inverse=True)[1]
+    while (rows := np.bincount(level, size)).min() < LEAST_ROWS and len(rows) > 1:
+        smallest = int(rows.argmin())
+        pairs = range(max(smallest - 1, 0), min(smallest + 1, len(rows) - 1))  # k of the levels k and k + 1
+        level[level > min(pairs, key=lambda k: rows[k] + rows[k + 1])] -= 1
+    return level[number]
 
 
 def why_not(log: DecisionLog) -> str | None:
@@ -91,11 +97,10 @@ def why_not(log: DecisionLog) -> str | None:
         return "no decision makers are given"
     if not log.labels_complete:
         return "some of the accepted have no label"
-    level = strictness(log)
-    if level.max() == 0:
+    if len(np.unique(log.decision_maker)) == 1:
         return "one decision maker is no instrument: their strictness must differ"
-    if (least := int(np.bincount(level).min())) < LEAST_ROWS:
-        return f"a level of strictness has {least} rows, below {LEAST_ROWS}"
+    if strictness(log).max() == 0:
+        return f"the decision makers give fewer than two levels of strictness of {LEAST_ROWS} rows each"
     return None
 
 

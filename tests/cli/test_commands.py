@@ -9,7 +9,7 @@ import pytest
 
 from fairall.cli.old import translated
 from fairall.cli.parser import COMMANDS, Parser, in_words
-from fairall.config.choices import VERBS
+from fairall.config.choices import VERBS, VERBS_ALSO_CALLED
 from tests.conftest import imported, run_folder, typed
 
 QUICK = ["model=fairlog", "preset=quick", "seeds=1", "schedule.warm_up_epochs=1", "tracking.enabled=false"]
@@ -24,6 +24,12 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     assert (ended.returncode, ended.stderr) == (0, "")
     assert run_folder(folder / "our runs").exists()
     return folder
+
+
+def test_other_names_of_verbs_are_no_verbs() -> None:
+    assert {*VERBS_ALSO_CALLED} <= {*VERBS}
+    names = " ".join(VERBS_ALSO_CALLED.values()).split()
+    assert len({*names, *VERBS}) == len(names) + len(VERBS)
 
 
 def test_every_command_is_a_verb_and_describes_itself(tmp_path: Path) -> None:
@@ -113,6 +119,8 @@ def test_show_of_an_unfinished_run_as_a_document(made: Path, tmp_path: Path) -> 
         (["lsit"], 1, "did you mean python -m fairall list?"),
         (["evalaute", "loans.csv"], 1, "did you mean python -m fairall evaluate?"),
         (["data", "chek", "x"], 2, "data: no command 'chek', did you mean check?; there are list, fetch"),
+        (["data", "describe", "my.csv"], 1, "my.csv is a file: python -m fairall data check my.csv\n"),
+        (["data", "fetch", "a b.csv"], 1, "a b.csv is a file: python -m fairall data check 'a b.csv'\n"),
         (["mlflow"], 2, "mlflow: there are sync, ui"),
         (["mlflow", "synk"], 2, "did you mean sync?"),
         (["show"], 2, "the following arguments are required: RUN; see python -m fairall show --help"),
@@ -132,6 +140,16 @@ def test_mistakes_are_one_line(words: list[str], code: int, said: str, tmp_path:
     assert ended.stderr.startswith("fairall: ")
     assert said in ended.stderr
     assert not [*tmp_path.iterdir()]
+
+
+def test_files_of_people(tmp_path: Path) -> None:
+    for name in ("people.txt", "credit"):
+        (tmp_path / name).write_text("age,sex\n")
+    ended = typed("data", "describe", "people.txt", cwd=tmp_path)
+    assert ended.stderr == "fairall: people.txt is a file: python -m fairall data check people.txt\n"
+    assert typed("data", "fetch", "credit", cwd=tmp_path).stderr == "fairall: credit needs no raw file\n"
+    ended = typed("decide", "RUN", "people.txt", "sep=;", "-o", "out.csv", cwd=tmp_path)
+    assert "no such key, did you mean separator?" in ended.stderr
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,8 @@ from fairall.errors import FairAllError
 from tests.config.test_config import NEEDED
 from tests.conftest import typed
 
+EXPERIMENT = "fairall: experiment: no such key, did you mean tracking.experiment?; --help lists them all\n"
+
 
 @pytest.mark.parametrize(
     ("words", "said"),
@@ -44,6 +46,37 @@ from tests.conftest import typed
         (["shedule.time_steps=3"], "shedule: no such key, did you mean schedule?"),
         (["model=FairLog"], "no such model, did you mean fairlog?"),
         (["dataset=laws"], "dataset=laws: no such dataset"),
+        (["dataset=loans.csv"], "fairall: loans.csv is a file: dataset=csv dataset.path=loans.csv\n"),
+        (["dataset=a/b.PQ"], "fairall: a/b.PQ is a file: dataset=csv dataset.path=a/b.PQ\n"),
+        (["dataset=my loans.csv"], "is a file: dataset=csv 'dataset.path=my loans.csv'\n"),
+        (["loans.csv"], "did you mean dataset=csv dataset.path=loans.csv?"),
+        (["train"], "cannot read 'train': did you mean python -m fairall run?"),
+        (["train", "model=fairlog"], "did you mean python -m fairall run?"),
+        (["predict", "RUN", "people.csv", "-o", "out.csv"], "did you mean python -m fairall decide?"),
+        (["audit", "loans.csv", "--policy", "x"], "did you mean python -m fairall evaluate?"),
+        (["experiment=foo"], EXPERIMENT),
+        (["experiment/x=foo"], "experiment/x: no such key, did you mean tracking.experiment?"),
+        (["experiment@x=foo"], "experiment@x: no such key, did you mean tracking.experiment?"),
+        (["experiment@x={a: 1}"], "experiment@x: no such key, did you mean tracking.experiment?"),
+        (["~experiment"], EXPERIMENT),
+        (["~experiment=foo"], EXPERIMENT),
+        (["--multirun", "experiment=foo,bar"], EXPERIMENT),
+        (["~sede"], "sede: no such key, did you mean seed?; --help lists them all\n"),
+        (["model@x=fairlog"], "model@x: no such key, did you mean model?; --help lists them all\n"),
+        (["~model@x"], "model@x: no such key, did you mean model?; --help lists them all\n"),
+        (["~model"], "~model: every run needs a choice of model; choose another with model=CHOICE\n"),
+        (["~model=foo"], "~model=foo: every run needs a choice of model; choose another with model=CHOICE\n"),
+        (["+model=fairlog"], "+model=fairlog: it has a value already; write model=fairlog\n"),
+        (["++model=fairlog"], "++model=fairlog: it has a value already; write model=fairlog\n"),
+        (["+seed=3"], "+seed=3: it has a value already; write seed=3\n"),
+        (["model=[plot,random]"], "it must be one choice; a run for each: --multirun model=plot,random\n"),
+        (["sensitive_features=sex"], "sensitive_features: no such key, did you mean dataset.sensitive of "),
+        (["dataset=csv", "sensitive_features=sex"], "no such key, did you mean dataset.sensitive?; --help"),
+        (
+            ["dataset=csv", *(f"dataset.{key}=x" for key in NEEDED), "dataset.target=y"],
+            "mean dataset.label?;",
+        ),
+        (["model.lr=1"], "model.lr: no such key, did you mean model.learning_rate?; --help"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
@@ -86,6 +119,13 @@ TABLE = "_target_: own.Mine\nname: mine\n"
         ("x.yaml", "", ["initial_policy.scroe={a: 1}"], "did you mean initial_policy.score?"),
         ("x.yaml", "", ["model.alhpa=1"], "model.alhpa: no such key, did you mean model.alpha?; --help"),
         ("dataset/mine.yaml", TABLE + "cost: low\n", [], "dataset.cost: Value 'low' of type 'str' could not"),
+        ("experiment/x.yaml", "", ["experiment=x"], "no such key, did you mean +experiment=CHOICE?; --help"),
+        (
+            "dataset/mine.yaml",
+            "defaults: [csv, override /experiment: x]\n",
+            [],
+            "dataset/mine.yaml: experiment@dataset.experiment: no such key, did you mean tracking.exp",
+        ),
         ("x.yaml", "", ["~initial_policy"], "initial_policy was deleted with ~initial_policy, and"),
         ("x.yaml", "", ["~seed"], "seed was deleted with ~seed, and every run needs it"),
         ("dataset/mine.yaml", TABLE, [], "dataset.cost has no value: give it one with dataset.cost=VALUE"),
@@ -109,7 +149,7 @@ def test_a_mistake_in_classes_and_files_of_ones_own_is_one_line(
     path.parent.mkdir(parents=True)
     path.write_text(content)
     group = path.parent.name
-    chosen = [] if group == "conf" else [f"{group}=mine"]
+    chosen = [] if group in ("conf", "experiment") else [f"{group}=mine"]
     ended = typed("-cd", "conf", *chosen, *words, "tracking.enabled=false", cwd=tmp_path)
     assert (ended.returncode, ended.stderr.count("\n")) == (1, 1), ended.stderr
     assert said in ended.stderr

@@ -5,8 +5,9 @@ import shlex
 import pytest
 from hydra.core.override_parser.overrides_parser import OverridesParser
 
+from fairall.config.choices import configuration_keys
 from fairall.config.compose import compose_config
-from fairall.config.words import override, typed, typed_entry
+from fairall.config.words import ALSO_CALLED, nearest_key, override, typed, typed_entry
 
 ODD = [
     "plain", "two words", "k.A.", "it's", 'say "x"', "back\\", "\\'", '\\"', "#N/A", "-", "--", "$", "${x}",
@@ -41,6 +42,34 @@ def test_names_that_cannot_be_typed_are_shown_as_in_a_file(name: str) -> None:
         with_quotes
         == f"in the YAML file of the data set kinds: {{'{name.replace(chr(39), chr(39) * 2)}': real}}"
     )
+
+
+def test_keys_by_their_names_in_other_packages() -> None:
+    known = configuration_keys({"dataset": "csv"})
+    for key, names in ALSO_CALLED.items():
+        assert key in known
+        node, dot, last = key.rpartition(".")
+        for name in names.split():
+            assert nearest_key(f"{node}{dot}{name}", known) == nearest_key(name, known)
+            assert nearest_key(name, known) == f", did you mean {key}?"
+            assert nearest_key(name, [last, "outputs_dir"]) == f", did you mean {last}?"
+
+
+@pytest.mark.parametrize(
+    ("key", "chosen", "said"),
+    [
+        ("target", "credit", "dataset.label of dataset=csv"),
+        ("dataset.path", "credit", "dataset.path of dataset=csv"),
+        ("dataset.file", "compas", "dataset.raw_file"),
+        ("data", "credit", "dataset"),
+        ("model.phase1.lr", "credit", "model.phase1.learning_rate"),
+        ("model.weight", "csv", "protocol.weight_gain"),
+        ("dataset.seed", "csv", "seed"),
+    ],
+)
+def test_the_key_that_is_meant_depends_on_what_is_there(key: str, chosen: str, said: str) -> None:
+    assert nearest_key(key, configuration_keys({"dataset": chosen})) == f", did you mean {said}?"
+    assert nearest_key("target", ["separator"]) == ""
 
 
 def test_plain_words_are_not_quoted() -> None:

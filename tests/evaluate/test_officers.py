@@ -154,9 +154,52 @@ def test_why_there_are_no_bounds() -> None:
     one = people.assign(officer="officer 1")
     assert "one decision maker is no instrument" in str(why_not(log_of(one)))
     few = people.head(150)
-    assert "below 100" in str(why_not(log_of(few)))
+    assert "fewer than two levels of strictness of 100 rows each" in str(why_not(log_of(few)))
     unknown = people.assign(repaid=people["repaid"].where(people.index % 7 > 0))
     assert why_not(log_of(unknown)) == "some of the accepted have no label"
+
+
+@pytest.mark.parametrize(("granted", "seed"), [(0, 0), (1, 4)])
+def test_an_officer_with_one_case_hardly_changes_the_bounds(granted: int, seed: int) -> None:
+    people = cases(600, seed).drop(columns=["truth", "other"])
+    people["officer"] = np.where(people["officer"] < "officer 5", "strict", "lenient")
+    one = people.head(1).assign(officer="once", granted=granted, repaid=1.0 if granted else np.nan)
+    found = [
+        evaluate("new", table, propensity_model="logistic", outcome_model="logistic", **KEYS)
+        for table in (people, pd.concat([people, one]))
+    ]
+    assert [each.models.why_no_officers for each in found] == [None, None]
+    for name, limits in found[0].officers.items():
+        other = found[1].officers[name]
+        assert (other.low, other.high) == pytest.approx((limits.low, limits.high), abs=0.02)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "merged"),
+    [
+        ((300, 300), (0, 1)),
+        ((300, 300, 1), (0, 1, 1)),
+        ((1, 300, 300), (0, 0, 1)),
+        ((150, 20, 130), (0, 1, 1)),
+        ((60, 60, 60, 60), (0, 0, 1, 1)),
+        ((100, 100, 100, 100), (0, 1, 2, 3)),
+        ((400, 40), (0, 0)),
+    ],
+)
+def test_small_levels_are_merged_with_the_smaller_neighbour(
+    sizes: tuple[int, ...], merged: tuple[int, ...]
+) -> None:
+    officer = np.repeat(np.arange(len(sizes)), sizes)
+    shares = [(k + 1) / (len(sizes) + 1) for k in range(len(sizes))]
+    granted = np.concatenate([np.arange(n) + 0.5 < n * share for n, share in zip(sizes, shares, strict=True)])
+    people = cases(len(officer), 0)
+    people = people.assign(
+        officer=officer, granted=granted.astype(int), repaid=people["truth"].where(granted)
+    )
+    level = np.array(merged)[officer]
+    order = np.random.default_rng(0).permutation(len(people))
+    assert strictness(log_of(people)).tolist() == level.tolist()
+    assert strictness(log_of(people.iloc[order])).tolist() == level[order].tolist()
 
 
 def test_decisions_taken_keep_their_observed_value() -> None:
