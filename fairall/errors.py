@@ -1,8 +1,52 @@
 """The exception that reaches the user as one line, and wording that messages share."""
 
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+
+MOST_FAULTS = 10  # told at once
+
 
 class FairAllError(Exception):
     """An error that the user can correct: the message says what is wrong, where, and what to do."""
+
+
+class SeveralErrors(FairAllError):  # noqa: N818
+    """Several errors at once; `told` has a line for each of the first `MOST_FAULTS`."""
+
+    def __init__(self, told: list[str]) -> None:
+        super().__init__("\n".join(told))
+        self.told = told
+
+
+class Collected:
+    """Errors that are told together."""
+
+    def __init__(self, told: Iterable[str] = ()) -> None:
+        self.told = list(told)
+
+    @contextmanager
+    def one(self) -> Iterator[None]:
+        """A block whose error is collected; what follows the block still runs."""
+        try:
+            yield
+        except FairAllError as error:
+            self.told += error.told if isinstance(error, SeveralErrors) else [str(error)]
+
+    @property
+    def lines(self) -> list[str]:
+        """A line for each error, of which there may be more."""
+        more = len(self.told) - MOST_FAULTS
+        return self.told[:MOST_FAULTS] + [f"{count(more, 'more fault')}: correct these first"] * (more > 0)
+
+    def tell(self) -> None:
+        """Raise FairAllError with what was collected; nothing where there is none."""
+        lines = self.lines
+        if len(lines) > 1:
+            raise SeveralErrors(lines)
+        if lines:
+            raise FairAllError(lines[0])
 
 
 def count(n: int, thing: str, things: str | None = None) -> str:

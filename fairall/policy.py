@@ -22,9 +22,9 @@ import fairall
 from fairall.config.schema import Config
 from fairall.config.stored import read_stored
 from fairall.config.validation import checked_stored
-from fairall.data.cells import shown
-from fairall.data.people_reader import PeopleReader
-from fairall.data.prepared import PreparedData
+from fairall.data.features import Schema
+from fairall.data.prepared import PreparedData, Scaler
+from fairall.data.stored_reader import from_plain, to_plain
 from fairall.errors import FairAllError
 from fairall.models.fairness import learner_of
 from fairall.models.learner import Learner, Setting
@@ -32,6 +32,8 @@ from fairall.nn.bounded import Bounded, TooLargeError
 from fairall.nn.chunks import in_chunks
 from fairall.randomness import FixedSamples
 from fairall.storage.files import atomic, damaged, why_no_file, write_sums
+from fairall.tables.cells import shown
+from fairall.tables.people import PeopleReader
 
 FORMAT = 7  # of the folder; increased when older folders would be read wrongly
 CONFIG, FEATURES, WEIGHTS, SUMS = "config.yaml", "features.json", "weights.safetensors", "SUMS"
@@ -75,7 +77,7 @@ class Policy:
     @classmethod
     def of(cls, learner: Learner, data: PreparedData) -> Policy:
         """The policy of a learner trained on `data`."""
-        return cls(learner, PeopleReader.of(data), _points_of(learner))
+        return cls(learner, data.reader, _points_of(learner))
 
     def save(self, folder: Path, config: dict[str, Any]) -> None:
         """Write config.yaml, features.json, weights.safetensors and, last, SUMS."""
@@ -83,7 +85,7 @@ class Policy:
         with atomic(folder / CONFIG) as temporary:
             OmegaConf.save(OmegaConf.create(config), temporary)
         with atomic(folder / FEATURES) as temporary:
-            plain = {"format": FORMAT, "fairall": fairall.__version__} | self.reader.to_plain()
+            plain = {"format": FORMAT, "fairall": fairall.__version__} | to_plain(self.reader)
             temporary.write_text(json.dumps(plain, indent=1, allow_nan=False) + "\n")
         state = {LEARNER + name: tensor for name, tensor in self.learner.state_dict().items()}
         # Copies, since the format has no tensors that share memory.
@@ -149,10 +151,15 @@ class Policy:
             UserWarning: once for all replaced values, see `strict`, and for numbers outside the training
                 range by more than its width.
         """
-        return self.encoded_propensity(*self.reader.read(people, strict=strict))
+        return self.encoded_propensity(*self.encoded(people, strict=strict))
+
+    def encoded(self, people: pd.DataFrame, *, strict: bool = False) -> tuple[Tensor, Tensor]:
+        """Scaled x (N, D) and s (N,), float32; arguments and errors as for `propensity`."""
+        x, s = self.reader.read(people, strict=strict)
+        return Scaler(schema_of(self.reader)).transform(x), torch.tensor(s, dtype=torch.float32)
 
     def encoded_propensity(self, x: Tensor, s: Tensor) -> np.ndarray:
-        """π(d=1 | x, s) of every seed's policy, shape (E, N), for x (N, D) and s (N,) as of `reader`."""
+        """π(d=1 | x, s) of every seed's policy, shape (E, N), for x (N, D) and s (N,) as of `encoded`."""
         seeds = self.seeds
         streams = FixedSamples(seeds, self.points)
         _, size, n_points = self.points.shape
@@ -272,9 +279,17 @@ def load_reader(folder: Path) -> PeopleReader:
     if not isinstance(plain, dict) or plain.get("format") != FORMAT:
         raise _other_version(folder, plain)
     try:
-        return PeopleReader.from_plain(plain)
+        reader = from_plain(plain)
+        schema_of(reader)
     except FairAllError as error:
         raise FairAllError(f"{path}: {shown(str(error), MOST_SHOWN)}") from error
+    return reader
+
+
+def schema_of(reader: PeopleReader) -> Schema:
+    """The features as learners see them; raises FairAllError if two have one name, or a reserved one."""
+    mean, scale = reader.mean.tolist(), reader.scale.tolist()
+    return Schema(reader.features, mean=mean, scale=scale, n_groups=reader.n_groups)
 
 
 def _tensors(path: Path, n_seeds: int) -> tuple[dict[str, Tensor], Tensor]:
@@ -298,7 +313,7 @@ def _built(config: Config, reader: PeopleReader, tensors: dict[str, Tensor], fol
     target = config.model._target_
     try:
         with Bounded(sum(one.numel() for one in tensors.values()), len(tensors)):
-            return learner_of(config, Setting.of(reader.schema, config))
+            return learner_of(config, Setting.of(schema_of(reader), config))
     except FairAllError as error:
         raise FairAllError(f"{folder}: {shown(str(error), MOST_SHOWN)}") from error
     except TooLargeError as error:

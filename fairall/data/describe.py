@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 from omegaconf import OmegaConf
 from rich.table import Table as Grid
 from scipy.stats import false_discovery_control
@@ -18,19 +17,22 @@ from fairall.config.schema import InitialPolicyConfig
 from fairall.config.target import target_class
 from fairall.config.validation import checked, structured_node, typed_node
 from fairall.config.words import literal
-from fairall.data.csv.dataset import OwnCsv
-from fairall.data.csv.reader import read_text
 from fairall.data.dataset import Dataset
-from fairall.data.drift import DRIFTED, Stability, binned, stability
-from fairall.data.features import DISCRETE, Feature, Kind
+from fairall.data.drift import DRIFTED, stabilities
 from fairall.data.load import load_dataset
+from fairall.data.own_table import OwnTable
 from fairall.data.prepared import PreparedData
 from fairall.data.splits import ROLES
-from fairall.data.table import Table, sides
-from fairall.errors import FairAllError
+from fairall.data.table import Table
+from fairall.errors import Collected, FairAllError
 from fairall.runtime.console import AnyConsole, say
+from fairall.tables.applicants import Applicants, read
+from fairall.tables.cells import FIRST, many_values
+from fairall.tables.features import DISCRETE, Kind
+from fairall.tables.files import read_cells
+from fairall.tables.groups import sides
+from fairall.tables.infer import LeftOut
 
-EVERYBODY = "everybody"
 NEEDED = ("label", "positive", "sensitive")  # keys without which a CSV cannot be run
 
 
@@ -75,18 +77,19 @@ def check(path: str, overrides: Sequence[str], folder: Path | None) -> bool:
 
     Arguments as for `list_known`; `overrides` may choose a data set of the user that is a CSV.
     """
-    source, words, missing = _own_csv("check", path, overrides)
-    problems = _columns(source)
+    source, words, missing = _own_table("check", path, overrides)
+    problems = _columns(source.applicants)
     doubts: tuple[str, ...] = ()
+    if "label" not in missing:  # its values are told
+        missing = [key for key in missing if key != "positive"]
     if missing:
         problems.append(f"say what the columns mean: {' '.join(f'dataset.{key}=...' for key in missing)}")
-    else:
+    if not problems:
         try:
             doubts = _describe(source, words, folder)
         except FairAllError as error:
-            if str(error) not in problems:
-                problems.append(str(error))
-    for problem in problems:
+            problems.append(str(error))
+    for problem in Collected(problems).lines:
         _print(f"To fix: {problem}")
     if not problems:
         _print("Ready to run; first see the warnings above." if doubts else "Ready to run.")
@@ -104,12 +107,10 @@ def compare(old: str, new: str, overrides: Sequence[str]) -> None:
     Raises:
         FairAllError: where a file cannot be read, or the second lacks a column of the first.
     """
-    source, _, _ = _own_csv("compare", old, overrides)
-    config = source.config
-    tables = source.raw, read_text(
-        Path(new), separator=config.separator, encoding=config.text_encoding, missing=config.no_value
-    )  # fmt: skip
-    found = _stabilities(source, tables, (old, new))
+    source, _, _ = _own_table("compare", old, overrides)
+    declared = source.config.declared
+    tables = read(Path(old), declared), read_cells(Path(new), declared)
+    found, left_out = stabilities(tables[0], tables[1].frame, new)
     corrected = false_discovery_control([one.p for one in found.values()])
     grid = _grid("column", "of", "index", "by chance", "p", "changed most")
     for ((name, group), one), p in zip(found.items(), corrected, strict=True):
@@ -119,51 +120,25 @@ def compare(old: str, new: str, overrides: Sequence[str]) -> None:
         "index: population stability index; by chance: its 95 % quantile where nothing has changed; p: "
         "corrected for all rows (Benjamini–Hochberg)"
     )
-    _print(f"{old}: {len(tables[0])} rows; {new}: {len(tables[1])} rows")
+    _print(f"{old}: {len(tables[0])} rows; {new}: {len(tables[1].frame)} rows")
     _print(grid)
     drifted = dict.fromkeys(name for (name, _), p in zip(found, corrected, strict=True) if p < DRIFTED)
     told = f"more than by chance: {', '.join(drifted)}" if drifted else "none more than by chance"
     _print(f"Columns that differ, {told}.")
-    more = sorted(set(tables[1]) - set(tables[0]))
+    for line in left_out:
+        _print(f"Note: {line}.")
+    more = sorted(set(tables[1].frame) - set(tables[0].cells))
     if more:
         _print(f"Note: {new} has further columns: {', '.join(more)}.")
 
 
-def _stabilities(
-    source: OwnCsv, tables: tuple[pd.DataFrame, pd.DataFrame], paths: tuple[str, str]
-) -> dict[tuple[str, str], Stability]:
-    """The stability of each column, of everybody and of each group that both tables have."""
-    sensitive = source.config.sensitive
-    kinds = {one.name: one.kind not in DISCRETE for _, _, one in source.columns() if isinstance(one, Feature)}
-    kinds |= {sensitive: False} if sensitive else {}
-    for table, path in zip(tables, paths, strict=True):
-        if sensitive and sensitive not in table:
-            raise FairAllError(f"{path}: no column {sensitive!r}, which is dataset.sensitive")
-    lacking = [name for name in kinds if name not in tables[1]]
-    if lacking:
-        raise FairAllError(f"{paths[1]}: no column {', '.join(map(repr, lacking))}, which {paths[0]} has")
-    groups = {EVERYBODY: [np.ones(len(table), dtype=bool) for table in tables]}
-    if sensitive:
-        shared = set.intersection(*(set(table[sensitive].dropna()) for table in tables))
-        groups |= {
-            name: [(table[sensitive] == name).to_numpy() for table in tables] for name in sorted(shared)
-        }
-    found = {}
-    for name, number in kinds.items():
-        before, after, bins = binned(tables[0][name], tables[1][name], number=number)
-        for group, (of_old, of_new) in groups.items():
-            if group == EVERYBODY or name != sensitive:
-                found[name, group] = stability(before[of_old], after[of_new], bins)
-    return found
-
-
-def _own_csv(verb: str, path: str, overrides: Sequence[str]) -> tuple[OwnCsv, list[str], list[str]]:
+def _own_table(verb: str, path: str, overrides: Sequence[str]) -> tuple[OwnTable, list[str], list[str]]:
     """A file as `dataset=csv` would read it, the words for that, and the keys that are still needed."""
     own = [word for word in overrides if word.startswith("dataset=")]
     words = [*overrides] if own else ["dataset=csv", *overrides]
     composed = compose_config(*words)
     reader = target_class(composed.dataset, "dataset")
-    if not issubclass(reader, OwnCsv):
+    if not issubclass(reader, OwnTable):
         raise FairAllError(f"{own[-1]} is not a CSV; `{verb}` is for dataset=csv and what inherits from it")
     composed.dataset.path = literal(path)
     missing = [key for key in NEEDED if OmegaConf.is_missing(composed.dataset, key)]
@@ -175,21 +150,27 @@ def _own_csv(verb: str, path: str, overrides: Sequence[str]) -> tuple[OwnCsv, li
     return checked(composed).dataset.build(), words, missing
 
 
-def _columns(source: OwnCsv) -> list[str]:
-    """Print what each column holds; return the problems."""
+def _columns(people: Applicants) -> list[str]:
+    """Print what each column holds; return the faults of the table."""
     grid = _grid("column", "taken as", "values", "missing")
-    problems = []
-    for name, column, taken in source.columns():
-        if isinstance(taken, FairAllError):
-            problems.append(str(taken))
-            shown = "to fix"
-        else:
-            shown = taken.kind.value if isinstance(taken, Feature) else taken
-        values = ", ".join(str(value)[:16] for value in column.dropna().unique()[:4])
-        more = ", ..." if column.nunique() > 4 else ""
-        grid.add_row(name, shown, values + more, _missing(int(column.isna().sum()), len(column)))
+    for name in map(str, people.cells):
+        cells, kind = people.cells[name], people.kinds.get(name)
+        taken = people.roles.get(name, "to fix")
+        if name in people.left_out:
+            taken = f"left out: {people.left_out[name]}"
+        elif kind is not None:
+            try:
+                taken = people.column(name).feature(kind, np.arange(len(people))).kind.value
+            except LeftOut as reason:
+                taken = f"left out: {reason}"
+            except FairAllError:
+                pass  # told when the table is described
+        first = cells.dropna()[:FIRST]
+        values = ", ".join(str(value)[:16] for value in first.unique()[:4])
+        more = ", ..." if many_values(cells, 4) else ""
+        grid.add_row(name, taken, values + more, _missing(int(cells.isna().sum()), len(cells)))
     _print(grid)
-    return problems
+    return list(people.faults)
 
 
 def _describe(source: Dataset, overrides: list[str], folder: Path | None) -> tuple[str, ...]:

@@ -26,8 +26,8 @@ from fairall.data.features import Feature, Kind, Schema
 from fairall.data.generated import GeneratedConfig, GeneratedDataset, Individuals
 from fairall.data.people import People
 from fairall.data.prepared import Scaler
-from fairall.data.table import Sensitive, sides
 from fairall.randomness import SeedStreams
+from fairall.tables.groups import Sensitive, sides
 
 TABLES = "fico_tables"
 REPORT_COLUMNS = {"white": "Non- Hispanic white", "black": "Black", "hispanic": "Hispanic", "asian": "Asian"}

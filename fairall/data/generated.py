@@ -21,8 +21,9 @@ from fairall.data.features import Schema
 from fairall.data.people import People
 from fairall.data.prepared import PreparedData, Scaler
 from fairall.data.splits import shifted
-from fairall.data.table import Sensitive, Table
+from fairall.data.table import Table
 from fairall.randomness import SeedStreams
+from fairall.tables.groups import Sensitive
 
 
 @dataclass

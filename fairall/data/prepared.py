@@ -18,6 +18,7 @@ from fairall.data.people import People
 from fairall.data.table import Table
 from fairall.errors import FairAllError, count
 from fairall.randomness import SeedStreams
+from fairall.tables.people import PeopleReader
 
 FURTHEST = 100.0  # training standard deviations; larger outliers would dominate squared errors
 FEWEST = 20  # people of a group without a warning
@@ -164,6 +165,16 @@ class PreparedData:
             warnings=tuple(dict.fromkeys(warning for part in parts for warning in part.warnings)),
             other_pools=tuple(part.pool_table for part in parts[1:]),
         )
+
+    @property
+    def reader(self) -> PeopleReader:
+        """The reader of further people like these."""
+        x = self.train.merged().x.double().numpy()
+        ends = np.stack([x.min(0), x.max(0)]) * self.scaler.scale + self.scaler.mean
+        discrete = [feature.kind in DISCRETE for feature in self.schema]
+        lowest, highest = np.where(discrete, np.nan, ends)
+        mean, scale = np.array(self.schema.mean), np.array(self.schema.scale)
+        return PeopleReader(tuple(self.schema), mean, scale, lowest, highest, self.pool_table.sensitive)
 
     @property
     def pool_tables(self) -> tuple[Table, ...]:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pandas as pd
 
 from fairall.data.features import Schema
 from fairall.data.splits import Splits
+from fairall.tables.groups import Sensitive, group_name
 
 LEAST_PROPENSITY = 1e-6  # bounds the weight of a single label
 
@@ -31,90 +29,6 @@ class Logged:
     propensity: np.ndarray
     estimated: bool = False
     reveals: bool = False
-
-
-def sides(n_groups: int) -> tuple[float, ...]:
-    """The values of s of G groups, in the order in which a configuration lists them.
-
-    Examples:
-        >>> sides(2), sides(3)
-        ((1.0, -1.0), (0.0, 1.0, 2.0))
-    """
-    return (1.0, -1.0) if n_groups == 2 else tuple(map(float, range(n_groups)))
-
-
-def group_name(s: float, values: Sequence[str] = (), n_groups: int = 2) -> str:
-    """The group S = s, with its values in the raw data if they are known; of more than two these alone.
-
-    Examples:
-        >>> group_name(1, ["male"]), group_name(-1), group_name(2, ["asian"], 4)
-        ('S = +1 (male)', 'S = −1', 'asian')
-    """
-    if n_groups > 2:
-        return ", ".join(values)
-    sign = "S = +1" if s > 0 else "S = −1"
-    return f"{sign} ({', '.join(values)})" if values else sign
-
-
-@dataclass(frozen=True)
-class Sensitive:
-    """The raw column of the sensitive attribute.
-
-    Attributes:
-        column: name.
-        advantaged: values of the first group, as text; of two groups S = +1.
-        disadvantaged: values of the second one; of two groups S = −1.
-        further: values of each further group.
-    """
-
-    column: str
-    advantaged: tuple[str, ...]
-    disadvantaged: tuple[str, ...]
-    further: tuple[tuple[str, ...], ...] = ()
-
-    @property
-    def groups(self) -> dict[float, tuple[str, ...]]:
-        """The values of each group, by s."""
-        words = (self.advantaged, self.disadvantaged, *self.further)
-        return dict(zip(sides(len(words)), words, strict=True))
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Names of the groups for sentences, in the order of `sides`."""
-        if not self.further:
-            return ("advantaged", "disadvantaged")
-        return tuple(", ".join(values) for values in self.groups.values())
-
-    @property
-    def keys(self) -> dict[str, str]:
-        """Names of more than two groups in their order, by key in tables and files; empty for two groups."""
-        if not self.further:
-            return {}
-        keys = [re.sub(r"\W+", "_", name.lower()).strip("_") for name in self.names]
-        if len({*keys, "all", "column", ""}) < len(keys) + 3:
-            keys = [f"group_{number}" for number in range(len(keys))]
-        return dict(zip(keys, self.names, strict=True))
-
-    @property
-    def meaning(self) -> dict[str, float]:
-        """S of each value."""
-        return {value: s for s, values in self.groups.items() for value in values}
-
-    def values(self, s: float) -> tuple[str, ...]:
-        """Values that mean S = s."""
-        return self.groups[float(s)]
-
-    @classmethod
-    def of(cls, column: pd.Series, s: np.ndarray, n_groups: int = 2) -> Sensitive:
-        """The values of each of G groups in `column`, given s (N,) of its rows."""
-        values = column.astype(str).to_numpy()
-        first, second, *others = (tuple(sorted(set(values[s == side]))) for side in sides(n_groups))
-        return cls(str(column.name), first, second, tuple(others))
-
-    def to_plain(self) -> dict[str, Any]:
-        """Plain containers, for JSON."""
-        plain = asdict(self)
-        return plain if self.further else {name: of for name, of in plain.items() if name != "further"}
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,10 +12,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from fairall.data.people_reader import Findings, PeopleReader
-from fairall.data.table import sides
+from fairall.config.checks import require
+from fairall.config.compose import PLACES, compose_config
+from fairall.config.words import nearest_key
+from fairall.data.own_table import ONE_CHARACTER
 from fairall.decide.rules import Rule
-from fairall.decide.tables import Part, Table
+from fairall.decide.writing import unchanged, writer
 from fairall.errors import FairAllError, count
 from fairall.measuring.decisions import free_names, told_of_renamed
 from fairall.models.learner import ProgressCallback
@@ -24,8 +26,13 @@ from fairall.results.result import bound_of
 from fairall.results.table import print_frame
 from fairall.results.terminal import Display
 from fairall.storage.files import unnamed, why_no_file
+from fairall.tables.declared import Declared
+from fairall.tables.files import File, Part
+from fairall.tables.groups import sides
+from fairall.tables.people import Findings, PeopleReader
 
 COLUMNS = ("probability", "spread", "decision", "propensity")
+READING = ("separator", "text_encoding")  # keys of dataset=csv
 
 
 @dataclass
@@ -64,7 +71,7 @@ class Decided:
     def groups(self) -> pd.DataFrame:
         """Number of people and of the accepted, a row for everybody and for each group."""
         rows = {"all": (self.people.total(), self.accepted.total())}
-        for s in sides(self.policy.reader.schema.n_groups):
+        for s in sides(self.policy.reader.n_groups):
             rows[self.policy.reader.group_name(s)] = self.people[s], self.accepted[s]
         return pd.DataFrame.from_dict(rows, orient="index", columns=["people", "accepted"])
 
@@ -109,7 +116,7 @@ class Decided:
 
 def decide(
     policy: Policy,
-    table: Table,
+    table: File,
     out: Path,
     rule: Rule,
     *,
@@ -145,31 +152,59 @@ def decide(
         raise FairAllError(f"-o {out}: is the table of people itself; give another file")
     decided = Decided(policy, which, rule)
     # Through a symbolic link, which stays.
-    with unnamed(out.resolve()) as file, table.unchanged():
+    with unnamed(out.resolve()) as file, unchanged(table.path):
         findings, n_parts = findings_in(table, policy.reader)
         decided.warnings = policy.reader.doubts(findings, strict=strict)
         rule.check(findings.n_rows)
         names = free_names(COLUMNS, findings.columns)
         decided.notes = told_of_renamed(names, out.name, table.path.name)
-        with table.writer(file, out.name) as write, Display().phase("Deciding", n_parts) as advance:
+        with writer(table, file, out.name) as write, Display().phase("Deciding", n_parts) as advance:
             for part, *values in _decisions(policy, table, rule, which, advance):
                 write(part, dict(zip(names.values(), values, strict=True)))
                 _, spread, accepted, _ = values
-                decided.add(policy.reader.groups(part.text), accepted > 0, spread)
+                decided.add(policy.reader.groups(part.frame), accepted > 0, spread)
     return decided
 
 
-def findings_in(table: Table, reader: PeopleReader) -> tuple[Findings, int]:
+def people_file(path: Path, words: Sequence[str]) -> File:
+    """The file of people at a path.
+
+    Args:
+        path: of a CSV or Parquet file.
+        words: KEY=VALUE of `READING`, as in `dataset=csv`; those of `PLACES` are ignored.
+
+    Raises:
+        FairAllError: where there is no such file, key or value.
+    """
+    if wrong := why_no_file(path):
+        raise FairAllError(f"{path}: {wrong}; give the CSV or Parquet file of the people")
+    overrides = []
+    for word in (word.removeprefix("dataset.") for word in words if not word.startswith(PLACES)):
+        key, known = word.partition("=")[0], [*READING, "outputs_dir", "tracking.uri"]
+        if key not in READING:
+            near = nearest_key(key, known)
+            raise FairAllError(f"{word}: no such key{near}; there are {', '.join(known)}")
+        overrides.append(f"dataset.{word}")
+    if not overrides:
+        return File(path, Declared.of(missing_by_default=()))
+    config = compose_config("dataset=csv", *overrides).dataset
+    separator = str(config.separator)
+    require(len(separator) == 1, "dataset.separator", separator, ONE_CHARACTER)
+    encoding = str(config.text_encoding)
+    return File(path, Declared.of(missing_by_default=(), separator=separator, text_encoding=encoding))
+
+
+def findings_in(table: File, reader: PeopleReader) -> tuple[Findings, int]:
     """What is found in a table, for `PeopleReader.doubts`, and the number of its parts."""
     findings, n_parts = Findings(), 0
     for part in table.parts():
-        reader.read_part(part.text, findings)
+        reader.read_part(part.frame, findings)
         n_parts += 1
     return findings, n_parts
 
 
 def _decisions(
-    policy: Policy, table: Table, rule: Rule, which: str, advance: ProgressCallback
+    policy: Policy, table: File, rule: Rule, which: str, advance: ProgressCallback
 ) -> Iterator[tuple[Part, np.ndarray, np.ndarray, np.ndarray, np.ndarray]]:
     """Rows of the table and the values of `COLUMNS`, of shape (N,) each."""
     generator = rule.generator()
@@ -188,11 +223,11 @@ def _decisions(
 
 
 def _computed(
-    policy: Policy, table: Table, which: str, advance: ProgressCallback
+    policy: Policy, table: File, which: str, advance: ProgressCallback
 ) -> Iterator[tuple[Part, np.ndarray, np.ndarray]]:
     """Rows of a table that was read before, their probabilities and spreads, of shape (N,) each."""
     judged = policy.without_doubts()
     for part in table.parts():
-        propensity = judged.propensity(part.text)
+        propensity = judged.propensity(part.frame)
         yield part, policy.combined(propensity, which), policy.spread(propensity)
         advance()

@@ -24,15 +24,16 @@ from fairall.config.stored import undownloaded
 from fairall.config.target import require_trusted
 from fairall.config.validation import checked_dataset
 from fairall.data.dataset import dataset
-from fairall.data.people_reader import PeopleReader
-from fairall.data.table import sides
+from fairall.data.stored_reader import to_plain
 from fairall.decide.deciding import findings_in
-from fairall.decide.tables import Table
+from fairall.decide.writing import unchanged
 from fairall.errors import FairAllError, count
 from fairall.policy import Policy
 from fairall.results.figures import BLUE, GREY, ORANGE, PALETTE, STYLE, principal, save_figure, set_title
 from fairall.results.table import print_frame
 from fairall.storage.files import atomic, tidied, why_no_file
+from fairall.tables.files import File
+from fairall.tables.groups import sides
 
 BACKGROUND = 100  # people whose values stand in for those of the person
 OTHERS = 1000  # people whom the person is ranked among
@@ -179,7 +180,7 @@ def explain(
     Args:
         policy: of a finished run.
         person: one row, as for `Policy.propensity`.
-        others: encoded people to compare with, of `training_people` or `Policy.reader`: x, shape (N, D), and
+        others: encoded people to compare with, of `training_people` or `Policy.encoded`: x, shape (N, D), and
             s, shape (N,). The first `BACKGROUND` of them are those of the Shapley values.
         by: see `Policy.combined`.
         threshold: of decisions that are not drawn; `Policy.threshold` by default.
@@ -196,7 +197,7 @@ def explain(
         raise FairAllError(f"one decision is explained at a time, not {len(person)}")
     if not len(others[0]):
         raise FairAllError("there is nobody to compare the person with")
-    x, s = policy.reader.read(person)
+    x, s = policy.encoded(person)
     own, background = _rows(x, s), _rows(*others)
 
     def probabilities(rows: np.ndarray) -> np.ndarray:
@@ -206,7 +207,7 @@ def explain(
         return np.column_stack([policy.combined(propensity, by), propensity[policy.deciding("mean")].T])
 
     of_others = probabilities(background)[:, 0]
-    names = [*policy.reader.schema.names, policy.reader.sensitive_column(person)[0]]
+    names = [*policy.reader.names, policy.reader.sensitive_column(person)[0]]
     values, errors, average = _shapley(probabilities, own[0], background[:BACKGROUND])
     contributions = pd.DataFrame(
         {
@@ -226,7 +227,7 @@ def explain(
         others=of_others,
         groups={
             policy.reader.group_name(side): background[:, -1] == side
-            for side in sides(policy.reader.schema.n_groups)
+            for side in sides(policy.reader.n_groups)
         },
         group=policy.reader.group_name(own[0, -1]),
         position=_position(policy, own, background, by),
@@ -235,7 +236,7 @@ def explain(
 
 def explain_row(
     policy: Policy,
-    table: Table,
+    table: File,
     row: int,
     *,
     against: Path | None = None,
@@ -263,7 +264,7 @@ def explain_row(
     if against is not None and (wrong := why_no_file(against)):
         raise FairAllError(f"--against {against}: {wrong}; give a CSV or Parquet file of people")
     policy.deciding(by)
-    with table.unchanged():
+    with unchanged(table.path):
         person = table.row(row)
         doubts = policy.reader.doubts(findings_in(table, policy.reader)[0], strict=strict)
     others = training_people(policy) if against is None else read_people(policy, replace(table, path=against))
@@ -294,16 +295,16 @@ def training_people(policy: Policy) -> tuple[Tensor, Tensor]:
         data = dataset(config).replicates(len(setting.seeds), setting.splits, setting.protocol.scaler)
     except FairAllError as error:
         raise FairAllError(f"no training people of {config.name} ({error}); {instead}") from error
-    if PeopleReader.of(data).to_plain() != policy.reader.to_plain():
+    if to_plain(data.reader) != to_plain(policy.reader):
         raise FairAllError(f"{config.name} has changed since the run; {instead}")
     train = data.train.merged()
     return _some_of(train.x, train.s)
 
 
-def read_people(policy: Policy, table: Table) -> tuple[Tensor, Tensor]:
+def read_people(policy: Policy, table: File) -> tuple[Tensor, Tensor]:
     """At most `OTHERS` random people of a table, as of `training_people`; raises as `Policy.propensity`."""
-    parts = pd.concat([part.text for part in table.parts()])
-    return _some_of(*policy.reader.read(parts))
+    parts = pd.concat([part.frame for part in table.parts()])
+    return _some_of(*policy.encoded(parts))
 
 
 def _some_of(x: Tensor, s: Tensor) -> tuple[Tensor, Tensor]:

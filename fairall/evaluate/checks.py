@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.model_selection import KFold, cross_val_predict
 
-from fairall.data.csv.selective_labels import LEAST_EFFECTIVE, TOTAL_TOLERANCE
+from fairall.data.selective_labels import LEAST_EFFECTIVE, TOTAL_TOLERANCE
 from fairall.errors import count
 from fairall.evaluate.bounds import Bounds
 from fairall.evaluate.influence import Estimate

@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from fairall.data.csv.selective_labels import LEAST_EFFECTIVE
+from fairall.data.selective_labels import LEAST_EFFECTIVE
 from fairall.evaluate import bounds as limits
 from fairall.evaluate import checks
 from fairall.evaluate.estimators import ESTIMATORS, LABELS, People

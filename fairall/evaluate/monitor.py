@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from fairall.data.csv.selective_labels import LEAST_EFFECTIVE
+from fairall.data.selective_labels import LEAST_EFFECTIVE
 from fairall.evaluate.estimators import People, clipped_gains
 from fairall.evaluate.fairness import MEASURES, Sums, columns
 from fairall.evaluate.gaps import Interval

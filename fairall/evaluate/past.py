@@ -12,10 +12,10 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from fairall.data.features import DISCRETE
 from fairall.data.prepared import FURTHEST
 from fairall.evaluate.log import DecisionLog
 from fairall.evaluate.nuisance import Fitted, fit
+from fairall.tables.features import DISCRETE
 
 FIRST_FIT = 100  # rows before the first fit
 GROWTH = 1.5  # of the rows, at which models are fitted again

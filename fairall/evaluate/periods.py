@@ -12,13 +12,13 @@ import numpy as np
 from scipy.stats import false_discovery_control, kstwobign, norm
 
 from fairall.data.drift import Stability, binned, stability
-from fairall.data.features import DISCRETE
 from fairall.errors import count
 from fairall.evaluate.gaps import NOTHING, Interval, gap_interval, share
 from fairall.evaluate.influence import Sample
 from fairall.evaluate.log import DecisionLog
 from fairall.evaluate.nuisance import Fitted
 from fairall.evaluate.plain import spelt
+from fairall.tables.features import DISCRETE
 
 QUARTERS = 4
 SURPRISING = 0.01  # p, of all periods together, below which a change is told
@@ -112,7 +112,7 @@ def _drift(log: DecisionLog, first: np.ndarray, own: np.ndarray) -> dict[str, St
     found = {}
     for feature in log.schema:
         number = feature.kind not in DISCRETE
-        column = (log.x if number else log.raw)[feature.name]
+        column = (log.x if number else log.cells)[feature.name]
         before, after, bins = binned(column[first], column[own], number=number)
         found[feature.name] = stability(before, after, bins)
     return found | {"group": stability(log.group[first], log.group[own], log.groups)}

@@ -15,16 +15,13 @@ from omegaconf.errors import OmegaConfBaseException
 
 from fairall.config.schema import ScalerRows
 from fairall.config.validation import checked_dataset
-from fairall.data.cells import listed
-from fairall.data.csv.cells_as_text import of_frame
-from fairall.data.csv.config import CsvConfig
-from fairall.data.csv.dataset import OwnCsv
-from fairall.data.features import numbers_of, spelling
+from fairall.data.own_table import OwnTable, OwnTableConfig
 from fairall.decide.load import HERE, IN_MLFLOW, find_policy, saved_in
 from fairall.errors import FairAllError
 from fairall.evaluate.log import DecisionLog
 from fairall.policy import Policy
 from fairall.results.runs import load_result, run_folder
+from fairall.tables.cells import listed, numbers_of, spelling, taken, words_of
 
 LOGGED = "the logged decisions"
 LEAST_HELD_OUT = 100  # rows that a policy is judged on where it was learnt from others of the log
@@ -176,29 +173,29 @@ def _learnt_from(folder: Path, log: DecisionLog) -> np.ndarray:
         FairAllError: with a reason, where that cannot be told.
     """
     run = load_result(folder)
-    if run.config["dataset"].get("_target_") != f"{OwnCsv.__module__}.{OwnCsv.__qualname__}":
+    if run.config["dataset"].get("_target_") != f"{OwnTable.__module__}.{OwnTable.__qualname__}":
         raise FairAllError(f"its data set, {run.name('dataset')}, is no file of dataset=csv")
     config = checked_dataset(run.config)
-    assert isinstance(config, CsvConfig)
+    assert isinstance(config, OwnTableConfig)
     if run.config.get("splits", 1) > 1:
         raise FairAllError("it was learnt with several splits, so that every row was a training row of some")
-    source = OwnCsv(config)
+    source = OwnTable(config)
     try:
         fingerprint = source.prepare(scaler=ScalerRows[run.config["protocol"]["scaler"]]).fingerprint()
     except FairAllError as error:
         raise FairAllError(f"its data, {config.path}, cannot be read any more") from error
     if run.fingerprint != fingerprint:
         raise FairAllError(f"its data, {config.path}, are no longer those that it was learnt from")
-    learnt = np.ones(len(source.raw), dtype=bool)
+    of_run = source.applicants.cells
+    learnt = np.ones(len(of_run), dtype=bool)
     learnt[source.splits.test] = False
 
     outcome = (config.label, config.decision, config.propensity, config.split.column)
-    shared = [name for name in source.raw if name in log.raw and name not in outcome]
-    rows = np.zeros(len(log) + len(source.raw), dtype=np.uint64)
-    for name in shared:
-        of_log = of_frame(log.raw[[name]], config.no_value)[name]
-        cells = _with_numbers(pd.concat([of_log, source.raw[name]], ignore_index=True).to_frame())
-        rows = rows * np.uint64(1_000_003) + pd.util.hash_pandas_object(cells, index=False).to_numpy()
+    rows = np.zeros(len(log) + len(of_run), dtype=np.uint64)
+    for name in of_run:
+        if name in log.cells and name not in outcome:
+            cells = np.concatenate([_spelt(log.cells[name]), _spelt(of_run[name])])
+            rows = rows * np.uint64(1_000_003) + pd.util.hash_array(cells)
     in_log, in_run = np.split(rows, [len(log)])
     if np.array_equal(in_log, in_run):
         return learnt
@@ -235,13 +232,13 @@ def _accepts(probabilities: Callable[[], Any], log: DecisionLog, name: str) -> n
 def _of_column(column: pd.Series, log: DecisionLog) -> np.ndarray:
     """Probabilities or decisions in a column of the log, shape (N,)."""
     rejection, acceptance = map(spelling, log.decision_values)
-    codes, distinct = pd.factorize(column)
-    spelt = [spelling(value) for value in distinct]
+    codes, words = words_of(column)
+    spelt = [spelling(word) for word in words]
     if set(spelt) <= {rejection, acceptance} and (codes >= 0).all():
         return np.array([value == acceptance for value in spelt], dtype=float)[codes]
-    numbers = numbers_of(column)
+    numbers = column.to_numpy(dtype=float) if column.dtype == bool else numbers_of(column)
     if np.isnan(numbers).any():
-        values = listed([str(value) for value in distinct], "value")
+        values = listed(list(words), "value")
         missing = " and empty cells" if (codes < 0).any() else ""
         raise FairAllError(
             f"policy {column.name}: the column has {values}{missing}; it must hold probabilities from 0 to "
@@ -263,8 +260,15 @@ def _with_numbers(raw: pd.DataFrame) -> pd.DataFrame:
     columns = {}
     for name, column in raw.items():
         columns[name] = column
-        if column.dtype == object:
+        if column.dtype == object or isinstance(column.dtype, pd.CategoricalDtype):
             numbers = numbers_of(column) + 0.0  # turns −0 into 0
-            if not (np.isnan(numbers) & column.notna().to_numpy()).any():
-                columns[name] = numbers
+            words = (np.isnan(numbers) & column.notna().to_numpy()).any()
+            columns[name] = column.astype(object) if words else numbers
     return pd.DataFrame(columns, index=raw.index)
+
+
+def _spelt(column: pd.Series) -> np.ndarray:
+    """Cells by their `spelling`, as text, shape (N,)."""
+    codes, words = words_of(column)
+    spelt = [one + 0.0 if isinstance(one := spelling(word), float) else one for word in words]  # −0 is 0
+    return taken(np.array(list(map(str, spelt)), dtype=object), codes, "")

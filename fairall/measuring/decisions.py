@@ -10,10 +10,10 @@ import torch
 from torch import Tensor
 
 from fairall.data.features import DISCRETE, Feature, Kind
-from fairall.data.people_reader import CODED
 from fairall.data.prepared import PreparedData, Scaler
-from fairall.data.table import Sensitive
 from fairall.online.training import Training
+from fairall.tables.groups import Sensitive
+from fairall.tables.people import CODED
 
 COLUMNS = ("seed", "time_step", "propensity", "decision", "label")
 PREFIX = "logged_"  # of a column whose name is that of a feature or of the sensitive attribute

@@ -9,8 +9,8 @@ import torch
 from fairall import metrics
 from fairall.data.people import People
 from fairall.data.prepared import PreparedData
-from fairall.data.table import sides
 from fairall.results.result import GROUPS, Group
+from fairall.tables.groups import sides
 
 SPLITS = ("train", "validation", "test")
 

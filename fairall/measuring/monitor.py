@@ -15,7 +15,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from fairall.data.csv.selective_labels import LEAST_EFFECTIVE
+from fairall.data.selective_labels import LEAST_EFFECTIVE
 from fairall.measuring.sequences import ALARM, LARGEST_GAP, OBSERVATIONS, gap_wealth, largest_gap
 from fairall.online.training import Training
 from fairall.results.monitor import Monitor

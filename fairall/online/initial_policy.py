@@ -14,8 +14,9 @@ from typing_extensions import override
 from fairall.config.checks import numpy_seed, open_unit, positive_share
 from fairall.config.schema import InitialPolicyConfig
 from fairall.data.splits import shifted
-from fairall.data.table import Logged, Table, sides
+from fairall.data.table import Logged, Table
 from fairall.errors import FairAllError
+from fairall.tables.groups import sides
 
 
 class InitialPolicy(ABC):

@@ -13,7 +13,6 @@ import numpy as np
 import pandas as pd
 
 from fairall.config.choices import shown
-from fairall.data.table import group_name, sides
 from fairall.errors import count
 from fairall.metrics import LATENT, Quantity, Spread
 from fairall.results.interpretable import interpretable, marked
@@ -21,6 +20,7 @@ from fairall.results.monitor import Monitor
 from fairall.results.paper import paper_metrics
 from fairall.storage.identity import configuration_key
 from fairall.storage.run_folder import MONITOR, RunFolder
+from fairall.tables.groups import group_name, sides
 
 # Policies that every run is compared with, as tables and figures name them.
 REFERENCES = {name: shown(name)["label"] for name in ("accept_all", "reject_all", "oracle", "oracle_fair")}

@@ -27,7 +27,7 @@ FURTHER_OUTPUTS = ("measures", "decisions", "monitor")
 # Folders and files of the package whose code determines the numbers of a result. Values in config/ enter an
 # identity with the configuration, those in files of data/ with the data.
 COMPUTING = """
-    data nn models worlds online measuring metrics.py policy.py randomness.py runtime/process.py
+    tables data nn models worlds online measuring metrics.py policy.py randomness.py runtime/process.py
 """.split()
 # Exceptions: `python -m fairall data`, downloads, whose files enter by their content, what no run imports.
 NOT_COMPUTING = """

@@ -8,7 +8,6 @@ from importlib.metadata import requires
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fairall.data.people_reader import PeopleReader
 from fairall.errors import FairAllError
 from fairall.policy import load_reader
 from fairall.results.interpretable import marked
@@ -16,6 +15,7 @@ from fairall.results.result import Result
 from fairall.runtime.credentials import hidden
 from fairall.storage.identity import flattened
 from fairall.storage.run_folder import CARD, FILES, ON_REQUEST
+from fairall.tables.people import PeopleReader
 from fairall.tracking.page import NOTE_TAG, PRESET_TAG, SWEEP_TAG, note_of_run
 from fairall.tracking.store import RUN_TAG, Store, equal, run_tags
 

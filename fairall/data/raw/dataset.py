@@ -15,12 +15,13 @@ import pandas as pd
 from omegaconf import MISSING
 
 from fairall.config.checks import check, groups, limited, one_of, require
-from fairall.data.cells import refuse, shown
 from fairall.data.dataset import TableDataset
 from fairall.data.features import Feature, Kind
 from fairall.data.raw.files import RawTableConfig, find, raw_file
-from fairall.data.table import Table, sides
+from fairall.data.table import Table
 from fairall.errors import FairAllError, count
+from fairall.tables.cells import refuse, shown
+from fairall.tables.groups import sides
 
 SAS_TINY = 1e-78
 

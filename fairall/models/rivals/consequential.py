@@ -17,11 +17,11 @@ from typing_extensions import override
 
 from fairall.config.checks import even, not_negative, one_of
 from fairall.data.people import Decided
-from fairall.data.table import sides
 from fairall.models.classifier import Remembering, RememberingConfig
 from fairall.models.learner import DecisionRule, Setting
 from fairall.models.memory import Memory
 from fairall.models.objectives import ips_weight
+from fairall.tables.groups import sides
 
 DATA = "recent", "all"
 FAIRNESS = "none", "demographic_parity", "equal_opportunity"

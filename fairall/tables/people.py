@@ -1,4 +1,4 @@
-"""Reader of raw people for a deployed policy."""
+"""New people, read by the features and groups of earlier ones."""
 
 from __future__ import annotations
 
@@ -8,31 +8,23 @@ import warnings
 from collections import Counter, defaultdict
 from collections.abc import Container, Mapping
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
 import pandas as pd
-import torch
-from torch import Tensor
 
-from fairall.data.cells import refuse, row_number, shown
-from fairall.data.features import (
+from fairall.errors import FairAllError
+from fairall.tables.cells import refuse, row_number, shown
+from fairall.tables.features import (
     DISCRETE,
     MISSING_LEVEL,
     OTHER_LEVEL,
     Feature,
     Kind,
-    Schema,
     are_counts,
-    of_plain,
     of_words,
-    plain_number,
-    plain_text,
 )
-from fairall.data.prepared import PreparedData, Scaler
-from fairall.data.table import Sensitive, group_name, sides
-from fairall.errors import FairAllError
+from fairall.tables.groups import Sensitive, group_name, sides
 
 CODED = "s"  # the column that holds the sensitive attribute as −1 or +1
 CODES = {"-1": -1.0, "1": 1.0}
@@ -40,7 +32,7 @@ MOST_SHOWN = 5  # values in a message
 
 
 @dataclass
-class Cells:
+class Mentioned:
     """Cells of a column that a warning or an error mentions."""
 
     n: int = 0
@@ -69,46 +61,52 @@ class Findings:
 
     n_rows: int = 0
     columns: frozenset[str] = frozenset()
-    no_group: Cells = field(default_factory=Cells)
+    no_group: Mentioned = field(default_factory=Mentioned)
     # Levels not known from training, and numbers outside the training range by more than its width.
-    odd: defaultdict[str, Cells] = field(default_factory=lambda: defaultdict(Cells))
+    odd: defaultdict[str, Mentioned] = field(default_factory=lambda: defaultdict(Mentioned))
     missing: Counter[str] = field(default_factory=Counter)
 
 
 @dataclass(frozen=True)
 class PeopleReader:
-    """Converter from tables of raw people to the inputs of a policy."""
+    """Converter from tables of raw people to numbers and codes.
 
-    scaler: Scaler
-    lowest: np.ndarray  # training values of the D features, shape (D,), NaN for discrete ones
-    highest: np.ndarray  # likewise
+    Attributes:
+        features: the D features.
+        mean: of each in the training rows, shape (D,).
+        scale: standard deviation, likewise, positive.
+        lowest: training values, shape (D,), NaN for discrete features.
+        highest: likewise.
+        sensitive: the raw column of the sensitive attribute; None if people have only s.
+        judged: `doubts` has judged the tables to be read, so that `read` does not.
+    """
+
+    features: tuple[Feature, ...]
+    mean: np.ndarray
+    scale: np.ndarray
+    lowest: np.ndarray
+    highest: np.ndarray
     sensitive: Sensitive | None
-    judged: bool = False  # `doubts` has judged the tables to be read, so that `read` does not
-
-    @classmethod
-    def of(cls, data: PreparedData) -> PeopleReader:
-        """The reader for people like those of `data`."""
-        x, discrete = (
-            data.train.merged().x.double().numpy(),
-            [feature.kind in DISCRETE for feature in data.schema],
-        )
-        ends = np.stack([x.min(0), x.max(0)]) * data.scaler.scale + data.scaler.mean
-        lowest, highest = np.where(discrete, np.nan, ends)
-        return cls(data.scaler, lowest, highest, data.pool_table.sensitive)
+    judged: bool = False
 
     @property
-    def schema(self) -> Schema:
-        """The features."""
-        return self.scaler.schema
+    def names(self) -> list[str]:
+        """Names of the features."""
+        return [feature.name for feature in self.features]
+
+    @property
+    def n_groups(self) -> int:
+        """Number of groups."""
+        return 2 if self.sensitive is None else len(self.sensitive.groups)
 
     @property
     def columns(self) -> list[str]:
         """Names of the columns that `read` uses: features and sensitive attribute."""
         raw = [] if self.sensitive is None else [self.sensitive.column]
-        return list(dict.fromkeys([*self.schema.names, CODED, *raw]))
+        return list(dict.fromkeys([*self.names, CODED, *raw]))
 
-    def read(self, people: pd.DataFrame, *, strict: bool = False) -> tuple[Tensor, Tensor]:
-        """Scaled x (N, D) and s (N,) of raw people, float32; arguments as of `Policy.propensity`.
+    def read(self, people: pd.DataFrame, *, strict: bool = False) -> tuple[np.ndarray, np.ndarray]:
+        """Numbers and codes x (N, D) and s (N,) of raw people; arguments as of `Policy.propensity`.
 
         Spellings of a value are equivalent: 1, 1.0, True, "1" and "true"; upper and lower case; blanks. One
         warning per call lists accepted values that are unlike the training data.
@@ -119,10 +117,10 @@ class PeopleReader:
         findings = Findings()
         x, s = self.read_part(people, findings)
         if not self.judged and (doubts := self.doubts(findings, strict=strict)):
-            warnings.warn("; ".join(doubts), stacklevel=3)
+            warnings.warn("; ".join(doubts), stacklevel=4)
         return x, s
 
-    def read_part(self, people: pd.DataFrame, findings: Findings) -> tuple[Tensor, Tensor]:
+    def read_part(self, people: pd.DataFrame, findings: Findings) -> tuple[np.ndarray, np.ndarray]:
         """Read a part of a table as `read`, and add to `findings`, which `doubts` judges when all are read.
 
         Whole numbers in the index of the part are positions in the table. Where a value is unknown, s is NaN,
@@ -137,8 +135,8 @@ class PeopleReader:
         findings.columns = frozenset(map(str, people.columns))
         s = self.groups(people)
         findings.no_group.add(people[self.sensitive_column(people)[0]], np.isnan(s))
-        x = [self._feature(i, people[feature.name], findings) for i, feature in enumerate(self.schema)]
-        return self.scaler.transform(np.stack(x, axis=-1)), torch.tensor(s, dtype=torch.float32)
+        x = [self._feature(i, people[feature.name], findings) for i, feature in enumerate(self.features)]
+        return np.stack(x, axis=-1), s
 
     def doubts(self, findings: Findings, *, strict: bool) -> list[str]:
         """Warnings about a table as sentences, given the findings of all its parts.
@@ -154,7 +152,7 @@ class PeopleReader:
                 f"(first in row {wrong.first})"
             )
         said = []
-        for feature, low, high in zip(self.schema, self.lowest, self.highest, strict=True):
+        for feature, low, high in zip(self.features, self.lowest, self.highest, strict=True):
             name, odd = feature.name, findings.odd[feature.name]
             if odd.n and feature.kind in DISCRETE:
                 said.append(_of_unknown(feature, findings, strict))
@@ -174,7 +172,7 @@ class PeopleReader:
 
     def group_name(self, s: float) -> str:
         """The group S = s, with its words in the raw data if they are known."""
-        return group_name(s, () if self.sensitive is None else self.sensitive.values(s), self.schema.n_groups)
+        return group_name(s, () if self.sensitive is None else self.sensitive.values(s), self.n_groups)
 
     def without_doubts(self) -> PeopleReader:
         """The same reader without the warnings and errors of `doubts`, for a table that it has judged."""
@@ -187,8 +185,8 @@ class PeopleReader:
         levels, the first person the first one.
         """
         columns: dict[str, list[Any]] = {}
-        groups = sides(self.schema.n_groups)
-        for feature, mean, lowest in zip(self.schema, self.scaler.mean, self.lowest, strict=True):
+        groups = sides(self.n_groups)
+        for feature, mean, lowest in zip(self.features, self.mean, self.lowest, strict=True):
             if feature.kind in DISCRETE:
                 columns[feature.name] = list(itertools.islice(itertools.cycle(feature.words), len(groups)))
             else:
@@ -199,31 +197,9 @@ class PeopleReader:
         columns |= {CODED: coded} if raw is None else {raw.column: [raw.values(s)[0] for s in groups]}
         return pd.DataFrame(columns)
 
-    def to_plain(self) -> dict[str, Any]:
-        """The reader as plain containers, for JSON."""
-        lowest, highest = ([None if np.isnan(x) else x for x in ends] for ends in (self.lowest, self.highest))
-        features = [
-            feature | {"lowest": low, "highest": high}
-            for feature, low, high in zip(self.schema.to_plain(), lowest, highest, strict=True)
-        ]
-        sensitive = None if self.sensitive is None else self.sensitive.to_plain()
-        return {"features": features, "sensitive": sensitive}
-
-    @classmethod
-    def from_plain(cls, plain: Any) -> PeopleReader:
-        """Inverse of `to_plain`, also after a round trip through JSON; raises as `Schema.from_plain`."""
-        sensitive = of_plain("sensitive", _sensitive_of, plain.get("sensitive"))
-        schema = Schema.from_plain(plain.get("features"), 2 if sensitive is None else len(sensitive.groups))
-        ranges = [
-            of_plain(f"features.{i}", partial(_range_of, feature.kind), item)
-            for i, (feature, item) in enumerate(zip(schema, plain["features"], strict=True))
-        ]
-        lowest, highest = np.array(ranges).T
-        return cls(Scaler(schema), lowest, highest, sensitive)
-
     def _require_columns(self, people: pd.DataFrame) -> None:
-        needed = set(self.schema.names)
-        lacking = [name for name in self.schema.names if name not in people]
+        needed = set(self.names)
+        lacking = [name for name in self.names if name not in people]
         if lacking:
             others = [str(name) for name in people if name not in needed]
             close = [match for name in lacking for match in difflib.get_close_matches(name, others, n=1)]
@@ -241,7 +217,7 @@ class PeopleReader:
         Raises:
             FairAllError: if it is not among `columns`.
         """
-        n_groups, raw = self.schema.n_groups, self.sensitive
+        n_groups, raw = self.n_groups, self.sensitive
         codes = CODES if n_groups == 2 else {f"{s:g}": s for s in sides(n_groups)}
         coded = "−1 and +1" if n_groups == 2 else f"0 to {n_groups - 1}"
         name, meaning, allowed = CODED, codes, coded.replace("and", "or")
@@ -259,14 +235,16 @@ class PeopleReader:
 
     def _feature(self, i: int, column: pd.Series, findings: Findings) -> np.ndarray:
         """Numbers for the raw values of feature `i`, shape (N,)."""
-        feature = self.schema[i]
+        feature = self.features[i]
         values, unknown = feature.read(column, exact=False)
         odd = unknown
         missing = np.isnan(values) & ~unknown
         if feature.kind not in DISCRETE:
             refuse(column, unknown, "is not possible; it must be a finite number")
             low, high = self.lowest[i], self.highest[i]
-            margin = max(high - low, self.scaler.scale[i])  # constant features have scale 1
+            margin = max(
+                high - low, self.scale[i] if feature.kind is Kind.REAL else 1.0
+            )  # a constant has scale 1
             odd = (values < low - margin) | (values > high + margin)  # not where a value is missing, NaN
         if feature.kind is Kind.COUNT:
             impossible = ~are_counts(values) & ~missing
@@ -280,32 +258,6 @@ class PeopleReader:
         if feature.fill is not None:
             values[unknown] = feature.fill
         return values
-
-
-def _range_of(kind: Kind, item: dict[str, Any]) -> tuple[float, float]:
-    """Smallest and largest training value of a feature; raises ValueError."""
-    low, high = item["lowest"], item["highest"]
-    if kind in DISCRETE:
-        if (low, high) != (None, None):
-            raise ValueError(f"it is {kind}, which has no lowest and highest value")
-        return np.nan, np.nan
-    low, high = plain_number(low), plain_number(high)
-    if low > high:
-        raise ValueError(f"its lowest value, {low}, is above its highest, {high}")
-    if kind is Kind.COUNT and not are_counts(np.array(low)):
-        raise ValueError(f"its lowest value, {low}, is not a count, a whole number from 0")
-    return low, high
-
-
-def _sensitive_of(plain: Any) -> Sensitive | None:
-    """The sensitive attribute; raises ValueError, KeyError or TypeError."""
-    if plain is None:
-        return None
-    lists = [plain[name] for name in ("advantaged", "disadvantaged")] + list(plain.get("further", []))
-    groups = [tuple(map(plain_text, values)) for values in lists]
-    if not all(groups) or len({*itertools.chain(*groups)}) < sum(len(set(values)) for values in groups):
-        raise ValueError("both groups need values, and no value can be of both")
-    return Sensitive(plain_text(plain["column"]), groups[0], groups[1], tuple(groups[2:]))
 
 
 def _of_unknown(feature: Feature, findings: Findings, strict: bool) -> str:

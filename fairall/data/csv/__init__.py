@@ -1,1 +1,0 @@
-"""CSV files of the user."""

@@ -1,0 +1,92 @@
+"""Decisions beside the rows of a file of people, which must not change while it is read."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import IO
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from fairall.errors import FairAllError
+from fairall.storage.files import sha256
+from fairall.tables.files import PARQUET_ENDINGS, File, Part
+
+Write = Callable[[Part, Mapping[str, np.ndarray]], None]
+"""Writes rows, with further columns of shape (N,) after those of the table; NaN becomes an empty cell."""
+
+
+@contextmanager
+def unchanged(path: Path) -> Iterator[None]:
+    """A block that reads a file more than once.
+
+    Raises:
+        FairAllError: when the block ends or fails, if the file is no longer as it was at its start.
+    """
+    before, failed = _sum(path), None
+    try:
+        yield
+    except Exception as error:
+        failed = error
+    if _sum(path) != before:
+        raise FairAllError(
+            f"{path} was changed while it was read, so nothing is decided; decide on a copy that nobody "
+            "writes to"
+        ) from failed
+    if failed is not None:
+        raise failed
+
+
+def _sum(path: Path) -> str | None:
+    try:
+        return sha256(path)
+    except OSError:  # reading it tells what is wrong
+        return None
+
+
+@contextmanager
+def writer(table: File, file: IO[bytes], name: str) -> Iterator[Write]:
+    """Write rows of a table to another: Parquet by the ending of its name, else CSV as the table is."""
+    with ExitStack() as stack:
+        if name.lower().endswith(PARQUET_ENDINGS):
+            yield _parquet_writer(file, stack)
+        else:
+            encoding = "utf-8" if table.is_parquet else table.declared.text_encoding
+            text = io.TextIOWrapper(file, encoding=encoding, newline="")
+            stack.callback(text.detach)
+            yield _csv_writer(text, table.declared.separator)
+
+
+def _csv_writer(file: IO[str], separator: str) -> Write:
+    header = True
+
+    def write(part: Part, columns: Mapping[str, np.ndarray]) -> None:
+        nonlocal header
+        rows = part.frame.assign(**columns)
+        rows.to_csv(file, sep=separator, header=header, index=False, lineterminator="\n")
+        header = False
+
+    return write
+
+
+def _parquet_writer(file: IO[bytes], stack: ExitStack) -> Write:
+    writer: pq.ParquetWriter | None = None
+
+    def write(part: Part, columns: Mapping[str, np.ndarray]) -> None:
+        nonlocal writer
+        table = part.typed
+        if table is None:
+            table = pa.table(
+                {name: pa.array(part.frame[name].astype(object), pa.string()) for name in part.frame}
+            )
+        for name, values in columns.items():
+            table = table.append_column(name, pa.array(values, from_pandas=True))
+        if writer is None:
+            writer = stack.enter_context(pq.ParquetWriter(file, table.schema))
+        writer.write_table(table)
+
+    return write

@@ -1,0 +1,141 @@
+"""Cells of a table as numbers and as words, and messages about them."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from fairall.errors import FairAllError, count
+
+FIRST = 1000  # rows looked at before all
+EXACT = 2.0**53  # float64 represents every whole number up to here
+TRUTH = {"true": 1.0, "false": 0.0}
+
+
+def is_text(column: pd.Series) -> bool:
+    """Whether a column holds texts, which are categorical."""
+    return isinstance(column.dtype, pd.CategoricalDtype)
+
+
+def distinct(column: pd.Series) -> tuple[np.ndarray, list[Any]]:
+    """Positions (N,) of cells among their distinct values, −1 where missing, and these values.
+
+    Raises:
+        FairAllError: if a cell is neither a number nor a text.
+    """
+    if is_text(column):
+        return column.cat.codes.to_numpy(), list(column.cat.categories)
+    try:
+        codes, values = pd.factorize(column)
+    except TypeError as error:
+        raise FairAllError(f"column {column.name!r} must hold numbers or texts in every row") from error
+    return codes, list(values)
+
+
+def words_of(column: pd.Series) -> tuple[np.ndarray, np.ndarray]:
+    """`distinct` with the values as texts: 1, 1.0, True; dates without time where all are at midnight."""
+    codes, values = distinct(column)
+    texts = np.array([str(value) for value in values], dtype=object)
+    if pd.api.types.is_datetime64_any_dtype(column) and all(text.endswith(" 00:00:00") for text in texts):
+        texts = np.array([text.removesuffix(" 00:00:00") for text in texts], dtype=object)
+    return codes, texts
+
+
+def values_of(column: pd.Series) -> tuple[np.ndarray, np.ndarray, list[str]]:
+    """`words_of` with words of one `spelling` merged into the most frequent, and a note on each merger."""
+    codes, words = words_of(column)
+    spelt: dict[float | str, list[int]] = {}
+    times = np.bincount(codes[codes >= 0], minlength=len(words))
+    for k in sorted(range(len(words)), key=lambda k: (-times[k], words[k])):
+        spelt.setdefault(spelling(words[k]), []).append(k)
+    number = np.zeros(len(words), dtype=int)
+    for value, places in enumerate(spelt.values()):
+        number[places] = value
+    several = [" and ".join(repr(shown(words[k])) for k in places) for places in spelt.values() if places[1:]]
+    notes = [f"column {column.name!r}: {one} are taken for one value" for one in several]
+    first = np.array([words[places[0]] for places in spelt.values()], dtype=object)
+    return taken(number, codes, -1), first, notes
+
+
+def taken(values: np.ndarray, codes: np.ndarray, missing: Any) -> np.ndarray:
+    """`values` at `codes` (N,), `missing` where a code is −1; shape (N,)."""
+    return np.append(values, np.array([missing], dtype=np.asarray(values).dtype))[codes]
+
+
+def numbers_of(column: pd.Series) -> np.ndarray:
+    """The number in each cell, shape (N,), NaN where there is none; truth values and times are none."""
+    if pd.api.types.is_bool_dtype(column) or pd.api.types.is_datetime64_any_dtype(column):
+        return np.full(len(column), np.nan)
+    if pd.api.types.is_numeric_dtype(column):
+        return column.to_numpy(dtype=float, na_value=np.nan)
+    codes, values = distinct(column)
+    return taken(parsed(values), codes, np.nan)
+
+
+def parsed(values: list[Any]) -> np.ndarray:
+    """The float64 nearest to each value, a number or a text, shape (K,), NaN where it is none."""
+    told = [value if isinstance(value, str | float | np.number) else str(value) for value in values]
+    found = pd.to_numeric(pd.Series(told, dtype=object), errors="coerce")
+    numbers = found.to_numpy(dtype=float, na_value=np.nan).copy()
+    for i in np.flatnonzero(np.isfinite(numbers)):
+        numbers[i] = float(told[i])  # pandas rounds the last digit of some
+    return numbers
+
+
+def spelling(value: Any) -> float | str:
+    """Canonical form of a value: its number, else its text in lower case without extra blanks.
+
+    True and "true" give 1, False and "false" 0.
+
+    Examples:
+        >>> spelling(" 1.0"), spelling(True), spelling(" New  York")
+        (1.0, 1.0, 'new york')
+    """
+    text = " ".join(str(value).split()).casefold()
+    if text in TRUTH:
+        return TRUTH[text]
+    if "_" in text or not text.isascii():  # which `float` reads, and `parsed` does not
+        return text
+    try:
+        number = float(text)
+    except ValueError:
+        return text
+    return number if math.isfinite(number) else text
+
+
+def many_values(column: pd.Series, most: int) -> bool:
+    """Whether a column has more than `most` distinct values, judged by the first rows if they suffice."""
+    return column.head(FIRST).nunique() > most or column.nunique() > most
+
+
+def refuse(column: pd.Series, wrong: np.ndarray | pd.Series, why: str) -> None:
+    """Raise FairAllError with column, row and value of the first cell that is `wrong` (N,), if any.
+
+    Rows are counted from 1, before any filtering.
+    """
+    if wrong.any():
+        position = int(np.asarray(wrong).argmax())
+        cell = column.iloc[position]
+        told = repr(shown(cell)) if isinstance(cell, str) else "an empty cell" if pd.isna(cell) else str(cell)
+        raise FairAllError(f"column {column.name!r}, row {row_number(column, position)}: {told} {why}")
+
+
+def row_number(column: pd.Series, position: int) -> int:
+    """Number of a row counted from 1, before any filtering; by position where the index has other labels."""
+    label = column.index[position]
+    return int(label if isinstance(label, int | np.integer) else position) + 1
+
+
+def shown(text: str, at_most: int = 40) -> str:
+    """A text on one line, truncated to `at_most` characters."""
+    line = " ".join(text.split())
+    return line if len(line) <= at_most else f"{line[:at_most]}..."
+
+
+def listed(values: list[str], thing: str) -> str:
+    """Number of values, and the first five in alphabetical order."""
+    some = ", ".join(shown(value, 20) for value in sorted(values)[:5]) + (", ..." if len(values) > 5 else "")
+    return f"{count(len(values), thing)} ({some})"

@@ -1,0 +1,179 @@
+"""What a user says about the columns of a table, and how messages spell that."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from fairall.config.choices import load_yaml
+from fairall.config.paths import configuration_root
+from fairall.config.words import nearest_key, typed, typed_entry
+from fairall.errors import FairAllError
+
+# Keys whose defaults are in conf/dataset/csv.yaml.
+DEFAULTS = ("accepted", "missing_by_default", "max_categories", "max_count", "separator", "text_encoding")
+# Keys that are options of `fairall evaluate`.
+OPTIONS = {"intersections": "--groups ", "decision_maker": "--decision-maker ", "time": "--monitor time="}
+PREFIX = "dataset."
+# Keys with several texts.
+LISTS = ("groups", "intersections", "drop", "not_features", "missing", "missing_by_default")
+
+
+@dataclass(frozen=True)
+class Spelling:
+    """How the caller writes keys.
+
+    Attributes:
+        python: as keywords of a function; else as words of a command line.
+        bare: `label=` of a log; else `dataset.label=` of a run.
+        prefixed: keys of a log that were typed with `dataset.` in front all the same.
+    """
+
+    python: bool = False
+    bare: bool = False
+    prefixed: frozenset[str] = frozenset()
+
+    def key(self, name: str) -> str:
+        """The key, as `dataset.label` or `label`."""
+        if self.python or (self.bare and name not in self.prefixed):
+            return "groups" if name == "intersections" else name
+        return f"{PREFIX}{name}"
+
+    def given(self, name: str, value: object) -> str:
+        """`KEY=VALUE` with the value as it is."""
+        option = OPTIONS.get(name) if self.bare else None
+        return f"{option or f'{self.key(name)}='}{value}"
+
+    def word(self, name: str, value: str | Sequence[str]) -> str:
+        """`KEY=VALUE` to be typed or pasted."""
+        if self.python:
+            return f"{self.key(name)}={value if isinstance(value, str) else list(value)!r}"
+        return typed(self.key(name), value)
+
+    def kind(self, column: str, kind: str) -> str:
+        """The word that declares the kind of a column, to be typed or pasted."""
+        if self.python:
+            return f"kinds={ {column: str(kind)} }"
+        return typed_entry(self.key("kinds"), column, kind)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Declared:
+    """Meanings of columns; None or empty where a table has no such column.
+
+    Attributes:
+        path: of the table, for messages.
+        label, positive: column of the proxy label, and its good value.
+        sensitive, advantaged, groups: column of the sensitive attribute, its word of the group S = +1, and
+            its words that are the groups.
+        intersections: columns whose combinations of values are the groups, instead of `sensitive`.
+        decision, accepted, propensity: column of the past decisions, the value of an acceptance, and column
+            of their probabilities of acceptance.
+        part: column of the part of the split that each row is in.
+        person, time, policy_version, decision_maker: columns of who was decided on, when, by which policy,
+            and by whom.
+        gain, loss: columns of what a positive label brings, and of what a negative one costs.
+        drop, not_features: columns that are no features; the second are, if there are such columns.
+        kinds: kind by name of a feature.
+        missing, missing_by_default: words that mean no value.
+        max_categories: most levels of a categorical feature.
+        max_count: largest whole number of a count.
+        separator, text_encoding: of a CSV file.
+        spelling: of keys in messages.
+    """
+
+    path: str = "the table"
+    label: str | None = None
+    positive: str | None = None
+    sensitive: str | None = None
+    advantaged: str | None = None
+    groups: Sequence[str] | None = None
+    intersections: Sequence[str] = ()
+    decision: str | None = None
+    accepted: str
+    propensity: str | None = None
+    part: str | None = None
+    person: str | None = None
+    time: str | None = None
+    policy_version: str | None = None
+    decision_maker: str | None = None
+    gain: str | None = None
+    loss: str | None = None
+    drop: Sequence[str] = ()
+    not_features: Sequence[str] = ()
+    kinds: Mapping[str, str] = field(default_factory=dict)
+    missing: Sequence[str] = ()
+    missing_by_default: Sequence[str]
+    max_categories: int
+    max_count: int
+    separator: str
+    text_encoding: str
+    spelling: Spelling = field(default_factory=Spelling)
+
+    @classmethod
+    def of(cls, **keys: Any) -> Declared:
+        """Meanings with the defaults of conf/dataset/csv.yaml; a key that is None counts as not given.
+
+        Raises:
+            FairAllError: if a key is unknown.
+        """
+        known = [one.name for one in fields(cls)]
+        for key in keys:
+            if key not in known:
+                hint = nearest_key(key, known) or f"; there are {', '.join(known)}"
+                raise FairAllError(f"{key}=...: no such keyword{hint}")
+        given = {name: _as_texts(name, value) for name, value in keys.items() if value is not None}
+        return cls(**({name: csv_defaults()[name] for name in DEFAULTS} | given))
+
+    @property
+    def no_value(self) -> tuple[str, ...]:
+        """Texts of cells, without surrounding blanks, that mean a missing value."""
+        return tuple(
+            dict.fromkeys(["", *(word.strip() for word in (*self.missing_by_default, *self.missing))])
+        )
+
+    @property
+    def grouping(self) -> list[str]:
+        """Columns whose values are the groups."""
+        return list(dict.fromkeys(self.intersections)) or [self.sensitive or ""] * bool(self.sensitive)
+
+    @property
+    def named(self) -> list[tuple[str, str]]:
+        """Keys and names of the columns that are no features, and of those with a declared kind."""
+        keys = ("decision", "propensity", "decision_maker", "time", "policy_version", "person")
+        of_groups = "intersections" if self.intersections else "sensitive"
+        pairs = [
+            ("label", self.label),
+            *((of_groups, name) for name in self.grouping),
+            *((key, getattr(self, key)) for key in keys),
+            ("split.column", self.part),
+            *(("drop", name) for name in self.drop),
+            *(("kinds", name) for name in self.kinds),
+        ]
+        return [(key, name) for key, name in pairs if name]
+
+    def dropped(self, name: str) -> str:
+        """The word that leaves out a further column."""
+        return self.spelling.word("drop", [*self.drop, name])
+
+    def kept(self, *words: str) -> str:
+        """The word of the command line by which texts that mean no value become values."""
+        key = "missing_by_default" if words[0] in self.missing_by_default else "missing"
+        return self.spelling.word(key, [other for other in getattr(self, key) if other.strip() not in words])
+
+
+def _as_texts(key: str, value: Any) -> Any:
+    """The value of a key, where names and words are texts, and one of several may stand alone."""
+    if key in LISTS:
+        alone = isinstance(value, str) or not isinstance(value, Iterable)
+        return (str(value),) if alone else tuple(map(str, value))
+    return value if key in ("kinds", "spelling", "max_categories", "max_count") else str(value)
+
+
+@functools.cache
+def csv_defaults() -> dict[str, Any]:
+    """Content of conf/dataset/csv.yaml."""
+    node: dict[str, Any] = load_yaml(configuration_root() / "conf" / "dataset" / "csv.yaml")
+    return node

@@ -1,0 +1,122 @@
+"""Groups of people: the values of the sensitive attribute, and their names."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from fairall.tables.cells import values_of
+from fairall.tables.features import MISSING_LEVEL
+
+
+def sides(n_groups: int) -> tuple[float, ...]:
+    """The values of s of G groups, in the order in which a configuration lists them.
+
+    Examples:
+        >>> sides(2), sides(3)
+        ((1.0, -1.0), (0.0, 1.0, 2.0))
+    """
+    return (1.0, -1.0) if n_groups == 2 else tuple(map(float, range(n_groups)))
+
+
+def group_name(s: float, values: Sequence[str] = (), n_groups: int = 2) -> str:
+    """The group S = s, with its values in the raw data if they are known; of more than two these alone.
+
+    Examples:
+        >>> group_name(1, ["male"]), group_name(-1), group_name(2, ["asian"], 4)
+        ('S = +1 (male)', 'S = −1', 'asian')
+    """
+    if n_groups > 2:
+        return ", ".join(values)
+    sign = "S = +1" if s > 0 else "S = −1"
+    return f"{sign} ({', '.join(values)})" if values else sign
+
+
+@dataclass(frozen=True)
+class Sensitive:
+    """The raw column of the sensitive attribute.
+
+    Attributes:
+        column: name.
+        advantaged: values of the first group, as text; of two groups S = +1.
+        disadvantaged: values of the second one; of two groups S = −1.
+        further: values of each further group.
+    """
+
+    column: str
+    advantaged: tuple[str, ...]
+    disadvantaged: tuple[str, ...]
+    further: tuple[tuple[str, ...], ...] = ()
+
+    @property
+    def groups(self) -> dict[float, tuple[str, ...]]:
+        """The values of each group, by s."""
+        words = (self.advantaged, self.disadvantaged, *self.further)
+        return dict(zip(sides(len(words)), words, strict=True))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the groups for sentences, in the order of `sides`."""
+        if not self.further:
+            return ("advantaged", "disadvantaged")
+        return tuple(", ".join(values) for values in self.groups.values())
+
+    @property
+    def keys(self) -> dict[str, str]:
+        """Names of more than two groups in their order, by key in tables and files; empty for two groups."""
+        if not self.further:
+            return {}
+        keys = [re.sub(r"\W+", "_", name.lower()).strip("_") for name in self.names]
+        if len({*keys, "all", "column", ""}) < len(keys) + 3:
+            keys = [f"group_{number}" for number in range(len(keys))]
+        return dict(zip(keys, self.names, strict=True))
+
+    @property
+    def meaning(self) -> dict[str, float]:
+        """S of each value."""
+        return {value: s for s, values in self.groups.items() for value in values}
+
+    def values(self, s: float) -> tuple[str, ...]:
+        """Values that mean S = s."""
+        return self.groups[float(s)]
+
+    @classmethod
+    def of(cls, column: pd.Series, s: np.ndarray, n_groups: int = 2) -> Sensitive:
+        """The values of each of G groups in `column`, given s (N,) of its rows."""
+        values = column.astype(str).to_numpy()
+        first, second, *others = (tuple(sorted(set(values[s == side]))) for side in sides(n_groups))
+        return cls(str(column.name), first, second, tuple(others))
+
+
+def intersections(columns: pd.DataFrame) -> tuple[np.ndarray, list[tuple[str, ...]], list[str]]:
+    """Number of the group of each row, shape (N,), values of each group, one of each column, and notes.
+
+    Groups are in the order of their values as texts; a missing cell has the value `MISSING_LEVEL`.
+    """
+    codes, values = np.zeros((len(columns), columns.shape[1]), dtype=np.int64), list[list[str]]()
+    notes: list[str] = []
+    for k, name in enumerate(columns):
+        places, words, spelt = values_of(columns[name])
+        notes += spelt
+        values.append([*words, MISSING_LEVEL])
+        codes[:, k] = np.where(places < 0, values[k].index(MISSING_LEVEL), places)
+    rows, number = np.unique(codes, axis=0, return_inverse=True)
+    groups = [tuple(of[k] for of, k in zip(values, row, strict=True)) for row in rows]
+    order = sorted(range(len(groups)), key=groups.__getitem__)
+    return np.argsort(order)[number.ravel()], [groups[k] for k in order], notes
+
+
+def display_name(values: Sequence[str]) -> str:
+    """Name of a group by its values, of which those that hold a comma are quoted where there are several.
+
+    Examples:
+        >>> display_name(["female", "black"]), display_name(["Asian", "Black, other"])
+        ('female, black', 'Asian, "Black, other"')
+    """
+    if len(values) == 1:
+        return values[0]
+    return ", ".join(f'"{value}"' if "," in value or '"' in value else value for value in values)
