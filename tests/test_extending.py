@@ -156,16 +156,15 @@ from functools import cached_property
 
 from omegaconf import MISSING
 
-from fairall.data.csv.config import CsvConfig
-from fairall.data.csv.dataset import OwnCsv
+from fairall.data.own_table import OwnTable, OwnTableConfig
 
 
 @dataclass
-class GrownUpConfig(CsvConfig):
+class GrownUpConfig(OwnTableConfig):
     min_age: int = MISSING
 
 
-class GrownUp(OwnCsv):
+class GrownUp(OwnTable):
     config_type = GrownUpConfig
 
     @cached_property

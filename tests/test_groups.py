@@ -16,12 +16,13 @@ from fairall.data.encoding import FeatureInputs
 from fairall.data.features import Feature, Kind, Schema
 from fairall.data.load import load_dataset
 from fairall.data.people import Decided, group_index
-from fairall.data.people_reader import PeopleReader
-from fairall.data.table import Sensitive, Table, sides
+from fairall.data.stored_reader import from_plain, to_plain
+from fairall.data.table import Table
 from fairall.errors import FairAllError
 from fairall.models.oracle import oracles
 from fairall.models.rivals.greedy import Greedy
 from fairall.policy import Policy
+from fairall.tables.groups import Sensitive, sides
 from tests.conftest import no_cache, run_folder, training_of, typed
 
 FOUR = ("white", "black", "hispanic", "asian")
@@ -385,8 +386,8 @@ def test_the_log_has_words_and_its_largest_gap_is_the_effective_one(outputs: Pat
 
 def test_a_saved_policy_reads_the_words_of_all_groups(outputs: Path) -> None:
     policy = Policy.load(run_folder(outputs) / "policy")
-    reader = PeopleReader.from_plain(json.loads(json.dumps(policy.reader.to_plain())))
-    assert reader.schema.n_groups == 4
+    reader = from_plain(json.loads(json.dumps(to_plain(policy.reader))))
+    assert reader.n_groups == 4
     people = pd.DataFrame({"score": [40.0] * 4, "race": FOUR})
     assert reader.read(people)[1].tolist() == [0.0, 1.0, 2.0, 3.0]
     by_code = people.drop(columns="race").assign(s=range(4))

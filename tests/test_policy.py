@@ -22,7 +22,6 @@ import fairall
 from fairall.config.compose import compose_config, typed_config
 from fairall.config.validation import checked
 from fairall.data.dataset import dataset
-from fairall.data.people_reader import PeopleReader
 from fairall.data.prepared import PreparedData
 from fairall.decide.load import load_policy
 from fairall.errors import FairAllError
@@ -202,7 +201,7 @@ def test_methods_of_ones_own(loans: list[str], people: pd.DataFrame) -> None:
     drawing, averaging = of_method(Drawing, loans), of_method(Averaging, loans)
     assert drawing.propensity(people).shape == (2, 12)
     assert np.ptp(averaging.propensity(alike), axis=1).max() <= 1e-6
-    z = averaging.points.sum(1, keepdim=True) * 5 + averaging.reader.read(people)[0][:, :1]
+    z = averaging.points.sum(1, keepdim=True) * 5 + averaging.encoded(people)[0][:, :1]
     np.testing.assert_allclose(averaging.propensity(people), torch.sigmoid(z).mean(-1), atol=1e-5)
 
 
@@ -314,7 +313,7 @@ def test_a_level_for_all_others_takes_them(loans: list[str], people: pd.DataFram
 
 def test_missing_values_are_stood_in_for_as_in_training(policy: Policy, people: pd.DataFrame) -> None:
     lacking = people.assign(town=[None, *people["town"][1:]], income=["NA", *people["income"][1:]])
-    median = float(np.median(policy.reader.schema[0].fill))
+    median = policy.reader.features[0].fill
     filled = people.assign(town=["Hull", *people["town"][1:]], income=[median, *people["income"][1:]])
     np.testing.assert_array_equal(policy.propensity(lacking), policy.propensity(filled))
     empty = people.assign(income=None)
@@ -359,7 +358,7 @@ def test_the_example_is_somebody_whom_the_policy_takes(policy: Policy, credit: P
     example = policy.reader.example()
     assert policy.propensity(example, strict=True).shape == (2, 2)
     assert set(example) == set(policy.reader.columns) - {"s"}
-    reader = PeopleReader.of(credit)
+    reader = credit.reader
     _, s = reader.read(reader.example(), strict=True)
     assert s.tolist() == [1, -1]
 

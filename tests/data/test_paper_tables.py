@@ -11,8 +11,9 @@ from fairall.data.aif360 import standard_dataset
 from fairall.data.features import Kind
 from fairall.data.load import load_dataset
 from fairall.data.prepared import PreparedData
-from fairall.data.table import Sensitive, Table
+from fairall.data.table import Table
 from fairall.online.initial_policy import LogisticPolicy
+from fairall.tables.groups import Sensitive
 
 NAMES = ["compas", "credit", "meps"]
 

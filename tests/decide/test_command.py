@@ -17,10 +17,10 @@ import torch
 from fairall.config.compose import compose_config
 from fairall.config.validation import checked
 from fairall.data.dataset import dataset
-from fairall.data.people_reader import Findings, PeopleReader
-from fairall.decide import tables
 from fairall.models.learner import Setting
 from fairall.policy import Policy
+from fairall.tables import files as tables
+from fairall.tables.people import Findings, PeopleReader
 from tests.conftest import Ended, typed, typed_line
 from tests.test_docs import CHECKOUT, commands
 from tests.test_policy import crowd
@@ -351,7 +351,7 @@ def test_a_table_that_changes_between_check_and_decision_is_refused(
 
 KILLED = """
 import os, shutil, signal, sys
-from fairall.decide import tables
+from fairall.tables import files as tables
 from fairall.decide.__main__ import main
 from fairall.policy import Policy
 

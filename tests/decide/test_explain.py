@@ -68,7 +68,7 @@ def person(i: int = 3) -> pd.DataFrame:
 def test_contributions_of_an_additive_policy(loans: list[str]) -> None:
     policy, (x, s) = of_method(Additive, loans)
     found = explain(policy, person(), (x, s))
-    own_x, own_s = policy.reader.read(person())
+    own_x, own_s = policy.encoded(person())
     of_features = Additive.weight * (own_x[0] - x[:BACKGROUND].mean(0))
     of_group = Additive.of_group * (own_s - s[:BACKGROUND].mean())
     expected = torch.cat([of_features, of_group]).numpy()
@@ -107,7 +107,7 @@ def test_contributions_with_interactions(method: type[FairAll], loans: list[str]
     policy, (x, s) = of_method(method, loans)
     x, s = x[:40], s[:40]
     found = explain(policy, person(), (x, s)).contributions
-    own_x, own_s = policy.reader.read(person())
+    own_x, own_s = policy.encoded(person())
     rows = torch.cat([x, s.unsqueeze(-1)], dim=-1).numpy()
     truth = exact(policy, torch.cat([own_x[0], own_s]).numpy(), rows)
     assert np.abs(truth).max() > 20 * np.abs(found["contribution"] - truth).max()
@@ -120,7 +120,7 @@ def test_contributions_add_up_and_places_are_right(loans: list[str]) -> None:
     assert found.average + found.contributions["contribution"].sum() == pytest.approx(found.probability)
     assert found.probability == pytest.approx(policy.predict_proba(person())[0, 1])
     below = policy.encoded_propensity(*others).mean(0) < found.probability
-    own_group = (others[1] == policy.reader.read(person())[1]).numpy()
+    own_group = (others[1] == policy.encoded(person())[1]).numpy()
     assert found.share_below == pytest.approx((below.mean(), below[own_group].mean()))
     assert found.position is not None
     z = policy.learner.representation(others[0].expand(2, -1, -1), others[1].expand(2, -1))
@@ -139,7 +139,7 @@ def test_the_same_explanation_twice_and_random_numbers_of_others_as_before(loans
 
 def test_a_person_like_all_others_has_nothing_to_explain(loans: list[str]) -> None:
     policy, _ = of_method(FairAll, loans)
-    found = explain(policy, person(), policy.reader.read(pd.concat([person()] * 5)))
+    found = explain(policy, person(), policy.encoded(pd.concat([person()] * 5)))
     np.testing.assert_array_equal(found.contributions["contribution"], 0)
     assert found.average == found.probability
 
@@ -268,7 +268,7 @@ def test_a_row_with_a_value_unknown_from_training_is_judged_with_its_table(run: 
 def test_the_error_is_that_of_the_mean_over_orders(loans: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     policy, (x, s) = of_method(Interacting, loans)
     x, s = x[:20], s[:20]
-    own_x, own_s = policy.reader.read(person())
+    own_x, own_s = policy.encoded(person())
     rows = torch.cat([x, s.unsqueeze(-1)], dim=-1).numpy()
     truth = exact(policy, torch.cat([own_x[0], own_s]).numpy(), rows)
     monkeypatch.setattr("fairall.decide.explain.ORDERS", 200)

@@ -246,6 +246,8 @@ def zero_propensity(table: pd.DataFrame) -> pd.DataFrame:
         (["drop=[score,race,officer,p,new,strict]"], None, "no propensity is recorded"),
         (["propensity=p"], zero_propensity, "propensity"),
         (["propensty=p"], None, "did you mean propensity"),
+        (["pscore=p"], None, "pscore=p: no such key of a log, did you mean propensity?"),
+        (["sensitive_features=race"], None, "did you mean sensitive?"),
         (["--policy", "nwe", "propensity=p"], None, "did you mean the column new?"),
         (["--policy", "officer", "propensity=p"], None, "policy officer"),
         (["--policy", "models:/bank/1", "propensity=p"], None, "fairall: models:/bank/1: "),

@@ -309,10 +309,10 @@ def test_regions_where_nobody_was_accepted() -> None:
         ({}, {"person": "name"}, "person=name: the table has no such column"),
         ({"race": [*"12"] * 300}, {"gain": "race", "drop": []}, "give loss=COLUMN too"),
         ({}, {"gain": "incomes", "loss": "income"}, "gain=incomes: the table has no such column; did you"),
-        ({"lost": [1, -1] * 300}, {"gain": "lost", "loss": "lost"}, "column 'lost', row 2: '-1' is no gain"),
+        ({"lost": [1, -1] * 300}, {"gain": "lost", "loss": "lost"}, "column 'lost', row 2: -1 is no gain"),
         ({"lost": [1, None] * 300}, {"gain": "lost", "loss": "lost"}, "row 2: an empty cell is no gain"),
-        ({"lost": [1, np.inf] * 300}, {"gain": "lost", "loss": "lost"}, "row 2: 'inf' is no gain"),
-        ({"lost": [1, 0] * 300}, {"gain": "lost", "loss": "lost"}, "row 2: '0' is the gain, and the loss"),
+        ({"lost": [1, np.inf] * 300}, {"gain": "lost", "loss": "lost"}, "row 2: inf is no gain"),
+        ({"lost": [1, 0] * 300}, {"gain": "lost", "loss": "lost"}, "row 2: 0 is the gain, and the loss"),
         ({"lost": 1}, {"gain": "lost", "loss": "lost", "cost": 0.4}, "cost=0.4: each row has its own gain"),
         ({"repaid": ["yes", "no", "late"] * 200}, {}, "column 'repaid' has 3 values (late, no, yes)"),
         ({}, {"positive": ""}, "column 'repaid' has 2 values (no, yes): give the good"),
@@ -356,7 +356,7 @@ def test_propensities_of_rejected_people_may_be_missing() -> None:
         ({"persons": "customer"}, "persons=customer: no such key of a log, did you mean person?"),
         ({"x": "1"}, "x=1: no such key of a log; there are"),
         ({"gain": "a(b"}, "cannot read 'gain=a(b'"),
-        ({"decision": "null"}, "a log needs the past decisions: give decision=COLUMN"),
+        ({"decision": "null"}, "a log needs the past decisions: give dataset.decision=COLUMN"),
         ({"label": "repayed"}, "label=repayed: {path} has no such column; did you mean repaid?"),
         (
             {"dataset.label": "repayed"},
@@ -404,3 +404,32 @@ def test_notes_have_the_words_that_were_typed(tmp_path: Path) -> None:
     assert note.endswith("leave it out ('drop=[reason]')")
     (note,) = DecisionLog.read(tmp_path / "log.csv", [*KEYS, "dataset.drop=[officer]"]).notes
     assert note.endswith("leave it out ('dataset.drop=[officer,reason]')")
+
+
+@pytest.mark.parametrize("names", [{"income": "my  income", "sex": 3}, {"income": "", "sex": "a,b"}])
+def test_names_of_columns_are_told_as_they_are_read(names: dict[str, Any]) -> None:
+    people = applicants().rename(columns=names).assign(town=applicants()["town"])
+    log = log_of(people, sensitive=names["sex"], kinds={})
+    assert log.groups == ("f", "m")
+    assert {"my  income": "my income", "": "column 1"}[names["income"]] in log.schema.names
+    np.testing.assert_array_equal(log.accepted, log.raw[log.decision] == "granted")
+
+
+@pytest.mark.parametrize("people", [[1, 2], {"granted": ["yes"]}, pd.Series([1])])
+def test_what_is_no_table_is_refused(people: Any) -> None:
+    with pytest.raises(FairAllError, match=r"a log is a DataFrame .*, not (list|dict|Series)"):
+        log_of(people)
+
+
+@pytest.mark.parametrize(
+    ("keys", "told"),
+    [
+        ({"sensitive_features": "sex"}, "sensitive_features=...: no such keyword, did you mean sensitive?"),
+        ({"target": "repaid"}, "target=...: no such keyword, did you mean label?"),
+        ({"quantum": 1}, "quantum=...: no such keyword; there are path, label, "),
+    ],
+)
+def test_unknown_keywords_are_answered(keys: dict[str, Any], told: str) -> None:
+    with pytest.raises(FairAllError) as caught:
+        log_of(applicants(), **keys)
+    assert str(caught.value).startswith(told)

@@ -12,7 +12,7 @@ from sklearn.linear_model import LogisticRegression
 
 from fairall.config.compose import compose_config
 from fairall.config.validation import checked_dataset
-from fairall.data.csv.dataset import OwnCsv
+from fairall.data.own_table import OwnTable
 from fairall.decide.load import HERE, load_policy
 from fairall.errors import FairAllError
 from fairall.evaluate.log import DecisionLog
@@ -162,7 +162,7 @@ def learnt(folder: Path, people: pd.DataFrame, drop: str = "officer,chance") -> 
     composed = compose_config(*QUICK, *OF_FILE, *own)
     test = np.zeros(len(people), dtype=bool)
     found = run(composed)
-    test[OwnCsv(checked_dataset(composed)).splits.test] = True
+    test[OwnTable(checked_dataset(composed)).splits.test] = True
     return found.path, test
 
 
@@ -269,7 +269,7 @@ def test_of_policies_from_elsewhere_a_note_says_that_it_cannot_be_told(
     people = log_of(borrowers())
     copied = shutil.copytree(trained[0] / "policy", tmp_path / "sent")
     for policy in ("chance", load_policy(trained[0]), copied, lambda people: people["income"] > 30):
-        with mock.patch.object(OwnCsv, "load", side_effect=AssertionError):
+        with mock.patch.object(OwnTable, "load", side_effect=AssertionError):
             target = target_policy(policy, people)
         assert target.held_out is None
         assert target.notes == (f"whether {target.name} {CANNOT}; if it was, its estimates are too good",)

@@ -11,7 +11,6 @@ import torch
 
 from fairall.data.credit import MALE, raw_applicants
 from fairall.data.features import Feature, Kind, Schema
-from fairall.data.people_reader import PeopleReader
 from fairall.data.prepared import Scaler
 from fairall.measuring import decisions as module
 from fairall.measuring.decisions import column_names, decision_tables, raw_values, renamed
@@ -157,9 +156,10 @@ def assert_read_back(training: Training, folder: Path) -> pd.DataFrame:
     history, people = training.history, [people for _, people in training.replayed()]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        x, s = PeopleReader.of(training.data).read(text, strict=True)
+        raw, s = training.data.reader.read(text, strict=True)
+    x = training.data.scaler.transform(raw)
     assert torch.equal(x, torch.stack([step.x for step in people], 1).flatten(0, 2))
-    assert torch.equal(s, torch.stack([step.s for step in people], 1).flatten())
+    assert torch.equal(torch.tensor(s).float(), torch.stack([step.s for step in people], 1).flatten())
     names = column_names(training.data)
     propensity = text[names["propensity"]].astype(np.float32).to_numpy()
     assert (propensity == history.propensity.transpose(0, 1).flatten().numpy()).all()

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 import torch
 
-from fairall.data.csv.selective_labels import LEAST_EFFECTIVE
+from fairall.data.selective_labels import LEAST_EFFECTIVE
 from fairall.measuring.measure import measure
 from fairall.measuring.monitor import known, monitored
 from fairall.measuring.sequences import LARGEST_GAP

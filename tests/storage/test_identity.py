@@ -60,7 +60,7 @@ def package(tmp_path: Path) -> Path:
 
 def test_changed_computation_changes_the_identity_and_other_code_keeps_it(package: Path) -> None:
     computing = (
-        "data/splits data/csv/reader nn/adam models/objectives online/loop metrics randomness policy "
+        "data/splits tables/files nn/adam models/objectives online/loop metrics randomness policy "
         "measuring/summary measuring/decisions measuring/latent_quality measuring/selection runtime/process"
     )
     other = (

@@ -3,13 +3,13 @@ from pathlib import Path
 import numpy as np
 from scipy.special import expit
 
-from fairall.data.csv.roles import estimated_propensity
 from fairall.data.features import Feature, Kind, Schema
 from fairall.data.load import load_dataset
+from fairall.data.own_table import estimated_propensity
 
 N = 4000
 LOANS = [
-    f"dataset.path={Path(__file__).parents[1] / 'loans.csv'}", "dataset.label=repaid", "dataset.positive=yes",
+    f"dataset.path={Path(__file__).parent / 'loans.csv'}", "dataset.label=repaid", "dataset.positive=yes",
     "dataset.sensitive=sex", "dataset.advantaged=male", "dataset.decision=decision",
     "dataset.accepted=granted",
 ]  # fmt: skip

@@ -18,12 +18,14 @@ from hypothesis import strategies as st
 
 from benchmarks.inputs import damaged
 from fairall.config.compose import typed_config
-from fairall.data.csv.config import CsvConfig, CsvSplitConfig
-from fairall.data.csv.dataset import OwnCsv
-from fairall.data.csv.reader import read_text
-from fairall.data.features import DISCRETE, Feature, Kind, Schema
+from fairall.data.features import DISCRETE, Kind
+from fairall.data.own_table import OwnSplitConfig, OwnTable, OwnTableConfig
 from fairall.data.prepared import PreparedData
+from fairall.data.stored_reader import from_plain, to_plain
 from fairall.errors import FairAllError
+from fairall.policy import schema_of
+from fairall.tables.declared import Declared
+from fairall.tables.files import read_cells
 from tests.conftest import examples
 
 thorough = settings(
@@ -84,15 +86,15 @@ def tables(draw: st.DrawFn) -> dict[str, list[str]]:
 
 
 @cache
-def default() -> CsvConfig:
+def default() -> OwnTableConfig:
     words = (f"dataset.{key}=x" for key in ("path", "label", "positive", "sensitive", "advantaged"))
     config = typed_config("dataset=csv", *words).dataset
-    assert isinstance(config, CsvConfig)
+    assert isinstance(config, OwnTableConfig)
     return config
 
 
 @st.composite
-def configs(draw: st.DrawFn, table: dict[str, list[str]]) -> CsvConfig:
+def configs(draw: st.DrawFn, table: dict[str, list[str]]) -> OwnTableConfig:
     """What the columns of a table mean; now and then one has a role it was not made for."""
     names = [named(name) or f"column {i}" for i, name in enumerate(table, start=1)]
     features = st.sampled_from(names[len(ROLES) :])
@@ -109,22 +111,22 @@ def configs(draw: st.DrawFn, table: dict[str, list[str]]) -> CsvConfig:
         kinds={draw(features): str(draw(st.sampled_from(Kind)))} if draw(ONE_IN_FIVE) else {},
         max_categories=draw(st.sampled_from([2, 3, 50])),
         max_count=draw(st.sampled_from([0, 50, 10**9])),
-        split=CsvSplitConfig(0.3, 0.7, 1234, draw(st.sampled_from([None, "p"]))),
+        split=OwnSplitConfig(0.3, 0.7, 1234, draw(st.sampled_from([None, "p"]))),
     )
 
 
-def prepared(content: bytes, config: CsvConfig) -> PreparedData | None:
+def prepared(content: bytes, config: OwnTableConfig) -> PreparedData | None:
     """The people of a file, None where the user is told in a line why there are none."""
     with tempfile.NamedTemporaryFile() as file:
         Path(file.name).write_bytes(content)
         config = replace(config, path=file.name)
         told: list[object] = []
         try:
-            dataset = OwnCsv(config)
-            told += [taken for *_, taken in dataset.columns() if not isinstance(taken, Feature)]
+            dataset = OwnTable(config)
+            told += [*dataset.applicants.faults, *dataset.applicants.left_out.values()]
             return dataset.prepare()
         except FairAllError as error:
-            told.append(error)
+            told += str(error).splitlines()
             return None
         finally:
             assert all(len(str(message).splitlines()) == 1 for message in told)
@@ -168,16 +170,17 @@ def test_any_table_can_be_used_or_is_told_and_its_stored_schema_encodes_alike(da
     if people is None:
         return
     check(people)
-    stored = Schema.from_plain(json.loads(json.dumps(people.schema.to_plain())))
+    stored = schema_of(from_plain(json.loads(json.dumps(to_plain(people.reader)))))
     assert repr(stored) == repr(people.schema)
     names = [named(name) or f"column {i}" for i, name in enumerate(table, start=1)]
     cells = [
-        [None if (cell := c.strip()) in config.no_value else cell for c in row] for row in rows_of(table)[1:]
+        [None if (cell := c.strip()) in config.declared.no_value else cell for c in row]
+        for row in rows_of(table)[1:]
     ]
     raw = pd.DataFrame(cells, columns=names, dtype=object)
     with tempfile.NamedTemporaryFile() as file:
         Path(file.name).write_bytes(written(rows_of(table)))
-        expected = OwnCsv(replace(config, path=file.name)).table().features
+        expected = OwnTable(replace(config, path=file.name)).table().features
     np.testing.assert_array_equal(stored.encode(raw).to_numpy(), expected)
 
 
@@ -222,5 +225,6 @@ def test_cells_come_back_as_they_were_written(rows: list[list[str]], separator: 
         path = Path(file.name)
         path.write_text(buffer.getvalue(), encoding="utf-8", newline="")
         if expected:
-            frame = read_text(path, separator=separator, encoding="utf-8", missing=list(MISSING))
-            assert frame.to_numpy().tolist() == expected
+            frame = read_cells(path, Declared.of(separator=separator, missing_by_default=MISSING)).frame
+            cells = frame.astype(object).where(frame.notna(), None)
+            assert cells.to_numpy().tolist() == expected

@@ -2,7 +2,7 @@
 
 import pytest
 
-from fairall.data.csv.formatted import is_formatted, point_groups_thousands
+from fairall.tables.formatted import is_formatted, point_groups_thousands
 
 FORMATTED = (
     "$2,546.20|1.234,56 €|-$5|R$ 10|EUR 1,234|1.234 €|0.125 €|12 %|1 234|1\u202f234,5|1'234.50|1.234.567|"
