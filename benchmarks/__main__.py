@@ -29,6 +29,7 @@ since every measurement has a process and a folder of its own. Raw files are loo
   python -m benchmarks run --axes seeds people      growth of a small run with one size at a time
   python -m benchmarks compare main . model=fairlog dataset=credit
   python -m benchmarks probe model=fairall_I_II dataset=credit preset=fast
+  python -m benchmarks tables --rows 100000 --columns 300
   python -m benchmarks soak --kills 200 --inputs 20000
 
 `run` and `compare` write measurements.csv, every one as soon as it is made, and report.md."""
@@ -94,6 +95,13 @@ def _probe(arguments: argparse.Namespace) -> int:
     compile_code()
     with tempfile.TemporaryDirectory(prefix="fairall-benchmark-") as folder:
         print(_text(parts(arguments.words, Path(folder) / "parts.csv")))
+    return 0
+
+
+def _tables(arguments: argparse.Namespace) -> int:
+    from benchmarks.tables import measured
+
+    print(_text(measured(arguments.rows, arguments.columns)))
     return 0
 
 
@@ -186,6 +194,10 @@ def _parser() -> Parser:
         measuring.add_argument(
             "--repeats", type=whole_number, default=3, metavar="N", help="of every command or pair (3)"
         )
+
+    wide = command("tables", _tables, "reading a wide table from Parquet and from a DataFrame")
+    wide.add_argument("--rows", type=whole_number, default=100_000, metavar="N", help="of the table (100000)")
+    wide.add_argument("--columns", type=whole_number, default=300, metavar="N", help="likewise (300)")
 
     wrong = command("soak", _soak, "kills runs and tries random inputs, one to two hours")
     wrong.add_argument("--kills", type=count, default=200, metavar="N", help="of runs (200)")
