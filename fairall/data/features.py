@@ -10,7 +10,7 @@ import pandas as pd
 
 from fairall.config.schema import NetInputs
 from fairall.errors import FairAllError
-from fairall.tables.features import DISCRETE, RESERVED, Feature, Kind
+from fairall.tables.features import DISCRETE, RESERVED, WHY_RESERVED, Feature, Kind
 
 __all__ = ["DISCRETE", "Feature", "Kind", "Schema"]
 
@@ -47,10 +47,7 @@ class Schema(Sequence[Feature]):
             raise FairAllError(f"{len(self)} features, of which more than one is named {repeated[0]!r}")
         for name in RESERVED:
             if name in self.names:
-                raise FairAllError(
-                    f"column {name!r} cannot be a feature: tables that hold features beside the sensitive "
-                    "attribute and the label need the name; rename the column or leave it out"
-                )
+                raise FairAllError(f"column {name!r} {WHY_RESERVED}; rename the column or leave it out")
 
     def __getitem__(self, index):  # type: ignore[no-untyped-def]
         return self._features[index]

@@ -111,7 +111,7 @@ class DecisionLog:
                 `decision` and `accepted` are needed, and `sensitive` or `groups`; without `label` only what
                 needs no label can be estimated. `advantaged` has no effect. `person` names the column of who
                 was decided on, by default rows that are equal where chance is no explanation
-                (`persons.repeated`); `gain` and `loss` name those of amounts, instead of `cost`;
+                (`evaluate.persons.repeated`); `gain` and `loss` name those of amounts, instead of `cost`;
                 `policy_version` that of the policy that decided, where it was changed.
             groups: columns whose values, or combinations of values, are the groups; by default `sensitive`.
             decision_maker: column of who decided.

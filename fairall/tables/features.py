@@ -28,6 +28,8 @@ MISSING_LEVEL = "(missing)"  # level of missing values, if the training rows hav
 OTHER_LEVEL = "(other)"  # level of all values that are no level
 LARGEST_COUNT = 2**24  # float32 represents every whole number up to here
 RESERVED = ("s", "label")
+WHY_RESERVED = """cannot be a feature: tables that hold features beside the sensitive attribute and the \
+label need the name"""
 DISCRETE = (Kind.BINARY, Kind.CATEGORICAL)
 
 

@@ -31,6 +31,7 @@ from fairall.tables.features import (
     MISSING_LEVEL,
     OTHER_LEVEL,
     RESERVED,
+    WHY_RESERVED,
     Feature,
     Kind,
     are_counts,
@@ -113,8 +114,7 @@ class Column:
             self._require_numbers(kind)
         if self.name in RESERVED:
             raise FairAllError(
-                f"column {self.name!r} cannot be a feature: tables that hold features beside the sensitive "
-                f"attribute and the label need the name; rename it, or {self.declared.dropped(self.name)}"
+                f"column {self.name!r} {WHY_RESERVED}; rename it, or {self.declared.dropped(self.name)}"
             )
         return kind
 
