@@ -2,7 +2,16 @@
 
 import sys
 
-from fairall.cli.main import main
+
+def main() -> int:
+    """Run the command line of the process and return the exit code."""
+    from fairall.runtime import signals
+
+    signals.at_once()
+    from fairall.cli.main import main as command
+
+    return command()
+
 
 if __name__ == "__main__":
     sys.exit(main())

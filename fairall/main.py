@@ -12,12 +12,14 @@ from hydra.core.hydra_config import HydraConfig
 from hydra.types import RunMode
 from omegaconf import DictConfig
 
-from fairall.config.messages import USER_ERRORS, report_error
+from fairall.config.messages import has_line, report_error
 from fairall.config.paths import configuration_root
 from fairall.config.schema import objectives_of
 from fairall.errors import FairAllError
 from fairall.runtime.process import prepare_process
-from fairall.tuning.objectives import directions_of, worst
+from fairall.tuning.objectives import directions_of, refuse_test_people, worst
+
+outcomes: list[bool] = []  # whether the jobs of `--multirun` in this process have succeeded
 
 
 class JobFailedError(Exception):
@@ -39,23 +41,34 @@ def main(composed: DictConfig) -> float | list[float]:
         if sweep:
             raise FairAllError(f"sweeps={sweep} is a grid of runs: add --multirun")
         return _objective(composed, sys.argv[1:])
-    except USER_ERRORS as error:
+    except Exception as error:
+        if not has_line(error):
+            raise
         # SystemExit, since Hydra adds lines of its own to an exception of the job.
         raise SystemExit(report_error(error, sys.argv[1:])) from None
 
 
 def _job_of_several(composed: DictConfig, hydra_config: HydraConf, words: list[str]) -> float | list[float]:
-    """A job of `--multirun`; a failing one does not end the others."""
+    """A job of `--multirun`; a failing one does not end the others, one on the wrong people does."""
+    try:
+        # Again: a swept key may have another value than at the start.
+        refuse_test_people(composed, hydra_config.sweeper, words)
+    except FairAllError as error:
+        report_error(error, words)
+        raise JobFailedError from None
     if composed.sweep.trial is not None:
         from fairall.tuning.trial import objectives_of_trial
 
         return objectives_of_trial(composed, hydra_config, shlex.join(["python", "-m", "fairall", *words]))
+    outcomes.append(True)
     try:
         return _objective(composed, words)
-    except USER_ERRORS as error:
-        report_error(error, words)
-    except Exception:
-        traceback.print_exc()
+    except Exception as error:
+        outcomes[-1] = False
+        if has_line(error):
+            report_error(error, words)
+        else:
+            traceback.print_exc()
     if "direction" not in hydra_config.sweeper:
         raise JobFailedError
     return worst(directions_of(hydra_config.sweeper))  # an optimiser, which goes on

@@ -52,6 +52,8 @@ class Interrupted(KeyboardInterrupt):
 
 
 def _stop(number: int, _: Any) -> NoReturn:
+    # A closed terminal often sends it twice; the second would keep the runs from being stopped.
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
     raise Interrupted(number)
 
 

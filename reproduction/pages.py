@@ -7,6 +7,7 @@ import platform
 import re
 import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -67,7 +68,7 @@ def publish(
         for section, items in sections.items()
     }
     shown = {section: items for section, items in shown.items() if items}
-    line = made()
+    line = f"made {datetime.now():%Y-%m-%d %H:%M}; {made()}"
     write_page(folder, marked(title, config), shown, made=line, **texts)
     items = [item for some in shown.values() for item in some]
     keys = {item.key for item in items}

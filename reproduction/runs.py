@@ -118,8 +118,10 @@ class Making:
             workers = [ending.enter_context(Worker()) for _ in range(self._jobs)]
             self._idle = [*workers]
             task = bar.add_task("", total=1.0)
-            pending: dict[Future[str], Planned] = {pool.submit(self._make, one): one for one in self._to_do}
+            pending: dict[Future[str], Planned] = {}
             try:
+                for one in self._to_do:
+                    pending[pool.submit(self._make, one)] = one
                 while pending:
                     left = self.seconds_left(list(pending.values()))
                     said = f"{total - len(pending)} of {total} runs; about {in_words(left)} left"

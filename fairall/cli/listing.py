@@ -75,9 +75,9 @@ def _runs(folder: Path, most: int | None) -> list[dict[str, Any]]:
         when = time.strftime("%Y-%m-%d %H:%M", time.localtime(run.time))
         measures = [mean_std(*run.measures.get(name, (None, None)), digits=2) for name in MEASURES]
         model, dataset, identity = run.path.parts[-3:]
-        rows.append((identity, model, dataset, run.state, when, *measures))
+        rows.append((identity, model, dataset, run.state, when, *measures, _differs(run.path)))
     title = f"runs in {folder} (×100, mean ± standard deviation over seeds{more})"
-    _print(title, rows, ("id", "method", "data set", "state", "when", *MEASURES))
+    _print(title, rows, ("id", "method", "data set", "state", "when", *MEASURES, "not the default"))
     if any(run.state == QUICK for run in shown):
         _say(f"  {CAUTION}\n")
     for run in runs:
@@ -85,9 +85,22 @@ def _runs(folder: Path, most: int | None) -> list[dict[str, Any]]:
             _say(f"  damaged: {run.path}: {run.reason}; the same command makes it again")
     names = "method", "dataset", "id"
     return [
-        dict(zip(names, run.path.parts[-3:], strict=True)) | vars(run) | {"path": str(run.path)}
+        dict(zip(names, run.path.parts[-3:], strict=True))
+        | vars(run)
+        | {"path": str(run.path), "differs": _differs(run.path)}
         for run in runs
     ]
+
+
+def _differs(path: Path) -> str:
+    """What a run has otherwise than by default; empty where its configuration cannot be read."""
+    from fairall.config.stored import read_stored
+    from fairall.results.differences import differences
+
+    try:
+        return differences(read_stored(path / "config.yaml"))
+    except (FairAllError, OSError, ValueError, KeyError, TypeError, AttributeError):
+        return ""
 
 
 def _studies(outputs: Path) -> dict[str, str]:

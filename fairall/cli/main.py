@@ -9,10 +9,10 @@ import shlex
 import sys
 from collections.abc import Sequence
 
-from fairall.runtime.process import run_command
+from fairall.runtime.process import USAGE, require_address_space, run_command
 from fairall.runtime.signals import Stopped
 
-USAGE = 2  # exit code
+LIGHT = {"list", "completion", "-h", "--help", "--version"}  # words of commands that load no large library
 
 
 def main(words: Sequence[str] | None = None) -> int:
@@ -30,6 +30,8 @@ def _main(words: list[str]) -> int:
 
         print("".join(f"{word}\n" for word in completions(words[3:])), end="")
         return 0
+    if not LIGHT.intersection(words):
+        require_address_space()
     from fairall.cli.parser import COMMANDS, in_words, second_words, unknown
 
     verb, second, *_ = [*words, "", ""]
@@ -71,9 +73,9 @@ def _done(name: str, words: Sequence[str]) -> int:
         stopped.then = stopped.then if COMMANDS[name].resumes else "starts anew"
         raise
     except Exception as error:
-        from fairall.config.messages import USER_ERRORS, report_error
+        from fairall.config.messages import has_line, report_error
 
-        if not isinstance(error, USER_ERRORS):
+        if not has_line(error):
             raise
         chosen = [f"dataset={given.name}"] if name in ("data fetch", "data describe") else []
         return report_error(error, [*chosen, *given.words])

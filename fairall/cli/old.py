@@ -6,8 +6,9 @@ import shlex
 import sys
 from collections.abc import Sequence
 
-from fairall.cli.main import USAGE, main
+from fairall.cli.main import main
 from fairall.runtime.credentials import withheld
+from fairall.runtime.process import USAGE
 
 
 def forward(room: str, words: Sequence[str] | None = None) -> int:

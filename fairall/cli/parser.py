@@ -15,8 +15,8 @@ from fairall.runtime.process import whole_number
 PLACES = {"--outputs": "outputs_dir", "--tracking-uri": "tracking.uri"}  # options of every verb, and of runs
 EXIT_CODES = """\
 Exit codes: 0 done; 1 a mistake in KEY=VALUE, or something refused, damaged or missing, told in one line on
-standard error; 2 usage: words or options that the verb does not take; 130 Ctrl-C, 143 SIGTERM, 129 terminal
-closed; 141 nobody reads the output."""
+standard error; 2 usage: words or options that the verb or a run does not take; 130 Ctrl-C, 143 SIGTERM, 129
+terminal closed; 141 nobody reads the output."""
 OF_RUN = """\
 RUN is the folder of a finished run or of its policy, the beginning of a run's id, or an address in MLflow:
 runs:/ID/policy, models:/NAME/VERSION or models:/m-ID. PEOPLE (CSV, Parquet) has a row for each person, with

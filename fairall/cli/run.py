@@ -20,8 +20,13 @@ from fairall.config.compose import compose_config, register, searched_folder
 from fairall.config.messages import USER_ERRORS, raised_by_hydra, report_error, unreadable
 from fairall.config.paths import configuration_root
 from fairall.errors import FairAllError
-from fairall.main import JobFailedError
+from fairall.main import JobFailedError, outcomes
 from fairall.main import main as by_hydra
+from fairall.runtime.process import USAGE
+
+
+class UsageError(FairAllError):
+    """Options that a run does not take, or in a wrong place."""
 
 
 def run(words: list[str]) -> int:
@@ -38,9 +43,14 @@ def run(words: list[str]) -> int:
         if options.help:
             print(_help(options.overrides, options.config_dir))
         else:
+            outcomes.clear()
             by_hydra()
+            return int(set(outcomes) == {False})  # an optimiser goes on after a run that fails
     except JobFailedError:
         return 1
+    except UsageError as error:
+        report_error(error, words)
+        return USAGE
     except USER_ERRORS as error:
         return report_error(error, words)
     except Exception as error:
@@ -72,7 +82,8 @@ def _options(words: list[str]) -> argparse.Namespace:
     """The options of Hydra's command line, by its own parser.
 
     Raises:
-        FairAllError: where Hydra could not read the words.
+        UsageError: where Hydra could not read the options.
+        FairAllError: where the folder of `-cd` is not there.
     """
     parser = get_args_parser()
     parser.allow_abbrev = False
@@ -80,15 +91,15 @@ def _options(words: list[str]) -> argparse.Namespace:
     options = parser.parse_intermixed_args(words)
     try:
         parser.parse_args(words)
-    except FairAllError as error:
+    except UsageError as error:
         first = [word for word in words if word not in options.overrides]
         ordered = shlex.join(["python", "-m", "fairall", *first, *options.overrides])
-        raise FairAllError(f"options go before or after all KEY=VALUE: {ordered}") from error
+        raise UsageError(f"options go before or after all KEY=VALUE: {ordered}") from error
     if options.config_dir is not None and not Path(options.config_dir).is_dir():
         raise FairAllError(f"-cd {options.config_dir}: there is no such folder")
     return options
 
 
 def _refuse(message: str) -> NoReturn:
-    """Raise FairAllError, where argparse would print its usage over many lines."""
-    raise FairAllError(f"{message}; see --help")
+    """Raise UsageError, where argparse would print its usage over many lines."""
+    raise UsageError(f"{message}; see --help")

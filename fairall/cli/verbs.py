@@ -35,6 +35,7 @@ def compare(given: Namespace) -> Done:
     """Compare runs on a page of their own."""
     from fairall.config.compose import places
     from fairall.report.comparison import chosen_runs, compare
+    from fairall.report.place import place
     from fairall.results.interpretable import own_name
     from fairall.results.table import print_table
 
@@ -42,7 +43,7 @@ def compare(given: Namespace) -> Done:
     outputs = Path(config["outputs_dir"])
     runs, left_out = chosen_runs(given.names, outputs / "runs")
     name = own_name("comparison", next(iter(runs.values())).config)
-    folder = Path(given.out or outputs / name)
+    folder = place(given.out, outputs / name, [run.identity for run in runs.values()])
     for table in compare(runs, left_out, folder):
         print_table(table)
     for line in left_out:
@@ -56,6 +57,7 @@ def frontier(given: Namespace) -> Done:
     """Draw utility against the gap between groups."""
     from fairall.config.compose import places
     from fairall.report.frontier import frontier, points
+    from fairall.report.place import place
     from fairall.results.interpretable import own_name
     from fairall.results.table import print_table
     from fairall.results.terminal import Display
@@ -63,7 +65,8 @@ def frontier(given: Namespace) -> Done:
     config = places(given.words)
     found = points(given.words, Display())
     name = own_name("frontier", found[0].result.config)
-    folder = Path(given.out or Path(config["outputs_dir"]) / name)
+    identities = [point.result.identity for point in found]
+    folder = place(given.out, Path(config["outputs_dir"]) / name, identities)
     for table in frontier(found, folder):
         print_table(table)
     print(f"Frontier: {folder / 'index.html'}")

@@ -100,31 +100,31 @@ def configuration_keys(chosen: Mapping[str, str], own: str | None = None) -> lis
         path = files[group].get(str(name))
         # Values of a preset or a sweep are of other nodes.
         if path is not None and group not in ("preset", "sweeps"):
-            for item in _read(path).get("defaults", []):  # a data set chooses the initial policy
+            for item in readable(path).get("defaults", []):  # a data set chooses the initial policy
                 for key, other in item.items() if isinstance(item, dict) else ():
                     defaults[key.removeprefix("override /").partition("@")[0]] = other
             node = _with_parents(path, files[group])
             if group == "world":
-                node |= _read(path.with_name("_parts.yaml"))
+                node |= readable(path.with_name("_parts.yaml"))
             keys += _flat(node, f"{group}.")
     return sorted({*MAIN, *keys})
 
 
 def settings() -> dict[str, Any]:
     """Content of conf/config.yaml."""
-    return _read(configuration_root() / "conf" / "config.yaml")
+    return readable(configuration_root() / "conf" / "config.yaml")
 
 
 def _with_parents(path: Path, files: Mapping[str, Path]) -> dict[str, Any]:
     """Content of a file and of those of its group in its `defaults`."""
-    node = _read(path)
+    node = readable(path)
     for parent in node.pop("defaults", []):
         if isinstance(parent, str) and parent in files and files[parent] != path:
             node = _with_parents(files[parent], files) | node
     return node
 
 
-def _read(path: Path) -> dict[str, Any]:
+def readable(path: Path) -> dict[str, Any]:
     """Content of a YAML file; empty if it cannot be read."""
     from yaml import YAMLError
 

@@ -27,9 +27,10 @@ from fairall.config.choices import MAIN, VERBS, VERBS_ALSO_CALLED, choices, conf
 from fairall.config.words import closest, nearest, nearest_key, respelt, table_file, typed
 from fairall.errors import FairAllError, SeveralErrors
 from fairall.runtime.credentials import hidden
+from fairall.runtime.process import NO_MEMORY, out_of_memory
 from fairall.runtime.signals import raise_if_requested
 
-# Errors that a user can correct; any other is a defect and keeps its traceback.
+# Errors that a user can correct; see `has_line`.
 USER_ERRORS = (FairAllError, HydraException, OmegaConfBaseException, OSError, MemoryError)
 # How Hydra's messages begin that are not told apart by their types.
 IN_FILE = re.compile(r"In '([^']*)': \w+ raised while composing config")
@@ -43,6 +44,11 @@ THERE_ALREADY = re.compile(
     r"An item is already at '([^']+)|Multiple values for (\S+)\. |force-add of .*: '\+\+([^=]+)"
 )
 NO_KEY = (ConfigKeyError, ConfigAttributeError)
+
+
+def has_line(error: BaseException) -> bool:
+    """Whether `message` has a line about an exception; others are defects and keep their traceback."""
+    return isinstance(error, USER_ERRORS) or out_of_memory(error)
 
 
 @contextmanager
@@ -71,8 +77,22 @@ def report_error(error: Exception, overrides: Sequence[str]) -> int:
     return 1
 
 
+@contextmanager
+def ending() -> Iterator[None]:
+    """End the process after an error in a callback, of which Hydra would warn and go on."""
+    try:
+        yield
+    except Exception as error:
+        if has_line(error):
+            raise SystemExit(report_error(error, sys.argv[1:])) from None
+        traceback.print_exc()
+        raise SystemExit(1) from None
+
+
 def message(error: Exception, overrides: Sequence[str]) -> str:
     """One line about an exception of Hydra, OmegaConf or our own, given the words of the command line."""
+    if not isinstance(error, MemoryError) and out_of_memory(error):
+        return NO_MEMORY
     # Under a debugger OmegaConf chains an error that lacks the key.
     cause = error if isinstance(error, OmegaConfBaseException) else error.__cause__ or error
     if isinstance(error, OSError) and not isinstance(error, HydraException):

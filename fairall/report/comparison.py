@@ -5,7 +5,6 @@ from __future__ import annotations
 import platform
 import textwrap
 from collections.abc import Mapping, Sequence
-from datetime import datetime
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -121,10 +120,9 @@ def compare(runs: Mapping[str, Result], left_out: Sequence[str], folder: Path) -
 
 
 def made() -> str:
-    """Time and versions."""
+    """Versions; no time, so that a page of the same runs has the same bytes."""
     versions = [f"{name} {version(name)}" for name in LIBRARIES]
-    time = f"made {datetime.now():%Y-%m-%d %H:%M}"
-    return "; ".join([time, f"Python {platform.python_version()}", *versions])
+    return "; ".join([f"Python {platform.python_version()}", *versions])
 
 
 def _side_by_side(

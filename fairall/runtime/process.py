@@ -5,8 +5,10 @@ from __future__ import annotations
 import argparse
 import atexit
 import ctypes
+import errno
 import gc
 import os
+import resource
 import select
 import socket
 import sys
@@ -21,11 +23,21 @@ from fairall.runtime.credentials import withheld
 # Objects made, less those deleted, between two searches for garbage. Torch, MLflow and matplotlib make a
 # million objects that stay: with Python's 700 a short command searches them a dozen times.
 GARBAGE = 20_000
+USAGE = 2  # exit code for words and options that a command does not take
 BROKEN_PIPE = 141  # exit code of shells for a program that SIGPIPE ends, 128 + 13
 # Parameters of glibc's mallopt(3) that control when freed memory returns to the system.
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
 LARGEST_MMAP_THRESHOLD = 32 << 20  # bytes; the largest value that glibc accepts
 MEMINFO, CONTAINER_LIMIT = Path("/proc/meminfo"), Path("/sys/fs/cgroup/memory.max")
+# What the loader of shared libraries, Python and torch say where there is no memory.
+EXHAUSTED = (
+    "failed to map segment",
+    "annot allocate memory",
+    "can't start new thread",
+    "can't allocate memory",
+)
+NO_MEMORY = "there is not enough memory to load what this command needs"
+ADDRESS_SPACE = 1536 << 20  # bytes that torch, pandas, MLflow and matplotlib ask for
 NEVER = 2**31 - 1  # bytes of free memory above which some is returned
 
 
@@ -39,8 +51,8 @@ def run_command(command: Callable[[list[str]], int], words: Sequence[str] | None
         command: takes the words and returns the exit code. Slow imports belong inside it.
         words: of the command line; None: those of the process.
     """
-    prepare_process()
     try:
+        prepare_process()
         code = command(sys.argv[1:] if words is None else [withheld(word) for word in words])
         if sys.stdout is not None:
             sys.stdout.flush()
@@ -49,10 +61,42 @@ def run_command(command: Callable[[list[str]], int], words: Sequence[str] | None
         if not _output_dropped():
             raise
         return BROKEN_PIPE
-    except KeyboardInterrupt as interruption:
-        then = interruption.then if isinstance(interruption, signals.Stopped) else signals.RESUMES
-        print(f"fairall: interrupted; the same command {then}", file=sys.stderr)
-        return signals.exit_code(interruption)
+    except BaseException as error:
+        # A library may have turned an interruption into an error of its own.
+        stopped = signals.interruption(error)
+        if stopped is not None or isinstance(error, KeyboardInterrupt):
+            then = signals.RESUMES if stopped is None else stopped.then
+            print(f"fairall: interrupted; the same command {then}", file=sys.stderr)
+            return signals.exit_code(stopped or KeyboardInterrupt())
+        if not isinstance(error, Exception) or not out_of_memory(error):
+            raise
+        print(f"fairall: {NO_MEMORY}{f': {error}' * bool(error.args)}".splitlines()[0], file=sys.stderr)
+        return 1
+    finally:
+        signals.told()
+
+
+def out_of_memory(error: BaseException | None) -> bool:
+    """Whether an error, or one that it comes from, says that memory or threads are exhausted.
+
+    Libraries that cannot be loaded for want of memory raise ImportError.
+    """
+    while error is not None:
+        no_memory = isinstance(error, MemoryError) or getattr(error, "errno", None) == errno.ENOMEM
+        if no_memory or any(words in str(error) for words in EXHAUSTED):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
+
+
+def require_address_space() -> None:
+    """Raise MemoryError where the limit of this process is below what the libraries need.
+
+    Some of them end the process, or compute for ever, where they cannot allocate memory as they are loaded.
+    """
+    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+    if limit != resource.RLIM_INFINITY and limit < ADDRESS_SPACE:
+        raise MemoryError(f"the limit is {limit >> 20} MiB (ulimit -v); it takes {ADDRESS_SPACE >> 20} MiB")
 
 
 def whole_number(word: str) -> int:

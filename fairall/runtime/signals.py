@@ -2,19 +2,28 @@
 
 SIGHUP comes when a terminal is closed, often twice (from the shell and from the system) or together with
 SIGTERM, so it is never taken for the second one.
+
+`Stopped` is not raised while a module is imported: extensions end the process by an exception there, and
+what they import stays half made. Where code between catches it and goes on, it is raised again.
 """
 
 from __future__ import annotations
 
+import atexit
 import os
 import signal
 import stat
+import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
 RESUMES = "goes on from what was saved"
+AGAIN = 0.1  # seconds until a stop that could not be raised, or was caught, is raised again
+LONGEST_IMPORT = 60.0  # seconds for which a stop waits for the end of an import
+IMPORTING = "<frozen importlib._bootstrap>"  # the file of Python's frames of an import
 
 
 class Stopped(KeyboardInterrupt):
@@ -36,6 +45,22 @@ class _State:
 
     requested: int | None = None  # number of the first signal
     deferred = False
+    since = 0.0  # time of the first signal, by time.monotonic
+
+
+def at_once() -> None:
+    """Install handlers that end the process with one line, for the time before `listen`.
+
+    Nothing has been done then, and a traceback of the imports would tell nothing.
+    """
+    if threading.current_thread() is threading.main_thread():
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, _leave)
+
+
+def _leave(number: int, frame: FrameType | None) -> None:
+    os.write(2, f"fairall: interrupted; the same command {RESUMES}\n".encode())
+    os._exit(128 + number)
 
 
 def listen() -> None:
@@ -73,7 +98,19 @@ def stop_requested() -> bool:
 def raise_if_requested() -> None:
     """Raise `Stopped` if a signal has come."""
     if _State.requested is not None:
+        _try_again()
         raise Stopped(_State.requested)
+
+
+def interruption(error: BaseException | None) -> Stopped | None:
+    """The `Stopped` that an error is or has come from; a new one if there is none and a signal has come."""
+    return _from_stop(error) or (None if _State.requested is None else Stopped(_State.requested))
+
+
+def told() -> None:
+    """Raise `Stopped` no more: the command has ended."""
+    if _State.requested is not None:
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
 
 
 def exit_code(interruption: KeyboardInterrupt) -> int:
@@ -92,9 +129,38 @@ def _handle(number: int, frame: FrameType | None) -> None:
         return
     if _State.requested is not None:
         os._exit(128 + number)
-    _State.requested = number
+    _State.requested, _State.since = number, time.monotonic()
+    atexit.register(told)  # at its end Python removes the handler, without which SIGALRM kills
     if not _State.deferred:
-        raise Stopped(number)
+        _raise(frame)
+
+
+def _raise(frame: FrameType | None) -> None:
+    """Raise `Stopped`, or try again later where it must not be raised, or is under way."""
+    _try_again()
+    imports = _importing(frame) and time.monotonic() - _State.since < LONGEST_IMPORT
+    if _State.requested is not None and not imports and not _from_stop(sys.exc_info()[1]):
+        raise Stopped(_State.requested)
+
+
+def _from_stop(error: BaseException | None) -> Stopped | None:
+    """The `Stopped` that an error is, or during whose handling it was raised."""
+    while error is not None and not isinstance(error, Stopped):
+        error = error.__context__
+    return error
+
+
+def _try_again() -> None:
+    """Have the handler of SIGALRM called in a while, if this is the main thread, which gets signals."""
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGALRM, lambda _, frame: _try_again() if _State.deferred else _raise(frame))
+        signal.setitimer(signal.ITIMER_REAL, AGAIN)
+
+
+def _importing(frame: FrameType | None) -> bool:
+    while frame is not None and frame.f_code.co_filename != IMPORTING:
+        frame = frame.f_back
+    return frame is not None
 
 
 def _leave_terminal() -> None:

@@ -15,6 +15,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
+from urllib.parse import quote
 
 from filelock import FileLock, Timeout
 
@@ -210,17 +211,8 @@ def why_no_file(path: Path) -> str | None:
 
 
 def sqlite_url(path: Path) -> str:
-    """SQLAlchemy's address of a sqlite database, in which `?` is escaped.
-
-    Raises:
-        FairAllError: where the path has a `?`.
-    """
-    if "?" in str(path):
-        raise FairAllError(
-            f"{path.parent}: a database cannot be in a folder with ? in its name; choose another with "
-            "outputs_dir=FOLDER"
-        )
-    return f"sqlite:///{path}"
+    """SQLAlchemy's address of a sqlite database; one with `?` in its path as SQLite's own address of it."""
+    return f"sqlite:///file:{quote(str(path))}?uri=true" if "?" in str(path) else f"sqlite:///{path}"
 
 
 def sha256(path: Path) -> str:

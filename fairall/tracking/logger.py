@@ -6,17 +6,19 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from importlib.metadata import requires
 from pathlib import Path
+from textwrap import shorten
 from typing import TYPE_CHECKING, Any
 
 from fairall.errors import FairAllError
 from fairall.policy import load_reader
+from fairall.results.differences import differences
 from fairall.results.interpretable import marked
 from fairall.results.result import Result
 from fairall.runtime.credentials import hidden
 from fairall.storage.identity import flattened
 from fairall.storage.run_folder import CARD, FILES, ON_REQUEST
 from fairall.tables.people import PeopleReader
-from fairall.tracking.page import NOTE_TAG, PRESET_TAG, SWEEP_TAG, note_of_run
+from fairall.tracking.page import DIFFERS_TAG, MAX_NOTE, NOTE_TAG, PRESET_TAG, SWEEP_TAG, note_of_run
 from fairall.tracking.store import RUN_TAG, Store, equal, run_tags
 
 if TYPE_CHECKING:
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from mlflow.models import ModelSignature
 
 MODEL = "policy"  # name of the logged model
+MOST_NAME = 150  # characters of a run's name before its id
 DIGEST = 36  # characters of a data set's fingerprint that MLflow keeps
 
 
@@ -47,6 +50,8 @@ class RunLogger:
         groups = ("model", "dataset", "initial_policy", "protocol")
         self._tags = {f"fairall.{group}": config[group]["name"] for group in groups}
         self._tags["fairall.cost"] = str(config["cost"]["value"])
+        self._differs = differences(config)
+        self._tags[DIFFERS_TAG] = shorten(self._differs or "nothing", MAX_NOTE, placeholder=" ...")
         if config["preset"]:
             self._tags[PRESET_TAG] = config["preset"]
         if config["sweep"]["name"]:
@@ -64,7 +69,8 @@ class RunLogger:
         for run in list(self._search("attributes.status != 'FINISHED'")):
             if run.data.metrics and run.info.status != "RUNNING":
                 self._store.delete(run)
-        name = f"{self._tags['fairall.model']} {self._tags['fairall.dataset']} {self._run_id}"
+        words = f"{self._tags['fairall.model']} {self._tags['fairall.dataset']} {self._differs}".strip()
+        name = f"{shorten(words, MOST_NAME, placeholder=' ...')} {self._run_id}"
         tags = run_tags(marked(name, self._config), "command") | {
             RUN_TAG: self._run_id,
             "fairall.command": command,
@@ -193,7 +199,8 @@ class RunLogger:
             self._store.mlflow.pyfunc.log_model(
                 name=MODEL,
                 python_model=str(Path(__file__).with_name("model.py")),
-                artifacts={name: str(path) for name, path in files.items() if path.exists()},
+                # MLflow reads a path as an address, in which %20 is a space.
+                artifacts={name: path.resolve().as_uri() for name, path in files.items() if path.exists()},
                 model_config={"modules": [self._config["model"]["_target_"].rpartition(".")[0]]},
                 signature=_signature(reader, seeds),
                 input_example=reader.example(),

@@ -18,13 +18,15 @@ VIEW_TAG = f"mlflow.sharedViewState.{VIEW}"  # where MLflow's page keeps a saved
 WIDTH = 180  # pixels, of columns whose names are long
 KIND_TAG = "fairall.kind"  # of a run: command, seed or report
 PRESET_TAG = "fairall.preset"  # of runs with a preset
+DIFFERS_TAG = "fairall.differs"  # what a run has otherwise than by default
 SWEEP_TAG = "fairall.sweep"  # of runs that were made for a study
 MAX_NOTE = 5000  # characters of a tag that all servers take
 DESCRIPTION = f"""\
 Fair decisions under selective labels: [FairAll](https://doi.org/10.1145/3531146.3533199) and its rivals.
 
-- `METHOD DATASET ID`: the run of a command. Its description has the main measures; artifacts are `{CARD}`,
-  `figures/`, `metrics.csv` and `summary.json`; the model `policy` can be served. Seeds are nested in it.
+- `METHOD DATASET KEY=VALUE ID`: the run of a command, with what is not the default (tag `{DIFFERS_TAG}`). Its
+  description has the main measures; artifacts are `{CARD}`, `figures/`, `metrics.csv` and `summary.json`; the
+  model `policy` can be served. Seeds are nested in it.
 - `report`: tables and figures of many runs. `tags.fairall.sweep = 'NAME'` finds the runs of a study.
 - `summary.*.mean` and `.std` are over seeds, not ×100. The other metrics are means over seeds by time step;
   `metrics.csv` has the curve of each seed.
@@ -43,7 +45,7 @@ def experiment_tags(now: int) -> dict[str, str]:
     """
     measures = [f"metrics.`summary.{name}.mean`" for name in ESSENTIAL]
     tags = [f"tags.`fairall.{name}`" for name in ("model", "dataset", "initial_policy", "protocol", "cost")]
-    columns = [*tags[:2], f"tags.`{PRESET_TAG}`", *measures, *tags[2:]]
+    columns = [*tags[:2], f"tags.`{DIFFERS_TAG}`", f"tags.`{PRESET_TAG}`", *measures, *tags[2:]]
     state = {
         "searchFilter": f"tags.`{KIND_TAG}` != 'seed'",
         "selectedColumns": columns,

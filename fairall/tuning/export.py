@@ -36,7 +36,7 @@ def write_hyperparameters(study: Study, folder: Path) -> tuple[Path, str]:
     chosen = study.selected
     if chosen is None:
         raise FairAllError(f"{study.name} has no finished point to export yet")
-    point = study.space.points[chosen]
+    point = study.point(chosen)
     names = {group: study.settings.get(f"{group}.name", point.get(group)) for group in ("model", "dataset")}
     node = OmegaConf.create(hyperparameters(str(names["model"]), str(names["dataset"])))
     node.hyperparameters = f"selected by the sweep {study.name}"

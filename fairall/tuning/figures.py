@@ -24,6 +24,7 @@ from fairall.results.figures import (
     set_title,
 )
 from fairall.tuning.objectives import pareto_set
+from fairall.tuning.space import Interval
 from fairall.tuning.study import Study
 
 
@@ -75,8 +76,8 @@ def _draw_points(axes: Axes, study: Study, across: str | None, up: str, paper: i
         groups = {"other points": (means.index.difference(front), GREY), "Pareto set": (front, BLUE)}
     elif len(study.space.values) == 1:
         ((key, values),) = study.space.values.items()
-        if all(isinstance(value, int | float) for value in values):
-            x = pd.Series([values[number] for number in means.index], means.index)
+        if isinstance(values, Interval) or all(isinstance(value, int | float) for value in values):
+            x = pd.Series([study.point(number)[key] for number in means.index], means.index)
             axes.set_xlabel(key)
     for label, (members, colour) in groups.items():
         look: dict[str, Any] = {"fmt": "o", "ms": 4, "lw": 0.7, "alpha": 0.8, "color": colour}

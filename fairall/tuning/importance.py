@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from fairall.tuning.space import Interval, Value
 from fairall.tuning.study import Study
+
+if TYPE_CHECKING:
+    from optuna.distributions import BaseDistribution
 
 ENOUGH = 4  # finished points, below which nothing can be said
 
@@ -22,9 +29,18 @@ def importances(study: Study, measure: str) -> dict[str, float]:
     if len(means) < ENOUGH or means.nunique() == 1:
         return {}
     optuna.logging.set_verbosity(optuna.logging.WARNING)
-    grid = {key: optuna.distributions.CategoricalDistribution(of) for key, of in study.space.values.items()}
+    space = {key: _distribution(of) for key, of in study.space.values.items()}
     points = optuna.create_study()
     for number, mean in means.items():
-        point = study.space.points[number]
-        points.add_trial(optuna.trial.create_trial(params=point, distributions=grid, value=mean))
+        point = study.point(number)
+        points.add_trial(optuna.trial.create_trial(params=point, distributions=space, value=mean))
     return get_param_importances(points, evaluator=MeanDecreaseImpurityImportanceEvaluator(seed=0))
+
+
+def _distribution(of: Sequence[Value] | Interval) -> BaseDistribution:
+    from optuna import distributions
+
+    if not isinstance(of, Interval):
+        return distributions.CategoricalDistribution(of)
+    kind = distributions.IntDistribution if of.whole else distributions.FloatDistribution
+    return kind(of.low, of.high, log=of.log)

@@ -90,7 +90,7 @@ def compare(names: Sequence[str], overrides: Sequence[str]) -> None:
 
 
 def _print_comparison(study: Study, ours: int, theirs: int) -> None:
-    points = [study.space.points[number] for number in (ours, theirs)]
+    points = [study.point(number) for number in (ours, theirs)]
     rows = {key: [str(point[key]) for point in points] for key in study.space.values}
     for measure, heading in study.headings.items():
         printed = study.shown(theirs, measure) if theirs in study.means.index else "not tried"
@@ -114,7 +114,7 @@ def _print_points(title: str, study: Study, numbers: Iterable[int], marks: Mappi
     rows = {
         number: {
             "": marks.get(number, ""),
-            **{key.removeprefix("model."): str(value) for key, value in study.space.points[number].items()},
+            **{key.removeprefix("model."): str(value) for key, value in study.point(number).items()},
             **{measure: study.shown(number, measure) for measure in study.objectives},
             "run": study.outcomes[number].get("run", "").rpartition("/")[2],
         }

@@ -1,7 +1,7 @@
-"""Studies: the finished runs of a grid, and the points that failed.
+"""Studies: the finished runs of a sweep, and the points that failed.
 
 A folder `outputs/sweeps/NAME` has study.json, and NUMBER.json for each point that was tried: the folder of
-its run, the measures of Phase I alone, or why it failed.
+its run, the measures of Phase I alone, or why it failed; in a space with intervals also its values.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ from fairall.results.runs import load_result
 from fairall.storage.files import atomic, locked
 from fairall.storage.run_folder import RunFolder
 from fairall.tuning.objectives import DIRECTIONS, selected
-from fairall.tuning.space import Space, words_of
+from fairall.tuning.space import Interval, Point, Space, words_of
 
 STUDY = "study.json"
 
 
 @dataclass(frozen=True)
 class Study:
-    """A grid, and what is known of its points.
+    """A space, and what is known of its points.
 
     Attributes:
         outputs: folder with `sweeps` and `runs`.
         name: of its folder.
         objectives: minimize or maximize by measure, the most important first.
-        space: the grid.
+        space: the values that are tried.
         settings: values by key that determine the result of a point besides the point.
     """
 
@@ -86,28 +86,54 @@ class Study:
         path = outputs / "sweeps" / name / STUDY
         try:
             known = json.loads(path.read_text())
-            return cls(outputs, name, known["objectives"], Space(known["space"]), known["settings"])
+            lists = {key: of for key, of in known["space"].items() if isinstance(of, list)}
+            words = {key: of for key, of in known["space"].items() if key not in lists}
+            intervals = Space.parse(words, [], intervals=True).values if words else {}
+            space = Space({key: lists.get(key) or intervals[key] for key in known["space"]})
+            return cls(outputs, name, known["objectives"], space, known["settings"])
         except (ValueError, KeyError, TypeError) as error:
             raise FairAllError(f"{path} cannot be read; delete it, and start the sweep again") from error
 
     def _to_plain(self) -> dict[str, Any]:
-        space = {key: list(values) for key, values in self.space.values.items()}
+        space = {key: str(of) if isinstance(of, Interval) else [*of] for key, of in self.space.values.items()}
         return {"objectives": dict(self.objectives), "space": space, "settings": dict(self.settings)}
 
     def _path(self, name: str) -> Path:
         return self.outputs / "sweeps" / self.name / name
 
-    def outcome(self, number: int) -> dict[str, Any]:
+    def number(self, point: Point) -> int | None:
+        """Number of a point; None for one of a space with intervals that was not tried."""
+        if self.space.points:
+            return self.space.points.index(point)
+        return next((number for number in self._numbers() if self.point(number) == point), None)
+
+    def point(self, number: int) -> Point:
+        """The values of a point that was tried, or of any point of a grid."""
+        return self.space.points[number] if self.space.points else self._kept(number)["point"]
+
+    def outcome(self, number: int | None) -> dict[str, Any]:
         """What was recorded of a point; empty for nothing."""
+        return {key: of for key, of in self._kept(number).items() if key != "point"}
+
+    def _kept(self, number: int | None) -> dict[str, Any]:
         try:
             return json.loads(self._path(f"{number}.json").read_text())
         except FileNotFoundError:
             return {}
 
-    def record(self, number: int, outcome: Mapping[str, Any]) -> None:
-        """Keep the outcome of a point: its `run`, or its `measures`; and of a failed one the `reason`."""
-        with atomic(self._path(f"{number}.json")) as temporary:
-            temporary.write_text(json.dumps(outcome) + "\n")
+    def record(self, point: Point, outcome: Mapping[str, Any]) -> int:
+        """Keep the outcome of a point: its `run`, or its `measures`; and of a failed one the `reason`.
+
+        Returns:
+            Its number, of a new one in a space with intervals the next that is free.
+        """
+        with locked(self._path(""), self._path("study.lock")):
+            number, values = self.number(point), {} if self.space.points else {"point": point}
+            if number is None:
+                number = max(self._numbers(), default=-1) + 1
+            with atomic(self._path(f"{number}.json")) as temporary:
+                temporary.write_text(json.dumps({**outcome, **values}) + "\n")
+        return number
 
     @property
     def tried(self) -> int:
@@ -191,8 +217,10 @@ class Study:
         counts = [
             f"{number} {what}" for number, what in ((finished, "finished"), (failed, "failed")) if number
         ]
-        counts.append(f"{self.space.size - finished - failed} to do")
-        return marked(f"{self.space.size} points, {', '.join(counts)}", self.settings)
+        if self.space.size is not None:
+            counts.append(f"{self.space.size - finished - failed} to do")
+        points = "points of intervals" if self.space.size is None else f"{self.space.size} points"
+        return marked(", ".join([points, *counts]), self.settings)
 
     @property
     def headings(self) -> dict[str, str]:
@@ -205,7 +233,7 @@ class Study:
 
     def line(self, number: int, result: str) -> str:
         """One line about a point that was tried: its values and its result, a reason or `summary`."""
-        return f"point {number}: {' '.join(words_of(self.space.points[number]))}  {result}"
+        return f"point {number}: {' '.join(words_of(self.point(number)))}  {result}"
 
 
 def summary(values: pd.DataFrame) -> str:

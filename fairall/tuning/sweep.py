@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-import traceback
-import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, cast
 
@@ -14,14 +9,15 @@ from hydra.experimental.callback import Callback
 from omegaconf import DictConfig, OmegaConf, flag_override
 
 from fairall.config.checks import at_least, check, one_of, plain_name, require
-from fairall.config.messages import USER_ERRORS, report_error
+from fairall.config.messages import ending
+from fairall.config.paths import configuration_root
 from fairall.config.schema import objectives_of
 from fairall.errors import FairAllError
 from fairall.results.interpretable import own_name
 from fairall.runtime.console import say
 from fairall.runtime.credentials import complete, hidden
-from fairall.tuning.objectives import DIRECTIONS, directions_of
-from fairall.tuning.space import Space
+from fairall.tuning.objectives import DIRECTIONS, directions_of, refuse_test_people
+from fairall.tuning.space import Space, listed
 from fairall.tuning.study import Study, summary
 
 BEST = "optimization_results.yaml"  # of the plugin: the best points by means alone
@@ -34,29 +30,31 @@ class StudyCallback(Callback):
 
     def on_multirun_start(self, config: DictConfig, **kwargs: Any) -> None:
         """Check the sweep and begin the study; ends the process with one line where that is impossible."""
-        with _ending():
+        with ending():
             import optuna  # slow
 
             optuna.logging.set_verbosity(optuna.logging.WARNING)
-            warnings.filterwarnings("ignore", category=optuna.exceptions.ExperimentalWarning)
             sweeper, words = config.hydra.sweeper, config.hydra.overrides.task
             given = OmegaConf.to_container(sweeper.params or OmegaConf.create(), resolve=True)
             params = cast(dict[str, str], given)
-            space = Space.parse(params, words)
+            grid_sampler = sweeper.sampler._target_.endswith("GridSampler")  # which counts by itself
+            space = Space.parse(params, words, intervals=not grid_sampler)
             given_storage = sweeper.storage
             storage = database(given_storage) if isinstance(given_storage, str) else given_storage
             study = begun(config, space)
             # Without this the plugin counts the values of keys that the command line sets.
-            with flag_override(sweeper, ["readonly", "struct"], False):
-                sweeper.params = {key: value for key, value in params.items() if key in space.values}
-                if not sweeper.sampler._target_.endswith("GridSampler"):  # which counts by itself
+            with flag_override(config, ["readonly", "struct"], False):
+                swept = (f"{key}={value}" for key, value in params.items() if key in space.values)
+                sweeper.params = dict(word.split("=", 1) for word in listed([*swept]))
+                config.hydra.overrides.task = listed(words)
+                if space.size is not None and not grid_sampler:
                     sweeper.n_trials = min(sweeper.n_trials, space.size)
                 sweeper.storage = storage
             say(f"{study.name}: {study.standing}")
 
     def on_multirun_end(self, config: DictConfig, **kwargs: Any) -> None:
         """Print the selected point, or why none is."""
-        with _ending():
+        with ending():
             (Path(config.hydra.sweep.dir) / BEST).unlink(missing_ok=True)
             study = Study.load(study_name(config, config.hydra.sweeper), Path(config.outputs_dir))
             say(f"{study.name}: {study.standing}")
@@ -69,18 +67,6 @@ class StudyCallback(Callback):
                 say(f"Selected: {study.line(chosen, summary(study.values.loc[[chosen]]))}")
             place = "" if config.outputs_dir == "outputs" else f" outputs_dir={config.outputs_dir}"
             say(f"More: python -m fairall tune show {study.name}{place}")
-
-
-@contextmanager
-def _ending() -> Iterator[None]:
-    """End the process after an error, of which Hydra would warn and go on."""
-    try:
-        yield
-    except USER_ERRORS as error:
-        raise SystemExit(report_error(error, sys.argv[1:])) from None
-    except Exception:
-        traceback.print_exc()
-        raise SystemExit(1) from None
 
 
 def study_name(config: DictConfig, sweeper: DictConfig) -> str:
@@ -105,7 +91,7 @@ def begun(config: DictConfig, space: Space) -> Study:
     first, sweeper = config.copy(), config.hydra.sweeper
     OmegaConf.set_struct(first, False)
     del first["hydra"]
-    for key, value in space.points[0].items():
+    for key, value in space.first.items():
         if "." in key:
             OmegaConf.update(first, key.lstrip("+"), read(value), force_add=True)
     if "model" not in space.values:  # whose own keys depend on it
@@ -143,16 +129,20 @@ def validated(first: DictConfig, sweeper: DictConfig, space: Space) -> dict[str,
             f"{of_problem[0]} defines the problem, and hyperparameters are selected for one problem: start a "
             f"sweep for each, with {of_problem[0]}=VALUE"
         )
-    trial, split, register = first.sweep.trial, first.evaluation.split, first.tracking.register
+    trial, register = first.sweep.trial, first.tracking.register
     check("sweep.trial", trial, one_of(list(TRIALS)))
     for key in ("n_trials", "n_jobs"):
         check(f"hydra.sweeper.{key}", sweeper[key], at_least(1))
-    require(register is None, "tracking.register", register, "null: register a run of the best point instead")
-    if split != "validation":
-        raise FairAllError(
-            f"evaluation.split={split}: a sweep looks at validation people only; "
-            "add evaluation.split=validation"
+    for key in ("search_space", "custom_search_space"):
+        require(
+            sweeper.get(key) is None, f"hydra.sweeper.{key}", sweeper.get(key), "null: a study tries params"
         )
+    if space.size is None and sweeper.n_trials == _all_points():
+        raise FairAllError(
+            "a study of intervals has no last point: say how many to try, hydra.sweeper.n_trials=N"
+        )
+    require(register is None, "tracking.register", register, "null: register a run of the best point instead")
+    refuse_test_people(first, sweeper, [])
     measures, directions = objectives_of(first.objective), directions_of(sweeper)
     if len(directions) != len(measures) or not measures:
         raise FairAllError(
@@ -171,6 +161,11 @@ def validated(first: DictConfig, sweeper: DictConfig, space: Space) -> dict[str,
                 f"objective: sweep.trial={trial} has no {measure}; there are {', '.join(known)}"
             )
     return dict(zip(measures, directions, strict=True))
+
+
+def _all_points() -> int:
+    """`n_trials` where neither a sweep's file nor the command line has changed it."""
+    return OmegaConf.load(configuration_root() / "sweeps" / "_study.yaml").hydra.sweeper.n_trials
 
 
 def database(given: str) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from omegaconf import DictConfig
 
-from fairall.config.messages import USER_ERRORS, message
+from fairall.config.messages import has_line, message
 from fairall.errors import count
 from fairall.experiment import run
 from fairall.results.terminal import Display
@@ -34,8 +34,8 @@ def objectives_of_trial(composed: DictConfig, hydra: DictConfig, command: str) -
     """
     composed.sweep.name = study_name(composed, hydra.sweeper)
     study = Study.load(composed.sweep.name, Path(composed.outputs_dir))
-    number = study.space.number(hydra.overrides.task)
-    known = study.outcome(number)
+    point = study.space.point(hydra.overrides.task)
+    known = study.outcome(study.number(point))
     outcome = outcome_of(composed, known, command)
     if "reason" not in outcome:
         values = study.values_of(outcome)
@@ -43,9 +43,10 @@ def objectives_of_trial(composed: DictConfig, hydra: DictConfig, command: str) -
             if lacking := int(by_seed.isna().sum()):
                 outcome["reason"] = f"{measure} is not a number in {lacking} of {count(len(values), 'seed')}"
     if outcome != known:
-        study.record(number, outcome)
+        number = study.record(point, outcome)
         result = outcome.get("reason") or summary(values)
-        say(f"{study.tried} of {study.space.size}  {study.line(number, result)}")
+        of = f"{study.tried} tried" if study.space.size is None else f"{study.tried} of {study.space.size}"
+        say(f"{of}  {study.line(number, result)}")
     if "reason" in outcome:
         return worst([*study.objectives.values()])
     means = [float(mean) for mean in values.mean()]
@@ -65,9 +66,9 @@ def outcome_of(composed: DictConfig, known: Mapping[str, Any], command: str) -> 
             return phase1_outcome(composed, known)
         result = run(composed, Display(progress_only=True), command=command)
         return {"run": "/".join(result.path.parts[-3:])}
-    except USER_ERRORS as error:
-        return {"reason": message(error, [])}
     except Exception as error:
+        if has_line(error):
+            return {"reason": message(error, [])}
         traceback.print_exc()
         lines = str(error).strip().splitlines()
         return {"reason": f"{type(error).__name__}: {lines[0] if lines else ''}"}

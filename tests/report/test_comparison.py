@@ -13,6 +13,7 @@ from matplotlib.figure import Figure
 from fairall import FairAllError, Result
 from fairall.report import UNTESTED, chosen_runs, compare, draw_over_time, measures
 from fairall.results import CAUTION, STYLE, Table, page
+from tests.conftest import typed
 from tests.made_up import lay_down, made_up
 
 CREDIT = ("model=fairlog", "dataset=credit", "seeds=10")
@@ -169,3 +170,74 @@ def test_a_run_without_a_measure_is_left_out() -> None:
     without = replace(one, steps=one.steps.drop(columns="dpu"))
     figure = draw_over_time({"1": one, "2": without}, measures("utility", "dpu"), looks("1", "2"))
     assert [len(axes.get_lines()) for axes in panels(figure)] == [2, 1]
+
+
+def content(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+class CutOff(KeyboardInterrupt):
+    """An interruption."""
+
+
+@pytest.mark.parametrize("files", [0, 1, 2, 5, 9])
+def test_a_comparison_that_was_cut_off_has_the_same_bytes_afterwards(
+    files: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runs = [run(*CREDIT, shift=0.1 * number, number=number) for number in (1, 4)]
+    numbered = {str(i): one for i, one in enumerate(runs, start=1)}
+    compare(numbered, [], tmp_path / "whole")
+    whole, left = content(tmp_path / "whole"), iter(range(files))
+    assert len(whole) > files
+
+    def cut(path: Path, text: str) -> None:
+        if next(left, None) is None:
+            path.with_name(f"{path.name}.half").write_text(text[:10])
+            path.with_name(f"{path.name}.half").unlink()
+            raise CutOff
+        path.write_text(text)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(page, "write", cut)
+        with pytest.raises(CutOff):
+            compare(numbered, [], tmp_path / "cut")
+    assert not (tmp_path / "cut" / "index.html").exists()
+    monkeypatch.setattr("fairall.runtime.console.WIDE", 1001)  # another terminal
+    compare(numbered, [], tmp_path / "cut")
+    assert content(tmp_path / "cut") == whole
+    compare(numbered, [], tmp_path / "cut")
+    assert content(tmp_path / "cut") == whole
+
+
+def test_a_page_about_other_runs_is_not_replaced(tmp_path: Path) -> None:
+    first, second, third = (lay_down(tmp_path, "seeds=2", *CREDIT[:2], number=k) for k in (1, 2, 3))
+    pair, other = [str(first), str(second)], [str(second), str(third)]
+    said = typed("compare", *pair, cwd=tmp_path)
+    assert (said.returncode, said.stderr) == (0, "")
+    folder = tmp_path / "outputs" / "comparison"
+    before = content(folder)
+    assert before["RUNS"].decode().split() == [first.name, second.name]
+    assert typed("compare", *pair, cwd=tmp_path).returncode == 0
+    assert content(folder) == before
+
+    said = typed("compare", *other, cwd=tmp_path)
+    assert (said.returncode, said.stderr) == (0, "")
+    assert f"outputs/comparison has another page, about {first.name}, {second.name}\n" in said.stdout
+    (beside,) = (tmp_path / "outputs").glob("comparison_*")
+    assert f"Comparison: outputs/{beside.name}/index.html\n" in said.stdout
+    assert (content(folder), content(beside)["RUNS"].decode().split()) == (before, [second.name, third.name])
+    again = typed("compare", *other, cwd=tmp_path)
+    assert f"Comparison: outputs/{beside.name}/index.html\n" in again.stdout
+
+    refused = typed("compare", *other, "-o", "outputs/comparison", cwd=tmp_path)
+    assert (refused.returncode, refused.stdout) == (1, "")
+    assert refused.stderr == (
+        f"fairall: -o outputs/comparison: it has a page already, about {first.name}, {second.name}; "
+        "give another folder, or delete it\n"
+    )
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "index.html").write_text("mine")
+    refused = typed("compare", *pair, "-o", "mine", cwd=tmp_path)
+    assert (refused.returncode, refused.stderr.count("\n")) == (1, 1)
+    assert (tmp_path / "mine" / "index.html").read_text() == "mine"
+    assert content(folder) == before

@@ -1,5 +1,7 @@
+import errno
 import json
 import os
+import resource
 import subprocess
 import sys
 from pathlib import Path
@@ -105,3 +107,50 @@ def test_available_memory_is_that_of_the_machine_and_the_container(
     assert available_memory() == available
     (tmp_path / "MEMINFO").unlink()
     assert available_memory() is None
+
+
+@pytest.mark.parametrize("words", [["model=reject_all"], ["show", "x"], ["tune", "show", "x"]])
+def test_too_little_memory_for_the_libraries_is_one_line(words: list[str], tmp_path: Path) -> None:
+    limit = 700_000 * 1024  # bytes, as of `ulimit -v 700000`
+    ended = subprocess.run(
+        [sys.executable, "-m", "fairall", *words],
+        cwd=tmp_path, capture_output=True, text=True, check=False,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (limit, limit)),
+    )  # fmt: skip
+    assert (ended.returncode, ended.stdout, ended.stderr.count("\n")) == (1, "", 1)
+    assert ended.stderr.startswith("fairall: there is not enough memory to load what this command needs")
+    assert "ulimit -v" in ended.stderr
+    assert not [*tmp_path.iterdir()]
+
+
+LACKING = [
+    MemoryError(),
+    OSError(errno.ENOMEM, "Cannot allocate memory"),
+    ImportError("libtorch_cpu.so: failed to map segment from shared object"),
+    RuntimeError("can't start new thread"),
+]
+
+
+@pytest.mark.parametrize("error", LACKING, ids=repr)
+@pytest.mark.parametrize("chained", [False, True])
+def test_errors_for_want_of_memory_are_known(
+    error: Exception, chained: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def command(words: list[str]) -> int:
+        if not chained:
+            raise error
+        try:
+            raise error
+        except Exception as cause:
+            raise ImportError("numpy: please read this advice\nof many lines") from cause
+
+    assert process.run_command(command, []) == 1
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_another_error_keeps_its_traceback() -> None:
+    def command(words: list[str]) -> int:
+        raise ImportError("no module named x")
+
+    with pytest.raises(ImportError, match="no module named x"):
+        process.run_command(command, [])

@@ -1,8 +1,10 @@
 """Requests to stop: when they end a process, with which code, and what it has done by then."""
 
+import os
 import signal
 import subprocess
 import sys
+from pathlib import Path
 from signal import SIGHUP, SIGINT, SIGTERM
 
 import pytest
@@ -80,3 +82,91 @@ with signals.deferred():
     report_error(FairAllError("no such thing"), [])
 """
     assert ended(work) == (128 + signal.SIGTERM, "", "fairall: no such thing\n")
+
+
+@pytest.mark.parametrize("number", [SIGTERM, SIGHUP])
+def test_an_import_is_never_cut_in_two(number: int, tmp_path: Path) -> None:
+    (tmp_path / "slow.py").write_text(f"import os\nos.kill(os.getpid(), {int(number)})\nprint('whole')\n")
+    work = f"""
+import time
+sys.path.insert(0, {str(tmp_path)!r})
+import slow
+time.sleep(30)
+print("never said")
+"""
+    assert ended(work) == (128 + number, "whole\n", "")
+
+
+def test_a_stop_that_is_caught_on_its_way_is_raised_again() -> None:
+    work = f"""
+import time
+try: come({int(SIGHUP)})
+except BaseException: print("caught", flush=True)
+time.sleep(30)
+print("never said")
+"""
+    assert ended(work) == (128 + SIGHUP, "caught\n", "")
+
+
+def test_what_is_tidied_up_after_a_stop_is_not_disturbed() -> None:
+    work = f"""
+import time
+try: come({int(SIGTERM)})
+finally:
+    time.sleep(0.5)
+    print("tidy")
+"""
+    assert ended(work) == (128 + SIGTERM, "tidy\n", "")
+
+
+COMMAND = """
+import os, signal
+from fairall.runtime.process import run_command
+def command(words):
+    try: os.kill(os.getpid(), signal.SIGTERM)
+    except KeyboardInterrupt: raise ValueError("half made")
+raise SystemExit(run_command(command, []))
+"""
+
+
+def test_an_error_that_a_stop_has_become_is_told_as_the_stop() -> None:
+    said = subprocess.run([sys.executable, "-c", COMMAND], capture_output=True, text=True, check=False)
+    assert (said.returncode, said.stdout) == (143, "")
+    assert said.stderr == "fairall: interrupted; the same command goes on from what was saved\n"
+
+
+# Sends signals to its own process when a module is about to be imported.
+SENDER = """
+import os, sys, time
+class Sender:
+    def find_spec(self, name, path=None, target=None):
+        if name == os.environ["WHEN"]:
+            for number in os.environ["NUMBERS"].split():
+                os.kill(os.getpid(), int(number))
+                time.sleep(0.01)
+sys.meta_path.insert(0, Sender())
+"""
+
+
+@pytest.mark.parametrize("when", ["fairall.cli.main", "hydra", "torch"])
+@pytest.mark.parametrize(
+    ("numbers", "code"), [([SIGINT], 130), ([SIGINT, SIGINT], 130), ([SIGHUP, SIGHUP], 129), ([SIGTERM], 143)]
+)
+def test_an_interruption_of_the_first_imports_is_no_traceback(
+    when: str, numbers: list[int], code: int, tmp_path: Path
+) -> None:
+    (tmp_path / "sitecustomize.py").write_text(SENDER)
+    root = str(Path(__file__).parents[2])
+    said = subprocess.run(
+        [sys.executable, "-m", "fairall", "model=reject_all", "preset=quick", "tracking.enabled=false"],
+        cwd=tmp_path, capture_output=True, text=True, check=False, timeout=120,
+        env=os.environ | {
+            "PYTHONPATH": f"{tmp_path}{os.pathsep}{root}", "WHEN": when,
+            "NUMBERS": " ".join(str(int(number)) for number in numbers),
+        },
+    )  # fmt: skip
+    early = when == "fairall.cli.main"
+    # Before the handlers of a command are there, a closed terminal ends it as any other program.
+    assert said.returncode == (-SIGHUP if early and SIGHUP in numbers else code), said.stderr
+    assert "Traceback" not in said.stderr
+    assert said.stderr.count("\n") <= 1

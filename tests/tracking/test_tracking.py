@@ -5,11 +5,13 @@ import os
 import shlex
 import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import mlflow
 import mlflow.db
@@ -421,8 +423,23 @@ def test_folders_of_any_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert not (folder / "mlruns").exists()
 
 
-def test_a_folder_that_no_database_can_be_in_is_one_line(tmp_path: Path) -> None:
-    (tmp_path / "why?").mkdir()
-    ended = typed("model=fairlog", "dataset=synthetic", "preset=quick", "seeds=1", cwd=tmp_path / "why?")
-    assert (ended.returncode, ended.stderr.count("\n")) == (1, 1)
-    assert "with ? in its name; choose another with outputs_dir=FOLDER" in ended.stderr
+@pytest.mark.whole
+@pytest.mark.parametrize("name", ["feature%2Fx", "a%20b", "a b#c?d", "größe & 100%"])
+def test_outputs_may_be_in_a_folder_of_any_name(name: str, tmp_path: Path) -> None:
+    words = ["model=reject_all", "dataset=synthetic", "preset=quick", "seeds=1", "--outputs", name]
+    for further in ([], ["tracking.register=loans"]):
+        ended = typed(*words, *further, cwd=tmp_path)
+        assert (ended.returncode, ended.stderr) == (0, "")
+        assert "cannot use" not in ended.stdout
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+    with sqlite3.connect(tmp_path / name / "mlflow.db") as database:
+        assert {status for (status,) in database.execute("select status from runs")} == {"FINISHED"}
+        ((address,),) = database.execute("select artifact_location from logged_models").fetchall()
+    model = Path(unquote(address.removeprefix("file://")))
+    assert model.is_relative_to(tmp_path / name)
+    kept = run_folder(tmp_path / name) / "policy" / "weights.safetensors"
+    assert (model / "artifacts" / "policy" / kept.name).read_bytes() == kept.read_bytes()
+    people = load_policy(kept.parent).reader.example()
+    people.to_csv(tmp_path / "people.csv", index=False)
+    out = ["people.csv", "-o", "out.csv", "--outputs", name]
+    assert typed("decide", "models:/loans/1", *out, cwd=tmp_path).returncode == 0

@@ -1,5 +1,6 @@
 """Sweeps as a user types them."""
 
+import json
 import os
 import shlex
 import signal
@@ -289,12 +290,107 @@ def test_objectives_are_those_of_hydras_own_sweeper_too(tmp_path: Path) -> None:
     words = ["model=unfairlog", *SMALL[1:], "hydra/sweeper=optuna", "hydra/sweeper/sampler=grid"]
     words += ["objective=[mean_utility,mean_dpu]", "hydra.sweeper.direction=[maximize,minimize]"]
     words += ["model.learning_rate=choice(-1,0.01)", "hydra.sweeper.n_jobs=1", "hydra.sweep.dir=swept"]
+    words += ["evaluation.split=validation"]
     ended = typed("--multirun", *words, cwd=tmp_path)
     assert ended.returncode == 0, ended.stderr
     assert "model.learning_rate=-1.0 is not possible" in ended.stderr
     (best,) = OmegaConf.load(tmp_path / "swept" / "optimization_results.yaml").solutions
     assert best.params == {"model.learning_rate": 0.01}
     assert all(abs(value) <= 1 for value in best["values"])
+
+
+OPTIMISING = {
+    "an optimiser": ["hydra/sweeper=optuna", "model.learning_rate=interval(1e-3,1e-2)"],
+    "a grid of an optimiser": ["hydra/sweeper=optuna", "hydra/sweeper/sampler=grid", "model.lambda_=1,2"],
+    "an objective": ["objective=mean_utility", "model.lambda_=1,2"],
+    "a study": ["sweeps=fairlog", "evaluation.split=test"],
+    "a key of the people": ["hydra/sweeper=optuna", "evaluation.split=validation,test"],
+}
+
+
+@pytest.mark.parametrize("words", OPTIMISING.values(), ids=OPTIMISING)
+def test_whatever_optimises_is_refused_on_test_people(words: list[str], tmp_path: Path) -> None:
+    ended = typed("--multirun", "model=fairlog", "dataset=credit", "preset=quick", *words, cwd=tmp_path)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (
+        1,
+        "",
+        "fairall: evaluation.split=test: a sweep looks at validation people only; "
+        "add evaluation.split=validation\n",
+    )
+    assert not [*tmp_path.iterdir()]
+
+
+def test_a_swept_key_cannot_change_the_people_of_an_optimiser(tmp_path: Path) -> None:
+    (tmp_path / "mine" / "sweeps").mkdir(parents=True)
+    (tmp_path / "mine" / "sweeps" / "peek.yaml").write_text(
+        "# @package _global_\n"
+        "defaults: [_study, override /model: unfairlog, _self_]\n"
+        "objective: mean_utility\n"
+        'hydra: {sweeper: {params: {evaluation.split: "choice(test,validation)"}}}\n'
+    )
+    ended = typed("--multirun", "-cd", "mine", "sweeps=peek", *SMALL[1:], cwd=tmp_path)
+    assert ended.returncode == 1
+    assert "evaluation.split=test: a sweep looks at validation people only" in ended.stderr
+    made = [OmegaConf.load(path.with_name("config.yaml")) for path in tmp_path.rglob("DONE")]
+    assert {config.evaluation.split for config in made} <= {"validation"}
+
+
+def test_a_list_of_runs_is_no_optimiser(tmp_path: Path) -> None:
+    words = ["model=reject_all,accept_all", "dataset=synthetic", "preset=quick", "tracking.enabled=false"]
+    assert typed("--multirun", *words, cwd=tmp_path).returncode == 0
+
+
+def test_an_optimiser_of_which_every_run_is_refused_has_failed(tmp_path: Path) -> None:
+    words = ["model=fairlog", *SMALL[1:], "hydra/sweeper=optuna", "hydra/sweeper/sampler=grid"]
+    words += ["evaluation.split=validation", "hydra.sweep.dir=swept", "model.learning_rate=-1,-2"]
+    assert typed("--multirun", *words, cwd=tmp_path).returncode == 1
+
+
+INTERVALS = ["model.learning_rate=tag(log,interval(1e-3,1e-1))", "schedule.warm_up_epochs=int(interval(2,9))"]
+
+
+@pytest.mark.usefixtures("no_runs")
+def test_a_study_tries_intervals(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = [*SMALL, "hydra.sweeper.study_name=wide", *INTERVALS]
+    of_grid = typed("--multirun", *words, cwd=tmp_path)
+    assert (of_grid.returncode, of_grid.stderr.count("\n")) == (1, 1)
+    assert "an interval takes hydra/sweeper/sampler=tpe or random" in of_grid.stderr
+    sampler = ["hydra/sweeper/sampler=tpe", "hydra.sweeper.sampler.seed=0"]
+    endless = typed("--multirun", *words, *sampler, cwd=tmp_path)
+    assert (endless.returncode, endless.stderr.count("\n")) == (1, 1)
+    assert "hydra.sweeper.n_trials=N" in endless.stderr
+    assert not [*tmp_path.iterdir()]
+
+    tried = typed("--multirun", *words, *sampler, "hydra.sweeper.n_trials=6", cwd=tmp_path)
+    assert (tried.returncode, tried.stderr) == (0, "")
+    folder = tmp_path / "outputs" / "sweeps" / "wide"
+    kept = {path.stem: json.loads(path.read_text()) for path in folder.glob("[0-9]*.json")}
+    assert sorted(kept) == list("012345")
+    rates = {number: one["point"]["model.learning_rate"] for number, one in kept.items()}
+    assert all(1e-3 <= rate <= 1e-1 for rate in rates.values())
+    assert len({*rates.values()}) == 6
+    assert {type(one["point"]["schedule.warm_up_epochs"]) for one in kept.values()} == {int}
+    # The stand-in for runs has two seeds: losses lr and lr + 0.1 with standard error 0.05, DPU lr² and 0.1.
+    near = [number for number, rate in rates.items() if rate <= min(rates.values()) + 0.05]
+    best = min(near, key=lambda number: rates[number])
+    (selected,) = (line for line in tried.stdout.splitlines() if line.startswith("Selected: "))
+    assert selected.startswith(f"Selected: point {best}: ")
+    assert f" model.learning_rate={rates[best]} " in selected
+
+    again = typed("--multirun", *words, *sampler, "hydra.sweeper.n_trials=7", cwd=tmp_path)
+    assert again.stdout.count(" tried  point ") == 1  # the same seed proposes the same points first
+    monkeypatch.chdir(tmp_path)
+    assert fairall(["tune", "show", "wide"]) == 0
+    captured = capsys.readouterr()
+    assert "Pareto set" in captured.out
+    assert captured.err == ""
+    assert fairall(["tune", "export", "wide", "tuned"]) == 0
+    exported = OmegaConf.load(tmp_path / "tuned" / "hparams" / "wide.yaml")
+    assert exported.model.learning_rate == rates[best]
+    other = typed("--multirun", *words[:-2], "model.learning_rate=interval(0,1)", *sampler, cwd=tmp_path)
+    assert other.returncode == 1
 
 
 @pytest.mark.slow

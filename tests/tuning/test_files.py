@@ -66,7 +66,8 @@ def test_grids_are_those_of_the_papers_table(group: str, dataset: str) -> None:
     assert config.hydra.sweeper.study_name == f"{group}_{dataset}"
     expected, space = printed(group, dataset), grid(config)
     ours = {
-        key: [OmegaConf.create(f"v: {value}").v for value in values] for key, values in space.values.items()
+        key: [OmegaConf.create(f"v: {value}").v for value in values]
+        for key, values in (space.grid or {}).items()
     }
     assert ours == expected
     assert space.size == math.prod(len(values) for values in expected.values())

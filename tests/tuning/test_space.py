@@ -1,7 +1,7 @@
 import pytest
 
 from fairall.errors import FairAllError
-from fairall.tuning.space import Space, words_of
+from fairall.tuning.space import Interval, Space, listed, words_of
 
 
 def test_points_are_all_combinations_as_the_command_line_spells_them() -> None:
@@ -28,7 +28,7 @@ def test_the_command_line_wins() -> None:
 def test_values_are_spelt_as_optuna_gets_them() -> None:
     space = Space.parse({}, ["a=true,false", "b=1e-3,2", "c='x y',z"])
     assert words_of(space.points[0]) == ["a=True", "b=0.001", "c='x y'"]
-    assert list(Space.parse({}, ["a=range(1,4)"]).values["a"]) == [1, 2, 3]
+    assert Space.parse({}, ["a=range(1,4)"]).points == [{"a": 1}, {"a": 2}, {"a": 3}]
 
 
 @pytest.mark.parametrize(
@@ -43,3 +43,33 @@ def test_values_are_spelt_as_optuna_gets_them() -> None:
 def test_what_is_no_grid_is_refused(words: list[str], said: str) -> None:
     with pytest.raises(FairAllError, match=said):
         Space.parse({}, words)
+
+
+INTERVALS = {
+    "interval(0, 2)": Interval(0.0, 2.0, log=False),
+    "int(interval(0, 2))": Interval(0, 2, log=False),
+    "tag(log, interval(1e-4, 1))": Interval(1e-4, 1.0, log=True),
+    "tag(log, int(interval(1, 64)))": Interval(1, 64, log=True),
+}
+
+
+@pytest.mark.parametrize(("words", "interval"), INTERVALS.items())
+def test_an_interval_is_read_as_optuna_gets_it_and_from_its_own_words(words: str, interval: Interval) -> None:
+    space = Space.parse({"b": words}, ["a=1,2"], intervals=True)
+    assert space.values == {"b": interval, "a": [1, 2]}
+    assert (space.size, space.points, space.grid) == (None, [], None)
+    assert Space.parse({"b": str(interval)}, [], intervals=True).values == {"b": interval}
+    point = space.point([f"b={interval.high}", "a=2", "c=3"])
+    assert point == {"b": interval.high, "a": 2}
+    assert type(point["b"]) is type(interval.high)
+
+
+@pytest.mark.parametrize("words", ["interval(2, 1)", "tag(log, interval(0, 1))", "interval(1, 1)"])
+def test_an_interval_has_two_ends(words: str) -> None:
+    with pytest.raises(FairAllError, match="the smaller one first"):
+        Space.parse({"a": words}, [], intervals=True)
+
+
+def test_the_values_of_a_range_are_given_to_optuna_one_by_one() -> None:
+    words = ["a=range(1,4)", "+b=range(0,1,0.25)", "c=1,2", "d=interval(0,1)", "e=5"]
+    assert listed(words) == ["a=choice(1,2,3)", "+b=choice(0.0,0.25,0.5,0.75)", *words[2:]]

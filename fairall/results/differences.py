@@ -1,0 +1,117 @@
+"""What a run has otherwise than by default, by which runs of a method on a data set are told apart."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from fairall.config.choices import choices, readable, settings
+from fairall.config.paths import configuration_root
+from fairall.storage.identity import determining, flattened
+
+REFERENCE = re.compile(r"\$\{([\w.]+)\}")
+# Groups, and the key of their nodes that names the choice, if they have one.
+GROUPS = {
+    "protocol": "name", "model": "name", "dataset": "name", "initial_policy": "name", "fairness": "rule",
+    "exploration": "rule", "cost": "",
+}  # fmt: skip
+CHOICE = {
+    "initial_policy.name": "initial_policy", "protocol.name": "protocol", "fairness.rule": "fairness",
+    "exploration.rule": "exploration", "cost.value": "cost",
+}  # fmt: skip
+
+
+def differences(config: Mapping[str, Any]) -> str:
+    """The values of a run that are not the defaults of its method, data set and preset, as KEY=VALUE.
+
+    Keys have their last part alone where that is enough. A value whose default is unknown, as of a method of
+    the user's, is left out.
+
+    Args:
+        config: of the run, as plain containers.
+    """
+    own, default = flattened(determining(dict(config))), flattened(_defaults(config))
+    found = {
+        key: own[key]
+        for key, usual in default.items()
+        if key in own and not _same(own[key], own.get(_reference(usual) or "", usual))
+    }
+    names = {key: CHOICE.get(key) or _last_part(key) for key in found}
+    several = [name for name in names.values() if [*names.values()].count(name) > 1]
+    return " ".join(
+        f"{key if name in several and key not in CHOICE else name}={found[key]}"
+        for key, name in names.items()
+    )
+
+
+def _last_part(key: str) -> str:
+    """The last part of a key; of a part of the world without `world`; whole where a choice has that name."""
+    name = key.removeprefix("world.") if key.startswith("world.") else key.rpartition(".")[2]
+    return key if name in CHOICE.values() else name
+
+
+def _defaults(config: Mapping[str, Any]) -> dict[str, Any]:
+    """The configuration of `model=... dataset=... preset=...` by the files of conf/, with references."""
+    files, root = choices(), settings()
+    chosen = {
+        group: name for one in root.pop("defaults") if isinstance(one, dict) for group, name in one.items()
+    }
+    for group in ("protocol", "model", "dataset"):
+        path = files[group].get(config[group]["name"])
+        for item in readable(path).get("defaults", []) if path else []:
+            for key, name in item.items() if isinstance(item, dict) else ():
+                chosen[key.removeprefix("override /").partition("@")[0]] = name
+    for group, names in GROUPS.items():
+        # Its values are compared with those of the choice that the run has, its name with the usual choice.
+        own = config.get(group, {}).get(names, chosen[group])
+        path = files[group].get(str(own))
+        root[group] = _whole(path, files[group]) if path else {}
+        if names in root[group] and group not in ("model", "dataset"):
+            root[group][names] = chosen[group]
+    conf, model = configuration_root() / "conf", config["model"]["name"]
+    root["world"] = readable(conf / "world" / "_parts.yaml")
+    selected = readable(conf / "hparams" / f"{model}.yaml").get(config["dataset"]["name"], {})
+    preset = config.get("preset")
+    fewer = {f"{preset}/{path.stem}": path for path in (conf / "fewer" / str(preset)).glob("*.yaml")}
+    of_preset = [readable(conf / "preset" / f"{preset}.yaml")]
+    of_preset += [_whole(fewer[name], fewer) for name in fewer if name == f"{preset}/{model}"]
+    for values in (selected, *of_preset):
+        root = _merged(root, values)
+    return {key: root[key] for key in root if key in config}
+
+
+def _whole(path: Path, files: Mapping[str, Path]) -> dict[str, Any]:
+    """Content of a file over that of those of its group in its `defaults`."""
+    node = readable(path)
+    for parent in node.pop("defaults", []):
+        if isinstance(parent, str) and parent in files and files[parent] != path:
+            node = _merged(_whole(files[parent], files), node)
+    return node
+
+
+def _merged(node: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
+    merged = dict(node)
+    for key, value in values.items():
+        there = merged.get(key)
+        if isinstance(there, dict) and isinstance(value, dict):
+            value = _merged(there, value)
+        merged[key] = value
+    return merged
+
+
+def _reference(value: Any) -> str | None:
+    """The key that a value of a file refers to; None where it is a value of its own."""
+    found = REFERENCE.fullmatch(value) if isinstance(value, str) else None
+    return found[1] if found else None
+
+
+def _same(own: Any, usual: Any) -> bool:
+    """Whether a value is its default, or the default is not known."""
+    if isinstance(usual, str) and ("${" in usual or usual == "???"):
+        return True
+    try:
+        return own == usual or float(own) == float(usual)  # YAML reads 1e-2 as text
+    except (TypeError, ValueError):
+        return False
