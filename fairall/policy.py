@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
@@ -16,6 +16,7 @@ from omegaconf.errors import OmegaConfBaseException
 from safetensors import SafetensorError
 from safetensors.torch import load as deserialised
 from safetensors.torch import save as serialised
+from scipy.special import expit
 from torch import Tensor
 
 import fairall
@@ -27,10 +28,10 @@ from fairall.data.prepared import PreparedData, Scaler
 from fairall.data.stored_reader import from_plain, to_plain
 from fairall.errors import FairAllError
 from fairall.models.fairness import learner_of
-from fairall.models.learner import Learner, Setting
+from fairall.models.learner import MARGIN_DECIMALS, Learner, Setting
 from fairall.nn.bounded import Bounded, TooLargeError
 from fairall.nn.chunks import in_chunks
-from fairall.randomness import FixedSamples
+from fairall.randomness import FixedSamples, SeedStreams
 from fairall.storage.files import atomic, damaged, why_no_file, write_sums
 from fairall.tables.cells import shown
 from fairall.tables.people import PeopleReader
@@ -55,7 +56,7 @@ class Policy:
         points: standard normal, averaged over instead of draws, shape (E, size, n).
         config: of the run, plain containers; None for a policy that was not loaded.
         modules: that `load` was given.
-        classes_: rejection and acceptance, the columns of `predict_proba`.
+        classes_: negative and positive label, the columns of `predict_proba`.
     """
 
     classes_: ClassVar[np.ndarray] = np.array([0, 1])
@@ -160,6 +161,29 @@ class Policy:
 
     def encoded_propensity(self, x: Tensor, s: Tensor) -> np.ndarray:
         """π(d=1 | x, s) of every seed's policy, shape (E, N), for x (N, D) and s (N,) as of `encoded`."""
+        return self._computed(self.learner.propensity, x, s)
+
+    def encoded_label_probability(self, x: Tensor, s: Tensor) -> np.ndarray:
+        """Every seed's estimate of p(ỹ = 1 | x, s), shape (E, N), float64, for people as of `encoded`.
+
+        Raises:
+            FairAllError: where the method has none, see `estimates_label`.
+        """
+        if not self.estimates_label:
+            raise FairAllError(
+                f"model={self.learner.config.name} has no estimate of p(label = 1), only a probability of "
+                "acceptance: decision_proba"
+            )
+        return expit(self._computed(self.learner.log_odds, x, s))
+
+    def encoded_margin(self, x: Tensor, s: Tensor) -> np.ndarray:
+        """`Learner.margin` of every seed's policy, shape (E, N), float64, for people as of `encoded`."""
+        return self._computed(self.learner.margin, x, s)
+
+    def _computed(
+        self, compute: Callable[[Tensor, Tensor, SeedStreams], Tensor], x: Tensor, s: Tensor
+    ) -> np.ndarray:
+        """Values (E, N) of encoded people by every seed's policy."""
         seeds = self.seeds
         streams = FixedSamples(seeds, self.points)
         _, size, n_points = self.points.shape
@@ -167,10 +191,10 @@ class Policy:
         rows = max(1, SAMPLES_AT_ONCE // (len(seeds) * per_person)) if per_person else None
         stacked = x.expand(len(seeds), -1, -1), s.expand(len(seeds), -1)
         with torch.no_grad():
-            propensity = in_chunks(lambda x, s: self.learner.propensity(x, s, streams), *stacked, rows=rows)
-        return propensity.numpy()
+            values = in_chunks(lambda x, s: compute(x, s, streams), *stacked, rows=rows)
+        return values.numpy()
 
-    def predict_proba(
+    def decision_proba(
         self, people: pd.DataFrame, *, policy: str = "mean", strict: bool = False
     ) -> np.ndarray:
         """Probabilities of rejection and acceptance by all seeds together, shape (N, 2), float64.
@@ -180,13 +204,31 @@ class Policy:
         accepted = self.combined(self.propensity(people, strict=strict), policy)
         return np.stack([1.0 - accepted, accepted], axis=1)
 
-    def predict(self, people: pd.DataFrame, *, policy: str = "mean", strict: bool = False) -> np.ndarray:
+    def decide(self, people: pd.DataFrame, *, policy: str = "mean", strict: bool = False) -> np.ndarray:
         """Decisions, shape (N,): 1 where the probability of acceptance is at least `threshold`, else 0.
+
+        Arguments and errors as for `decision_proba`.
+        """
+        accepted = self.decision_proba(people, policy=policy, strict=strict)[:, 1] >= self.threshold
+        return accepted.astype(int)
+
+    def predict_proba(
+        self, people: pd.DataFrame, *, policy: str = "mean", strict: bool = False
+    ) -> np.ndarray:
+        """Estimates of p(ỹ = 0 | x, s) and p(ỹ = 1 | x, s) by all seeds together, shape (N, 2), float64.
+
+        Arguments and errors as for `propensity`, `encoded_label_probability` and `combined`.
+        """
+        positive = self.encoded_label_probability(*self.encoded(people, strict=strict))
+        positive = self.combined(positive, policy)
+        return np.stack([1.0 - positive, positive], axis=1)
+
+    def predict(self, people: pd.DataFrame, *, policy: str = "mean", strict: bool = False) -> np.ndarray:
+        """The likelier labels, 1 or 0, shape (N,), which are no decisions: those are of `decide`.
 
         Arguments and errors as for `predict_proba`.
         """
-        accepted = self.predict_proba(people, policy=policy, strict=strict)[:, 1] >= self.threshold
-        return accepted.astype(int)
+        return (self.predict_proba(people, policy=policy, strict=strict)[:, 1] >= 0.5).astype(int)
 
     def without_doubts(self) -> Policy:
         """The same policy for people of a table that has been judged, see `PeopleReader.without_doubts`."""
@@ -196,6 +238,11 @@ class Policy:
     def seeds(self) -> list[int]:
         """The E seeds."""
         return list(self.learner.setting.seeds)
+
+    @property
+    def estimates_label(self) -> bool:
+        """Whether the method estimates p(ỹ = 1 | x, s)."""
+        return self.learner.estimates_label
 
     @property
     def threshold(self) -> float:
@@ -217,7 +264,7 @@ class Policy:
         return [seed for seed, is_sound in zip(self.seeds, sound, strict=True) if not is_sound]
 
     def combined(self, propensity: np.ndarray, policy: str = "mean") -> np.ndarray:
-        """Acceptance probability of one policy made of those of all seeds.
+        """Acceptance probability of one policy made of those of all seeds, or p(ỹ = 1 | x, s) likewise.
 
         Args:
             propensity: of every seed, shape (E, N).
@@ -229,11 +276,29 @@ class Policy:
         Raises:
             FairAllError: if there is no such policy, or it has diverged.
         """
+        return self._average(propensity, policy, DECIMALS)
+
+    def combined_margin(self, margin: np.ndarray, policy: str = "mean") -> np.ndarray:
+        """The order in which one policy made of those of all seeds gives few places.
+
+        Args:
+            margin: of every seed, shape (E, N).
+            policy: as for `combined`: mean or median over seeds, or one of them.
+
+        Returns:
+            Shape (N,), float64: log odds less those from which on each seed's policy accepts the person.
+
+        Raises:
+            FairAllError: as `combined`.
+        """
+        return self._average(margin, policy, MARGIN_DECIMALS)
+
+    def _average(self, values: np.ndarray, policy: str, decimals: int) -> np.ndarray:
         average = np.median if policy == "median" else np.mean
-        combined = average(propensity[self.deciding(policy)].astype(float), axis=0)
+        combined = average(values[self.deciding(policy)].astype(float), axis=0)
         if not np.isfinite(combined).all():
             raise FairAllError(f"policy {policy}: for some people its probability is not a number")
-        return combined.round(DECIMALS)
+        return combined.round(decimals)
 
     def spread(self, propensity: np.ndarray) -> np.ndarray:
         """Standard deviation over the seeds that have not diverged, shape (N,); NaN for a single seed."""

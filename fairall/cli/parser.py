@@ -164,13 +164,17 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "--log": {"action": "store_true", "dest": "to_mlflow", "help": "log the folder to MLflow"},
     "--policy": {"metavar": "mean|median|seed:N", "default": "mean", "help": "over seeds, or of one"},
     "--threshold": {"metavar": "P", "type": _probability, "help": "least probability to accept"},
-    "--draw": {"metavar": "SEED", "type": _seed, "help": "draw decisions, repeatably"},
+    "--draw": {"metavar": "SEED", "type": _seed, "help": "draw decisions of a run, repeatably"},
     "--capacity": {"metavar": "K|K%", "type": _places, "help": "most people to accept"},
     "--trust...": {"metavar": "MODULE", "help": TRUST},
     "--strict": {"action": "store_true", "help": "refuse values unknown from training"},
     "--row": {"metavar": "ROW", "type": whole_number, "help": "of PEOPLE, from 1"},
     "--against": {"metavar": "FILE", "help": "people to compare with; default: training people"},
     "--policy...": {"metavar": "RUN|ADDRESS|COLUMN|decision", "help": "decision: the decisions taken"},
+    "--proba...": {
+        "choices": ("decision", "label"),
+        "help": "what probabilities of --policy are of: acceptance, or a positive label",
+    },
     "--groups": {"metavar": "COLUMNS", "default": "", "help": "A,B: their combinations are the groups"},
     "--decision-maker": {"metavar": "COLUMN", "help": "who decided, for bounds and contraction"},
     "--score": {"metavar": "COLUMN", "help": "probability by a model that is to be validated"},
@@ -183,8 +187,8 @@ OPTIONS: dict[str, dict[str, Any]] = {
 DECIDE = "-o! --policy --threshold --draw --capacity --trust... --strict --json"
 EXPLAIN = "--row! -o! --policy --threshold --against --trust... --strict"
 EVALUATE = (
-    "--policy... -o --groups --decision-maker --score --propensity-model --outcome-model --smallest-cell "
-    "--monitor --gap --trust... --log --json"
+    "--policy... --proba... --draw -o --groups --decision-maker --score --propensity-model --outcome-model "
+    "--smallest-cell --monitor --gap --trust... --log --json"
 )
 COMMANDS = {
     "list": Command(

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from fairall.tables.files import File
 
 SHELLS = ("bash", "zsh")
-OPTIONS = ("propensity_model", "outcome_model", "smallest_cell", "score", "monitor")  # of an evaluation
+# Of an evaluation.
+OPTIONS = ("propensity_model", "outcome_model", "smallest_cell", "score", "monitor", "proba", "draw")
 
 
 class Done(NamedTuple):

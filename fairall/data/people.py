@@ -89,12 +89,16 @@ class Decisions:
         counterfactual_propensity: π of the counterfactuals, shape (E, N); None where these are unknown.
         counterfactually_accepted: the decisions on the counterfactuals by the same random numbers, shape
             (E, N), bool; None where counterfactuals are unknown.
+        margin: `Learner.margin` of the people, shape (E, N); None where nothing is ordered by it.
+        counterfactual_margin: of the counterfactuals, likewise.
     """
 
     propensity: Tensor
     accepted: Tensor
     counterfactual_propensity: Tensor | None = None
     counterfactually_accepted: Tensor | None = None
+    margin: Tensor | None = None
+    counterfactual_margin: Tensor | None = None
 
 
 @dataclass(frozen=True)

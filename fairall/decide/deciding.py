@@ -31,7 +31,9 @@ from fairall.tables.files import File, Part
 from fairall.tables.groups import sides
 from fairall.tables.people import Findings, PeopleReader
 
-COLUMNS = ("probability", "spread", "decision", "propensity")
+LABEL = "label_probability"
+COLUMNS = ("probability", "spread", LABEL, "decision", "propensity")
+PREFIX = "new_"  # of a column whose name is that of one of the table
 READING = ("separator", "text_encoding")  # keys of dataset=csv
 
 
@@ -46,9 +48,11 @@ class Decided:
         people: number of people by s.
         accepted: number of the accepted by s.
         warnings: about the whole table.
-        notes: on names of columns.
+        notes: on columns, and on places that were drawn.
         total_spread: sum over people of the standard deviation over seeds; NaN for a single seed.
         largest_spread: over people.
+        n_shared: number of people who share places by lot, where nothing else is drawn.
+        shared: sum of their propensities, the number of these places.
     """
 
     policy: Policy
@@ -60,11 +64,17 @@ class Decided:
     notes: list[str] = field(default_factory=list)
     total_spread: float = 0.0
     largest_spread: float = 0.0
+    n_shared: int = 0
+    shared: float = 0.0
 
-    def add(self, s: np.ndarray, accepted: np.ndarray, spread: np.ndarray) -> None:
+    def add(self, s: np.ndarray, accepted: np.ndarray, spread: np.ndarray, propensity: np.ndarray) -> None:
         """Count further people; all arrays of shape (N,)."""
         self.people.update(s.tolist())
         self.accepted.update(s[accepted].tolist())
+        if self.rule.draw is None:
+            by_lot = propensity[(propensity > 0.0) & (propensity < 1.0)]
+            self.n_shared += len(by_lot)
+            self.shared += float(by_lot.sum())
         self.total_spread += float(spread.sum())
         self.largest_spread = max(self.largest_spread, float(spread.max()))
 
@@ -156,13 +166,22 @@ def decide(
         findings, n_parts = findings_in(table, policy.reader)
         decided.warnings = policy.reader.doubts(findings, strict=strict)
         rule.check(findings.n_rows)
-        names = free_names(COLUMNS, findings.columns)
-        decided.notes = told_of_renamed(names, out.name, table.path.name)
+        names = free_names(COLUMNS, findings.columns, PREFIX)
+        decided.notes = told_of_renamed(names, "new", out.name, table.path.name)
+        if not policy.estimates_label:
+            method = policy.learner.config.name
+            decided.notes.append(f"model={method} has no estimate of the label: {names[LABEL]!r} is empty")
         with writer(table, file, out.name) as write, Display().phase("Deciding", n_parts) as advance:
-            for part, *values in _decisions(policy, table, rule, which, advance):
-                write(part, dict(zip(names.values(), values, strict=True)))
-                _, spread, accepted, _ = values
-                decided.add(policy.reader.groups(part.frame), accepted > 0, spread)
+            for part, columns in _decisions(policy, table, rule, which, advance):
+                write(part, {own: columns[name] for name, own in names.items()})
+                taken = columns["decision"] > 0
+                s = policy.reader.groups(part.frame)
+                decided.add(s, taken, columns["spread"], columns["propensity"])
+    if decided.n_shared:
+        decided.notes.append(
+            f"{decided.n_shared} people between whom the policy does not distinguish share "
+            f"{count(round(decided.shared), 'place')}, drawn by lot: the propensity of each is the share"
+        )
     return decided
 
 
@@ -205,29 +224,37 @@ def findings_in(table: File, reader: PeopleReader) -> tuple[Findings, int]:
 
 def _decisions(
     policy: Policy, table: File, rule: Rule, which: str, advance: ProgressCallback
-) -> Iterator[tuple[Part, np.ndarray, np.ndarray, np.ndarray, np.ndarray]]:
+) -> Iterator[tuple[Part, dict[str, np.ndarray]]]:
     """Rows of the table and the values of `COLUMNS`, of shape (N,) each."""
     generator = rule.generator()
-    computed = _computed(policy, table, which, advance)
+    computed = _computed(policy, table, rule, which, advance)
     if rule.places is None:
-        for part, probability, spread in computed:
-            accepted, propensity = rule.decisions(probability, generator)
-            yield part, probability, spread, accepted.astype(np.int8), propensity
+        for part, columns in computed:
+            accepted, propensity = rule.decisions(columns["probability"], generator)
+            yield part, columns | {"decision": accepted.astype(np.int8), "propensity": propensity}
         return
-    numbers = [(probability, spread) for _, probability, spread in computed]
-    accepted, propensity = rule.decisions(np.concatenate([own for own, _ in numbers]), generator)
+    kept = [columns for _, columns in computed]
+    probability, margin = (np.concatenate([own[name] for own in kept]) for name in ("probability", "margin"))
+    accepted, propensity = rule.decisions(probability, generator, margin)
     decision, end = accepted.astype(np.int8), 0
-    for part, (probability, spread) in zip(table.parts(), numbers, strict=True):
-        start, end = end, end + len(probability)
-        yield part, probability, spread, decision[start:end], propensity[start:end]
+    for part, columns in zip(table.parts(), kept, strict=True):
+        start, end = end, end + len(columns["probability"])
+        yield part, columns | {"decision": decision[start:end], "propensity": propensity[start:end]}
 
 
 def _computed(
-    policy: Policy, table: File, which: str, advance: ProgressCallback
-) -> Iterator[tuple[Part, np.ndarray, np.ndarray]]:
-    """Rows of a table that was read before, their probabilities and spreads, of shape (N,) each."""
+    policy: Policy, table: File, rule: Rule, which: str, advance: ProgressCallback
+) -> Iterator[tuple[Part, dict[str, np.ndarray]]]:
+    """Rows of a table that was read before, and what the policy says of them, of shape (N,) each."""
     judged = policy.without_doubts()
     for part in table.parts():
-        propensity = judged.propensity(part.frame)
-        yield part, policy.combined(propensity, which), policy.spread(propensity)
+        people = judged.encoded(part.frame)
+        propensity = judged.encoded_propensity(*people)
+        columns = {"probability": policy.combined(propensity, which), "spread": policy.spread(propensity)}
+        columns[LABEL] = np.full(len(part.frame), np.nan)
+        if policy.estimates_label:
+            columns[LABEL] = policy.combined(judged.encoded_label_probability(*people), which)
+        if rule.places is not None:
+            columns["margin"] = policy.combined_margin(judged.encoded_margin(*people), which)
+        yield part, columns
         advance()

@@ -9,9 +9,10 @@ import numpy as np
 import torch
 
 from fairall.errors import FairAllError
-from fairall.worlds.capacity import ROUNDING, top
+from fairall.worlds.capacity import ROUNDING, ranks, top
 
 MOST_DRAWN = 100_000  # rows; propensities of drawn decisions with few places take time in rows × places
+SEED_OF_LOTS = 0  # where `draw` gives none
 
 
 @dataclass(frozen=True)
@@ -21,7 +22,9 @@ class Rule:
     Attributes:
         threshold: of decisions that are not drawn.
         draw: seed of decisions drawn with their probability; None for decisions that are not drawn.
-        places: most people to accept, a number (int) or a share of all (float); None: no limit.
+        places: most people to accept, a number (int) or a share of all (float); None: no limit. They go to
+            the greatest margins (`Policy.combined_margin`), of equal ones to the greatest probabilities, and
+            are drawn among people who are equal in both.
     """
 
     threshold: float
@@ -30,38 +33,50 @@ class Rule:
 
     def generator(self) -> np.random.Generator:
         """Source of uniform numbers, of which the n-th belongs to the n-th row of the table."""
-        return np.random.default_rng(self.draw)
+        return np.random.default_rng(self._seed)
+
+    @property
+    def _seed(self) -> int:
+        return SEED_OF_LOTS if self.draw is None else self.draw
+
+    def acceptance(self, probability: np.ndarray) -> np.ndarray:
+        """Probability with which each person is accepted where places are not limited, shape (N,).
+
+        Args:
+            probability: of acceptance by the policy, shape (N,).
+        """
+        return probability if self.draw is not None else (probability >= self.threshold).astype(float)
 
     def decisions(
-        self, probability: np.ndarray, generator: np.random.Generator
+        self, probability: np.ndarray, generator: np.random.Generator, margin: np.ndarray | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
         """Decide on a table, or on its next part where `places` is None.
 
-        Whoever is accepted without a limit of places keeps a place if it is among the `places` greatest
-        probabilities of these; equal ones go by the order of rows.
+        Whoever is accepted without a limit of places keeps a place if it is among the `places` first of
+        these.
 
         Args:
             probability: of acceptance, shape (N,).
-            generator: see `generator`; advances by N numbers.
+            generator: see `generator`; advances by N numbers for drawn decisions, then by N for places.
+            margin: orders people for few places, shape (N,); by default all are equal in it.
 
         Returns:
-            Who is accepted, bool, and the propensity with which this rule accepts, given all probabilities:
-            0 or 1 where nothing is drawn. Both of shape (N,).
+            Who is accepted, bool, and the propensity with which this rule accepts, given all probabilities
+            and margins: 0 or 1 where nothing is drawn. Both of shape (N,).
         """
-        if self.draw is None:
-            accepted = probability >= self.threshold
-            propensity = accepted.astype(float)
-        else:
-            accepted = generator.random(len(probability)) < probability
-            propensity = probability
+        n, propensity = len(probability), self.acceptance(probability)
+        accepted = propensity > 0.0 if self.draw is None else generator.random(n) < propensity
         if self.places is None:
             return accepted, propensity
-        places = self.n_places(len(probability))
-        order = np.argsort(-probability, kind="stable")
+        places, lot = self.n_places(n), generator.random(n)
+        keys = (propensity > 0.0, np.zeros(n) if margin is None else margin, probability)
+        rank = ranks(*(torch.from_numpy(np.asarray(key, dtype=float))[None] for key in keys))[0].numpy()
+        order = np.lexsort((-lot, -rank))
         accepted[order[np.cumsum(accepted[order]) > places]] = False
         if self.draw is None:
-            return accepted, accepted.astype(float)
-        return accepted, top(torch.from_numpy(probability)[None], places)[0].numpy()
+            return accepted, _shared(propensity, rank, places)
+        of_people = (torch.from_numpy(of)[None] for of in (propensity, rank))
+        return accepted, top(next(of_people), places, next(of_people))[0].numpy()
 
     def check(self, n: int) -> None:
         """Raise FairAllError if the rule has no place for any of n people, or no exact propensities."""
@@ -81,12 +96,23 @@ class Rule:
         assert self.places is not None
         return self.places if isinstance(self.places, int) else math.floor(self.places * n + ROUNDING)
 
-    def told(self, n: int) -> str:
-        """The rule for n people, in words."""
+    def told(self, n: int = 0) -> str:
+        """The rule for n people, in words; n counts where places are limited."""
         if self.draw is None:
             told = f"accept from a probability of {self.threshold:g} on"
         else:
             told = f"accept with the probability, drawn with seed {self.draw}"
         if self.places is None:
             return told
-        return f"{told}; of these the {self.n_places(n)} most probable at most"
+        return (
+            f"{told}; of these at most {self.n_places(n)}, in the order of log odds less the policy's own "
+            f"threshold, equal ones by lot with seed {self._seed}"
+        )
+
+
+def _shared(propensity: np.ndarray, rank: np.ndarray, places: int) -> np.ndarray:
+    """Propensities (N,) of people who are accepted with 0 or 1 and have places by rank, equal ones by lot."""
+    _, inverse, size = np.unique(-rank, return_inverse=True, return_counts=True)
+    before = np.cumsum(size) - size
+    share = np.clip((places - before) / size, 0.0, 1.0)
+    return propensity * share[inverse]

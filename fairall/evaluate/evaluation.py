@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from fairall.decide.load import HERE
+from fairall.errors import FairAllError, count
 from fairall.evaluate import bounds as limits
 from fairall.evaluate import validation
 from fairall.evaluate.bounds import Limits
@@ -22,7 +23,7 @@ from fairall.evaluate.log import DecisionLog
 from fairall.evaluate.models import OPTIONS, Models
 from fairall.evaluate.monitor import Monitor
 from fairall.evaluate.plain import plain
-from fairall.evaluate.policies import target_policy
+from fairall.evaluate.policies import SAY, label_score, target_policy
 from fairall.metrics import effective_sample_size
 
 DISAGREEING = 3.0  # standard errors between two estimators
@@ -247,6 +248,8 @@ class Evaluation(Judgement):
         """The content of evaluation.json."""
         return plain({
             "policy": self.policy,
+            "rule": self.rule,
+            "draw": self.draw,
             "log": self.about_log,
             "acceptance": float(self.target.mean()),
             "value": self.values,
@@ -281,6 +284,8 @@ def judge(
     *,
     config: dict[str, Any] = HERE,
     trust: Collection[str] = (),
+    proba: str | Sequence[str | None] | None = None,
+    draw: int | None = None,
     **options: Any,
 ) -> list[Evaluation]:
     """Evaluate policies from one log, with the same models.
@@ -290,6 +295,8 @@ def judge(
         log: likewise.
         config: of `target_policy`.
         trust: modules of methods that may be imported, see `fairall.load_policy`.
+        proba: what the probabilities of all policies are of, or of each, see `target_policy`.
+        draw: seed of the drawn decisions of saved policies, likewise.
         options: of `Models`, its `score` also as the name of a column; and of `DecisionLog.of` where the log
             is a DataFrame.
 
@@ -301,27 +308,48 @@ def judge(
     if not isinstance(log, DecisionLog):
         named = [one for one in (*policies, score) if isinstance(one, str) and one in log]
         log = DecisionLog.of(log, not_features=named, **options)
-    targets = [target_policy(policy, log, config=config, modules=trust) for policy in policies]
+    of = [proba] * len(policies) if proba is None or isinstance(proba, str) else list(proba)
+    if len(of) != len(policies):
+        raise FairAllError(
+            f"{len(of)} words for {count(len(policies), 'policy', 'policies')}: give one for all, or one for "
+            f"each: {SAY}"
+        )
+    places: dict[str, Any] = {"config": config, "modules": trust}
+    targets = [
+        target_policy(policy, log, **places, proba=one, draw=draw)
+        for policy, one in zip(policies, of, strict=True)
+    ]
+    if draw is not None and all(one.draw is None for one in targets):
+        raise FairAllError(
+            f"--draw {draw}, or draw={draw}: decisions are drawn of saved policies, and none is judged"
+        )
+    if proba is not None and all(policy is None for policy in policies):
+        raise FairAllError(f"the logged decisions have no probabilities: leave {SAY} out")
     if score is not None:
-        score = target_policy(score, log, config=config, modules=trust).probability
+        score = label_score(score, log, **places)
     held_out = [target.held_out for target in targets if target.held_out is not None]
     if held_out:  # what a policy has learnt from says too much good of it
         rows = np.logical_and.reduce(held_out)
         score = None if score is None else score[rows]
         targets, log = [target.rows(rows) for target in targets], log.rows(rows)
     models = Models(log, score=score, **of_models)
-    return [Evaluation(models, one.name, one.probability, one.logged, one.notes) for one in targets]
+    return [
+        Evaluation(models, one.name, one.probability, one.logged, one.notes, one.rule, one.draw)
+        for one in targets
+    ]
 
 
 def evaluate(policy: Any, log: pd.DataFrame | DecisionLog, **options: Any) -> Evaluation:
     """Evaluate a policy from a log of another policy's decisions.
 
     Args:
-        policy: its acceptance probabilities: a column of the log, an array, a scikit-learn-like predictor
-            with `predict_proba`, a function of a DataFrame, a `fairall.policy.Policy`, the folder or id of a
-            run; None for the policy that took the logged decisions.
+        policy: a column of the log with its acceptance probabilities or decisions, an array, a
+            scikit-learn-like predictor with `predict_proba`, a function of a DataFrame, a
+            `fairall.policy.Policy`, the folder or id of a run; None for the policy that took the logged
+            decisions. See `target_policy`.
         log: a row per person, as a DataFrame whose columns `options` describe, or read already.
-        options: of `Models`, and of `DecisionLog.of`: decision, label, sensitive, ...
+        options: `proba` and `draw` of `judge`; those of `Models`, and of `DecisionLog.of`: decision, label,
+            sensitive, ...
 
     Raises:
         FairAllError: where the log or the policy cannot be used.

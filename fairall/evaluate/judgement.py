@@ -33,6 +33,8 @@ class Judgement:
         target: its acceptance probabilities, shape (N,).
         logged: whether it is the policy of the log.
         notes: on the policy.
+        rule: how its probabilities become acceptances, in words.
+        draw: seed of its drawn decisions; None where none is drawn by a seed.
     """
 
     models: Models
@@ -40,6 +42,8 @@ class Judgement:
     target: np.ndarray
     logged: bool = False
     notes: tuple[str, ...] = ()
+    rule: str = ""
+    draw: int | None = None
 
     @property
     def log(self) -> DecisionLog:

@@ -65,6 +65,7 @@ class DecisionLog:
         loss: of an accepted person with a negative label, at least 0, shape (N,); c without amounts.
         decision: name of the column of the decisions.
         decision_values: texts of a rejection and of an acceptance.
+        label_values: texts of a negative and of a positive label; "" for one that no row has.
         schema: features.
         x: their values, categories as codes, NaN where a number is missing, shape (N, number of features).
         notes: on how the log was read, one sentence each.
@@ -88,6 +89,7 @@ class DecisionLog:
     loss: np.ndarray
     decision: str
     decision_values: tuple[str, str]
+    label_values: tuple[str, str]
     schema: Schema
     x: pd.DataFrame
     notes: tuple[str, ...]
@@ -204,9 +206,6 @@ class DecisionLog:
         raw = people.cells
         if isinstance(source, pd.DataFrame):
             raw = source.set_axis(people.cells.columns, axis=1).reset_index(drop=True)
-        rejection, acceptance = (
-            str(raw[declared.decision].iloc[row]) for row in (accepted.argmin(), accepted.argmax())
-        )
         return cls(
             raw=raw,
             cells=people.cells,
@@ -225,7 +224,8 @@ class DecisionLog:
             gain=np.broadcast_to(1 - cost, n) if people.gain is None else people.gain,
             loss=np.broadcast_to(cost, n) if people.loss is None else people.loss,
             decision=str(declared.decision),
-            decision_values=(rejection, acceptance),
+            decision_values=_texts(raw[declared.decision], accepted.astype(float)),
+            label_values=("", "") if people.label is None else _texts(raw[declared.label], people.label),
             schema=schema,
             x=x,
             notes=(*notes, *of_missing, *of_people, *told, *people.warnings, *doubts),
@@ -301,6 +301,13 @@ class DecisionLog:
 
     def _members(self) -> dict[str, np.ndarray]:
         return {f"of group {name}": self.group == code for code, name in enumerate(self.groups)}
+
+
+def _texts(column: pd.Series, value: np.ndarray) -> tuple[str, str]:
+    """Texts of the cells of value 0 and of value 1, shape (N,); "" where there is none."""
+    rows = ((value == one).argmax() for one in (0, 1))
+    texts = [str(column.iloc[row]) if value[row] == one else "" for one, row in enumerate(rows)]
+    return texts[0], texts[1]
 
 
 def _declared(path: str, words: Sequence[str], **options: Any) -> tuple[Declared, float | None]:

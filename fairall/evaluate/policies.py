@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -13,17 +13,21 @@ import numpy as np
 import pandas as pd
 from omegaconf.errors import OmegaConfBaseException
 
+from fairall.config.checks import require
 from fairall.config.schema import ScalerRows
 from fairall.config.validation import checked_dataset
 from fairall.data.own_table import OwnTable, OwnTableConfig
 from fairall.decide.load import HERE, IN_MLFLOW, find_policy, saved_in
+from fairall.decide.rules import Rule
 from fairall.errors import FairAllError
 from fairall.evaluate.log import DecisionLog
 from fairall.policy import Policy
 from fairall.results.runs import load_result, run_folder
-from fairall.tables.cells import listed, numbers_of, spelling, taken, words_of
+from fairall.tables.cells import TRUTH, listed, numbers_of, spelling, taken, words_of
 
 LOGGED = "the logged decisions"
+PROBA = {"decision": "acceptance", "label": "a positive label"}  # what a probability is of
+SAY = "--proba label or --proba decision, in Python proba='label' or proba='decision'"
 LEAST_HELD_OUT = 100  # rows that a policy is judged on where it was learnt from others of the log
 MOST_ALIKE = 0.01  # share of rows equal to another one; with more, equal rows may be of different people
 
@@ -38,6 +42,8 @@ class Target:
         held_out: rows that the policy was not learnt from, shape (N,), bool; None where all rows count.
         notes: on the people that the policy was learnt from, a sentence each.
         logged: whether its decisions are the logged ones.
+        rule: where the probabilities come from, in words.
+        draw: seed of the decisions that a saved policy draws; None for others.
     """
 
     probability: np.ndarray
@@ -45,14 +51,41 @@ class Target:
     held_out: np.ndarray | None = None
     notes: tuple[str, ...] = ()
     logged: bool = False
+    rule: str = ""
+    draw: int | None = None
 
     def rows(self, chosen: np.ndarray) -> Target:
         """The same for some of the rows, shape (N,), bool."""
         return replace(self, probability=self.probability[chosen])
 
 
+@dataclass(frozen=True)
+class Given:
+    """A policy, or a score, as the user gave it.
+
+    Attributes:
+        probabilities: gives the probabilities of the people of a log, shape (N,).
+        name: for tables.
+        rule: see `Target`.
+        run: folder of its run, where it was given by that.
+        saved: whether it is a saved policy.
+    """
+
+    probabilities: Callable[[], Any]
+    name: str
+    rule: str
+    run: Path | None = None
+    saved: bool = False
+
+
 def target_policy(
-    policy: Any, log: DecisionLog, *, config: dict[str, Any] = HERE, modules: Collection[str] = ()
+    policy: Any,
+    log: DecisionLog,
+    *,
+    config: dict[str, Any] = HERE,
+    modules: Collection[str] = (),
+    proba: str | None = None,
+    draw: int | None = None,
 ) -> Target:
     """A policy with its acceptance probabilities and the rows of the log that it can be judged on.
 
@@ -60,16 +93,17 @@ def target_policy(
     `dataset=csv` are found in its data file, see `_learnt_from`; of other policies a note says that they
     cannot be told.
 
-    A run has a policy for every seed; the mean over seeds is the policy that draws a seed at random for each
-    person, and then decides.
+    A run has a policy for every seed. Their mean decides as the command `decide` does: it accepts where the
+    mean probability is at least the threshold of the method, or, with `draw`, with that probability.
 
     Args:
         policy: one of, in this order of precedence:
             - None: the policy that took the logged decisions;
             - array of probabilities, shape (N,);
             - `fairall.policy.Policy`;
-            - object with `predict_proba`, which gets the columns in its `feature_names_in_`, all if it has
-              none, as numbers where all values are, and whose last class is acceptance;
+            - object with `decision_proba`, π, shape (N,), or (N, 2) with acceptance last; else with
+              `predict_proba` and `classes_`, see `_reading`. It gets the columns in its `feature_names_in_`,
+              all if it has none, as numbers where all values are;
             - function of such a DataFrame of all columns, which returns probabilities, shape (N,);
             - name of a column of the log, with probabilities or with the two values of its decisions;
             - address of a saved policy in MLflow, as of `fairall.load_policy`;
@@ -78,26 +112,34 @@ def target_policy(
         log: the people.
         config: see `decide.load.find_policy`.
         modules: see `fairall.load_policy`.
+        proba: what the probabilities are of: `decision`, acceptance, or `label`, a positive label, of which
+            at least c is accepted (`DecisionLog.break_even` where rows have amounts). By default those of a
+            predictor are of what its classes say, and others of acceptance.
+        draw: seed of the drawn decisions of a saved policy, which changes nothing here but the rule.
 
     Raises:
         FairAllError: if there is no such policy, the log lacks columns that it needs, it gives no
-            probabilities, or too few rows are left that it was not learnt from.
+            probabilities, it cannot be told what they are of, or too few rows are left that it was not learnt
+            from.
     """
     if policy is None:
-        return Target(log.accepted.astype(float), LOGGED, logged=True)
-    probability, name, run = _given(policy, log, config, modules)
+        return Target(log.accepted.astype(float), LOGGED, logged=True, rule="as in the log")
+    require(proba in (None, *PROBA), "proba", proba, " or ".join(PROBA))
+    given = _given(policy, log, config, modules, proba, draw)
+    probability, name = _checked(given, log), given.name
+    target = Target(probability, name, rule=given.rule, draw=draw if given.saved else None)
     if (probability == log.accepted).all():
-        return Target(probability, name, logged=True)
+        return replace(target, logged=True)
     learnt, reason = None, ""
     try:
-        learnt = None if run is None else _learnt_from(run, log)
+        learnt = None if given.run is None else _learnt_from(given.run, log)
     except (FairAllError, OmegaConfBaseException) as error:
         reason = " ({})".format(str(error).split("\n")[0])
     if learnt is None:
         note = f"whether {name} was learnt from people of this log cannot be told{reason}"
-        return Target(probability, name, notes=(f"{note}; if it was, its estimates are too good",))
+        return replace(target, notes=(f"{note}; if it was, its estimates are too good",))
     if not learnt.any():
-        return Target(probability, name)
+        return target
     held_out = ~learnt
     n = held_out.sum()
     known = f"policy {name} was learnt from {learnt.sum()} of the log's {len(log)} rows"
@@ -110,29 +152,100 @@ def target_policy(
             "people"
         )
     note = f"{known}, as training or validation rows, and is judged on the other {n} only"
-    return Target(probability, name, held_out, (note,))
+    return replace(target, held_out=held_out, notes=(note,))
+
+
+def label_score(
+    score: Any, log: DecisionLog, *, config: dict[str, Any] = HERE, modules: Collection[str] = ()
+) -> np.ndarray:
+    """The probability of a positive label that a model gives each person of the log, shape (N,).
+
+    Args:
+        score: as for `target_policy`; of a saved policy `Policy.predict_proba`, of a predictor
+            `predict_proba` of the positive label.
+        log: the people.
+        config: see `decide.load.find_policy`.
+        modules: see `fairall.load_policy`.
+
+    Raises:
+        FairAllError: as `target_policy`, and where a saved policy has no estimate of the label.
+    """
+    if isinstance(score, str | Path) and str(score) in log.raw:
+        name = str(score)
+        return _checked(Given(lambda: _numbers(log.raw[name], log), name, ""), log)
+    if isinstance(score, str | Path):
+        score, _, _ = _saved(str(score), log, config, modules)
+    if isinstance(score, Policy):
+        saved = score
+        return _checked(Given(lambda: saved.predict_proba(log.raw)[:, 1], type(saved).__name__, ""), log)
+    if hasattr(score, "predict_proba"):
+        _, position, _ = _reading(score, log, "label")
+        give = partial(_column_of, score, "predict_proba", log, position)
+        return _checked(Given(give, type(score).__name__, ""), log)
+    return _checked(_given(score, log, config, modules, "decision", None), log)
 
 
 def _given(
-    policy: Any, log: DecisionLog, config: dict[str, Any], modules: Collection[str]
-) -> tuple[np.ndarray, str, Path | None]:
-    """Probabilities (N,), name, and folder of its run if it was given by that; see `target_policy`."""
+    policy: Any,
+    log: DecisionLog,
+    config: dict[str, Any],
+    modules: Collection[str],
+    proba: str | None,
+    draw: int | None,
+) -> Given:
+    """What `target_policy` is given, with what its probabilities are of."""
     name, run = "", None
     if isinstance(policy, str | Path):
         if str(policy) in log.raw:
-            return _of_column(log.raw[str(policy)], log), str(policy), None
+            return _of_column(log.raw[str(policy)], log, proba)
         policy, name, run = _saved(str(policy), log, config, modules)
-    give: Callable[[], Any]
     if isinstance(policy, Policy):
-        name, give = name or type(policy.learner).__name__, lambda: policy.propensity(log.raw).mean(0)
-    elif hasattr(policy, "predict_proba"):
-        name, give = type(policy).__name__, lambda: _predicted(policy, log)
-    elif callable(policy):
-        name = getattr(policy, "__name__", type(policy).__name__)
-        give = partial(policy, _with_numbers(log.raw))
-    else:
-        name, give = str(getattr(policy, "name", None) or "array"), lambda: policy
-    return _accepts(give, log, name), name, run
+        name = name or type(policy.learner).__name__
+        _refuse_label(proba, name, "a saved policy decides by its own rule")
+        rule = Rule(policy.threshold, draw)
+        give: Callable[[], Any] = partial(_of_saved, policy, rule, log)
+        return Given(give, name, rule.told(), run, saved=True)
+    name = type(policy).__name__
+    if hasattr(policy, "decision_proba"):
+        _refuse_label(proba, name, "its decision_proba is of acceptance")
+        give = partial(_column_of, policy, "decision_proba", log, 1)
+        return Given(give, name, "accept with its decision_proba")
+    if hasattr(policy, "predict_proba"):
+        of, position, what = _reading(policy, log, proba)
+        give = partial(_column_of, policy, "predict_proba", log, position)
+        return _decided(Given(give, name, f"its predict_proba of {what}"), log, of)
+    of = proba or "decision"
+    if callable(policy):
+        name, give = getattr(policy, "__name__", name), partial(policy, _with_numbers(log.raw))
+        return _decided(Given(give, name, f"its probability of {PROBA[of]}"), log, of)
+    name = str(getattr(policy, "name", None) or "array")
+    return _decided(Given(lambda: policy, name, f"the given probability of {PROBA[of]}"), log, of)
+
+
+def _of_saved(policy: Policy, rule: Rule, log: DecisionLog) -> np.ndarray:
+    return rule.acceptance(policy.decision_proba(log.raw)[:, 1])
+
+
+def _decided(given: Given, log: DecisionLog, of: str) -> Given:
+    """The policy that accepts with given probabilities, or, of a `label`, where they are at least c."""
+    if of == "decision":
+        return replace(given, rule=f"accept with {given.rule}")
+    least = log.break_even if log.cost is None else np.full(len(log), log.cost)
+    known = "loss/(gain + loss) of the row" if log.cost is None else f"c = {log.cost:g}"
+    return replace(
+        given,
+        probabilities=lambda: (_checked(given, log) >= least).astype(float),
+        rule=f"accept where {given.rule} is at least {known}",
+    )
+
+
+def _refuse_label(proba: str | None, name: str, why: str) -> None:
+    """Raise FairAllError where probabilities that are of acceptance are said to be of the label."""
+    if proba == "label":
+        raise FairAllError(
+            f"policy {name}: --proba label, or proba='label', is not possible: {why}; of several policies "
+            "give one for each"
+        )
 
 
 def _saved(
@@ -206,12 +319,14 @@ def _learnt_from(folder: Path, log: DecisionLog) -> np.ndarray:
     return np.isin(in_log, in_run[learnt])
 
 
-def _accepts(probabilities: Callable[[], Any], log: DecisionLog, name: str) -> np.ndarray:
-    """What a policy gives, checked, shape (N,)."""
+def _checked(given: Given, log: DecisionLog) -> np.ndarray:
+    """The probabilities of a policy or a score, checked, shape (N,)."""
+    name = given.name
     try:
-        values = np.asarray(probabilities(), dtype=float)
+        values = np.asarray(given.probabilities(), dtype=float)
     except FairAllError as error:
-        raise FairAllError(f"policy {name}: {error}") from error
+        told = str(error)
+        raise FairAllError(told if told.startswith("policy ") else f"policy {name}: {told}") from error
     except (TypeError, ValueError, KeyError) as error:  # of a user's object
         reason = str(error).strip().split("\n")[0] or type(error).__name__
         raise FairAllError(f"policy {name} gives no probabilities of this log ({reason})") from error
@@ -229,30 +344,109 @@ def _accepts(probabilities: Callable[[], Any], log: DecisionLog, name: str) -> n
     return values
 
 
-def _of_column(column: pd.Series, log: DecisionLog) -> np.ndarray:
-    """Probabilities or decisions in a column of the log, shape (N,)."""
-    rejection, acceptance = map(spelling, log.decision_values)
+def _of_column(column: pd.Series, log: DecisionLog, proba: str | None) -> Given:
+    """Probabilities or decisions in a column of the log."""
+    name, (rejection, acceptance) = str(column.name), map(spelling, log.decision_values)
     codes, words = words_of(column)
     spelt = [spelling(word) for word in words]
-    if set(spelt) <= {rejection, acceptance} and (codes >= 0).all():
-        return np.array([value == acceptance for value in spelt], dtype=float)[codes]
+    decides = set(spelt) <= {rejection, acceptance} and (codes >= 0).all()
+    if decides and (proba != "label" or any(isinstance(one, str) for one in spelt)):
+        _refuse_label(proba, name, "the column holds decisions")
+        accepts = np.array([value == acceptance for value in spelt], dtype=float)
+        return Given(lambda: accepts[codes], name, f"the decisions in column {name!r}")
+    of = proba or "decision"
+    rule = f"the probability of {PROBA[of]} in column {name!r}"
+    return _decided(Given(lambda: _numbers(column, log), name, rule), log, of)
+
+
+def _numbers(column: pd.Series, log: DecisionLog) -> np.ndarray:
+    """The numbers of a column that must hold probabilities, shape (N,)."""
     numbers = column.to_numpy(dtype=float) if column.dtype == bool else numbers_of(column)
     if np.isnan(numbers).any():
+        codes, words = words_of(column)
         values = listed(list(words), "value")
         missing = " and empty cells" if (codes < 0).any() else ""
         raise FairAllError(
-            f"policy {column.name}: the column has {values}{missing}; it must hold probabilities from 0 to "
-            f"1, or decisions as in {log.decision!r}, {' or '.join(log.decision_values)}"
+            f"the column has {values}{missing}; it must hold probabilities from 0 to 1, or decisions as in "
+            f"{log.decision!r}, {_either(log.decision_values)}"
         )
-    return _accepts(lambda: numbers, log, str(column.name))
+    return numbers
 
 
-def _predicted(policy: Any, log: DecisionLog) -> np.ndarray:
+def _column_of(policy: Any, method: str, log: DecisionLog, position: int) -> np.ndarray:
+    """A column of what a predictor's method gives, or all of it where it gives one number a person."""
     needed = list(getattr(policy, "feature_names_in_", log.raw.columns))
     lacking = [column for column in needed if column not in log.raw]
     if lacking:
         raise FairAllError(f"it needs {listed(lacking, 'column')} that the log lacks")
-    return np.asarray(policy.predict_proba(_with_numbers(log.raw[needed])))[:, -1]
+    values = np.asarray(getattr(policy, method)(_with_numbers(log.raw[needed])))
+    return values[:, position] if values.ndim == 2 and values.shape[1] == 2 else values
+
+
+def _reading(policy: Any, log: DecisionLog, proba: str | None) -> tuple[str, int, str]:
+    """What `predict_proba` of a predictor is of (a key of `PROBA`), its column, and its class in words.
+
+    Its `classes_` tell, which are the two values of the decisions or of the labels of the log, in any order.
+    Values that both have can be either, and so can 0 and 1, or False and True, where neither has them:
+    `proba` must then say it.
+
+    Raises:
+        FairAllError: where they tell nothing, or not what `proba` says.
+    """
+    name, classes = type(policy).__name__, getattr(policy, "classes_", None)
+    say = f"say what its predict_proba is of, a positive label or acceptance: {SAY}"
+    if classes is None:
+        if proba is None:
+            raise FairAllError(f"policy {name} has no classes_: {say}")
+        return proba, 1, PROBA[proba]
+    own = list(np.asarray(classes, dtype=object).ravel())
+    values = {"decision": log.decision_values, "label": log.label_values}
+    places = {of: place for of, words in values.items() if (place := _place(own, *words)) is not None}
+    spelt = {spelling(one) for one in own}
+    written = [of for of in places if {spelling(word) for word in values[of] if word} <= spelt]
+    told = f"policy {name}: its classes are {_either(own)}"
+    if proba is None and places and len(written) != 1:
+        raise FairAllError(f"{told}, which can be those of the decision or of the label: {say}")
+    of = proba or next(iter(written), "")
+    if of not in places:
+        which = PROBA.get(of) or _either(PROBA.values())
+        raise FairAllError(
+            f"{told}; the decision in this log is {_either(log.decision_values)}, the label "
+            f"{_either(log.label_values)}: which class is {which} cannot be told; give a predictor of these "
+            "values, or a function of the people"
+        )
+    return of, places[of], f"class {own[places[of]]}"
+
+
+def _place(classes: Sequence[Any], no: str, yes: str) -> int | None:
+    """Position of the class that is a positive value; None where that cannot be told.
+
+    Args:
+        classes: of a predictor.
+        no: the negative value, "" where it is not known.
+        yes: the positive value, likewise.
+    """
+    spelt = [spelling(one) for one in classes]
+    if len(spelt) != 2:
+        return None
+    place = spelt.index(1.0) if set(spelt) == {0.0, 1.0} else None
+    if yes and spelling(yes) in spelt:
+        exact = spelt.index(spelling(yes))
+        fits = not no or spelt[1 - exact] == spelling(no)
+    else:
+        fits = bool(no) and not yes and spelling(no) in spelt
+        exact = 1 - spelt.index(spelling(no)) if fits else 0
+    if not fits:
+        return place
+    # Whether True is the value 1 or the positive value, 0, cannot be told.
+    truth = all(isinstance(one, bool | np.bool_) for one in classes)
+    written = {str(word).casefold() for word in (no, yes) if word} <= TRUTH.keys()
+    return None if truth and exact != place and not written else exact
+
+
+def _either(values: Iterable[object]) -> str:
+    """Words that are known, as "refused or granted"; "unknown" without any."""
+    return " or ".join(str(value) for value in values if str(value)) or "unknown"
 
 
 def _with_numbers(raw: pd.DataFrame) -> pd.DataFrame:

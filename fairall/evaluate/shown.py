@@ -135,7 +135,7 @@ def told(shown: Shown) -> Iterator[str]:
         yield f"Refused: {shown.refused}"
     yield from (f"Warning: {text}" for text in _disagreements(shown))
     for name, one in shown.evaluations.items():
-        yield f"{name}: accepts {number(float(one.target.mean()))} % of the people"
+        yield f"{name}: accepts {number(float(one.target.mean()))} % of the people. Rule: {one.rule}"
         yield from (*_overlap(one), *_sensitivity(one), *_contraction(one), *_monitor(name, one))
     yield from _officers(shown.first)
     if difference is not None and not np.isnan(difference.values["dr"].estimate):

@@ -40,6 +40,8 @@ def evaluate_log(
     smallest_cell: int = 10,
     monitor: str | None = None,
     largest_gap: float = LARGEST_GAP,
+    proba: Sequence[str] = (),
+    draw: int | None = None,
     trust: Collection[str] = (),
     config: dict[str, Any] = HERE,
     folder: Path | None = None,
@@ -59,6 +61,8 @@ def evaluate_log(
         smallest_cell: people below which nothing is shown.
         monitor: column of times, to watch the policy at all of them.
         largest_gap: ε, the gap between groups above which the monitor gives an alarm.
+        proba: what the probabilities of policies are of, as of `judge`: one word, or one for each policy.
+        draw: seed of the drawn decisions of saved policies.
         trust: modules of methods that may be imported, see `fairall.load_policy`.
         config: with `outputs_dir` and `tracking.uri`, where runs and policies are looked for.
         folder: to write to; by default `evaluations/` in `outputs_dir`, by the names of log and policies.
@@ -91,6 +95,8 @@ def evaluate_log(
             smallest_cell=smallest_cell,
             score=score,
             largest_gap=largest_gap,
+            proba=proba[0] if len(proba) == 1 else proba or None,
+            draw=draw,
         )
         done()
     with display.phase("Judging", 1) as done:

@@ -16,7 +16,7 @@ from fairall.tables.groups import Sensitive
 from fairall.tables.people import CODED
 
 COLUMNS = ("seed", "time_step", "propensity", "decision", "label")
-PREFIX = "logged_"  # of a column whose name is that of a feature or of the sensitive attribute
+PREFIX = "run_"  # of a column of the log whose name is that of a feature or of the sensitive attribute
 BLOCK = 1 << 23  # cells of a table
 MOST_DIGITS = 17  # that any float64 needs
 
@@ -53,28 +53,28 @@ def decision_tables(training: Training) -> Iterator[pd.DataFrame]:
 def column_names(data: PreparedData) -> dict[str, str]:
     """Names in the log of the columns `COLUMNS`; one that the data set has too gets `PREFIX`."""
     raw = _group_words(data)
-    return free_names(COLUMNS, {*data.schema.names, CODED if raw is None else raw.column})
+    return free_names(COLUMNS, {*data.schema.names, CODED if raw is None else raw.column}, PREFIX)
 
 
-def free_names(names: Iterable[str], taken: Container[str]) -> dict[str, str]:
-    """A name that is not taken for each of `names`, with `PREFIX` as often as needed."""
+def free_names(names: Iterable[str], taken: Container[str], prefix: str) -> dict[str, str]:
+    """A name that is not taken for each of `names`, with `prefix` as often as needed."""
     free = {}
     for name in names:
         free[name] = name
         while free[name] in taken:
-            free[name] = PREFIX + free[name]
+            free[name] = prefix + free[name]
     return free
 
 
 def renamed(data: PreparedData) -> list[str]:
     """A note per renamed column of the log."""
-    return told_of_renamed(column_names(data), "decisions.csv", "the data set")
+    return told_of_renamed(column_names(data), "run's", "decisions.csv", "the data set")
 
 
-def told_of_renamed(names: Mapping[str, str], log: str, source: str) -> list[str]:
+def told_of_renamed(names: Mapping[str, str], whose: str, log: str, source: str) -> list[str]:
     """A note per renamed column of `log`, of `free_names`; the name is one of `source`."""
     return [
-        f"{log} has the {name.replace('_', ' ')} in {own!r}, since {source} has a column {name!r}"
+        f"{log} has the {whose} {name.replace('_', ' ')} in {own!r}; {name!r} is a column of {source}"
         for name, own in names.items()
         if own != name
     ]

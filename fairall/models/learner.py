@@ -36,6 +36,7 @@ ProgressCallback = Callable[..., None]
 """
 
 LEAST = 1e-12  # probability whose log odds are taken for those of less
+MARGIN_DECIMALS = 4  # beyond them is rounding of float32, which depends on other rows
 DECISIONS = ("sample", "deterministic")  # `model.decision`: π is the score, or 0 or 1 by a threshold
 
 
@@ -180,6 +181,17 @@ class Learner(nn.Module, ABC):
         """The score and, of each person, the least one accepted, shapes (E, B); arguments as for `score`."""
         score = self.score(x, s, streams)
         return score, torch.full_like(score, self.rule.threshold)
+
+    @final
+    @torch.no_grad()
+    def margin(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:
+        """Log odds of the score less those of the least one accepted of that person, shape (E, B), float64.
+
+        It orders people for whom there are too few places, with `MARGIN_DECIMALS` decimals. Arguments as for
+        `score`.
+        """
+        score, least = (of.double().logit(eps=LEAST) for of in self.compared(x, s, streams))
+        return (score - least).round(decimals=MARGIN_DECIMALS)
 
     @final
     @torch.no_grad()

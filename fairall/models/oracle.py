@@ -11,6 +11,7 @@ import torch
 from omegaconf import MISSING
 from scipy.special import expit
 from torch import Tensor
+from typing_extensions import override
 
 from fairall.config.checks import at_least, one_of
 from fairall.config.schema import BoundConfig, FairnessRule, ModelConfig, NetInputs
@@ -224,13 +225,19 @@ class Oracle(FixedPolicy):
         """The acceptance probability, shape (E, B); draws nothing."""
         return self.accepted(self.log_odds(x, s), s).to(x.dtype)
 
+    @override
+    def compared(self, x: Tensor, s: Tensor, streams: SeedStreams) -> tuple[Tensor, Tensor]:
+        """p(ỹ = 1 | x, s) and the threshold of the group."""
+        return self.log_odds(x, s).sigmoid(), self._of_group(self.threshold, s).sigmoid()
+
     def accepted(self, log_odds: Tensor, s: Tensor) -> Tensor:
         """Acceptance probability of people of given log odds and s, shapes (...), float64."""
+        return acceptance(log_odds, self._of_group(self.threshold, s), self._of_group(self.tied_share, s))
+
+    def _of_group(self, values: Tensor, s: Tensor) -> Tensor:
+        """The value of each person's group, of the shape of s."""
         group = self._group(s)
-        threshold, tied = (
-            of.gather(1, group) if of.dim() > 1 else of[group] for of in (self.threshold, self.tied_share)
-        )
-        return acceptance(log_odds, threshold, tied)
+        return values.gather(1, group) if values.dim() > 1 else values[group]
 
     @property
     def n_groups(self) -> int:

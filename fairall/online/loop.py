@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from torch import Tensor
@@ -82,12 +83,25 @@ class OnlineLearning:
         measured = self.learner.propensity(x, s, self.decisions)
         uniform = self.decisions.uniform(*s.shape[1:]) if self.uniform is None else self.uniform
         propensity = self._explored(x, s, measured, uniform)
-        if applicants.counterfactual_x is None:
-            return self.world.admit(applicants, Decisions(propensity, uniform < propensity))
-        x, s = applicants.counterfactual_x, -s
-        counterfactual = self._explored(x, s, self.learner.propensity(x, s, same_numbers), uniform)
-        wanted = Decisions(propensity, uniform < propensity, counterfactual, uniform < counterfactual)
+        wanted = Decisions(propensity, uniform < propensity, margin=self._margin(x, s, same_numbers))
+        if applicants.counterfactual_x is not None:
+            x, s = applicants.counterfactual_x, -s
+            margin = self._margin(x, s, same_numbers)
+            counterfactual = self._explored(x, s, self.learner.propensity(x, s, same_numbers), uniform)
+            wanted = replace(
+                wanted,
+                counterfactual_propensity=counterfactual,
+                counterfactually_accepted=uniform < counterfactual,
+                counterfactual_margin=margin,
+            )
         return self.world.admit(applicants, wanted)
+
+    def _margin(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor | None:
+        """Margins (E, N) by the numbers that `streams` draw next, where places are given by them."""
+        capacity = self.world.capacity
+        if capacity is None or not capacity.by_rank:
+            return None
+        return self.learner.margin(x, s, streams.copy())
 
     def _explored(self, x: Tensor, s: Tensor, propensity: Tensor, uniform: Tensor) -> Tensor:
         """Propensities (E, N) of the decisions, given those of the policy."""

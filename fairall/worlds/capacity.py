@@ -12,6 +12,7 @@ from torch import Tensor
 
 from fairall.config.checks import at_least, not_negative, positive_share, require
 from fairall.data.people import Decisions, People
+from fairall.errors import count
 from fairall.randomness import SeedStreams
 from fairall.worlds.measures import utility_per_place
 from fairall.worlds.part import Part, PartConfig, WorldSetting
@@ -67,15 +68,17 @@ class Capacity(Part):
     """Limits acceptances to the places; a rule chooses among the selected people.
 
     The policy wants a person with probability π, independently of the others. With the rule `lottery` places
-    are drawn among the people it wants, with `top` they go to the greatest π, equal ones by position. With
-    quotas each group has its places, and the rule is for each group. The propensity of a decision is the
-    probability of both, to be wanted and to find a place, given the π of all applicants:
+    are drawn among the people it wants. With `top` they go to the greatest π, of equal ones to the greatest
+    `Learner.margin`, and are drawn among people who are equal in both. With quotas each group has its places,
+    and the rule is for each group. The propensity of a decision is the probability of both, to be wanted and
+    to find a place, given π and margin of all applicants:
 
         lottery: π_i E[min(1, C / (1 + Σ_{j≠i} B_j))],    top: π_i P(Σ_{j before i} B_j < C),
 
-    with independent B_j ~ Bernoulli(π_j), so that 1/propensity weights are unbiased. They are exact, by the
-    discrete Fourier transform of the Poisson binomial distribution (Hong 2013). Where π is 0 or 1, `top`
-    leaves no chance, and propensities are 0 or 1.
+    with independent B_j ~ Bernoulli(π_j), and the mean of the second over the orders of equal people, so that
+    1/propensity weights are unbiased. They are exact, by the discrete Fourier transform of the Poisson
+    binomial distribution (Hong 2013). Where π is 0 or 1, `top` leaves nothing else to chance than the order
+    of equal people.
 
     A counterfactual is decided on with the others as they are.
 
@@ -86,7 +89,7 @@ class Capacity(Part):
 
     config_type = CapacityConfig
     two_groups = False
-    kept = ("counts",)
+    kept = ("counts", "shared")
     measures = (utility_per_place,)
     config: CapacityConfig
 
@@ -105,30 +108,39 @@ class Capacity(Part):
         self.lot = self.streams.uniform(setting.applicants) if setting.fixed_luck else None
         # Applicants to whom the policy gave at least `LEAST`, and those of them whose propensity is now less.
         self.counts = torch.zeros(2, dtype=torch.long)
+        # Applicants of `top` who shared places with equal ones by lot.
+        self.shared = torch.zeros((), dtype=torch.long)
+
+    @property
+    def by_rank(self) -> bool:
+        """Whether decisions need margins."""
+        return self.config.rule is PlacesRule.top
 
     def admit(self, people: People, wanted: Decisions, time_step: int) -> Decisions:
         """The decisions for which there are places, with their inclusion probabilities."""
         pi, wants = wanted.propensity, wanted.accepted
         lot = self.streams.uniform(pi.shape[1]) if self.lot is None else self.lot
-        by_lot = self.config.rule is PlacesRule.lottery
-        # Of greater rank is who has the greater value, then the earlier position.
-        value, inclusion = lot if by_lot else pi, torch.zeros_like(pi)
+        rank = other_rank = torch.zeros_like(pi)
+        if self.by_rank:
+            rank, other_rank = ranks_of(wanted)
+        value, inclusion = rank.double() + lot, torch.zeros_like(pi)
         queues = [(torch.ones_like(people.s, dtype=torch.bool), self.places)]
         if self.by_group:
             queues = [(people.s < 0, self.by_group[0]), (people.s > 0, self.by_group[1])]
         for rows, places in queues:
             own = torch.where(rows, pi, 0.0)
-            share = lottery(own, places) if by_lot else top(own, places)
+            # Others than the queue's have no part in it, nor in what equal people share.
+            share = top(own, places, torch.where(rows, rank, -1)) if self.by_rank else lottery(own, places)
             inclusion = torch.where(rows, share, inclusion)
+            if self.by_rank:
+                self.shared += share_by_lot(torch.where(rows & wants, rank, -1), places)
         had = pi >= LEAST
         self.counts += torch.stack([had.sum(), (had & (inclusion < LEAST)).sum()])
         finds = self.finds_place(people.s, value, people.s, wants, value)
         admitted = replace(wanted, propensity=inclusion, accepted=wants & finds)
         if wanted.counterfactually_accepted is None:
             return admitted
-        other_value = value if by_lot else wanted.counterfactual_propensity
-        assert other_value is not None
-        finds = self.finds_place(-people.s, other_value, people.s, wants, value)
+        finds = self.finds_place(-people.s, other_rank.double() + lot, people.s, wants, value)
         return replace(admitted, counterfactually_accepted=wanted.counterfactually_accepted & finds)
 
     def observed(self) -> dict[str, Tensor]:
@@ -136,13 +148,21 @@ class Capacity(Part):
         return {"places": torch.full((len(self.setting.seeds),), float(self.places))}
 
     def notes(self, *, drawn: bool) -> list[str]:
-        """A note where propensities are 0 and 1."""
-        if self.config.rule is not PlacesRule.top or drawn:
-            return []
-        return [
-            "world.capacity.rule=top with a deterministic policy leaves nothing to chance: propensities"
-            " are 0 and 1, and weighting by 1/propensity corrects for nothing"
-        ]
+        """A note where propensities are 0 and 1, and one where equal people have shared places."""
+        told = []
+        if self.by_rank and not drawn:
+            told.append(
+                "world.capacity.rule=top with a deterministic policy leaves nothing to chance but places "
+                "that equal people share: other propensities are 0 and 1, and weighting by 1/propensity "
+                "corrects for nothing"
+            )
+        if self.shared > 0:
+            told.append(
+                f"world.capacity.rule=top: {count(int(self.shared), 'applicant')} of all seeds shared places "
+                "with others of equal acceptance probability and equal log odds above the threshold: who of "
+                "them was accepted was drawn, and propensities count that"
+            )
+        return told
 
     def warnings(self, *, drawn: bool) -> list[str]:
         """A warning if many applicants have almost no chance of a place; `notes` has the case of none."""
@@ -161,8 +181,8 @@ class Capacity(Part):
     ) -> Tensor:
         """Mask of the people of given s and value who find a place; all shapes (E, N).
 
-        Places go to the greatest values. Rivals are the applicants at other positions whom the policy
-        `wants`, with `others_s` and values `others`.
+        Places go to the greatest values, of equal ones by position. Rivals are the applicants at other
+        positions whom the policy `wants`, with `others_s` and values `others`.
         """
         position = torch.arange(s.shape[1])
         before = (others.unsqueeze(1) > value.unsqueeze(2)) | (
@@ -200,16 +220,24 @@ def lottery(pi: Tensor, places: int) -> Tensor:
     return (pi * torch.stack(shares).clamp(0.0, 1.0)).to(pi.dtype)
 
 
-def top(pi: Tensor, places: int) -> Tensor:
-    """π_i P(Σ_{j before i} B_j < C): selected, and among the C selected of greatest π; ties by order.
+def top(pi: Tensor, places: int, rank: Tensor) -> Tensor:
+    """π_i P(Σ_{j before i} B_j < C): selected, and among the C selected of greatest rank; equal ones by lot.
 
-    Arguments and result as for `lottery`.
+    Args:
+        pi: of all people, shape (E, N); people of equal rank have the same.
+        places: C.
+        rank: orders people, shape (E, N).
+
+    Returns:
+        Shape (E, N). People of equal rank are exchangeable, so that each has the mean of what they would have
+        in any order.
 
     Examples:
-        >>> top(torch.tensor([[0.5, 1.0, 0.25]]), 1)
-        tensor([[0., 1., 0.]])
+        >>> pi = torch.tensor([[0.5, 1.0, 0.25, 0.5]])
+        >>> top(pi, 1, rank=torch.tensor([[2, 1, 0, 2]]))
+        tensor([[0.3750, 0.2500, 0.0000, 0.3750]])
     """
-    order = pi.argsort(dim=1, descending=True, stable=True)
+    order = rank.argsort(dim=1, descending=True, stable=True)
     ranked = pi.double().gather(1, order)
     # P(so many places are taken), C or more last.
     taken = torch.zeros(len(pi), places + 1, dtype=torch.float64)
@@ -221,4 +249,58 @@ def top(pi: Tensor, places: int) -> Tensor:
         taken[:, :-1] -= moved
         taken[:, 1:] += moved
     share = (ranked * torch.stack(free, dim=1)).clamp(0.0, 1.0)
+    equal = numbered(rank.gather(1, order))
+    zeros = torch.zeros_like(share)
+    total, size = zeros.scatter_add(1, equal, share), zeros.scatter_add(1, equal, torch.ones_like(share))
+    share = (total / size.clamp(min=1.0)).gather(1, equal)
     return torch.zeros_like(pi).scatter(1, order, share.to(pi.dtype))
+
+
+def ranks(*keys: Tensor) -> Tensor:
+    """Numbers from 0 that order people by the first key, equal ones by the next; equal where all keys are.
+
+    Keys and the result have shape (E, N).
+
+    Examples:
+        >>> ranks(torch.tensor([[1.0, 0.0, 1.0, 1.0]]), torch.tensor([[2.0, 3.0, 1.0, 2.0]]))
+        tensor([[2, 0, 1, 2]])
+    """
+    order = torch.arange(keys[0].shape[1]).expand_as(keys[0])
+    for key in reversed(keys):
+        order = order.gather(1, key.gather(1, order).argsort(dim=1, stable=True))
+    number = numbered(*(key.gather(1, order) for key in keys))
+    return torch.zeros_like(number).scatter(1, order, number)
+
+
+def numbered(*keys: Tensor) -> Tensor:
+    """Numbers from 0 of runs of people who are equal in all keys (E, N), shape (E, N)."""
+    differs = torch.zeros(keys[0].shape, dtype=torch.bool)
+    for key in keys:
+        differs[:, 1:] |= key[:, 1:] != key[:, :-1]
+    return differs.long().cumsum(1)
+
+
+def ranks_of(wanted: Decisions) -> tuple[Tensor, Tensor]:
+    """Ranks by π, then margin, of people and of their counterfactuals among them, shapes (E, N)."""
+    keys = [wanted.propensity, wanted.margin]
+    others = [wanted.counterfactual_propensity, wanted.counterfactual_margin]
+    known = [torch.zeros_like(wanted.propensity) if key is None else key for key in keys]
+    beside = [own if other is None else other for own, other in zip(known, others, strict=True)]
+    n = wanted.propensity.shape[1]
+    both = ranks(*(torch.cat([own, other], dim=1) for own, other in zip(known, beside, strict=True)))
+    return both[:, :n], both[:, n:]
+
+
+def share_by_lot(rank: Tensor, places: int) -> int:
+    """Number of people of all replicates who share places with others of equal rank.
+
+    Args:
+        rank: of the wanted people, shape (E, N); −1 for all others.
+        places: C.
+    """
+    if not 0 < places < rank.shape[1]:
+        return 0
+    ordered = rank.sort(dim=1, descending=True).values
+    last = ordered[:, places - 1 : places]  # rank at which places run out
+    shared = (last >= 0) & (ordered[:, places : places + 1] == last)
+    return int(((rank == last) & shared).sum())

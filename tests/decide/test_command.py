@@ -1,6 +1,7 @@
 """`python -m fairall decide` on small tables."""
 
 import csv
+import json
 import os
 import signal
 import subprocess
@@ -13,11 +14,14 @@ import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 import torch
+from scipy.special import expit, logit
 
 from fairall.config.compose import compose_config
 from fairall.config.validation import checked
 from fairall.data.dataset import dataset
+from fairall.errors import FairAllError
 from fairall.models.learner import Setting
+from fairall.models.rivals.greedy import Greedy
 from fairall.policy import Policy
 from fairall.tables import files as tables
 from fairall.tables.people import Findings, PeopleReader
@@ -26,7 +30,7 @@ from tests.test_docs import CHECKOUT, commands
 from tests.test_policy import crowd
 
 PAGE = CHECKOUT / "docs" / "decide.md"
-COLUMNS = ["probability", "spread", "decision", "propensity"]
+COLUMNS = ["probability", "spread", "label_probability", "decision", "propensity"]
 WORDS = (
     "dataset=csv", "dataset.label=repaid", "dataset.positive=yes", "dataset.sensitive=sex",
     "dataset.advantaged=male", "dataset.kinds={rooms: categorical}", "seeds=4",
@@ -84,13 +88,14 @@ def test_the_columns_of_the_table_are_as_they_were_and_the_decision_follows(
     said = decide(tmp_path, saved)
     assert (said.returncode, said.stderr) == (0, "")
     before, after = rows(tmp_path / "people.csv"), rows(tmp_path / "out.csv")
-    assert [row[:-4] for row in after] == before
-    assert after[0][-4:] == COLUMNS
+    assert [row[:-5] for row in after] == before
+    assert after[0][-5:] == COLUMNS
     out = pd.read_csv(tmp_path / "out.csv")
     propensity = policy.propensity(people)
     np.testing.assert_allclose(out["probability"], propensity.mean(0), atol=1e-6)
     np.testing.assert_allclose(out["spread"], propensity.std(0, ddof=1), atol=2e-6)
-    assert out["decision"].tolist() == policy.predict(people).tolist()
+    assert out["decision"].tolist() == policy.decide(people).tolist()
+    assert out["decision"].tolist() == (propensity.mean(0).round(6) >= 0.5).astype(int).tolist()
     assert 0 < out["decision"].sum() < 30
     assert out["propensity"].tolist() == out["decision"].tolist()
     women = out[out["sex"] == "female"]
@@ -113,7 +118,7 @@ def test_another_policy_than_the_mean(
     np.testing.assert_allclose(out["probability"], expected, atol=1e-6)
     assert np.abs(out["probability"] - propensity.mean(0)).max() > 0.01
     assert policy.classes_.tolist() == [0, 1]
-    both = policy.predict_proba(people, policy=which)
+    both = policy.decision_proba(people, policy=which)
     np.testing.assert_allclose(both[:, 1], expected, atol=1e-6)
     np.testing.assert_allclose(both.sum(axis=1), 1.0)
 
@@ -126,7 +131,7 @@ def test_deterministic_policies_decide_by_their_majority(tmp_path: Path) -> None
     assert voting.threshold == 0.5
     votes = voting.propensity(people)
     assert set(votes.flatten()) == {0.0, 1.0}
-    assert voting.predict(people).tolist() == (votes.sum(axis=0) >= 2).astype(int).tolist()
+    assert voting.decide(people).tolist() == (votes.sum(axis=0) >= 2).astype(int).tolist()
     greedy = built(tmp_path, "model=greedy", "cost.value=0.3")
     assert (greedy.learner.rule.threshold, greedy.threshold) == (0.3, 0.5)
 
@@ -154,9 +159,60 @@ def test_probabilities_in_parts_are_those_of_the_whole(
     monkeypatch.setattr(tables, "ROWS", 4)
     assert decide(tmp_path, saved, "--capacity", "5").returncode == 0
     out = pd.read_csv(tmp_path / "out.csv")
-    np.testing.assert_allclose(out["probability"], policy.propensity(people).mean(0), atol=1.1e-6)
+    propensity = policy.propensity(people)
+    np.testing.assert_allclose(out["probability"], propensity.mean(0), atol=1.1e-6)
     assert out["decision"].sum() == 5
-    assert out["probability"][out["decision"] == 1].min() >= out["probability"][out["decision"] == 0].max()
+    margin = logit(propensity.astype(float)).mean(0)  # the threshold is ½ in all seeds
+    assert set(np.flatnonzero(out["decision"])) == set(np.argsort(-margin)[:5])
+
+
+def test_the_estimate_of_the_label_is_not_the_probability_of_acceptance(
+    people: pd.DataFrame, tmp_path: Path
+) -> None:
+    policy = built(tmp_path, "model=fairlog", "cost.value=0.3")
+    assert decide(tmp_path, "policy").returncode == 0
+    # Its loss has the cost, so that the score is ½ where p(ỹ = 1 | x, s) is c.
+    label = expit(logit(policy.propensity(people).astype(float)) + logit(0.3)).mean(0)
+    np.testing.assert_allclose(pd.read_csv(tmp_path / "out.csv")["label_probability"], label, atol=2e-6)
+    np.testing.assert_allclose(policy.predict_proba(people), np.stack([1 - label, label], axis=1), atol=2e-6)
+    assert policy.predict(people).tolist() == (label >= 0.5).astype(int).tolist()
+    assert policy.predict(people).tolist() != policy.decide(people).tolist()
+
+
+def test_few_places_go_by_the_log_odds_where_the_policy_is_a_threshold(
+    people: pd.DataFrame, tmp_path: Path
+) -> None:
+    policy = built(tmp_path, "model=greedy", "cost.value=0.3")
+    said = decide(tmp_path, "policy", "--capacity", "4")
+    out, (x, s) = pd.read_csv(tmp_path / "out.csv"), policy.encoded(people)
+    with torch.no_grad():
+        assert isinstance(policy.learner, Greedy)
+        logits = policy.learner.classifier.logit(x.expand(4, -1, -1), s.expand(4, -1))
+    odds = logits.double().numpy()
+    votes = (odds >= logit(0.3)).mean(0)
+    np.testing.assert_allclose(out["probability"], votes)
+    np.testing.assert_allclose(out["label_probability"], expit(odds).mean(0), atol=1e-5)
+    accepted = np.flatnonzero(votes >= 0.5)
+    best = accepted[np.argsort(-odds.mean(0)[accepted])][:4]
+    assert set(np.flatnonzero(out["decision"])) == set(best) != set(accepted[:4])
+    assert out["propensity"].tolist() == out["decision"].tolist()
+    assert "of these at most 4, in the order of log odds less the policy's own threshold" in said.stdout
+    assert "share" not in said.stdout.split("Spread")[1]
+
+
+def test_a_policy_without_a_score_gives_places_by_lot_and_says_so(
+    people: pd.DataFrame, tmp_path: Path
+) -> None:
+    built(tmp_path, "model=accept_all")
+    said = decide(tmp_path, "policy", "--capacity", "6")
+    out = pd.read_csv(tmp_path / "out.csv")
+    assert (out["decision"].sum(), set(out["propensity"])) == (6, {0.2})
+    assert set(np.flatnonzero(out["decision"])) != set(range(6))
+    assert out["label_probability"].isna().all()
+    assert "Note: model=accept_all has no estimate of the label: 'label_probability' is empty" in said.stdout
+    assert "Note: 30 people between whom the policy does not distinguish share 6 places" in said.stdout
+    with pytest.raises(FairAllError, match=r"^model=accept_all has no estimate of p\(label = 1\)"):
+        Policy.load(tmp_path / "policy").predict_proba(people)
 
 
 def test_a_diverged_seed_is_left_out(people: pd.DataFrame, tmp_path: Path) -> None:
@@ -168,7 +224,7 @@ def test_a_diverged_seed_is_left_out(people: pd.DataFrame, tmp_path: Path) -> No
     assert np.isfinite(policy.propensity(people)).all()
     assert policy.diverged == [1]
     expected = policy.propensity(people)[[0, 2, 3]].mean(axis=0)
-    np.testing.assert_allclose(policy.predict_proba(people)[:, 1], expected, atol=1e-6)
+    np.testing.assert_allclose(policy.decision_proba(people)[:, 1], expected, atol=1e-6)
     policy.save(
         tmp_path / "policy", checked(compose_config(*WORDS, "dataset.path=x.csv", "model=greedy")).to_plain()
     )
@@ -181,14 +237,16 @@ def test_a_diverged_seed_is_left_out(people: pd.DataFrame, tmp_path: Path) -> No
 def test_names_that_the_table_has_are_kept(saved: Path, people: pd.DataFrame, tmp_path: Path) -> None:
     people.assign(decision="granted").to_csv(tmp_path / "people.csv", index=False)
     said = decide(tmp_path, saved)
+    assert rows(tmp_path / "out.csv")[0][-6:] == [
+        "decision", "probability", "spread", "label_probability", "new_decision", "propensity",
+    ]  # fmt: skip
+    assert "Note: out.csv has the new decision in 'new_decision'; 'decision' is a column of" in said.stdout
+    assert (pd.read_csv(tmp_path / "out.csv")["decision"] == "granted").all()
+    (tmp_path / "people.csv").write_bytes((tmp_path / "out.csv").read_bytes())
+    assert decide(tmp_path, saved).returncode == 0
     assert rows(tmp_path / "out.csv")[0][-5:] == [
-        "decision",
-        "probability",
-        "spread",
-        "logged_decision",
-        "propensity",
-    ]
-    assert "Note: out.csv has the decision in 'logged_decision', since people.csv has a column" in said.stdout
+        "new_probability", "new_spread", "new_label_probability", "new_new_decision", "new_propensity",
+    ]  # fmt: skip
 
 
 def test_parquet_keeps_its_types_and_gives_the_same_decisions(
@@ -256,7 +314,7 @@ def test_values_are_judged_by_the_table_and_not_by_its_parts(
     people.loc[[3, 29], "income"] = [9000.0, 8000.0]
     people.to_csv(tmp_path / "people.csv", index=False)
     with pytest.warns(UserWarning, match="rows hold '8000.0', '9000.0'") as caught:
-        expected = policy.predict_proba(people)[:, 1]
+        expected = policy.decision_proba(people)[:, 1]
     said = decide(tmp_path, saved)
     warned = [line.removeprefix("Warning: ") for line in said.stdout.splitlines() if "Warning" in line]
     assert "; ".join(warned) == str(caught[0].message)
@@ -302,14 +360,14 @@ def test_an_interruption_leaves_nothing(
     saved: Path, people: pd.DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tables, "ROWS", 10)
-    read = Policy.propensity
+    read = Policy.encoded
 
-    def interrupted(self: Policy, people: pd.DataFrame, **options: bool) -> np.ndarray:
+    def interrupted(self: Policy, people: pd.DataFrame, **options: bool) -> tuple[torch.Tensor, torch.Tensor]:
         if people.index[0] == 20:
             os.kill(os.getpid(), signal.SIGINT)
         return read(self, people, **options)
 
-    monkeypatch.setattr(Policy, "propensity", interrupted)
+    monkeypatch.setattr(Policy, "encoded", interrupted)
     monkeypatch.setattr("fairall.runtime.signals._State.requested", None)
     said = decide(tmp_path, saved)
     assert (said.returncode, said.stderr) == (130, "fairall: interrupted; the same command starts anew\n")
@@ -364,9 +422,9 @@ def copied(source, target):
     kill()
 
 tables.ROWS = 10
-read = Policy.propensity
+read = Policy.encoded
 if sys.argv.pop(1) == "deciding":
-    Policy.propensity = lambda self, people, **how: (kill if people.index[0] == 20 else read)(self, people)
+    Policy.encoded = lambda self, people, **how: (kill if people.index[0] == 20 else read)(self, people)
 else:
     shutil.copyfileobj = copied
 main(sys.argv[1:])
@@ -484,3 +542,37 @@ def test_a_policy_is_evaluated_by_decisions_without_labels(saved: Path, tmp_path
     said = typed("evaluate", "out.csv", "--policy", str(saved), *roles, cwd=tmp_path)
     assert (said.returncode, said.stderr) == (0, "")
     assert "there is no label: only what needs none can be estimated" in said.stdout
+
+
+@pytest.mark.parametrize("words", [["model=fairlog"], ["model=greedy", "cost.value=0.6"]])
+def test_evaluate_judges_what_decide_decides(words: list[str], tmp_path: Path) -> None:
+    built(tmp_path, *words)
+    random = np.random.default_rng(0)
+    people = crowd(500).assign(past=random.choice(["granted", "refused"], 500), chance=0.5)
+    people["repaid"] = people["repaid"].where(people["past"] == "granted", None)
+    people.drop(columns=["repaid", "past", "chance"]).to_csv(tmp_path / "people.csv", index=False)
+    assert decide(tmp_path, "policy").returncode == 0
+    out = pd.read_csv(tmp_path / "out.csv")
+    people = people.assign(mine=out["decision"], pi=out["probability"])
+    people.to_csv(tmp_path / "log.csv", index=False)
+    columns = "decision=past", "accepted=granted", "label=repaid", "positive=yes", "sensitive=sex"
+    log = [*columns, "propensity=chance", "cost=0.6", "drop=[mine,pi]"]
+
+    def judged(policy: str, *options: str) -> dict[str, Any]:
+        said = typed("evaluate", "log.csv", "--policy", policy, *log, *options, "--json", cwd=tmp_path)
+        assert said.stderr == ""
+        return json.loads(said.stdout)
+
+    # The value by inverse propensity, without the code under test.
+    label = (people["repaid"] == "yes") - 0.6
+    for column, options in (("mine", ()), ("pi", ("--draw", "7"))):
+        saved, of_column = judged("policy", *options), judged(column)
+        for name in ("value", "acceptance", "fairness"):
+            assert saved[name] == of_column[name]
+        utility = (people[column] * label * (people["past"] == "granted") / 0.5).mean()
+        assert saved["value"]["ips"]["estimate"] == pytest.approx(utility, abs=1e-6)
+        assert saved["acceptance"] == pytest.approx(people[column].mean(), abs=1e-6)
+        assert saved["draw"] == (7 if options else None)
+    assert saved["rule"] == "accept with the probability, drawn with seed 7"
+    refused = typed("evaluate", "log.csv", "--policy", "mine", *log, "--draw", "7", cwd=tmp_path)
+    assert refused.stderr.startswith("fairall: --draw 7, or draw=7: decisions are drawn of saved policies")

@@ -118,7 +118,7 @@ def test_contributions_add_up_and_places_are_right(loans: list[str]) -> None:
     policy, others = of_method(FairAll, loans)
     found = explain(policy, person(), others)
     assert found.average + found.contributions["contribution"].sum() == pytest.approx(found.probability)
-    assert found.probability == pytest.approx(policy.predict_proba(person())[0, 1])
+    assert found.probability == pytest.approx(policy.decision_proba(person())[0, 1])
     below = policy.encoded_propensity(*others).mean(0) < found.probability
     own_group = (others[1] == policy.encoded(person())[1]).numpy()
     assert found.share_below == pytest.approx((below.mean(), below[own_group].mean()))
@@ -186,7 +186,7 @@ def test_the_command_explains_a_row(run: Path) -> None:
     folder = run.parents[4] / "why"
     assert sorted(path.name for path in folder.iterdir()) == ["explanation.json", "explanation.png"]
     plain = json.loads((folder / "explanation.json").read_text())
-    probability = load_policy(run).predict_proba(person(3))[0, 1]
+    probability = load_policy(run).decision_proba(person(3))[0, 1]
     assert plain["probability"] == pytest.approx(probability)
     assert f"Probability of acceptance: {probability:.3f}" in said.stdout
     for row in plain["contributions"]:

@@ -16,7 +16,7 @@ from fairall.data.own_table import OwnTable
 from fairall.decide.load import HERE, load_policy
 from fairall.errors import FairAllError
 from fairall.evaluate.log import DecisionLog
-from fairall.evaluate.policies import LEAST_HELD_OUT, LOGGED, target_policy
+from fairall.evaluate.policies import LEAST_HELD_OUT, LOGGED, label_score, target_policy
 from fairall.experiment import run
 from fairall.policy import Policy
 from tests.evaluate.test_log import applicants, log_of
@@ -34,10 +34,15 @@ CANNOT = "was learnt from people of this log cannot be told"
 
 
 class Saved(Policy):
-    """Two seeds."""
+    """Two seeds, accepted from 0.4 on."""
+
+    threshold = 0.4
 
     def __init__(self) -> None:
         self.learner = object()  # type: ignore[assignment]
+
+    def deciding(self, policy: str) -> list[int]:
+        return [0, 1]
 
     def propensity(self, people: pd.DataFrame, *, strict: bool = False) -> np.ndarray:
         if "income" not in people:
@@ -78,8 +83,8 @@ def test_decisions_are_told_by_the_word_of_the_logs_own(tmp_path: Path) -> None:
 def test_arrays_functions_and_predictors(log: DecisionLog, tmp_path: Path) -> None:
     np.testing.assert_array_equal(target_policy(TARGET, log).probability, TARGET)
     assert target_policy(pd.Series(TARGET, name="mine"), log).name == "mine"
-    model = LogisticRegression().fit(log.raw[["income"]], log.accepted)
-    expected = model.predict_proba(log.raw[["income"]])[:, 1]
+    model = LogisticRegression().fit(log.raw[["income"]], log.raw["granted"])
+    expected = model.predict_proba(log.raw[["income"]])[:, 0]  # of granted, refused
     np.testing.assert_array_equal(target_policy(model, log).probability, expected)
 
     # Numbers in a file, which are text in the log, reach policies as numbers.
@@ -98,15 +103,188 @@ def test_arrays_functions_and_predictors(log: DecisionLog, tmp_path: Path) -> No
     np.testing.assert_array_equal(given.probability, log.raw["income"] > 30)
 
 
-def test_saved_policies_are_averaged_over_seeds(log: DecisionLog, tmp_path: Path) -> None:
-    np.testing.assert_allclose(target_policy(Saved(), log).probability, 0.75 * TARGET)
+class Fixed:
+    """A predictor of given classes, the probability of the second of which is `TARGET`."""
+
+    def __init__(self, classes: Any) -> None:
+        if classes is not None:
+            self.classes_ = np.array(classes)
+
+    def predict_proba(self, people: pd.DataFrame) -> np.ndarray:
+        return np.stack([1 - TARGET, TARGET], axis=1)
+
+
+COST = 0.7
+ACCEPTS = {  # by what the probability of the second class is
+    "acceptance": TARGET,
+    "rejection": 1 - TARGET,
+    "positive": (TARGET >= COST).astype(float),
+    "negative": (1 - TARGET >= COST).astype(float),
+}
+
+
+@pytest.mark.parametrize(
+    ("classes", "proba", "of"),
+    [
+        (["refused", "granted"], None, "acceptance"),
+        (["granted", "refused"], None, "rejection"),
+        (["Granted ", "REFUSED"], "decision", "rejection"),
+        (["no", "yes"], None, "positive"),
+        (["yes", "no"], None, "negative"),
+        ([0, 1], "decision", "acceptance"),
+        ([0, 1], "label", "positive"),
+        ([False, True], "label", "positive"),
+        (["1", "0"], "label", "negative"),
+        (None, "decision", "acceptance"),
+        (None, "label", "positive"),
+    ],
+)
+def test_the_classes_of_a_predictor_say_what_its_probabilities_are_of(
+    classes: Any, proba: str | None, of: str
+) -> None:
+    log = log_of(applicants(), cost=COST)
+    target = target_policy(Fixed(classes), log, proba=proba)
+    np.testing.assert_array_equal(target.probability, ACCEPTS[of])
+    second = "is at least c = 0.7" if "tive" in of else "accept with its predict_proba of"
+    assert second in target.rule
+    if classes is not None:
+        wanted = {"acceptance": 1, "rejection": 0, "positive": 1, "negative": 0}[of]
+        assert f"of class {np.array(classes)[wanted]}" in target.rule
+
+
+@pytest.mark.parametrize(
+    ("classes", "proba", "told"),
+    [
+        ([0, 1], None, r"its classes are 0 or 1, which can be those of the decision or of the label: say "
+         r"what its predict_proba is of, .*--proba label or --proba decision"),
+        ([False, True], None, "its classes are False or True, which can be"),
+        (None, None, "has no classes_: say what"),
+        (["paid", "unpaid"], None, "its classes are paid or unpaid; the decision in this log is refused or "
+         "granted, the label no or yes: which class is acceptance or a positive label cannot be told"),
+        (["paid", "unpaid"], "label", "the label no or yes: which class is a positive label cannot"),
+        (["no", "yes"], "decision", "which class is acceptance cannot be told"),
+        (["refused", "granted"], "label", "which class is a positive label cannot be told"),
+        ([-1, 1], None, "its classes are -1 or 1;"),
+        (["granted", "refused", "withdrawn"], None, "its classes are granted or refused or withdrawn;"),
+        (["granted"], None, "its classes are granted;"),
+        ([0, 1], "labels", "proba=labels is not possible: it must be decision or label"),
+    ],
+)  # fmt: skip
+def test_classes_that_do_not_say_it_are_refused(classes: Any, proba: str | None, told: str) -> None:
+    with pytest.raises(FairAllError, match=told) as caught:
+        target_policy(Fixed(classes), log_of(applicants(), cost=COST), proba=proba)
+    assert "\n" not in str(caught.value)
+
+
+def test_words_that_decision_and_label_share_are_refused_until_it_is_said() -> None:
+    people = applicants()
+    people["granted"] = people["granted"].map({"granted": "yes", "refused": "no"})
+    log = log_of(people, accepted="yes", cost=COST)
+    with pytest.raises(FairAllError, match="which can be those of the decision or of the label"):
+        target_policy(Fixed(["no", "yes"]), log)
+    np.testing.assert_array_equal(
+        target_policy(Fixed(["no", "yes"]), log, proba="label").probability, ACCEPTS["positive"]
+    )
+
+
+def test_0_and_1_are_of_the_column_that_has_them_and_the_other_has_not() -> None:
+    people, target = applicants(), ACCEPTS
+    of_decision = people.assign(granted=people["granted"].map({"granted": 1, "refused": 0}))
+    log = log_of(of_decision, accepted=1, cost=COST)
+    np.testing.assert_array_equal(target_policy(Fixed([0, 1]), log).probability, target["acceptance"])
+    of_label = people.assign(repaid=people["repaid"].map({"yes": 1, "no": 0}))
+    log = log_of(of_label, positive=1, cost=COST)
+    np.testing.assert_array_equal(target_policy(Fixed([1, 0]), log).probability, target["negative"])
+    both = of_label.assign(granted=of_decision["granted"])
+    with pytest.raises(FairAllError, match="which can be those of the decision or of the label"):
+        target_policy(Fixed([0, 1]), log_of(both, accepted=1, positive=1, cost=COST))
+
+
+def test_classes_are_those_of_the_log_where_its_good_value_is_0() -> None:
+    people = applicants()
+    people["repaid"] = people["repaid"].map({"yes": 0.0, "no": 1.0})
+    log = log_of(people, positive=0, cost=COST)
+    np.testing.assert_array_equal(
+        target_policy(Fixed([0, 1]), log, proba="label").probability, ACCEPTS["negative"]
+    )
+    with pytest.raises(FairAllError, match="which class is a positive label cannot be told"):
+        target_policy(Fixed([False, True]), log, proba="label")  # True is 1, or the good value 0
+
+
+def test_a_log_whose_labels_are_all_positive_knows_the_other_class() -> None:
+    people = applicants()
+    people["repaid"] = people["repaid"].where(people["repaid"] == "yes", None)
+    target = target_policy(Fixed(["yes", "default"]), log_of(people, cost=COST))
+    np.testing.assert_array_equal(target.probability, ACCEPTS["negative"])
+
+
+def test_who_is_accepted_by_the_label_pays_at_the_amounts_of_the_row() -> None:
+    people = applicants(gain=np.linspace(1, 900, 600), loss=300.0)
+    log = log_of(people, gain="gain", loss="loss")
+    target = target_policy(Fixed(["no", "yes"]), log)
+    gained = TARGET * people["gain"] - (1 - TARGET) * people["loss"]
+    np.testing.assert_array_equal(target.probability, gained >= 0)
+    assert target.rule.endswith("is at least loss/(gain + loss) of the row")
+    of_column = target_policy("target", log_of(people.assign(target=TARGET), gain="gain", loss="loss",
+                                               not_features=["target"]), proba="label")  # fmt: skip
+    np.testing.assert_array_equal(of_column.probability, target.probability)
+
+
+def test_what_is_no_predictor_has_probabilities_of_acceptance_unless_it_is_said(log: DecisionLog) -> None:
+    for policy in ("target", TARGET, lambda people: TARGET):
+        np.testing.assert_array_equal(target_policy(policy, log).probability, TARGET)
+        target = target_policy(policy, log, proba="label")
+        np.testing.assert_array_equal(target.probability, TARGET >= 0.5)
+        assert "of a positive label" in target.rule
+    assert target_policy("other", log).rule == "the decisions in column 'other'"
+    with pytest.raises(FairAllError, match=r"policy other: --proba label.*: the column holds decisions"):
+        target_policy("other", log, proba="label")
+
+
+def test_decision_proba_is_of_acceptance(log: DecisionLog) -> None:
+    class Both(Fixed):
+        def decision_proba(self, people: pd.DataFrame) -> np.ndarray:
+            return np.stack([TARGET, 1 - TARGET], axis=1)
+
+    class One(Fixed):
+        def decision_proba(self, people: pd.DataFrame) -> np.ndarray:
+            return 1 - TARGET
+
+    for policy in (Both([0, 1]), One(["no", "yes"])):
+        np.testing.assert_array_equal(target_policy(policy, log).probability, 1 - TARGET)
+        with pytest.raises(FairAllError, match="its decision_proba is of acceptance; of several policies"):
+            target_policy(policy, log, proba="label")
+
+
+def test_a_score_is_of_a_positive_label(log: DecisionLog) -> None:
+    np.testing.assert_array_equal(label_score("target", log), TARGET)
+    np.testing.assert_array_equal(label_score(TARGET, log), TARGET)
+    np.testing.assert_array_equal(label_score(Fixed(["no", "yes"]), log), TARGET)
+    np.testing.assert_array_equal(label_score(Fixed(["yes", "no"]), log), 1 - TARGET)
+    np.testing.assert_array_equal(label_score(Fixed([0, 1]), log), TARGET)
+    with pytest.raises(FairAllError, match="which class is a positive label cannot be told"):
+        label_score(Fixed(["refused", "granted"]), log)
+    with pytest.raises(FairAllError, match="policy other: the column has 2 values"):
+        label_score("other", log)
+
+
+def test_saved_policies_decide_as_the_command_or_draw(log: DecisionLog, tmp_path: Path) -> None:
+    accepted = 0.75 * TARGET >= 0.4
+    target = target_policy(Saved(), log)
+    np.testing.assert_array_equal(target.probability, accepted)
+    assert (target.rule, target.draw) == ("accept from a probability of 0.4 on", None)
+    drawn = target_policy(Saved(), log, draw=7)
+    np.testing.assert_allclose(drawn.probability, 0.75 * TARGET, atol=1e-6)
+    assert (drawn.rule, drawn.draw) == ("accept with the probability, drawn with seed 7", 7)
+    with pytest.raises(FairAllError, match="a saved policy decides by its own rule"):
+        target_policy(Saved(), log, proba="label")
     folder = tmp_path / "runs" / "fairall" / "loans" / "2a0b" / "policy"
     folder.mkdir(parents=True)
     (folder / "SUMS").touch()
     with mock.patch.object(Policy, "load", return_value=Saved()) as load:
         given = target_policy(folder, log)
         load.assert_called_with(folder, modules=())
-        np.testing.assert_allclose(given.probability, 0.75 * TARGET)
+        np.testing.assert_array_equal(given.probability, accepted)
         assert given.name == "2a0b"
         (folder.parent / "config.yaml").touch()
         with pytest.raises(FairAllError, match="2a0b: unfinished"):
@@ -116,7 +294,7 @@ def test_saved_policies_are_averaged_over_seeds(log: DecisionLog, tmp_path: Path
         load.assert_called_with(folder, modules=())
     with mock.patch("fairall.evaluate.policies.find_policy", return_value=(Saved(), "models:/bank/1")):
         given = target_policy("models:/bank/1", log)
-    np.testing.assert_allclose(given.probability, 0.75 * TARGET)
+    np.testing.assert_array_equal(given.probability, accepted)
     assert given.name == "models:/bank/1"
 
 
@@ -140,7 +318,7 @@ def test_what_is_no_policy(policy: Any, told: str, log: DecisionLog) -> None:
 
 def test_policies_that_need_columns_the_log_lacks() -> None:
     log = log_of(applicants().drop(columns="income"))
-    model = LogisticRegression().fit(applicants()[["income"]], TARGET > 0.5)
+    model = LogisticRegression().fit(applicants()[["income"]], applicants()["granted"])
     with pytest.raises(FairAllError, match=r"policy LogisticRegression: it needs 1 column \(income\) that"):
         target_policy(model, log)
     with pytest.raises(FairAllError, match="policy object: the column 'income' is needed"):

@@ -218,21 +218,21 @@ def test_words_and_groups_are_those_of_the_raw_file(raw_data: Path, tmp_path: Pa
 
 def test_columns_of_the_log_make_room_for_those_of_the_data(tmp_path: Path) -> None:
     loans = pd.read_csv(LOANS, dtype=str, keep_default_na=False)
-    loans = loans.rename(columns={"purpose": "seed", "job": "logged_seed", "sex": "time_step"})
+    loans = loans.rename(columns={"purpose": "seed", "job": "run_seed", "sex": "time_step"})
     loans.to_csv(tmp_path / "loans.csv", index=False)
     words = [*OF_LOANS, f"dataset.path={tmp_path / 'loans.csv'}", "dataset.sensitive=time_step"]
     training = trained(tmp_path, *words, "dataset.drop=[id,decision]")
     text = assert_read_back(training, tmp_path)
     assert list(text) == [
-        "logged_logged_seed", "logged_time_step", "age", "income", "dependants", "seed", "home_owner",
-        "logged_seed", "propensity", "time_step", "logged_propensity", "decision", "label",
+        "run_run_seed", "run_time_step", "age", "income", "dependants", "seed", "home_owner", "run_seed",
+        "propensity", "time_step", "run_propensity", "decision", "label",
     ]  # fmt: skip
     assert set(text["time_step"]) == {"male", "female"}
     assert renamed(training.data) == [
-        "decisions.csv has the seed in 'logged_logged_seed', since the data set has a column 'seed'",
-        "decisions.csv has the time step in 'logged_time_step', since the data set has a column 'time_step'",
-        "decisions.csv has the propensity in 'logged_propensity', since the data set has a column "
-        "'propensity'",
+        "decisions.csv has the run's seed in 'run_run_seed'; 'seed' is a column of the data set",
+        "decisions.csv has the run's time step in 'run_time_step'; 'time_step' is a column of the data set",
+        "decisions.csv has the run's propensity in 'run_propensity'; 'propensity' is a column of the data "
+        "set",
     ]
 
 

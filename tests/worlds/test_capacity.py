@@ -12,11 +12,16 @@ from fairall.config.validation import check_values
 from fairall.data.people import Decisions, People
 from fairall.errors import FairAllError
 from fairall.worlds import capacity as module
-from fairall.worlds.capacity import Capacity, CapacityConfig, PlacesRule, QuotasConfig, lottery, top
+from fairall.worlds.capacity import Capacity, CapacityConfig, PlacesRule, QuotasConfig, lottery, ranks, top
 from tests.conftest import training_of
 from tests.worlds.conftest import close, sampled, setting_of
 
-RULES = {PlacesRule.lottery: lottery, PlacesRule.top: top}
+
+def top_by_pi(pi: Tensor, places: int) -> Tensor:
+    return top(pi, places, ranks(pi))
+
+
+RULES = {PlacesRule.lottery: lottery, PlacesRule.top: top_by_pi}
 BOTH = pytest.mark.parametrize("rule", PlacesRule)
 QUOTAS = QuotasConfig(advantaged=0.25, disadvantaged=0.75)
 
@@ -35,12 +40,10 @@ def enumerated(pi: list[float], places: int, rule: PlacesRule) -> list[float]:
     for wants in itertools.product((False, True), repeat=n):
         chance = float(np.prod([p if wanted else 1.0 - p for p, wanted in zip(pi, wants, strict=True)]))
         wanted = [i for i in range(n) if wants[i]]
-        first = sorted(wanted, key=lambda i: (-pi[i], i))[:places]
         for i in wanted:
-            if rule is PlacesRule.lottery:
-                inclusion[i] += chance * min(1.0, places / len(wanted))
-            else:
-                inclusion[i] += chance * (i in first)
+            before = sum(rule is PlacesRule.top and pi[j] > pi[i] for j in wanted)
+            equal = sum(rule is PlacesRule.lottery or pi[j] == pi[i] for j in wanted)
+            inclusion[i] += chance * min(1.0, max(places - before, 0) / equal)
     return inclusion
 
 
@@ -110,6 +113,61 @@ def test_people_are_accepted_as_often_as_recorded(rule: PlacesRule, quotas: Quot
         torch.testing.assert_close(inclusion[0, group], RULES[rule](pi[:1, group], 1)[0])
 
 
+def test_equal_people_go_by_their_margin_and_share_places_by_lot_where_that_is_equal() -> None:
+    n, seeds, times = 8, 40, 100
+    own = capacity(n, seeds, number=4, rule=PlacesRule.top)
+    margin = torch.tensor([0.1, 2.0, 1.0, 5.0, 1.0, 1.0, 0.3, -1.0])
+    pi = torch.tensor([1.0, 1.0, 1.0, 0.0, 1.0, 1.0, 1.0, 0.0]).expand(seeds, -1)
+    people = People(torch.zeros(seeds, n, 1), torch.ones(seeds, n), torch.zeros(seeds, n))
+    wanted = Decisions(pi, pi > 0, margin=margin.expand(seeds, -1))
+    taken = [own.admit(people, wanted, 1) for _ in range(times)]
+    # Person 1 has a place, the three of margin 1 have the other three, of four they would share.
+    assert taken[0].propensity[0].tolist() == [0.0, 1.0, 1.0, 0.0, 1.0, 1.0, 0.0, 0.0]
+    assert all(torch.equal(one.accepted.float(), one.propensity) for one in taken)
+    assert not any("shared places" in note for note in own.notes(drawn=False))
+    few = capacity(n, seeds, number=3, rule=PlacesRule.top)
+    taken = [few.admit(people, wanted, 1) for _ in range(times)]
+    expected = torch.tensor([0, 1, 2 / 3, 0, 2 / 3, 2 / 3, 0, 0])
+    torch.testing.assert_close(taken[0].propensity, expected.expand(seeds, -1))
+    often = torch.stack([one.accepted for one in taken]).float()
+    assert (often.sum(-1) == 3).all()
+    # 5 standard errors of 4,000 draws.
+    torch.testing.assert_close(often.mean((0, 1)), expected, atol=0.037, rtol=0)
+    assert f"{3 * seeds * times} applicants of all seeds shared places" in few.notes(drawn=False)[-1]
+    resumed = capacity(n, seeds, number=3, rule=PlacesRule.top)
+    resumed.load_state_dict(few.state_dict())
+    assert resumed.notes(drawn=True) == few.notes(drawn=True)
+    assert torch.equal(resumed.admit(people, wanted, 1).accepted, few.admit(people, wanted, 1).accepted)
+
+
+def test_a_counterfactual_is_ranked_by_its_own_margin_among_the_others() -> None:
+    own = capacity(3, number=1, rule=PlacesRule.top)
+    ones, s = torch.ones(1, 3), torch.tensor([[1.0, -1.0, 1.0]])
+    people = People(torch.zeros(1, 3, 1), s, torch.zeros(1, 3))
+    margin, other = torch.tensor([[2.0, 1.0, 0.0]]), torch.tensor([[0.5, 3.0, 1.5]])
+    taken = own.admit(people, Decisions(ones, ones > 0, ones, ones > 0, margin, other), 1)
+    assert taken.accepted.tolist() == [[True, False, False]]
+    # 0.5 is below the 1 of the second, 3 above all, 1.5 below the 2 of the first.
+    assert taken.counterfactually_accepted is not None
+    assert taken.counterfactually_accepted.tolist() == [[False, True, False]]
+
+
+@pytest.mark.parametrize("words", ["model=greedy", "model=ensemble fairness=demographic_parity"])
+def test_a_run_of_a_method_with_a_threshold_gives_places_by_its_log_odds(words: str) -> None:
+    training = training_of("world=capacity", "world.capacity.rule=top", *words.split())
+    learner, people = training.learner, training.world.next()
+    taken = training._online._decide(people)
+    log_odds = learner.log_odds(people.x, people.s, training._online.decisions)
+    least = torch.full_like(people.s, learner.setting.cost, dtype=torch.float64).logit()
+    if "fairness" in words:
+        least = torch.where(people.s > 0, learner.threshold[:, 1:], learner.threshold[:, :1])
+    margin = log_odds - least
+    for own, accepted in zip(margin, taken.accepted, strict=True):
+        n = min(int((own >= 0).sum()), training.world.capacity.places)  # type: ignore[union-attr]
+        assert accepted.sum() == n > 0
+        assert own[accepted].min() >= own[~accepted].max() - 1e-3
+
+
 @BOTH
 @pytest.mark.parametrize("quotas", [None, QUOTAS], ids=["one queue", "quotas"])
 def test_places_and_those_of_counterfactuals_go_as_stated(
@@ -121,24 +179,27 @@ def test_places_and_those_of_counterfactuals_go_as_stated(
     pi, other = (levels[torch.randint(4, (seeds, n))] for _ in range(2))
     wanted = wanted_by(pi, torch.rand(seeds, n), other)
     taken, lot = own.admit(people, wanted, 1), twin.streams.uniform(n)
-    value, other_value = (lot, lot) if rule is PlacesRule.lottery else (pi, other)
+    by_lot = rule is PlacesRule.lottery
 
-    def finds(k: int, i: int, mine: float, s: float) -> bool:
+    def value(of: Tensor, k: int, i: int) -> tuple[float, float]:
+        return (0.0 if by_lot else of[k, i].item()), lot[k, i].item()
+
+    def finds(k: int, i: int, mine: tuple[float, float], s: float) -> bool:
         places = 8 if quotas is None else 2 if s > 0 else 6
         rivals = [
             j
             for j in range(n)
             if j != i and wanted.accepted[k, j] and (quotas is None or people.s[k, j] == s)
         ]
-        return sum((value[k, j].item(), -j) > (mine, -i) for j in rivals) < places
+        return sum(value(pi, k, j) > mine for j in rivals) < places
 
     assert wanted.counterfactually_accepted is not None
     assert taken.counterfactually_accepted is not None
     assert torch.equal(taken.counterfactual_propensity, other)  # type: ignore[arg-type]
     for k, i in itertools.product(range(seeds), range(n)):
         s = people.s[k, i].item()
-        real = wanted.accepted[k, i].item() and finds(k, i, value[k, i].item(), s)
-        imagined = wanted.counterfactually_accepted[k, i].item() and finds(k, i, other_value[k, i].item(), -s)
+        real = wanted.accepted[k, i].item() and finds(k, i, value(pi, k, i), s)
+        imagined = wanted.counterfactually_accepted[k, i].item() and finds(k, i, value(other, k, i), -s)
         assert taken.accepted[k, i] == real
         assert taken.counterfactually_accepted[k, i] == imagined
     assert (wanted.accepted & ~taken.accepted).any()
@@ -210,7 +271,9 @@ def test_a_rule_that_leaves_many_next_to_no_chance_is_a_warning(
     own, resumed = (capacity(64, 2, number=8, rule=rule) for _ in range(2))
     assert own.warnings(drawn=drawn) == []
     propensity = torch.tensor(pi).expand(2, 64)
-    admitted = own.admit(sampled(64, 2), Decisions(propensity, torch.rand(2, 64) < propensity), 1)
+    margin = torch.rand(2, 64)  # nobody is equal to another
+    wanted = Decisions(propensity, torch.rand(2, 64) < propensity, margin=margin)
+    admitted = own.admit(sampled(64, 2), wanted, 1)
     share = (admitted.propensity < 0.02).double().mean().item()
     warnings = own.warnings(drawn=drawn)
     assert len(warnings) == warned

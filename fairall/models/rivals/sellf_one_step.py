@@ -13,6 +13,7 @@ from typing import cast
 import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
+from typing_extensions import override
 
 from fairall.config.checks import at_least, copies, hidden_sizes, limited, not_negative, one_of, positive
 from fairall.data.people import Decided
@@ -124,6 +125,12 @@ class SellfOneStep(Remembering):
     def score(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:
         """π(d=1 | x, s), shape (E, B); ½ is where the utility of accepting is 0. Draws nothing."""
         return self.accepts(x, s)
+
+    @override
+    @torch.no_grad()
+    def log_odds(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:
+        """Those of the label predictor m, shape (E, B); draws nothing."""
+        return self.classifier.logit(x, s).double()
 
     def update(self, decided: Decided) -> None:
         """Remember the policy and the applicants, then train label predictor and policy.
