@@ -32,7 +32,8 @@ from fairall.results.result import Result
 from fairall.results.terminal import Display
 from fairall.runtime.process import prepare_processor, short_of_memory
 from fairall.storage.cache import Cache
-from fairall.storage.identity import run_id
+from fairall.storage.identity import flattened, run_id
+from fairall.storage.own_code import name_of, own_code
 from fairall.storage.run_folder import CARD, RunFolder
 from fairall.tracking.outbox import Outbox, Sent
 from fairall.tracking.store import how_to_look, page_address
@@ -53,6 +54,7 @@ class Job:
     learner: Learner  # untrained
     measures: tuple[Measure, ...]  # the standard ones, the user's and those of the world
     identity: str
+    doubts: tuple[str, ...]  # about the user's own code in the identity
     folder: RunFolder
 
 
@@ -86,10 +88,14 @@ def job(composed: DictConfig, people: Callable[[Dataset, Config], PreparedData] 
         require(objective in possible, "objective", objective, f"one of {', '.join(possible)}")
     policy: InitialPolicy = config.initial_policy.build()
     learner = learner_of(config, setting, world.share)
-    plain, functions = config.to_plain(), (measure.function for measure in measures)
-    identity = run_id(plain, data.fingerprint(), source, policy, learner, *world.parts.values(), *functions)
+    plain = config.to_plain()
+    targets = [str(value) for key, value in flattened(plain).items() if key.endswith("._target_")]
+    named = [name.rpartition(".")[0] for name in (*targets, *config.evaluation.measures)]
+    functions = [measure.function for measure in measures]
+    own = own_code(named, source, policy, learner, *world.parts.values(), *functions)
+    identity = run_id(plain, data.fingerprint(), [*map(name_of, functions), *own.hashes])
     folder = RunFolder(Path(config.outputs_dir) / "runs" / config.model.name / config.dataset.name / identity)
-    return Job(config, plain, data, world, policy, learner, measures, identity, folder)
+    return Job(config, plain, data, world, policy, learner, measures, identity, own.doubts, folder)
 
 
 def is_finished(composed: DictConfig, people: dict[str, Any] | None = None) -> bool:
@@ -141,7 +147,8 @@ def run(composed: DictConfig, display: Display | None = None, *, command: str = 
     prepare_processor()
     use_threads(config.threads)
     training = Training(task.learner, task.initial_policy, config, task.world, task.measures)
-    notes = (*task.data.notes, *training.notes(), *untuned(config, task.learner), *short_of(training))
+    remarks = (*task.data.notes, *training.notes(), *task.doubts)
+    notes = (*remarks, *untuned(config, task.learner), *short_of(training))
     for note in notes:
         display.say(f"Note: {note}.")
     for warning in training.warnings():

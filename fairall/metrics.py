@@ -12,7 +12,6 @@ import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from importlib import import_module
 from typing import Any, Literal, TypeVar
 
 import numpy as np
@@ -21,6 +20,7 @@ from scipy.special import stdtrit
 from torch import Tensor
 
 from fairall.errors import FairAllError
+from fairall.runtime.process import import_own
 
 __all__ = ["Measure", "Quantity", "Spread", "measure"]  # for reproduction/; docs/api/metrics.md has more
 
@@ -210,7 +210,7 @@ def load_measures(
         key = f"evaluation.measures: {name}"
         module, _, function = name.rpartition(".")
         try:
-            registered = _registered.get(getattr(import_module(module), function))
+            registered = _registered.get(getattr(import_own(module), function))
         except Exception as error:
             raise FairAllError(
                 f"{key} cannot be imported ({type(error).__name__}: {error}); write it as module.function, "

@@ -32,7 +32,9 @@ from fairall.models.learner import MARGIN_DECIMALS, Learner, Setting
 from fairall.nn.bounded import Bounded, TooLargeError
 from fairall.nn.chunks import in_chunks
 from fairall.randomness import FixedSamples, SeedStreams
-from fairall.storage.files import atomic, damaged, why_no_file, write_sums
+from fairall.runtime.reading import read_bytes
+from fairall.storage.files import atomic, damaged, write_sums
+from fairall.storage.plain import read_json
 from fairall.tables.cells import shown
 from fairall.tables.people import PeopleReader
 
@@ -40,7 +42,6 @@ FORMAT = 7  # of the folder; increased when older folders would be read wrongly
 CONFIG, FEATURES, WEIGHTS, SUMS = "config.yaml", "features.json", "weights.safetensors", "SUMS"
 LEARNER, POINTS_NAME = "learner.", "points"  # names of tensors: a prefix of those of the state, and one
 SAMPLES_AT_ONCE = 300_000  # of all replicates, since a layer of a net keeps a value per unit and sample
-MOST_BYTES = {SUMS: 10_000, FEATURES: 8 * 1024**2}  # before a file is read
 MOST_SHOWN = 500  # characters of a message about them
 DECIMALS = 6  # of combined probabilities: beyond them is rounding of float32, which depends on other rows
 ENSEMBLES = ("mean", "median")  # over seeds
@@ -337,11 +338,8 @@ def load_reader(folder: Path) -> PeopleReader:
     """The `Policy.reader` of a saved policy, without its learner; raises as `Policy.load`."""
     _refuse_damaged(folder)
     path = folder / FEATURES
-    try:
-        plain = json.loads(path.read_text(encoding="utf-8"))
-    except (ValueError, RecursionError) as error:
-        raise FairAllError(f"{path}: cannot be read as JSON ({type(error).__name__})") from error
-    if not isinstance(plain, dict) or plain.get("format") != FORMAT:
+    plain = read_json(path, dict[str, Any])
+    if plain.get("format") != FORMAT:
         raise _other_version(folder, plain)
     try:
         reader = from_plain(plain)
@@ -360,7 +358,7 @@ def schema_of(reader: PeopleReader) -> Schema:
 def _tensors(path: Path, n_seeds: int) -> tuple[dict[str, Tensor], Tensor]:
     """State of the learner and points of a policy of `n_seeds` seeds; raises as `Policy.load`."""
     try:
-        stored = deserialised(path.read_bytes())
+        stored = deserialised(read_bytes(path))
     except SafetensorError as error:
         reason = shown(str(error), MOST_SHOWN)
         raise FairAllError(f"{path}: cannot be read ({reason}); run it anew") from error
@@ -416,12 +414,6 @@ def _refuse_damaged(folder: Path) -> None:
             f"{folder / SUMS} is missing: another version of fairall saved the policy, or it is not whole; "
             "run it anew"
         )
-    for name, most in MOST_BYTES.items():
-        path = folder / name
-        if why := why_no_file(path):
-            raise FairAllError(f"{path}: {why}; run it anew")
-        if path.stat().st_size > most:
-            raise FairAllError(f"{path} has {path.stat().st_size} bytes, more than any policy: run it anew")
     wrong = damaged(folder / SUMS, among=(CONFIG, FEATURES, WEIGHTS))
     if wrong == [SUMS]:
         raise FairAllError(f"{folder / SUMS} is damaged, or of an earlier version of fairall; run it anew")

@@ -67,7 +67,9 @@ def _done(name: str, words: Sequence[str]) -> int:
         with contextlib.redirect_stdout(io.StringIO()) if given.json else contextlib.nullcontext():
             done = COMMANDS[name].work(given)
         if given.json:
-            print(json.dumps(done.document, indent=1, allow_nan=False))
+            from fairall.storage.plain import strict
+
+            print(json.dumps(strict(done.document), indent=1, allow_nan=False))
         return done.code
     except Stopped as stopped:
         stopped.then = stopped.then if COMMANDS[name].resumes else "starts anew"

@@ -57,7 +57,7 @@ def _unfinished(path: Path) -> dict[str, Any]:
     from fairall.online.training import progress_of
     from fairall.results.result import run_title
     from fairall.results.runs import NO_RUN
-    from fairall.storage.files import held
+    from fairall.storage.files import held, holder
     from fairall.storage.run_folder import RunFolder
     from fairall.tracking.outbox import Sent
 
@@ -67,7 +67,7 @@ def _unfinished(path: Path) -> dict[str, Any]:
         missing = not (path / "config.yaml").exists()
         raise FairAllError(f"{path}: {NO_RUN if missing else 'config.yaml is damaged; start the run anew'}")
     lock, command = path.with_suffix(".lock"), Sent.read(path).command
-    running = lock.read_text() if held(lock) else None
+    running = holder(lock) if held(lock) else None
     print(run_title(config))
     print("Interrupted." if running is None else f"Running: {running}")
     saved = folder.checkpoint(seconds=0.0, log=print).load()

@@ -9,8 +9,8 @@ import yaml
 
 from fairall.config.choices import yaml_loader
 from fairall.errors import FairAllError
+from fairall.runtime.reading import read_text
 
-MOST_BYTES = 256 * 1024  # of the file; a configuration has 4 KiB, and names of columns in addition
 MOST_CHARACTERS = 10_000  # of a value
 DEEPEST = 20  # nested containers
 # Classes by the names that they had up to 0.2.
@@ -27,13 +27,11 @@ def read_stored(path: Path) -> dict[str, Any]:
         FairAllError: where it is not such a file.
         OSError: where it cannot be read.
     """
-    if (size := path.stat().st_size) > MOST_BYTES:
-        raise FairAllError(f"{path} has {size} bytes, and the configuration of a run at most {MOST_BYTES}")
+    text = read_text(path)
     try:
-        text = path.read_text(encoding="utf-8")
         _refuse_expansions(text, path)
         plain = yaml.load(text, Loader=yaml_loader())
-    except (yaml.YAMLError, ValueError) as error:  # ValueError: no UTF-8, or impossible numbers and dates
+    except (yaml.YAMLError, ValueError) as error:  # ValueError: impossible numbers and dates
         reason = getattr(error, "problem", None) or type(error).__name__
         raise FairAllError(f"{path}: cannot be read as YAML ({reason})") from error
     if not isinstance(plain, dict):

@@ -14,6 +14,7 @@ from typing import Any
 from omegaconf import DictConfig
 
 from fairall.errors import FairAllError
+from fairall.runtime.process import import_own
 
 # By group the base class of its classes, imported when needed, and the arguments they are made from.
 BASES = {
@@ -40,7 +41,7 @@ def target_class(node: Any, place: str) -> Any:
     if not module:
         raise FairAllError(f"{key}: it names the class with its module, as module.Class")
     try:
-        found = getattr(import_module(module), name)
+        found = getattr(import_own(module), name)
     except Exception as error:
         missing = isinstance(error, ModuleNotFoundError) and f"{module}.".startswith(f"{error.name}.")
         if missing or (isinstance(error, AttributeError) and module in sys.modules):

@@ -2,10 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterator
+from dataclasses import asdict
+from typing import Any
+
 from fairall.config.compose import compose_config
 from fairall.config.messages import in_one_line
+from fairall.config.schema import ScalerRows
+from fairall.config.stored import undownloaded
+from fairall.config.target import require_trusted
 from fairall.config.validation import checked_dataset
 from fairall.data.dataset import Dataset, dataset
+from fairall.data.generated import GeneratedConfig
+from fairall.data.prepared import PreparedData
+from fairall.errors import FairAllError
+
+MOST_DRAWN = 200_000_000  # numbers of the people of a stored configuration: rows times values of its node
 
 
 def load_dataset(name: str, *overrides: str) -> Dataset:
@@ -21,3 +33,38 @@ def load_dataset(name: str, *overrides: str) -> Dataset:
     words = [f"dataset={name}", *overrides]
     with in_one_line(words):
         return dataset(checked_dataset(compose_config(*words)))
+
+
+def people_of_run(
+    config: dict[str, Any], n_seeds: int, splits: int, scaler: ScalerRows, modules: Collection[str] = ()
+) -> PreparedData:
+    """The people of a stored run, read or drawn again; its configuration may be a stranger's.
+
+    Args:
+        config: of the run, as plain containers.
+        n_seeds: E.
+        splits: K.
+        scaler: see `Dataset.replicates`.
+        modules: see `require_trusted`.
+
+    Raises:
+        FairAllError: where the class of the data set may not be imported, the data cannot be read, nothing
+            is downloaded, or there would be more than `MOST_DRAWN` numbers to draw.
+        omegaconf.errors.OmegaConfBaseException: where the configuration is not possible.
+    """
+    require_trusted(config.get("dataset"), "dataset", modules)
+    node = checked_dataset(config | {"dataset": undownloaded(config["dataset"])})
+    if isinstance(node, GeneratedConfig):
+        rows = sum(vars(node.rows).values())
+        if rows * splits * sum(1 for _ in _values(asdict(node))) > MOST_DRAWN:
+            raise FairAllError(f"dataset.rows has {rows} people, more than are drawn for a saved policy")
+    return dataset(node).replicates(n_seeds, splits, scaler)
+
+
+def _values(node: Any) -> Iterator[Any]:
+    """All values in nested containers."""
+    if isinstance(node, dict | list):
+        for value in node.values() if isinstance(node, dict) else node:
+            yield from _values(value)
+    else:
+        yield node

@@ -25,7 +25,8 @@ from fairall.policy import ENSEMBLES, Policy
 from fairall.results.result import bound_of
 from fairall.results.table import print_frame
 from fairall.results.terminal import Display
-from fairall.storage.files import unnamed, why_no_file
+from fairall.runtime.reading import why_no_file
+from fairall.storage.files import unnamed
 from fairall.tables.declared import Declared
 from fairall.tables.files import File, Part
 from fairall.tables.groups import sides

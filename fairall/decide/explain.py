@@ -20,10 +20,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from torch import Tensor
 
-from fairall.config.stored import undownloaded
-from fairall.config.target import require_trusted
-from fairall.config.validation import checked_dataset
-from fairall.data.dataset import dataset
+from fairall.data.load import people_of_run
 from fairall.data.stored_reader import to_plain
 from fairall.decide.deciding import findings_in
 from fairall.decide.writing import unchanged
@@ -31,7 +28,9 @@ from fairall.errors import FairAllError, count
 from fairall.policy import Policy
 from fairall.results.figures import BLUE, GREY, ORANGE, PALETTE, STYLE, principal, save_figure, set_title
 from fairall.results.table import print_frame
-from fairall.storage.files import atomic, tidied, why_no_file
+from fairall.runtime.reading import why_no_file
+from fairall.storage.files import atomic, tidied
+from fairall.tables.cells import shown
 from fairall.tables.files import File
 from fairall.tables.groups import sides
 
@@ -285,18 +284,15 @@ def training_people(policy: Policy) -> tuple[Tensor, Tensor]:
     instead = "give people to compare with: --against FILE"
     if policy.config is None:
         raise FairAllError(f"the policy was not loaded, and its training people are not known; {instead}")
+    setting, name = policy.learner.setting, policy.config["dataset"].get("name")
     try:
-        require_trusted(policy.config["dataset"], "dataset", policy.modules)
+        data = people_of_run(
+            policy.config, len(setting.seeds), setting.splits, setting.protocol.scaler, policy.modules
+        )
     except FairAllError as error:
-        raise FairAllError(f"{error}; or {instead}") from error
-    config = checked_dataset(policy.config | {"dataset": undownloaded(policy.config["dataset"])})
-    try:
-        setting = policy.learner.setting
-        data = dataset(config).replicates(len(setting.seeds), setting.splits, setting.protocol.scaler)
-    except FairAllError as error:
-        raise FairAllError(f"no training people of {config.name} ({error}); {instead}") from error
+        raise FairAllError(f"no training people of {shown(str(name))} ({error}); {instead}") from error
     if to_plain(data.reader) != to_plain(policy.reader):
-        raise FairAllError(f"{config.name} has changed since the run; {instead}")
+        raise FairAllError(f"{name} has changed since the run; {instead}")
     train = data.train.merged()
     return _some_of(train.x, train.s)
 

@@ -5,10 +5,7 @@ from __future__ import annotations
 import numpy as np
 from omegaconf.errors import OmegaConfBaseException
 
-from fairall.config.stored import undownloaded
-from fairall.config.target import require_trusted
-from fairall.config.validation import checked_dataset
-from fairall.data.dataset import dataset
+from fairall.data.load import people_of_run
 from fairall.errors import FairAllError
 from fairall.measuring.latent_quality import latent
 from fairall.policy import Policy
@@ -34,10 +31,8 @@ def latent_space(run: Result, seed: int | None = None) -> Space | None:
         return None
     try:
         policy = Policy.load(folder)
-        require_trusted(run.config["dataset"], "dataset", ())
-        config = checked_dataset(run.config | {"dataset": undownloaded(run.config["dataset"])})
         setting = policy.learner.setting
-        data = dataset(config).replicates(len(setting.seeds), setting.splits, setting.protocol.scaler)
+        data = people_of_run(run.config, len(setting.seeds), setting.splits, setting.protocol.scaler)
     except (FairAllError, OmegaConfBaseException, KeyError, RuntimeError):
         return None
     people = getattr(data, run.config["evaluation"]["split"])

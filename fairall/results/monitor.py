@@ -10,6 +10,8 @@ import pandas as pd
 
 from fairall.errors import count
 
+MONITORED = ("seed", "time_step", "gap", "low", "high", "truth", "wealth", "found", "excluded")  # columns
+
 
 @dataclass(frozen=True)
 class Monitor:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -16,9 +16,11 @@ from fairall.config.choices import shown
 from fairall.errors import count
 from fairall.metrics import LATENT, Quantity, Spread
 from fairall.results.interpretable import interpretable, marked
-from fairall.results.monitor import Monitor
+from fairall.results.monitor import MONITORED, Monitor
 from fairall.results.paper import paper_metrics
+from fairall.runtime.reading import DamagedFileError, opened
 from fairall.storage.identity import configuration_key
+from fairall.storage.plain import of_plain, read_json
 from fairall.storage.run_folder import MONITOR, RunFolder
 from fairall.tables.groups import group_name, sides
 
@@ -281,40 +283,209 @@ class Result:
 
     @classmethod
     def read(cls, folder: RunFolder) -> Result:
-        """Read config.yaml, metrics.csv, summary.json and monitor.csv of a finished run, unchecked.
+        """Read config.yaml, metrics.csv, summary.json and monitor.csv of a finished run.
 
-        See `runs.load`. Without a usable config.yaml `config` is empty.
+        See `runs.load`, which checks that they are of one run. Without a usable config.yaml `config` is
+        empty.
 
         Raises:
-            OSError: where a file is missing.
-            ValueError, KeyError, TypeError: where a file is not as `save` writes it.
+            OSError: where a file cannot be read; FileNotFoundError where it is missing.
+            FairAllError: where a file is not as `save` writes it.
         """
         path = folder.path
-        plain = json.loads((path / "summary.json").read_text())
-        groups, monitor = dict(plain["groups"]), plain.get("monitor")
+        plain, config = read_json(path / "summary.json", Summary), folder.read_config() or {}
+        if config:
+            _require_known(config, path / "config.yaml")
+        rows = (config["schedule"]["time_steps"] + 1) * config["seeds"] if config else None
         references = {
             (policy, measure): spread
-            for policy, own in plain["references"].items()
+            for policy, own in plain.references.items()
             for measure, spread in own.items()
         }
+        monitor = None
+        if plain.monitor is not None:
+            monitor = Monitor(plain.monitor.largest_gap, _read_table(path / MONITOR, rows))
+            if lacking := {*MONITORED} - {*monitor.steps}:
+                raise DamagedFileError(path / MONITOR, f"it lacks the column {min(lacking)}")
         return cls(
-            config=folder.read_config() or {},
-            steps=pd.read_csv(path / "metrics.csv"),
-            measures=[Quantity.from_plain(name, of) for name, of in plain["measures"].items()],
-            per_seed=pd.DataFrame(plain["per_seed"]).set_index("seed").astype(float),
-            aggregate=spreads({name: _spread_of(one) for name, one in plain["aggregate"].items()}),
-            references=spreads({key: _spread_of(one) for key, one in references.items()}),
-            sensitive_column=groups.pop("column"),
-            groups={name: _group_of(group) for name, group in groups.items()},
-            evaluation=EvaluationPeople(**plain["evaluation"]),
-            warm_up=WarmUp(**plain["warm_up"]),
-            monitor=monitor and Monitor(monitor["largest_gap"], pd.read_csv(path / MONITOR)),
-            fingerprint=plain["data"]["fingerprint"],
-            notes=plain["notes"],
-            warnings=plain["warnings"],
+            config=config,
+            steps=_read_table(path / "metrics.csv", rows),
+            measures=[Quantity.from_plain(name, vars(of)) for name, of in plain.measures.items()],
+            per_seed=plain.table(),
+            aggregate=spreads(plain.aggregate),
+            references=spreads(references),
+            sensitive_column=plain.column,
+            groups=plain.people,
+            evaluation=plain.evaluation,
+            warm_up=plain.warm_up,
+            monitor=monitor,
+            fingerprint=plain.data.fingerprint,
+            notes=plain.notes,
+            warnings=plain.warnings,
             path=path,
             finished=(path / "DONE").stat().st_mtime,
         )
+
+
+@dataclass(frozen=True)
+class _Described:
+    """A measure in summary.json, see `Quantity.to_plain`."""
+
+    label: str
+    unit: str
+    higher_is_better: bool | None
+    bounds: tuple[float | None, float | None]
+    of: Literal["policy", "applicants"]
+
+
+@dataclass(frozen=True)
+class _Data:
+    fingerprint: str
+
+
+@dataclass(frozen=True)
+class _Monitor:
+    largest_gap: float
+
+
+@dataclass(frozen=True)
+class Summary:
+    """Content of summary.json, as `Result.to_plain` has it; `groups` has their column too."""
+
+    measures: Mapping[str, _Described]
+    aggregate: Mapping[str, Spread | None]
+    per_seed: Sequence[Mapping[str, float | None]]
+    references: Mapping[str, Mapping[str, Spread | None]]
+    data: _Data
+    evaluation: EvaluationPeople
+    groups: Mapping[str, Group | str | None]
+    warm_up: WarmUp
+    notes: Sequence[str]
+    warnings: Sequence[str]
+    monitor: _Monitor | None = None
+
+    def __post_init__(self) -> None:
+        """Raise ValueError for what no run writes."""
+        seeds = [row.get("seed") for row in self.per_seed]
+        if not seeds or len({*seeds}) < len(seeds) or not all(seed == int(seed or 0) for seed in seeds):
+            raise ValueError("per_seed has not one row for each seed")
+        names = [{*row} for row in self.per_seed]
+        if any(one != names[0] for one in names) or names[0] - {"seed"} != {*self.aggregate}:
+            raise ValueError("per_seed and aggregate have other measures")
+        groups = [*self.people.values()]
+        if {GROUPS[0], "column"} - {*self.groups} or not all(isinstance(one, Group) for one in groups):
+            raise ValueError("groups are not those of a run")
+        if len({tuple(one.people) for one in groups}) > 1:
+            raise ValueError("groups.people are of other splits")
+        if not isinstance(self.column, str | None):
+            raise ValueError("groups.column is no name")
+
+    @property
+    def people(self) -> dict[str, Group]:
+        """The groups by name."""
+        return {name: of for name, of in self.groups.items() if name != "column"}  # type: ignore[misc]
+
+    @property
+    def column(self) -> str | None:
+        """The column of the groups."""
+        return self.groups["column"]  # type: ignore[return-value]
+
+    def table(self) -> pd.DataFrame:
+        """`Result.per_seed`."""
+        table = pd.DataFrame([*self.per_seed]).astype(float)
+        return table.astype({"seed": int}).set_index("seed")
+
+
+@dataclass(frozen=True)
+class _Named:
+    name: str
+
+
+@dataclass(frozen=True)
+class _Cost:
+    value: float
+
+
+@dataclass(frozen=True)
+class _Schedule:
+    time_steps: int
+
+
+@dataclass(frozen=True)
+class _Evaluation:
+    split: Literal["test", "validation"]
+    window: tuple[int, int]
+
+
+@dataclass(frozen=True)
+class _Tracking:
+    enabled: bool
+    uri: str | None
+    experiment: str
+    register: str | None
+
+
+@dataclass(frozen=True)
+class _Model:
+    name: str
+    _target_: str
+
+
+@dataclass(frozen=True)
+class _Sweep:
+    name: str | None
+
+
+@dataclass(frozen=True)
+class _Fairness:
+    rule: str
+    slack: float
+    blind: bool
+
+
+@dataclass(frozen=True)
+class Known:
+    """The keys of config.yaml that are needed wherever results are shown."""
+
+    model: _Model
+    dataset: _Model
+    initial_policy: _Named
+    protocol: _Named
+    cost: _Cost
+    world: Mapping[str, Any]
+    schedule: _Schedule
+    evaluation: _Evaluation
+    tracking: _Tracking
+    sweep: _Sweep
+    seed: int
+    seeds: int
+    preset: str | None
+    outputs_dir: str
+    splits: int = 1
+    fairness: _Fairness | None = None
+
+
+def _require_known(config: dict[str, Any], path: Path) -> None:
+    """Raise DamagedFileError unless a configuration has the keys of `Known`, of their types."""
+    try:
+        known = of_plain(Known, config)
+        if known.seeds < 1 or known.schedule.time_steps < 1:
+            raise ValueError("it has no seeds or no time steps")
+    except ValueError as error:
+        raise DamagedFileError(path, str(error)) from error
+
+
+def _read_table(path: Path, rows: int | None) -> pd.DataFrame:
+    """A CSV file of numbers with at most `rows` rows; raises DamagedFileError for any other.
+
+    One more row is read, by which `runs.load` sees that there are more.
+    """
+    try:
+        with opened(path) as file:
+            table = pd.read_csv(file, nrows=None if rows is None else rows + 1, low_memory=False)
+        return table.astype({name: int if name in ("seed", "time_step") else float for name in table})
+    except (ValueError, TypeError, OverflowError) as error:  # of pandas' parser too
+        raise DamagedFileError(path, str(error).strip().split("\n")[0][:120]) from error
 
 
 def spreads(by_name: Mapping[Any, Spread | None]) -> pd.DataFrame:
@@ -349,18 +520,6 @@ def _plain_spreads(table: pd.DataFrame) -> dict[str, Any]:
     return {name: None if one is None else vars(one) for name, one in found.items()}
 
 
-def _spread_of(plain: Mapping[str, Any] | None) -> Spread | None:
-    if plain is None:
-        return None
-    interval = plain["interval"]
-    return Spread(plain["mean"], plain["std"], None if interval is None else (interval[0], interval[1]))
-
-
 def _plain_group(group: Group) -> dict[str, Any]:
     rates = {name: getattr(group, name) for name in ("accepted", "accepted_in_window")}
     return vars(group) | {name: None if one is None else vars(one) for name, one in rates.items()}
-
-
-def _group_of(plain: Mapping[str, Any]) -> Group:
-    rates = {name: _spread_of(plain[name]) for name in ("accepted", "accepted_in_window")}
-    return Group(**{**plain, **rates})

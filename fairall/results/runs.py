@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from yaml import YAMLError
-
-from fairall.config.choices import load_yaml
 from fairall.errors import FairAllError
 from fairall.results.interpretable import QUICK, interpretable
+from fairall.runtime.reading import DamagedFileError
 from fairall.storage.files import held
+from fairall.storage.plain import read_json
 from fairall.storage.run_folder import RunFolder
 
 if TYPE_CHECKING:
     from fairall.results.result import Result  # imports pandas, which a list of methods does not need
 
-GROUPS = ("model", "dataset", "initial_policy", "protocol")
 COLUMNS = ("seed", "time_step", "utility", "dpu", "effective_utility", "effective_dpu")  # required
 NO_RUN = "not the folder of a run, which is outputs/runs/METHOD/DATASET/ID"
 TOLERANCE = 1e-5  # metrics.csv has seven digits
@@ -104,11 +101,12 @@ def load(path: Path) -> Result:
         problem = _problem(result)
     except FileNotFoundError as error:
         raise FairAllError(f"{Path(error.filename).name} is missing; {anew}") from error
+    except OSError as error:
+        raise FairAllError(f"{Path(error.filename).name} cannot be read ({error.strerror})") from error
+    except DamagedFileError as error:
+        raise FairAllError(f"{error.path.name} is damaged ({error.reason}); {anew}") from error
     except FairAllError as error:  # of the configuration
         raise FairAllError(f"{error}; {anew}") from error
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        reason = str(error).strip().split("\n")[0][:120]
-        raise FairAllError(f"cannot be read ({reason}); {anew}") from error
     if problem is not None:
         raise FairAllError(f"{problem}; {anew}")
     return result
@@ -119,8 +117,9 @@ def _problem(result: Result) -> str | None:
     lacking = [name for name in COLUMNS if name not in result.steps]
     if lacking:
         return f"metrics.csv lacks the column {lacking[0]}"
-    for group in GROUPS:
-        result.name(group)
+    split = result.config["evaluation"]["split"]
+    if result.evaluation.split != split or split not in result.groups["all"].people:
+        return f"summary.json is not of the {split} people, and config.yaml is"
     time_steps, seeds = result.config["schedule"]["time_steps"], result.seeds
     if len(seeds) != result.config["seeds"]:
         return f"summary.json has {len(seeds)} seeds, config.yaml {result.config['seeds']}"
@@ -157,6 +156,19 @@ class Outline:
     reason: str = ""
 
 
+@dataclass(frozen=True)
+class _Mean:
+    mean: float
+    std: float | None
+
+
+@dataclass(frozen=True)
+class _Glance:
+    """What an outline has of summary.json."""
+
+    aggregate: Mapping[str, _Mean | None]
+
+
 def outlines(folder: Path) -> list[Outline]:
     """All runs in a folder of `METHOD/DATASET/ID`, the newest last; figures and policies are not checked."""
     paths = {path.parent for name in ("DONE", "config.yaml") for path in folder.glob(f"*/*/*/{name}")}
@@ -173,11 +185,17 @@ def _outline(path: Path) -> Outline:
         damage = RunFolder(path).damage(among=("config.yaml", "summary.json"))
         if damage is not None:
             return Outline(path, "damaged", time, {}, damage)
-        aggregate: dict[str, Any] = json.loads((path / "summary.json").read_text())["aggregate"]
-        values = {name: aggregate.get(name) for name in MEASURES}
-        measures = {name: (one["mean"], one["std"]) for name, one in values.items() if one is not None}
-        state = "finished" if interpretable(load_yaml(path / "config.yaml")) else QUICK
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, YAMLError) as error:
-        reason = str(error).strip().split("\n")[0][:120]
-        return Outline(path, "damaged", time, {}, f"cannot be read ({reason})")
+        values = read_json(path / "summary.json", _Glance).aggregate
+        found = {name: values.get(name) for name in MEASURES}
+        measures = {name: (one.mean, one.std) for name, one in found.items() if one is not None}
+        config = RunFolder(path).read_config()
+    except OSError as error:  # deleted meanwhile, or not to be read
+        return Outline(path, "damaged", time, {}, f"{Path(error.filename).name}: {error.strerror}")
+    except FairAllError as error:
+        return Outline(path, "damaged", time, {}, str(error).removeprefix(f"{path}/"))
+    if config is None:
+        return Outline(
+            path, "damaged", time, {}, "config.yaml is damaged or of an earlier version of fairall"
+        )
+    state = "finished" if interpretable(config) else QUICK
     return Outline(path, state, time, measures)

@@ -14,8 +14,11 @@ import socket
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
 from pathlib import Path
+from types import ModuleType
 
 from fairall.runtime import signals, terminal
 from fairall.runtime.credentials import withheld
@@ -121,7 +124,7 @@ def _output_dropped() -> bool:
 
 
 def prepare_process() -> None:
-    """Set up encodings, log levels, environment, garbage collector, import path and signal handlers.
+    """Set up encodings, log levels, environment, garbage collector and signal handlers.
 
     User and password of addresses are withheld from the words of the process, which Hydra reads too.
 
@@ -138,13 +141,25 @@ def prepare_process() -> None:
     gc.set_threshold(GARBAGE)
     # Python searches for garbage once more at its end, which takes a second when all is freed anyway.
     atexit.register(gc.freeze)
-    # Methods and data sets of one's own may lie in the current folder, however the command was started.
-    current = str(Path.cwd())
-    if current not in sys.path:
-        sys.path.append(current)
+    # `python -m` looks for modules in the current folder first. Unless this process does, none that it starts
+    # should either.
+    if sys.path[:1] not in ([""], [str(Path.cwd())]):
+        os.environ.setdefault("PYTHONSAFEPATH", "1")
     withheld(os.environ.get("MLFLOW_TRACKING_URI", ""))
     sys.argv[1:] = map(withheld, sys.argv[1:])
     signals.listen()
+
+
+def import_own(name: str) -> ModuleType:
+    """Import a module that the user names; it may be in the current folder, however the command was started.
+
+    The folder is searched only from the first such module on that is nowhere else, and last: libraries try to
+    import modules that need not be there, and would run files of these names in a folder of somebody else's.
+    """
+    current, top = str(Path.cwd()), name.partition(".")[0]
+    if current not in sys.path and top not in sys.modules and find_spec(top) is None:
+        sys.path.append(current)
+    return import_module(name)
 
 
 def numba_version() -> str | None:

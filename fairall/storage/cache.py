@@ -7,9 +7,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from fairall.runtime.reading import DamagedFileError
 from fairall.storage.checkpoint import Checkpoint
-from fairall.storage.files import Log, ignore, locked, remove_leftovers
-from fairall.storage.tensors import DamagedFileError, load_tensors, save_tensors
+from fairall.storage.files import Log, ignore, locked, remove_leftovers, sha256_of_text
+from fairall.storage.own_code import own_code
+from fairall.storage.tensors import load_tensors, save_tensors
 
 
 @dataclass(frozen=True)
@@ -28,25 +30,27 @@ class Cache:
         """The stored result of a key, a hash of what determines it, or that of `make`, which is then stored.
 
         Of several processes that need the same result one computes it while the others wait. If that one is
-        killed, the next resumes from its checkpoint, which `make` gets to resume from and to save to.
+        killed, the next resumes from its checkpoint, which `make` gets to resume from and to save to. Where
+        `make` is code of the user's that has been edited since, the result is computed again.
         """
-        path = self.folder / f"{key}.pt"
+        path, own = self.folder / f"{key}.pt", own_code([make.__module__]).hashes
+        of = f"{key} {sha256_of_text(repr(own))}" if own else key
         with locked(self.folder, self.folder / f"{key}.lock", log=self.log):
             remove_leftovers(self.folder, key)
-            stored = self._stored(path, key)
+            stored = self._stored(path, of)
             if stored is not None:
                 return stored
             unfinished = self.folder / f"{key}.checkpoint.pt"
-            checkpoint = Checkpoint(unfinished, key, seconds=self.checkpoint_seconds, log=self.log)
+            checkpoint = Checkpoint(unfinished, of, seconds=self.checkpoint_seconds, log=self.log)
             made = make(checkpoint)
             try:
-                save_tensors({"of": _result(key), "result": made}, path)
+                save_tensors({"of": _result(of), "result": made}, path)
                 checkpoint.delete()
             except OSError as error:
                 self.log(f"Warning: {path} could not be saved: {error.strerror or error}.")
             return made
 
-    def _stored(self, path: Path, key: str) -> dict[str, Any] | None:
+    def _stored(self, path: Path, of: str) -> dict[str, Any] | None:
         try:
             stored = load_tensors(path)
         except FileNotFoundError:
@@ -54,12 +58,12 @@ class Cache:
         except DamagedFileError as error:
             self.log(f"Warning: {error}; it is computed again.")
             return None
-        if stored.get("of") != _result(key):
+        if stored.get("of") != _result(of):
             self.log(f"Warning: {path} is the result of another computation; it is computed again.")
             return None
         return stored["result"]
 
 
-def _result(key: str) -> str:
-    """Tag of a stored result, different from that of a checkpoint of the same key."""
-    return f"result {key}"
+def _result(of: str) -> str:
+    """Tag of a stored result, different from that of a checkpoint of the same computation."""
+    return f"result {of}"

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from fairall.runtime import signals
+from fairall.runtime.reading import DamagedFileError
 from fairall.storage.files import Log, ignore
-from fairall.storage.tensors import DamagedFileError, load_tensors, save_tensors
+from fairall.storage.tensors import load_tensors, save_tensors
 
 MAX_SHARE = 0.02  # of the time that saving may take
 

@@ -21,18 +21,12 @@ from filelock import FileLock, Timeout
 
 from fairall.errors import FairAllError
 from fairall.runtime.process import is_gone, this_process
+from fairall.runtime.reading import DamagedFileError, opened, read_text, why_no_file
 
 Log = Callable[[str], None]
 """Shows a message to the user."""
 
-# What a path can be instead of a file; reading most of these blocks or never ends.
-NO_FILES = {
-    stat.S_IFDIR: "is a folder",
-    stat.S_IFIFO: "is a pipe, not a file",
-    stat.S_IFCHR: "is a device, not a file",
-    stat.S_IFBLK: "is a device, not a file",
-    stat.S_IFSOCK: "is a socket, not a file",
-}
+MOST_OF_NAME = 300  # characters of the name of a process
 
 TEMPORARY = re.compile(r"\.(?P<name>.+)\.[a-z0-9_]{8}(?P<suffix>(\.[^.]+)?)")  # names of `atomic`
 
@@ -170,7 +164,7 @@ def locked(folder: Path, lock: Path, *, log: Log = ignore) -> Iterator[None]:
         try:
             file_lock.acquire(timeout=0)
         except Timeout:
-            log(f"Waiting for {lock.read_text() or 'another process'}, which is at work on {folder}")
+            log(f"Waiting for {holder(lock)}, which is at work on {folder}")
             file_lock.acquire()
         with suppress(OSError):  # shown to waiting processes only
             lock.write_text(this_process())
@@ -198,16 +192,11 @@ def held(lock: Path) -> bool:
         return False
 
 
-def why_no_file(path: Path) -> str | None:
-    """Why `path` cannot be read as a file; None if it is one."""
-    try:
-        return NO_FILES.get(stat.S_IFMT(path.stat().st_mode))
-    except (FileNotFoundError, NotADirectoryError):
-        return "there is no such file"
-    except OSError as error:
-        return f"cannot be read ({error.strerror or error})"
-    except ValueError as error:  # a NUL character in the name
-        return f"cannot be read ({error})"
+def holder(lock: Path) -> str:
+    """The process that holds a lock, as far as is known."""
+    with suppress(OSError, DamagedFileError):
+        return read_text(lock)[:MOST_OF_NAME] or "another process"
+    return "another process"
 
 
 def sqlite_url(path: Path) -> str:
@@ -216,8 +205,8 @@ def sqlite_url(path: Path) -> str:
 
 
 def sha256(path: Path) -> str:
-    """SHA-256 of a file, 64 hexadecimal digits."""
-    with path.open("rb") as file:
+    """SHA-256 of a file, 64 hexadecimal digits; raises as `opened`."""
+    with opened(path) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
@@ -246,22 +235,27 @@ def damaged(listing: Path, among: Collection[str] | None = None) -> list[str]:
         among: names of files whose content is compared, the others must only be there; None: all.
     """
     try:
-        content = listing.read_text()
+        content = read_text(listing)
         above, newline, _ = content[:-1].rpartition("\n")
         if content != above + newline + _last_line(above + newline):
             return [listing.name]
         sums = {name: known for known, name in (line.split("  ", 1) for line in above.split("\n"))}
-    except (OSError, ValueError):
+    except (OSError, DamagedFileError, ValueError):
         return [listing.name]
     compared = sums.keys() if among is None else set(among)
     if not compared <= sums.keys():
         return [listing.name]
-    paths = {name: listing.parent / name for name in sums}
-    return [
-        name
-        for name, path in paths.items()
-        if not path.is_file() or (name in compared and sha256(path) != sums[name])
-    ]
+    return [name for name in sums if not _as_listed(listing.parent / name, sums[name], name in compared)]
+
+
+def _as_listed(path: Path, known: str, is_compared: bool) -> bool:
+    """Whether a file is there and, if it is compared, has the known checksum."""
+    if not is_compared:
+        return why_no_file(path) is None
+    try:
+        return sha256(path) == known
+    except (OSError, DamagedFileError):
+        return False
 
 
 def _last_line(sums: str) -> str:

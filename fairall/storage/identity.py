@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 import functools
 import hashlib
-import inspect
 import json
+from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -64,8 +64,13 @@ def syntax_hash(source: bytes) -> str:
     Empty fields are left out too, such as those that a new version of Python adds for syntax that the module
     does not use, so that the hash is the same in all versions that read the module in the same way.
     """
+    return tree_hash(ast.parse(source))
+
+
+def tree_hash(tree: ast.AST) -> str:
+    """`syntax_hash` of a syntax tree, which loses the messages of exceptions."""
     words: list[str] = []
-    _add_syntax(ast.parse(source), words)
+    _add_syntax(tree, words)
     return hashlib.sha256("\n".join(words).encode()).hexdigest()
 
 
@@ -141,33 +146,15 @@ def flattened(config: Any, prefix: str = "") -> dict[str, Any]:
     return flat
 
 
-def run_id(config: dict[str, Any], data_fingerprint: str, *of_users: object) -> str:
+def run_id(config: dict[str, Any], data_fingerprint: str, own_code: Sequence[str] = ()) -> str:
     """Identity of a run, 12 hexadecimal digits.
 
     Args:
         config: the resolved configuration as plain containers.
         data_fingerprint: hash of the data's content.
-        of_users: functions, and objects whose classes, may come from outside this package; the files that
-            define them enter the identity by their syntax trees.
+        own_code: names of the measures, and `OwnCode.hashes` of what the run executes.
     """
-    own_code = [source for made in of_users for source in _sources(made)]
     on_request = [config["evaluation"][key] for key in ("decisions", "monitor")]
-    code = (code_and_versions(), own_code)
+    code = (code_and_versions(), [*own_code])
     determined_by = (configuration_key(config), on_request, data_fingerprint, *code)
     return hashlib.sha256(repr(determined_by).encode()).hexdigest()[:12]
-
-
-def _sources(made: Any) -> list[str]:
-    """Syntax hashes of the files that define a function, or the class of an object and its ancestors.
-
-    Files of this package and of torch are left out; a function is named too.
-    """
-    is_function = inspect.isfunction(made)
-    parts = [made] if is_function else type(made).__mro__
-    files = {
-        inspect.getsourcefile(ancestor)
-        for ancestor in parts
-        if ancestor.__module__.split(".")[0] not in ("fairall", "torch", "builtins", "abc")
-    }
-    hashes = sorted(syntax_hash(Path(file).read_bytes()) for file in files if file)
-    return [made.__qualname__, *hashes] if is_function else hashes

@@ -12,6 +12,7 @@ from omegaconf import OmegaConf
 
 from fairall.config.stored import read_stored
 from fairall.errors import FairAllError
+from fairall.runtime.reading import DamagedFileError, read_text
 from fairall.runtime.signals import Stopped
 from fairall.storage.checkpoint import Checkpoint
 from fairall.storage.files import (
@@ -89,8 +90,10 @@ class RunFolder:
             FairAllError: as `read_stored`.
         """
         path = self.path / "config.yaml"
-        text = path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""
-        heading, _, content = text.partition("\n")
+        try:
+            heading, _, content = read_text(path).partition("\n")
+        except (FileNotFoundError, DamagedFileError):
+            return None
         return read_stored(path) if heading == f"{HEADING}{sha256_of_text(content)}" else None
 
     @property

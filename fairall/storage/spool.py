@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from fairall.errors import FairAllError
-from fairall.storage.tensors import DamagedFileError
+from fairall.runtime.reading import DamagedFileError, opened
 
 MOST_WAITING = 16 << 20  # bytes of records that wait in memory to be written
 BLOCK = 1 << 20  # bytes that are read at once for a checksum
@@ -155,13 +155,13 @@ class Spool:
         try:
             if self.path is None:
                 raise FileNotFoundError
-            with self.path.open("rb") as file:
+            with opened(self.path) as file:
                 while left and (block := file.read(min(left, BLOCK))):
                     checksum, left = zlib.crc32(block, checksum), left - len(block)
         except FileNotFoundError as error:
-            raise DamagedFileError(f"{self.path} is missing") from error
+            raise DamagedFileError(self.path or Path(), "missing") from error
         if left or checksum != self._checksum:
-            raise DamagedFileError(f"{self.path} is damaged ({'too short' if left else 'checksum'})")
+            raise DamagedFileError(self.path, "too short" if left else "checksum")
 
 
 def _type_of(fields: list[list[Any]]) -> np.dtype[Any]:

@@ -7,12 +7,8 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
-from fairall.errors import FairAllError
+from fairall.runtime.reading import DamagedFileError, opened
 from fairall.storage.files import atomic
-
-
-class DamagedFileError(FairAllError):
-    """The content of a file differs from what was written to it."""
 
 
 def save_tensors(state: dict[str, Any], path: Path) -> None:
@@ -30,18 +26,19 @@ def load_tensors(path: Path) -> dict[str, Any]:
 
     Raises:
         OSError: if the file cannot be read; FileNotFoundError if there is none.
-        DamagedFileError: if a checksum (CRC-32, one per tensor) does not match.
+        DamagedFileError: if it is no file of tensors, or a checksum (CRC-32, one per tensor) does not match.
     """
     import torch
 
-    content = path.read_bytes()
-    try:
-        with zipfile.ZipFile(io.BytesIO(content)) as archive:
-            broken = archive.testzip()
-        if broken is None:
-            return torch.load(io.BytesIO(content), weights_only=True)
-    except MemoryError:
-        raise
-    except Exception as error:  # zipfile and torch raise many types for damaged headers
-        raise DamagedFileError(f"{path} is damaged ({type(error).__name__})") from error
-    raise DamagedFileError(f"{path} is damaged (checksum of {broken})")
+    with opened(path) as file:
+        try:
+            with zipfile.ZipFile(file) as archive:
+                broken = archive.testzip()
+            if broken is None:
+                file.seek(0)
+                return torch.load(file, weights_only=True)
+        except MemoryError:
+            raise
+        except Exception as error:  # zipfile and torch raise many types for damaged headers
+            raise DamagedFileError(path, type(error).__name__) from error
+    raise DamagedFileError(path, f"checksum of {broken}")

@@ -24,7 +24,7 @@ from pandas.api.types import infer_dtype, union_categoricals
 
 from fairall.config.words import TABLE_ENDINGS
 from fairall.errors import FairAllError, count
-from fairall.storage.files import why_no_file
+from fairall.runtime.reading import why_no_file
 from fairall.tables.cells import distinct, is_text, parsed, shown
 from fairall.tables.declared import Declared
 

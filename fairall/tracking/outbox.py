@@ -12,7 +12,9 @@ from typing import Any, TypeVar
 from fairall.errors import FairAllError
 from fairall.results.result import Result
 from fairall.runtime import signals
+from fairall.runtime.reading import DamagedFileError
 from fairall.storage.files import Log, atomic
+from fairall.storage.plain import read_json
 from fairall.tracking.logger import RunLogger
 from fairall.tracking.store import Store, UnreachableError, reaching, source_tags
 
@@ -44,8 +46,8 @@ class Sent:
     def read(cls, folder: Path) -> Sent:
         """The status kept in a run's folder; nothing sent where it is missing or unreadable."""
         try:
-            return cls(**json.loads((folder / FILE).read_text()))
-        except (OSError, ValueError, TypeError):
+            return read_json(folder / FILE, cls)
+        except (OSError, DamagedFileError):
             return cls()
 
     def write(self, folder: Path) -> None:

@@ -7,25 +7,48 @@ its run, the measures of Phase I alone, or why it failed; in a space with interv
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
+from hydra.errors import HydraException
 
 from fairall.errors import FairAllError
 from fairall.results.format import mean_std
 from fairall.results.interpretable import CAUTION, interpretable, marked
 from fairall.results.runs import load_result
+from fairall.runtime.reading import DamagedFileError
 from fairall.storage.files import atomic, locked
+from fairall.storage.plain import read_json, strict
 from fairall.storage.run_folder import RunFolder
 from fairall.tuning.objectives import DIRECTIONS, selected
 from fairall.tuning.space import Interval, Point, Space, words_of
 
 STUDY = "study.json"
+
+
+@dataclass(frozen=True)
+class _Described:
+    """Content of study.json."""
+
+    objectives: Mapping[str, Literal["minimize", "maximize"]]
+    space: Mapping[str, str | Sequence[str | bool | int | float]]
+    settings: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class _Outcome:
+    """Content of NUMBER.json."""
+
+    run: str | None = None
+    identity: str | None = None
+    measures: Mapping[str, Sequence[float | None]] | None = None
+    reason: str | None = None
+    point: Mapping[str, str | bool | int | float] | None = None
 
 
 @dataclass(frozen=True)
@@ -58,7 +81,7 @@ class Study:
             if not path.exists():
                 with atomic(path) as temporary:
                     temporary.write_text(json.dumps(requested, indent=1) + "\n")
-        known = json.loads(path.read_text())
+        known = self.load(self.name, self.outputs)._to_plain()
         there, here = (
             {"objectives": [*of["objectives"].items()], **of["space"], **of["settings"]}
             for of in (known, requested)
@@ -85,14 +108,16 @@ class Study:
             raise FairAllError(f"{name}: no such study in {outputs / 'sweeps'}; {listed}")
         path = outputs / "sweeps" / name / STUDY
         try:
-            known = json.loads(path.read_text())
-            lists = {key: of for key, of in known["space"].items() if isinstance(of, list)}
-            words = {key: of for key, of in known["space"].items() if key not in lists}
+            known = read_json(path, _Described)
+            words = {key: of for key, of in known.space.items() if isinstance(of, str)}
             intervals = Space.parse(words, [], intervals=True).values if words else {}
-            space = Space({key: lists.get(key) or intervals[key] for key in known["space"]})
-            return cls(outputs, name, known["objectives"], space, known["settings"])
-        except (ValueError, KeyError, TypeError) as error:
-            raise FairAllError(f"{path} cannot be read; delete it, and start the sweep again") from error
+        except DamagedFileError as error:
+            raise FairAllError(f"{error}; delete it, and start the sweep again") from error
+        except (FairAllError, HydraException) as error:
+            told = f"{path} is damaged: its intervals cannot be read"
+            raise FairAllError(f"{told}; delete it, and start the sweep again") from error
+        space = Space({key: intervals[key] if key in words else [*of] for key, of in known.space.items()})
+        return cls(outputs, name, known.objectives, space, known.settings)
 
     def _to_plain(self) -> dict[str, Any]:
         space = {key: str(of) if isinstance(of, Interval) else [*of] for key, of in self.space.values.items()}
@@ -108,18 +133,22 @@ class Study:
         return next((number for number in self._numbers() if self.point(number) == point), None)
 
     def point(self, number: int) -> Point:
-        """The values of a point that was tried, or of any point of a grid."""
-        return self.space.points[number] if self.space.points else self._kept(number)["point"]
+        """The values of a point that was tried, or of any point of a grid; empty if its file is damaged."""
+        return self.space.points[number] if self.space.points else self._kept(number).get("point", {})
 
     def outcome(self, number: int | None) -> dict[str, Any]:
-        """What was recorded of a point; empty for nothing."""
+        """What was recorded of a point; empty for nothing, and where it is damaged.
+
+        The point is then tried again, and its run found where it is finished.
+        """
         return {key: of for key, of in self._kept(number).items() if key != "point"}
 
     def _kept(self, number: int | None) -> dict[str, Any]:
         try:
-            return json.loads(self._path(f"{number}.json").read_text())
-        except FileNotFoundError:
+            known = read_json(self._path(f"{number}.json"), _Outcome)
+        except (FileNotFoundError, DamagedFileError):
             return {}
+        return {name: value for name, value in vars(known).items() if value is not None}
 
     def record(self, point: Point, outcome: Mapping[str, Any]) -> int:
         """Keep the outcome of a point: its `run`, or its `measures`; and of a failed one the `reason`.
@@ -132,7 +161,7 @@ class Study:
             if number is None:
                 number = max(self._numbers(), default=-1) + 1
             with atomic(self._path(f"{number}.json")) as temporary:
-                temporary.write_text(json.dumps({**outcome, **values}) + "\n")
+                temporary.write_text(json.dumps(strict({**outcome, **values}), allow_nan=False) + "\n")
         return number
 
     @property
@@ -145,9 +174,11 @@ class Study:
 
     @cached_property
     def outcomes(self) -> dict[int, dict[str, Any]]:
-        """Outcomes by number, without those whose runs have been deleted."""
+        """Outcomes by number, without damaged ones and those whose runs have been deleted."""
         known = {number: self.outcome(number) for number in self._numbers()}
-        return {number: of for number, of in known.items() if not of.get("run") or self._run(of).done}
+        return {
+            number: of for number, of in known.items() if of and (not of.get("run") or self._run(of).done)
+        }
 
     def _run(self, outcome: Mapping[str, Any]) -> RunFolder:
         return RunFolder(self.outputs / "runs" / outcome["run"])
@@ -165,7 +196,7 @@ class Study:
     def values_of(self, outcome: Mapping[str, Any]) -> pd.DataFrame:
         """Objectives of a point: a row per seed, a column per objective, NaN where there is no value."""
         if "measures" in outcome:
-            known = pd.DataFrame(outcome["measures"])
+            known = pd.DataFrame(outcome["measures"], dtype=float)
         else:
             known = load_result(self._run(outcome).path).per_seed
         return known.reindex(columns=[*self.objectives])
@@ -252,5 +283,12 @@ def study_names(outputs: Path) -> list[str]:
 
 
 def progress_of_studies(outputs: Path) -> dict[str, str]:
-    """`Study.standing` of every study in a folder of outputs, by name."""
-    return {name: Study.load(name, outputs).standing for name in study_names(outputs)}
+    """`Study.standing` of every study in a folder of outputs by name, or why it cannot be read."""
+    return {name: _standing(name, outputs) for name in study_names(outputs)}
+
+
+def _standing(name: str, outputs: Path) -> str:
+    try:
+        return Study.load(name, outputs).standing
+    except FairAllError as error:
+        return str(error)

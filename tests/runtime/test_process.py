@@ -43,7 +43,7 @@ def prepared(folder: Path, **environment: str) -> dict[str, Any]:
 def test_a_process_is_set_up_without_heavy_imports(tmp_path: Path) -> None:
     assert prepared(tmp_path) == {
         "environment": ["1", "1"],
-        "times_in_path": 1,
+        "times_in_path": 0,
         "handled": True,
         "errors": "fairall.replace",
         "garbage": 20_000,
@@ -154,3 +154,25 @@ def test_another_error_keeps_its_traceback() -> None:
 
     with pytest.raises(ImportError, match="no module named x"):
         process.run_command(command, [])
+
+
+def test_a_console_script_runs_no_file_of_the_current_folder_but_what_is_named(tmp_path: Path) -> None:
+    script, place = tmp_path / "bin" / "fairall", tmp_path / "place"
+    script.parent.mkdir()
+    place.mkdir()
+    for name in ("bottleneck", "socket", "hydra_plugins", "sitecustomize"):
+        (place / f"{name}.py").write_text(f"open('RAN_{name}', 'w').close()\n")
+    (place / "mine.py").write_text("from helper import VALUE\n")
+    (place / "helper.py").write_text("VALUE = 3\n")
+    script.write_text(
+        "import subprocess, sys\nfrom fairall.runtime.process import import_own, prepare_process\n"
+        "prepare_process()\nimport pandas\n"
+        "subprocess.run([sys.executable, '-c', 'import socket'], check=True)\n"
+        "print(import_own('mine').VALUE)\n"
+    )
+    ended = subprocess.run(
+        [sys.executable, script], cwd=place, capture_output=True, text=True, check=True,
+        env={"PYTHONPATH": str(Path(__file__).parents[2])},
+    )  # fmt: skip
+    assert ended.stdout == "3\n"
+    assert sorted(path.name for path in place.glob("RAN_*")) == []

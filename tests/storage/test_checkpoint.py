@@ -46,11 +46,20 @@ def test_the_last_state_is_found_and_otherwise_the_one_before(kept: Path) -> Non
     (kept / "checkpoint.pt").unlink()
     assert found(kept) == 1
     (kept / "checkpoint.pt").mkdir()
-    with pytest.raises(IsADirectoryError):  # what the system does not give is not damaged
-        found(kept)
+    assert found(kept, said) == 1
+    assert said[-1].startswith(f"Warning: {kept / 'checkpoint.pt'} is damaged (Is a directory)")
     (kept / "checkpoint.previous.pt").unlink()
     (kept / "checkpoint.pt").rmdir()
     assert found(kept) is None
+
+
+def test_what_the_system_does_not_give_is_not_damaged(kept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def denied(*arguments: object) -> int:
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr(os, "open", denied)
+    with pytest.raises(PermissionError):
+        found(kept)
 
 
 def test_every_flipped_bit_is_noticed_or_harmless(kept: Path) -> None:

@@ -11,7 +11,8 @@ from omegaconf import MISSING
 from fairall.data.dataset import TableConfig
 from fairall.data.raw.fetch import DownloadConfig, fetch
 from fairall.errors import FairAllError
-from fairall.storage.files import cache_folder, sha256, why_no_file
+from fairall.runtime.reading import why_no_file
+from fairall.storage.files import cache_folder, sha256
 
 
 @dataclass
