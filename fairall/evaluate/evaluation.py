@@ -14,6 +14,7 @@ from fairall.errors import FairAllError, count
 from fairall.evaluate import bounds as limits
 from fairall.evaluate import validation
 from fairall.evaluate.bounds import Limits
+from fairall.evaluate.checks import Misfit
 from fairall.evaluate.contraction import Contraction, contraction
 from fairall.evaluate.estimators import ESTIMATORS, LABELS, guaranteed_interval
 from fairall.evaluate.fairness import MEASURES, VIEWS, View
@@ -205,9 +206,25 @@ class Evaluation(Judgement):
         return None
 
     @cached_property
+    def misfit(self) -> Misfit | None:
+        """What the models of weights and outcome both leave over, so that the value is in doubt."""
+        if self.refused_estimator("dr") is not None or self.models.foretold is None:
+            return None
+        imbalance = self.people.kept.value - self.target
+        if not imbalance.any():  # the labels of all whom the policy accepts are known
+            return None
+        return self.models.foretold.misfit(imbalance, self.log.stake, float(self.value("dr").error))
+
+    @property
+    def in_doubt(self) -> list[str]:
+        """Signs that the value is wrong."""
+        misfit = self.misfit and self.misfit.told(self.log.time is None)
+        return [text for text in (misfit, self.disagreement) if text]
+
+    @cached_property
     def warnings(self) -> tuple[str, ...]:
         """Doubts about the estimates, and what they lack."""
-        told = [] if self.disagreement is None else [self.disagreement]
+        told = self.in_doubt
         hidden = [name for g, name in enumerate(self.log.groups) if g not in self.models.shown]
         if hidden:
             told.append(
@@ -221,6 +238,8 @@ class Evaluation(Judgement):
                 "known of rows of different people only"
             )
         told += self.models.changes
+        if self.models.past is not None:
+            told += self.models.past.lacking
         if self.log.revealed.any():
             reasons: dict[str, list[str]] = {}
             for name in MEASURES:
@@ -274,6 +293,7 @@ class Evaluation(Judgement):
             },
             "notes": [*self.log.notes, *self.notes],
             "warnings": self.warnings,
+            "misfit": self.misfit and self.misfit._asdict(),
             "refused": self.refused,
         })  # fmt: skip
 

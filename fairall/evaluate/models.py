@@ -10,6 +10,7 @@ from sklearn.base import ClassifierMixin
 
 from fairall.errors import FairAllError, count
 from fairall.evaluate import checks
+from fairall.evaluate.checks import Foretold
 from fairall.evaluate.influence import Column, Sample, Z
 from fairall.evaluate.log import DecisionLog
 from fairall.evaluate.nuisance import Fitted, fit, fit_by_version
@@ -126,6 +127,13 @@ class Models:
             return None
         q = self.outcome.probability
         return Column(q, {"outcome": q * (1.0 - q)} if self.outcome.parametric else {})
+
+    @cached_property
+    def foretold(self) -> Foretold | None:
+        """What the outcome model leaves over; None without one, or where no weight is estimated."""
+        if self.outcome is None or (self.propensity is None and self.labelled is None):
+            return None
+        return Foretold.of(self.log, self.outcome.probability, self.seed)
 
     @cached_property
     def impossible(self) -> str | None:

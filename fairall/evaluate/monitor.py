@@ -21,6 +21,7 @@ from fairall.evaluate.fairness import MEASURES, Sums, columns
 from fairall.evaluate.gaps import Interval
 from fairall.evaluate.influence import Column
 from fairall.evaluate.judgement import Judgement
+from fairall.evaluate.past import FIRST_FIT, few_rows
 from fairall.evaluate.plain import plain, spelt
 from fairall.measuring.sequences import (
     ALARM,
@@ -99,7 +100,7 @@ class Monitor:
     @cached_property
     def value(self) -> Course:
         """The doubly robust value of the rows so far."""
-        why = self.judged.refused_value
+        why = self.judged.refused_value or self._early
         if why is not None:
             return self._nothing(why)
         counts, gain = np.isfinite(self.people.kept.value), self._columns.gain.value
@@ -166,6 +167,11 @@ class Monitor:
             "alarms": {name: {"time": None, "rows": None} | plain(one) for name, one in alarms.items()},
         })  # fmt: skip
 
+    @property
+    def _early(self) -> str | None:
+        """Why there are no intervals at any moment yet."""
+        return few_rows(len(self.log)) if len(self.log) < FIRST_FIT else None
+
     @cached_property
     def _columns(self) -> Sums:
         return columns("dr", self.people)
@@ -201,10 +207,13 @@ class Monitor:
         return (pd.Series(values).groupby(person).cumsum() - values).to_numpy()
 
     def _started(self, weights: np.ndarray, rows: np.ndarray) -> np.ndarray:
-        """Whether weights have counted as `LEAST_EFFECTIVE` equal ones at a moment so far, shape (T,)."""
+        """Whether weights have counted as `LEAST_EFFECTIVE` equal ones at a moment so far, shape (T,).
+
+        Never before `FIRST_FIT` rows.
+        """
         squares = self._so_far(weights**2, rows)
         effective = self._so_far(weights, rows) ** 2 / np.where(squares > 0, squares, np.inf)
-        return np.maximum.accumulate(effective >= LEAST_EFFECTIVE)
+        return np.maximum.accumulate(effective >= LEAST_EFFECTIVE) & (self.past.last + 1 >= FIRST_FIT)
 
     def _course(
         self,
@@ -236,16 +245,16 @@ class Monitor:
 
     def _rate(self, name: str, code: int) -> Course:
         may, why = self.judged.doubt(name, "dr", code)
-        if not may:
-            return self._nothing(why or "")
+        if not may or self._early:
+            return self._nothing((self._early if may else why) or "")
         rate, variance, started, rows = self._of_rate(name, code)
         found = self._course(rate, variance, started, self._lacking(name, code), rows)
         return found._replace(low=np.clip(found.low, 0.0, 1.0), high=np.clip(found.high, 0.0, 1.0))
 
     def _gap(self, name: str) -> Course:
         may, why = self.judged.doubt(name, "dr")
-        if not may:
-            return self._nothing(why or "")
+        if not may or self._early:
+            return self._nothing((self._early if may else why) or "")
         known = {code: self._of_rate(name, code) for code in self.models.shown.tolist()}
         rates = np.stack([np.where(started, rate, np.nan) for rate, _, started, _ in known.values()])
         variances = np.stack([variance for _, variance, _, _ in known.values()])

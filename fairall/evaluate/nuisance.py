@@ -20,12 +20,13 @@ from sklearn.preprocessing import FunctionTransformer, PolynomialFeatures, Stand
 
 from fairall.errors import FairAllError
 from fairall.evaluate.log import DecisionLog
+from fairall.evaluate.terms import SparseLogistic
 
 MODELS = ("auto", "logistic")
 PENALTY = 1.0  # of squared coefficients, halved
 MOST_INPUTS = 30  # whose products are inputs: 495 of them
 # Training rows of a fold, beyond which these models gain little; the logistic regression uses all rows.
-MOST_ROWS, MOST_ROWS_OF_PRODUCTS = 100_000, 20_000
+MOST_ROWS, MOST_ROWS_OF_PRODUCTS = 100_000, 20_000  # the second of both models of products
 LEAST_PROBABILITY = 1e-4
 MOST_WEIGHT = 100.0  # 1/p; `checks.lacking` refuses where more people than chance explains are so unlikely
 MOST_VARIANCE = 1.0  # of log odds
@@ -104,8 +105,9 @@ def fit(
         what: of the target, in messages.
         model: `auto`, `logistic` or a scikit-learn classifier, which is cloned. `auto` stacks a logistic
             regression; one with a ridge penalty and all products of two inputs, among them whether a real
-            one is above its median (greedy trees do not see steps that cross); and gradient boosting: a
-            logistic regression with non-negative coefficients of their out-of-fold log odds (Wolpert 1992;
+            one is above its median (greedy trees do not see steps that cross); one with few products of up to
+            three normal scores or steps (`terms.SparseLogistic`); and gradient boosting: a logistic
+            regression with non-negative coefficients of their out-of-fold log odds (Wolpert 1992;
             van der Laan et al. 2007), which also calibrates them. A classifier is stacked alone.
         folds: of cross-fitting, stratified by group and target; the rows of a person are in one fold. At most
             as many as the rarer target has rows, and 2 with more than `MANY_ROWS` rows.
@@ -212,6 +214,7 @@ class CrossFit:
         members = [
             logistic,
             self._out_of_fold(products, MOST_ROWS_OF_PRODUCTS, self._with_steps()),
+            self._out_of_fold(SparseLogistic(1.0 / PENALTY), MOST_ROWS_OF_PRODUCTS),
             self._out_of_fold(boosting, MOST_ROWS),
         ]
         return self._fitted(

@@ -35,6 +35,7 @@ class Past:
         weight: r/p, NaN where p is not known, before the first fit; shape (N,), by time as all below.
         label_weight: r/ℓ, likewise.
         outcome: q; before the first fit the share of positive labels so far.
+        lacking: what has too few rows to be told over time, a sentence each.
     """
 
     order: np.ndarray
@@ -42,6 +43,7 @@ class Past:
     weight: np.ndarray
     label_weight: np.ndarray
     outcome: np.ndarray
+    lacking: tuple[str, ...] = ()
 
 
 def past(log: DecisionLog, propensity_model: Any, outcome_model: Any, folds: int, seed: int) -> Past:
@@ -67,6 +69,7 @@ def past(log: DecisionLog, propensity_model: Any, outcome_model: Any, folds: int
         of_decision = 1.0 / np.where(revealed, log.propensity, 1.0)
     of_label = np.full(len(log), 1.0 if log.labels_complete else np.nan)
     options = folds, seed
+    lacking = [few_rows(len(log))] if len(log) < FIRST_FIT else []
     if log.propensity is None:
         version = np.zeros(len(log)) if log.policy_version is None else log.policy_version
         for name in np.unique(version):  # a new policy is learnt anew, from its own past
@@ -76,6 +79,8 @@ def past(log: DecisionLog, propensity_model: Any, outcome_model: Any, folds: int
             for start, end, (found,) in _fits(part, of_part, *options):
                 if found is not None:
                     of_decision[own[start:end]] = found.inverse()[start:]
+            if not lacking and np.isnan(of_decision[own]).all():
+                lacking.append(_not_learnt(name, part))
     of_labels: Targets = {"label": (log.label, outcome_model)}
     if not log.labels_complete:
         of_labels["known label"] = np.where(log.accepted, revealed, np.nan), propensity_model
@@ -91,7 +96,21 @@ def past(log: DecisionLog, propensity_model: Any, outcome_model: Any, folds: int
     if len(last) > MOST_MOMENTS:
         wanted = np.linspace(len(log) / MOST_MOMENTS, len(log), MOST_MOMENTS) - 1
         last = np.unique(last[np.searchsorted(last, wanted.round())])
-    return Past(order, last, label_weight * of_decision, label_weight, outcome)
+    return Past(order, last, label_weight * of_decision, label_weight, outcome, tuple(lacking))
+
+
+def few_rows(rows: int) -> str:
+    """That a log has too few rows for intervals over time."""
+    return f"no intervals over time yet: they begin at {FIRST_FIT} rows, and the log has {rows}"
+
+
+def _not_learnt(name: Any, part: DecisionLog) -> str:
+    """That nothing is known of the propensities of a policy version, whose rows are `part`."""
+    of = "the log" if part.policy_version is None else f"policy version {name}"
+    why = f"its propensities are learnt from {FIRST_FIT} of its earlier rows, and it has {len(part)} rows"
+    if len(part) > FIRST_FIT:
+        why = f"a model of the decision needs {FIRST_FIT} earlier rows, two of them with either decision"
+    return f"over time, labels of {of} count for the value of the decisions taken only: {why}"
 
 
 def _spans(ends: np.ndarray) -> Iterator[tuple[int, int]]:
@@ -100,7 +119,8 @@ def _spans(ends: np.ndarray) -> Iterator[tuple[int, int]]:
     for end in ends.tolist():
         if end >= (GROWTH * starts[-1] if starts else FIRST_FIT):
             starts.append(end)
-    yield from zip(starts, [*starts[1:], ends[-1]], strict=True)
+    if starts:
+        yield from zip(starts, [*starts[1:], ends[-1]], strict=True)
 
 
 def _last(log: DecisionLog) -> np.ndarray:

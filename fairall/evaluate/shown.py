@@ -168,8 +168,11 @@ def doubts(shown: Shown) -> Iterator[str]:
 
 
 def _disagreements(shown: Shown) -> list[str]:
-    found = {name: one.disagreement for name, one in shown.evaluations.items()}
-    return [f"{name}: {text}" if shown.difference else text for name, text in found.items() if text]
+    return [
+        f"{name}: {text}" if shown.difference else text
+        for name, one in shown.evaluations.items()
+        for text in one.in_doubt
+    ]
 
 
 def _result(name: str, values: Mapping[str, Interval]) -> Iterator[str]:

@@ -196,6 +196,42 @@ def test_moments_are_numbers_or_dates(table: pd.DataFrame, written: Any, last: A
     assert spelt(log.time[-1]) == last
 
 
+@pytest.mark.parametrize("rows", [40, 99, 100, 130])
+@pytest.mark.parametrize("recorded", [True, False])
+def test_logs_of_few_rows(table: pd.DataFrame, rows: int, recorded: bool) -> None:
+    """There are no intervals before 100 rows, in a log that has ended there or goes on."""
+    keys: dict[str, Any] = {} if recorded else {"propensity": None, "drop": ["p"]}
+    found = judged(log_of(table.head(rows), **keys), table["new"].head(rows))
+    one = found.monitor
+    assert one is not None
+    (told,) = [text for text in found.warnings if "over time" in text] or [""]
+    assert told.startswith("no intervals over time yet") == (rows < 100)
+    assert np.isnan(one.value.low[one.past.last + 1 < 100]).all()
+    assert np.isnan(one.rates["dpu"]["a"].low[one.past.last + 1 < 100]).all()
+    if recorded:
+        assert np.isfinite(one.value.low[one.past.last + 1 >= 100]).all()
+    longer = monitor_of(log_of(table, **keys), table["new"])
+    same = longer.past.last[longer.past.last < rows]
+    at = np.isin(one.past.last, same)
+    np.testing.assert_allclose(one.value.low[at], longer.value.low[: len(same)], atol=1e-6)
+
+
+@pytest.mark.parametrize("rows", [60, 100, 140])
+def test_a_new_version_of_few_rows(table: pd.DataFrame, rows: int) -> None:
+    """Its labels count from the first fit on; the old version's are as in the log without it."""
+    keys = {"propensity": None, "drop": ["p"], "policy_version": "version"}
+    part = table.head(300 + rows).assign(version=np.where(np.arange(300 + rows) < 300, "old", "new"))
+    one = judged(log_of(part, **keys), part["new"])
+    weight = one.models.past.weight  # type: ignore[union-attr]
+    assert np.isnan(weight[300:400]).all()
+    assert np.isfinite(weight[400:]).all()
+    (told,) = [text for text in one.warnings if "policy version new count" in text] or [""]
+    assert told.endswith(f"it has {rows} rows") == (rows <= 100)
+    before = judged(log_of(part.head(300), **keys), part["new"].head(300)).models.past
+    assert before is not None
+    np.testing.assert_allclose(weight[:300], before.weight, atol=1e-6)
+
+
 def test_groups_that_are_small_and_periods_without_acceptance(table: pd.DataFrame) -> None:
     early = table["row"] <= 200.0
     nobody = table.assign(

@@ -194,3 +194,33 @@ def test_a_value_that_needs_quotes_is_refused_in_one_line(reports: Path, tmp_pat
     assert refused(path, tmp_path, *words, 'accepted="~yes"').startswith(
         "fairall: accepted=~yes: column 'decision' has no such value; it has no, yes"
     )
+
+
+def test_a_monitor_of_99_rows_says_that_they_are_too_few(reports: Path, tmp_path: Path) -> None:
+    path = reports / "monitor_99_rows.csv"
+    said, plain = evaluated(path, tmp_path, *P, "--monitor", "time=t")
+    assert plain["value"]["dr"]["estimate"] == pytest.approx(utility(raw(path), "good")[0])
+    few = "no intervals over time yet: they begin at 100 rows, and the log has 99"
+    assert f"Warning: {few}\n" in said.stdout
+    assert few in plain["warnings"]
+    assert set(plain["monitor"]["value"]["low"]) == {None}
+    assert plain["monitor"]["value"]["why"] == few
+    assert plain["monitor"]["rows"][-1] == len(raw(path))
+
+
+def test_labels_of_a_version_of_60_rows_do_not_count_yet(reports: Path, tmp_path: Path) -> None:
+    path = reports / "monitor_new_version_60_rows.csv"
+    table = raw(path)
+    assert (table["version"] == "new").sum() == 60
+    said, plain = evaluated(path, tmp_path, *A, "--monitor", "time=day", "policy_version=version")
+    assert plain["value"]["dr"]["estimate"] == pytest.approx(utility(table, "good")[0])
+    (told,) = (one for one in plain["warnings"] if one.startswith("over time"))
+    assert "labels of policy version new count for the value of the decisions taken only" in told
+    assert told.endswith("and it has 60 rows")
+    assert told in said.stdout
+    monitor = plain["monitor"]
+    assert monitor["value"]["low"][-1] < utility(table, "good")[0] < monitor["value"]["high"][-1]
+    # No label of the new version moves the rate by label.
+    old = raw(path)[table["version"] == "old"]
+    rate = monitor["rates"]["equal_opportunity"]["m"]["estimate"]
+    assert len(set(rate[monitor["rows"].index(len(old)) :])) == 1
