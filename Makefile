@@ -66,13 +66,16 @@ clean:
 .venv/torch: constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	# On its own first: its exact version is what keeps gigabytes of GPU libraries away.
-	$(BIN)/pip install --quiet -c constraints.txt torch
+	@echo 'Installing, 1 of 2: PyTorch, the largest download'
+	$(BIN)/pip install -c constraints.txt torch
 	touch $@
 
 .venv/installed: .venv/torch setup.cfg pyproject.toml
-	$(BIN)/pip install --quiet -c constraints.txt -e .
+	@echo 'Installing, 2 of 2: FairAll and the other packages that it needs'
+	$(BIN)/pip install -c constraints.txt -e .
 	touch $@
 
 .venv/installed-dev: .venv/installed
-	$(BIN)/pip install --quiet -c constraints.txt -e '.[dev]'
+	@echo 'Installing what tests and documentation need'
+	$(BIN)/pip install -c constraints.txt -e '.[dev]'
 	touch $@

@@ -424,11 +424,12 @@ def effective_utility(accepted: Tensor, label: Tensor, cost: float) -> Tensor:
     cumulative=True,
 )
 def effective_dpu(accepted: Tensor, s: Tensor) -> Tensor:
-    """Running mean of each step's |difference of acceptance rates| (definition D.2, as printed).
+    """Running mean of each step's |difference of acceptance rates| (definition D.2, printed without |·|).
 
-    Steps in which a group is absent are left out; of more than two groups those in which all but one are,
-    and the difference is the largest one of a step. With N = 64 applicants a policy that treats both groups
-    alike still has about 0.10, and more with more groups: see `effective_dpu_pooled`.
+    The authors' code takes the absolute value of each step too; signed differences would cancel. Steps in
+    which a group is absent are left out; of more than two groups those in which all but one are, and the
+    difference is the largest one of a step. With N = 64 applicants a policy that treats both groups alike
+    still has about 0.10, and more with more groups: see `effective_dpu_pooled`.
 
     Shape (T, E), in [0, 1]; NaN until both groups have been present in one step.
 
@@ -718,6 +719,8 @@ def effective_sample_size(weight: np.ndarray) -> float:
 
 def temporal_mean(series: Tensor, window: tuple[int, int]) -> Tensor:
     """μ_M: mean of a measure over time steps t1..t2, both included (definition 2.4), shape (E,).
+
+    The definition is printed with t2 − t1 below a sum of t2 − t1 + 1 terms.
 
     Args:
         series: the measure at time steps 0..T, shape (T + 1, E).

@@ -203,9 +203,10 @@ def _matrix(
     axes.imshow(values, cmap=TINTS, vmin=0.0, vmax=1.0, aspect="auto")
     for (row, column), estimate in better.items():
         sure = bool({(row, column), (column, row)} & surely)
+        text = f"{100 * estimate.value:.0f}"
         axes.text(
-            names.index(column), names.index(row), f"{100 * estimate.value:.0f}", ha="center", va="center",
-            fontsize=5.5, color="black", fontweight="bold" if sure else "normal",
+            names.index(column), names.index(row), text, ha="center", va="center",
+            fontsize=4.5 if text == "100" else 5.5, color="black", fontweight="bold" if sure else "normal",
         )  # fmt: skip
     axes.set_xticks(range(len(names)), map(method_label, names), rotation=90)
     axes.tick_params(length=0)

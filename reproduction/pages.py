@@ -25,6 +25,7 @@ from fairall.results import (
     write,
     write_page,
 )
+from reproduction.fingerprint import mark
 from reproduction.plan import PLACES, interpretable, nearest
 from reproduction.runs import read_durations
 
@@ -49,7 +50,7 @@ def publish(
     """Write the page of a study, and the blocks of pages of the documentation.
 
     Args:
-        name: of the folder in `outputs_dir`.
+        name: of the command, and of the folder in `outputs_dir`.
         title: of the page.
         sections: tables and figures by heading; those without anything to show are left out.
         config: with `outputs_dir` and `preset`, see `config_of`.
@@ -79,7 +80,8 @@ def publish(
     if not into:
         return
     every = [item.key for some in sections.values() for item in some]
-    blocks = {item.key: block_of(item, line) for item in items} | {SETTING: setting(line, outputs)}
+    of = mark(name)
+    blocks = {item.key: block_of(item, line) + of for item in items} | {SETTING: setting(line, outputs)}
     for page in into:
         fill(page, blocks, lambda: [*every, *known()])
         copy_figures(page, folder / "figures")

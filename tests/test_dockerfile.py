@@ -65,9 +65,9 @@ def test_every_run_is_a_step_of_the_makefile() -> None:
     installed = [said for name, said in STEPS[user:] if name == "RUN"]
     assert installed == ["make .venv/torch", "make .venv/installed"]
     torch, everything = (made(said.removeprefix("make ")) for said in installed)
-    assert ".venv/bin/pip install --quiet -c constraints.txt torch" in torch
+    assert ".venv/bin/pip install -c constraints.txt torch" in torch
     assert everything[: len(torch)] == torch
-    assert ".venv/bin/pip install --quiet -c constraints.txt -e ." in everything
+    assert ".venv/bin/pip install -c constraints.txt -e ." in everything
 
 
 def test_without_words_it_runs_what_make_run_does() -> None:

@@ -92,6 +92,18 @@ def test_code_parses_and_imports_what_there_is(page: Path) -> None:
                 assert [name.name for name in node.names if not hasattr(module, name.name)] == []
 
 
+def test_readme_has_what_its_commands_need() -> None:
+    text = (CHECKOUT / "README.md").read_text()
+    assert text.index(". .venv/bin/activate") < text.index("    python -m fairall")
+    made: set[str] = set()
+    for line in text.splitlines():
+        files = set(re.findall(r"\b\w+\.csv\b", line))
+        new = set(re.findall(r"(?:loans\.py|>|-o) (\w+\.csv)", line))
+        assert files - new <= made, line
+        made |= new
+    assert {"loans.csv", "people.csv"} <= made
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Where the commands of pages are typed: with the log of examples/loans.py, and the table of tests."""

@@ -144,6 +144,16 @@ def test_effective_dpu_has_a_noise_floor_and_the_pooled_one_has_not() -> None:
     assert metrics.effective_dpu_pooled(accepted, s)[-1].item() < 0.01
 
 
+def test_effective_dpu_is_of_absolute_differences_where_definition_d2_prints_signed_ones() -> None:
+    # One group is accepted whole in turn, at both steps: as printed 0, by the authors' code and here 1.
+    accepted, s = np.array([[1, 1, 0, 0], [0, 0, 1, 1]]), np.array([[1.0, 1.0, -1.0, -1.0]] * 2)
+    steps = list(zip(accepted, s, strict=True))
+    signed = [d[own > 0].mean() - d[own < 0].mean() for d, own in steps]
+    assert np.mean(signed) == 0.0
+    ours = metrics.effective_dpu(torch.from_numpy(accepted[:, None] == 1), torch.from_numpy(s[:, None]))
+    assert ours.flatten().tolist() == [1.0, np.abs(signed).mean()]
+
+
 def test_temporal_measures_use_both_ends_and_n_minus_1() -> None:
     series = torch.tensor([[9.0], [1.0], [2.0], [6.0], [9.0]])
     assert metrics.temporal_mean(series, (1, 3)).item() == pytest.approx(3.0)

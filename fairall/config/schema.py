@@ -158,7 +158,8 @@ class ProtocolConfig:
     """Switches for differences between the paper's text, the authors' code and this one, and guards.
 
     docs/protocols.md describes each and its effect. `classifier_in_unlabelled_elbo`: whether the unlabelled
-    ELBO trains the classifier (equations 2, 4). `max_ips_weight`: bound of 1/π in losses, None for none.
+    ELBO trains the classifier (equations 2, 4). `text` and `published_code` are what these switches can give
+    of the two; the page lists what they cannot. `max_ips_weight`: bound of 1/π in losses, None for none.
     """
 
     name: str = MISSING

@@ -23,7 +23,7 @@ CATEGORICAL = """
     status credit_history purpose savings employment other_debtors property installment_plans housing
     skill_level telephone foreign_worker
 """.split()
-MALE = ["A91", "A93", "A94"]
+MALE = ["A91", "A93", "A94"]  # by the published table of codes, which is wrong
 
 
 def raw_applicants() -> pd.DataFrame:
@@ -35,7 +35,13 @@ def raw_applicants() -> pd.DataFrame:
 class Credit(TableDataset):
     """1000 applicants: 5 real, 2 count, 10 categorical and 2 binary features; ỹ = good credit risk.
 
-    Categories are coded 1..K in the string order of the raw A-codes. Men are the advantaged group.
+    Categories are coded 1..K in the string order of the raw A-codes. The advantaged group is that of the
+    codes which the published table calls male. By the corrected one (Grömping 2019) A94 are single women, and
+    A92, the other group, holds single men too (docs/data.md).
+
+    References:
+        Grömping: South German credit data: correcting a widely used data set, Reports in Mathematics, Physics
+        and Chemistry 4/2019, Beuth University of Applied Sciences Berlin.
     """
 
     @classmethod

@@ -39,7 +39,7 @@ def shifted(random_state: int, number: int) -> int:
 
 
 def split(n_rows: int, config: SplitConfig, strata: np.ndarray | None = None) -> Splits:
-    """Split rows 0..n_rows − 1 as in the paper, with held-out rows halved into validation and test.
+    """Split rows 0..n_rows − 1 as the authors' code does: held-out rows are halved into validation and test.
 
     Raises:
         FairAllError: if a part would be empty, or of a stratum.
@@ -82,7 +82,7 @@ def _halves(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Shuffle rows and cut off the first `share`; raises ValueError if a part is empty.
 
-    The result of sklearn's `train_test_split`, used in the paper, whose import takes a second: without
+    The result of sklearn's `train_test_split`, used in the authors' code. Its import takes a second: without
     `strata` of all rows of the table, of which both parts have their share, it is not imported.
     """
     if strata is not None:
@@ -105,5 +105,5 @@ def _pool(train: np.ndarray, config: SplitConfig) -> np.ndarray:
         raise FairAllError(
             f"dataset.split.pool={config.pool:g} selects none of {len(train)} training rows for Phase I"
         )
-    # Same result as pandas.DataFrame.sample with this random state, used in the paper.
+    # Same result as pandas.DataFrame.sample with this random state, used in the authors' code.
     return train[np.random.RandomState(config.random_state).choice(len(train), size=n_pool, replace=False)]

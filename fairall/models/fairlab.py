@@ -17,13 +17,14 @@ class FairLab(LatentLearner):
     """Labelled ELBO with IPS weights for the VAE, and the IPS risk for the classifier.
 
     The classifier is part of no ELBO, but of every decision: ũ is unknown at decision time, and the encoder
-    needs it. The authors' code leaves it untrained (`protocol.fairlab_classifier`).
+    needs it. The paper's loss (eq. 20) has no term of it, and the authors' code leaves it untrained, as
+    `protocol.fairlab_classifier=untrained` does.
     """
 
     config_type = LatentConfig
 
     def loss(self, batch: Decided) -> Tensor:
-        """α·R − L, shape (E,), with L of the labelled people weighted by 1/π (eq. 20)."""
+        """−L of the labelled people weighted by 1/π (eq. 20), and α·R of a trained classifier, shape (E,)."""
         config = self.config
         risk = torch.zeros(())
         if self.trains_classifier:

@@ -13,6 +13,8 @@ import torch
 from torch import Tensor, nn
 from torch.optim.adam import adam
 
+from fairall.errors import FairAllError
+
 
 class Adam:
     """Adam with PyTorch's fused kernel (Kingma and Ba 2015).
@@ -24,6 +26,11 @@ class Adam:
         parameters: parameters to update; those without a gradient stay unchanged.
         learning_rate: step size.
         betas: rates of decay of the means of gradients and of their squares.
+
+    Raises:
+        FairAllError: for a parameter that is computed from others, such as a row of one, which has no
+            gradient of its own; and, in `step`, for one that is a strided view, whose memory the kernel takes
+            for contiguous. Those of a compiled learner (`fairall.nn.twins`) are such views.
     """
 
     def __init__(
@@ -33,6 +40,9 @@ class Adam:
         betas: tuple[float, float] = (0.9, 0.999),
     ) -> None:
         self.parameters = list(parameters)
+        for number, parameter in enumerate(self.parameters):
+            if not parameter.is_leaf:
+                raise FairAllError(f"{_named(number, parameter)} is computed from others: give Adam those")
         self.learning_rate = learning_rate
         self.betas = betas
         self.means = [torch.zeros_like(parameter) for parameter in self.parameters]
@@ -55,9 +65,19 @@ class Adam:
 
     @torch.no_grad()
     def step(self) -> None:
-        """Update the parameters that have a gradient."""
+        """Update the parameters that have a gradient.
+
+        Raises:
+            FairAllError: for a parameter that is a strided view of other memory.
+        """
+        for number, parameter in enumerate(self.parameters):
+            if not parameter.is_contiguous():
+                raise FairAllError(
+                    f"{_named(number, parameter)} is a view of other memory, which Adam would write past: "
+                    "give it a copy (nn.Parameter(values.clone())), or take torch.optim.Adam"
+                )
         known = zip(self.parameters, self.means, self.squares, self.steps, strict=True)
-        moved = [(own, own.grad, *rest) for own, *rest in known if own.grad is not None]
+        moved = [(own, own.grad.contiguous(), *rest) for own, *rest in known if own.grad is not None]
         if not moved:
             return
         parameters, gradients, means, squares, steps = map(list, zip(*moved, strict=True))
@@ -87,3 +107,7 @@ class Adam:
         for name, values in self.state_dict().items():
             for own, value in zip(values, state[name], strict=True):
                 own.copy_(value)
+
+
+def _named(number: int, parameter: Tensor) -> str:
+    return f"parameter {number} of Adam, of shape {tuple(parameter.shape)},"

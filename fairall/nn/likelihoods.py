@@ -84,7 +84,7 @@ class Gaussian(KindLikelihood):
 
 
 class Poisson(KindLikelihood):
-    """Counts with rate softplus of the output."""
+    """Counts with rate softplus of the output; the authors' code has exp."""
 
     def __init__(self, schema: Schema) -> None:
         super().__init__(schema, Kind.COUNT)

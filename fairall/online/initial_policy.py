@@ -20,7 +20,7 @@ from fairall.tables.groups import sides
 
 
 class InitialPolicy(ABC):
-    """Decisions on a whole table, the same for every seed as in the paper; chosen by `_target_`.
+    """Decisions on a whole table, the same for every seed as in the authors' data; chosen by `_target_`.
 
     Attributes:
         config_type: dataclass of the `initial_policy` node; every key of the node is one of its fields.

@@ -123,8 +123,9 @@ def frontier(found: Sequence[Point], folder: Path) -> list[Table]:
     figure = PageFigure(
         key="utility_against_gap",
         title="Utility against the gap",
-        note="A line joins the slacks of a method, from 0 to 1; the large mark is without. Bars: "
-        "95 % intervals over seeds. Grey: such thresholds by a classifier that knows every label.",
+        note="A line joins the slacks of a method, whose numbers are the gap allowed ×100; the large mark is "
+        "without. Bars: 95 % intervals over seeds. Grey: such thresholds by a classifier that knows every "
+        "label.",
         draw=lambda: draw(found, data_sets, pairs),
         wide=True,
     )
@@ -174,8 +175,26 @@ def _curve(axes: Axes, own: Sequence[Point], utility: Quantity, gap: Quantity) -
         x, y = (point.result.spread(one.name) for one in (gap, utility))
         if x is not None and y is not None:
             interval(axes, x, y, ms=9 if point.slack is None else 4, **look)
-    curve = [(p.result.spread(gap.name), p.result.spread(utility.name)) for p in own if p.slack is not None]
-    known = [(100 * x.mean, 100 * y.mean) for x, y in curve if x is not None and y is not None]
+    curve = [
+        (p.slack, p.result.spread(gap.name), p.result.spread(utility.name))
+        for p in own
+        if p.slack is not None
+    ]
+    known = [(100 * x.mean, 100 * y.mean, slack) for slack, x, y in curve if x is not None and y is not None]
     axes.plot(
-        *zip(*known, strict=True), lw=1, label=own[0].label, ls="--" if oracle else "-", color=look["color"]
+        *zip(*(place for *place, _ in known), strict=True),
+        lw=1,
+        label=own[0].label,
+        ls="--" if oracle else "-",
+        color=look["color"],
     )
+    for across, up, slack in known:
+        # Beside the bars of the intervals: below for the oracle, whose curve is near those of good methods.
+        axes.annotate(
+            f"{100 * slack:g}",
+            (across, up),
+            (3, -8 if oracle else 3),
+            textcoords="offset points",
+            fontsize=6,
+            color=look["color"],
+        )

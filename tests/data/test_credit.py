@@ -3,6 +3,7 @@ from importlib.resources import files
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.model_selection import train_test_split
 
@@ -34,3 +35,20 @@ def test_pool_order(table: Table) -> None:
     np.testing.assert_array_equal(splits.pool, train.sample(frac=0.7, random_state=1234).index)
     assert set(splits.pool) <= set(splits.train)
     assert not set(splits.train) & set(splits.validation) | set(splits.validation) & set(splits.test)
+
+
+def test_the_page_of_data_has_the_codes_of_sex_as_they_are_in_the_file(table: Table) -> None:
+    path = files("fairall.data").joinpath("german.data")
+    with path.open() as file:
+        raw = pd.read_csv(file, sep=" ", header=None)
+    by_code = raw.groupby(8)[20].agg(["size", lambda credit: (credit == 1).mean()])
+    group = pd.Series(table.s, index=raw[8]).groupby(level=0).agg(["min", "max"])
+    page = (Path(__file__).parents[2] / "docs" / "data.md").read_text()
+    for code, (people, good) in by_code.iterrows():
+        (row,) = (line.split(" | ") for line in page.splitlines() if line.startswith(f"| {code} |"))
+        assert row[1:3] == [f"{people:.0f}", f"{100 * good:.0f}"]
+        sign = "+1" if code != "A92" else "−1"
+        assert row[-1] == f"{sign} |"
+        assert group.loc[code].tolist() == [int(sign.replace("−", "-"))] * 2
+    assert "92 single women among its 690 people" in page
+    assert (by_code.loc["A94", "size"], (table.s > 0).sum()) == (92, 690)

@@ -10,14 +10,14 @@ from scipy import integrate, stats
 from torch import Tensor
 
 from fairall.config.schema import KL
-from fairall.data.features import Schema
+from fairall.data.features import Feature, Kind, Schema
 from fairall.data.people import Decided, People
 from fairall.data.prepared import PreparedData
 from fairall.models.fairall import FairAll, FairAllConfig
 from fairall.models.learner import PretrainCurves, Setting
 from fairall.models.policy_heads import net_targets
 from fairall.models.vae import ConditionalVAE
-from fairall.nn.likelihoods import MIN_RATE
+from fairall.nn.likelihoods import MIN_RATE, Poisson
 from fairall.nn.native import calls
 from fairall.nn.noise import Noise
 from fairall.nn.stacked import StackedMLP
@@ -40,6 +40,18 @@ def config(compose_config: ComposeConfig) -> FairAllConfig:
         kl_samples=4,
         phase1=None,
     )
+
+
+def test_what_no_switch_covers(setting: MakeSetting, config: FairAllConfig) -> None:
+    # The table of docs/protocols.md: what published_code does otherwise than the authors' code.
+    learner = FairAll(config, setting([0, 1], "protocol=published_code"))
+    parameters = dict(learner.model.named_parameters()) | dict(net_of(learner).named_parameters())
+    assert all(not values.any() for name, values in parameters.items() if name.endswith("bias"))
+    head = learner.model.vae.encoder.last.weight
+    bound = 2**0.5 * (6 / (head.shape[1] + head.shape[2])) ** 0.5
+    assert 0.9 * bound < head.abs().max() <= bound
+    of_counts = Poisson(Schema([Feature("visits", Kind.COUNT)])).point_estimate(torch.tensor([[[1.5]]]))
+    assert of_counts.item() == pytest.approx(np.log1p(np.exp(1.5)) + MIN_RATE)
 
 
 def decided(people: People, accepted: Tensor) -> Decided:

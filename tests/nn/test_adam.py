@@ -1,8 +1,10 @@
 import copy
 
+import pytest
 import torch
 from torch import Tensor, nn
 
+from fairall.errors import FairAllError
 from fairall.nn.adam import Adam
 
 
@@ -62,3 +64,40 @@ def test_minimise_updates_by_the_gradient_of_the_sum_over_replicates() -> None:
         sum(parameter.square().sum() for parameter in known).backward()  # type: ignore[union-attr]
         theirs.step()
     torch.testing.assert_close(own, known, rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("place", [(slice(None), 1), (slice(None), slice(2)), (slice(None, None, 2),)])
+def test_a_strided_view_is_refused_before_anything_is_written(place: tuple[int | slice, ...]) -> None:
+    memory = torch.zeros(4, 3)
+    parameter = nn.Parameter(memory[place])
+    optimiser = Adam([nn.Parameter(torch.zeros(2)), parameter], 0.1)
+    parameter.grad = torch.ones_like(parameter)
+    with pytest.raises(FairAllError, match=r"parameter 1 of Adam, of shape .* is a view of other memory"):
+        optimiser.step()
+    assert not memory.any()
+
+
+def test_a_parameter_that_becomes_a_view_later_is_refused() -> None:
+    # As the parameters of a learner do whose training is compiled.
+    parameters, memory = made(), torch.zeros(2, 9)
+    optimiser = Adam(parameters, 0.1)
+    parameters[0].data = memory[:, 3:6]
+    parameters[0].grad = torch.ones(2, 3)
+    with pytest.raises(FairAllError, match="is a view of other memory"):
+        optimiser.step()
+    assert not memory.any()
+
+
+def test_what_is_computed_from_a_parameter_is_refused() -> None:
+    with pytest.raises(FairAllError, match=r"of shape \(3,\), is computed from others"):
+        Adam([nn.Parameter(torch.zeros(2, 3))[0]], 0.1)  # type: ignore[list-item]
+
+
+def test_a_gradient_of_another_layout_is_that_gradient() -> None:
+    gradient = torch.tensor([[1.0, -2.0], [3.0, 0.0], [-0.5, 4.0]])
+    parameter = nn.Parameter(torch.zeros(3, 2))
+    optimiser = Adam([parameter], 0.1)
+    parameter.grad = gradient.T.contiguous().T
+    optimiser.step()
+    # The first step of Adam is the learning rate against the sign of the gradient.
+    torch.testing.assert_close(parameter.detach(), -0.1 * gradient.sign(), rtol=0, atol=1e-6)

@@ -1,10 +1,12 @@
 """Compiled code against the same in torch."""
 
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -278,11 +280,13 @@ def test_a_forked_process_does_not_wait_for_threads_it_lacks() -> None:
     assert ended.stdout == "6\n"
 
 
-def test_compiling_is_said_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+def test_compiling_is_said_and_how_far_it_is(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     import numba
     from numba.core import event
 
-    calls.announce.cache_clear()
+    monkeypatch.setattr(calls, "_announced", set())
     with event.trigger_event("numba:compile", data={"dispatcher": numba.njit(lambda x: x)}):
         pass
     assert capsys.readouterr().err == ""  # a function of somebody else's
@@ -290,6 +294,13 @@ def test_compiling_is_said_in_one_line(capsys: pytest.CaptureFixture[str]) -> No
         with event.trigger_event("numba:compile", data={"dispatcher": calls.kernels().exp}):
             pass
     assert capsys.readouterr().err == "fairall: compiling, once for this installation ...\n"
+    source = Path(calls.__file__).with_name("kernels.py").read_text()
+    names = re.findall(r"^@compiled\ndef (\w+)", source, re.MULTILINE)
+    for name in names[:25]:
+        with event.trigger_event("numba:compile", data={"dispatcher": getattr(calls.kernels(), name)}):
+            pass
+    lines = [f"fairall: compiling function {n} of at most {len(names)} ...\n" for n in (10, 20)]
+    assert capsys.readouterr().err == "".join(lines)
 
 
 def test_numba_that_cannot_be_imported_is_one_line() -> None:

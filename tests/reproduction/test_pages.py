@@ -1,13 +1,16 @@
 """Blocks of pages that are written by hand."""
 
+import re
+import shutil
 from pathlib import Path
 
 import pytest
 
 from fairall import FairAllError
 from fairall.results import Cell, Row, Table, frame_of, records_of
+from reproduction.fingerprint import CHANGED, NAMED_IN, OF, fingerprint
 from reproduction.leaderboard import CLAIMS
-from reproduction.pages import BEGIN, block_of, copy_figures, fill, refuse
+from reproduction.pages import BEGIN, BLOCK, SETTING, block_of, copy_figures, fill, refuse
 from reproduction.plan import LEADERBOARD, WORLDS, plan
 from reproduction.report import contents
 from reproduction.rivals import studies
@@ -101,3 +104,112 @@ def test_blocks_of_the_documentation_can_be_made() -> None:
     assert set(BEGIN.findall((DOCS / "worlds_results.md").read_text())) == {"setting", *WORLDS}
     assert set(BEGIN.findall((DOCS / "rivals.md").read_text())) == {"setting", *studies()}
     assert BEGIN.findall((DOCS / "logs.md").read_text()) == ["setting", "logs"]
+
+
+def test_a_block_names_the_configuration_that_it_is_of() -> None:
+    outdated = []
+    for page in sorted(DOCS.rglob("*.md")):
+        for key, content in BLOCK.findall(page.read_text()):
+            if key == SETTING or page.stem == "evidence":  # simulations without a configuration
+                continue
+            command, known = OF.findall(content)[-1]
+            if (known != fingerprint(command)) is not (CHANGED in content):
+                outdated.append(f"{page.name}, {key}: make it anew, or say in it that {CHANGED}")
+    assert outdated == []
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    """What a fingerprint is of, to be changed."""
+    for folder in ("conf", "reproduction/sweeps"):
+        shutil.copytree(DOCS.parent / folder, tmp_path / folder)
+    shutil.copy(DOCS.parent / "reproduction" / "rivals.yaml", tmp_path / "reproduction")
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("file", "change"),
+    [
+        ("hparams/parity_ensemble.yaml", ("quantile: 0.75", "quantile: 0.8")),
+        ("model/greedy.yaml", ("updates: ", "updates: 1")),  # which the ensemble begins with
+        ("dataset/credit.yaml", ("cost: 0.5", "cost: 0.6")),
+        ("config.yaml", ("time_steps: 200", "time_steps: 100")),
+        ("protocol/corrected.yaml", ("kl: density", "kl: cdf")),
+    ],
+)
+def test_a_changed_value_changes_the_fingerprint(file: str, change: tuple[str, str], checkout: Path) -> None:
+    assert fingerprint("leaderboard", checkout) == fingerprint("leaderboard")
+    path = checkout / "conf" / file
+    assert change[0] in path.read_text()
+    path.write_text(path.read_text().replace(*change))
+    assert fingerprint("leaderboard", checkout) != fingerprint("leaderboard")
+
+
+def test_comments_and_keys_that_are_off_leave_the_fingerprint_as_it_is(checkout: Path) -> None:
+    for path in (checkout / "conf").rglob("*.yaml"):
+        path.write_text("# A comment.\n" + path.read_text())
+    path = checkout / "conf" / "config.yaml"
+    path.write_text(path.read_text() + "\nnew: null\nanother: {of: false, rule: none}\n")
+    assert [fingerprint(one, checkout) for one in NAMED_IN] == [fingerprint(one) for one in NAMED_IN]
+
+
+TABLE = re.compile(r"(?:^\|.*\n)+", re.MULTILINE)
+DATED = re.compile(
+    r"\b\d{1,2} (January|February|March|April|May|June|July|August|September|October|November|December) 20"
+)
+
+
+def undated(text: str) -> list[str]:
+    """First lines of tables of results outside blocks whose section, to the next heading, has no date."""
+    found = []
+    for section in re.split(r"^#+ ", BLOCK.sub("", text), flags=re.MULTILINE):
+        for table in TABLE.findall(section):
+            head, _, *rows = table.splitlines()
+            numbers = [cell for row in rows for cell in row.split("|") if re.match(r" \**−?\d+[ .*]", cell)]
+            if re.search("utility|DPU", head) and len(numbers) > 3 and not DATED.search(section):
+                found.append(head)
+    return found
+
+
+def test_a_table_of_results_is_filled_by_a_command_or_has_a_date() -> None:
+    table = "| | test utility |\n|---|---|\n" + "| FairLog | 1.0 (0.2) |\n" * 4
+    block = f"<!-- begin: one -->\n{table}<!-- end: one -->\n"
+    assert undated(f"# Page\n{table}\n## Section\nOf 3 May 2026.\n{table}\n{block}") == ["| | test utility |"]
+    assert {
+        page.name: undated(page.read_text()) for page in DOCS.rglob("*.md") if undated(page.read_text())
+    } == {}
+
+
+def test_what_the_page_of_the_frontier_says_of_the_leaderboard() -> None:
+    blocks = dict(BLOCK.findall((DOCS / "leaderboard_tables.md").read_text()))
+    shares: dict[str, list[str]] = {}
+    test_shares: dict[str, list[str]] = {}
+    gains = {}
+    for name in ("credit", "compas", "meps", "synthetic", "adult", "law", "fico"):
+        lines = [line.strip("| ").split(" | ") for line in blocks[f"leaderboard_{name}"].splitlines()]
+        for policy in ("harsh", "lenient"):
+            of = {line[1]: line for line in lines if line[0] == f"{policy} initial policy"}
+            ours, oracle, fairall = (
+                [float(of[method][at].split(" ")[0].replace("−", "-")) for at in (3, 5, 7)]
+                for method in ("Parity ensemble", "knows every label, with parity", "FairAll (I+II)")
+            )
+            assert of["Parity ensemble"][9] == "yes"  # on the front
+            assert ours[0] > fairall[0]
+            assert ours[2] < fairall[2]
+            gains[name, policy] = round(ours[0] - fairall[0], 1)
+            for shown, at in ((shares, 0), (test_shares, 1)):
+                shown.setdefault(name, []).append(f"{100 * ours[at] / oracle[at]:.0f}")
+    page = " ".join((DOCS / "frontier.md").read_text().split())
+    assert shares["adult"] == ["74", "74"]
+    assert sorted(shares["meps"]) == ["85", "86"]
+    assert sorted(shares["compas"]) == ["94", "96"]
+    assert {one for name in ("law", "fico", "synthetic") for one in shares[name]} == {"99", "100", "101"}
+    assert shares["credit"] == ["134", "134"]
+    assert "74 % on Adult, 85 to 86 % on MEPS, 94 to 96 % on COMPAS, 99 to 101 %" in page
+    assert sorted(test_shares["adult"] + test_shares["meps"] + test_shares["compas"]) == [
+        "82", "85", "90", "92", "93", "96",
+    ]  # fmt: skip
+    assert all(int(one) >= 98 for name in ("credit", "law", "fico", "synthetic") for one in test_shares[name])
+    assert min(gains, key=gains.__getitem__) == ("meps", "lenient")
+    assert "0.2, on MEPS with the lenient policy (8.4 and 8.2)" in page
+    assert max(gains.values()) == gains["credit", "harsh"] == 11.7

@@ -37,10 +37,13 @@ def kernels() -> Any:
             f"numba cannot be imported ({error}): install another version, or set NUMBA_DISABLE_JIT=1"
         ) from error
 
+    functions = sum(hasattr(of, "py_func") for of in vars(compiled).values())
+
     class Announcement(event.Listener):
         def on_start(self, event: Any) -> None:
-            if event.data["dispatcher"].py_func.__module__ == compiled.__name__:
-                announce()
+            function = event.data["dispatcher"].py_func
+            if function.__module__ == compiled.__name__:
+                announce(function.__name__, functions)
 
         def on_end(self, event: Any) -> None:
             pass
@@ -50,10 +53,26 @@ def kernels() -> Any:
     return compiled
 
 
-@functools.cache
-def announce() -> None:
-    """Print once that functions are being compiled."""
-    print("fairall: compiling, once for this installation ...", file=sys.stderr, flush=True)
+_announced: set[str] = set()
+
+
+def announce(function: str, most: int) -> None:
+    """Print that functions are being compiled, with the first one, and how far that is with every tenth.
+
+    Args:
+        function: name of the one that begins.
+        most: number of all functions, of which a run may need fewer.
+    """
+    if function in _announced:
+        return
+    _announced.add(function)
+    if len(_announced) == 1:
+        told = "compiling, once for this installation ..."
+    elif len(_announced) % 10 == 0:
+        told = f"compiling function {len(_announced)} of at most {most} ..."
+    else:
+        return
+    print(f"fairall: {told}", file=sys.stderr, flush=True)
 
 
 @functools.cache
