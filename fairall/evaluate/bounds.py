@@ -26,8 +26,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import logit
 
-from fairall.evaluate.estimators import People
-from fairall.evaluate.gaps import Interval, gap_interval, wald
+from fairall.evaluate.estimators import People, difference_support, value_support
+from fairall.evaluate.gaps import Interval, ends, gap_interval, interval
 from fairall.evaluate.influence import Estimate, Sample
 from fairall.evaluate.log import DecisionLog
 
@@ -38,24 +38,29 @@ SENSITIVE = ("equal_opportunity", "predictive_parity", "false_positive", "utilit
 
 
 class Labels(NamedTuple):
-    """Low and high labels of each row, times a and times 1 − a, each of shape (2, N)."""
+    """Low and high labels of each row, and the weight of the outcome that tells them.
+
+    Each is given times a and times 1 − a, shape (2, N).
+    """
 
     low: np.ndarray
     high: np.ndarray
+    weight: np.ndarray
 
 
 class Limits(NamedTuple):
-    """Bounds of a scalar, and the ends of a 95 % interval of it; NaN where there are none."""
+    """Bounds of a scalar, and the ends of a 95 % interval of it; NaN where there are none, and why."""
 
     low: float
     high: float
     interval_low: float
     interval_high: float
+    why: str | None = None
 
     @property
     def interval(self) -> Interval:
         """The interval, without an estimate."""
-        return Interval(np.nan, self.interval_low, self.interval_high)
+        return Interval(np.nan, self.interval_low, self.interval_high, self.why)
 
 
 class Bounds(NamedTuple):
@@ -66,7 +71,8 @@ class Bounds(NamedTuple):
 
     def limits(self) -> Limits:
         """Bounds of a scalar with their sampling errors."""
-        return Limits(float(self.low.value), float(self.high.value), wald(self.low).low, wald(self.high).high)
+        low, high = interval(self.low), interval(self.high)
+        return Limits(float(self.low.value), float(self.high.value), low.low, high.high, low.why or high.why)
 
     def exclude_0(self) -> bool:
         """Whether the 95 % interval of the scalar within the bounds excludes 0."""
@@ -78,7 +84,8 @@ def manski(people: People) -> Labels:
     """The label where it is revealed; between 0 and 1 where it is not: no assumption (Manski 1990)."""
     parts = np.stack([people.target, 1 - people.target])
     ends = (np.where(people.revealed, people.label, unknown) for unknown in (0.0, 1.0))
-    return Labels(*(parts * end for end in ends))
+    low, high = (parts * end for end in ends)
+    return Labels(low, high, parts)
 
 
 def odds_ratio(gamma: float, people: People, logged: bool = False) -> Labels:
@@ -113,13 +120,17 @@ def odds_ratio(gamma: float, people: People, logged: bool = False) -> Labels:
         label = own + (w - r) * correction
         return np.stack([a * label, (1 - a) * label])
 
-    return Labels(shifted(1.0 / gamma), shifted(gamma))
+    return Labels(shifted(1.0 / gamma), shifted(gamma), np.stack([kept, np.maximum(w - kept, 0.0)]))
 
 
 def value_bounds(people: People, labels: Labels, sample: Sample) -> Bounds:
     """Bounds of the value, the mean of s·(a·y − a·b)."""
-    accepted_at_b = people.target * people.break_even
-    return Bounds(*(sample.mean(people.stake * (end[0] - accepted_at_b)) for end in labels))
+    accepted_at_b, support = (
+        people.target * people.break_even,
+        value_support(people, labels.weight[0], sample),
+    )
+    means = (sample.mean(people.stake * (end[0] - accepted_at_b)) for end in labels[:2])
+    return Bounds(*(mean.on(support) for mean in means))
 
 
 def difference_bounds(first: People, second: People, labels: Labels, sample: Sample) -> Bounds:
@@ -132,9 +143,11 @@ def difference_bounds(first: People, second: People, labels: Labels, sample: Sam
         sample: of the people.
     """
     change = second.target - first.target
-    low, high = (end.sum(0) for end in labels)
+    low, high, weight = (of.sum(0) for of in labels)
+    support = difference_support(first, second, weight * np.abs(change), sample)
     ends = (np.where(change > 0, *pair) for pair in ((low, high), (high, low)))
-    return Bounds(*(sample.mean(second.stake * change * (end - second.break_even)) for end in ends))
+    means = (sample.mean(second.stake * change * (end - second.break_even)) for end in ends)
+    return Bounds(*(mean.on(support) for mean in means))
 
 
 def rate_difference_bounds(
@@ -154,19 +167,26 @@ def rate_difference_bounds(
         sample: of the people.
     """
     a, b = first.target, second.target
-    low, high = (end.sum(0) for end in labels)
+    low, high, weight = (of.sum(0) for of in labels)
+    if (a == b).all():
+        nothing = sample.mean(np.zeros(len(a)))
+        return Bounds(nothing, nothing)
     if name == "predictive_parity":
         if a.sum() <= 0 or b.sum() <= 0:
             nothing = Estimate(np.array(np.nan), np.zeros(sample.clusters))
             return Bounds(nothing, nothing)
-        more = b / b.mean() > a / a.mean()
-        ends = (np.where(more, *pair) for pair in ((low, high), (high, low)))
+        change = b / b.mean() - a / a.mean()
+        ends = (np.where(change > 0, *pair) for pair in ((low, high), (high, low)))
         shares = [[sample.mean(of * end) / sample.mean(of) for of in (b, a)] for end in ends]
-        return Bounds(*(own - other for own, other in shares))
+        support = sample.support(
+            weight * np.abs(change), lowest=np.minimum(change, 0.0).mean(),
+            highest=np.maximum(change, 0.0).mean(), cut=False,
+        )  # fmt: skip
+        return Bounds(*((own - other).on(support) for own, other in shares))
     t = (1.0 + b - a) / 2.0
     parts = np.stack([t, 1.0 - t])
     found = rate_bounds(
-        name, replace(second, target=t), Labels(parts * low, parts * high), sample,
+        name, replace(second, target=t), Labels(parts * low, parts * high, parts * weight), sample,
         np.zeros(len(t), dtype=int), 1,
     )  # fmt: skip
     return Bounds(*(2.0 * end[0] - 1.0 for end in found))
@@ -200,30 +220,48 @@ def rate_bounds(
         return sample.mean(column, group, groups)
 
     if name in ("equal_opportunity", "false_negative"):
-        found = _share_bounds(people, labels, mean, group, groups, logged)
+        found = _share_bounds(people, labels, sample, group, groups, logged)
         return found if name == "equal_opportunity" else Bounds(1.0 - found.high, 1.0 - found.low)
     if name == "false_positive":
         parts = np.stack([a, 1 - a])
-        negative = Labels(parts - labels.high, parts - labels.low)
-        return _share_bounds(people, negative, mean, group, groups, logged)
-    size = mean(np.ones_like(a))
+        negative = Labels(parts - labels.high, parts - labels.low, labels.weight)
+        return _share_bounds(people, negative, sample, group, groups, logged)
+    one = np.ones_like(a)
     if name == "dpu":
-        return Bounds(mean(a) / size, mean(a) / size)
+        rate = (mean(a) / mean(one)).on(sample.support(one, group, groups))
+        return Bounds(rate, rate)
     if name == "predictive_parity":
-        return Bounds(*(mean(end[0]) / mean(a) for end in labels))
-    return Bounds(*(mean(people.stake * (end[0] - a * people.break_even)) / size for end in labels))
+        support = sample.support(labels.weight[0], group, groups)
+        return Bounds(*((mean(end[0]) / mean(a)).on(support) for end in labels[:2]))
+    loss = people.stake * people.break_even
+    least, most, low, high = (
+        mean(of) / mean(one)
+        for of in (
+            -a * loss,
+            a * (people.stake - loss),
+            *(people.stake * end[0] - a * loss for end in labels[:2]),
+        )
+    )
+    support = sample.support(
+        labels.weight[0], group, groups, lowest=least.value, highest=most.value, cut=False
+    )
+    return Bounds(low.on(support), high.on(support))
 
 
 def _share_bounds(
     people: People,
     labels: Labels,
-    mean: Callable[[np.ndarray], Estimate],
+    sample: Sample,
     group: np.ndarray,
     groups: int,
     logged: bool,
 ) -> Bounds:
     """Bounds of Σ a z / Σ z by group over labels z between low and high: linear-fractional in a box."""
-    low, high = labels
+    low, high, weight = labels
+
+    def mean(column: np.ndarray) -> Estimate:
+        return sample.mean(column, group, groups)
+
     least, most = mean(low.sum(0)).value, mean(high.sum(0)).value
     noisy = np.bincount(group, low.sum(0) < 0, groups) > 0  # pseudo-labels below 0
     found = []
@@ -244,7 +282,9 @@ def _share_bounds(
         anything = noisy & (np.minimum(least, most) <= 0)
         value = np.where(nobody, mean(high[0]).value > 0, share.value)
         fixed = (nobody | anything)[:, None]
-        found.append(Estimate(np.where(anything, end, value), np.where(fixed, 0.0, share.phi)))
+        # Rows with a label of 1 count; pseudo-labels of revealed ones are above 1 or below 0.
+        support = sample.support(weight.sum(0) * np.clip(chosen.sum(0), 0.0, 1.0), group, groups)
+        found.append(Estimate(np.where(anything, end, value), np.where(fixed, 0.0, share.phi), support))
     return Bounds(*found)
 
 
@@ -286,15 +326,16 @@ def turning_point(certain: Callable[[float], bool]) -> float | None:
     return math.exp(low)
 
 
-def gap_bounds(low: Estimate, high: Estimate, largest: float) -> Limits:
+def gap_bounds(low: Estimate, high: Estimate) -> Limits:
     """Bounds of the gap of rates (G,) that are free within theirs, and the ends of its 95 % interval."""
     if np.isnan(low.value).any() or np.isnan(high.value).any():
-        return Limits(*[np.nan] * 4)
+        return Limits(np.nan, np.nan, np.nan, np.nan)
     others = ~np.eye(len(low.value), dtype=bool)
-    pairs = (low.value, high.value), (high.value, low.value)
-    least, most = (np.clip((one[:, None] - other)[others].max(), 0.0, largest) for one, other in pairs)
-    outer = gap_interval(low, high, largest)
-    return Limits(float(least), float(most), outer.low, outer.high)
+    least, most = ends(low).value, ends(high).value
+    pairs = (least, most), (most, least)
+    near, far = (max(float((one[:, None] - other)[others].max()), 0.0) for one, other in pairs)
+    outer = gap_interval(low, high)
+    return Limits(near, far, outer.low, outer.high, outer.why)
 
 
 def benchmarks(log: DecisionLog, outcome: np.ndarray) -> dict[str, float]:

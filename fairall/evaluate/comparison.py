@@ -14,14 +14,13 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
-from scipy.special import ndtr
 
 from fairall.evaluate import bounds
 from fairall.evaluate.bounds import Bounds, Labels, Limits
-from fairall.evaluate.estimators import ESTIMATORS
+from fairall.evaluate.estimators import ESTIMATORS, difference_support
 from fairall.evaluate.evaluation import Evaluation, judge
 from fairall.evaluate.fairness import MEASURES, VIEWS, View
-from fairall.evaluate.gaps import NOTHING, Interval, gap_difference, wald
+from fairall.evaluate.gaps import NOTHING, Interval, difference_interval, gap_difference
 from fairall.evaluate.influence import Estimate
 from fairall.evaluate.log import DecisionLog
 from fairall.evaluate.officers import OFFICERS
@@ -65,7 +64,10 @@ class Comparison:
 
     def difference(self, estimator: str) -> Estimate:
         """Second value minus first."""
-        return self.second.value(estimator) - self.first.value(estimator)
+        first, second = self.first.people, self.second.people
+        weight = np.abs(second.kept.value - first.kept.value)
+        support = difference_support(first, second, weight, self.first.sample)
+        return (self.second.value(estimator) - self.first.value(estimator)).on(support)
 
     @property
     def _logged(self) -> bool:
@@ -127,10 +129,8 @@ class Comparison:
         refused = self.refused_value or self.first.refused_estimator(estimator)
         if refused is not None:
             return UNKNOWN.without_ends(refused)
-        found = self.difference(estimator)
         why = self.first.no_interval(estimator) or self.second.no_interval(estimator)
-        better = ndtr(found.value / found.error) if found.error > 0 else 0.5
-        return wald(found)._replace(probability=np.nan if why else float(better)).without_ends(why)
+        return difference_interval(self.difference(estimator)).without_ends(why)
 
     @cached_property
     def fairness(self) -> dict[str, dict[View, Interval]]:
@@ -146,7 +146,7 @@ class Comparison:
             return UNKNOWN.without_ends(self.refused_value)
         shown = self.first.models.shown
         found = gap_difference(*(one.rates[view][measure][shown] for one in (self.first, self.second)))
-        return found if why is None else found._replace(probability=np.nan).without_ends(why)
+        return found.without_ends(why)
 
     def to_plain(self) -> dict[str, Any]:
         """The content of evaluation.json: both policies, and differences, second minus first.

@@ -17,6 +17,8 @@ import numpy as np
 import pandas as pd
 
 from fairall.errors import FairAllError
+from fairall.evaluate.gaps import TINY, student_quantile
+from fairall.evaluate.influence import Support, Z
 
 LEAST_ACCEPTED = 30  # labelled people a decision maker needs to be the most lenient one
 STEPS = 20  # acceptance rates of the curve, up to that of the most lenient decision maker
@@ -70,7 +72,9 @@ def contraction(
     Intervals are percentiles of the Bayesian bootstrap (Rubin 1981), with a weight Exp(1) for each person.
     Half a failure and half a person without are added, of weight Gamma(½) each, as in Jeffreys' interval of a
     proportion: without them intervals would be too short with few failures, and of width 0 with none.
-    Acceptance rates of decision makers are resampled too; who is the most lenient is taken as given.
+    Acceptance rates of decision makers are resampled too; who is the most lenient is taken as given. Where
+    people have several rows, distances to the ends are those of Student's t with the degrees of freedom that
+    the people of a decision maker leave (`influence.Support`); there are no ends where these are too few.
 
     Args:
         a: acceptance probabilities of the policy, shape (N,); only their order matters.
@@ -127,17 +131,23 @@ def contraction(
         of_makers.append(failures)
         of_policy.append(rows.policy(weight, added, lenient, np.append(rates, grid)))
     at_their_rates, of_curve = np.split(np.array(of_policy), [len(large)], axis=1)
+    wider = np.array([_wider(codes[maker[order] == one]) for one in large])
+    wider_policy = np.maximum(wider, wider[lenient])
 
     table = pd.DataFrame(
         {"decision_maker": names[large], "people": sizes[large].to_numpy(), "acceptance": acceptance}
-        | _with_interval("failure", failure, np.array(of_makers))
-        | _with_interval("policy_failure", policy, at_their_rates)
+        | _with_interval("failure", failure, np.array(of_makers), wider)
+        | _with_interval("policy_failure", policy, at_their_rates, wider_policy)
     )
     others = ~np.isnan(policy - failure) & (np.arange(len(large)) != lenient)
-    highest = np.quantile(at_their_rates - of_makers, ENDS[1], axis=0)
+    change = policy - failure
+    highest = change + wider_policy * (np.quantile(at_their_rates - of_makers, ENDS[1], axis=0) - change)
     return Contraction(
         str(names[large][lenient]),
-        pd.DataFrame({"acceptance": grid} | _with_interval("failure", curve, np.minimum(of_curve, grid))),
+        pd.DataFrame(
+            {"acceptance": grid}
+            | _with_interval("failure", curve, np.minimum(of_curve, grid), wider[lenient], grid)
+        ),
         table.sort_values(["acceptance", "decision_maker"], ignore_index=True),
         others=int(others.sum()),
         fewer=int((others & (policy < failure)).sum()),
@@ -206,7 +216,29 @@ def _with_added(failures: np.ndarray, people: np.ndarray, added: np.ndarray) -> 
     return (failures + added[0]) / (people + added.sum(axis=0))
 
 
-def _with_interval(name: str, rate: np.ndarray, draws: np.ndarray) -> dict[str, np.ndarray]:
-    """Columns of rates (M,) and of the ends of their intervals, from draws of shape (B, M)."""
+def _wider(person: np.ndarray) -> float:
+    """Factor by which distances to percentiles are those of t, for rows of persons (N,); 1 for a row each."""
+    rows = np.unique(person, return_counts=True)[1].astype(float)
+    of = Support(rows, rows.sum(), np.array(0.0), np.array(1.0))
+    return float(student_quantile(Z, of.freedom) / Z / np.sqrt(np.maximum(of.shrinkage, TINY)))
+
+
+def _with_interval(
+    name: str, rate: np.ndarray, draws: np.ndarray, wider: np.ndarray | float, most: np.ndarray | float = 1.0
+) -> dict[str, np.ndarray]:
+    """Columns of rates (M,) and of the ends of their intervals.
+
+    Args:
+        name: of the rates.
+        rate: shape (M,).
+        draws: of the rates, shape (B, M).
+        wider: factor of the distances to the ends, NaN for no ends.
+        most: greatest possible rate.
+    """
     low, high = np.quantile(draws, ENDS, axis=0)
-    return {name: rate, f"{name}_low": np.minimum(low, rate), f"{name}_high": np.maximum(high, rate)}
+    below, above = wider * np.maximum(rate - low, 0.0), wider * np.maximum(high - rate, 0.0)
+    return {
+        name: rate,
+        f"{name}_low": np.maximum(rate - below, 0.0),
+        f"{name}_high": np.minimum(rate + above, most),
+    }

@@ -37,7 +37,7 @@ from functools import cached_property
 
 import numpy as np
 
-from fairall.evaluate.influence import Column, Estimate, Sample
+from fairall.evaluate.influence import Column, Estimate, Sample, Support
 from fairall.measuring.sequences import LEVEL
 
 
@@ -123,6 +123,33 @@ def sndr(people: People, sample: Sample) -> Estimate:
     assert people.outcome is not None
     correction = sample.mean(people.kept * (people.label - people.outcome) * people.stake)
     return dm(people, sample) + sample.mean(people.target) * (correction / sample.mean(people.kept))
+
+
+def value_support(people: People, weight: np.ndarray, sample: Sample) -> Support:
+    """What a value rests on: the labels of the people whom the policy accepts.
+
+    Of a policy that accepts nobody the decisions on all people, each of whom it might have accepted.
+
+    Args:
+        people: with the policy.
+        weight: of each label, shape (N,).
+        sample: of the people.
+    """
+    accepts = people.target
+    if not accepts.any():
+        accepts = weight = np.ones_like(accepts)
+    loss = accepts * people.stake * people.break_even
+    gain = accepts * people.stake - loss
+    return sample.support(weight, lowest=-loss.mean(), highest=gain.mean(), cut=False)
+
+
+def difference_support(first: People, second: People, weight: np.ndarray, sample: Sample) -> Support:
+    """What the second value minus the first rests on: the labels of people on whom the policies differ."""
+    change = second.target - first.target
+    gain = change * second.stake * (1.0 - second.break_even)
+    loss = -change * second.stake * second.break_even
+    ends = {"lowest": np.minimum(gain, loss).mean(), "highest": np.maximum(gain, loss).mean()}
+    return sample.support(weight, **ends, cut=False)
 
 
 ESTIMATORS: dict[str, Callable[[People, Sample], Estimate]] = {

@@ -18,7 +18,7 @@ from fairall.evaluate.checks import Misfit
 from fairall.evaluate.contraction import Contraction, contraction
 from fairall.evaluate.estimators import ESTIMATORS, LABELS, guaranteed_interval
 from fairall.evaluate.fairness import MEASURES, VIEWS, View
-from fairall.evaluate.gaps import NOTHING, Interval, gap_interval, share, wald
+from fairall.evaluate.gaps import NOTHING, Interval, gap_interval, interval, lacking
 from fairall.evaluate.judgement import Judgement
 from fairall.evaluate.log import DecisionLog
 from fairall.evaluate.models import OPTIONS, Models
@@ -45,7 +45,7 @@ class Evaluation(Judgement):
         found = {}
         for name in ESTIMATORS:
             refused = self.refused_estimator(name)
-            own = NOTHING if refused else wald(self.value(name))
+            own = NOTHING if refused else interval(self.value(name))
             found[name] = own.without_ends(refused or self.no_interval(name))
         return found
 
@@ -55,6 +55,8 @@ class Evaluation(Judgement):
         log, why = self.log, self.refused_value
         if why is None and (not log.labels_complete or log.propensity is None or log.cost is None):
             why = "it needs recorded propensities, labels of all accepted people, and one cost for all"
+        if why is None and log.person is not None and len(np.unique(log.person)) < len(log):
+            why = "it needs rows of different people"
         if why is not None:
             return NOTHING.without_ends(why)
         return Interval(np.nan, *guaranteed_interval(self.people))
@@ -69,7 +71,7 @@ class Evaluation(Judgement):
         if not may:
             return NOTHING.without_ends(why)
         rates = self.rates[view][name][self.models.shown]
-        return gap_interval(rates, largest=MEASURES[name].largest).without_ends(why)
+        return gap_interval(rates).without_ends(why)
 
     @cached_property
     def bounds(self) -> dict[str, Limits]:
@@ -88,9 +90,9 @@ class Evaluation(Judgement):
         shown = self.models.shown
         found = {"utility": limits.value_bounds(self.people, labels, self.sample).limits()}
         if len(shown) >= 2:
-            for name, one in MEASURES.items():
+            for name in MEASURES:
                 low, high = self._rate_bounds(name, labels)
-                found[name] = limits.gap_bounds(low[shown], high[shown], one.largest)
+                found[name] = limits.gap_bounds(low[shown], high[shown])
         return found
 
     def _rate_bounds(self, name: str, labels: limits.Labels) -> limits.Bounds:
@@ -106,9 +108,15 @@ class Evaluation(Judgement):
         return gap_interval(low[self.models.shown], high[self.models.shown]).low > 0
 
     @cached_property
+    def few(self) -> str | None:
+        """Why the value that is known has no interval for lack of people; None where it has one."""
+        known = next((name for name in ESTIMATORS if self.refused_estimator(name) is None), None)
+        return None if known is None else lacking(self.value(known))
+
+    @cached_property
     def sensitivity(self) -> dict[str, Any] | None:
         """Bounds by odds ratio Γ, where conclusions turn, and the Γ of hiding a feature of the log."""
-        if self.refused_value is not None or self.models.outcome is None:
+        if self.refused_value is not None or self.models.outcome is None or self.few is not None:
             return None
         answered = ["utility", *(name for name in limits.SENSITIVE if self.doubt(name, "dr") == (True, None))]
         bounds: dict[str, list[dict[str, float]]] = {name: [] for name in answered}
@@ -156,7 +164,7 @@ class Evaluation(Judgement):
 
     def _rate(self, name: str, view: View, code: int) -> Interval:
         may, why = self.doubt(name, view, code)
-        return (share(self.rates[view][name], code) if may else NOTHING).without_ends(why)
+        return (interval(self.rates[view][name], code) if may else NOTHING).without_ends(why)
 
     @cached_property
     def contraction(self) -> Contraction | None:
@@ -187,7 +195,7 @@ class Evaluation(Judgement):
     @cached_property
     def disagreement(self) -> str | None:
         """Which estimators differ by more than their errors, and the reason that is likely; None for none."""
-        if self.refused_estimator("dr") is not None or self.logged or self.target.sum() <= 0:
+        if self.refused_estimator("dr") is not None or self.logged or self.target.sum() <= 0 or self.few:
             return None
         read = self.value("dr")
         for name in ("ips", "dm"):
@@ -225,6 +233,7 @@ class Evaluation(Judgement):
     def warnings(self) -> tuple[str, ...]:
         """Doubts about the estimates, and what they lack."""
         told = self.in_doubt
+        told += [] if self.few is None else [f"no interval of the utility: {self.few}"]
         hidden = [name for g, name in enumerate(self.log.groups) if g not in self.models.shown]
         if hidden:
             told.append(

@@ -38,6 +38,8 @@ class Sums(NamedTuple):
     positive: Any  # w·y
     accepted_positive: Any  # w·a·y
     gain: Any  # w·a·s·(y − b)
+    least: Any  # of the gain, with y = 0
+    most: Any  # likewise with y = 1
 
 
 @dataclass(frozen=True)
@@ -50,7 +52,7 @@ class FairnessMeasure:
         people: those the rate is about; it is undefined for a group without them.
         formula: the rate of means within groups.
         labels: whose labels it needs: nobody's, those of people of one label, or those of the accepted.
-        largest: greatest possible value; the smallest is 0.
+        bounds: of the rate, of means within groups; None for those of a share, 0 and 1.
     """
 
     label: str
@@ -58,7 +60,7 @@ class FairnessMeasure:
     people: str
     formula: Callable[[Sums], Any]
     labels: Literal["none", "positive", "negative", "accepted"]
-    largest: float = 1.0
+    bounds: Callable[[Sums], tuple[Any, Any]] | None = None
 
 
 MEASURES = {
@@ -86,7 +88,8 @@ MEASURES = {
     ),
     # E[a s (y − b)].
     "utility_gap": FairnessMeasure(
-        "utility gap", "utility per person", "people", lambda m: m.gain / m.weight, "accepted", np.inf
+        "utility gap", "utility per person", "people", lambda m: m.gain / m.weight, "accepted",
+        lambda m: (m.least / m.weight, m.most / m.weight),
     ),
 }  # fmt: skip
 
@@ -98,16 +101,19 @@ def columns(view: View, people: People) -> Sums:
         AssertionError: in the view dr, without an outcome model.
     """
     a, y = people.target, people.label
-    margin = people.stake * (y - people.break_even)
+    margin, loss = people.stake * (y - people.break_even), people.stake * people.break_even
+    gained = people.stake - loss
     if view == "dr":
         accepted = people.accepted_pseudo_label
         gain = (accepted - a * people.break_even) * people.stake
-        return Sums(Column(np.ones_like(a)), Column(a), people.pseudo_label, accepted, gain)
+        ends = Column(a * -loss), Column(a * gained)
+        return Sums(Column(np.ones_like(a)), Column(a), people.pseudo_label, accepted, gain, *ends)
     if view == "ips":
         w, kept = people.weight, people.kept
-        return Sums(w, kept, w * y, kept * y, kept * margin)
+        return Sums(w, kept, w * y, kept * y, kept * margin, kept * -loss, kept * gained)
     r = Column(people.revealed.astype(float))
-    return Sums(r, r * a, r * y, r * (a * y), r * (a * margin))
+    own = r * a
+    return Sums(r, own, r * y, own * y, own * margin, own * -loss, own * gained)
 
 
 def rates(view: View, people: People, sample: Sample, group: np.ndarray, groups: int) -> dict[str, Estimate]:
@@ -131,14 +137,26 @@ def rates(view: View, people: People, sample: Sample, group: np.ndarray, groups:
         everyone = found._replace(
             weight=sample.mean(one, group, groups), accepted=sample.mean(a, group, groups)
         )
-    return {name: one.formula(everyone if one.labels == "none" else found) for name, one in MEASURES.items()}
+
+    def rate(one: FairnessMeasure) -> Estimate:
+        ends: dict[str, Any] = {}
+        if one.bounds is not None:
+            lowest, highest = one.bounds(found)
+            ends = {"lowest": lowest.value, "highest": highest.value, "cut": False}
+        value = one.formula(everyone if one.labels == "none" else found)
+        return value.on(sample.support(support(one, view, people), group, groups, **ends))
+
+    return {name: rate(one) for name, one in MEASURES.items()}
 
 
 def support(measure: FairnessMeasure, view: View, people: People) -> np.ndarray:
-    """Weights of the revealed labels that the rate of a measure rests on, shape (N,)."""
+    """Weights of the outcomes that the rate of a measure rests on, shape (N,).
+
+    These are revealed labels, and of acceptance the decisions on people.
+    """
     w = people.revealed.astype(float) if view == "naive" else people.weight.value
     if measure.labels == "none":
-        return w
+        return w if view == "naive" else np.ones_like(w)
     if measure.labels == "positive":
         return w * people.label
     if measure.labels == "negative":

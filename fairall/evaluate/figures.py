@@ -142,7 +142,6 @@ def draw_reliability(evaluations: Evaluations) -> Figure:
         axes.plot([0, 1], [0, 1], color=GREY, lw=0.5)
         axes.errorbar(x, y, yerr=[y - low, high - y], fmt="none", lw=0.8, color=BLUE)
         axes.scatter(x, y, s=2 + 60 * share, color=BLUE, lw=0)
-        # Doubly robust means of small bins may leave [0, 1].
         axes.set(
             title=name, xlim=(-0.03, 1.03), ylim=(-0.05, 1.05), xlabel="probability", xticks=[0.0, 0.5, 1.0]
         )
@@ -260,9 +259,9 @@ def draw_plane(evaluations: Evaluations) -> Figure:
     panels = figure.subplots(1, len(ON_PLANE), sharey=True)
     for axes, measure in zip(panels, ON_PLANE, strict=True):
         for _, colour, one in _coloured(evaluations):
-            gap = one.fairness[measure]["dr"]
-            if not np.isnan(gap.low):
-                interval(axes, _spread(gap), _spread(one.values["dr"]), fmt="o", ms=4, color=colour)
+            gap, value = one.fairness[measure]["dr"], one.values["dr"]
+            if not np.isnan([gap.low, value.low]).any():
+                interval(axes, _spread(gap), _spread(value), fmt="o", ms=4, color=colour)
         axes.axhline(0.0, color=GREY, lw=0.5, zorder=0)
         axes.set_xlabel(f"{MEASURES[measure].label} ×100")
         axes.set_xlim(left=0.0)

@@ -1,17 +1,44 @@
-"""Inference on gaps, the largest of differences, which are not smooth where two differences are equal.
+"""Intervals of rates, amounts, ratios and gaps: where all intervals of an evaluation are made.
 
-A gap of G rates is the largest of the differences δ_gh = r_g − r_h over g ≠ h. Its estimate is not normal
-where groups are nearly alike, and the bootstrap fails there (Fang and Santos 2019). The intervals here invert
-tests of the single differences instead: since the gap is at least every δ_gh, and equal to one of them,
+*Of one estimate.* Estimate ± z·error has no width where all outcomes are alike, and covers too seldom where
+few differ. The interval here is that of Agresti and Coull (1998) for any mean of outcomes between two bounds:
+k² outcomes are added to the n that the estimate rests on, half of them at either bound. With the estimate p
+scaled to [0, 1] and its variance v, the mean is p̃ = (p + k²/2n)/(1 + k²/n), and its interval p̃ ± k·s̃/√(n +
+k²) with the variance of all outcomes together,
 
-    [maxⱼ (δ̂ⱼ − k·sⱼ), maxⱼ (δ̂ⱼ + z·sⱼ)], cut at 0,
+    s̃² = (n²·v + k²/4)/(n + k²) + n·k²·(p − ½)²/(n + k²)²,
 
-covers it, with z the normal quantile and k that of the largest |δ̂ⱼ − δⱼ|/sⱼ of all (for two groups z). The
-difference of two gaps, maxⱼ δⱼ − maxₖ δ'ₖ, likewise is at most maxⱼ minₖ (δⱼ − δ'ₖ + k·sⱼₖ).
+which is p̃·(1 − p̃) for outcomes of 0 and 1. Wilson's interval of these is a part of it. k is a normal
+quantile for a rate of independent rows, else one of Student's t with the degrees of freedom that clusters
+leave, and v is corrected for them (`Support`). Outcomes of a cluster may be alike, so that n is the number of
+rows only as far as v tells that they differ: p·(1 − p)/v, at least that of the clusters and at most that of
+the rows.
+
+*Of a difference or ratio of two.* With the distances of two estimates to their ends, l and u, and their
+correlation ρ, the ends of r₁ − r₂ are (Newcombe 1998; Zou and Donner 2008; MOVER)
+
+    r₁ − r₂ − √(l₁² − 2ρ·l₁·u₂ + u₂²) and r₁ − r₂ + √(u₁² − 2ρ·u₁·l₂ + l₂²),
+
+and those of r₁/r₂ the numbers q for which an end of r₁ − q·r₂ is 0 (Donner and Zou 2012).
+
+*Of a gap.* A gap of G rates is the largest of the differences δ_gh = r_g − r_h over g ≠ h. Its estimate is
+not normal where groups are nearly alike, and the bootstrap fails there (Fang and Santos 2019). The intervals
+here invert tests of the single differences instead: since the gap is at least every δ_gh, and equal to one of
+them, [maxⱼ lowⱼ, maxⱼ highⱼ], cut at 0, covers it, with ends `high` of each by itself, and `low` of all
+together: with k that of the largest |δ̂ⱼ − δⱼ|/sⱼ (for two groups that of one). The difference of two gaps,
+maxⱼ δⱼ − maxₖ δ'ₖ, likewise is at most maxⱼ minₖ (δⱼ − δ'ₖ + k·sⱼₖ).
 
 References:
+    Agresti, A. and Coull, B. (1998). Approximate is better than "exact" for interval estimation of binomial
+        proportions. American Statistician.
+    Newcombe, R. (1998). Interval estimation for the difference between independent proportions. Statistics in
+        Medicine.
+    Zou, G. and Donner, A. (2008). Construction of confidence limits about effect measures. Statistics in
+        Medicine.
+    Donner, A. and Zou, G. (2012). Closed-form confidence intervals for functions of the normal mean and
+        standard deviation. Statistical Methods in Medical Research.
     Fang, Z. and Santos, A. (2019). Inference on directionally differentiable functions. Review of Economic
-    Studies.
+        Studies.
 """
 
 from __future__ import annotations
@@ -19,12 +46,14 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.special import ndtr
+from scipy.special import ndtr, stdtr, stdtrit
 
+from fairall.errors import count
 from fairall.evaluate.influence import Estimate, Z
-from fairall.measuring.sequences import LEVEL
+from fairall.measuring.sequences import LEVEL, OBSERVATIONS
 
-HALVINGS = 20  # of the shrinkage of `corrected`
+LEAST_FREEDOM = 2.0  # below which there is no interval: that of three people with equally many rows
+TINY = np.finfo(float).tiny
 
 
 class Interval(NamedTuple):
@@ -46,22 +75,86 @@ class Interval(NamedTuple):
 
     def without_ends(self, why: str | None) -> Interval:
         """The estimate without its interval, if there is a reason for that."""
-        return self if why is None else self._replace(low=np.nan, high=np.nan, why=why)
+        if why is None:
+            return self
+        probability = None if self.probability is None else np.nan
+        return self._replace(low=np.nan, high=np.nan, why=why, probability=probability)
+
+
+class Ends(NamedTuple):
+    """Estimates and the ends of their intervals, shape (...) each."""
+
+    value: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
 
 
 NOTHING = Interval(np.nan, np.nan, np.nan)
 
 
-def wald(estimate: Estimate, index: Any = ()) -> Interval:
-    """The estimate ± z standard errors."""
-    value, error = float(estimate.value[index]), float(estimate.error[index])
-    return Interval(value, value - Z * error, value + Z * error)
+def ends(estimate: Estimate, k: float = Z) -> Ends:
+    """Intervals of the module, each by itself.
+
+    Args:
+        estimate: shape (...).
+        k: quantile of the standard normal distribution, for which that of t with the same probability is
+            taken.
+
+    Returns:
+        Values and ends are cut where the support says so. NaN ends where there are fewer than `LEAST_FREEDOM`
+        degrees of freedom.
+    """
+    value, of = estimate.value, estimate.support
+    if of is None:
+        return Ends(value, value - k * estimate.error, value + k * estimate.error)
+    if of.cut:
+        value = np.clip(value, of.lowest, of.highest)
+    width = of.highest - of.lowest
+    scale = np.where(width > 0, width, 1.0)
+    share, n = (value - of.lowest) / scale, _outcomes(estimate)
+    added = student_quantile(k, of.freedom) ** 2
+    total = n + added
+    spread = n**2 * _variance(estimate) / scale**2 + added / 4.0
+    spread = spread / total + n * added * (share - 0.5) ** 2 / total**2
+    middle = (n * share + added / 2.0) / total
+    half = np.sqrt(added * spread / total)
+    low, high = (of.lowest + width * end for end in (middle - half, middle + half))
+    if of.cut:
+        low, high = np.maximum(low, of.lowest), np.minimum(high, of.highest)
+    return Ends(value, np.minimum(low, value), np.maximum(high, value))
 
 
-def share(estimate: Estimate, index: Any = ()) -> Interval:
-    """`wald` of a share or rate, cut to [0, 1], which doubly robust means of few people may leave."""
-    value, low, high = (min(max(end, 0.0), 1.0) for end in wald(estimate, index)[:3])
-    return Interval(value, low, high)
+def lacking(*estimates: Estimate) -> str | None:
+    """Why estimates have no interval; None where all have one."""
+    for of in (one.support for one in estimates):
+        if of is not None and (of.freedom < LEAST_FREEDOM).any():
+            worst = int(np.argmin(of.freedom))
+            clusters = int(np.count_nonzero(of.weight.reshape(-1, of.weight.shape[-1])[worst]))
+            return (
+                f"it rests on {count(clusters, 'person', 'people')}, worth {of.clusters.ravel()[worst]:.1f} "
+                "of equal weight: too few to tell how much they differ"
+            )
+    return None
+
+
+def interval(estimate: Estimate, index: Any = (), k: float = Z) -> Interval:
+    """The interval of one estimate; arguments as of `ends`."""
+    one = estimate[index]
+    value, low, high = map(float, ends(one, k))
+    return Interval(value, low, high).without_ends(lacking(one))
+
+
+def difference_interval(estimate: Estimate) -> Interval:
+    """`interval` of a difference, with the probability that it is above 0.
+
+    The probability is that of the confidence distribution: the level at which a one-sided interval ends at 0.
+    """
+    found = interval(estimate)
+    reach = found.estimate - found.low if found.estimate > 0 else found.high - found.estimate
+    # In quantiles of t, of which the end is one.
+    freedom = np.inf if estimate.support is None else float(estimate.support.freedom)
+    deviation = found.estimate / reach * float(student_quantile(Z, freedom)) if reach > 0 else 0.0
+    return found._replace(probability=float(_of_student(freedom, deviation))).without_ends(found.why)
 
 
 def gap(rates: np.ndarray) -> np.ndarray:
@@ -69,82 +162,178 @@ def gap(rates: np.ndarray) -> np.ndarray:
     return rates.max(-1) - rates.min(-1)
 
 
-def gap_interval(low: Estimate, high: Estimate | None = None, largest: float = 1.0) -> Interval:
+def gap_interval(low: Estimate, high: Estimate | None = None, k: float | None = None) -> Interval:
     """A gap of rates, or of rates that are known to lie between bounds.
 
     Args:
         low: rates, or their lower bounds, shape (G,).
         high: upper bounds, shape (G,); None for the rates.
-        largest: greatest possible gap.
+        k: quantile of both ends; by default those of the module.
 
     Returns:
-        The gap (`corrected`), and the interval of the module; of bounds the lower one as estimate, and an
-        interval that covers the gap wherever the rates are between their bounds (Imbens and Manski 2004).
+        The gap, and the interval of the module; of bounds the lower one as estimate, and an interval that
+        covers the gap wherever the rates are between their bounds (Imbens and Manski 2004).
     """
     upper = low if high is None else high
     if np.isnan(low.value).any() or np.isnan(upper.value).any():
         return NOTHING
     others = ~np.eye(len(low.value), dtype=bool)
-    near, far = low.value[:, None] - upper.value, upper.value[:, None] - low.value
-    lowest = (near - _simultaneous(low) * _errors(low, upper))[others].max()
-    highest = (far + Z * _errors(upper, low))[others].max()
-    estimate = corrected(low) if high is None else near[others].max()
-    size, least, most = (float(np.clip(one, 0.0, largest)) for one in (estimate, lowest, highest))
-    return Interval(size, least, most)
+    joint = _simultaneous(low) if k is None else k
+    near = _differences(low, upper, joint)
+    far = _differences(upper, low, Z if k is None else k)
+    size = near.value[others].max()
+    largest = 1.0 if low.support is not None and low.support.cut else np.inf
+    found = (
+        float(np.clip(one, 0.0, largest)) for one in (size, near.low[others].max(), far.high[others].max())
+    )
+    estimate, lowest, highest = found
+    return Interval(estimate, lowest, highest).without_ends(lacking(low, upper))
 
 
-def corrected(rates: Estimate) -> float:
-    """The gap of rates (G,) without the bias that the largest of noisy differences has.
+def ratio_interval(rates: Estimate) -> Interval:
+    """The smallest of rates (G,) by the largest, between 0 and 1; NaN where the largest is 0.
 
-    The gap of more than two groups is that of the rates drawn towards their mean, by the factor at which the
-    median of the gaps of rates with this noise would be the observed one: median-unbiased where the rates
-    are spread evenly. For two groups it is the absolute difference.
+    It is the least ratio of two of them, so that its interval is made as that of a gap.
     """
-    observed = float(gap(rates.value))
-    if len(rates.value) == 2:
-        return observed
-    noise, centred = rates.noise(), rates.value - rates.value.mean()
-    low, high = 0.0, 1.0
-    for _ in range(HALVINGS):
-        middle = (low + high) / 2
-        if np.median(gap(middle * centred + noise)) > observed:
-            high = middle
-        else:
-            low = middle
-    return low * observed
+    value = ends(rates).value
+    if np.isnan(value).any() or value.max() <= 0:
+        return NOTHING
+    others = ~np.eye(len(value), dtype=bool)
+    low = _ratios(rates, Z).low[others].min()
+    high = _ratios(rates, _simultaneous(rates)).high[others].min()
+    found = Interval(float(value.min() / value.max()), float(low), float(min(high, 1.0)))
+    return found.without_ends(lacking(rates))
 
 
 def gap_difference(first: Estimate, second: Estimate) -> Interval:
     """The gap of the second rates (G,) minus that of the first, with the probability that it is negative.
 
     The probability is that of the confidence distribution: the level at which a one-sided interval ends at 0;
-    1/2 where neither sign can be told at any level.
+    1/2 where neither sign can be told at any level, and where both are the same. Errors of differences of
+    differences are those of the influence functions, with `OBSERVATIONS` more than there are.
     """
     if np.isnan(first.value).any() or np.isnan(second.value).any():
         return NOTHING._replace(probability=np.nan)
+    if np.array_equal(first.value, second.value) and np.array_equal(first.phi, second.phi):
+        return Interval(0.0, 0.0, 0.0, probability=0.5).without_ends(lacking(first, second))
+    values = [ends(one).value for one in (first, second)]
+    estimate, why = float(gap(values[1]) - gap(values[0])), lacking(first, second)
+    if why is not None:
+        return Interval(estimate, np.nan, np.nan, why, np.nan)
     g, h = np.nonzero(~np.eye(len(first.value), dtype=bool))
-    own, other = second.value[g] - second.value[h], first.value[g] - first.value[h]
+    other, own = (value[g] - value[h] for value in values)
     joint = second.phi @ first.phi.T
     shared = joint[np.ix_(g, g)] - joint[np.ix_(g, h)] - joint[np.ix_(h, g)] + joint[np.ix_(h, h)]
     variance = (_errors(second)[g, h] ** 2)[:, None] + _errors(first)[g, h] ** 2 - 2 * shared
-    error = np.sqrt(np.maximum(variance, np.finfo(float).tiny))
-    difference = own[:, None] - other
-    k = max(_simultaneous(first), _simultaneous(second))
-    low = (difference - k * error).max(0).min()
-    high = (difference + k * error).min(1).max()
+    k, freedom = max(_simultaneous(first), _simultaneous(second)), np.inf
+    if first.support is not None and second.support is not None:
+        variance /= min(one.shrinkage.min() for one in (first.support, second.support))
+        added = [_added(one)[g] + _added(one)[h] for one in (first, second)]
+        variance += (added[1][:, None] + added[0]) / 2.0
+        freedom = min(one.freedom.min() for one in (first.support, second.support))
+    error = np.sqrt(np.maximum(variance, TINY))
+    difference, wide = own[:, None] - other, float(student_quantile(k, freedom))
+    low = (difference - wide * error).max(0).min()
+    high = (difference + wide * error).min(1).max()
     fairer = (-difference / error).max(1).min() * Z / k
     less_fair = (difference / error).max(0).min() * Z / k
-    probability = float(ndtr(fairer) if fairer > 0 else 1.0 - ndtr(max(less_fair, 0.0)))
-    estimate = corrected(second) - corrected(first)
-    ends = float(min(low, estimate)), float(max(high, estimate))
-    return Interval(estimate, *ends, probability=probability)
+    chance = _of_student(freedom, fairer) if fairer > 0 else 1.0 - _of_student(freedom, max(less_fair, 0.0))
+    return Interval(
+        estimate, float(min(low, estimate)), float(max(high, estimate)), probability=float(chance)
+    )
 
 
-def _errors(first: Estimate, second: Estimate | None = None) -> np.ndarray:
-    """Standard errors of first_g − second_h, shape (G, G)."""
-    second = first if second is None else second
-    variance = (first.error**2)[:, None] + second.error**2 - 2.0 * (first.phi @ second.phi.T)
+def _differences(first: Estimate, second: Estimate, k: float) -> Ends:
+    """All differences first_g − second_h, shape (G, G)."""
+    (value, low, high), (other, other_low, other_high) = ends(first, k), ends(second, k)
+    shared = 2.0 * _correlations(first, second)
+    below, above, other_below, other_above = value - low, high - value, other - other_low, other_high - other
+    difference = value[:, None] - other
+
+    def distance(one: np.ndarray, two: np.ndarray) -> np.ndarray:
+        return np.sqrt(np.maximum((one**2)[:, None] + two**2 - shared * one[:, None] * two, 0.0))
+
+    return Ends(
+        difference,
+        difference - distance(below, other_above),
+        difference + distance(above, other_below),
+    )
+
+
+def _ratios(rates: Estimate, k: float) -> Ends:
+    """All ratios r_g/r_h of rates that are at least 0, shape (G, G)."""
+    value, low, high = ends(rates, k)
+    both, shared = np.outer(value, value), _correlations(rates, rates)
+
+    def root(one: np.ndarray, two: np.ndarray, sign: float) -> np.ndarray:
+        """The ratio for which r_g − q·r_h, with the distances of g and of h, ends at 0."""
+        square = np.broadcast_to(value**2 - two**2, both.shape)
+        middle = both - shared * one[:, None] * two
+        rest = (value**2 - one**2)[:, None]
+        left = np.sqrt(np.maximum(middle**2 - square * rest, 0.0))
+        if sign < 0:
+            return np.divide(rest, middle + left, out=np.zeros_like(middle), where=middle + left > 0)
+        return np.divide(middle + left, square, out=np.full_like(middle, np.inf), where=square > 0)
+
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = value[:, None] / value
+    return Ends(ratio, root(value - low, high - value, -1.0), root(high - value, value - low, 1.0))
+
+
+def _correlations(first: Estimate, second: Estimate) -> np.ndarray:
+    """Of the errors of first_g and second_h, shape (G, G); 0 where one has none."""
+    errors = np.outer(first.error, second.error)
+    return np.divide(first.phi @ second.phi.T, errors, out=np.zeros_like(errors), where=errors > 0)
+
+
+def _errors(of: Estimate) -> np.ndarray:
+    """Standard errors of differences of K estimates, shape (K, K)."""
+    variance = (of.error**2)[:, None] + of.error**2 - 2.0 * (of.phi @ of.phi.T)
     return np.sqrt(np.maximum(variance, 0.0))
+
+
+def _variance(of: Estimate) -> np.ndarray:
+    """Corrected for clusters, shape (...)."""
+    assert of.support is not None
+    return of.error**2 / np.maximum(of.support.shrinkage, TINY)
+
+
+def _outcomes(of: Estimate) -> np.ndarray:
+    """N of the module, shape (...)."""
+    assert of.support is not None
+    low, width = of.support.lowest, of.support.highest - of.support.lowest
+    share = np.divide(of.value - low, width, out=np.zeros_like(width), where=width > 0)
+    binary = np.maximum(share * (1.0 - share), 0.0) * width**2
+    with np.errstate(divide="ignore"):
+        n = np.divide(binary, _variance(of), out=np.zeros_like(binary), where=binary > 0)
+    return np.clip(n, of.support.clusters, of.support.rows)
+
+
+def _added(of: Estimate) -> np.ndarray:
+    """Variance of `OBSERVATIONS` outcomes, shape (...)."""
+    assert of.support is not None
+    width = of.support.highest - of.support.lowest
+    return OBSERVATIONS * (width / np.maximum(_outcomes(of), 1.0)) ** 2
+
+
+def student_quantile(k: float, freedom: np.ndarray | float) -> np.ndarray:
+    """Quantile of t with the probability of the normal quantile k; NaN below `LEAST_FREEDOM`.
+
+    Args:
+        k: quantile.
+        freedom: degrees of freedom, infinite for the normal distribution, shape (...).
+
+    Returns:
+        Shape (...).
+    """
+    freedom = np.asarray(freedom, dtype=float)
+    student = -stdtrit(np.where(np.isinf(freedom), 1e10, freedom), ndtr(-k))
+    return np.where(freedom >= LEAST_FREEDOM, student, np.nan)
+
+
+def _of_student(freedom: float, deviation: float) -> float:
+    """Probability of t below a deviation."""
+    return float(ndtr(deviation) if np.isinf(freedom) else stdtr(freedom, deviation))
 
 
 def _simultaneous(rates: Estimate) -> float:
@@ -155,4 +344,4 @@ def _simultaneous(rates: Estimate) -> float:
     g, h = np.triu_indices(len(error), 1)
     with np.errstate(invalid="ignore", divide="ignore"):
         largest = np.nan_to_num(np.abs(noise[:, g] - noise[:, h]) / error[g, h]).max(-1)
-    return float(np.quantile(largest, LEVEL))
+    return max(float(np.quantile(largest, LEVEL)), Z)  # where all of a group are alike it has no noise

@@ -7,12 +7,24 @@ products and quotients of estimates follow from the chain rule (the delta method
 forward-mode automatic differentiation. So do quantities of rows that depend on a model with parameters: they
 carry their derivatives by the model's log odds (`Column`), and their mean (`Sample.mean`) adds the influence
 function of the parameters (Newey and McFadden 1994, section 6).
+
+Few clusters or few outcomes need more: how many there are is the `Support` of an estimate, from which `gaps`
+makes its interval.
+
+References:
+    Kish, L. (1965). Survey sampling. Wiley.
+    Bell, R. and McCaffrey, D. (2002). Bias reduction in standard errors for linear regression with
+        multi-stage samples. Survey Methodology.
+    Imbens, G. and Kolesár, M. (2016). Robust standard errors in small samples: some practical advice. Review
+        of Economics and Statistics.
+    Carter, A., Schnepel, K. and Steigerwald, D. (2017). Asymptotic behavior of a t-test robust to cluster
+        heterogeneity. Review of Economics and Statistics.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, TypeAlias
 
@@ -29,25 +41,110 @@ Number: TypeAlias = float | np.ndarray
 
 
 @dataclass(frozen=True)
+class Support:
+    """The outcomes that estimates rest on: how many there are, and between which values an estimate can be.
+
+    Attributes:
+        weight: sum of the weights of the outcomes of each cluster, shape (..., M).
+        squares: sum of their squares, by row, shape (...).
+        lowest: the estimate if every outcome were the least possible, shape (...).
+        highest: likewise the greatest.
+        cut: whether these are bounds of the truth too, as 0 and 1 are of rates. Those of utilities depend on
+            the amounts and acceptances of the sample, and are not.
+    """
+
+    weight: np.ndarray
+    squares: np.ndarray
+    lowest: np.ndarray
+    highest: np.ndarray
+    cut: bool = True
+
+    def __getitem__(self, index: Any) -> Support:
+        lowest, highest = self.lowest[index], self.highest[index]
+        return Support(self.weight[index], self.squares[index], lowest, highest, self.cut)
+
+    def moved(self, factor: Number, shift: Number) -> Support:
+        """That of factor·estimate + shift."""
+        ends = np.stack([self.lowest * factor + shift, self.highest * factor + shift])
+        return replace(self, lowest=ends.min(0), highest=ends.max(0))
+
+    @property
+    def rows(self) -> np.ndarray:
+        """Number of equally weighted rows worth as much (Kish 1965), shape (...)."""
+        return _divided(self.weight.sum(-1) ** 2, self.squares)
+
+    @property
+    def clusters(self) -> np.ndarray:
+        """Number of equally heavy clusters worth as much, shape (...)."""
+        return _divided(np.ones_like(self.squares), self._powers(2))
+
+    @property
+    def known(self) -> np.ndarray:
+        """Whether outcomes tell the variance by their mean: those of a rate, one of each cluster, (...)."""
+        return self.cut & (self.clusters > self.rows * (1.0 - 1e-9))
+
+    @property
+    def freedom(self) -> np.ndarray:
+        """Degrees of freedom of the estimated variance, shape (...); infinite where it is `known`.
+
+        Those of Bell and McCaffrey (2002; Imbens and Kolesár 2016) of a weighted mean whose clusters each
+        have one outcome, the worst case: few of them, or clusters of unequal weight, tell little about the
+        variance (Carter, Schnepel and Steigerwald 2017). K equal clusters have K − 1; without outcomes
+        there is no variance to estimate, and they are infinite.
+        """
+        two, three, four, five = map(self._powers, (2, 3, 4, 5))
+        trace = two - 2.0 * three + two**2
+        square = two**4 + 2.0 * two * four + 2.0 * three**2 - 4.0 * two**2 * three
+        square += four + 2.0 * two * four - 4.0 * five
+        freedom = _divided(np.maximum(trace, 0.0) ** 2, square)
+        return np.where((two > 0) & ~self.known, freedom, np.inf)
+
+    @property
+    def shrinkage(self) -> np.ndarray:
+        """Expectation of Σ φ² by the variance, likewise, shape (...): 1 − 1/K for K equal clusters."""
+        two = self._powers(2)
+        return np.where(self.known, 1.0, 1.0 - _divided(2.0 * self._powers(3), two) + two)
+
+    def _powers(self, power: int) -> np.ndarray:
+        """Sum of powers of the shares of clusters in the weight."""
+        return (_divided(self.weight, self.weight.sum(-1, keepdims=True)) ** power).sum(-1)
+
+
+def _divided(over: np.ndarray, under: np.ndarray) -> np.ndarray:
+    """The quotient, 0 where the denominator is not positive."""
+    return np.divide(over, under, out=np.zeros(np.broadcast(over, under).shape), where=under > 0)
+
+
+@dataclass(frozen=True)
 class Estimate:
     """Estimates with their influence functions; +, −, × and / with estimates and with numbers.
 
     Attributes:
         value: shape (...).
         phi: contribution of each cluster to the error, shape (..., M).
+        support: outcomes that it rests on; None for normal errors of known variance. Arithmetic with numbers
+            keeps it.
     """
 
     value: np.ndarray
     phi: np.ndarray
+    support: Support | None = None
     __array_ufunc__ = None  # an array on the left leaves the operation to this class
+
+    def on(self, support: Support) -> Estimate:
+        """The same with a support."""
+        return replace(self, support=support)
+
+    def _moved(self, factor: Number, shift: Number = 0.0) -> Support | None:
+        return None if self.support is None else self.support.moved(factor, shift)
 
     def __add__(self, other: Estimate | Number) -> Estimate:
         if isinstance(other, Estimate):
             return Estimate(self.value + other.value, self.phi + other.phi)
-        return Estimate(self.value + other, self.phi)
+        return Estimate(self.value + other, self.phi, self._moved(1.0, other))
 
     def __neg__(self) -> Estimate:
-        return Estimate(-self.value, -self.phi)
+        return Estimate(-self.value, -self.phi, self._moved(-1.0))
 
     def __sub__(self, other: Estimate | Number) -> Estimate:
         return self + (-other)
@@ -60,7 +157,7 @@ class Estimate:
             phi = self.phi * other.value[..., None] + other.phi * self.value[..., None]
             return Estimate(self.value * other.value, phi)
         factor = np.asarray(other, dtype=float)
-        return Estimate(self.value * factor, self.phi * factor[..., None])
+        return Estimate(self.value * factor, self.phi * factor[..., None], self._moved(factor))
 
     __radd__, __rmul__ = __add__, __mul__
 
@@ -71,7 +168,8 @@ class Estimate:
         return Estimate(value, (self.phi - value[..., None] * other.phi) / below[..., None])
 
     def __getitem__(self, index: Any) -> Estimate:
-        return Estimate(self.value[index], self.phi[index])
+        support = None if self.support is None else self.support[index]
+        return Estimate(self.value[index], self.phi[index], support)
 
     @property
     def error(self) -> np.ndarray:
@@ -104,7 +202,7 @@ class Estimate:
 
 
 def stack(estimates: Sequence[Estimate], axis: int = 0) -> Estimate:
-    """Estimates of equal shape along a new axis of `value`."""
+    """Estimates of equal shape along a new axis of `value`, without their support."""
     return Estimate(
         np.stack([one.value for one in estimates], axis), np.stack([one.phi for one in estimates], axis)
     )
@@ -211,6 +309,37 @@ class Sample:
             by_parameter = [inputs[cell == one].T @ slope[cell == one] for one in range(groups)]
             phi += np.stack(by_parameter) / self.n_rows @ self._moves[name]
         found = Estimate(value, phi)
+        return found[0] if group is None else found
+
+    def support(
+        self,
+        weight: np.ndarray,
+        group: np.ndarray | None = None,
+        groups: int = 1,
+        *,
+        lowest: np.ndarray | float = 0.0,
+        highest: np.ndarray | float = 1.0,
+        cut: bool = True,
+    ) -> Support:
+        """The support of a mean or rate by group, of outcomes with weights.
+
+        Args:
+            weight: of the rows, at least 0, shape (N,).
+            group: number of the group of each row, shape (N,); None for one group.
+            groups: G.
+            lowest: as of `Support`, for all groups or for each, shape (G,).
+            highest: likewise.
+            cut: likewise.
+
+        Returns:
+            Of G estimates, or of one without groups.
+        """
+        cell = np.zeros(self.n_rows, dtype=int) if group is None else group
+        clusters = len(self._size)
+        sums = np.bincount(cell * clusters + self.cluster, weights=weight, minlength=groups * clusters)
+        squares = np.bincount(cell, weights=weight**2, minlength=groups)
+        low, high = (np.broadcast_to(np.asarray(end, dtype=float), groups) for end in (lowest, highest))
+        found = Support(sums.reshape(groups, clusters), squares, low, high, cut)
         return found[0] if group is None else found
 
     @cached_property

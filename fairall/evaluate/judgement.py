@@ -11,7 +11,7 @@ import numpy as np
 from fairall.data.selective_labels import LEAST_EFFECTIVE
 from fairall.evaluate import bounds as limits
 from fairall.evaluate import checks
-from fairall.evaluate.estimators import ESTIMATORS, LABELS, People
+from fairall.evaluate.estimators import ESTIMATORS, LABELS, People, value_support
 from fairall.evaluate.fairness import MEASURES, VIEWS, View, columns, rates, support
 from fairall.evaluate.influence import Estimate, Sample
 from fairall.evaluate.log import DecisionLog
@@ -144,9 +144,9 @@ class Judgement:
 
     def value(self, estimator: str) -> Estimate:
         """An estimate of the value; 0 where the policy accepts nobody."""
-        if self.target.sum() <= 0:
-            return self.sample.mean(self.target)
-        return ESTIMATORS[estimator](self.people, self.sample)
+        people, nobody = self.people, self.target.sum() <= 0
+        found = self.sample.mean(self.target) if nobody else ESTIMATORS[estimator](people, self.sample)
+        return found.on(value_support(people, people.kept.value, self.sample))
 
     @cached_property
     def rates(self) -> dict[View, dict[str, Estimate]]:

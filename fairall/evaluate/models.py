@@ -11,7 +11,8 @@ from sklearn.base import ClassifierMixin
 from fairall.errors import FairAllError, count
 from fairall.evaluate import checks
 from fairall.evaluate.checks import Foretold
-from fairall.evaluate.influence import Column, Sample, Z
+from fairall.evaluate.gaps import interval
+from fairall.evaluate.influence import Column, Sample
 from fairall.evaluate.log import DecisionLog
 from fairall.evaluate.nuisance import Fitted, fit, fit_by_version
 from fairall.evaluate.officers import Officers, officers, why_not
@@ -152,8 +153,7 @@ class Models:
         """Why decision makers bound nothing; None where they do."""
         if self.officers is None:
             return why_not(self.log)
-        crossed = self.officers.crossed(self.sample)
-        if crossed.value + Z * crossed.error < 0:
+        if interval(self.officers.crossed(self.sample)).high < 0:
             return (
                 "those of different decision makers exclude each other: cases are not assigned at random "
                 "given the features, or who decides changes the label"

@@ -247,6 +247,9 @@ class CrossFit:
             # Evenly from the ordered rows, which keeps the strata and, with the ends, both targets.
             chosen = train[np.linspace(0, len(train) - 1, min(most, len(train))).astype(int)]
             target = self.target[chosen].astype(int)
+            if len(target) == 0:  # all known targets are of persons in this fold
+                probability[self.fold == fold] = self.target[self.known].mean()
+                continue
             if target.min() == target.max():  # the other target is of persons in this fold
                 probability[self.fold == fold] = target[0]
                 continue

@@ -58,15 +58,17 @@ class Officers:
             people: with the policy to judge, whose acceptance depends on the features.
             logged: whether the policy took the logged decisions; the labels of the accepted are then known.
         """
+        parts = np.stack([people.target, 1.0 - people.target])
         if logged:
             own = np.where(people.revealed, people.label, 0.0)
-            return Labels(*(np.stack([own, end - own]) for end in (self.low, self.high)))
-        parts = np.stack([people.target, 1.0 - people.target])
-        return Labels(parts * self.low, parts * self.high)
+            low, high = (np.stack([own, end - own]) for end in (self.low, self.high))
+            return Labels(low, high, parts)
+        return Labels(parts * self.low, parts * self.high, parts)
 
     def crossed(self, sample: Sample) -> Estimate:
         """Mean of the upper less the lower end, below 0 only where the assumption fails (Kitagawa 2015)."""
-        return sample.mean(self.high - self.low)
+        support = sample.support(np.ones_like(self.low), lowest=-1.0, cut=False)
+        return sample.mean(self.high - self.low).on(support)
 
 
 def strictness(log: DecisionLog, levels: int = LEVELS) -> np.ndarray:

@@ -6,15 +6,15 @@ A period is a policy version or, in a log with times only, a quarter of its rows
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.stats import false_discovery_control, kstwobign, norm
 
 from fairall.data.drift import Stability, binned, stability
 from fairall.errors import count
-from fairall.evaluate.gaps import NOTHING, Interval, gap_interval, share
-from fairall.evaluate.influence import Sample
+from fairall.evaluate.gaps import NOTHING, Interval, gap_interval, interval
+from fairall.evaluate.influence import Estimate, Sample
 from fairall.evaluate.log import DecisionLog
 from fairall.evaluate.nuisance import Fitted
 from fairall.evaluate.plain import spelt
@@ -92,17 +92,19 @@ def _period(
     drift: dict[str, Stability], p_drift: float,
 ) -> Period:  # fmt: skip
     shown = [g for g in range(len(log.groups)) if (own & (log.group == g)).sum() >= smallest_cell]
-    groups = log.group, len(log.groups)
-    rates = sample.mean((own & log.accepted).astype(float), *groups) / sample.mean(own.astype(float), *groups)
+
+    def rate(of: np.ndarray, rows: np.ndarray, *groups: Any) -> Estimate:
+        """The share of some of the rows."""
+        weight = rows.astype(float)
+        found = sample.mean(np.where(rows, of, 0.0), *groups) / sample.mean(weight, *groups)
+        return found.on(sample.support(weight, *groups))
+
+    rates = rate(log.accepted, own, log.group, len(log.groups))
     known = own & log.revealed
-    positive = NOTHING
-    if known.sum() >= smallest_cell:
-        labels = sample.mean(np.where(known, np.nan_to_num(log.label), 0.0))
-        positive = share(labels / sample.mean(known.astype(float)))
+    positive = interval(rate(log.label, known)) if known.sum() >= smallest_cell else NOTHING
     return Period(
-        name, int(own.sum()),
-        share(sample.mean((own & log.accepted).astype(float)) / sample.mean(own.astype(float))),
-        {log.groups[g]: share(rates, g) for g in shown},
+        name, int(own.sum()), interval(rate(log.accepted, own)),
+        {log.groups[g]: interval(rates, g) for g in shown},
         gap_interval(rates[shown]) if len(shown) > 1 else NOTHING, positive, drift, p_drift,
     )  # fmt: skip
 

@@ -138,7 +138,7 @@ def told(shown: Shown) -> Iterator[str]:
         yield f"{name}: accepts {number(float(one.target.mean()))} % of the people. Rule: {one.rule}"
         yield from (*_overlap(one), *_sensitivity(one), *_contraction(one), *_monitor(name, one))
     yield from _officers(shown.first)
-    if difference is not None and not np.isnan(difference.values["dr"].estimate):
+    if difference is not None and not np.isnan(difference.values["dr"].low):
         at = _up_to(difference.turning_point)
         yield f"B − A: with 95 % confidence, which of the two has the greater utility is certain {at}"
         yield "P(B better), P(B fairer): level at which a one-sided interval of the difference ends at 0"

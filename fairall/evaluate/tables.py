@@ -46,10 +46,11 @@ class Lines:
 
     def ends(self, own: Interval | Limits) -> str:
         """The interval ×100, or the mark of the note that says why there is none."""
+        known = own.low if isinstance(own, Limits) else own.estimate
         own = own.interval if isinstance(own, Limits) else own
         if not np.isnan(own.low):
             return interval(own.low, own.high)
-        lacking = "estimate" if np.isnan(own.estimate) else "interval"
+        lacking = "estimate" if np.isnan(known) else "interval"
         reason = f"no {lacking}: {own.why or 'nobody whom the rate is about'}"
         if reason not in self.reasons:
             self.reasons.append(reason)
@@ -94,7 +95,9 @@ def value(shown: Shown) -> Table:
                 texts = [number(own.estimate), lines.ends(own), share(own.probability)]
                 lines.rows.append(Row(group, label, texts))
     cost = shown.log.cost
-    gain = "gain or costs loss" if cost is None else f"y − c with the label y and c = {cost:g}"
+    gain = f"y − c with the label y and c = {cost:g}"
+    if cost is None:
+        gain = "its gain or costs its loss, in the unit of these columns"
     note = (
         f"An acceptance gains {gain}, a rejection 0. Intervals of 95 %; guaranteed interval: valid at any "
         f"sample size if the propensities are right; {NO_ASSUMPTION}{by_officers(shown)}"

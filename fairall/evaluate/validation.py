@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from fairall.evaluate.estimators import ESTIMATORS, People
+from fairall.evaluate.estimators import ESTIMATORS, People, value_support
 from fairall.evaluate.fairness import rates
-from fairall.evaluate.gaps import NOTHING, Interval, gap_interval, share, wald
+from fairall.evaluate.gaps import NOTHING, Interval, gap_interval, interval, ratio_interval
 from fairall.evaluate.influence import Estimate, stack
 from fairall.evaluate.judgement import Judgement
 from fairall.evaluate.log import DecisionLog
+from fairall.measuring.sequences import LEVEL
 
 BINS = 10  # of equal width on [0, 1], of probabilities
 UNBALANCED = 0.1  # standardised difference of means from which a feature is unbalanced (Austin 2009)
@@ -25,21 +27,14 @@ ON_CURVE = ("dpu", "equal_opportunity")
 def acceptance_ratio(of: Judgement) -> Interval:
     """Smallest acceptance rate by the largest, below 0.8 a sign of adverse impact (four-fifths rule).
 
-    The interval is that of the gap of the logarithms of the rates, exponentiated.
-
     References:
         Uniform guidelines on employee selection procedures, 29 CFR 1607.4 D (1978).
     """
     shown = of.models.shown
     if len(shown) < 2:
         return NOTHING.without_ends(of.doubt("dpu", "dr")[1])
-    rates = of.rates["dr"]["dpu"][shown]
-    if (rates.value <= 0).any():
-        return NOTHING.without_ends("a group is never accepted")
-    logarithms = Estimate(np.log(rates.value), rates.phi / rates.value[:, None])
-    found = gap_interval(logarithms, largest=np.inf)
-    ratio = float(rates.value.min() / rates.value.max())
-    return Interval(ratio, np.exp(-found.high), np.exp(-found.low))
+    found = ratio_interval(of.rates["dr"]["dpu"][shown])
+    return found.without_ends("nobody is accepted" if np.isnan(found.estimate) else None)
 
 
 def calibration(of: Judgement) -> dict[str, Any] | None:
@@ -58,22 +53,29 @@ def calibration(of: Judgement) -> dict[str, Any] | None:
     score = models.outcome.probability if models.score is None else models.score
     groups, label = len(log.groups), people.pseudo_label
     size = of.sample.mean(np.ones(len(log)), log.group, groups)
-    error = of.sample.mean(label - score, log.group, groups) / size
+    weight = people.weight.value
+    least, error, most = (
+        of.sample.mean(column, log.group, groups) / size for column in (-score, label - score, 1.0 - score)
+    )
+    error = error.on(
+        of.sample.support(weight, log.group, groups, lowest=least.value, highest=most.value, cut=False)
+    )
     bin_ = np.minimum((score * BINS).astype(int), BINS - 1)
     cell = log.group * BINS + bin_
     one = of.sample.mean(np.ones(len(log)), cell, groups * BINS)
     scores, labels = (of.sample.mean(column, cell, groups * BINS) / one for column in (score, label))
+    labels = labels.on(of.sample.support(weight, cell, groups * BINS))
     known = np.bincount(cell[log.revealed], minlength=groups * BINS)
     found: dict[str, Any] = {}
     for code in models.shown:
         may, why = of.doubt("equal_opportunity", "dr", code)
         bins = [
-            (scores.value[b], one.value[b] / size.value[code], *share(labels, b)[:3])
+            (scores.value[b], one.value[b] / size.value[code], *interval(labels, b)[:3])
             for b in range(code * BINS, (code + 1) * BINS)
             if known[b] >= models.smallest_cell
         ]
         found[log.groups[code]] = {
-            "error": (wald(error, code) if may else NOTHING).without_ends(why),
+            "error": (interval(error, code) if may else NOTHING).without_ends(why),
             "bins": pd.DataFrame(bins, columns=["score", "share", "estimate", "low", "high"], dtype=float),
         }
     return {"of": "outcome model" if models.score is None else "score", "groups": found}
@@ -151,16 +153,14 @@ def thresholds(of: Judgement) -> list[dict[str, Any]] | None:
     values, of_rates = [], []
     for level in levels:
         people = of.with_target((score >= level).astype(float))
-        values.append(ESTIMATORS["dr"](people, of.sample))
+        support = value_support(people, people.kept.value, of.sample)
+        values.append(ESTIMATORS["dr"](people, of.sample).on(support))
         found = rates("dr", people, of.sample, log.group, len(log.groups))
         of_rates.append({name: found[name][models.shown] for name in ON_CURVE})
-    value = stack(values)
-    width = value.simultaneous() * value.error
-    bands: dict[str, Iterator[Interval]] = {
-        "value": map(Interval, value.value, value.value - width, value.value + width)
-    }
+    k = stack(values).simultaneous()
+    bands: dict[str, Iterator[Interval]] = {"value": (interval(value, k=k) for value in values)}
     for name in ON_CURVE:
-        bands[name] = _gap_band(stack([one[name] for one in of_rates]))
+        bands[name] = _gap_band([one[name] for one in of_rates])
     return [
         {"threshold": level, "acceptance": float((score >= level).mean())}
         | dict(zip(bands, row, strict=True))
@@ -168,25 +168,26 @@ def thresholds(of: Judgement) -> list[dict[str, Any]] | None:
     ]
 
 
-def _gap_band(rates: Estimate) -> Iterator[Interval]:
-    """Simultaneous intervals of the gaps of rates (T, G) at T thresholds."""
+def _gap_band(of_levels: list[Estimate]) -> Iterator[Interval]:
+    """Simultaneous intervals of the gaps of rates (G,) at T thresholds."""
+    rates = stack(of_levels)
     g, h = np.triu_indices(rates.value.shape[1], 1)
     pairs = rates[:, g] - rates[:, h]
     noise = Estimate(rates.value.ravel(), rates.phi.reshape(rates.value.size, -1)).noise()
     noise = noise.reshape(-1, *rates.value.shape)
     error = np.maximum(pairs.error, 1e-300)
-    k = np.quantile((np.abs(noise[..., g] - noise[..., h]) / error).max((-2, -1)), 0.95)
-    size = np.abs(pairs.value)
-    low = np.maximum((size - k * error).max(-1), 0.0)
-    high = np.minimum((size + k * error).max(-1), 1.0)
-    return map(Interval, size.max(-1), low, high)
+    k = float(np.quantile((np.abs(noise[..., g] - noise[..., h]) / error).max((-2, -1)), LEVEL))
+    return (gap_interval(one, k=k) for one in of_levels)
 
 
 def costs(of: Judgement) -> pd.DataFrame | None:
     """The doubly robust value for other costs c than the log's; None with amounts, or without a value."""
     if of.log.cost is None or of.refused_value is not None or of.models.outcome is None:
         return None
-    gained = of.sample.mean(of.people.accepted_pseudo_label)
-    accepted = of.sample.mean(of.target)
-    rows = [(cost, *wald(gained - accepted * cost)[:3]) for cost in COSTS]
+    people = of.people
+    rows = []
+    for cost in COSTS:
+        own = replace(people, break_even=np.full(len(of.log), cost))
+        value = ESTIMATORS["dr"](own, of.sample).on(value_support(own, own.kept.value, of.sample))
+        rows.append((cost, *interval(value)[:3]))
     return pd.DataFrame(rows, columns=["cost", "estimate", "low", "high"])

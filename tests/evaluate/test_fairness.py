@@ -72,10 +72,10 @@ def test_columns_of_two_people_by_hand() -> None:
     """One accepted with a label and a propensity of 1/4, and one rejected."""
     people = people_of(np.array([0.5, 0.8]), np.array([1.0, np.nan]), np.full(2, 4.0), np.array([0.6, 0.3]))
     expected: dict[View, list[list[float]]] = {
-        "naive": [[1, 0.5, 1, 0.5, 0.3], [0] * 5],
-        "ips": [[4, 2, 4, 2, 1.2], [0] * 5],
+        "naive": [[1, 0.5, 1, 0.5, 0.3, -0.2, 0.3], [0] * 7],
+        "ips": [[4, 2, 4, 2, 1.2, -0.8, 1.2], [0] * 7],
         # q + w (y − q) = 0.6 + 4 · 0.4
-        "dr": [[1, 0.5, 2.2, 1.1, 0.5 * 1.8], [1, 0.8, 0.3, 0.24, -0.08]],
+        "dr": [[1, 0.5, 2.2, 1.1, 0.5 * 1.8, -0.2, 0.3], [1, 0.8, 0.3, 0.24, -0.08, -0.32, 0.48]],
     }
     for view, values in expected.items():
         found = np.stack([column.value for column in columns(view, people)], -1)

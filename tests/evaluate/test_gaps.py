@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from fairall.evaluate.gaps import corrected, gap, gap_difference, gap_interval, wald
+from fairall.evaluate.gaps import gap, gap_difference, gap_interval, interval
 from fairall.evaluate.influence import Estimate, Z
 from fairall.measuring.sequences import LEVEL
 
@@ -32,7 +32,7 @@ def split(both: Estimate) -> tuple[Estimate, Estimate]:
 
 def test_a_gap_is_the_largest_difference() -> None:
     assert gap(np.array([[0.1, 0.5, 0.4], [0.2, np.nan, 0.3]])) == pytest.approx([0.4, np.nan], nan_ok=True)
-    found = wald(Estimate(np.array([0.3, 0.5]), np.array([[0.1, 0.0], [0.03, 0.04]])), 1)
+    found = interval(Estimate(np.array([0.3, 0.5]), np.array([[0.1, 0.0], [0.03, 0.04]])), 1)
     assert found[:3] == pytest.approx((0.5, 0.5 - Z * 0.05, 0.5 + Z * 0.05))
 
 
@@ -42,8 +42,7 @@ def test_the_interval_of_two_groups_is_that_of_the_difference_cut_at_0() -> None
     assert gap_interval(rates)[:3] == pytest.approx((0.3, 0.3 - half, 0.3 + half))
     near = Estimate(np.array([0.5, 0.52]), rates.phi)
     assert gap_interval(near)[:3] == pytest.approx((0.02, 0.0, 0.02 + half))
-    assert gap_interval(Estimate(np.array([0.0, 0.98]), rates.phi)).high == 1.0
-    assert gap_interval(Estimate(np.array([0.0, 9.0]), rates.phi), largest=np.inf).high > 9.0
+    assert gap_interval(Estimate(np.array([0.0, 9.0]), rates.phi)).high > 9.0
     assert np.isnan(gap_interval(Estimate(np.array([0.5, np.nan]), rates.phi))[:3]).all()
 
 
@@ -68,23 +67,6 @@ def test_intervals_of_bounded_gaps_cover_wherever_the_rates_are() -> None:
     found = [gap_interval(*split(ends)) for ends in simulated(np.append(low, high), factor, 200)]
     for rates in (low, high, np.array([0.35, 0.5, 0.6]), np.array([0.3, 0.52, 0.8])):
         assert np.mean([one.low <= gap(rates) <= one.high for one in found]) >= OFTEN
-
-
-@pytest.mark.parametrize("truth", [[0.5] * 5, [0.45, 0.5, 0.55]])
-def test_the_correction_takes_much_of_the_bias(truth: list[float]) -> None:
-    factor, size = covariance(3, len(truth)), max(truth) - min(truth)
-    logs = list(simulated(np.array(truth), factor, 120))
-    raw = np.mean([gap(rates.value) for rates in logs]) - size
-    own = np.mean([corrected(rates) for rates in logs]) - size
-    assert raw > 0.02
-    assert abs(own) < 0.65 * raw
-
-
-def test_nothing_is_corrected_far_away_or_of_two_groups() -> None:
-    rates = Estimate(np.array([0.1, 0.5, 0.9]), 0.01 * np.eye(3))
-    assert corrected(rates) == pytest.approx(0.8, abs=0.002)
-    assert corrected(rates[1:]) == pytest.approx(0.4)
-    assert corrected(Estimate(np.array([0.1, 0.5, 0.9]), np.zeros((3, 4)))) == pytest.approx(0.8, abs=1e-5)
 
 
 DIFFERENCES = {  # rates of the first and of the second policy

@@ -33,6 +33,9 @@ class Weighted:
         found = Estimate(sums, np.zeros((groups, 1)))
         return found[0] if group is None else found
 
+    def support(self, *_: Any, **__: Any) -> Any:
+        return None
+
 
 def by_weights(of: Callable[[np.ndarray], np.ndarray], person: np.ndarray, step: float = 1e-4) -> np.ndarray:
     """Central differences of a statistic by the weight of each person, shape (..., M)."""

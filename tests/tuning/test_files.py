@@ -1,6 +1,7 @@
 """The files of sweeps/ against the paper's tables."""
 
 import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -91,7 +92,9 @@ def test_what_the_paper_selected_is_a_point_of_the_grid(dataset: str) -> None:
     }[dataset]
     values = grid(composed("sweeps=phase2", "model=fairall_II", f"dataset={dataset}")).values
     for key, one in zip(("model.vae_arch", "model.latent_size"), selected, strict=True):
-        assert one in [yaml.safe_load(str(value)) for value in values[key]]
+        tried = values[key]
+        assert isinstance(tried, Sequence)
+        assert one in [yaml.safe_load(str(value)) for value in tried]
 
 
 def test_data_of_a_user_have_the_grid_of_most_data_sets() -> None:
