@@ -46,7 +46,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.special import ndtr, stdtr, stdtrit
+from scipy.special import ndtr, ndtri, stdtr, stdtrit
 
 from fairall.errors import count
 from fairall.evaluate.influence import Estimate, Z
@@ -344,4 +344,19 @@ def _simultaneous(rates: Estimate) -> float:
     g, h = np.triu_indices(len(error), 1)
     with np.errstate(invalid="ignore", divide="ignore"):
         largest = np.nan_to_num(np.abs(noise[:, g] - noise[:, h]) / error[g, h]).max(-1)
-    return max(float(np.quantile(largest, LEVEL)), Z)  # where all of a group are alike it has no noise
+    return joint_quantile(largest, len(g))
+
+
+def joint_quantile(largest: np.ndarray, many: int) -> float:
+    """K for which normal deviations are all at most k with probability `LEVEL`.
+
+    Args:
+        largest: of the absolute deviations in each draw, shape (B,). Groups of whom all are alike have none
+            but rounding errors.
+        many: number of deviations.
+
+    Returns:
+        At least z, as for one, and at most what Bonferroni's inequality gives.
+    """
+    most = float(ndtri(1.0 - (1.0 - LEVEL) / (2.0 * many)))
+    return float(np.clip(np.quantile(largest, LEVEL), Z, most))

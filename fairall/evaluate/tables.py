@@ -95,9 +95,9 @@ def value(shown: Shown) -> Table:
                 texts = [number(own.estimate), lines.ends(own), share(own.probability)]
                 lines.rows.append(Row(group, label, texts))
     cost = shown.log.cost
-    gain = f"y − c with the label y and c = {cost:g}"
-    if cost is None:
-        gain = "its gain or costs its loss, in the unit of these columns"
+    gain = "gain or costs loss, in the unit of these columns"
+    if cost is not None:
+        gain = f"y − c with the label y and c = {cost:g}"
     note = (
         f"An acceptance gains {gain}, a rejection 0. Intervals of 95 %; guaranteed interval: valid at any "
         f"sample size if the propensities are right; {NO_ASSUMPTION}{by_officers(shown)}"

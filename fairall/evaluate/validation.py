@@ -11,11 +11,10 @@ import pandas as pd
 
 from fairall.evaluate.estimators import ESTIMATORS, People, value_support
 from fairall.evaluate.fairness import rates
-from fairall.evaluate.gaps import NOTHING, Interval, gap_interval, interval, ratio_interval
+from fairall.evaluate.gaps import NOTHING, Interval, gap_interval, interval, joint_quantile, ratio_interval
 from fairall.evaluate.influence import Estimate, stack
 from fairall.evaluate.judgement import Judgement
 from fairall.evaluate.log import DecisionLog
-from fairall.measuring.sequences import LEVEL
 
 BINS = 10  # of equal width on [0, 1], of probabilities
 UNBALANCED = 0.1  # standardised difference of means from which a feature is unbalanced (Austin 2009)
@@ -176,7 +175,7 @@ def _gap_band(of_levels: list[Estimate]) -> Iterator[Interval]:
     noise = Estimate(rates.value.ravel(), rates.phi.reshape(rates.value.size, -1)).noise()
     noise = noise.reshape(-1, *rates.value.shape)
     error = np.maximum(pairs.error, 1e-300)
-    k = float(np.quantile((np.abs(noise[..., g] - noise[..., h]) / error).max((-2, -1)), LEVEL))
+    k = joint_quantile((np.abs(noise[..., g] - noise[..., h]) / error).max((-2, -1)), error.size)
     return (gap_interval(one, k=k) for one in of_levels)
 
 
