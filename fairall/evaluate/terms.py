@@ -174,11 +174,12 @@ class Chosen:
 
 
 class SparseLogistic(ClassifierMixin, BaseEstimator):
-    """Logistic regression of the inputs and of the `Terms` that its residuals are correlated with.
+    """Logistic regression of few inputs and few of their `Terms`.
 
-    Terms are chosen one after the other, the one of most correlation first, while this is above what the
-    largest of M would be by chance, √(2 ln M) standard errors (Donoho and Johnstone 1994). Steps are then
-    moved to where the correlation is largest.
+    Inputs, then terms, are chosen one after the other, the one of most correlation with the residuals first,
+    while this is above what the largest of M would be by chance, √(2 ln M) standard errors (Donoho and
+    Johnstone 1994). Where `MOST_CHOSEN` inputs are not enough, all are taken. Steps of terms are moved to
+    where the correlation is largest.
 
     Args:
         inverse_penalty: of squared coefficients, as in `LogisticRegression`.
@@ -193,33 +194,48 @@ class SparseLogistic(ClassifierMixin, BaseEstimator):
     def fit(self, inputs: np.ndarray, target: np.ndarray) -> SparseLogistic:
         """Fit to inputs (N, D) and targets (N,) of 0 and 1."""
         self.classes_ = np.array([0, 1])
+        self.inputs_: list[int] = []
+        residual = self._fitted(self._linear(inputs), target)
+        while (found := _largest(residual, inputs, inputs.shape[1])) is not None:
+            enough = len(self.inputs_) < MOST_CHOSEN
+            self.inputs_ = [*self.inputs_, found] if enough else [*range(inputs.shape[1])]
+            residual = self._fitted(self._linear(inputs), target)
+            if not enough:
+                break
         self.terms_ = Terms(inputs)
-        factors = self.terms_.factors(inputs)
         self.chosen_: list[Chosen] = []
-        self.model_ = self._fitted(inputs, target)
-        residual = target - self.model_.predict_proba(inputs)[:, 1]
-        least = np.sqrt(2.0 * np.log(max(len(self.terms_), 2)))
+        factors, together = self.terms_.factors(inputs), self._linear(inputs)
         of_all = [np.abs(deviations(residual, h)) for h in self.terms_.blocks(factors)]
         candidates = np.argsort(-np.concatenate([*of_all, []]), kind="stable")[:CANDIDATES]
         columns = self.terms_.values(factors, candidates)
-        together = inputs
-        while len(self.chosen_) < MOST_CHOSEN:
-            size = np.abs(deviations(residual, columns))
-            if size.max(initial=0.0) < least:
-                break
-            one = Chosen.of(self.terms_, candidates[size.argmax()], inputs, residual)
+        while (found := _largest(residual, columns, len(self.terms_))) is not None:
+            one = Chosen.of(self.terms_, candidates[found], inputs, residual)
             self.chosen_.append(one)
             together = np.column_stack([together, one.values(inputs, factors)])
-            self.model_ = self._fitted(together, target)
-            residual = target - self.model_.predict_proba(together)[:, 1]
+            residual = self._fitted(together, target)
+            if len(self.chosen_) == MOST_CHOSEN:
+                break
         return self
 
-    def _fitted(self, inputs: np.ndarray, target: np.ndarray) -> LogisticRegression:
+    def _linear(self, inputs: np.ndarray) -> np.ndarray:
+        """The chosen inputs, and zeros, without which there may be no column to fit."""
+        return np.column_stack([np.zeros(len(inputs)), inputs[:, self.inputs_]])
+
+    def _fitted(self, columns: np.ndarray, target: np.ndarray) -> np.ndarray:
+        """Fit the model to columns (N, K), and return its residuals (N,)."""
         model = LogisticRegression(C=self.inverse_penalty, tol=1e-5, solver="newton-cholesky")
-        return model.fit(inputs, target)
+        self.model_ = model.fit(columns, target)
+        return target - self.model_.predict_proba(columns)[:, 1]
 
     def predict_proba(self, inputs: np.ndarray) -> np.ndarray:
         """Probabilities of 0 and 1, shape (N, 2)."""
         factors = self.terms_.factors(inputs) if self.chosen_ else inputs
         chosen = [one.values(inputs, factors) for one in self.chosen_]
-        return self.model_.predict_proba(np.column_stack([inputs, *chosen]))
+        return self.model_.predict_proba(np.column_stack([self._linear(inputs), *chosen]))
+
+
+def _largest(residual: np.ndarray, columns: np.ndarray, many: int) -> int | None:
+    """The column of most correlation, where this is not by chance the largest of `many`."""
+    size = np.abs(deviations(residual, columns))
+    chance = np.sqrt(2.0 * np.log(max(many, 2)))
+    return int(size.argmax()) if size.max(initial=0.0) >= chance else None

@@ -8,6 +8,7 @@ import pytest
 from scipy.integrate import quad
 from scipy.special import expit, k0
 from scipy.stats import norm
+from sklearn.linear_model import LogisticRegression
 
 from fairall.evaluate import checks
 from fairall.evaluate.checks import Foretold, Misfit
@@ -76,6 +77,24 @@ def test_a_sparse_model_finds_what_decision_and_label_share(name: str) -> None:
     flat = np.abs(one.table["granted"].mean() - other.propensity).mean()
     assert error < 0.55 * flat
     assert len(model.chosen_) <= 10
+
+
+def test_a_sparse_model_leaves_irrelevant_inputs_out_unless_many_tell_the_rest() -> None:
+    errors, numbers = [], []
+    for seed in range(10):
+        one, other = (drawn("irrelevant", seed=of) for of in (seed, 100 + seed))
+        inputs = [of.table.filter(regex="^x").to_numpy() for of in (one, other)]
+        target = one.table["granted"].to_numpy()
+        models = (SparseLogistic().fit(inputs[0], target), LogisticRegression().fit(inputs[0], target))
+        errors.append([np.abs(of.predict_proba(inputs[1])[:, 1] - other.propensity).mean() for of in models])
+        assert 0 in models[0].inputs_
+        numbers.append(len(models[0].inputs_))
+    sparse, dense = np.mean(errors, axis=0)
+    assert sparse < 0.7 * dense
+    assert np.mean(numbers) < 4
+    x = np.random.default_rng(0).normal(size=(4000, 20))
+    target = (np.random.default_rng(1).random(4000) < expit(0.4 * x[:, :12].sum(1))).astype(int)
+    assert SparseLogistic().fit(x, target).inputs_ == [*range(20)]
 
 
 def test_a_sparse_model_of_a_logistic_truth_chooses_little() -> None:
