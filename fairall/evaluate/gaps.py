@@ -1,18 +1,20 @@
 """Intervals of rates, amounts, ratios and gaps: where all intervals of an evaluation are made.
 
-*Of one estimate.* Estimate ± z·error has no width where all outcomes are alike, and covers too seldom where
-few differ. The interval here is that of Agresti and Coull (1998) for any mean of outcomes between two bounds:
-k² outcomes are added to the n that the estimate rests on, half of them at either bound. With the estimate p
-scaled to [0, 1] and its variance v, the mean is p̃ = (p + k²/2n)/(1 + k²/n), and its interval p̃ ± k·s̃/√(n +
-k²) with the variance of all outcomes together,
+*Of one rate.* Estimate ± z·error has no width where all outcomes are alike, and covers too seldom where few
+differ. The interval here is that of Agresti and Coull (1998): k² outcomes are added to the n that the
+estimate rests on, half of them positive. With the estimate p and its variance v, the mean is
+p̃ = (p + k²/2n)/(1 + k²/n), and its interval p̃ ± k·s̃/√(n + k²) with the variance of all outcomes together,
 
     s̃² = (n²·v + k²/4)/(n + k²) + n·k²·(p − ½)²/(n + k²)²,
 
-which is p̃·(1 − p̃) for outcomes of 0 and 1. Wilson's interval of these is a part of it. k is a normal
-quantile for a rate of independent rows, else one of Student's t with the degrees of freedom that clusters
-leave, and v is corrected for them (`Support`). Outcomes of a cluster may be alike, so that n is the number of
-rows only as far as v tells that they differ: p·(1 − p)/v, at least that of the clusters and at most that of
-the rows.
+which is p̃·(1 − p̃) for outcomes of 0 and 1. Wilson's interval of these is a part of it. k is a normal quantile
+for a rate of independent rows, else one of Student's t with the degrees of freedom that clusters leave, and v
+is corrected for them (`Support`). Outcomes of a cluster may be alike, so that n is the number of rows only as
+far as v tells that they differ: p·(1 − p)/v, at least that of the clusters and at most that of the rows.
+
+*Of one utility.* Its variance is not only that of labels, but of whom the policy accepts, so that its bounds
+tell nothing of it. The interval is estimate ± k·√(v + w), k a quantile of t, where w is the variance of
+`OBSERVATIONS` outcomes, each worth the distance between the bounds divided by n.
 
 *Of a difference or ratio of two.* With the distances of two estimates to their ends, l and u, and their
 correlation ρ, the ends of r₁ − r₂ are (Newcombe 1998; Zou and Donner 2008; MOVER)
@@ -101,26 +103,27 @@ def ends(estimate: Estimate, k: float = Z) -> Ends:
             taken.
 
     Returns:
-        Values and ends are cut where the support says so. NaN ends where there are fewer than `LEAST_FREEDOM`
+        Values and ends of rates are between their bounds. NaN ends where there are fewer than `LEAST_FREEDOM`
         degrees of freedom.
     """
     value, of = estimate.value, estimate.support
     if of is None:
         return Ends(value, value - k * estimate.error, value + k * estimate.error)
-    if of.cut:
-        value = np.clip(value, of.lowest, of.highest)
-    width = of.highest - of.lowest
+    quantile = student_quantile(k, of.freedom)
+    if not of.cut:
+        half = quantile * np.sqrt(_variance(estimate) + _added(estimate))
+        return Ends(value, value - half, value + half)
+    value, width = np.clip(value, of.lowest, of.highest), of.highest - of.lowest
     scale = np.where(width > 0, width, 1.0)
     share, n = (value - of.lowest) / scale, _outcomes(estimate)
-    added = student_quantile(k, of.freedom) ** 2
+    added = quantile**2
     total = n + added
     spread = n**2 * _variance(estimate) / scale**2 + added / 4.0
     spread = spread / total + n * added * (share - 0.5) ** 2 / total**2
     middle = (n * share + added / 2.0) / total
     half = np.sqrt(added * spread / total)
-    low, high = (of.lowest + width * end for end in (middle - half, middle + half))
-    if of.cut:
-        low, high = np.maximum(low, of.lowest), np.minimum(high, of.highest)
+    low = np.maximum(of.lowest + width * (middle - half), of.lowest)
+    high = np.minimum(of.lowest + width * (middle + half), of.highest)
     return Ends(value, np.minimum(low, value), np.maximum(high, value))
 
 

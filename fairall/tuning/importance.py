@@ -42,5 +42,8 @@ def _distribution(of: Sequence[Value] | Interval) -> BaseDistribution:
 
     if not isinstance(of, Interval):
         return distributions.CategoricalDistribution(of)
-    kind = distributions.IntDistribution if of.whole else distributions.FloatDistribution
-    return kind(of.low, of.high, log=of.log)
+    if of.whole:
+        whole = distributions.IntLogUniformDistribution if of.log else distributions.IntUniformDistribution
+        return whole(of.low, of.high)
+    real = distributions.LogUniformDistribution if of.log else distributions.UniformDistribution
+    return real(of.low, of.high)

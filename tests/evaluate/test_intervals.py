@@ -158,12 +158,14 @@ def test_degrees_of_freedom_are_those_of_bell_and_mccaffrey(rows: list[int]) -> 
 def test_means_of_amounts_have_no_bounds_and_a_width() -> None:
     sample = Sample(100)
     support = sample.support(np.ones(100), lowest=-300.0, highest=50.0, cut=False)
+    quantile, added = float(t.ppf(0.975, 99)), 2.0 * (350 / 100) ** 2  # the variance of two outcomes
     all_alike = interval(sample.mean(np.full(100, 50.0)).on(support))
-    assert all_alike.low < 50.0 < all_alike.high + 1e-9
-    # Of a gain or a loss each: the interval of a share, with t, on their scale.
-    found = interval(sample.mean(np.where(np.arange(100) < 90, 50.0, -300.0)).on(support))
-    low, high = agresti_coull(90, 100, float(t.ppf(0.975, 99)))
-    assert found[:3] == pytest.approx((15.0, -300.0 + 350.0 * low, -300.0 + 350.0 * high), abs=0.2)
+    half = quantile * np.sqrt(added)
+    assert all_alike[:3] == pytest.approx((50.0, 50.0 - half, 50.0 + half))
+    gains = pd.Series(np.where(np.arange(100) < 90, 50.0, -300.0))
+    found = interval(sample.mean(gains.to_numpy()).on(support))
+    half = quantile * np.sqrt(gains.sem() ** 2 + added)
+    assert found[:3] == pytest.approx((15.0, 15.0 - half, 15.0 + half))
 
 
 def test_nothing_rests_on_nothing() -> None:

