@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -31,10 +32,12 @@ def importances(study: Study, measure: str) -> dict[str, float]:
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     space = {key: _distribution(of) for key, of in study.space.values.items()}
     points = optuna.create_study()
-    for number, mean in means.items():
-        point = study.point(number)
-        points.add_trial(optuna.trial.create_trial(params=point, distributions=space, value=mean))
-    return get_param_importances(points, evaluator=MeanDecreaseImpurityImportanceEvaluator(seed=0))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
+        for number, mean in means.items():
+            point = study.point(number)
+            points.add_trial(optuna.trial.create_trial(params=point, distributions=space, value=mean))
+        return get_param_importances(points, evaluator=MeanDecreaseImpurityImportanceEvaluator(seed=0))
 
 
 def _distribution(of: Sequence[Value] | Interval) -> BaseDistribution:
