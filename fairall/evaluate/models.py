@@ -41,7 +41,7 @@ class Models:
         largest_gap: ε, the gap between groups above which a monitor gives an alarm.
 
     Raises:
-        FairAllError: where a model cannot be used.
+        FairAllError: where a model cannot be used, or all labels are of one person.
     """
 
     def __init__(
@@ -59,6 +59,14 @@ class Models:
         self.log, self.seed, self.smallest_cell, self.score = log, seed, smallest_cell, score
         self.propensity_model, self.outcome_model, self.folds = propensity_model, outcome_model, folds
         self.largest_gap = largest_gap
+        if log.person is not None:
+            labelled = log.revealed if log.revealed.any() else np.ones(len(log), dtype=bool)
+            if len(np.unique(log.person[labelled])) == 1:
+                what = count(int(labelled.sum()), "label") if log.revealed.any() else count(len(log), "row")
+                raise FairAllError(
+                    f"person: all {what} are of one person, from whom nothing follows for others; leave out "
+                    "label to compare acceptance rates, or person if rows are of different people"
+                )
         decision, known = log.accepted.astype(float), np.where(log.accepted, log.revealed, np.nan)
         self.propensity: Fitted | None = None
         if log.propensity is None or np.isnan(log.propensity).any():

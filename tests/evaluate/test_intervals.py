@@ -10,6 +10,7 @@ from scipy.optimize import brentq
 from scipy.special import ndtri
 from scipy.stats import binomtest, t
 
+from fairall.errors import FairAllError
 from fairall.evaluate import compare, evaluate
 from fairall.evaluate.evaluation import Evaluation
 from fairall.evaluate.gaps import (
@@ -272,7 +273,19 @@ def with_people(rows: list[int], seed: int = 0) -> pd.DataFrame:
     return people.assign(who=np.repeat([f"p{k}" for k in range(len(rows))], rows))
 
 
-@pytest.mark.parametrize("rows", [[300], [150, 150], [290] + [1] * 10, [60] * 5])
+def test_labels_of_one_person_are_refused() -> None:
+    people = with_people([290] + [1] * 10).drop(columns=["p", "steep", "truth", "chance"])
+    nobody_else = people.assign(repaid=people["repaid"].where(people["who"] == "p0"))
+    labels = int(nobody_else["repaid"].notna().sum())
+    for log, told in ((nobody_else, f"all {labels} labels"), (people.assign(who="p0"), "all .* labels")):
+        with pytest.raises(
+            FairAllError, match=f"person: {told} are of one person, from whom nothing"
+        ) as caught:
+            evaluate(None, log, **KEYS, person="who")
+        assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("rows", [[150, 150], [290] + [1] * 10, [60] * 5])
 def test_few_people_have_a_wide_interval_or_none_and_the_reason(rows: list[int]) -> None:
     people = with_people(rows).drop(columns=["steep", "truth", "chance"])
     keys = KEYS | {"person": "who", "propensity_model": "logistic", "outcome_model": "logistic"}

@@ -228,3 +228,25 @@ def test_labels_of_a_version_of_60_rows_do_not_count_yet(reports: Path, tmp_path
     old = raw(path)[table["version"] == "old"]
     rate = monitor["rates"]["equal_opportunity"]["m"]["estimate"]
     assert len(set(rate[monitor["rows"].index(len(old)) :])) == 1
+
+
+def test_labels_of_one_person_are_refused(reports: Path, tmp_path: Path) -> None:
+    path = reports / "person_has_all_labels.csv"
+    line = refused(path, tmp_path, *P, "person=person")
+    labels = (raw(path)["repaid"] != "").sum()
+    assert f"all {labels} labels are of one person" in line
+
+
+def test_a_precision_of_labels_that_are_all_good_has_a_width(reports: Path, tmp_path: Path) -> None:
+    path = reports / "all_labels_of_f_good.csv"
+    _, plain = evaluated(path, tmp_path, *P)
+    table = raw(path)
+    labels = table["repaid"][(table["sex"] == "f") & (table["decision"] == "yes")]
+    assert set(labels) == {"good"}
+    found = plain["groups"]["f"]["rates"]["predictive_parity"]["dr"]
+    assert (found["estimate"], found["high"]) == (1.0, 1.0)
+    # With two good and two bad labels more (Agresti and Coull).
+    middle = (len(labels) + 1.92) / (len(labels) + 3.84)
+    assert found["low"] == pytest.approx(
+        middle - 1.96 * math.sqrt(middle * (1 - middle) / (len(labels) + 3.84)), abs=1e-3
+    )
