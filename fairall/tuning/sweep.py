@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import Any, cast
 
@@ -34,6 +35,7 @@ class StudyCallback(Callback):
             import optuna  # slow
 
             optuna.logging.set_verbosity(optuna.logging.WARNING)
+            warnings.filterwarnings("ignore", category=optuna.exceptions.ExperimentalWarning)
             sweeper, words = config.hydra.sweeper, config.hydra.overrides.task
             given = OmegaConf.to_container(sweeper.params or OmegaConf.create(), resolve=True)
             params = cast(dict[str, str], given)
