@@ -15,7 +15,6 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
-from urllib.parse import quote
 
 from filelock import FileLock, Timeout
 
@@ -200,8 +199,17 @@ def holder(lock: Path) -> str:
 
 
 def sqlite_url(path: Path) -> str:
-    """SQLAlchemy's address of a sqlite database; one with `?` in its path as SQLite's own address of it."""
-    return f"sqlite:///file:{quote(str(path))}?uri=true" if "?" in str(path) else f"sqlite:///{path}"
+    """SQLAlchemy's address of a sqlite database, in which `?` cannot be escaped.
+
+    Raises:
+        FairAllError: where the path has a `?`.
+    """
+    if "?" in str(path):
+        raise FairAllError(
+            f"{path.parent}: a database cannot be in a folder with ? in its name; choose another with "
+            "outputs_dir=FOLDER"
+        )
+    return f"sqlite:///{path}"
 
 
 def sha256(path: Path) -> str:
