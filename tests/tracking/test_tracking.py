@@ -432,7 +432,10 @@ def test_a_folder_that_no_database_can_be_in_is_one_line(tmp_path: Path) -> None
 
 @pytest.mark.whole
 @pytest.mark.parametrize("name", ["feature%2Fx", "a%20b", "a b#c", "größe & 100%"])
-def test_outputs_may_be_in_a_folder_of_any_name(name: str, tmp_path: Path) -> None:
+def test_outputs_may_be_in_a_folder_of_any_name(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)  # as above
     words = ["model=reject_all", "dataset=synthetic", "preset=quick", "seeds=1", "--outputs", name]
     for further in ([], ["tracking.register=loans"]):
         ended = typed(*words, *further, cwd=tmp_path)
