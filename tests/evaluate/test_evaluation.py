@@ -324,7 +324,8 @@ def test_a_policy_that_accepts_nobody(recorded: Models) -> None:
     # Of 1500 decisions none was an acceptance: its share, and so its utility, may differ from 0 by chance.
     for one in plain["value"].values():
         assert one["estimate"] == 0.0
-        assert -COST * 5 / 1500 < one["low"] < 0.0 < one["high"] < (1 - COST) * 5 / 1500
+        two = 1.96 * np.sqrt(2) / 1500  # as if it had accepted two people
+    assert (one["low"], one["high"]) == pytest.approx((-two, two), rel=2e-3)
     known = plain["bounds"]["utility"]
     assert known["low"] == known["high"] == 0.0
     own = plain["value"]["dr"]
