@@ -298,14 +298,14 @@ def fault(ended: Ended, folder: Path, made: set[str]) -> str | None:
         made: names of files that may be there besides `outputs`.
     """
     code, errors = ended.returncode, ended.stderr
-    if code not in (0, 1):
+    if code not in (0, 1, 2):
         return f"exit code {code}"
     if "Traceback" in errors or "recursion" in errors:
         return "a traceback"
     if code == 0 and errors:
         return "exit code 0 with an error"
     # A sweep has a line for each job that fails.
-    if code == 1 and (errors.count("\n") != 1 if "--multirun" not in ended.args else not errors):
+    if code and (errors.count("\n") != 1 if "--multirun" not in ended.args else not errors):
         return f"{errors.count(chr(10))} lines of error"
     left = {path.name for path in folder.iterdir()} - made - {"outputs"}
     return f"left {', '.join(sorted(left))}" if left else None

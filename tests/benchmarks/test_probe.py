@@ -88,10 +88,10 @@ def test_compiled_products_count_as_those_of_torch(
 ) -> None:
     config = replace(PHASE1, batch_size=4, elbo_samples=3)
     pool = Unlabelled.of(people(10))
-    vae = ConditionalVAE(schema, 2, [6, 5], SeedStreams([0, 1], "test"), utility=False, group_blind=False)
     order, noise = SeedStreams([0, 1], "draws").permutations(10), torch.randn(2, 10, 2, 3)
 
     def all_products() -> int:
+        vae = ConditionalVAE(schema, 2, [6, 5], SeedStreams([0, 1], "test"), utility=False, group_blind=False)
         counted.clear()
         training = fastest(Phase1Epochs, vae, pool, config)
         training.epoch(order, noise, torch.zeros(2, dtype=torch.bool))

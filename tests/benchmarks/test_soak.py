@@ -144,8 +144,8 @@ def refused(folder: Path, files: Files) -> str | None:
     """The message of a policy with these files; None where it gives probabilities."""
     for name, content in files.items():
         (folder / name).write_bytes(content)
-    write_sums(folder / SUMS, list(files))
     try:
+        write_sums(folder / SUMS, list(files))  # refuses files that are larger than their kind
         policy = Policy.load(folder)
         found = policy.propensity(policy.reader.example())
         policy.combined(found)
