@@ -103,7 +103,7 @@ def configuration_keys(chosen: Mapping[str, str], own: str | None = None) -> lis
             for item in readable(path).get("defaults", []):  # a data set chooses the initial policy
                 for key, other in item.items() if isinstance(item, dict) else ():
                     defaults[key.removeprefix("override /").partition("@")[0]] = other
-            node = _with_parents(path, files[group])
+            node = with_parents(path, files[group])
             if group == "world":
                 node |= readable(path.with_name("_parts.yaml"))
             keys += _flat(node, f"{group}.")
@@ -115,13 +115,24 @@ def settings() -> dict[str, Any]:
     return readable(configuration_root() / "conf" / "config.yaml")
 
 
-def _with_parents(path: Path, files: Mapping[str, Path]) -> dict[str, Any]:
-    """Content of a file and of those of its group in its `defaults`."""
+def with_parents(path: Path, files: Mapping[str, Path]) -> dict[str, Any]:
+    """Content of a file over that of those of its group in its `defaults`."""
     node = readable(path)
     for parent in node.pop("defaults", []):
         if isinstance(parent, str) and parent in files and files[parent] != path:
-            node = _with_parents(files[parent], files) | node
+            node = merged(with_parents(files[parent], files), node)
     return node
+
+
+def merged(node: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
+    """Nested values over others."""
+    both = dict(node)
+    for key, value in values.items():
+        there = both.get(key)
+        if isinstance(there, dict) and isinstance(value, dict):
+            value = merged(there, value)
+        both[key] = value
+    return both
 
 
 def readable(path: Path) -> dict[str, Any]:

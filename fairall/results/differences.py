@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
-from fairall.config.choices import choices, readable, settings
+from fairall.config.choices import choices, merged, readable, settings, with_parents
 from fairall.config.paths import configuration_root
 from fairall.storage.identity import determining, flattened
 
@@ -67,7 +66,7 @@ def _defaults(config: Mapping[str, Any]) -> dict[str, Any]:
         # Its values are compared with those of the choice that the run has, its name with the usual choice.
         own = config.get(group, {}).get(names, chosen[group])
         path = files[group].get(str(own))
-        root[group] = _whole(path, files[group]) if path else {}
+        root[group] = with_parents(path, files[group]) if path else {}
         if names in root[group] and group not in ("model", "dataset"):
             root[group][names] = chosen[group]
     conf, model = configuration_root() / "conf", config["model"]["name"]
@@ -76,29 +75,10 @@ def _defaults(config: Mapping[str, Any]) -> dict[str, Any]:
     preset = config.get("preset")
     fewer = {f"{preset}/{path.stem}": path for path in (conf / "fewer" / str(preset)).glob("*.yaml")}
     of_preset = [readable(conf / "preset" / f"{preset}.yaml")]
-    of_preset += [_whole(fewer[name], fewer) for name in fewer if name == f"{preset}/{model}"]
+    of_preset += [with_parents(fewer[name], fewer) for name in fewer if name == f"{preset}/{model}"]
     for values in (selected, *of_preset):
-        root = _merged(root, values)
+        root = merged(root, values)
     return {key: root[key] for key in root if key in config}
-
-
-def _whole(path: Path, files: Mapping[str, Path]) -> dict[str, Any]:
-    """Content of a file over that of those of its group in its `defaults`."""
-    node = readable(path)
-    for parent in node.pop("defaults", []):
-        if isinstance(parent, str) and parent in files and files[parent] != path:
-            node = _merged(_whole(files[parent], files), node)
-    return node
-
-
-def _merged(node: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
-    merged = dict(node)
-    for key, value in values.items():
-        there = merged.get(key)
-        if isinstance(there, dict) and isinstance(value, dict):
-            value = _merged(there, value)
-        merged[key] = value
-    return merged
 
 
 def _reference(value: Any) -> str | None:
