@@ -113,7 +113,8 @@ def test_what_a_killed_run_has_made_is_compared_byte_for_byte(name: str, found: 
     [
         (0, "", None),
         (1, "fairall: no\n", None),
-        (2, "", "exit code 2"),
+        (3, "", "exit code 3"),
+        (2, "fairall: no\n", None),
         (1, "", "0 lines of error"),
         (1, "a\nb\n", "2 lines of error"),
         (1, "Traceback\n", "a traceback"),

@@ -50,19 +50,24 @@ class Method(Base):
 USED = [name for name in FILES if name not in ("mine/elsewhere.py", "other.py")]
 
 
+@pytest.fixture(autouse=True)
+def modules_forgotten(tmp_path: Path) -> Iterator[None]:
+    """Modules of a test's folder are not there for other tests, whose own may have the same names."""
+    yield
+    for name, module in [*sys.modules.items()]:
+        if (getattr(module, "__file__", None) or "").startswith(str(tmp_path)):
+            del sys.modules[name]
+
+
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """The files, of which modules can be imported; forgotten at the end."""
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The files, of which modules can be imported."""
     place = tmp_path / "place"
     for name, text in FILES.items():
         (place / name).parent.mkdir(parents=True, exist_ok=True)
         (place / name).write_text(text)
     monkeypatch.syspath_prepend(place)
-    before = {*sys.modules}
-    yield place
-    for name in {*sys.modules} - before:
-        if (getattr(sys.modules[name], "__file__", None) or "").startswith(str(tmp_path)):
-            del sys.modules[name]
+    return place
 
 
 @pytest.mark.parametrize("name", FILES)
