@@ -181,8 +181,13 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "--propensity-model": MODEL,
     "--outcome-model": MODEL,
     "--monitor": {"metavar": "time=COLUMN", "type": _time, "help": "intervals and alarms over time"},
-    "--gap": {"metavar": "E", "type": _probability, "help": "gap that is no alarm of --monitor; 0.05"},
-    "--smallest-cell": {"metavar": "N", "type": whole_number, "default": 10, "help": "least people shown"},
+    "--gap": {"metavar": "E", "type": _probability, "help": "gap above which --monitor alarms; 0.05"},
+    "--smallest-cell": {
+        "metavar": "N",
+        "type": whole_number,
+        "default": 10,
+        "help": "fewest people shown; 10",
+    },
 }
 DECIDE = "-o! --policy --threshold --draw --capacity --trust... --strict --json"
 EXPLAIN = "--row! -o! --policy --threshold --against --trust... --strict"

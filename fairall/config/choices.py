@@ -48,7 +48,12 @@ SHOWN = "# Shown: "  # how the second line of a method begins
 
 
 def choices(own: str | None = None) -> dict[str, dict[str, Path]]:
-    """File of every choice by group and name; of two of a name ours, not that in the folder `own` (`-cd`)."""
+    """The YAML file of every choice, by group and name.
+
+    Args:
+        own: further folder of the user's (`-cd`). Where it has a choice of the same name as this package,
+            the package's file is returned, as Hydra uses it.
+    """
     found: defaultdict[str, dict[str, Path]] = defaultdict(dict)
     shipped = configuration_root() / "conf"
     for folder in (shipped, *([] if own is None else [Path(own)])):

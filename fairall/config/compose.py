@@ -80,7 +80,7 @@ def plain_tracking(composed: DictConfig) -> dict[str, Any]:
 
 
 def typed_config(*overrides: str) -> Config:
-    """The same as dataclasses, unchecked; raises for a key without a value too, and as `typed`."""
+    """Compose a configuration as dataclasses, ranges unchecked; raises as `compose_config` and `typed`."""
     return typed(compose_config(*overrides))
 
 

@@ -145,7 +145,7 @@ class PreparedData:
         """The people of E seeds, seed e with those of split e mod K, scaled as those of the first.
 
         Raises:
-            FairAllError: where labels are unknown, of which every split would have other numbers.
+            FairAllError: where labels are unknown: splits would differ in how many are known.
         """
         if parts[0].train.label_weight is not None:
             raise FairAllError("splits: people without a label are split once only; set splits=1")

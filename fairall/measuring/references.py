@@ -26,9 +26,9 @@ CONSTANT = {"accept_all": 1.0, "reject_all": 0.0}
 def reference_histories(training: Training, cache: Cache) -> dict[str, Recorded]:
     """Decisions of the reference policies on applicants and evaluation people of a run, at its cost.
 
-    The oracles are fitted to the training rows, and omitted where they cannot be. Where labels
-    or people move, they know how: P(ỹ | x, s) and the rates of parity are those of the time step. Places go
-    to those of greatest P. Applicants who return are those whom the decisions of the run have changed.
+    The oracles are fitted to the training rows, and left out where that is impossible. In a world with
+    drift or feedback they use P(ỹ | x, s) and the parity thresholds of each time step. Under a capacity
+    they accept the applicants with the largest P. Returning applicants are as the run's decisions left them.
 
     Args:
         training: after the last time step.
@@ -115,7 +115,10 @@ Score = Callable[[Tensor, Tensor], Tensor]
 
 
 def _score_of_day(policies: Mapping[str, Oracle], training: Training, time_step: int) -> Score:
-    """The score at a time step, at which the oracle with parity then has the rates of its training rows."""
+    """The oracles' score at a time step.
+
+    The thresholds in `policies["oracle_fair"]` are chosen again for the training people of that time step.
+    """
     world, free = training.world, policies.get("oracle")
     if free is None:  # no policy asks for scores
         return lambda x, s: s

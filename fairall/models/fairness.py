@@ -233,11 +233,11 @@ class FairThresholds(Learner):
 class BlindThresholds(FairThresholds):
     """Thresholds that depend on x alone, for where s may not be used to decide.
 
-    The learner gets s = 0 of everybody. Of the policies of x alone, the one of greatest utility under a bound
-    on the gap between two groups' rates accepts where p(ỹ = 1 | x) is at least c plus μ times the difference
-    p(S = +1 | x)/P(S = +1) − p(S = −1 | x)/P(S = −1) (Menon and Williamson 2018, section 4). A second net of
-    x, of the classifier's architecture, estimates p(S = +1 | x) from everybody seen; s is used to train it
-    and to choose μ, and not to decide.
+    The learner is trained with s = 0 for everybody. Among policies that depend on x alone, utility under a
+    bound on the gap between the rates of two groups is maximised by accepting where
+    p(ỹ = 1 | x) ≥ c + μ·[p(S = +1 | x)/P(S = +1) − p(S = −1 | x)/P(S = −1)]
+    (Menon and Williamson 2018, section 4). A second net with the classifier's architecture estimates
+    p(S = +1 | x) from everybody seen. s is used to train that net and to choose μ, but not to decide.
 
     Attributes:
         group_net: its logit is that of p(S = +1 | x).

@@ -35,7 +35,7 @@ ProgressCallback = Callable[..., None]
 `resumed=n` alone reports n units that an earlier process has done, which do not count for the speed.
 """
 
-LEAST = 1e-12  # probability whose log odds are taken for those of less
+LEAST = 1e-12  # smaller probabilities are set to this one before taking log odds
 MARGIN_DECIMALS = 4  # beyond them is rounding of float32, which depends on other rows
 DECISIONS = ("sample", "deterministic")  # `model.decision`: π is the score, or 0 or 1 by a threshold
 

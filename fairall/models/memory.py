@@ -64,7 +64,7 @@ class Memory:
     def rows(self) -> Decided:
         """Everybody remembered, fields (E, M, ...), M the largest of `counts`.
 
-        The rows of a seed with fewer people end with rejected ones of propensity 0, x = 0 and s = 0.
+        Seeds with fewer than M people are padded with rejected people of propensity 0, x = 0 and s = 0.
         """
         return self.of(**{name: column[:, : len(self)] for name, column in self._columns.items()})
 

@@ -37,9 +37,9 @@ from fairall.storage.identity import computation_key
 
 STRENGTHS = (1e-3, 1e-2, 0.1, 1.0)  # C of the logistic regression, from strong to weak penalties
 FOLDS = 5
-ENOUGH = 50_000  # training rows of a regression on some hundreds of columns
-SURE = 36.0  # the greatest log odds of a person left out, with an error of a probability's rounding
-MOST_STEPS = 100  # of Newton's method, which needs about ten
+ENOUGH = 50_000  # a regression on some hundreds of columns is fitted to at most so many training rows
+SURE = 36.0  # largest |log odds| in cross-validation, where probabilities round to 0 or 1
+MOST_STEPS = 100  # of Newton's method; about ten are needed
 EXACT = 1e-12  # Newton decrement of the last step; the mean loss then decreases by half of it
 
 

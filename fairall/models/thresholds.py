@@ -25,8 +25,8 @@ from torch import Tensor
 from fairall.config.schema import BoundConfig, FairnessRule
 
 TIED = 1e-9  # log odds no further apart are equal; rounding differs with the number of rows
-HALVINGS = 40  # of an interval of prices
-MOST_EXPENSIVE = 64.0  # price of a gap; with such a one nobody of the favoured group would be left
+HALVINGS = 40  # bisection steps for the price of a gap
+MOST_EXPENSIVE = 64.0  # upper end of the bisection; at this price nobody of the favoured group is accepted
 
 
 @dataclass(frozen=True)

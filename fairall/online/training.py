@@ -125,7 +125,7 @@ class Training:
             "Phase II": schedule.time_steps,
         }
         if phases["Phase I"] != schedule.phase1_epochs:
-            # Its units are no epochs, or epochs over a large table, and do not predict the other phases.
+            # Its units do not cost what an epoch of the schedule does, so they do not predict other phases.
             del phases["Phase I"]
         display.run_of(phases)
         self.history.steps.path = checkpoint.appended

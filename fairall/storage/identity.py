@@ -21,8 +21,8 @@ PROBLEM = """
     schedule.warm_up_applicants schedule.applicants schedule.time_steps
 """.split()
 IRRELEVANT_OF_DATASET = ("path", "raw_file", "known_files", "download", "accept_terms")
-# Keys of `evaluation` that add to a result and change no other part of it; `run_id` takes the functions of
-# the measures, and whether there are the others.
+# Keys of `evaluation` that add outputs and change no other number. The identity has the functions of the
+# measures in place of their names, and whether the other outputs are requested.
 FURTHER_OUTPUTS = ("measures", "decisions", "monitor")
 # Folders and files of the package whose code determines the numbers of a result. Values in config/ enter an
 # identity with the configuration, those in files of data/ with the data.

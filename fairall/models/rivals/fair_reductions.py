@@ -58,8 +58,8 @@ class Phased(Decided):
 class Problem:
     """N people that policies are found on, with the loss and the gap of accepting each, shapes (E, N).
 
-    Sums over whom a policy accepts estimate its loss per person, and are the larger of the |rate_g − rate| of
-    the two groups, with the sign of the difference of S = +1.
+    Summed over the people whom a policy accepts, `loss` is an estimate of its loss per person, and `gap` is
+    the larger |rate_g − rate| of the two groups, with the sign of rate_{+1} − rate_{−1}.
     """
 
     columns: Tensor  # inputs of the linear classifiers, shape (E, N, D)

@@ -306,7 +306,7 @@ def bernoulli(x, second, logit, weight, score, each):
 
 @compiled
 def odds(x, code, logit, score, total_odds, each, most):
-    """Of one code of a categorical feature: e^logit to `score`, and the logit to `each` of people with it."""
+    """For one code of a categorical feature: e^logit to `score`, the logit added to `each` where x is it."""
     for i in range(len(x)):
         bounded = -most if logit[i] < -most else (most if logit[i] > most else logit[i])
         score[i] = exp(bounded)
