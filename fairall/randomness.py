@@ -119,7 +119,11 @@ class FixedSamples(SeedStreams):
         self.points = torch.zeros(len(seeds), 0, POINTS) if points is None else points
 
     def normal_samples(self, n: int, size: int, n_samples: int) -> Tensor:
-        """The points, expanded to shape (E, n, size, number of points); `n_samples` is ignored."""
+        """The points, expanded to shape (E, n, size, number of points); `n_samples` is ignored.
+
+        Raises:
+            ValueError: where `size` differs from that of the first call.
+        """
         if not self.points.shape[1]:
             self.points = torch.stack([normal_points(size, POINTS, seed) for seed in self.seeds])
         if size != self.points.shape[1]:

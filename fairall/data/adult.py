@@ -67,7 +67,11 @@ class Adult(RawTableDataset):
         return pd.concat(parts, ignore_index=True)
 
     def recipe(self, raw: pd.DataFrame) -> Table:
-        """People of the groups without missing values."""
+        """People of the groups without missing values.
+
+        Raises:
+            FairAllError: where the income has other than the two published words.
+        """
         complete = raw[(raw[self.words] != "?").all(axis=1)]
         features = [Feature(name, Kind.REAL) for name in REAL]
         features += [

@@ -109,7 +109,11 @@ class OwnTable(TableDataset):
         return read(cells, self.config.declared, to_learn=True)
 
     def load(self) -> Table:
-        """Read and split the file; levels and imputed values come from the training rows."""
+        """Read and split the file; levels and imputed values come from the training rows.
+
+        Raises:
+            FairAllError: where the table has faults, or no column is left as a feature.
+        """
         config, people = self.config, self.applicants.checked()
         assert people.group is not None
         assert people.label is not None

@@ -85,7 +85,11 @@ class Optimal(FixedPolicy):
         return len(self.setting.seeds)
 
     def pretrain(self, data: PreparedData, cache: Cache, progress: ProgressCallback) -> PretrainCurves | None:
-        """Fit each seed's model on `fit_rows` applicants, all of whose labels are known."""
+        """Fit each seed's model on `fit_rows` applicants, all of whose labels are known.
+
+        Raises:
+            FairAllError: where everybody has the same label.
+        """
         people = data.applicants(self.config.fit_rows, self.setting.seeds, "optimal").next()
         if (people.label.min(1).values == people.label.max(1).values).any():
             raise FairAllError(f"model={self.config.name}: everybody has the same label: nothing to fit")
@@ -197,7 +201,11 @@ class Oracle(FixedPolicy):
             self.choose_thresholds(self.log_odds(people.x, people.s), people.s)
 
     def choose_thresholds(self, log_odds: Tensor, s: Tensor) -> None:
-        """Choose the thresholds of the bound from people of log odds and s (N,), or (E, N) with splits."""
+        """Choose the thresholds of the bound from people of log odds and s (N,), or (E, N) with splits.
+
+        Raises:
+            NoOracleError: where everybody belongs to one group.
+        """
         assert self.bound is not None
         chosen = []
         for own, own_s in zip(log_odds.view(-1, log_odds.shape[-1]), s.view(-1, s.shape[-1]), strict=True):

@@ -124,7 +124,11 @@ def temporary_folder() -> Iterator[Path]:
 
 
 def cache_folder(name: str) -> Path:
-    """Folder of what all runs of a user share, in `$XDG_CACHE_HOME` or ~/.cache; it need not exist."""
+    """Folder of what all runs of a user share, in `$XDG_CACHE_HOME` or ~/.cache; it need not exist.
+
+    Raises:
+        FairAllError: where neither the variable nor a home folder is set.
+    """
     cache = os.environ.get("XDG_CACHE_HOME")
     try:
         root = Path(cache) if cache else Path.home() / ".cache"

@@ -125,6 +125,9 @@ class PeopleReader:
 
         Whole numbers in the index of the part are positions in the table. Where a value is unknown, s is NaN,
         and x the value that stands for it.
+
+        Raises:
+            FairAllError: where `people` is no DataFrame, or a column or a group is missing.
         """
         if not isinstance(people, pd.DataFrame):
             raise FairAllError(

@@ -84,7 +84,11 @@ def holds(words: np.ndarray, value: str, name: str, key: str, declared: Declared
 
 
 def complete(cells: Cells, name: str, what: str, remedy: str = "complete it") -> pd.Series:
-    """The column, which must have no missing cell."""
+    """The column, which must have no missing cell.
+
+    Raises:
+        FairAllError: where a cell is missing, with its column and row.
+    """
     column = cells.frame[name]
     if (wrong := column.isna().to_numpy()).any():
         row = row_number(column, int(wrong.argmax()))
@@ -94,7 +98,11 @@ def complete(cells: Cells, name: str, what: str, remedy: str = "complete it") ->
 
 
 def labels(cells: Cells, declared: Declared) -> tuple[np.ndarray, list[str]]:
-    """1 or 0, NaN where the label is unknown, shape (N,), and notes."""
+    """1 or 0, NaN where the label is unknown, shape (N,), and notes.
+
+    Raises:
+        FairAllError: where the column has other than two values, or no row has a label.
+    """
     name, spell = str(declared.label), declared.spelling
     codes, words, notes = values_of(cells.frame[name])
     emptied = cells.emptied.get(name, pd.Series(dtype=object))
@@ -132,7 +140,11 @@ def labels(cells: Cells, declared: Declared) -> tuple[np.ndarray, list[str]]:
 
 
 def decisions(cells: Cells, declared: Declared) -> tuple[np.ndarray, list[str]]:
-    """Who was accepted, shape (N,), bool, and notes; there must be both decisions."""
+    """Who was accepted, shape (N,), bool, and notes; there must be both decisions.
+
+    Raises:
+        FairAllError: where the column has other than two values, or one decision never occurs.
+    """
     name = str(declared.decision)
     codes, words, notes = values_of(complete(cells, name, "decision", "complete or remove the row"))
     if len(words) > 2:
@@ -199,7 +211,11 @@ def recorded_propensity(
 
 
 def groups(cells: Cells, declared: Declared) -> tuple[np.ndarray, list[tuple[str, ...]], list[str]]:
-    """Number of the group of each row, shape (N,), the values of each group, and notes."""
+    """Number of the group of each row, shape (N,), the values of each group, and notes.
+
+    Raises:
+        FairAllError: where there are fewer than two groups, or too many.
+    """
     columns, of, notes = cells.frame[declared.grouping], declared.grouping, []
     for name in of:
         if n := int(columns[name].isna().sum()):
@@ -220,6 +236,10 @@ def groups_to_learn(cells: Cells, declared: Declared) -> tuple[np.ndarray, list[
     """As `groups`, for a method that learns: groups in the order of `groups.sides`, −1 in rows left out.
 
     The groups are the words of `declared.groups`, else `advantaged` and its one other word, else all words.
+
+    Raises:
+        FairAllError: where there are fewer than two groups, a declared one is not in the table, or the keys
+            leave open which one is S = +1 or name groups twice.
     """
     name, spell = str(declared.sensitive), declared.spelling
     column = complete(cells, name, "sensitive attribute", "complete or remove the row")
@@ -283,7 +303,11 @@ def names(cells: Cells, declared: Declared, key: str) -> tuple[np.ndarray, list[
 
 
 def versions(cells: Cells, declared: Declared) -> tuple[np.ndarray | None, list[str]]:
-    """Name of the policy that decided on each row, shape (N,), None where one did; and no notes."""
+    """Name of the policy that decided on each row, shape (N,), None where one did; and no notes.
+
+    Raises:
+        FairAllError: where there are too many versions.
+    """
     found, notes = names(cells, declared, "policy_version")
     different = np.unique(found)
     if len(different) > MOST_VERSIONS:
@@ -338,7 +362,11 @@ def _dates(column: pd.Series) -> np.ndarray:
 
 
 def amounts(cells: Cells, declared: Declared) -> tuple[np.ndarray, np.ndarray]:
-    """Gain and loss of each row, shape (N,)."""
+    """Gain and loss of each row, shape (N,).
+
+    Raises:
+        FairAllError: where one of the two columns is declared alone, or a cell is missing.
+    """
     found = []
     for key, name in (("gain", declared.gain), ("loss", declared.loss)):
         if name is None:

@@ -119,7 +119,12 @@ class RawTableDataset(TableDataset):
         return raw_file(self.config)
 
     def load(self) -> Table:
-        """The result of `recipe`, whose number of rows is verified."""
+        """The result of `recipe`, whose number of rows is verified.
+
+        Raises:
+            FairAllError: where the file cannot be read, or the recipe leaves another number of rows than
+                published.
+        """
         path = self.fetch()
         raw = self.read(path)
         try:

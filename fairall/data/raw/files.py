@@ -37,7 +37,11 @@ def raw_file(config: RawTableConfig) -> Path:
 
 
 def find(config: RawTableConfig) -> Path | None:
-    """The given file, else the first known one in the first searched folder that has one."""
+    """The given file, else the first known one in the first searched folder that has one.
+
+    Raises:
+        FairAllError: where the given file is not there.
+    """
     if config.raw_file is not None:
         given = Path(config.raw_file).expanduser()
         if wrong := why_no_file(given):
@@ -58,7 +62,11 @@ def searched_folders(name: str) -> list[Path]:
 
 
 def verified(path: Path, config: RawTableConfig) -> Path:
-    """Return `path` after comparing its checksum to the published one, if any."""
+    """Return `path` after comparing its checksum to the published one, if any.
+
+    Raises:
+        FairAllError: where the file cannot be read, or its checksum is another one.
+    """
     expected = config.download.sha256
     if expected is None:
         return path

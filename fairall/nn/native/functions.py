@@ -18,6 +18,9 @@ def outputs(layers: Sequence[Tensor], x: Tensor) -> Tensor:
     """Outputs of nets with ReLUs for x (E, in, B), without autograd, shape (E, out, B).
 
     `layers` are weights (E, in, out) and biases (E, 1, out) in turn.
+
+    Raises:
+        ValueError: where the shapes of x and the first weights do not fit.
     """
     expected = (*layers[0].shape[:2], x.shape[-1])
     if x.shape != expected:  # compiled functions do not check indices
@@ -70,7 +73,11 @@ class Updated(Stateful):
 
     @property
     def vectors(self) -> tuple[Tensor, ...]:
-        """Parameters, first and second moments, each of shape (E, n)."""
+        """Parameters, first and second moments, each of shape (E, n).
+
+        Raises:
+            RuntimeError: where the parameters no longer share the memory that is trained.
+        """
         if self._parameters[0].data_ptr() != self.theta.data_ptr():
             raise RuntimeError("parameters that are trained were copied or moved: build the learner anew")
         return self.theta, *self.moments
