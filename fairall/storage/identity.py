@@ -31,7 +31,7 @@ COMPUTING = """
 """.split()
 # Exceptions: `python -m fairall data`, downloads, whose files enter by their content, what no run imports.
 NOT_COMPUTING = """
-    data/__main__.py data/describe.py data/load.py data/raw/fetch.py measuring/__init__.py online/load.py
+    data/describe.py data/load.py data/raw/fetch.py measuring/__init__.py online/load.py
 """.split()
 
 
