@@ -2,11 +2,15 @@
 
 import json
 import shutil
+from argparse import ArgumentParser
 from pathlib import Path
+from typing import Any
 
 import pytest
+from hydra._internal.utils import get_args_parser
 
 from fairall.cli.parser import COMMANDS, Parser, in_words
+from fairall.cli.run import _parser
 from fairall.config.choices import VERBS, VERBS_ALSO_CALLED
 from tests.conftest import imported, run_folder, typed
 
@@ -169,3 +173,15 @@ def test_words_of_runs(words: str, run: str, tmp_path: Path, monkeypatch: pytest
     monkeypatch.setattr("fairall.cli.run.run", kept)
     assert typed(*words.split(), cwd=tmp_path).returncode == 0
     assert given == run.split()
+
+
+def test_options_of_a_run_are_those_of_hydra() -> None:
+    """Hydra has no public list of them."""
+
+    def options(parser: ArgumentParser) -> dict[tuple[str, ...], tuple[Any, Any]]:
+        return {tuple(sorted(one.option_strings)): (one.nargs, one.choices) for one in parser._actions}
+
+    theirs = options(get_args_parser())
+    assert {
+        name: (nargs, choices and [*choices]) for name, (nargs, choices) in options(_parser()).items()
+    } == theirs
