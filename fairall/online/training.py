@@ -78,7 +78,7 @@ class Training:
             exploration=config.exploration if learner.learns else NO_EXPLORATION,
             decide_again=config.protocol.effective is EffectiveDecisions.decided_again,
             luck=config.protocol.decision_luck,
-            keep_propensity=config.evaluation.decisions or config.evaluation.monitor,
+            keep_propensity=config.evaluation.decisions,
         )
 
     @property

@@ -22,8 +22,8 @@ PROBLEM = """
 """.split()
 IRRELEVANT_OF_DATASET = ("path", "raw_file", "known_files", "download", "accept_terms")
 # Keys of `evaluation` that add to a result and change no other part of it; `run_id` takes the functions of
-# the measures, and whether there are the others.
-FURTHER_OUTPUTS = ("measures", "decisions", "monitor")
+# the measures, and whether there is the log of decisions.
+FURTHER_OUTPUTS = ("measures", "decisions")
 # Folders and files of the package whose code determines the numbers of a result. Values in config/ enter an
 # identity with the configuration, those in files of data/ with the data.
 COMPUTING = """
@@ -154,7 +154,6 @@ def run_id(config: dict[str, Any], data_fingerprint: str, own_code: Sequence[str
         data_fingerprint: hash of the data's content.
         own_code: names of the measures, and `OwnCode.hashes` of what the run executes.
     """
-    on_request = [config["evaluation"][key] for key in ("decisions", "monitor")]
     code = (code_and_versions(), [*own_code])
-    determined_by = (configuration_key(config), on_request, data_fingerprint, *code)
+    determined_by = (configuration_key(config), config["evaluation"]["decisions"], data_fingerprint, *code)
     return hashlib.sha256(repr(determined_by).encode()).hexdigest()[:12]
