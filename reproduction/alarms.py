@@ -12,7 +12,7 @@ import pandas as pd
 from fairall import load_results
 from fairall.measuring import ALARM, LARGEST_GAP, OBSERVATIONS, gap_wealth, largest_gap
 from fairall.report import dataset_label, method_label
-from fairall.results import Row, Table, frame_of, records_of
+from fairall.results import PageTable, Row, frame_of, records_of
 from reproduction.logs import DECISIONS, described
 from reproduction.pages import config_of, publish, refuse
 from reproduction.plan import ALARMS, Planned, missing_runs, plan, with_runs
@@ -89,7 +89,7 @@ def _first(steps: np.ndarray, found: np.ndarray) -> float:
     return float(steps[found].min()) if found.any() else np.inf
 
 
-def alarm_table(planned: Sequence[Planned]) -> Table:
+def alarm_table(planned: Sequence[Planned]) -> PageTable:
     """A row per data set and method; seeds that have diverged are left out."""
     rows: list[Row] = []
     records: list[dict[str, Any]] = []
@@ -105,7 +105,7 @@ def alarm_table(planned: Sequence[Planned]) -> Table:
         records += [
             dict(zip(("dataset", "policy"), names, strict=True)) | row for row in found.to_dict("records")
         ]
-    return Table(
+    return PageTable(
         key="alarms",
         title=f"Gaps above {100 * LARGEST_GAP:g} points between acceptance rates",
         note="Number of seeds, and the median time step where it is more than half of them.",
