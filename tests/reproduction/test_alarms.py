@@ -16,13 +16,13 @@ from tests.made_up import made_up
 
 pytestmark = pytest.mark.whole
 
-STEPS = 40
+STEPS = 200
 
 
-def log_of(seed: int, gap: float) -> pd.DataFrame:
+def log_of(seed: int, gap: float, steps: int = STEPS) -> pd.DataFrame:
     """The decisions of a seed whose policy has a gap between its groups from the first time step on."""
     draw = np.random.default_rng(seed)
-    n = 64 * STEPS
+    n = 64 * steps
     sex = draw.choice(["f", "m"], n)
     propensity = np.where(sex == "m", 0.4 + gap, 0.4)
     accepted = draw.random(n) < propensity
@@ -30,7 +30,7 @@ def log_of(seed: int, gap: float) -> pd.DataFrame:
     return pd.DataFrame(
         {
             "seed": seed,
-            "time_step": np.repeat(np.arange(STEPS) + 1, 64),
+            "time_step": np.repeat(np.arange(steps) + 1, 64),
             "score": draw.normal(size=n),
             "sex": sex,
             "propensity": propensity,
@@ -49,12 +49,12 @@ def test_a_gap_is_found_none_is_excluded_and_intervals_hold_the_truth() -> None:
 
 
 def test_the_findings_are_those_of_an_evaluation() -> None:
-    log = log_of(0, 0.12)
+    log = log_of(0, 0.12, steps=40)
     columns = {"decision": "decision", "label": "label", "sensitive": "sex", "propensity": "propensity"}
     monitor = evaluate(None, log, **columns, time="time_step", drop=["seed"]).monitor
     assert monitor is not None
     found, alarm, gap = watched(log), monitor.alarms["dpu"], monitor.gaps["dpu"]
-    assert found.found == alarm.time < STEPS
+    assert found.found == alarm.time < 40
     below = monitor.moments[gap.high <= LARGEST_GAP]
     assert found.excluded == (below[0] if len(below) else np.inf)
 
