@@ -21,7 +21,7 @@ from fairall.runtime.console import AnyConsole
 
 # Time of a unit of a phase, in epochs of Phase I. Measured for FairAll and FairLab on three data sets: 0.4 to
 # 6 in the warm-up, 2.6 to 6 in Phase II.
-EPOCHS = {"Phase I": 1.0, "Warm-up": 2.0, "Phase II": 4.0}
+EPOCHS = {"Phase I": 1, "Warm-up": 2, "Phase II": 4}
 
 
 class Display:
@@ -36,7 +36,7 @@ class Display:
         # Where FORCE_COLOR is set, as in notebooks, rich would take any stream for a terminal.
         self._progress_console = terminal or Console(stderr=True, force_terminal=sys.stderr.isatty())
         self._console = AnyConsole(quiet=progress_only)
-        self._run: dict[str, float] = {}  # epochs of Phase I that the phases take as long as
+        self._run: dict[str, int] = {}  # epochs of Phase I that the phases take as long as
 
     def run_of(self, units: dict[str, int]) -> None:
         """Set the phases of a run in order, with the units of each, so that its end can be estimated."""
@@ -58,20 +58,20 @@ class Display:
             disable=not self._progress_console.is_terminal,
             speed_estimate_period=math.inf,
         )
-        names, epochs = list(self._run), EPOCHS.get(name, 0.0)
-        before = sum(self._run[past] for past in names[: names.index(name)]) if name in names else 0.0
-        of_run = {"total": sum(self._run.values()), "completed": before + epochs * done}
+        names, epochs = list(self._run), EPOCHS.get(name, 0)
+        before = sum(self._run[past] for past in names[: names.index(name)]) if name in names else 0
+        of_run, behind = sum(self._run.values()), before + epochs * done
         with progress:
             task = progress.add_task(name, total=total, completed=done, measures="")
-            run = progress.add_task("Run", visible=name in names, measures="", **of_run)
+            run = progress.add_task("Run", visible=name in names, total=of_run, completed=behind, measures="")
 
             def advance(*, resumed: int | None = None, **measures: float) -> None:
                 shown = "  ".join(f"{key.replace('_', ' ')} {value:.4g}" for key, value in measures.items())
-                for one, units in ((task, 1.0), (run, epochs)):
+                for one, units in ((task, 1), (run, epochs)):
                     if resumed is None:
                         progress.advance(one, units)
                     else:  # of an earlier process, which tell nothing about the speed
-                        progress.reset(one, completed=progress.tasks[one].completed + units * resumed)
+                        progress.reset(one, completed=int(progress.tasks[one].completed) + units * resumed)
                 progress.update(task, measures=shown)
 
             yield advance

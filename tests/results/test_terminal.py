@@ -15,9 +15,11 @@ PHASES = {"Phase I": 100, "Warm-up": 10, "Phase II": 20}  # 100 + 20 + 80 epochs
 class Terminal(Console):
     """A terminal that keeps what it shows, with a clock of its own."""
 
-    def __init__(self, **options: bool) -> None:
+    def __init__(self, *, force_terminal: bool | None = None) -> None:
         self.now = 0.0
-        super().__init__(file=io.StringIO(), width=80, get_time=lambda: self.now, **options)
+        super().__init__(
+            file=io.StringIO(), width=80, get_time=lambda: self.now, force_terminal=force_terminal
+        )
 
     def lines(self) -> list[str]:
         """What is shown at the end, without colours."""
