@@ -229,8 +229,6 @@ def untuned(config: Config, learner: Learner) -> list[str]:
 def show_result(result: Result, display: Display) -> None:
     """Print the table of a saved result, its warnings, and where it is."""
     display.result(result)
-    if result.monitor is not None:
-        display.say(f"Monitor: {result.monitor.sentence()}.")
     for warning in result.warnings:
         display.say(f"Warning: {warning}.")
     display.say(f"Results: {result.path}")

@@ -24,6 +24,7 @@ sweep picks from it, as dataset=credit; any other is added to every command, for
   python -m reproduction report --into docs/results.md      the report of the runs in outputs/runs
   python -m reproduction leaderboard                        all methods on all data sets
   python -m reproduction worlds                             methods in other worlds
+  python -m reproduction alarms                             how soon unfairness in a log is found
   python -m reproduction rivals dataset=fico                beside the figures of other methods' authors
   python -m reproduction logs dataset=credit                a benchmark of estimators from logs of decisions
   python -m reproduction evidence --jobs 2 --hours 1        evaluations of policies where the truth is known
@@ -37,6 +38,7 @@ COMMANDS = {
     "report": "Tables and figures of the paper, of the runs that are there.",
     "leaderboard": "Make and show all methods on all data sets.",
     "worlds": "Make and show methods in other worlds.",
+    "alarms": "Make logs, and show how soon they tell or exclude a gap between acceptance rates.",
     "rivals": "Make and show figures that the authors of other methods print.",
     "logs": "A benchmark of estimators: logs with exact propensities, the truth apart, and scores.",
     "evidence": "Evaluations of policies where the truth is known: hours.",

@@ -16,8 +16,8 @@ from fairall.results import (
     COLUMN,
     Cell,
     PageFigure,
+    PageTable,
     Row,
-    Table,
     frame_of,
     legend_below,
     mean_std,
@@ -49,7 +49,7 @@ def states(run: Result) -> pd.Series:
     return found
 
 
-def alignment_table(planned: Sequence[Planned]) -> Table:
+def alignment_table(planned: Sequence[Planned]) -> PageTable:
     """A row per data set and protocol: how many seeds are misaligned, and measures with and without them."""
     rows: list[Row] = []
     records: list[dict[str, Any]] = []
@@ -74,7 +74,7 @@ def alignment_table(planned: Sequence[Planned]) -> Table:
         rows.append(Row(dataset_label(one.dataset), one.name("protocol"), cells))
         records.append(record)
     headings = [f"{measure.heading}, {group}" for measure in MEASURES for group in (ALIGNED, "others")]
-    return Table(
+    return PageTable(
         key="alignment",
         title=f"Alignment of the groups' codes, FairAll (I+II){_policy(planned)}",
         note=NOTE,

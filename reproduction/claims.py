@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from fairall.report import LEVEL, dataset_label, holm, measures, paired_p
-from fairall.results import Cell, Row, Table, frame_of, records_of
+from fairall.results import Cell, PageTable, Row, frame_of, records_of
 from reproduction.plan import DATASETS, METHODS, Planned, missing_runs
 from reproduction.tables import by_dataset
 
@@ -94,7 +94,7 @@ def _words(claim: Claim, values: Sequence[Any], p: float | None, reproduced: str
 
 def claims_table(
     verdicts: Sequence[Verdict], planned: Sequence[Planned], key: str, title: str, setting: str = ""
-) -> Table:
+) -> PageTable:
     """A row per claim and a column per data set, those without any verdict left out."""
     judged = [verdict for verdict in verdicts if verdict.words != MISSING]
     datasets = [name for name in DATASETS if any(verdict.dataset == name for verdict in judged)]
@@ -106,7 +106,7 @@ def claims_table(
             for name in datasets
         ]
         rows.append(Row(measures(claim.measure)[0].label, claim.text, cells))
-    return Table(
+    return PageTable(
         key=key,
         title=title,
         note=MEANING.format(_reproduced(planned)),
@@ -121,7 +121,7 @@ def claims_table(
     )
 
 
-def counts_table(tables: Sequence[Table]) -> Table:
+def counts_table(tables: Sequence[PageTable]) -> PageTable:
     """How much reproduced: a row per initial policy and protocol, counts over tables beside the print.
 
     Args:
@@ -145,7 +145,7 @@ def counts_table(tables: Sequence[Table]) -> Table:
             {"setting": setting, "count": name, "n": n, "of": total} for name, (n, total) in found.items()
         ]
     columns = list(dict.fromkeys(record["count"] for record in records))
-    return Table(
+    return PageTable(
         key="counts",
         title="How much reproduced",
         note="Claims: see the tables of claims. sd: our mean less the printed one in printed standard "

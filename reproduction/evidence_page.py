@@ -19,8 +19,8 @@ from fairall.results import (
     PURPLE,
     Item,
     PageFigure,
+    PageTable,
     Row,
-    Table,
     frame_of,
     legend_below,
     number,
@@ -147,7 +147,7 @@ def _judged(told: pd.DataFrame) -> pd.DataFrame:
     )
 
 
-def counts_table(told: pd.DataFrame) -> Table:
+def counts_table(told: pd.DataFrame) -> PageTable:
     """Numbers of logs, of intervals that cover too rarely or too often, and of refusals."""
     judged, logs = _judged(told), told.drop_duplicates(["setting", "name", "size"])["logs"]
     kept = told[told["quantity"].isin(["value", "difference: value"]) & (told["estimator"] == "dr")]
@@ -163,7 +163,7 @@ def counts_table(told: pd.DataFrame) -> Table:
     for (wrong, size), share in shares.items():
         kind = "✗: cannot tell" if wrong else "✓: can"
         counts[f"refused of logs that should test refusals ({kind}), {size:,} rows"] = _percent(share)
-    return Table(
+    return PageTable(
         key="counts",
         title="Counts",
         note="Shares of logs that are refused, and numbers of intervals.",
@@ -172,7 +172,7 @@ def counts_table(told: pd.DataFrame) -> Table:
     )
 
 
-def coverage_table(by_log: pd.DataFrame) -> Table:
+def coverage_table(by_log: pd.DataFrame) -> PageTable:
     """Coverage by setting and kind of quantity, over all cases, sizes and estimators."""
     by = by_log.groupby(["setting", "kind"], sort=False)["covered"].agg(["mean", "sem", "count"])
     rows = []
@@ -186,7 +186,7 @@ def coverage_table(by_log: pd.DataFrame) -> Table:
         ]
         logs = by_log[by_log["setting"] == setting].drop_duplicates(["name", "size", "log"])
         rows.append(Row(setting, f"{len(logs):,}", cells))
-    return Table(
+    return PageTable(
         key="coverage",
         title="Coverage by setting",
         note="Number of logs that can tell, and the share of their 95 % intervals that cover the truth.",
@@ -210,7 +210,7 @@ def _key(setting: str) -> str:
     return setting.lower().replace(":", "").replace(" ", "_")
 
 
-def low_table(told: pd.DataFrame) -> Table:
+def low_table(told: pd.DataFrame) -> PageTable:
     """Kinds of estimates whose intervals cover too rarely."""
     judged = _judged(told)
     low = judged[judged["too_low"]].sort_values("covered")
@@ -218,7 +218,7 @@ def low_table(told: pd.DataFrame) -> Table:
         Row(of.setting, of.name, [f"{of.size:,}", _name(of.quantity, of.estimator), _covered(of)])
         for of in low.itertuples()
     ]
-    return Table(
+    return PageTable(
         key="low",
         title="Where intervals cover too rarely",
         note=f"All in which the coverage is below {100 * LOWEST:.0f} % by two standard errors.",
@@ -227,7 +227,7 @@ def low_table(told: pd.DataFrame) -> Table:
     )
 
 
-def setting_table(setting: str, told: pd.DataFrame) -> Table:
+def setting_table(setting: str, told: pd.DataFrame) -> PageTable:
     """A row per case and estimate, a column per size."""
     gap = ~told["quantity"].isin(["value", "difference: value"])
     hidden = told["estimator"].isin(BESIDE) if not setting.startswith(("Basic", "Interactions")) else (
@@ -246,7 +246,7 @@ def setting_table(setting: str, told: pd.DataFrame) -> Table:
         by = {one.size: _told(one) for one in of.itertuples(index=False, name="One")}
         cells = [number(of["truth"].iloc[0]), *(by.get(size, "") for size in sizes)]
         rows.append(Row(name, _name(quantity, estimator), cells))
-    return Table(
+    return PageTable(
         key=_key(setting),
         title=setting,
         note=NOTES[setting],

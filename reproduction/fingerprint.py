@@ -12,7 +12,7 @@ from typing import Any
 import yaml
 
 from fairall import FairAllError, configuration_key
-from reproduction.plan import EVERY, LEADERBOARD, LOGS, WORLDS
+from reproduction.plan import ALARMS, EVERY, LEADERBOARD, LOGS, WORLDS
 
 CHECKOUT = Path(__file__).parents[1]
 # Files of reproduction/ that name the runs of each command; those of `evidence` are of no configuration.
@@ -23,6 +23,7 @@ NAMED_IN = {
         ("leaderboard", LEADERBOARD),
         ("worlds", WORLDS),
         ("logs", LOGS),
+        ("alarms", ALARMS),
     )
 } | {"rivals": ["rivals.yaml"]}
 SHARED = ("protocol", "initial_policy", "exploration", "fairness", "cost", "world")  # folders of conf/

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from fairall import load_results
 from fairall.report import UNTESTED
-from fairall.results import Item, Table, print_table
+from fairall.results import Item, PageTable, print_table
 from reproduction.board import BASELINE, RIVAL, Board, board, cpu_seconds
 from reproduction.claims import REAL, SYNTHETIC, claims_table, judge
 from reproduction.figures import curve_figures
@@ -96,7 +96,7 @@ def leaderboard(
     return not failures
 
 
-def claims_tables(own: Board) -> list[Table]:
+def claims_tables(own: Board) -> list[PageTable]:
     """The paper's claims on its data sets in the splits of a board, by initial policy, real data first."""
     tables = []
     for policy in dict.fromkeys(task.initial_policy for task in own.tasks):

@@ -22,8 +22,8 @@ from fairall.report import (
 from fairall.results import (
     REFERENCES,
     Cell,
+    PageTable,
     Row,
-    Table,
     frame_of,
     mean_interval,
     mean_std,
@@ -59,7 +59,7 @@ OF_A_TASK = [
 SPREAD = "×100, mean ± standard deviation over seeds. "
 
 
-def short_table(own: Board) -> Table:
+def short_table(own: Board) -> PageTable:
     """The first methods of `standings_table` with few columns."""
     rows = [
         Row("", method_label(one.method), [
@@ -71,7 +71,7 @@ def short_table(own: Board) -> Table:
     columns = [
         "rank by utility", "share of the oracle's utility ↑", "rank by DPU", "DPU ↓", "CPU seconds a run",
     ]  # fmt: skip
-    return Table(
+    return PageTable(
         key="leaderboard_short",
         title="Standings in short",
         note=f"Interquartile means over tasks, ×100, with 95 % intervals for other data sets. {RANKS}",
@@ -81,7 +81,7 @@ def short_table(own: Board) -> Table:
     )
 
 
-def standings_table(own: Board) -> Table:
+def standings_table(own: Board) -> PageTable:
     """A row per method on all tasks, and a row per reference."""
     rows, records = [], []
     for one in own.standings:
@@ -122,7 +122,7 @@ def standings_table(own: Board) -> Table:
         "share by test utility ↑", "rank by DPU", "DPU ↓", f"P(fairer than {baseline})",
         "equal-opportunity gap ↓", "on the front", "tasks", "CPU seconds a run",
     ]  # fmt: skip
-    return Table(
+    return PageTable(
         key="leaderboard",
         title="Standings",
         note="Interquartile means and probabilities, ×100, with 95 % intervals for other data sets. "
@@ -133,7 +133,7 @@ def standings_table(own: Board) -> Table:
     )
 
 
-def task_table(own: Board, dataset: str) -> Table:
+def task_table(own: Board, dataset: str) -> PageTable:
     """A row per initial policy and method of a data set, missing ones with the reason, and references."""
     rows, records = [], []
     tasks = [task for task in own.tasks if task.dataset == dataset]
@@ -159,7 +159,7 @@ def task_table(own: Board, dataset: str) -> Table:
             cells = ["", utility, number(left), test, "", dpu, opportunity, "", "", ""]
             rows.append(Row(group, REFERENCES[policy], cells))
     compared = all(task.compared for task in tasks)
-    return Table(
+    return PageTable(
         key=f"leaderboard_{dataset}",
         title=dataset_label(dataset),
         note=SPREAD + (f"{RANKS} References have no rank." if compared else UNTESTED),
@@ -169,7 +169,7 @@ def task_table(own: Board, dataset: str) -> Table:
     )
 
 
-def method_table(own: Board, method: str) -> Table:
+def method_table(own: Board, method: str) -> PageTable:
     """A row per data set and initial policy of a method, with the columns of `task_table`."""
     rows, records = [], []
     for task in (task for task in own.tasks if method in task.values(UTILITY)):
@@ -177,7 +177,7 @@ def method_table(own: Board, method: str) -> Table:
         rows.append(Row(dataset_label(task.dataset), task.initial_policy, cells))
         records += values
     compared = all(task.compared for task in own.tasks)
-    return Table(
+    return PageTable(
         key=f"method_{method}",
         title=method_label(method),
         note=SPREAD + (f"Regret: the oracle's utility less the method's. {RANKS}" if compared else UNTESTED),
@@ -208,7 +208,7 @@ def _of_method(task: Task, name: str) -> tuple[list[str | Cell], list[dict[str, 
     return cells, records
 
 
-def versus_table(own: Board, first: str, second: str) -> Table:
+def versus_table(own: Board, first: str, second: str) -> PageTable:
     """Two methods side by side on the tasks that both have: differences with intervals, and paired tests.
 
     The p-values are Holm-corrected over tasks, the intervals are of each difference alone.
@@ -253,7 +253,7 @@ def versus_table(own: Board, first: str, second: str) -> Table:
         )
     ]
     planned = [one for task in own.tasks for name, one in task.planned.items() if name in (first, second)]
-    return Table(
+    return PageTable(
         key=f"leaderboard_{first}_{second}",
         title=f"{names[0]} and {names[1]}",
         note=f"{SPREAD}Difference: first less second, with the 95 % "
@@ -271,7 +271,7 @@ def _pair(task: Task, measure: Quantity, first: str, second: str) -> tuple[pd.Se
     return values.get(first, none), values.get(second, none)
 
 
-def care_table(own: Board) -> Table:
+def care_table(own: Board) -> PageTable:
     """A row per warning of the runs of a task, and per reason why runs are missing, with the methods."""
     found = [
         {"task": f"{dataset_label(task.dataset)}, {task.initial_policy}", "methods": _names(methods, task),
@@ -279,7 +279,7 @@ def care_table(own: Board) -> Table:
         for task in own.tasks
         for remark, methods in _remarks(task).items()
     ]  # fmt: skip
-    return Table(
+    return PageTable(
         key="leaderboard_care",
         title="Warnings",
         note="As each run reports them: seeds that diverged, accepted everybody or nobody, and the like; and "

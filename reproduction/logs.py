@@ -12,7 +12,7 @@ import pandas as pd
 from fairall import FairAllError, Result, load_results
 from fairall.evaluate import Evaluation, judge
 from fairall.report import dataset_label, method_label
-from fairall.results import Row, Table, frame_of, number, own_name, records_of, write
+from fairall.results import PageTable, Row, frame_of, number, own_name, records_of, write
 from reproduction.evidence import covers
 from reproduction.pages import config_of, publish, refuse
 from reproduction.plan import LOGS, Planned, missing_runs, plan, with_runs
@@ -241,7 +241,9 @@ def scores(truth: pd.DataFrame, answers: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def score_table(truth: pd.DataFrame, given: Mapping[str, pd.DataFrame], planned: Sequence[Planned]) -> Table:
+def score_table(
+    truth: pd.DataFrame, given: Mapping[str, pd.DataFrame], planned: Sequence[Planned]
+) -> PageTable:
     """Scores of several files of answers."""
     rows, records = [], []
     for name, answers in given.items():
@@ -257,7 +259,7 @@ def score_table(truth: pd.DataFrame, given: Mapping[str, pd.DataFrame], planned:
     columns = [
         "can be told", "error ↓", "bias", "covered", "width ↓", "wrongly refused ↓", "rightly refused ↑",
     ]  # fmt: skip
-    return Table(
+    return PageTable(
         key="logs",
         title="Scores",
         note="×100. A question is a log, a policy to judge and a quantity. Of questions that can be told: "

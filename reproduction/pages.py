@@ -16,7 +16,7 @@ from fairall.report import made
 from fairall.results import (
     CAUTION,
     Item,
-    Table,
+    PageTable,
     cautioned,
     in_words,
     marked,
@@ -106,7 +106,7 @@ def refuse(into: Sequence[Path], config: Mapping[str, Any]) -> None:
 def block_of(item: Item, line: str) -> str:
     """A table as Markdown, or a figure with its caption; below it, when and with what it was made."""
     short = _sentence("; ".join(line.split("; ")[:3]))  # time, Python, fairall
-    if isinstance(item, Table):
+    if isinstance(item, PageTable):
         return f"{to_markdown(item)}\n*{short}.*\n"
     return f"![{item.title}](figures/{item.key}.png)\n\n{item.title}. {item.note}\n\n*{short}.*\n"
 

@@ -35,9 +35,9 @@ PAPER = {
 EVERY = tuple(itertools.chain(*PAPER.values()))
 WORLDS = ("worlds_capacity", "worlds_delay", "worlds_noise", "worlds_shift", "worlds_feedback")
 LEADERBOARD = ("leaderboard_paper", "leaderboard_rivals")
-LOGS = ("logs",)
-FURTHER = (*WORLDS, *LEADERBOARD, *LOGS)
-PARTS = PAPER | {"worlds": WORLDS, "leaderboard": LEADERBOARD, "logs": LOGS}
+LOGS, ALARMS = ("logs",), ("alarms",)
+FURTHER = (*WORLDS, *LEADERBOARD, *LOGS, *ALARMS)
+PARTS = PAPER | {"worlds": WORLDS, "leaderboard": LEADERBOARD, "logs": LOGS, "alarms": ALARMS}
 SINGLE_VALUES = ("cost.value=", "model.policy=", "world.")  # axes that set a value, not a group
 PLACES = ("outputs_dir=", "tracking.")  # words that do not change results
 

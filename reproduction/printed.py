@@ -21,8 +21,8 @@ from fairall.results import (
     ORANGE,
     Cell,
     PageFigure,
+    PageTable,
     Row,
-    Table,
     frame_of,
     handles_of,
     legend_below,
@@ -104,7 +104,7 @@ def _resampled(n: int, size: int) -> np.ndarray:
     return np.take_along_axis(populations, generator.integers(n, size=(DRAWS, size)), axis=1)
 
 
-def printed_tables(planned: Sequence[Planned], initial_policy: str, protocol: str) -> list[Table]:
+def printed_tables(planned: Sequence[Planned], initial_policy: str, protocol: str) -> list[PageTable]:
     """A table of means and one of standard deviations, a row per run that has printed values.
 
     A printed value is inside or outside the 95 % predictive interval of as many seeds as it is of, drawn
@@ -131,7 +131,7 @@ def printed_tables(planned: Sequence[Planned], initial_policy: str, protocol: st
             who = {"dataset": one.dataset, "model": one.model, "run": run.identity}
             records += [who | value | {"command": one.command} for value in compared if value is not None]
         tables.append(
-            Table(
+            PageTable(
                 key=f"printed_{statistic}_{initial_policy}_{protocol}",
                 title=f"Printed {plural} and what {paper_seeds()} seeds of ours would give, {setting}",
                 note=_note(ours, plural),
@@ -256,7 +256,7 @@ def _cell(of: dict[str, Any]) -> Cell:
     return Cell(ours, beside, marks=marks, tests=tests, outside=of["inside"] is False)
 
 
-def printed_figure(means: Table) -> PageFigure:
+def printed_figure(means: PageTable) -> PageFigure:
     """Every printed mean beside the predictive interval of ours."""
     records = means.records
     return PageFigure(

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from fairall import Result, load_logged_results, load_results
 from fairall.report import UNTESTED
-from fairall.results import Item, Table, print_table
+from fairall.results import Item, PageTable, print_table
 from reproduction import alignment, figures
 from reproduction.claims import REAL, SYNTHETIC, Claim, claims_table, counts_table, judge
 from reproduction.pages import config_of, publish, refuse
@@ -51,7 +51,7 @@ class Contents:
     items: list[Item]  # in order, those without any run too
     opening: list[str]  # how many runs are there
     passed_over: list[str]  # earlier runs of a configuration that is shown
-    others: Table | None  # runs that are not the paper's
+    others: PageTable | None  # runs that are not the paper's
 
 
 def report(
@@ -75,7 +75,7 @@ def report(
     left_out = [f"{path}: {reason}" for path, reason in found.left_out]
     print("\n".join([*own.opening, *(f"Left out: {line}" for line in left_out)]))
     for item in own.items:
-        if isinstance(item, Table) and item.key == "counts" and item.shown:
+        if isinstance(item, PageTable) and item.key == "counts" and item.shown:
             print_table(item)
     sections = {name: [item for item in own.items if item.section == name] for name in SECTIONS}
     folded = {}
@@ -150,7 +150,7 @@ def contents(runs: Iterable[Result], overrides: Sequence[str]) -> Contents:
     items.append(acceptance_table([name for name in DATASETS if name in shown.values()]))
     items.append(hyperparameter_table(planned))
     if compared:
-        items.insert(0, counts_table([item for item in items if isinstance(item, Table) and item.shown]))
+        items.insert(0, counts_table([item for item in items if isinstance(item, PageTable) and item.shown]))
     others = [run for run in runs if run.key not in keys and run.path not in shown]
     n = f"{len(finished)} of the {len(of_paper)} runs that the paper's tables and figures need are here."
     return Contents(

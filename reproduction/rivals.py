@@ -14,7 +14,7 @@ import yaml
 from fairall import FairAllError, Result, load_results
 from fairall.metrics import Spread
 from fairall.report import method_label
-from fairall.results import Cell, Row, Table, frame_of, number, records_of
+from fairall.results import Cell, PageTable, Row, frame_of, number, records_of
 from reproduction.pages import config_of, publish, refuse
 from reproduction.plan import Planned, composed_points, distinct, missing_runs, with_runs
 from reproduction.printed import predictive_intervals
@@ -180,7 +180,7 @@ def rivals(
     return not failures
 
 
-def study_table(key: str, rows: Sequence[tuple[Cells, Planned, Planned]]) -> Table:
+def study_table(key: str, rows: Sequence[tuple[Cells, Planned, Planned]]) -> PageTable:
     """A row per printed cell of a study; those of missing runs are left out.
 
     Args:
@@ -197,7 +197,7 @@ def study_table(key: str, rows: Sequence[tuple[Cells, Planned, Planned]]) -> Tab
             shown.append(Row(name, _heading(cell), _shown(found, MEASURES[cell["measure"]].digits)))
             records.append({"study": key, "method": one.model, "name": name, **found, "command": one.command})
     columns = ["printed", "ours", "such replicates of ours", "", "why"]
-    return Table(
+    return PageTable(
         key=key,
         title=study["title"],
         note=f"Of {study['source']}. {study['setting']}. Printed: mean (standard deviation). Ours: mean and "

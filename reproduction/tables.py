@@ -19,8 +19,8 @@ from fairall.report import (
 from fairall.results import (
     Cell,
     Lacking,
+    PageTable,
     Row,
-    Table,
     acceptance_rates,
     frame_of,
     marked,
@@ -79,7 +79,7 @@ SAME_RATE = 5e-5  # the paper prints percentages with two digits
 
 def methods_table(
     family: str, planned: Sequence[Planned], initial_policy: str, protocol: str = "corrected", kind: str = ""
-) -> Table:
+) -> PageTable:
     """Measures of methods, data set by data set, a row per finished run.
 
     Args:
@@ -122,7 +122,7 @@ def methods_table(
         for record in found:
             records.append({"dataset": dataset} | record | {"command": commands.get(record["model"])})
     words = {"kind": kind, "setting": setting, "policy": policy, "source": SOURCES.get(kind, "")}
-    return Table(
+    return PageTable(
         key="_".join(filter(None, (family, initial_policy, protocol, kind))),
         title=title.format(**words),
         note=with_references(f"{note.format(**words)} {tests}", rows),
@@ -152,7 +152,7 @@ def _printed(run: Result, measure: Quantity, mean: float | None) -> tuple[str, d
     return shown, {"paper_mean": paper[0], "paper_std": paper[1], "difference_in_paper_std": apart}
 
 
-def acceptance_table(datasets: Sequence[str]) -> Table:
+def acceptance_table(datasets: Sequence[str]) -> PageTable:
     """Acceptance rates of the initial policies on the pools of some data sets."""
     rows, records, commands = [], [], []
     for dataset in datasets:
@@ -173,7 +173,7 @@ def acceptance_table(datasets: Sequence[str]) -> Table:
                 record = {"dataset": dataset, "initial_policy": policy, "group": group}
                 records.append(record | {"rate": ours, "paper_rate": paper})
             rows.append(Row(dataset_label(dataset), policy, cells))
-    return Table(
+    return PageTable(
         key="acceptance",
         title="Acceptance rates of the initial policies",
         note="In per cent of the pool, from the data; in italics the printed ones. Decisions are drawn.",
@@ -184,7 +184,7 @@ def acceptance_table(datasets: Sequence[str]) -> Table:
     )
 
 
-def hyperparameter_table(planned: Sequence[Planned]) -> Table:
+def hyperparameter_table(planned: Sequence[Planned]) -> PageTable:
     """Hyperparameters of finished runs, beside the paper's selection in conf/hparams/."""
     nodes = {(one.model, one.dataset): one.config["model"] for one in planned if one.run is not None}
     columns = [name for name in DATASETS if any(dataset == name for _, dataset in nodes)]
@@ -200,7 +200,7 @@ def hyperparameter_table(planned: Sequence[Planned]) -> Table:
                 record = {"model": model, "key": key, "dataset": dataset}
                 records.append(record | {"value": ours, "paper": paper})
             rows.append(Row(method_label(model), key.rstrip("_"), list(cells.values())))
-    return Table(
+    return PageTable(
         key="hyperparameters",
         title="Hyperparameters",
         note="Values of the runs; the paper's selection beside them where it differs. phase1.: of Phase I.",
@@ -224,7 +224,7 @@ def _value(value: Any) -> str:
     return "×".join(map(str, value)) if isinstance(value, list) else f"{value:g}"
 
 
-def other_runs(runs: Sequence[Result]) -> Table:
+def other_runs(runs: Sequence[Result]) -> PageTable:
     """A row per run: method, initial policy, cost, seeds, main measures and folder, by data set."""
     of = (*EFFECTIVE, *measures("mean_utility", "mean_dpu"))
     rows, records = [], []
@@ -240,7 +240,7 @@ def other_runs(runs: Sequence[Result]) -> Table:
             | {key: one.mean if one else None for key, one in spreads.items()}
             | {"folder": str(run.path)}
         )
-    return Table(
+    return PageTable(
         key="other_runs",
         title="Runs that are not in the paper's tables and figures",
         note="×100, mean ± standard deviation over seeds. To compare runs: fairall compare RUN RUN",

@@ -18,8 +18,8 @@ from fairall.results import (
     LEVELS,
     REFERENCES,
     PageFigure,
+    PageTable,
     Row,
-    Table,
     band,
     frame_of,
     handles_of,
@@ -111,7 +111,7 @@ def worlds(
     return not failures
 
 
-def study_table(study: Study, planned: Sequence[Planned]) -> Table:
+def study_table(study: Study, planned: Sequence[Planned]) -> PageTable:
     """A row per value and policy: mean ± standard deviation over seeds, ×100 but for times."""
     measures = (*COMMON, *study.further)
     rows: list[Row] = []
@@ -136,7 +136,7 @@ def study_table(study: Study, planned: Sequence[Planned]) -> Table:
         "Mean ± standard deviation over seeds on the applicants, ×100 but for times. Regret: against the "
         "oracle of the time step on the same applicants."
     )
-    return Table(
+    return PageTable(
         key=study.sweep, title=study.title, note=note, section="",
         frame=frame_of([MEASURES[name] for name in measures], rows), records=records_of(records),
         lacking=missing_runs(planned),

@@ -15,10 +15,22 @@ from fairall.config.choices import LISTS, MAIN, VERBS, choices, configuration_ke
 
 # Options of Hydra's command line, by what they take.
 FLAGS = ("--help", "--version", "--hydra-help", "--multirun", "--run", "--resolve", "--shell-completion")
-WITH_VALUE = ("--config-dir", "-cd", "--config-name", "--config-path", "--package", "--experimental-rerun")
+WITH_VALUE = ("--config-dir", "--config-name", "--config-path", "--package", "--experimental-rerun")
 WITH_CHOICE = {
     "--cfg": ("job", "hydra", "all"),
     "--info": ("all", "config", "defaults", "defaults-tree", "plugins", "searchpath"),
+}
+SHORT = {
+    "-h": "--help",
+    "-m": "--multirun",
+    "-r": "--run",
+    "-sc": "--shell-completion",
+    "-cd": "--config-dir",
+    "-cn": "--config-name",
+    "-cp": "--config-path",
+    "-p": "--package",
+    "-c": "--cfg",
+    "-i": "--info",
 }
 
 
@@ -66,7 +78,7 @@ def _of_verb(command: str, before: Sequence[str], word: str) -> list[str]:
 
 def _of_run(before: Sequence[str], word: str) -> list[str]:
     """What may come next in the words of a run."""
-    previous = before[-1] if before else ""
+    previous = SHORT.get(before[-1], before[-1]) if before else ""
     if previous in WITH_CHOICE:
         return _beginning(word, WITH_CHOICE[previous])
     if previous in WITH_VALUE:

@@ -8,12 +8,12 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 from string import Template
-from typing import NoReturn
+from typing import Any, NoReturn
 
-from hydra._internal.utils import get_args_parser
 from omegaconf import OmegaConf
 
 import fairall
+from fairall.cli.completion import FLAGS, SHORT, WITH_CHOICE, WITH_VALUE
 from fairall.cli.parser import COMMANDS, EXIT_CODES
 from fairall.config.choices import choices
 from fairall.config.compose import compose_config, register, searched_folder
@@ -79,15 +79,13 @@ def _help(overrides: Sequence[str], own: str | None) -> str:
 
 
 def _options(words: list[str]) -> argparse.Namespace:
-    """The options of Hydra's command line, by its own parser.
+    """The options of Hydra's command line.
 
     Raises:
         UsageError: where Hydra could not read the options.
         FairAllError: where the folder of `-cd` is not there.
     """
-    parser = get_args_parser()
-    parser.allow_abbrev = False
-    parser.error = _refuse
+    parser = _parser()
     options = parser.parse_intermixed_args(words)
     try:
         parser.parse_args(words)
@@ -100,6 +98,21 @@ def _options(words: list[str]) -> argparse.Namespace:
     return options
 
 
+def _parser() -> argparse.ArgumentParser:
+    """A parser of Hydra's options that raises UsageError, where Hydra's prints its usage in many lines."""
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    parser.error = _refuse  # type: ignore[method-assign]
+    parser.add_argument("overrides", nargs="*")
+    kinds: dict[str, dict[str, Any]] = {
+        **{name: {"action": "store_true"} for name in FLAGS},
+        **{name: {} for name in WITH_VALUE},
+        **{name: {"choices": choices} for name, choices in WITH_CHOICE.items()},
+    }
+    kinds["--info"] |= {"nargs": "?", "const": "all"}
+    for name, kind in kinds.items():
+        parser.add_argument(name, *(short for short, long in SHORT.items() if long == name), **kind)
+    return parser
+
+
 def _refuse(message: str) -> NoReturn:
-    """Raise UsageError, where argparse would print its usage over many lines."""
     raise UsageError(f"{message}; see --help")

@@ -198,14 +198,13 @@ class ScheduleConfig:
 class EvaluationConfig:
     """The split that measures are computed on, and the window of the temporal ones (definition 2.4).
 
-    `decisions`: whether the run writes decisions.csv. `monitor`: whether it writes monitor.csv.
+    `decisions`: whether the run writes decisions.csv.
     """
 
     split: str = one_of(["test", "validation"])
     window: list[int] = MISSING
     measures: list[str] = MISSING
     decisions: bool = MISSING
-    monitor: bool = MISSING
 
 
 @dataclass

@@ -37,6 +37,8 @@ def read_stored(path: Path) -> dict[str, Any]:
     if not isinstance(plain, dict):
         raise FairAllError(f"{path}: cannot be read as the configuration of a run, which has keys and values")
     _require_plain(plain, path)
+    if isinstance(evaluation := plain.get("evaluation"), dict):
+        evaluation.pop("monitor", None)  # which runs up to 0.2 had
     dataset = plain.get("dataset")
     if isinstance(dataset, dict) and dataset.get("_target_") in MOVED:
         dataset["_target_"] = MOVED[dataset["_target_"]]

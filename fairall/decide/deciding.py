@@ -28,7 +28,7 @@ from fairall.results.terminal import Display
 from fairall.runtime.reading import why_no_file
 from fairall.storage.files import unnamed
 from fairall.tables.declared import Declared
-from fairall.tables.files import File, Part
+from fairall.tables.files import Chunk, File
 from fairall.tables.groups import sides
 from fairall.tables.people import Findings, PeopleReader
 
@@ -39,7 +39,7 @@ READING = ("separator", "text_encoding")  # keys of dataset=csv
 
 
 @dataclass
-class Decided:
+class Tally:
     """What was decided.
 
     Attributes:
@@ -133,7 +133,7 @@ def decide(
     *,
     which: str = "mean",
     strict: bool = False,
-) -> Decided:
+) -> Tally:
     """Write the table with a decision on each person.
 
     The table is read twice, since its values are judged as a whole before the first decision, and a third
@@ -161,7 +161,7 @@ def decide(
         raise FairAllError(f"-o {out}: {wrong}; give the file to write")
     if out.exists() and out.samefile(table.path):
         raise FairAllError(f"-o {out}: is the table of people itself; give another file")
-    decided = Decided(policy, which, rule)
+    decided = Tally(policy, which, rule)
     # Through a symbolic link, which stays.
     with unnamed(out.resolve()) as file, unchanged(table.path):
         findings, n_parts = findings_in(table, policy.reader)
@@ -225,7 +225,7 @@ def findings_in(table: File, reader: PeopleReader) -> tuple[Findings, int]:
 
 def _decisions(
     policy: Policy, table: File, rule: Rule, which: str, advance: ProgressCallback
-) -> Iterator[tuple[Part, dict[str, np.ndarray]]]:
+) -> Iterator[tuple[Chunk, dict[str, np.ndarray]]]:
     """Rows of the table and the values of `COLUMNS`, of shape (N,) each."""
     generator = rule.generator()
     computed = _computed(policy, table, rule, which, advance)
@@ -245,7 +245,7 @@ def _decisions(
 
 def _computed(
     policy: Policy, table: File, rule: Rule, which: str, advance: ProgressCallback
-) -> Iterator[tuple[Part, dict[str, np.ndarray]]]:
+) -> Iterator[tuple[Chunk, dict[str, np.ndarray]]]:
     """Rows of a table that was read before, and what the policy says of them, of shape (N,) each."""
     judged = policy.without_doubts()
     for part in table.parts():

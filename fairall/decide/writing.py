@@ -14,9 +14,9 @@ import pyarrow.parquet as pq
 
 from fairall.errors import FairAllError
 from fairall.storage.files import sha256
-from fairall.tables.files import PARQUET_ENDINGS, File, Part
+from fairall.tables.files import PARQUET_ENDINGS, Chunk, File
 
-Write = Callable[[Part, Mapping[str, np.ndarray]], None]
+Write = Callable[[Chunk, Mapping[str, np.ndarray]], None]
 """Writes rows, with further columns of shape (N,) after those of the table; NaN becomes an empty cell."""
 
 
@@ -64,7 +64,7 @@ def writer(table: File, file: IO[bytes], name: str) -> Iterator[Write]:
 def _csv_writer(file: IO[str], separator: str) -> Write:
     header = True
 
-    def write(part: Part, columns: Mapping[str, np.ndarray]) -> None:
+    def write(part: Chunk, columns: Mapping[str, np.ndarray]) -> None:
         nonlocal header
         rows = part.frame.assign(**columns)
         rows.to_csv(file, sep=separator, header=header, index=False, lineterminator="\n")
@@ -76,7 +76,7 @@ def _csv_writer(file: IO[str], separator: str) -> Write:
 def _parquet_writer(file: IO[bytes], stack: ExitStack) -> Write:
     writer: pq.ParquetWriter | None = None
 
-    def write(part: Part, columns: Mapping[str, np.ndarray]) -> None:
+    def write(part: Chunk, columns: Mapping[str, np.ndarray]) -> None:
         nonlocal writer
         table = part.typed
         if table is None:

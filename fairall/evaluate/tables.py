@@ -20,7 +20,7 @@ from fairall.evaluate.officers import OFFICERS
 from fairall.evaluate.plain import plain, spelt
 from fairall.evaluate.shown import CHECKS, CHOICES, FAIRNESS, HIDDEN, OVER_TIME, VALUE, Shown, share
 from fairall.results.format import interval, number
-from fairall.results.table import Row, Table, frame_of, records_of, without_empty
+from fairall.results.table import PageTable, Row, frame_of, records_of, without_empty
 from fairall.storage.identity import flattened
 
 INTERVALS = "with 95 % intervals"
@@ -60,10 +60,10 @@ class Lines:
         """Estimate and interval ×100."""
         return f"{number(own.estimate)} {self.ends(own)}".strip()
 
-    def table(self, key: str, section: str, title: str, note: str, columns: Sequence[str]) -> Table:
+    def table(self, key: str, section: str, title: str, note: str, columns: Sequence[str]) -> PageTable:
         """The table, without columns in which no row has a value."""
         notes = (f" [*{k}] {reason}." for k, reason in enumerate(self.reasons, start=1))
-        return Table(
+        return PageTable(
             key=key,
             section=section,
             title=title,
@@ -73,13 +73,13 @@ class Lines:
         )
 
 
-def tables(shown: Shown) -> list[Table]:
+def tables(shown: Shown) -> list[PageTable]:
     """All tables that have records; the first three are for the terminal."""
     made = (value, fairness, groups, moments, periods, disagreement, thresholds, costs, calibration, balance)
     return [table for table in (one(shown) for one in made) if len(table.records)]
 
 
-def value(shown: Shown) -> Table:
+def value(shown: Shown) -> PageTable:
     """Value by estimator, with intervals."""
     lines = Lines()
     for name, group, one in shown.with_difference():
@@ -106,7 +106,7 @@ def value(shown: Shown) -> Table:
     return lines.table("value", VALUE, "Utility per person of the log ×100", note, columns)
 
 
-def fairness(shown: Shown) -> Table:
+def fairness(shown: Shown) -> PageTable:
     """Gaps between groups, naive and corrected, with bounds, and the ratio of acceptance rates."""
     lines = Lines()
     for name, group, one in shown.with_difference():
@@ -136,7 +136,7 @@ def fairness(shown: Shown) -> Table:
     return lines.table("fairness", FAIRNESS, "Unfairness ×100", note, columns)
 
 
-def disagreement(shown: Shown) -> Table:
+def disagreement(shown: Shown) -> PageTable:
     """Differences between two policies, bounded by the people on whom they disagree."""
     lines, views = Lines(), {} if shown.difference is None else shown.difference.bounds
     names = {"utility": "utility"} | {name: MEASURES[name].rate for name in OVERALL}
@@ -157,7 +157,7 @@ def disagreement(shown: Shown) -> Table:
     return lines.table("disagreement", HIDDEN, "B − A where the policies differ ×100", note, list(views))
 
 
-def groups(shown: Shown) -> Table:
+def groups(shown: Shown) -> PageTable:
     """People and rates of each group."""
     lines = Lines()
     for name, one in shown.evaluations.items():
@@ -183,7 +183,7 @@ def groups(shown: Shown) -> Table:
     return lines.table("groups", FAIRNESS, "Groups", note, columns)
 
 
-def moments(shown: Shown) -> Table:
+def moments(shown: Shown) -> PageTable:
     """Estimates with confidence sequences, at the start, quarter points and the end."""
     lines, times = Lines(), []
     for name, one in shown.evaluations.items():
@@ -206,7 +206,7 @@ def moments(shown: Shown) -> Table:
     return lines.table("moments", OVER_TIME, "Over time ×100", note, times)
 
 
-def periods(shown: Shown) -> Table:
+def periods(shown: Shown) -> PageTable:
     """People and decisions of the log by policy version, or by quarter of a log with times."""
     lines = Lines()
     for own in shown.first.models.periods:
@@ -232,7 +232,7 @@ def periods(shown: Shown) -> Table:
     return lines.table("periods", OVER_TIME, "Periods", note, columns)
 
 
-def thresholds(shown: Shown) -> Table:
+def thresholds(shown: Shown) -> PageTable:
     """Value and gaps by the threshold of a score."""
     lines = Lines()
     for name, one in shown.evaluations.items():
@@ -247,7 +247,7 @@ def thresholds(shown: Shown) -> Table:
     return lines.table("thresholds", CHOICES, "Thresholds ×100", note, ["acceptance", *CURVES.values()])
 
 
-def costs(shown: Shown) -> Table:
+def costs(shown: Shown) -> PageTable:
     """The value for a range of costs."""
     lines = Lines()
     for name, one in shown.evaluations.items():
@@ -257,7 +257,7 @@ def costs(shown: Shown) -> Table:
     return lines.table("costs", CHOICES, "Utility ×100 by cost", f"Doubly robust, {INTERVALS}.", ["utility"])
 
 
-def calibration(shown: Shown) -> Table:
+def calibration(shown: Shown) -> PageTable:
     """How far a probability of a positive label is from labels, by group."""
     lines, found = Lines(), shown.calibration or {"of": "", "groups": {}}
     for group, one in found["groups"].items():
@@ -272,7 +272,7 @@ def calibration(shown: Shown) -> Table:
     return lines.table("calibration", CHECKS, f"Calibration of the {found['of']} ×100", note, ["error"])
 
 
-def balance(shown: Shown) -> Table:
+def balance(shown: Shown) -> PageTable:
     """How like all people those with labels are, before and after weighting."""
     lines = Lines()
     for group, one in (shown.first.balance or {}).items():

@@ -11,7 +11,6 @@ from fairall.measuring.decisions import renamed
 from fairall.measuring.diagnostics import preset_warnings, warm_up_warnings, warnings_of
 from fairall.measuring.groups import groups
 from fairall.measuring.latent_quality import representation_measures
-from fairall.measuring.monitor import monitored
 from fairall.measuring.references import oracle_decisions, reference_histories, references
 from fairall.measuring.summary import measure_table, summarise
 from fairall.metrics import effective_sample_size
@@ -58,7 +57,6 @@ def measure(training: Training, plain: dict[str, Any], cache: Cache) -> Result:
         sensitive_column=None if sensitive is None else sensitive.column,
         evaluation=_evaluation_people(training),
         warm_up=WarmUp(decided.shape[1], float(decided.double().mean())),
-        monitor=monitored(training) if config.evaluation.monitor else None,
         fingerprint=data.fingerprint(),
         notes=[*data.notes, *training.notes(), *(renamed(data) if config.evaluation.decisions else ())],
         warnings=[

@@ -18,7 +18,7 @@ from fairall.config.schema import KL
 from fairall.models.vae import ConditionalVAE
 
 
-class Terms(NamedTuple):
+class ElboTerms(NamedTuple):
     """What the ELBO of each of B rows consists of.
 
     Attributes:
@@ -39,7 +39,7 @@ def elbo_terms(
     noise: Tensor,
     utility: Tensor | None = None,
     decision: Tensor | None = None,
-) -> Terms:
+) -> ElboTerms:
     """Encode rows, draw L samples z = loc + scale·ε of each, and decode them.
 
     z is in the axes that the encoder has learnt: a signed permutation of them (`ConditionalVAE.frame`)
@@ -56,7 +56,7 @@ def elbo_terms(
     """
     loc, scale = vae.posterior(x, s, utility)
     z = reparameterize(loc, scale, noise)
-    return Terms(vae.log_likelihood(z, s, x, utility, decision), loc, scale)
+    return ElboTerms(vae.log_likelihood(z, s, x, utility, decision), loc, scale)
 
 
 def phase1_elbo(vae: ConditionalVAE, x: Tensor, s: Tensor, noise: Tensor, *, beta: float) -> Tensor:
@@ -68,7 +68,7 @@ def phase1_elbo(vae: ConditionalVAE, x: Tensor, s: Tensor, noise: Tensor, *, bet
     return log_likelihood.mean(-1) - beta * gaussian_kl(loc, scale).mean(-1)
 
 
-def labelled_elbo(terms: Terms, mean: Callable[[Tensor], Tensor], *, beta: float) -> Tensor:
+def labelled_elbo(terms: ElboTerms, mean: Callable[[Tensor], Tensor], *, beta: float) -> Tensor:
     """L = E_q[log p(x | z, s) + log p(ũ | z, s, d = 1)] − β·KL(q(z | x, s, ũ) ‖ p(z)) (eq. 3).
 
     The terms are of B people with their labels ũ and d = 1, the mean over people is of (E, B) to (E,).
@@ -77,7 +77,7 @@ def labelled_elbo(terms: Terms, mean: Callable[[Tensor], Tensor], *, beta: float
 
 
 def unlabelled_elbo(
-    terms: Terms,
+    terms: ElboTerms,
     logit: Tensor,
     noise: Tensor,
     mean: Callable[[Tensor], Tensor],

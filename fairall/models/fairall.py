@@ -15,7 +15,7 @@ from torch import Tensor
 
 from fairall.config.checks import at_least
 from fairall.data.people import Decided, take
-from fairall.models.elbo import Terms, elbo_terms, labelled_elbo, unlabelled_elbo
+from fairall.models.elbo import ElboTerms, elbo_terms, labelled_elbo, unlabelled_elbo
 from fairall.models.latent_learner import LatentConfig, LatentLearner
 from fairall.models.objectives import PackedRows, classification_risk
 from fairall.nn.twins import Objective
@@ -55,7 +55,7 @@ class FairAll(LatentLearner):
 
     def _terms(
         self, batch: Decided, labelled: PackedRows, unlabelled: PackedRows
-    ) -> tuple[Terms, Terms, Tensor]:
+    ) -> tuple[ElboTerms, ElboTerms, Tensor]:
         """Terms of L and of U by one pass through the VAE, and the noise ε of the KL term of U.
 
         The rows are the labelled with their ũ, and the unlabelled with ũ = 0 and with ũ = 1. One set of
@@ -81,7 +81,7 @@ class FairAll(LatentLearner):
             decision,
         )
         known, imputed = (
-            Terms(*(values[:, rows] for values in terms))
+            ElboTerms(*(values[:, rows] for values in terms))
             for rows in (slice(n_labelled), slice(n_labelled, None))
         )
         return known, imputed, noise[..., :n_kl]

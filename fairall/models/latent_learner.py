@@ -29,7 +29,7 @@ from fairall.models.policy_heads import NET_POLICIES, POLICIES, acceptance, net_
 from fairall.models.vae import ConditionalVAE, SemiSupervisedVAE
 from fairall.nn.adam import Adam
 from fairall.nn.chunks import in_chunks
-from fairall.nn.noise import Noise
+from fairall.nn.noise import RandomNumbers
 from fairall.nn.stacked import StackedMLP
 from fairall.nn.twins import Objective, fastest
 from fairall.randomness import SeedStreams
@@ -70,7 +70,7 @@ class LatentLearner(Learner):
         super().__init__(config, setting)
         self.streams = SeedStreams(setting.seeds, "phase2")
         stratified = setting.protocol.noise is NoiseKind.stratified
-        self.noise = Noise(setting.seeds, "noise of phase2", stratified=stratified)
+        self.noise = RandomNumbers(setting.seeds, "noise of phase2", stratified=stratified)
         vae = ConditionalVAE(
             setting.schema,
             config.latent_size,

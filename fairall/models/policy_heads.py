@@ -19,7 +19,7 @@ from fairall.models.elbo import imputation, reparameterize
 from fairall.models.learner import Setting
 from fairall.models.objectives import cost_sensitive_cross_entropy, ips_weight, masked_mean
 from fairall.models.vae import SemiSupervisedVAE
-from fairall.nn.noise import Noise
+from fairall.nn.noise import RandomNumbers
 from fairall.nn.stacked import StackedMLP, average_probability
 from fairall.randomness import SeedStreams
 
@@ -73,7 +73,7 @@ def net_loss(
     model: SemiSupervisedVAE,
     net: StackedMLP,
     batch: Decided,
-    noise: Noise,
+    noise: RandomNumbers,
     setting: Setting,
 ) -> Tensor:
     """Cross-entropy of π^Z with its targets, weighted, averaged over the rows to learn from, shape (E,)."""
@@ -93,7 +93,7 @@ def net_targets(
     model: SemiSupervisedVAE,
     batch: Decided,
     z: Tensor,
-    noise: Noise,
+    noise: RandomNumbers,
     setting: Setting,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Targets of π^Z for latents z (E, B, Z) in learnt axes.

@@ -75,7 +75,9 @@ def fair_thresholds(
     """
     true_positives = bound.rule is FairnessRule.equal_opportunity
     log_odds = log_odds.double()
-    groups = [Group.of(log_odds[group == g].numpy(), true_positives=true_positives) for g in range(n_groups)]
+    groups = [
+        Ranking.of(log_odds[group == g].numpy(), true_positives=true_positives) for g in range(n_groups)
+    ]
     rates, price = fair_rates(groups, cost, bound.slack, places=places, before=before, tolerance=tolerance)
     chosen = [one.threshold(rate, price) for one, rate in zip(groups, rates, strict=True)]
     threshold, tied_share = torch.tensor(chosen, dtype=torch.float64).T
@@ -83,7 +85,7 @@ def fair_thresholds(
 
 
 @dataclass(frozen=True)
-class Group:
+class Ranking:
     """What a group of n people earns if those of greatest p(ỹ = 1 | x, s) are accepted first.
 
     Attributes:
@@ -100,7 +102,7 @@ class Group:
     gain: np.ndarray
 
     @classmethod
-    def of(cls, log_odds: np.ndarray, *, true_positives: bool) -> Group:
+    def of(cls, log_odds: np.ndarray, *, true_positives: bool) -> Ranking:
         """The group of n ≥ 1 people with log odds (n,), compared by true positive or acceptance rates."""
         ordered = np.sort(log_odds)[::-1]
         accepted = np.arange(len(ordered) + 1.0)
@@ -131,7 +133,7 @@ class Group:
 
 
 def fair_rates(
-    groups: Sequence[Group],
+    groups: Sequence[Ranking],
     cost: float,
     slack: float,
     *,
@@ -159,7 +161,7 @@ def fair_rates(
 
     Examples:
         >>> people = [0.9, 0.1], [0.8, 0.7, 0.6, 0.1]
-        >>> groups = [Group.of(logit(np.array(p)), true_positives=False) for p in people]
+        >>> groups = [Ranking.of(logit(np.array(p)), true_positives=False) for p in people]
         >>> fair_rates(groups, cost=0.5, slack=0.0)
         ([0.5, 0.5], 0.5)
         >>> fair_rates(groups, cost=0.5, slack=0.25)
@@ -190,7 +192,7 @@ def fair_rates(
 
 
 def _rates(
-    groups: Sequence[Group], cost: float, slack: float, before: float | None, tolerance: float
+    groups: Sequence[Ranking], cost: float, slack: float, before: float | None, tolerance: float
 ) -> list[float]:
     own = [group.best(cost) for group in groups]
     if max(own) - min(own) <= slack:

@@ -17,7 +17,7 @@ from fairall.data.encoding import FeatureInputs
 from fairall.data.features import Schema
 from fairall.data.people import Decided
 from fairall.nn.likelihoods import MixedLikelihood, bernoulli_log_prob
-from fairall.nn.noise import Noise
+from fairall.nn.noise import RandomNumbers
 from fairall.nn.stacked import StackedMLP, evaluated
 from fairall.randomness import SeedStreams
 
@@ -156,7 +156,7 @@ class SemiSupervisedVAE(nn.Module):
         self.vae = vae
         self.classifier = classifier
 
-    def classify(self, x: Tensor, s: Tensor, dropout_streams: Noise | None = None) -> Tensor:
+    def classify(self, x: Tensor, s: Tensor, dropout_streams: RandomNumbers | None = None) -> Tensor:
         """Logit of q(ũ = 1 | x, s, d = 1), shape (E, B); dropout with `dropout_streams` only."""
         given = self.vae.inputs.columns_with_s(x, s)
         if dropout_streams is None:
@@ -175,7 +175,7 @@ class SemiSupervisedVAE(nn.Module):
         p_utility = torch.sigmoid(self.classify(x, s)).unsqueeze(-1)
         return (1.0 - p_utility) * loc[..., 0, :] + p_utility * loc[..., 1, :]
 
-    def draw_latent(self, batch: Decided, noise: Noise) -> Tensor:
+    def draw_latent(self, batch: Decided, noise: RandomNumbers) -> Tensor:
         """One z ~ q(z | x, s, ũ) per applicant, with ũ ~ q(ũ | x, s) where it is unknown.
 
         Shape (E, B, Z), in learnt axes.

@@ -22,12 +22,12 @@ from fairall.storage.state import Stateful
 BELOW_ONE = 1.0 - 2.0**-24  # the largest number of float32 below 1
 
 
-class Noise(Stateful):
+class RandomNumbers(Stateful):
     """Uniform and normal numbers of E seeds in float32, by Philox4x32-10.
 
     A draw advances the counter of each seed. The numbers of a seed do not depend on the other seeds.
 
-    >>> together, alone = Noise([3, 4], "doctest"), Noise([4], "doctest")
+    >>> together, alone = RandomNumbers([3, 4], "doctest"), RandomNumbers([4], "doctest")
     >>> torch.equal(together.uniform(2, 5)[1], alone.uniform(2, 5)[0])
     True
 

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from fairall.nn import native
-from fairall.nn.noise import Noise
+from fairall.nn.noise import RandomNumbers
 from fairall.randomness import SeedStreams
 
 RELU_GAIN = math.sqrt(2.0)  # a ReLU halves the second moment of its input
@@ -91,15 +91,17 @@ class StackedMLP(nn.Module):
         first = cast(StackedLinear, self.layers[0])
         first.weight[:, column] = 0.0
 
-    def forward(self, x: Tensor, dropout_streams: SeedStreams | Noise | None = None) -> Tensor:
+    def forward(self, x: Tensor, dropout_streams: SeedStreams | RandomNumbers | None = None) -> Tensor:
         """Map x (E, B, in) to (E, B, out), with dropout if `dropout_streams` are given to draw the masks."""
         return self.forward_transposed(x.mT, dropout_streams).mT
 
-    def forward_transposed(self, x: Tensor, dropout_streams: SeedStreams | Noise | None = None) -> Tensor:
+    def forward_transposed(
+        self, x: Tensor, dropout_streams: SeedStreams | RandomNumbers | None = None
+    ) -> Tensor:
         """Map x (E, in, B) to (E, out, B), people in columns, which is contiguous in memory for each unit."""
         return self.last.forward_transposed(self.hidden(x, dropout_streams))
 
-    def hidden(self, x: Tensor, dropout_streams: SeedStreams | Noise | None = None) -> Tensor:
+    def hidden(self, x: Tensor, dropout_streams: SeedStreams | RandomNumbers | None = None) -> Tensor:
         """Units of the last hidden layer, shape (E, units, B), for x (E, in, B)."""
         for layer in cast(list[StackedLinear], list(self.layers)[:-1]):
             x = layer.forward_transposed(x).relu_()

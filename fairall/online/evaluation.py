@@ -16,7 +16,7 @@ from fairall.randomness import SeedStreams
 UTILITY_ERROR, DPU_ERROR = "utility_standard_error", "dpu_standard_error"
 
 
-class Evaluation:
+class Evaluator:
     """Measures of a policy on a fixed group of people.
 
     All evaluations of a run share their random numbers, and so do a person and their counterfactual: two time
@@ -39,7 +39,7 @@ class Evaluation:
         self.stacked = self._stacked(people)
         self.decision_noise = SeedStreams(seeds, "evaluation decisions").uniform(len(people))
 
-    def of(self, people: People) -> Evaluation:
+    def of(self, people: People) -> Evaluator:
         """The same on as many other people, with the same random numbers; itself if they are the same."""
         if people is self.people:
             return self

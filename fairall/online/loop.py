@@ -11,7 +11,7 @@ from torch import Tensor
 from fairall.config.schema import DecisionLuck, ExplorationConfig, ExplorationRule
 from fairall.data.people import Decisions, People
 from fairall.models.learner import Learner, ProgressCallback
-from fairall.online.evaluation import Evaluation
+from fairall.online.evaluation import Evaluator
 from fairall.online.exploration import Exploration
 from fairall.online.history import History
 from fairall.randomness import SeedStreams
@@ -35,7 +35,7 @@ class OnlineLearning:
         self,
         learner: Learner,
         world: World,
-        evaluation: Evaluation,
+        evaluation: Evaluator,
         seeds: Sequence[int],
         *,
         exploration: ExplorationConfig = NO_EXPLORATION,

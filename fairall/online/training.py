@@ -14,7 +14,7 @@ from fairall.data.people import Decided, People
 from fairall.data.prepared import PreparedData
 from fairall.metrics import STANDARD, Measure
 from fairall.models.learner import Learner, PretrainCurves, ProgressCallback
-from fairall.online.evaluation import Evaluation
+from fairall.online.evaluation import Evaluator
 from fairall.online.history import History
 from fairall.online.initial_policy import InitialPolicy
 from fairall.online.loop import NO_EXPLORATION, OnlineLearning
@@ -67,7 +67,7 @@ class Training:
         seeds = list(learner.setting.seeds)
         self.decided = initially_decided(initial_policy, config, data)
         people = getattr(data, config.evaluation.split)
-        self.evaluation = Evaluation(people, config.cost.value, seeds, measures)
+        self.evaluation = Evaluator(people, config.cost.value, seeds, measures)
         self.curves: PretrainCurves | None = None
         self._warmed_up = 0
         self._online = OnlineLearning(
@@ -78,7 +78,7 @@ class Training:
             exploration=config.exploration if learner.learns else NO_EXPLORATION,
             decide_again=config.protocol.effective is EffectiveDecisions.decided_again,
             luck=config.protocol.decision_luck,
-            keep_propensity=config.evaluation.decisions or config.evaluation.monitor,
+            keep_propensity=config.evaluation.decisions,
         )
 
     @property

@@ -31,7 +31,7 @@ UNTESTED = f"{CAUTION}; nothing is compared or tested."
 Conditions = dict[str, Any]
 
 
-class Group(NamedTuple):
+class Comparable(NamedTuple):
     """Runs under the same conditions."""
 
     title: str  # data set, cost, initial policy, and the other keys in which groups differ
@@ -56,7 +56,7 @@ def conditions(run: Result) -> Conditions:
     return {key: value for key, value in kept.items() if value is not None}
 
 
-def grouped(runs: Mapping[str, Result]) -> list[Group]:
+def grouped(runs: Mapping[str, Result]) -> list[Comparable]:
     """Runs grouped by their conditions, in the order of each group's first run."""
     groups: list[tuple[Conditions, dict[str, Result]]] = []
     for name, run in runs.items():
@@ -65,10 +65,10 @@ def grouped(runs: Mapping[str, Result]) -> list[Group]:
             groups.append((own, {}))
         next(members for known, members in groups if known == own)[name] = run
     further = [key for key in _differing([own for own, _ in groups]) if key not in WORDS]
-    return [Group(_title(own, further), members, own) for own, members in groups]
+    return [Comparable(_title(own, further), members, own) for own, members in groups]
 
 
-def difference(groups: Sequence[Group]) -> str:
+def difference(groups: Sequence[Comparable]) -> str:
     """One line on the differences between groups and between the seeds of runs; empty for none."""
     every = [group.conditions for group in groups]
     differences = []

@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 
 from fairall.errors import FairAllError
 from fairall.metrics import Quantity
-from fairall.report.comparable import RULE, UNTESTED, Group, difference, grouped
+from fairall.report.comparable import RULE, UNTESTED, Comparable, difference, grouped
 from fairall.report.labels import measures, method_label
 from fairall.report.side_by_side import WITH_ROW, first_reference, group_rows, with_references
 from fairall.report.statistics import LEVEL
@@ -23,7 +23,7 @@ from fairall.results.interpretable import CAUTION, interpretable, marked
 from fairall.results.page import PageFigure, cautioned, write_page
 from fairall.results.result import Result
 from fairall.results.runs import load_result, run_folder
-from fairall.results.table import Cell, Row, Table, frame_of, records_of
+from fairall.results.table import Cell, PageTable, Row, frame_of, records_of
 from fairall.storage.identity import determining, flattened
 
 MEASURES = measures(
@@ -70,7 +70,7 @@ def chosen_runs(chosen: Sequence[str], runs_folder: Path) -> tuple[dict[str, Res
     return {str(i): run for i, run in enumerate(sound or runs, start=1)}, left_out
 
 
-def compare(runs: Mapping[str, Result], left_out: Sequence[str], folder: Path) -> list[Table]:
+def compare(runs: Mapping[str, Result], left_out: Sequence[str], folder: Path) -> list[PageTable]:
     """Write index.html, tables/ and figures/ on some runs; return the tables.
 
     Runs are grouped by `comparable.conditions`. The best is marked, and tests are made, within a group,
@@ -116,7 +116,7 @@ def compare(runs: Mapping[str, Result], left_out: Sequence[str], folder: Path) -
     title = marked("FairAll: runs side by side", config)
     opening = [] if interpretable(config) else [UNTESTED]
     write_page(folder, title, {"": items}, opening=opening, left_out=left_out, made=made())
-    return [item for item in items if isinstance(item, Table)]
+    return [item for item in items if isinstance(item, PageTable)]
 
 
 def made() -> str:
@@ -126,8 +126,8 @@ def made() -> str:
 
 
 def _side_by_side(
-    key: str, title: str, groups: Sequence[Group], names: Mapping[str, str], of: Sequence[Quantity]
-) -> Table:
+    key: str, title: str, groups: Sequence[Comparable], names: Mapping[str, str], of: Sequence[Quantity]
+) -> PageTable:
     rows: list[Row] = []
     records: list[dict[str, Any]] = []
     for group in groups:
@@ -141,11 +141,13 @@ def _side_by_side(
     note = f"{difference(groups)} ×100, mean ± standard deviation over seeds. {tests} {RULE}"
     columns = ["seeds", *(one.heading for one in of)]
     note = with_references(note.strip(), rows)
-    return Table(key=key, title=title, note=note, frame=frame_of(columns, rows), records=records_of(records))
+    return PageTable(
+        key=key, title=title, note=note, frame=frame_of(columns, rows), records=records_of(records)
+    )
 
 
-def _configurations(runs: Mapping[str, Result], names: Mapping[str, str]) -> Table:
-    """Table of the configuration keys that differ between runs."""
+def _configurations(runs: Mapping[str, Result], names: Mapping[str, str]) -> PageTable:
+    """PageTable of the configuration keys that differ between runs."""
     flat = {number: flattened(determining(run.config)) for number, run in runs.items()}
     rows, records = [], []
     for key in dict.fromkeys(key for values in flat.values() for key in values):
@@ -155,7 +157,7 @@ def _configurations(runs: Mapping[str, Result], names: Mapping[str, str]) -> Tab
             rows.append(Row("", key, [Cell(text) for text in shown]))
             ids = [run.identity for run in runs.values()]
             records.append({"key": key} | dict(zip(ids, shown, strict=True)))
-    return Table(
+    return PageTable(
         key="configuration",
         title="Differences in configuration",
         note="Keys of the configuration that are not the same in all; empty where a run has no such key.",

@@ -19,7 +19,7 @@ from fairall.results.figures import COLUMN, GREY, handles_of, interval, legend_b
 from fairall.results.format import mean_interval, number
 from fairall.results.page import PageFigure, cautioned, write_page
 from fairall.results.result import REFERENCES, Result
-from fairall.results.table import Row, Table, frame_of, records_of
+from fairall.results.table import PageTable, Row, frame_of, records_of
 from fairall.results.terminal import Display
 
 SLACKS = (0.0, 0.02, 0.05, 0.1, 0.2, 0.4, 1.0)
@@ -96,7 +96,7 @@ def _number(word: str) -> float:
         raise FairAllError(f"fairness.slack={word}: numbers from 0 to 1, with commas between them") from error
 
 
-def frontier(found: Sequence[Point], folder: Path) -> list[Table]:
+def frontier(found: Sequence[Point], folder: Path) -> list[PageTable]:
     """Write index.html, tables/ and figures/ on the points; return the tables.
 
     Args:
@@ -109,7 +109,7 @@ def frontier(found: Sequence[Point], folder: Path) -> list[Table]:
     rule = next(point for point in found if point.model == ORACLE).result.config["model"]["fairness"]["rule"]
     pairs = [measures(*names) for names in AXES[rule]]
     data_sets = list(dict.fromkeys(point.dataset for point in found))
-    table = Table(
+    table = PageTable(
         key="frontier",
         title=f"Utility and gap by slack, {rule.replace('_', ' ')}",
         note="×100, mean and 95 % interval over seeds. Slack: the largest gap allowed; none: without "
@@ -131,7 +131,7 @@ def frontier(found: Sequence[Point], folder: Path) -> list[Table]:
     )
     items = cautioned([table, figure], found[0].result.config)
     write_page(folder, "FairAll: the frontier", {"": items})
-    return [item for item in items if isinstance(item, Table)]
+    return [item for item in items if isinstance(item, PageTable)]
 
 
 def _row(point: Point, pairs: Sequence[Sequence[Quantity]]) -> Row:

@@ -15,7 +15,6 @@ from fairall.config.paths import configuration_root
 from fairall.metrics import LATENT
 from fairall.results.format import interval, mean_interval, mean_std, number
 from fairall.results.interpretable import CAUTION
-from fairall.results.monitor import Monitor
 from fairall.results.result import Result, bound_of
 from fairall.results.table import Markdown, code, markdown_rows
 from fairall.results.terminal import noise
@@ -66,8 +65,6 @@ def model_card(result: Result, identity: str) -> str:
                 "oracle": ("oracle", "mean_utility") in result.references.index,
                 "noise": noise(result),
                 "groups": _sizes_of_groups(result),
-                "monitor": result.monitor and result.monitor.sentence(),
-                **({} if result.monitor is None else _gaps(result.monitor)),
                 "n_groups": len(result.named_groups),
                 "accepted": _accepted_of_groups(result),
                 "share": share(result.groups["all"].accepted),
@@ -134,12 +131,6 @@ def _accepted_of_groups(result: Result) -> Markdown:
     for name, group in (*result.named_groups.items(), ("all", result.groups["all"])):
         rows.append([name, share(group.accepted), share(group.accepted_in_window)])
     return markdown_rows(head, rows)
-
-
-def _gaps(monitor: Monitor) -> dict[str, str]:
-    """Gaps at the last time step, ×100, as `gap` and `truth`."""
-    plain = monitor.to_plain()
-    return {name: number(plain[name], digits=2) or "unknown" for name in ("gap", "truth")}
 
 
 def described(group: str, name: str) -> str | None:

@@ -17,7 +17,6 @@ from matplotlib.figure import Figure
 
 from fairall.metrics import UNBOUNDED, Quantity, Spread
 from fairall.models.learner import PretrainCurves
-from fairall.results.monitor import Monitor
 from fairall.results.result import REFERENCES, Result
 from fairall.storage.files import atomic
 
@@ -159,26 +158,8 @@ def principal(z: np.ndarray) -> tuple[np.ndarray, float]:
     return points, (singular[:2] ** 2).sum() / (singular**2).sum()
 
 
-def draw_monitor(axes: Axes, monitor: Monitor) -> None:
-    """Draw medians over seeds ×100 of what a monitor knows and of the truth, ε, and when the gap is known."""
-    low, high, truth = (100 * monitor.curve(name).median(axis=1) for name in ("low", "high", "truth"))
-    epsilon = 100 * monitor.largest_gap
-    known = "known to a monitor, 95 % at all times"
-    axes.fill_between(low.index, low, high, color=ORANGE, alpha=0.25, lw=0, label=known)
-    axes.plot(truth.index, truth, color=ORANGE, label="true gap of all decisions so far")
-    axes.axhline(epsilon, color=ORANGE, ls=":", lw=0.8, label=f"gap of {epsilon:g}")
-    for name, colour in (("found", PURPLE), ("excluded", GREEN)):
-        if (step := monitor.median_step(name)) is not None:
-            axes.axvline(step, color=colour, lw=0.8, label=f"gap above {epsilon:g} {name}, median step")
-    # Without the first steps, which may have any gap; a truth without values is NaN, and not the maximum.
-    axes.set_ylim(0, 2 * max(epsilon, truth.quantile(0.95)))
-    axes.set(title="gap of acceptance so far ×100", xlim=(0, truth.index[-1]))
-
-
 def draw_learning(result: Result, path: Path) -> None:
     """Draw each measure of the policy over time: mean, one standard deviation and range over seeds.
-
-    A run with a monitor has a panel of it too.
 
     Args:
         result: of a run; measures without values have no panel.
@@ -188,7 +169,7 @@ def draw_learning(result: Result, path: Path) -> None:
         of_policy = [one for one in result.measures if one.of == "policy"]
         # All seeds may have diverged before the first step.
         shown = [one for one in of_policy if result.steps[one.name].notna().any()] or of_policy[:2]
-        number = len(shown) + (result.monitor is not None)
+        number = len(shown)
         rows = math.ceil(number / MOST_COLUMNS)
         columns = math.ceil(number / rows)
         figure = Figure(figsize=(3.2 * columns, 2.4 * rows + 0.4), layout="constrained")
@@ -210,9 +191,6 @@ def draw_learning(result: Result, path: Path) -> None:
                 axes.axhline(100 * printed, color="black", ls="--", lw=0.8, label="printed in the paper")
             axes.set(title=f"{measure.heading} ×100", xlim=(0, curve.index[-1]))
             axes.locator_params(nbins=4)  # a quarter less time to draw than with the usual nine
-        if result.monitor is not None:
-            draw_monitor(panels[number - 1], result.monitor)
-            panels[number - 1].locator_params(nbins=4)
         for axes in panels[max(0, number - columns) : number]:
             axes.set_xlabel("time step t")
             axes.tick_params(labelbottom=True)

@@ -60,3 +60,16 @@ def mean_interval(spread: Spread | None, *, scale: float = 100, digits: int = 1)
         return ""
     ends = interval(*(spread.interval or (None, None)), scale=scale, digits=digits)
     return f"{number(spread.mean, scale, digits)} {ends}".rstrip()
+
+
+def in_words(seconds: float) -> str:
+    """A duration as text, rounded.
+
+    Examples:
+        >>> in_words(75.4), in_words(4000)
+        ('75 s', '67 min')
+    """
+    if seconds < 90:
+        return f"{max(1, round(seconds))} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60:02d} min"

@@ -16,7 +16,17 @@ from matplotlib.figure import Figure
 from fairall.errors import FairAllError
 from fairall.results.figures import STYLE, save_figure, set_title
 from fairall.results.interpretable import CAUTION, interpretable, marked
-from fairall.results.table import Item, Table, address, code, escaped, to_csv, to_html, to_latex, to_markdown
+from fairall.results.table import (
+    Item,
+    PageTable,
+    address,
+    code,
+    escaped,
+    to_csv,
+    to_html,
+    to_latex,
+    to_markdown,
+)
 from fairall.results.terminal import Display
 from fairall.storage.files import atomic, tidied
 
@@ -53,7 +63,7 @@ def cautioned(items: Iterable[Item], config: Mapping[str, Any]) -> list[Item]:
 
 def _cautioned(item: Item, config: Mapping[str, Any]) -> Item:
     title = marked(item.title, config)
-    if isinstance(item, Table):
+    if isinstance(item, PageTable):
         return replace(item, title=title, records=item.records.assign(preset=config["preset"]))
     if not isinstance(item, PageFigure) or item.draw is None:
         return replace(item, title=title)
@@ -111,7 +121,7 @@ def write_page(folder: Path, title: str, sections: Mapping[str, Sequence[Item]],
             for item in items:
                 if isinstance(item, PageFigure) and item.draw is not None:
                     pictures[item.key] = save(item.draw, folder / "figures" / item.key)
-                elif isinstance(item, Table):
+                elif isinstance(item, PageTable):
                     for ending, written in (("md", to_markdown), ("tex", to_latex), ("csv", to_csv)):
                         write(folder / "tables" / f"{item.key}.{ending}", written(item))
                 advance()

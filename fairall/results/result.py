@@ -16,12 +16,11 @@ from fairall.config.choices import shown
 from fairall.errors import count
 from fairall.metrics import LATENT, Quantity, Spread
 from fairall.results.interpretable import interpretable, marked
-from fairall.results.monitor import MONITORED, Monitor
 from fairall.results.paper import paper_metrics
 from fairall.runtime.reading import DamagedFileError, opened
 from fairall.storage.identity import configuration_key
 from fairall.storage.plain import of_plain, read_json
-from fairall.storage.run_folder import MONITOR, RunFolder
+from fairall.storage.run_folder import RunFolder
 from fairall.tables.groups import group_name, sides
 
 # Policies that every run is compared with, as tables and figures name them.
@@ -127,7 +126,6 @@ class Result:
         evaluation: the people measured on.
         warm_up: the decisions of the initial policy.
         fingerprint: hash of the data.
-        monitor: of a run with `evaluation.monitor`.
         notes: what a reader should know, a line each.
         warnings: where numbers need care, a line each.
         path: folder of the run; empty for a result that was not saved.
@@ -145,7 +143,6 @@ class Result:
     evaluation: EvaluationPeople
     warm_up: WarmUp
     fingerprint: str
-    monitor: Monitor | None = None
     notes: Sequence[str] = field(default=())
     warnings: Sequence[str] = field(default=())
     path: Path = Path()
@@ -269,21 +266,18 @@ class Result:
             "groups": {"column": self.sensitive_column}
             | {name: _plain_group(group) for name, group in self.groups.items()},
             "warm_up": vars(self.warm_up),
-            **({} if self.monitor is None else {"monitor": self.monitor.to_plain()}),
             "notes": list(self.notes),
             "warnings": list(self.warnings),
         }
 
     def save(self, folder: RunFolder) -> None:
-        """Write metrics.csv and summary.json, and monitor.csv if there is one."""
+        """Write metrics.csv and summary.json."""
         folder.write_table(self.steps)
-        if self.monitor is not None:
-            folder.write_table(self.monitor.steps, MONITOR)
         folder.write_text("summary.json", json.dumps(self.to_plain(), indent=1, allow_nan=False) + "\n")
 
     @classmethod
     def read(cls, folder: RunFolder) -> Result:
-        """Read config.yaml, metrics.csv, summary.json and monitor.csv of a finished run.
+        """Read config.yaml, metrics.csv and summary.json of a finished run.
 
         See `runs.load`, which checks that they are of one run. Without a usable config.yaml `config` is
         empty.
@@ -302,11 +296,6 @@ class Result:
             for policy, own in plain.references.items()
             for measure, spread in own.items()
         }
-        monitor = None
-        if plain.monitor is not None:
-            monitor = Monitor(plain.monitor.largest_gap, _read_table(path / MONITOR, rows))
-            if lacking := {*MONITORED} - {*monitor.steps}:
-                raise DamagedFileError(path / MONITOR, f"it lacks the column {min(lacking)}")
         return cls(
             config=config,
             steps=_read_table(path / "metrics.csv", rows),
@@ -318,7 +307,6 @@ class Result:
             groups=plain.people,
             evaluation=plain.evaluation,
             warm_up=plain.warm_up,
-            monitor=monitor,
             fingerprint=plain.data.fingerprint,
             notes=plain.notes,
             warnings=plain.warnings,
@@ -344,11 +332,6 @@ class _Data:
 
 
 @dataclass(frozen=True)
-class _Monitor:
-    largest_gap: float
-
-
-@dataclass(frozen=True)
 class Summary:
     """Content of summary.json, as `Result.to_plain` has it; `groups` has their column too."""
 
@@ -362,7 +345,6 @@ class Summary:
     warm_up: WarmUp
     notes: Sequence[str]
     warnings: Sequence[str]
-    monitor: _Monitor | None = None
 
     def __post_init__(self) -> None:
         """Raise ValueError for what no run writes."""

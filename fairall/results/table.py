@@ -91,7 +91,7 @@ class Item:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Table(Item):
+class PageTable(Item):
     """A table of a page.
 
     Attributes:
@@ -113,7 +113,7 @@ class Table(Item):
 def frame_of(
     columns: Sequence[str], rows: Iterable[Row | tuple[str, str, Sequence[Cell | str]]]
 ) -> pd.DataFrame:
-    """The frame of a `Table`.
+    """The frame of a `PageTable`.
 
     Args:
         columns: headings of the cells.
@@ -126,7 +126,7 @@ def frame_of(
 
 
 def records_of(records: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
-    """Records of a `Table`; whole numbers stay so in columns with gaps."""
+    """Records of a `PageTable`; whole numbers stay so in columns with gaps."""
     return pd.DataFrame(list(records), dtype=object)
 
 
@@ -192,7 +192,7 @@ def markdown_rows(head: Sequence[object], rows: Iterable[Sequence[object]]) -> M
     return Markdown("\n".join([first, "|---" * len(head) + "|", *others]))
 
 
-def to_markdown(table: Table) -> Markdown:
+def to_markdown(table: PageTable) -> Markdown:
     """A table as Markdown, with title, note, and a line on what is missing."""
 
     def shown(cell: Cell | str) -> Markdown:
@@ -211,7 +211,7 @@ def to_markdown(table: Table) -> Markdown:
     return Markdown("\n".join(lines) + "\n")
 
 
-def to_html(table: Table) -> str:
+def to_html(table: PageTable) -> str:
     """The frame of a table as HTML, rows of a group together."""
 
     def shown(cell: Cell | str) -> str:
@@ -227,7 +227,7 @@ def to_html(table: Table) -> str:
     return style.to_html(table_uuid=table.key, cell_ids=False, exclude_styles=True)
 
 
-def to_latex(table: Table) -> str:
+def to_latex(table: PageTable) -> str:
     r"""A `table*` environment for a document that uses booktabs and graphicx.
 
     Groups are separated by rules; the table is scaled down to the width of the text where it is wider.
@@ -265,7 +265,7 @@ def to_latex(table: Table) -> str:
     )
 
 
-def to_csv(table: Table) -> str:
+def to_csv(table: PageTable) -> str:
     """The records of a table as CSV, a line per value, in plain units.
 
     Texts that a spreadsheet would evaluate as a formula start with an apostrophe (OWASP, CSV injection).
@@ -301,7 +301,7 @@ def print_frame(frame: pd.DataFrame, *, title: str = "", caption: str = "", firs
     AnyConsole().print_table(grid)
 
 
-def print_table(table: Table) -> None:
+def print_table(table: PageTable) -> None:
     """Print a table group by group, with its title and note."""
     console = AnyConsole()
     console.print(table.title, style="bold")

@@ -33,7 +33,6 @@ MOST_BYTES = {
     "DONE": KIB**2,
     "SUMS": KIB**2,
     "metrics.csv": KIB**3,
-    "monitor.csv": KIB**3,
     "decisions.csv": 16 * KIB**3,
     ".safetensors": 4 * KIB**3,
     ".pt": 16 * KIB**3,

@@ -22,8 +22,8 @@ PROBLEM = """
 """.split()
 IRRELEVANT_OF_DATASET = ("path", "raw_file", "known_files", "download", "accept_terms")
 # Keys of `evaluation` that add outputs and change no other number. The identity has the functions of the
-# measures in place of their names, and whether the other outputs are requested.
-FURTHER_OUTPUTS = ("measures", "decisions", "monitor")
+# measures in place of their names, and whether the log of decisions is requested.
+FURTHER_OUTPUTS = ("measures", "decisions")
 # Folders and files of the package whose code determines the numbers of a result. Values in config/ enter an
 # identity with the configuration, those in files of data/ with the data.
 COMPUTING = """
@@ -31,7 +31,7 @@ COMPUTING = """
 """.split()
 # Exceptions: `python -m fairall data`, downloads, whose files enter by their content, what no run imports.
 NOT_COMPUTING = """
-    data/__main__.py data/describe.py data/load.py data/raw/fetch.py measuring/__init__.py online/load.py
+    data/describe.py data/load.py data/raw/fetch.py measuring/__init__.py online/load.py
 """.split()
 
 
@@ -154,7 +154,6 @@ def run_id(config: dict[str, Any], data_fingerprint: str, own_code: Sequence[str
         data_fingerprint: hash of the data's content.
         own_code: names of the measures, and `OwnCode.hashes` of what the run executes.
     """
-    on_request = [config["evaluation"][key] for key in ("decisions", "monitor")]
     code = (code_and_versions(), [*own_code])
-    determined_by = (configuration_key(config), on_request, data_fingerprint, *code)
+    determined_by = (configuration_key(config), config["evaluation"]["decisions"], data_fingerprint, *code)
     return hashlib.sha256(repr(determined_by).encode()).hexdigest()[:12]

@@ -35,15 +35,12 @@ ANEW = "anew"  # subfolder for the folder of a new result while there is an old 
 # Files and folders of a result.
 CARD = "model_card.md"
 FILES, PARTS = ("config.yaml", "metrics.csv", "summary.json", CARD), ("figures", "policy")
-# Of runs with evaluation.decisions and evaluation.monitor.
-DECISIONS, MONITOR = ON_REQUEST = "decisions.csv", "monitor.csv"
+DECISIONS = "decisions.csv"  # of runs with evaluation.decisions
 HEADING = "# Configuration of a run of fairall, format 2; sha256 of what follows: "
 
 
 class RunFolder:
-    """Folder with the files and folders of a result, checkpoint.pt and DONE.
-
-    On request it has decisions.csv and monitor.csv too.
+    """Folder with the files and folders of a result, checkpoint.pt and DONE; on request decisions.csv too.
 
     Args:
         path: `outputs/runs/<model>/<dataset>/<id>`.
@@ -207,6 +204,6 @@ class RunFolder:
                 f"{lacking[0]} is missing: it was deleted during the run; the same command makes it again"
             )
         inside = (path for part in PARTS for path in (self.path / part).rglob("*") if path.is_file())
-        files = [path for path in (self.path / name for name in (*FILES, *ON_REQUEST)) if path.is_file()]
+        files = [path for path in (self.path / name for name in (*FILES, DECISIONS)) if path.is_file()]
         names = [path.relative_to(self.path).as_posix() for path in (*files, *sorted(inside))]
         write_sums(self.path / "DONE", names)

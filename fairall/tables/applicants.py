@@ -17,7 +17,7 @@ from fairall.tables.cells import numbers_of
 from fairall.tables.declared import Declared
 from fairall.tables.features import DISCRETE, Feature, Kind
 from fairall.tables.files import Cells, read_cells
-from fairall.tables.infer import Column, LeftOut
+from fairall.tables.infer import Candidate, LeftOut
 from fairall.tables.leaks import of_decision, of_failures, of_label, of_labelled
 
 AT_RANDOM = "taken to be a random part of the accepted"
@@ -81,9 +81,9 @@ class Applicants:
         Collected(self.faults).tell()
         return self
 
-    def column(self, name: str) -> Column:
+    def column(self, name: str) -> Candidate:
         """One of the columns of `kinds` or `left_out`."""
-        return Column(self.cells[name], self.declared, self.numbers[name])
+        return Candidate(self.cells[name], self.declared, self.numbers[name])
 
     def features(self, train: np.ndarray | None = None) -> tuple[list[Feature], list[str]]:
         """Features with levels and imputed values of the rows `train`, and notes on columns.
@@ -213,7 +213,7 @@ def read(
         numbers[name] = numbers_of(frame[name])
         try:
             with faults.one():
-                kinds[name] = Column(frame[name], declared, numbers[name]).kind()
+                kinds[name] = Candidate(frame[name], declared, numbers[name]).kind()
         except LeftOut as reason:
             left_out[name] = str(reason)
     notes[:0] = [f"column {name!r} is left out: {reason}" for name, reason in left_out.items()]

@@ -120,7 +120,7 @@ def read_cells(source: Path | pd.DataFrame, declared: Declared) -> Cells:
 
 
 @dataclass(frozen=True)
-class Part:
+class Chunk:
     """Some rows of a file.
 
     Attributes:
@@ -144,7 +144,7 @@ class File:
     path: Path
     declared: Declared
 
-    def parts(self, *, large: bool = False) -> Iterator[Part]:
+    def parts(self, *, large: bool = False) -> Iterator[Chunk]:
         """The rows in parts of `ROWS` at most, or larger ones, of which one is in memory at a time.
 
         Raises:
@@ -230,7 +230,7 @@ class File:
                 )
             yield line.removeprefix("\ufeff") if number == 1 else line
 
-    def _of_csv(self, rows: Iterator[list[str]], size: int) -> Iterator[Part]:
+    def _of_csv(self, rows: Iterator[list[str]], size: int) -> Iterator[Chunk]:
         header = next(rows, None)
         if header is None:
             raise FairAllError(f"{self.path}: the file is empty")
@@ -247,12 +247,12 @@ class File:
                 name: _text(*pd.factorize(np.array(column, dtype=object)))
                 for name, column in zip(names, zip(*chunk, strict=True), strict=True)
             }
-            yield Part(pd.DataFrame(columns, index=pd.RangeIndex(n_rows, n_rows + len(chunk))))
+            yield Chunk(pd.DataFrame(columns, index=pd.RangeIndex(n_rows, n_rows + len(chunk))))
             n_rows += len(chunk)
         if n_rows == 0:
             raise FairAllError(f"{self.path}: there is a header, but no rows")
 
-    def _of_parquet(self, rows: int | None) -> Iterator[Part]:
+    def _of_parquet(self, rows: int | None) -> Iterator[Chunk]:
         if self._beginning() != PARQUET:
             raise FairAllError(
                 f"{self.declared.spelling.given('path', self.path)} is not a Parquet file: rename it to end "
@@ -274,7 +274,7 @@ class File:
             index = pd.RangeIndex(n_rows, n_rows + table.num_rows)
             n_rows += table.num_rows
             cells = {name: column.array for name, column in zip(names, columns, strict=True)}
-            yield Part(pd.DataFrame(cells, index=index, copy=False), table.rename_columns(names))
+            yield Chunk(pd.DataFrame(cells, index=index, copy=False), table.rename_columns(names))
         if n_rows == 0:
             raise FairAllError(f"{self.path}: there are columns, but no rows")
 

@@ -69,7 +69,7 @@ class LeftOut(Exception):  # noqa: N818
 
 
 @dataclass(frozen=True)
-class Column:
+class Candidate:
     """A column that may be a feature.
 
     Attributes:

@@ -195,7 +195,7 @@ def of_decision(
         yield name, f"column {name!r} {why}: {told}"
 
 
-class _Rule(NamedTuple):
+class _Leak(NamedTuple):
     """A rule from values to an outcome.
 
     Attributes:
@@ -209,7 +209,7 @@ class _Rule(NamedTuple):
     values: tuple[float, float] | None = None
 
 
-def _rule(x: np.ndarray, outcome: np.ndarray, most_auc: float, *, discrete: bool) -> _Rule | None:
+def _rule(x: np.ndarray, outcome: np.ndarray, most_auc: float, *, discrete: bool) -> _Leak | None:
     """The best rule from values x (N,) to outcomes (N,); None where neither it nor the AUC is remarkable.
 
     A rule gives each value of a discrete feature an outcome, else one up to a value and the other above.
@@ -237,11 +237,11 @@ def _rule(x: np.ndarray, outcome: np.ndarray, most_auc: float, *, discrete: bool
     log_chance = log_rules + _log_choose(n, wrong) + np.log(wrong + 1) - _log_choose(n, ones)
     if wrong <= NEARLY * min(ones, n - ones) and log_chance <= np.log(CHANCE):
         two = discrete and len(values) == 2
-        return _Rule(wrong, values=(values[positive.argmin()], values[positive.argmax()]) if two else None)
+        return _Leak(wrong, values=(values[positive.argmin()], values[positive.argmax()]) if two else None)
     area = float((positive * (negative.cumsum() - negative / 2)).sum() / ones / (n - ones))
     auc = max(area, 1.0 - area)
     error = np.sqrt((n + 1) / (12.0 * ones * (n - ones)))  # of the area of a column that tells nothing
-    return _Rule(wrong, auc) if not discrete and auc >= most_auc and auc - 0.5 > DEVIATIONS * error else None
+    return _Leak(wrong, auc) if not discrete and auc >= most_auc and auc - 0.5 > DEVIATIONS * error else None
 
 
 def _log_choose(n: int, k: int) -> float:

@@ -16,7 +16,7 @@ from fairall.results.interpretable import marked
 from fairall.results.result import Result
 from fairall.runtime.credentials import hidden
 from fairall.storage.identity import flattened
-from fairall.storage.run_folder import CARD, FILES, ON_REQUEST
+from fairall.storage.run_folder import CARD, DECISIONS, FILES
 from fairall.tables.people import PeopleReader
 from fairall.tracking.page import DIFFERS_TAG, MAX_NOTE, NOTE_TAG, PRESET_TAG, SWEEP_TAG, note_of_run
 from fairall.tracking.store import RUN_TAG, Store, equal, run_tags
@@ -166,7 +166,7 @@ class RunLogger:
             values = {(f"summary.{name}", 0): value for name, value in result.per_seed.loc[seed].items()}
             self._store.log(nested, values, {"seed": seed})
             self._client.set_terminated(nested, "FINISHED")
-        for name in (*FILES, *ON_REQUEST):
+        for name in (*FILES, DECISIONS):
             if (folder / name).exists():
                 self._client.log_artifact(parent, str(folder / name))
         self._store.log_folder(parent, folder / "figures", "figures")

@@ -24,7 +24,7 @@ from fairall.results.figures import (
     set_title,
 )
 from fairall.tuning.objectives import pareto_set
-from fairall.tuning.space import Interval
+from fairall.tuning.space import Range
 from fairall.tuning.study import Study
 
 
@@ -76,7 +76,7 @@ def _draw_points(axes: Axes, study: Study, across: str | None, up: str, paper: i
         groups = {"other points": (means.index.difference(front), GREY), "Pareto set": (front, BLUE)}
     elif len(study.space.values) == 1:
         ((key, values),) = study.space.values.items()
-        if isinstance(values, Interval) or all(isinstance(value, int | float) for value in values):
+        if isinstance(values, Range) or all(isinstance(value, int | float) for value in values):
             x = pd.Series([study.point(number)[key] for number in means.index], means.index)
             axes.set_xlabel(key)
     for label, (members, colour) in groups.items():

@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from fairall.tuning.space import Interval, Value
+from fairall.tuning.space import Range, Value
 from fairall.tuning.study import Study
 
 if TYPE_CHECKING:
@@ -40,10 +40,10 @@ def importances(study: Study, measure: str) -> dict[str, float]:
         return get_param_importances(points, evaluator=MeanDecreaseImpurityImportanceEvaluator(seed=0))
 
 
-def _distribution(of: Sequence[Value] | Interval) -> BaseDistribution:
+def _distribution(of: Sequence[Value] | Range) -> BaseDistribution:
     from optuna import distributions
 
-    if not isinstance(of, Interval):
+    if not isinstance(of, Range):
         return distributions.CategoricalDistribution(of)
     if of.whole:
         whole = distributions.IntLogUniformDistribution if of.log else distributions.IntUniformDistribution

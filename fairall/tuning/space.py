@@ -20,7 +20,7 @@ Point = dict[str, Value]
 
 
 @dataclass(frozen=True)
-class Interval:
+class Range:
     """All numbers from `low` to `high`, or all whole ones where both are of type int.
 
     Attributes:
@@ -59,7 +59,7 @@ class Space:
         values: by key, the values to try.
     """
 
-    values: Mapping[str, Sequence[Value] | Interval]
+    values: Mapping[str, Sequence[Value] | Range]
 
     @classmethod
     def parse(cls, params: Mapping[str, str], arguments: Sequence[str], *, intervals: bool = False) -> Space:
@@ -74,7 +74,7 @@ class Space:
             FairAllError: where a swept key has no values that Optuna can take, or no key is swept.
         """
         parser = OverridesParser.create()
-        swept: dict[str, Sequence[Value] | Interval] = {}
+        swept: dict[str, Sequence[Value] | Range] = {}
         for key, words in params.items():
             override = parser.parse_override(f"{key}={words}")
             swept[key] = _values(override, intervals) if override.is_sweep_override() else [_spelt(override)]
@@ -90,7 +90,7 @@ class Space:
     @property
     def grid(self) -> dict[str, Sequence[Value]] | None:
         """`values`, where none is an interval; else None."""
-        known = {key: of for key, of in self.values.items() if not isinstance(of, Interval)}
+        known = {key: of for key, of in self.values.items() if not isinstance(of, Range)}
         return known if len(known) == len(self.values) else None
 
     @property
@@ -106,7 +106,7 @@ class Space:
     @property
     def first(self) -> Point:
         """The first value of each key, of an interval the least."""
-        return {key: of.low if isinstance(of, Interval) else of[0] for key, of in self.values.items()}
+        return {key: of.low if isinstance(of, Range) else of[0] for key, of in self.values.items()}
 
     @cached_property
     def points(self) -> list[Point]:
@@ -122,7 +122,7 @@ class Space:
         """The point that words of a command line set, as Optuna's sweeper writes them."""
         given = dict(word.split("=", 1) for word in words if "=" in word)
         return {
-            key: of.read(given[key]) if isinstance(of, Interval) else of[[*map(str, of)].index(given[key])]
+            key: of.read(given[key]) if isinstance(of, Range) else of[[*map(str, of)].index(given[key])]
             for key, of in self.values.items()
         }
 
@@ -153,7 +153,7 @@ def _listed(override: Override) -> str:
     return f"{override.get_key_element()}=choice({values})"
 
 
-def _values(override: Override, intervals: bool) -> Sequence[Value] | Interval:
+def _values(override: Override, intervals: bool) -> Sequence[Value] | Range:
     key, given = override.key_or_group, override.value()
     if isinstance(given, IntervalSweep):
         return _interval(override, given, intervals)
@@ -168,8 +168,8 @@ def _values(override: Override, intervals: bool) -> Sequence[Value] | Interval:
     return values
 
 
-def _interval(override: Override, given: IntervalSweep, possible: bool) -> Interval:
-    key, interval = override.key_or_group, Interval(given.start, given.end, "log" in given.tags)
+def _interval(override: Override, given: IntervalSweep, possible: bool) -> Range:
+    key, interval = override.key_or_group, Range(given.start, given.end, "log" in given.tags)
     if not possible:
         raise FairAllError(
             f"{override.input_line}: a grid needs its values one by one, as {key}=1,5,10; an interval takes "

@@ -26,13 +26,13 @@ from fairall.storage.files import atomic, locked
 from fairall.storage.plain import read_json, strict
 from fairall.storage.run_folder import RunFolder
 from fairall.tuning.objectives import DIRECTIONS, selected
-from fairall.tuning.space import Interval, Point, Space, words_of
+from fairall.tuning.space import Point, Range, Space, words_of
 
 STUDY = "study.json"
 
 
 @dataclass(frozen=True)
-class _Described:
+class _StudyFile:
     """Content of study.json."""
 
     objectives: Mapping[str, Literal["minimize", "maximize"]]
@@ -108,7 +108,7 @@ class Study:
             raise FairAllError(f"{name}: no such study in {outputs / 'sweeps'}; {listed}")
         path = outputs / "sweeps" / name / STUDY
         try:
-            known = read_json(path, _Described)
+            known = read_json(path, _StudyFile)
             words = {key: of for key, of in known.space.items() if isinstance(of, str)}
             intervals = Space.parse(words, [], intervals=True).values if words else {}
         except DamagedFileError as error:
@@ -120,7 +120,7 @@ class Study:
         return cls(outputs, name, known.objectives, space, known.settings)
 
     def _to_plain(self) -> dict[str, Any]:
-        space = {key: str(of) if isinstance(of, Interval) else [*of] for key, of in self.space.values.items()}
+        space = {key: str(of) if isinstance(of, Range) else [*of] for key, of in self.space.values.items()}
         return {"objectives": dict(self.objectives), "space": space, "settings": dict(self.settings)}
 
     def _path(self, name: str) -> Path:

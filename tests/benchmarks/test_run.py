@@ -10,7 +10,7 @@ from benchmarks import run
 from benchmarks.__main__ import main
 from benchmarks.errors import RunFailed
 from benchmarks.machine import ROOT, WORKING_TREE, Usage, name_of
-from fairall.data.__main__ import main as data_command
+from fairall.cli.main import main as command
 
 pytestmark = pytest.mark.whole
 
@@ -49,7 +49,7 @@ def test_an_axis_changes_one_size(tmp_path: Path) -> None:
     header, *people = (tmp_path / "1000_80.csv").read_text().splitlines()
     assert (header.count("x"), len(people)) == (80, 1000)
     columns = [word for word in run.BASE if word.startswith("dataset")]
-    assert data_command(["check", str(tmp_path / "1000_5.csv"), *columns]) == 0
+    assert command(["data", "check", str(tmp_path / "1000_5.csv"), *columns]) == 0
 
 
 def test_medians_of_repeats_in_the_order_asked_for(

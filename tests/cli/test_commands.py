@@ -1,14 +1,16 @@
-"""The grammar of the command line: verbs, options of all, exit codes, and the old commands."""
+"""The grammar of the command line: verbs, options of all, and exit codes."""
 
 import json
-import shlex
 import shutil
+from argparse import ArgumentParser
 from pathlib import Path
+from typing import Any
 
 import pytest
+from hydra._internal.utils import get_args_parser
 
-from fairall.cli.old import translated
 from fairall.cli.parser import COMMANDS, Parser, in_words
+from fairall.cli.run import _parser
 from fairall.config.choices import VERBS, VERBS_ALSO_CALLED
 from tests.conftest import imported, run_folder, typed
 
@@ -173,41 +175,13 @@ def test_words_of_runs(words: str, run: str, tmp_path: Path, monkeypatch: pytest
     assert given == run.split()
 
 
-@pytest.mark.parametrize(
-    ("room", "old", "new"),
-    [
-        ("data", "", "data"),
-        ("data", "-cd conf describe loans a=1", "data describe loans a=1 -cd conf"),
-        ("data", "check people.csv", "data check people.csv"),
-        ("decide", "RUN people.csv -o out.csv --draw 7", "decide RUN people.csv -o out.csv --draw 7"),
-        ("decide", "RUN people.csv --explain=17 -o why", "explain RUN people.csv --row 17 -o why"),
-        ("evaluate", "decisions --log a.csv label=y", "evaluate a.csv label=y --log"),
-        (
-            "evaluate",
-            "policy --policy p --log=a.csv --out x tracking.enabled=false",
-            "evaluate a.csv --policy p --out x tracking.enabled=false",
-        ),
-        ("evaluate", "compare --policy p --log a.csv", "evaluate a.csv --policy decision --policy p --log"),
-        (
-            "evaluate",
-            "compare --policy p --policy q --log a.csv",
-            "evaluate a.csv --policy p --policy q --log",
-        ),
-        ("evaluate", "--help", "evaluate --help --log"),
-        ("report", "compare a b tracking.enabled=false", "compare a b tracking.enabled=false"),
-        ("report", "compare a b", "compare a b --log"),
-        ("tuning", "show fairlog_credit outputs_dir=x", "tune show fairlog_credit outputs_dir=x"),
-        ("tracking", "sync tracking.uri=x", "mlflow sync tracking.uri=x"),
-    ],
-)
-def test_old_words_in_todays(room: str, old: str, new: str) -> None:
-    assert shlex.join(translated(room, old.split())) == new
+def test_options_of_a_run_are_those_of_hydra() -> None:
+    """Hydra has no public list of them."""
 
+    def options(parser: ArgumentParser) -> dict[tuple[str, ...], tuple[Any, Any]]:
+        return {tuple(sorted(one.option_strings)): (one.nargs, one.choices) for one in parser._actions}
 
-def test_old_commands_forward_and_say_the_new_words(tmp_path: Path) -> None:
-    ended = typed("list", cwd=tmp_path, module="fairall.data")
-    assert (ended.returncode, ended.stdout) == (0, typed("data", cwd=tmp_path).stdout)
-    assert ended.stderr == "fairall: python -m fairall.data is now: python -m fairall data list\n"
-    ended = typed("worlds", "--jobs", "2", cwd=tmp_path, module="fairall.report")
-    assert (ended.returncode, ended.stdout, ended.stderr.count("\n")) == (2, "", 1)
-    assert "python -m reproduction worlds" in ended.stderr
+    theirs = options(get_args_parser())
+    assert {
+        name: (nargs, choices and [*choices]) for name, (nargs, choices) in options(_parser()).items()
+    } == theirs

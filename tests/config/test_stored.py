@@ -16,6 +16,12 @@ def test_values_are_those_that_were_stored(tmp_path: Path) -> None:
     }  # fmt: skip
 
 
+def test_the_key_of_a_monitor_that_runs_had_is_left_out(tmp_path: Path) -> None:
+    path = tmp_path / "config.yaml"
+    path.write_text("evaluation: {split: test, decisions: true, monitor: true}\n")
+    assert read_stored(path) == {"evaluation": {"split": "test", "decisions": True}}
+
+
 @pytest.mark.parametrize(
     ("content", "told"),
     [

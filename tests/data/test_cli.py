@@ -275,7 +275,7 @@ def test_a_pipe_is_refused_and_not_waited_for(data: Path, fairall_data: FairAllD
 
 
 def test_help_answers_without_heavy_imports() -> None:
-    code = "from fairall.data import __main__ as cli\ntry: cli.main(['--help'])\nexcept SystemExit: pass"
+    code = "from fairall.cli.main import main\ntry: main(['data', '--help'])\nexcept SystemExit: pass"
     said, heavy = imported(code, "torch", "pandas", "hydra")
     assert heavy == []
     assert "describe" in said

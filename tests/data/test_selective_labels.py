@@ -18,7 +18,7 @@ from fairall.config.schema import ModelConfig
 from fairall.data.dataset import Dataset, dataset
 from fairall.data.prepared import PreparedData
 from fairall.models.learner import Learner, Setting
-from fairall.online.evaluation import UTILITY_ERROR, Evaluation
+from fairall.online.evaluation import UTILITY_ERROR, Evaluator
 from fairall.online.initial_policy import DrawnPolicy, DrawnPolicyConfig
 from fairall.randomness import SeedStreams
 from tests.conftest import ComposeConfig, typed
@@ -111,12 +111,12 @@ def test_held_out_people_say_what_a_policy_is_worth_in_the_population(
     for seed in range(5):
         data = load(selective(population(4000, seed)), *words).prepare()
         learner = Fixed(data, setting([0]))
-        evaluation = Evaluation(data.test, COST, [0])
+        evaluation = Evaluator(data.test, COST, [0])
         measured = evaluation.measure(learner)
         error = evaluation.measure(learner)[UTILITY_ERROR].item()
         # The table is a sample of the population too, not stratified.
         train = replace(data.train, stratum=None)
-        of_train = Evaluation(train, COST, [0]).measure(learner)[UTILITY_ERROR].item()
+        of_train = Evaluator(train, COST, [0]).measure(learner)[UTILITY_ERROR].item()
         noise = np.hypot(error, of_train * np.sqrt(len(train) / 4000))
         assert abs(measured["utility"].item() - truth["utility"]) < 3 * noise
 
@@ -179,7 +179,7 @@ def test_without_logged_decisions_utility_is_of_the_labelled_and_says_so(load: L
     assert [warning for warning in data.warnings if "are not recorded" in warning]
     applicants = data.applicants(64, [0]).next()
     assert applicants.labelled.all()
-    evaluation = Evaluation(data.test, COST, [0])
+    evaluation = Evaluator(data.test, COST, [0])
     labelled = data.test.label[data.test.labelled]
     assert evaluation.measure_by(lambda x, s: torch.ones_like(s))["utility"].item() == pytest.approx(
         labelled.mean().item() - COST

@@ -410,7 +410,7 @@ def test_a_table_that_changes_between_check_and_decision_is_refused(
 KILLED = """
 import os, shutil, signal, sys
 from fairall.tables import files as tables
-from fairall.decide.__main__ import main
+from fairall.cli.main import main
 from fairall.policy import Policy
 
 def kill(*given, **options):
@@ -427,7 +427,7 @@ if sys.argv.pop(1) == "deciding":
     Policy.encoded = lambda self, people, **how: (kill if people.index[0] == 20 else read)(self, people)
 else:
     shutil.copyfileobj = copied
-main(sys.argv[1:])
+main(["decide", *sys.argv[1:]])
 """
 
 

@@ -19,7 +19,7 @@ from fairall.evaluate.shown import Shown, doubts, share, told
 from fairall.evaluate.tables import Lines, tables
 from fairall.evaluate.write import show
 from fairall.results.figures import STYLE
-from fairall.results.table import Table, to_latex, to_markdown
+from fairall.results.table import PageTable, to_latex, to_markdown
 
 N = 1500
 GROUPS = 10
@@ -44,7 +44,7 @@ def log(propensity: str | None = "p", groups: int = GROUPS, **options: Any) -> D
     )  # fmt: skip
 
 
-def table_of(shown: Shown, key: str) -> Table:
+def table_of(shown: Shown, key: str) -> PageTable:
     return next(table for table in tables(shown) if table.key == key)
 
 

@@ -19,7 +19,7 @@ from fairall.models.policy_heads import net_targets
 from fairall.models.vae import ConditionalVAE
 from fairall.nn.likelihoods import MIN_RATE, Poisson
 from fairall.nn.native import calls
-from fairall.nn.noise import Noise
+from fairall.nn.noise import RandomNumbers
 from fairall.nn.stacked import StackedMLP
 from fairall.randomness import SeedStreams
 from tests.conftest import ComposeConfig, cache_in, warm_up
@@ -186,7 +186,7 @@ def test_loss_adds_the_weighted_risk_of_the_classifier(
 
     def loss(alpha: float) -> Tensor:
         learner = FairAll(replace(config, clf_dropout=0.0, alpha=alpha), given)
-        learner.noise = Noise([0], "the same noise each time")
+        learner.noise = RandomNumbers([0], "the same noise each time")
         return learner.loss(batch)
 
     learner = FairAll(replace(config, clf_dropout=0.0), given)
@@ -236,7 +236,7 @@ def test_loss_gradient_by_finite_differences(
     learner = FairAll(replace(config, clf_dropout=0.0), setting([0, 1], "protocol=text"))
 
     def loss() -> Tensor:
-        learner.noise = Noise([0, 1], "the same noise each time")
+        learner.noise = RandomNumbers([0, 1], "the same noise each time")
         return learner.loss(batch).sum()
 
     parameters = list(learner.model.parameters())
@@ -335,7 +335,7 @@ def test_policy_sees_the_revealed_label_of_the_accepted(
     crowd = people(30)
     latents = []
     for label in (torch.zeros(30), torch.ones(30)):
-        learner.noise = Noise([0], "the same noise each time")
+        learner.noise = RandomNumbers([0], "the same noise each time")
         accepted = torch.arange(30).unsqueeze(0) < 15
         latents.append(examples(learner, decided(replace(crowd, label=label), accepted))[0][0])
     moved = (latents[0] - latents[1]).abs().sum(-1) > 1e-3

@@ -12,7 +12,7 @@ from fairall.models.fairlab import FairLab
 from fairall.models.latent_learner import LatentConfig
 from fairall.models.learner import Setting
 from fairall.models.objectives import cost_sensitive_cross_entropy, ips_risk, ips_weight
-from fairall.nn.noise import Noise
+from fairall.nn.noise import RandomNumbers
 from fairall.randomness import SeedStreams
 from tests.conftest import ComposeConfig, warm_up
 from tests.models.conftest import decided_on
@@ -38,7 +38,7 @@ def config(compose_config: ComposeConfig) -> LatentConfig:
 
 
 def loss_on_the_same_noise(learner: FairLab, batch: Decided) -> Tensor:
-    learner.noise = Noise(learner.setting.seeds, "the same noise each time")
+    learner.noise = RandomNumbers(learner.setting.seeds, "the same noise each time")
     return learner.loss(batch)
 
 
@@ -47,7 +47,7 @@ def elbos(learner: FairLab, batch: Decided) -> Tensor:
     """E_q[log p(x, ũ | z, s)] − β·KL of labelled rows on the noise of `loss_on_the_same_noise`, (E, B)."""
     config, vae = learner.config, learner.model.vae
     n_seeds, n_rows = batch.s.shape
-    streams = Noise(learner.setting.seeds, "the same noise each time")
+    streams = RandomNumbers(learner.setting.seeds, "the same noise each time")
     counts = batch.accepted.sum(-1).tolist()
     drawn = streams.samples(max(counts), config.latent_size, config.elbo_samples, counts=counts)
     noise = torch.zeros(n_seeds, n_rows, config.latent_size, config.elbo_samples)

@@ -14,7 +14,7 @@ from fairall.data.prepared import PreparedData
 from fairall.errors import FairAllError
 from fairall.models.learner import Setting
 from fairall.models.oracle import Optimal
-from fairall.online.evaluation import Evaluation
+from fairall.online.evaluation import Evaluator
 from fairall.randomness import SeedStreams
 from fairall.results.terminal import Display
 from fairall.storage.checkpoint import Checkpoint
@@ -44,7 +44,7 @@ def test_the_mean_of_five_fits_is_the_papers_optimum(
         config, learner, data = fitted(f"model={model}", f"dataset.random_state={state}")
         seeds = list(learner.setting.seeds)
         assert seeds == SEEDS
-        measured = Evaluation(data.test, config.cost.value, seeds).measure(learner)
+        measured = Evaluator(data.test, config.cost.value, seeds).measure(learner)
         measures.append([measured[n].mean().item() for n in ("utility", "ground_truth_utility", "dpu")])
         if model == "opt_fair":
             assert measured["cfu"].abs().max() == 0
@@ -99,5 +99,5 @@ def test_on_a_finite_table_it_fits_the_training_people() -> None:
     config = typed_config("dataset=credit", "model=opt_unfair", "seeds=2")
     learner = Optimal(config.model, Setting.of(data.schema, config))
     learner.pretrain(data, no_cache(), lambda **_: None)
-    measured = Evaluation(data.test, 0.5, [0, 1]).measure(learner)
+    measured = Evaluator(data.test, 0.5, [0, 1]).measure(learner)
     assert (measured["utility"] > 0.18).all()

@@ -12,7 +12,7 @@ from fairall.models.fairall import FairAll, FairAllConfig
 from fairall.models.learner import Setting
 from fairall.models.policy_heads import NET_POLICIES, POLICIES, net_loss, net_targets
 from fairall.models.vae import SemiSupervisedVAE
-from fairall.nn.noise import Noise
+from fairall.nn.noise import RandomNumbers
 from fairall.nn.stacked import StackedMLP
 from fairall.randomness import SeedStreams
 from tests.conftest import ComposeConfig
@@ -58,8 +58,8 @@ def loss_of(learner: FairAll, batch: Decided) -> Tensor:
     return net_loss(learner.config.policy, learner.model, net_of(learner), batch, noise(), learner.setting)
 
 
-def noise() -> Noise:
-    return Noise([0, 1], "of a test")
+def noise() -> RandomNumbers:
+    return RandomNumbers([0, 1], "of a test")
 
 
 def streams() -> SeedStreams:

@@ -10,7 +10,7 @@ from fairall.data.dataset import dataset
 from fairall.data.fico import Fico
 from fairall.experiment import job
 from fairall.models.learner import Learner
-from fairall.online.evaluation import Evaluation
+from fairall.online.evaluation import Evaluator
 from fairall.online.loop import OnlineLearning
 from fairall.online.training import initially_decided
 from fairall.randomness import SeedStreams
@@ -47,7 +47,7 @@ def regrets(seeds: int, time_steps: int, *words: str) -> tuple[np.ndarray, np.nd
     def measure() -> None:
         tables.append(acceptance(learner, x, known))
 
-    evaluation = Evaluation(made.data.test, cost, known)
+    evaluation = Evaluator(made.data.test, cost, known)
     OnlineLearning(learner, made.world, evaluation, known).run(time_steps, lambda **_: None, measure)
     levels = np.linspace(0.0, 1.0, 201)
     best = [best_value(source, cost, gap) for gap in levels]

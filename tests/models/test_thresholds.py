@@ -9,7 +9,7 @@ from scipy.optimize import linprog
 from scipy.special import logit
 
 from fairall.config.schema import BoundConfig, FairnessRule
-from fairall.models.thresholds import Group, acceptance, fair_rates, fair_thresholds, price_of_gap
+from fairall.models.thresholds import Ranking, acceptance, fair_rates, fair_thresholds, price_of_gap
 from tests.conftest import examples
 
 RULES = FairnessRule.demographic_parity, FairnessRule.equal_opportunity
@@ -70,7 +70,7 @@ def test_without_a_bound_everybody_has_the_threshold_c() -> None:
 
 def test_rates_stay_where_a_change_would_hardly_gain_anything() -> None:
     draw = np.random.default_rng(0)
-    groups = [Group.of(draw.normal(shift, 1.0, 500), true_positives=False) for shift in (-0.5, 0.5)]
+    groups = [Ranking.of(draw.normal(shift, 1.0, 500), true_positives=False) for shift in (-0.5, 0.5)]
     (best, _), _ = fair_rates(groups, 0.5, 0.0)
 
     def lost(rate: float) -> float:

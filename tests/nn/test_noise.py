@@ -9,7 +9,7 @@ from scipy import stats
 from torch import Tensor
 
 from fairall.nn.native import calls
-from fairall.nn.noise import Noise, philox
+from fairall.nn.noise import RandomNumbers, philox
 
 
 @pytest.fixture(params=["compiled", "numpy"])
@@ -52,7 +52,7 @@ def test_numbers_and_state_are_the_same_compiled_and_not(
     kind: str, shape: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def drawn() -> tuple[Tensor, Tensor]:
-        noise = Noise([5, 6], "test", stratified=True)
+        noise = RandomNumbers([5, 6], "test", stratified=True)
         draw = getattr(noise, kind)
         draw(3)
         return draw(*shape, counts=[shape[0], max(0, shape[0] - 1)]), noise.state
@@ -67,7 +67,7 @@ def test_numbers_and_state_are_the_same_compiled_and_not(
 
 
 def test_numbers_of_a_seed_depend_on_seed_and_purpose_alone(computed: str) -> None:
-    together, alone, other = Noise([3, 4], "a"), Noise([4], "a"), Noise([4], "b")
+    together, alone, other = RandomNumbers([3, 4], "a"), RandomNumbers([4], "a"), RandomNumbers([4], "b")
     together.uniform(6, counts=[6, 2])
     alone.uniform(2)
     other.uniform(2)
@@ -76,16 +76,16 @@ def test_numbers_of_a_seed_depend_on_seed_and_purpose_alone(computed: str) -> No
 
 
 def test_a_saved_state_goes_on_with_the_same_numbers(computed: str) -> None:
-    noise = Noise([0, 1], "test", stratified=True)
+    noise = RandomNumbers([0, 1], "test", stratified=True)
     noise.samples(3, 7)
-    again = Noise([0, 1], "test", stratified=True)
+    again = RandomNumbers([0, 1], "test", stratified=True)
     again.load_state_dict({name: value.clone() for name, value in noise.state_dict().items()})
     for kind in ("uniform", "normal", "samples"):
         assert torch.equal(getattr(noise, kind)(4, 5), getattr(again, kind)(4, 5))
 
 
 def test_uniform_numbers_are_uniform_and_never_0_or_1(computed: str) -> None:
-    numbers = Noise([0], "test").uniform(200_000)[0]
+    numbers = RandomNumbers([0], "test").uniform(200_000)[0]
     assert numbers.min() > 0.0
     assert numbers.max() < 1.0
     assert stats.kstest(numbers.double(), "uniform").pvalue > 1e-3
@@ -94,7 +94,7 @@ def test_uniform_numbers_are_uniform_and_never_0_or_1(computed: str) -> None:
 
 
 def test_normal_numbers_are_normal_to_their_tails(computed: str) -> None:
-    numbers = Noise([1], "test").normal(400_000)[0].double()
+    numbers = RandomNumbers([1], "test").normal(400_000)[0].double()
     assert stats.kstest(numbers, "norm").pvalue > 1e-3
     for bound in (2.0, 3.0, 4.0):
         share, expected = (numbers.abs() > bound).double().mean(), 2 * NormalDist().cdf(-bound)
@@ -103,7 +103,7 @@ def test_normal_numbers_are_normal_to_their_tails(computed: str) -> None:
 
 @pytest.mark.parametrize("n", [2, 7, 20])
 def test_stratified_samples_have_one_pair_in_each_stratum(n: int, computed: str) -> None:
-    drawn = Noise([2], "test", stratified=True).samples(50, 3, n)[0]
+    drawn = RandomNumbers([2], "test", stratified=True).samples(50, 3, n)[0]
     half = (n + 1) // 2
     assert torch.equal(drawn[..., 1::2], -drawn[..., 0 : 2 * (n // 2) : 2])
     strata = (torch.special.erf(drawn[..., ::2].abs() / 2**0.5) * half).long()
@@ -111,7 +111,7 @@ def test_stratified_samples_have_one_pair_in_each_stratum(n: int, computed: str)
 
 
 def test_every_stratified_sample_is_standard_normal_with_independent_coordinates(computed: str) -> None:
-    drawn = Noise([3], "test", stratified=True).samples(40_000, 3, 6)[0].double()
+    drawn = RandomNumbers([3], "test", stratified=True).samples(40_000, 3, 6)[0].double()
     for place in (0, 1, 5):  # pairs are in a random order too
         assert stats.kstest(drawn[:, 0, place], "norm").pvalue > 1e-3
     for values in (drawn[..., 2], drawn[..., 2].square(), drawn[..., 2].abs()):
@@ -120,7 +120,7 @@ def test_every_stratified_sample_is_standard_normal_with_independent_coordinates
 
 def test_stratified_averages_are_unbiased_and_vary_less() -> None:
     def averages(stratified: bool) -> Tensor:
-        z = Noise([4], "test", stratified=stratified).samples(20_000, 2, 20)[0].double()
+        z = RandomNumbers([4], "test", stratified=stratified).samples(20_000, 2, 20)[0].double()
         return torch.stack([torch.exp(0.5 * z[:, 0]), torch.sigmoid(z[:, 0] + z[:, 1] + 0.3)]).mean(-1)
 
     points, weights = torch.linspace(-8, 8, 4001).double(), torch.tensor(0.0)

@@ -16,7 +16,7 @@ from fairall.config.schema import DatasetConfig
 from fairall.config.validation import checked_dataset
 from fairall.data.dataset import dataset
 from fairall.data.people import People
-from fairall.online.evaluation import DPU_ERROR, UTILITY_ERROR, Evaluation
+from fairall.online.evaluation import DPU_ERROR, UTILITY_ERROR, Evaluator
 
 SPLITS = 150
 HELD_OUT = 0.15  # share of test people in a table
@@ -74,7 +74,7 @@ def test_standard_errors_are_deviations_over_test_people(
 
     measures: dict[str, list[float]] = {"utility": [], "dpu": [], UTILITY_ERROR: [], DPU_ERROR: []}
     for config in configs(tmp_path):
-        measured = Evaluation(dataset(config).prepare().test, COST, [0]).measure_by(policy)
+        measured = Evaluator(dataset(config).prepare().test, COST, [0]).measure_by(policy)
         for name, values in measures.items():
             values.append(measured[name].item())
     # Parts of one finite table differ by less than samples of its population do (Cochran 1977, section 2.6).
@@ -87,7 +87,7 @@ def test_a_split_by_label_and_group_leaves_accepting_everybody_without_noise(tmp
     config = checked_dataset(compose_config(*population(tmp_path, selective=False)))
     data = dataset(config).prepare()
     for people in (data.validation, data.test):
-        measured = Evaluation(people, COST, [0, 1]).measure_by(lambda x, s: torch.ones_like(s))
+        measured = Evaluator(people, COST, [0, 1]).measure_by(lambda x, s: torch.ones_like(s))
         assert measured[UTILITY_ERROR].tolist() == [0.0, 0.0]
         assert measured["utility"][0].item() == pytest.approx(float(data.train.label.mean()) - COST, abs=0.01)
 
@@ -95,5 +95,5 @@ def test_a_split_by_label_and_group_leaves_accepting_everybody_without_noise(tmp
 def test_a_stratum_of_one_person_counts_with_its_distance_from_the_mean() -> None:
     label, stratum = torch.tensor([1.0, 1.0, 0.0]), torch.tensor([1, 1, 0])
     people = People(torch.zeros(3, 1), torch.tensor([1.0, -1.0, 1.0]), label, stratum=stratum)
-    error = Evaluation(people, COST, [0]).measure_by(lambda x, s: torch.ones_like(s))[UTILITY_ERROR]
+    error = Evaluator(people, COST, [0]).measure_by(lambda x, s: torch.ones_like(s))[UTILITY_ERROR]
     assert error.item() == pytest.approx((2 / 3) / 3)  # −½, of the mean 1/6

@@ -16,7 +16,7 @@ from fairall.errors import FairAllError
 from fairall.models.fairlog import FairLog
 from fairall.models.learner import DecisionRule, Learner, Setting
 from fairall.models.rivals.greedy import Greedy
-from fairall.online.evaluation import Evaluation
+from fairall.online.evaluation import Evaluator
 from fairall.online.exploration import Exploration, lower_bound
 from fairall.online.history import History
 from fairall.online.loop import OnlineLearning
@@ -231,7 +231,7 @@ def process(
     given = Setting(data.schema, config.cost.value, seeds, config.schedule, config.protocol)
     learner = {"greedy": Greedy, "fairlog": FairLog}[model](config.model, given)
     world = World(WorldSetting(data, seeds, applicants=64, time_steps=100))
-    evaluation = Evaluation(data.test, config.cost.value, seeds)
+    evaluation = Evaluator(data.test, config.cost.value, seeds)
     return OnlineLearning(learner, world, evaluation, seeds, exploration=exploration, keep_propensity=True)
 
 

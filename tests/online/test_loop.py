@@ -14,7 +14,7 @@ from fairall.data.prepared import PreparedData
 from fairall.measuring.summary import measure_table
 from fairall.models.fairall import FairAll
 from fairall.models.learner import Learner, Setting
-from fairall.online.evaluation import Evaluation
+from fairall.online.evaluation import Evaluator
 from fairall.online.history import History
 from fairall.online.initial_policy import LogisticPolicy
 from fairall.online.loop import OnlineLearning
@@ -51,7 +51,7 @@ def stuck(*, after: int, propensity: float) -> ExplorationConfig:
 
 
 def online(learner: Learner, data: PreparedData, seeds: list[int], **guards: Any) -> OnlineLearning:
-    evaluation = Evaluation(data.test, 0.5, seeds)
+    evaluation = Evaluator(data.test, 0.5, seeds)
     fixed = guards.get("luck") is DecisionLuck.fixed
     world = World(WorldSetting(data, seeds, applicants=64, time_steps=100, fixed_luck=fixed))
     return OnlineLearning(learner, world, evaluation, seeds, **guards)
@@ -129,7 +129,7 @@ def test_labels_of_the_rejected_stay_hidden_and_decisions_follow_the_propensity(
 
 
 def test_evaluation_is_at_its_cost_on_its_people(credit: PreparedData) -> None:
-    measured = Evaluation(credit.validation, 0.2, [0, 1]).measure(Coin(0.4))
+    measured = Evaluator(credit.validation, 0.2, [0, 1]).measure(Coin(0.4))
     expected = 0.4 * (credit.validation.label.mean() - 0.2)
     torch.testing.assert_close(measured["utility"], expected.expand(2))
     assert measured["dpu"].tolist() == pytest.approx([0.0, 0.0], abs=1e-6)
@@ -218,7 +218,7 @@ class ByGroup(Coin):
 
 def test_a_counterfactual_is_of_the_other_group(credit: PreparedData) -> None:
     data = load_dataset("synthetic").prepare()
-    measured = Evaluation(data.test, 0.5, [0]).measure(ByGroup(0.5))
+    measured = Evaluator(data.test, 0.5, [0]).measure(ByGroup(0.5))
     between = torch.sigmoid(torch.tensor(1.0)) - torch.sigmoid(torch.tensor(-1.0))
     torch.testing.assert_close(measured["cfu"], between.expand(1))
     history = run(online(ByGroup(0.5), data, [0]), 30)

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 
 from fairall import FairAllError, Result
 from fairall.report import UNTESTED, chosen_runs, compare, draw_over_time, measures
-from fairall.results import CAUTION, STYLE, Table, page
+from fairall.results import CAUTION, STYLE, PageTable, page
 from tests.conftest import typed
 from tests.made_up import lay_down, made_up
 
@@ -31,7 +31,7 @@ def run(*words: str, number: int, preset: str | None = None, **options: object) 
     return made_up(*words, number=number, config=config, path=Path(f"{number:012x}"), **options)  # type: ignore[arg-type]
 
 
-def compared(folder: Path, *runs: Result) -> dict[str, Table]:
+def compared(folder: Path, *runs: Result) -> dict[str, PageTable]:
     numbered = {str(i): one for i, one in enumerate(runs, start=1)}
     return {table.key: table for table in compare(numbered, ["a: broken"], folder)}
 

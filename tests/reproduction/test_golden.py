@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from fairall.report import compare
-from fairall.results import Table, to_csv
+from fairall.results import PageTable, to_csv
 from reproduction import worlds
 from reproduction.board import BASELINE, RIVAL, board
 from reproduction.leaderboard_tables import care_table, standings_table, task_table, versus_table
@@ -34,11 +34,11 @@ COMPARED = (0, 6, 2, 15)  # places in the collection
 
 
 @pytest.fixture(scope="module")
-def tables(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Table]:
+def tables(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, PageTable]:
     """All tables by key."""
     runs = results()
     own = contents(runs, WORDS)
-    found = [item for item in own.items if isinstance(item, Table)]
+    found = [item for item in own.items if isinstance(item, PageTable)]
     assert own.others is not None
     by_key = {run.key: run for run in runs}
     tasks = board([replace(one, run=by_key.get(one.key)) for one in plan(LEADERBOARD, BOARD)], {}, {})
@@ -53,7 +53,7 @@ def tables(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Table]:
 
 
 @pytest.mark.parametrize("path", sorted(GOLDEN.glob("*.csv")), ids=lambda path: path.stem)
-def test_the_numbers_are_the_same(path: Path, tables: Mapping[str, Table]) -> None:
+def test_the_numbers_are_the_same(path: Path, tables: Mapping[str, PageTable]) -> None:
     golden = pd.read_csv(path)
     table = pd.read_csv(io.StringIO(to_csv(tables[path.stem])))
     if "folder" in table:

@@ -15,7 +15,7 @@ from omegaconf import DictConfig
 
 from fairall.metrics import Spread
 from fairall.report import dataset_label, look_of, method_label
-from fairall.results import STYLE, Table
+from fairall.results import STYLE, PageTable
 from fairall.results.result import spreads
 from reproduction.board import (
     BASELINE,
@@ -88,7 +88,7 @@ def several(methods: Sequence[str], levels: Mapping[str, tuple[float, float]]) -
     ]
 
 
-def cells(table: Table, name: str, group: str = "") -> dict[str, str]:
+def cells(table: PageTable, name: str, group: str = "") -> dict[str, str]:
     """Texts of a row by column."""
     (row,) = [
         list(row) for of, *row in table.frame.itertuples() if of[1] == method_label(name) and group in of[0]

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from fairall import FairAllError
-from fairall.results import Cell, Row, Table, frame_of, records_of
+from fairall.results import Cell, PageTable, Row, frame_of, records_of
 from reproduction.fingerprint import CHANGED, NAMED_IN, OF, fingerprint
 from reproduction.leaderboard import CLAIMS
 from reproduction.pages import BEGIN, BLOCK, SETTING, block_of, copy_figures, fill, refuse
@@ -80,7 +80,7 @@ def test_figures_that_a_page_names_are_copied(page: Path) -> None:
 
 def test_a_block_says_when_it_was_made() -> None:
     frame = frame_of(["mean"], [Row("COMPAS", "FairLog", [Cell("1.0", best=True)])])
-    table = Table(key="one", title="One", note="Units.", frame=frame, records=records_of([]))
+    table = PageTable(key="one", title="One", note="Units.", frame=frame, records=records_of([]))
     text = block_of(table, "made 2026-01-01 00:00; Python 3; fairall 0; torch 1")
     assert "| COMPAS | FairLog | **1.0** |" in text
     assert text.endswith("*Made 2026-01-01 00:00; Python 3; fairall 0.*\n")

@@ -9,7 +9,7 @@ import pytest
 
 from fairall import Result
 from fairall.metrics import Spread
-from fairall.results import Table, to_latex, to_markdown
+from fairall.results import PageTable, to_latex, to_markdown
 from reproduction import printed
 from reproduction.plan import with_runs
 from reproduction.printed import draw_printed, predictive_intervals, predictive_pooled_std
@@ -25,19 +25,19 @@ def collapse(run: Result, seeds: Sequence[int], since: int = 101) -> Result:
     return replace(run, steps=run.steps.assign(acceptance_rate=run.steps["acceptance_rate"].mask(gone, 0.0)))
 
 
-def tables(*runs: Result, seeds: int = 50) -> list[Table]:
+def tables(*runs: Result, seeds: int = 50) -> list[PageTable]:
     """Tables of means and standard deviations of some runs."""
     needed = planned("paper_harsh", "dataset=credit", f"seeds={seeds}")
     return printed.printed_tables(with_runs(needed, runs), "harsh", "corrected")
 
 
-def record(table: Table, model: str = "fairlog", measure: str = UTILITY) -> dict[Any, Any]:
+def record(table: PageTable, model: str = "fairlog", measure: str = UTILITY) -> dict[Any, Any]:
     records = table.records
     (one,) = records[(records["model"] == model) & (records["measure"] == measure)].to_dict("records")
     return one
 
 
-def cell(table: Table, row: int = 0, column: int = 1) -> Any:
+def cell(table: PageTable, row: int = 0, column: int = 1) -> Any:
     return table.frame.iloc[row, column]
 
 

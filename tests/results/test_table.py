@@ -10,8 +10,8 @@ from markdown_it import MarkdownIt
 from fairall.results.table import (
     Cell,
     Lacking,
+    PageTable,
     Row,
-    Table,
     code,
     escaped,
     frame_of,
@@ -64,8 +64,8 @@ class Read(HTMLParser):
             self.cells[-1] += data
 
 
-def table(text: str) -> Table:
-    return Table(
+def table(text: str) -> PageTable:
+    return PageTable(
         key="t",
         title=text,
         note=text,
@@ -103,7 +103,7 @@ def test_a_page_shows_names_as_they_are(text: str) -> None:
 
 def test_marks_and_bold_in_every_format(capsys: pytest.CaptureFixture[str]) -> None:
     cell = Cell("20.3 ± 0.5", "19.8", best=True, marks="F+", tests="better than a", outside=True)
-    one = Table(
+    one = PageTable(
         key="my_key",
         title="Title",
         note="Bold: best.",
@@ -124,7 +124,7 @@ def test_marks_and_bold_in_every_format(capsys: pytest.CaptureFixture[str]) -> N
 
 
 def test_a_spreadsheet_evaluates_no_text() -> None:
-    hostile = Table(
+    hostile = PageTable(
         key="t", title="", note="", frame=frame_of([], []), records=records_of([{"a": "=1+1", "b": -1}])
     )
     assert to_csv(hostile) == "a,b\n'=1+1,-1\n"

@@ -14,7 +14,7 @@ from fairall.errors import FairAllError
 from fairall.evaluate.log import DecisionLog
 from fairall.tables.cells import numbers_of
 from fairall.tables.declared import Declared, Spelling
-from fairall.tables.infer import Column, LeftOut
+from fairall.tables.infer import Candidate, LeftOut
 
 Draw = Callable[[Generator, int], Any]
 DECLARED = Declared.of()
@@ -82,7 +82,7 @@ def kind(values: Any, name: str = "x", declared: Declared = DECLARED) -> str:
     """The kind of a column, or "" where it is left out."""
     column = pd.Series(values, name=name)
     try:
-        return str(Column(column, declared, numbers_of(column)).kind())
+        return str(Candidate(column, declared, numbers_of(column)).kind())
     except LeftOut:
         return ""
 
@@ -150,7 +150,7 @@ def test_what_is_left_out_is_named_with_the_word_that_keeps_it(name: str, tmp_pa
         people[name] = range(len(people))
     for spelling in (Spelling(), Spelling(bare=True), Spelling(python=True)):
         with pytest.raises(LeftOut) as told:
-            Column(people[name], Declared.of(spelling=spelling), numbers_of(people[name])).kind()
+            Candidate(people[name], Declared.of(spelling=spelling), numbers_of(people[name])).kind()
         assert str(told.value).endswith(f"; {spelling.kind(name, 'real')} keeps it")
     keys: dict[str, Any] = {"decision": "granted", "label": "repaid", "positive": "yes", "sensitive": "sex"}
     log = DecisionLog.of(people, **keys)

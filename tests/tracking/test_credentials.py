@@ -119,7 +119,6 @@ def test_a_server_gets_the_credentials_and_nobody_else_does(
     ):
         (tmp_path / "people.csv").write_text("a\n1\n")
         ended.append(typed(*words, cwd=tmp_path))
-    ended.append(typed("sync", f"tracking.uri={address}", cwd=tmp_path, module="fairall.tracking"))
     assert_nowhere(tmp_path, ended)
 
 

@@ -1,7 +1,7 @@
 import pytest
 
 from fairall.errors import FairAllError
-from fairall.tuning.space import Interval, Space, listed, words_of
+from fairall.tuning.space import Range, Space, listed, words_of
 
 
 def test_points_are_all_combinations_as_the_command_line_spells_them() -> None:
@@ -46,15 +46,15 @@ def test_what_is_no_grid_is_refused(words: list[str], said: str) -> None:
 
 
 INTERVALS = {
-    "interval(0, 2)": Interval(0.0, 2.0, log=False),
-    "int(interval(0, 2))": Interval(0, 2, log=False),
-    "tag(log, interval(1e-4, 1))": Interval(1e-4, 1.0, log=True),
-    "tag(log, int(interval(1, 64)))": Interval(1, 64, log=True),
+    "interval(0, 2)": Range(0.0, 2.0, log=False),
+    "int(interval(0, 2))": Range(0, 2, log=False),
+    "tag(log, interval(1e-4, 1))": Range(1e-4, 1.0, log=True),
+    "tag(log, int(interval(1, 64)))": Range(1, 64, log=True),
 }
 
 
 @pytest.mark.parametrize(("words", "interval"), INTERVALS.items())
-def test_an_interval_is_read_as_optuna_gets_it_and_from_its_own_words(words: str, interval: Interval) -> None:
+def test_an_interval_is_read_as_optuna_gets_it_and_from_its_own_words(words: str, interval: Range) -> None:
     space = Space.parse({"b": words}, ["a=1,2"], intervals=True)
     assert space.values == {"b": interval, "a": [1, 2]}
     assert (space.size, space.points, space.grid) == (None, [], None)

@@ -12,7 +12,7 @@ from fairall.data.load import load_dataset
 from fairall.data.people import Decided, People
 from fairall.data.prepared import PreparedData
 from fairall.models.learner import Learner
-from fairall.online.evaluation import Evaluation
+from fairall.online.evaluation import Evaluator
 from fairall.online.history import History
 from fairall.online.loop import OnlineLearning
 from fairall.randomness import SeedStreams
@@ -43,9 +43,9 @@ class Fixed(Learner):
         self.seen.append(decided)
 
 
-def evaluation_of(data: PreparedData, seeds: list[int]) -> Evaluation:
+def evaluation_of(data: PreparedData, seeds: list[int]) -> Evaluator:
     """On few people, to be quick."""
-    return Evaluation(data.test.rows(torch.arange(50)), 0.4, seeds)
+    return Evaluator(data.test.rows(torch.arange(50)), 0.4, seeds)
 
 
 def online(learner: Learner, config: Config, data: PreparedData, seeds: list[int]) -> OnlineLearning:
