@@ -156,10 +156,8 @@ def test_what_a_kill_leaves_half_logged_is_replaced_by_the_next_command(
     assert typed("mlflow", "sync", cwd=tmp_path).stdout == SYNCED.format("0 runs", 1)
 
 
-def test_neither_damage_nor_force_leaves_a_second_copy(
-    tmp_path: Path, empty_store: Put, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)  # other tests set it
+def test_neither_damage_nor_force_leaves_a_second_copy(tmp_path: Path, empty_store: Put) -> None:
+    mlflow.set_tracking_uri(None)  # as if this process had not used MLflow
     client = mlflow.MlflowClient(empty_store(tmp_path / "outputs"))
     said = typed(*SHORT, "tracking.register=loans", cwd=tmp_path).stdout
     first, folder = assert_there_once(client), run_folder(tmp_path / "outputs")
