@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from fairall.results.result import Result
     from fairall.results.runs import load_result, load_results
     from fairall.storage.identity import configuration_key
-    from fairall.tracking.store import load_logged_results
+    from fairall.tracking.fetch import load_logged_results
 
 __all__ = [
     "Dataset",
@@ -57,7 +57,7 @@ _, __getattr__ = imported_lazily(
         "results.result": "Result",
         "results.runs": "load_result load_results",
         "storage.identity": "configuration_key",
-        "tracking.store": "load_logged_results",
+        "tracking.fetch": "load_logged_results",
     },
 )
 

@@ -33,10 +33,9 @@ from fairall.results.terminal import Display
 from fairall.runtime.process import prepare_processor, short_of_memory
 from fairall.storage.cache import Cache
 from fairall.storage.identity import flattened, run_id
+from fairall.storage.origin import Origin, source_tags
 from fairall.storage.own_code import name_of, own_code
 from fairall.storage.run_folder import CARD, RunFolder
-from fairall.tracking.outbox import Outbox, Sent
-from fairall.tracking.store import how_to_look, page_address
 from fairall.worlds.world import World
 
 DEFAULTS = "defaults"  # value of `hyperparameters` without values in conf/hparams/
@@ -141,9 +140,13 @@ def run(composed: DictConfig, display: Display | None = None, *, command: str = 
         MemoryError: where the run needs more memory than there is.
         Stopped: where the process was asked to stop, after the state has been saved.
     """
-    began = time.process_time()
+    began, cpu_began = time.time(), time.process_time()
     task, display = job(composed), display or Display()
     config, plain, folder = task.config, task.plain, task.folder
+    if config.tracking.enabled:
+        from fairall.tracking.store import require_store
+
+        require_store(plain)
     prepare_processor()
     use_threads(config.threads)
     training = Training(task.learner, task.initial_policy, config, task.world, task.measures)
@@ -159,26 +162,24 @@ def run(composed: DictConfig, display: Display | None = None, *, command: str = 
         if intact and not config.force:
             result = Result.read(folder)
             display.say(f"Already done; force=true runs it anew: {folder.path}")
-            registered = Outbox(plain, folder.path, display.say).flush(result)
         else:
             if not intact:
                 folder.reopen()
             with folder.recording(anew=config.force, log=display.say) as making:
-                outbox = Outbox(plain, making.path, display.say)
-                with outbox.recording(command):
-                    making.write_config(plain)
-                    checkpoint = making.checkpoint(seconds=config.checkpoint_seconds, log=display.say)
-                    cache = cache_of(config, display)
-                    training.run(checkpoint, cache, display)
-                    result = measure(training, plain, cache)
-                    write_files(result, training, making)
-                    outbox.result_made(cpu_seconds=time.process_time() - began)
-                    making.finish()
-                registered = outbox.flush(result)
+                origin = Origin(command, source_tags() if config.tracking.enabled else {}, began)
+                origin.write(making.path)
+                making.write_config(plain)
+                checkpoint = making.checkpoint(seconds=config.checkpoint_seconds, log=display.say)
+                cache = cache_of(config, display)
+                training.run(checkpoint, cache, display)
+                result = measure(training, plain, cache)
+                write_files(result, training, making)
+                replace(origin, cpu_seconds=time.process_time() - cpu_began).write(making.path)
+                making.finish()
             result = replace(result, path=folder.path, finished=time.time())
-    show_result(result, display)
-    for sentence in registered:
-        display.say(sentence)
+        show_result(result, display)
+        if config.tracking.enabled:
+            say_where_logged(folder.path, plain, display)
     return result
 
 
@@ -232,7 +233,18 @@ def show_result(result: Result, display: Display) -> None:
     for warning in result.warnings:
         display.say(f"Warning: {warning}.")
     display.say(f"Results: {result.path}")
-    look, sent = how_to_look(result.config), Sent.read(result.path)
-    if look is not None and sent.result:
-        display.say(f"MLflow:  {look}")
-        display.say(f"         {page_address(result.config, sent.experiment)}")
+
+
+def say_where_logged(path: Path, plain: dict[str, Any], display: Display) -> None:
+    """Log the result in a run's folder to MLflow and print where, or warn where MLflow cannot be reached."""
+    from fairall.tracking.logger import log
+    from fairall.tracking.store import UnreachableError, how_to_look, page_address
+
+    try:
+        logged = log(path, plain)
+    except UnreachableError as error:
+        display.say(f"Warning: {error}. `python -m fairall mlflow sync` logs it later.")
+        return
+    display.say(f"MLflow:  {how_to_look(plain)}")
+    for line in (f"         {page_address(plain, logged.experiment)}", *logged.registered):
+        display.say(line)

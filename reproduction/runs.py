@@ -31,7 +31,7 @@ from fairall import FairAllError, is_finished
 from fairall.results import in_words
 from reproduction.plan import Planned, added
 
-GRACE = 20.0  # seconds for an interrupted run to close its MLflow run
+GRACE = 20.0  # seconds for an interrupted run to save its state or log its result
 LOOK_EVERY = 1.0  # seconds between two updates of the time left
 COLUMNS = ["words", "overrides", "model", "dataset", "seeds", "wall_seconds", "cpu_seconds"]
 REFERENCE_SEEDS = 10  # of run_seconds.yaml

@@ -84,9 +84,7 @@ def as_undisturbed(model: str, chance: random.Random, times: int, tmp_path: Path
     assert not table.duplicated(["seed", "time_step"]).any()
     client = mlflow.MlflowClient(uri)
     found = client.search_runs([client.get_experiment_by_name("fairall").experiment_id])
-    parents = [run.info.status for run in found if "mlflow.parentRunId" not in run.data.tags]
-    assert parents.count("FINISHED") == 1
-    assert set(parents) <= {"FINISHED", "KILLED"}
+    assert [run.info.status for run in found] == ["FINISHED"] * (1 + 3)
     left = [path for path in (hunted / "outputs").rglob(".*") if path.is_file()]
     assert left == []
     return kills
@@ -150,15 +148,13 @@ def rest(process: subprocess.Popen[str], terminal: int) -> tuple[str, str]:
 def test_asked_to_stop_it_keeps_its_state_and_says_so(
     number: signal.Signals, code: int, tmp_path: Path, empty_store: Put
 ) -> None:
-    uri = empty_store(tmp_path / "outputs")
+    client = mlflow.MlflowClient(empty_store(tmp_path / "outputs"))
     process, terminal = at_work(["fairall", *SMALL, "model=fairlog", *LONG], tmp_path)
     process.send_signal(number)
     _, said = rest(process, terminal)
     assert process.returncode == code
     assert said == "fairall: interrupted; the same command goes on from what was saved\n"
-    client = mlflow.MlflowClient(uri)
-    (parent,) = client.search_runs([client.get_experiment_by_name("fairall").experiment_id])
-    assert parent.info.status == "KILLED"
+    assert client.get_experiment_by_name("fairall") is None  # a result is logged when it is there
 
 
 @pytest.mark.whole
@@ -275,8 +271,8 @@ def test_a_run_whose_folder_was_deleted_meanwhile_is_not_finished(
     assert (ended.returncode, ended.stderr) == (0, "")
     assert RunFolder(folder).intact()
     found = client.search_runs([client.get_experiment_by_name("fairall").experiment_id])
-    parents = [run.info.status for run in found if "mlflow.parentRunId" not in run.data.tags]
-    assert sorted(parents) == ["FAILED", "FINISHED"]
+    assert {run.info.status for run in found} == {"FINISHED"}
+    assert sum("mlflow.parentRunId" not in run.data.tags for run in found) == 1
 
 
 def test_a_folder_of_another_run_is_left_alone(finished: Path, tmp_path: Path) -> None:

@@ -18,7 +18,6 @@ from fairall.policy import Policy
 from fairall.results.interpretable import CAUTION
 from fairall.runtime.process import this_process
 from fairall.storage.run_folder import RunFolder
-from fairall.tracking.outbox import Sent
 from tests.conftest import imported, run_folder, typed
 
 HEAVY = ("torch", "numpy", "pandas", "sklearn", "matplotlib", "mlflow", "optuna")
@@ -296,8 +295,6 @@ def test_list_and_show_a_finished_run(quick: Path, outputs: Path, tmp_path: Path
     assert command.startswith(f"Command: {shlex.join(['python', '-m', 'fairall', *QUICK])}")
     for same in (folder, folder / "policy"):
         assert typed("show", str(same), cwd=tmp_path).stdout == shown.stdout
-    Sent("python -m fairall", "0a1b", result=True).write(folder)
-    assert "run 0a1b, experiment fairall" in typed("show", str(folder), cwd=tmp_path).stdout
 
 
 def test_list_and_show_a_run_on_its_way(outputs: Path, tmp_path: Path) -> None:

@@ -147,6 +147,12 @@ def _seed(word: str) -> int:
     return 0 if word == "0" else whole_number(word)
 
 
+def _port(word: str) -> int:
+    if not word.isdecimal() or not 1 <= int(word) <= 65535:
+        raise argparse.ArgumentTypeError(f"it must be a port from 1 to 65535, not {word}")
+    return int(word)
+
+
 def _time(word: str) -> str:
     key, _, column = word.partition("=")
     if key != "time" or not column:
@@ -182,12 +188,8 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "--outcome-model": MODEL,
     "--monitor": {"metavar": "time=COLUMN", "type": _time, "help": "intervals and alarms over time"},
     "--gap": {"metavar": "E", "type": _probability, "help": "gap above which --monitor alarms; 0.05"},
-    "--smallest-cell": {
-        "metavar": "N",
-        "type": whole_number,
-        "default": 10,
-        "help": "fewest people shown; 10",
-    },
+    "--port": {"metavar": "N", "type": _port, "help": "of the page on this machine; 5000"},
+    "--smallest-cell": {"metavar": "N", "type": whole_number, "default": 10, "help": "fewest people shown"},
 }
 DECIDE = "-o! --policy --threshold --draw --capacity --trust... --strict --json"
 EXPLAIN = "--row! -o! --policy --threshold --against --trust... --strict"
@@ -221,6 +223,6 @@ COMMANDS = {
     "explain": Command("why a person has a probability", verbs.explain, "RUN PEOPLE", EXPLAIN, OF_RUN),
     "evaluate": Command("judge decisions and policies by a log", verbs.evaluate, "LOG", EVALUATE, OF_LOG),
     "mlflow sync": Command("log finished runs that MLflow does not have", verbs.mlflow, resumes=True),
-    "mlflow ui": Command("MLflow's page of the runs", verbs.mlflow),
+    "mlflow ui": Command("MLflow's page of the runs", verbs.mlflow, options="--port"),
     "completion": Command("the completion script of bash or zsh", verbs.completion, "SHELL"),
 }

@@ -24,23 +24,21 @@ def show(given: Namespace) -> Done:
 
 
 def _finished(path: Path) -> dict[str, Any]:
-    from dataclasses import replace
-
     from fairall.experiment import show_result
     from fairall.results.runs import load_result
     from fairall.results.terminal import Display
+    from fairall.storage.origin import Origin
     from fairall.storage.run_folder import CARD
-    from fairall.tracking.outbox import Sent
+    from fairall.tracking.store import how_to_look
 
-    result, sent = load_result(path), Sent.read(path)
+    result, command = load_result(path), Origin.read(path).command
     for note in result.notes:
         print(f"Note: {note}.")
-    # Outputs may have been moved since: MLflow's database is beside the runs.
-    show_result(replace(result, config=result.config | {"outputs_dir": str(path.parents[3])}), Display())
-    if sent.result:
-        print(f"         run {sent.parent}, experiment {result.config['tracking']['experiment']}")
-    elif result.config["tracking"]["enabled"]:
-        print("MLflow:  not logged yet: python -m fairall mlflow sync")
+    show_result(result, Display())
+    if result.config["tracking"]["enabled"]:
+        # Outputs may have been moved since: MLflow's database is beside the runs.
+        look = how_to_look(result.config | {"outputs_dir": str(path.parents[3])})
+        print(f"MLflow:  {look or 'not logged yet: python -m fairall mlflow sync'}")
     else:
         print("MLflow:  not logged, by tracking.enabled=false")
     figures = sorted(map(str, path.glob("figures/*")))
@@ -48,9 +46,9 @@ def _finished(path: Path) -> dict[str, Any]:
         print(f"Figure:  {figure}")
     print(f"Card:    {path / CARD}")
     print(f"Policy:  {path / 'policy'}")
-    print(f"Command: {sent.command or UNKNOWN}")
-    known = {"state": "finished", "title": result.title, "command": sent.command, "figures": figures}
-    return {**known, "mlflow_run": sent.parent, "config": result.config, **result.to_plain()}
+    print(f"Command: {command or UNKNOWN}")
+    known = {"state": "finished", "title": result.title, "command": command, "figures": figures}
+    return {**known, "config": result.config, **result.to_plain()}
 
 
 def _unfinished(path: Path) -> dict[str, Any]:
@@ -58,15 +56,15 @@ def _unfinished(path: Path) -> dict[str, Any]:
     from fairall.results.result import run_title
     from fairall.results.runs import NO_RUN
     from fairall.storage.files import held, holder
+    from fairall.storage.origin import Origin
     from fairall.storage.run_folder import RunFolder
-    from fairall.tracking.outbox import Sent
 
     folder = RunFolder(path)
     config = folder.read_config()
     if config is None:
         missing = not (path / "config.yaml").exists()
         raise FairAllError(f"{path}: {NO_RUN if missing else 'config.yaml is damaged; start the run anew'}")
-    lock, command = path.with_suffix(".lock"), Sent.read(path).command
+    lock, command = path.with_suffix(".lock"), Origin.read(path).command
     running = holder(lock) if held(lock) else None
     print(run_title(config))
     print("Interrupted." if running is None else f"Running: {running}")

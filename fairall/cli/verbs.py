@@ -214,7 +214,7 @@ def mlflow(given: Namespace) -> Done:
     """Log what MLflow does not have, or show its page."""
     from fairall.tracking.commands import sync, ui
 
-    return Done(code=(sync if given.verb == "mlflow sync" else ui)(given.words))
+    return Done(code=sync(given.words) if given.verb == "mlflow sync" else ui(given.words, given.port))
 
 
 def completion(given: Namespace) -> Done:
@@ -230,6 +230,6 @@ def completion(given: Namespace) -> Done:
 def _log(given: Namespace, config: dict[str, Any], folder: Path, title: str, **further: Any) -> None:
     """Log a folder to MLflow with --log."""
     if given.to_mlflow and config["tracking"]["enabled"]:
-        from fairall.tracking.store import log_report
+        from fairall.tracking.logger import log_report
 
         log_report(config, folder, title, given.typed, **further)

@@ -59,7 +59,7 @@ def saved_in(path: Path, modules: Collection[str] = ()) -> tuple[Policy, str]:
 
 
 def _downloaded(address: str, config: dict[str, Any], modules: Collection[str]) -> Policy:
-    from fairall.tracking.store import download
+    from fairall.tracking.fetch import download
 
     told = FairAllError(
         f"{address}: no policy of fairall; one has an address runs:/ID/policy or models:/NAME/1"

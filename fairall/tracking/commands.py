@@ -11,8 +11,8 @@ from fairall.config.compose import compose_config, places, plain_tracking
 from fairall.errors import FairAllError, count
 from fairall.results.runs import load, load_results
 from fairall.storage.run_folder import RunFolder
-from fairall.tracking.outbox import Outbox
-from fairall.tracking.store import Store, connection, has_server, how_to_look, page_address, reaching
+from fairall.tracking import store
+from fairall.tracking.logger import log
 
 
 def sync(overrides: Sequence[str]) -> int:
@@ -23,14 +23,17 @@ def sync(overrides: Sequence[str]) -> int:
 
     Returns:
         The exit code, 1 if a run could not be logged.
+
+    Raises:
+        FairAllError: where MLflow is not installed, or a name to register is given.
     """
     if any(word.startswith("tracking.register=") for word in overrides):
         raise FairAllError(
             "tracking.register: `sync` registers runs under the name they were made with; to register a run, "
             "repeat its command with tracking.register=NAME"
         )
-    composed = compose_config(*overrides)
-    moved = {}
+    store.quiet_mlflow()
+    composed, moved = compose_config(*overrides), {}
     if any(word.startswith("tracking.") for word in overrides):
         moved = {key: value for key, value in plain_tracking(composed).items() if key != "register"}
     collection = load_results(Path(composed.outputs_dir) / "runs")
@@ -39,30 +42,48 @@ def sync(overrides: Sequence[str]) -> int:
     tracked = [run for run in collection.results if run.config["tracking"]["enabled"]]
     sent, failed = 0, 0
     for run in tracked:
-        tracking = run.config["tracking"] | moved
-        config = run.config | {"outputs_dir": composed.outputs_dir, "tracking": tracking}
+        config = {"outputs_dir": composed.outputs_dir, "tracking": run.config["tracking"] | moved}
         try:
             with RunFolder(run.path).locked(log=print):
-                result = load(run.path)  # another process may have restarted it
-                outbox = Outbox(config, run.path, print)
-                sent += outbox.send(result)
-                for sentence in outbox.register():
-                    print(sentence)
+                load(run.path)  # another process may have restarted it
+                logged = log(run.path, config)
         except FairAllError as error:
             print(f"fairall: {run.path}: {error}", file=sys.stderr)
             failed += 1
+        else:
+            sent += logged.is_new
+            for line in logged.registered:
+                print(line)
     print(f"Logged {count(sent, 'run')} to MLflow; {len(tracked) - sent - failed} were already there.")
     return 1 if failed else 0
 
 
-def ui(overrides: Sequence[str]) -> int:
-    """Print the address of the experiment and, where the store is no server, become one that shows it."""
+def ui(overrides: Sequence[str], port: int | None = None) -> int:
+    """Print the address of the experiment and, where the store is no server, become one that shows it.
+
+    Args:
+        overrides: `KEY=VALUE` words about the store.
+        port: of the server that this process becomes; None: `PORT`.
+
+    Returns:
+        The exit code.
+
+    Raises:
+        FairAllError: where MLflow is not installed or there is no store, or one with a server gets a port.
+    """
     config = places(overrides)
-    if how_to_look(config) is None:
+    store.quiet_mlflow()
+    if store.how_to_look(config) is None:
         raise FairAllError(f"{config['outputs_dir']} has no MLflow store: the first run makes it")
-    print(f"MLflow: {page_address(config, reaching(config, lambda: Store(config).experiment))}", flush=True)
-    if not has_server(config):
+    if port is not None and store.has_server(config):
+        raise FairAllError(
+            f"--port: {config['tracking']['uri']} is a server with a page of its own; go without"
+        )
+    experiment = store.reaching(config, lambda: store.Store(config).experiment)
+    print(f"MLflow: {store.page_address(config, experiment, port or store.PORT)}", flush=True)
+    if not store.has_server(config):
         # Not an argument of the command: every user of the machine sees those.
-        os.environ["MLFLOW_BACKEND_STORE_URI"] = connection(config)
-        os.execv(sys.executable, [sys.executable, "-m", "mlflow", "ui", "--host", "127.0.0.1"])
+        os.environ["MLFLOW_BACKEND_STORE_URI"] = store.connection(config)
+        server = ["mlflow", "ui", "--host", "127.0.0.1", "--port", str(port or store.PORT)]
+        os.execv(sys.executable, [sys.executable, "-m", *server])
     return 0

@@ -1,214 +1,135 @@
-"""One run in MLflow: a parent run with means over seeds, a nested run per seed, and the policy."""
+"""A finished run in MLflow: a run with means over seeds, a nested run per seed, and the policy as a model."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from importlib.metadata import requires
 from pathlib import Path
 from textwrap import shorten
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fairall.errors import FairAllError
 from fairall.policy import load_reader
 from fairall.results.differences import differences
 from fairall.results.interpretable import marked
 from fairall.results.result import Result
+from fairall.runtime import signals
 from fairall.runtime.credentials import hidden
+from fairall.storage.files import sha256, sha256_of_text
 from fairall.storage.identity import flattened
-from fairall.storage.run_folder import CARD, DECISIONS, FILES
+from fairall.storage.origin import Origin, source_tags
+from fairall.storage.run_folder import CARD, DECISIONS, FILES, RunFolder
 from fairall.tables.people import PeopleReader
-from fairall.tracking.page import DIFFERS_TAG, MAX_NOTE, NOTE_TAG, PRESET_TAG, SWEEP_TAG, note_of_run
-from fairall.tracking.store import RUN_TAG, Store, equal, run_tags
+from fairall.tracking import page
+from fairall.tracking.store import RUN_TAG, Store, equal, parameters_of, reaching
 
 if TYPE_CHECKING:
-    from mlflow.entities import Run
     from mlflow.models import ModelSignature
 
-MODEL = "policy"  # name of the logged model
+RESULT_TAG = "fairall.result"  # digest of the result that was logged
 MOST_NAME = 150  # characters of a run's name before its id
 DIGEST = 36  # characters of a data set's fingerprint that MLflow keeps
 
 
-class RunLogger:
-    """MLflow runs of one run of ours.
+class Logged(NamedTuple):
+    """What MLflow has of a result."""
+
+    experiment: str  # MLflow id
+    is_new: bool  # whether it was written now
+    registered: list[str]  # the line that says as which version the policy is registered, if it is
+
+
+def log(path: Path, config: Mapping[str, Any]) -> Logged:
+    """Have MLflow hold the result of a finished run once; the caller holds the lock of its folder.
+
+    A complete MLflow run of the same result stays as it is. All others of this run's id, which killed
+    processes left in part or which have another result, are deleted.
 
     Args:
-        store: to log to.
-        config: of the run, as plain containers.
-        run_id: identity of the run, a tag of its MLflow runs.
+        path: folder of the run.
+        config: `outputs_dir` and `tracking` as plain containers: where to log, and the name to register.
 
-    Attributes:
-        experiment: MLflow id.
+    Raises:
+        UnreachableError: where MLflow is not installed or cannot be reached.
+        FairAllError: where the policy is to be registered and MLflow has no model of it.
     """
+    result, name = Result.read(RunFolder(path)), config["tracking"]["register"]
+    digest = sha256_of_text(sha256(path / "metrics.csv") + sha256(path / "summary.json"))
 
-    def __init__(self, store: Store, config: dict[str, Any], run_id: str) -> None:
-        self._store = store
-        self._client, self.experiment = store.client, store.experiment
-        self._config, self._run_id = config, run_id
-        # Nested runs have them too, so that MLflow's search compares seeds as well.
-        groups = ("model", "dataset", "initial_policy", "protocol")
-        self._tags = {f"fairall.{group}": config[group]["name"] for group in groups}
-        self._tags["fairall.cost"] = str(config["cost"]["value"])
-        self._differs = differences(config)
-        self._tags[DIFFERS_TAG] = shorten(self._differs or "nothing", MAX_NOTE, placeholder=" ...")
-        if config["preset"]:
-            self._tags[PRESET_TAG] = config["preset"]
-        if config["sweep"]["name"]:
-            self._tags[SWEEP_TAG] = config["sweep"]["name"]
+    def once() -> tuple[str, bool, str | None]:
+        store, complete = Store(config), None
+        for run in store.search(equal(f"tags.`{RUN_TAG}`", path.name)):
+            same = run.data.tags.get(RESULT_TAG, digest) == digest  # earlier versions logged no digest
+            if complete is None and same and run.info.status == "FINISHED":
+                complete = run.info.run_id
+            else:
+                store.delete(run)
+        run_id = complete or _write(store, result, {RUN_TAG: path.name, RESULT_TAG: digest})
+        version = _register(store, run_id, name, _tags(result) | {RUN_TAG: path.name}) if name else None
+        return store.experiment, complete is None, version
 
-    def begin(self, command: str, source: Mapping[str, str]) -> str:
-        """Create a parent run, RUNNING, with the parameters; return its MLflow id.
+    with signals.deferred():  # a signal waits until everything has been logged
+        experiment, is_new, version = reaching(config, once)
+    if name and version is None:
+        lacks = f"tracking.register={name}: MLflow has no model of {path}"
+        raise FairAllError(f"{lacks}; run it anew with force=true")
+    line = f"Registered: version {version} of {name}: models:/{name}/{version}"
+    return Logged(experiment, is_new, [line] if name else [])
 
-        What killed processes logged of the same run in part is deleted.
 
-        Args:
-            command: command line of the user.
-            source: tags of the command's program and commit, see `source_tags`.
-        """
-        for run in list(self._search("attributes.status != 'FINISHED'")):
-            if run.data.metrics and run.info.status != "RUNNING":
-                self._store.delete(run)
-        words = f"{self._tags['fairall.model']} {self._tags['fairall.dataset']} {self._differs}".strip()
-        name = f"{shorten(words, MOST_NAME, placeholder=' ...')} {self._run_id}"
-        tags = run_tags(marked(name, self._config), "command") | {
-            RUN_TAG: self._run_id,
-            "fairall.command": command,
-        }
-        parent = self._client.create_run(self.experiment, tags={**source, **tags, **self._tags}).info.run_id
-        self._store.log(parent, parameters=flattened(self._config))
-        return parent
+def _write(store: Store, result: Result, identity: dict[str, str]) -> str:
+    """Log a result, as its files have it, as an MLflow run that is FINISHED when complete; return its id.
 
-    def end(self, parent: str, status: str) -> None:
-        """Close a parent run as FINISHED, FAILED or KILLED."""
-        self._client.set_terminated(parent, status)
+    The curves of each seed are in metrics.csv alone. `identity` are the tags by which `log` finds the run.
+    """
+    from mlflow.entities import Dataset, DatasetInput, InputTag
 
-    def to_log(self, parent: str | None, command: str, source: Mapping[str, str]) -> str | None:
-        """The parent run to log the result to, begun or new; None where MLflow has the result.
+    client, config, origin = store.client, result.config, Origin.read(result.path)
+    tags, ended = _tags(result), int(1000 * result.finished)
+    words = f"{result.name('model')} {result.name('dataset')} {differences(config)}".strip()
+    run_id = client.create_run(
+        store.experiment,
+        start_time=int(1000 * origin.began) if origin.began else ended,
+        run_name=marked(f"{shorten(words, MOST_NAME, placeholder=' ...')} {result.identity}", config),
+        tags=origin.source | tags | identity | {page.KIND_TAG: "command", "fairall.command": origin.command},
+    ).info.run_id
+    parameters = parameters_of(flattened(config))
+    model = _log_policy(store, run_id, result, parameters, tags)
+    means, stds = (
+        {(f"summary.{measure}.{part}", 0): value for measure, value in result.aggregate[part].items()}
+        for part in ("mean", "std")
+    )
+    store.log(run_id, means | {("cpu_seconds", 0): origin.cpu_seconds}, parameters, model)
+    curves = result.steps.drop(columns="seed").groupby("time_step").mean()
+    store.log(run_id, stds | {(one, step): value for one in curves for step, value in curves[one].items()})
+    source_type, source = data_source(config["dataset"])
+    data = Dataset(result.name("dataset"), result.fingerprint[:DIGEST], source_type, json.dumps(source))
+    client.log_inputs(run_id, [DatasetInput(data, [InputTag("mlflow.data.context", "training")])])
+    store.log_files(run_id, result.path, *FILES, DECISIONS, "figures/*")
+    client.set_tag(run_id, page.NOTE_TAG, page.note_of_run(result, store.experiment, run_id))
+    tags |= {"mlflow.parentRunId": run_id, page.KIND_TAG: "seed"}
+    for seed in reversed(result.seeds):  # MLflow lists the newest first
+        nested = client.create_run(store.experiment, run_name=marked(f"seed {seed}", config), tags=tags)
+        values = {(f"summary.{measure}", 0): value for measure, value in result.per_seed.loc[seed].items()}
+        store.log(nested.info.run_id, values, {"seed": str(seed)})
+        client.set_terminated(nested.info.run_id)
+    client.set_terminated(run_id, end_time=ended)
+    return run_id
 
-        A half-logged run is deleted, since MLflow would keep its curves beside the new ones.
 
-        Args:
-            parent: MLflow id of the parent run, if one was begun, in this store or another.
-            command: command line of the user.
-            source: see `begin`.
-        """
-        begun = None if parent is None else self._store.run(parent)
-        if begun is None:
-            logged = next(self._search("attributes.status = 'FINISHED'"), None)
-            return self.begin(command, source) if logged is None else None
-        if not begun.data.metrics:
-            return begun.info.run_id
-        if begun.info.status == "FINISHED":
-            return None
-        self._store.delete(begun)
-        return self.begin(command, source)
-
-    def _search(self, where: str) -> Iterator[Run]:
-        """Parent runs of this run of ours that match an MLflow filter, newest first."""
-        return self._store.search(f"{equal(f'tags.`{RUN_TAG}`', self._run_id)} and {where}")
-
-    def register(self, name: str) -> tuple[str, bool] | None:
-        """Make the policy a version of a registered model, unless one has it already.
-
-        Args:
-            name: of the registered model, created where there is none.
-
-        Returns:
-            The version, and whether it was made now; None where MLflow has no model of the run.
-        """
-        from mlflow.exceptions import MlflowException
-
-        versions = self._client.search_model_versions(
-            f"{equal('name', name)} and {equal(f'tags.`{RUN_TAG}`', self._run_id)}"
-        )
-        if versions:
-            return str(versions[0].version), False
-        finished = self._search("attributes.status = 'FINISHED'")
-        parent = next((run for run in finished if run.outputs and run.outputs.model_outputs), None)
-        if parent is None:
-            return None
-        model = parent.outputs.model_outputs[-1].model_id
-        try:
-            self._client.create_registered_model(name)
-        except MlflowException as error:
-            if error.error_code != "RESOURCE_ALREADY_EXISTS":
-                raise
-        made = self._client.create_model_version(
-            name,
-            source=f"models:/{model}",
-            run_id=parent.info.run_id,
-            tags=self._tags | {RUN_TAG: self._run_id},
-            description=parent.data.tags.get(NOTE_TAG),
-            model_id=model,
-        )
-        return str(made.version), True
-
-    def log_result(self, parent: str, result: Result, folder: Path, cpu_seconds: float | None) -> None:
-        """Log a result: its curves as means over seeds, measures of the whole run, files, data and policy.
-
-        The curves of each seed are in metrics.csv alone.
-
-        Args:
-            parent: MLflow id, see `to_log`.
-            result: of the run.
-            folder: with its files.
-            cpu_seconds: that the process took to compute the result, if known.
-        """
-        means, stds = (
-            {(f"summary.{name}.{part}", 0): value for name, value in result.aggregate[part].items()}
-            for part in ("mean", "std")
-        )
-        self._store.log(parent, means | {("cpu_seconds", 0): cpu_seconds})
-        for seed in reversed(result.seeds):  # MLflow lists the newest first
-            tags = run_tags(marked(f"seed {seed}", self._config), "seed") | {"mlflow.parentRunId": parent}
-            nested = self._client.create_run(self.experiment, tags=tags | self._tags).info.run_id
-            values = {(f"summary.{name}", 0): value for name, value in result.per_seed.loc[seed].items()}
-            self._store.log(nested, values, {"seed": seed})
-            self._client.set_terminated(nested, "FINISHED")
-        for name in (*FILES, DECISIONS):
-            if (folder / name).exists():
-                self._client.log_artifact(parent, str(folder / name))
-        self._store.log_folder(parent, folder / "figures", "figures")
-        self._client.set_tag(parent, NOTE_TAG, note_of_run(result, self.experiment, parent))
-        self._log_data(parent, result.fingerprint)
-        self._log_policy(parent, folder, result.seeds)
-        # After the policy, since MLflow reads the history of every metric to give the model its values.
-        curves = result.steps.drop(columns="seed").groupby("time_step").mean()
-        values = {(name, step): value for name in curves for step, value in curves[name].items()}
-        self._store.log(parent, stds | values)
-
-    def _log_data(self, run: str, fingerprint: str) -> None:
-        """Log name, digest and source of the data as an input of the run; the people are not logged."""
-        from mlflow.entities import Dataset, DatasetInput, InputTag
-
-        node = self._config["dataset"]
-        source_type, source = data_source(node)
-        data = Dataset(node["name"], fingerprint[:DIGEST], source_type, json.dumps(source))
-        context = InputTag("mlflow.data.context", "training")
-        self._client.log_inputs(run, [DatasetInput(data, [context])])
-
-    def _log_policy(self, run: str, folder: Path, seeds: list[int]) -> None:
-        """Log the policy, with its card, as a model, unless another version of this package saved it."""
-        try:
-            reader = load_reader(folder / "policy")
-        except FairAllError:
-            return
-        files = {"policy": folder / "policy", "card": folder / CARD}
-        with self._store.mlflow.start_run(run_id=run):
-            self._store.mlflow.pyfunc.log_model(
-                name=MODEL,
-                python_model=str(Path(__file__).with_name("model.py")),
-                # MLflow reads a path as an address, in which %20 is a space.
-                artifacts={name: path.resolve().as_uri() for name, path in files.items() if path.exists()},
-                model_config={"modules": [self._config["model"]["_target_"].rpartition(".")[0]]},
-                signature=_signature(reader, seeds),
-                input_example=reader.example(),
-                # As of runs that MLflow's client makes; otherwise the name that the server is signed in with.
-                tags={"mlflow.user": "unknown"},
-                # Without this package, which is on no index and has to be installed.
-                pip_requirements=[r for r in requires("fairall") or [] if "extra ==" not in r],
-            )
+def _tags(result: Result) -> dict[str, str]:
+    """Tags by which MLflow's search finds runs, seeds and models."""
+    config, differs = result.config, differences(result.config) or "nothing"
+    groups = ("model", "dataset", "initial_policy", "protocol")
+    tags = {f"fairall.{group}": result.name(group) for group in groups} | {
+        "fairall.cost": str(config["cost"]["value"]),
+        page.DIFFERS_TAG: shorten(differs, page.MAX_NOTE, placeholder=" ..."),
+        page.PRESET_TAG: config["preset"],
+        page.SWEEP_TAG: config["sweep"]["name"],
+    }
+    return {tag: value for tag, value in tags.items() if value}
 
 
 def data_source(node: dict[str, Any]) -> tuple[str, dict[str, Any]]:
@@ -223,6 +144,37 @@ def data_source(node: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     if url:
         return "http", {"url": hidden(url)}
     return "code", {"tags": {"mlflow.source.name": node["_target_"]}}
+
+
+def _log_policy(
+    store: Store, run_id: str, result: Result, parameters: dict[str, str], tags: dict[str, str]
+) -> str | None:
+    """Log the policy, with its card, as a model and return its id; None for one of another version."""
+    from mlflow import pyfunc
+    from mlflow.models import Model
+
+    try:
+        reader = load_reader(result.path / "policy")
+    except FairAllError:
+        return None
+    model = store.client.create_logged_model(store.experiment, "policy", run_id, tags, parameters).model_id
+    files = {"policy": result.path / "policy", "card": result.path / CARD}
+    # `pyfunc.log_model` would need an active run, and end it.
+    Model.log(
+        None,
+        pyfunc,
+        run_id=run_id,
+        model_id=model,
+        python_model=str(Path(__file__).with_name("model.py")),
+        # MLflow reads a path as an address, in which %20 is a space.
+        artifacts={name: path.resolve().as_uri() for name, path in files.items() if path.exists()},
+        model_config={"modules": [result.config["model"]["_target_"].rpartition(".")[0]]},
+        signature=_signature(reader, result.seeds),
+        input_example=reader.example(),
+        # Without this package, which is on no index and has to be installed.
+        pip_requirements=[r for r in requires("fairall") or [] if "extra ==" not in r],
+    )
+    return model
 
 
 def columns(seeds: Iterable[int]) -> list[str]:
@@ -245,3 +197,63 @@ def _signature(reader: PeopleReader, seeds: list[int]) -> ModelSignature:
         outputs=Schema([ColSpec(DataType.float, name) for name in columns(seeds)]),
         params=ParamSchema([ParamSpec("strict", DataType.boolean, False)]),
     )
+
+
+def _register(store: Store, run_id: str, name: str, tags: dict[str, str]) -> str | None:
+    """Make the policy of a run a version of a registered model, unless one has it already.
+
+    Returns:
+        The version; None where MLflow has no model of the run.
+    """
+    from mlflow.exceptions import MlflowException
+
+    client, run = store.client, store.client.get_run(run_id)
+    versions = client.search_model_versions(f"{equal('name', name)} and {equal('run_id', run_id)}")
+    if versions:
+        return str(versions[0].version)
+    if not (run.outputs and run.outputs.model_outputs):
+        return None
+    model = run.outputs.model_outputs[-1].model_id
+    with suppress(MlflowException):  # where it is there; another error comes again
+        client.create_registered_model(name)
+    note = run.data.tags.get(page.NOTE_TAG)
+    made = client.create_model_version(
+        name, f"models:/{model}", run_id, tags, description=note, model_id=model
+    )
+    return str(made.version)
+
+
+def log_report(
+    config: Mapping[str, Any],
+    folder: Path,
+    title: str,
+    command: str,
+    *,
+    metrics: Mapping[str, float] | None = None,
+    parameters: Mapping[str, Any] | None = None,
+) -> None:
+    """Log a report's folder, with its page, tables and figures, as a run of its own.
+
+    Args:
+        config: with `outputs_dir` and `tracking`.
+        folder: of the report.
+        title: name of the run.
+        command: command line of the user.
+        metrics: numbers by name.
+        parameters: further values by name.
+
+    Raises:
+        UnreachableError: where MLflow is not installed or cannot be reached.
+    """
+
+    def keep() -> None:
+        store = Store(config)
+        tags = source_tags() | {page.KIND_TAG: "report", "fairall.command": command}
+        run_id = store.client.create_run(store.experiment, run_name=title, tags=tags).info.run_id
+        numbers = {(name, 0): value for name, value in (metrics or {}).items()}
+        store.log(run_id, numbers, parameters_of(parameters or {}))
+        store.log_files(run_id, folder, "**/*")
+        store.client.set_tag(run_id, page.NOTE_TAG, page.note_of_report(folder, store.experiment, run_id))
+        store.client.set_terminated(run_id)
+
+    reaching(config, keep)

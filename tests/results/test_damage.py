@@ -16,9 +16,9 @@ from fairall.errors import FairAllError
 from fairall.results.card import model_card
 from fairall.results.runs import load, outlines
 from fairall.results.terminal import Display
+from fairall.storage.origin import Origin
 from fairall.storage.plain import strict
 from fairall.storage.run_folder import RunFolder
-from fairall.tracking.outbox import Sent
 from tests.conftest import examples
 from tests.made_up import lay_down
 
@@ -141,10 +141,10 @@ def test_any_file_in_any_state(damage: str, signed: bool, tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_a_damaged_record_of_what_was_sent_is_none(damage: str, tmp_path: Path) -> None:
-    Sent(command="python -m fairall", cpu_seconds=0.5).write(tmp_path)
+def test_a_damaged_record_of_the_origin_is_empty(damage: str, tmp_path: Path) -> None:
+    Origin(command="python -m fairall", cpu_seconds=0.5).write(tmp_path)
     DAMAGES[damage](tmp_path / "tracking.json")
-    assert Sent.read(tmp_path) == Sent()
+    assert Origin.read(tmp_path) == Origin()
     Path(tmp_path / "tracking.json").unlink(missing_ok=True) if damage != "folder" else None
 
 
@@ -152,10 +152,16 @@ def test_records_of_other_types(tmp_path: Path) -> None:
     value: Any
     for value in (
         {"command": 5},
-        {"result": "yes"},
+        {"began": "yes"},
         {"source": {"a": 1}},
         {"cpu_seconds": "1"},
-        {"parent": []},
+        [],
     ):
         (tmp_path / "tracking.json").write_text(json.dumps(value))
-        assert Sent.read(tmp_path) == Sent()
+        assert Origin.read(tmp_path) == Origin()
+
+
+def test_the_record_of_an_earlier_version_is_read(tmp_path: Path) -> None:
+    more = {"parent": "0a1b", "experiment": "1", "result": True}
+    (tmp_path / "tracking.json").write_text(json.dumps({"command": "fairall", "cpu_seconds": 2.5} | more))
+    assert Origin.read(tmp_path) == Origin("fairall", cpu_seconds=2.5)

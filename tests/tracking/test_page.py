@@ -13,7 +13,7 @@ import pytest
 
 from fairall.results.interpretable import CAUTION
 from fairall.tracking.page import DESCRIPTION, NOTE_TAG, VIEW_TAG
-from fairall.tracking.store import RUN_TAG, Store, page_address
+from fairall.tracking.store import RUN_TAG, Store, page_address, reaching
 from tests.conftest import run_folder, typed
 
 RUN = ["preset=quick", "model=fairlog", "schedule.time_steps=4", "evaluation.window=[1,4]"]
@@ -34,6 +34,11 @@ def outputs(tmp_path_factory: pytest.TempPathFactory, empty_store: Put) -> Path:
 
 def config_of(outputs: Path) -> dict[str, Any]:
     return {"tracking": {"uri": None, "experiment": "fairall"}, "outputs_dir": str(outputs)}
+
+
+def described(config: dict[str, Any]) -> str:
+    """The id of the experiment, which is there and described."""
+    return reaching(config, lambda: Store(config).experiment)
 
 
 def view_of(client: mlflow.MlflowClient) -> dict[str, Any]:
@@ -64,7 +69,7 @@ def test_seeds_are_listed_from_the_first_one_on(outputs: Path) -> None:
 
 
 def test_the_description_of_a_run_has_its_measures_warnings_and_files(outputs: Path) -> None:
-    store = Store(config_of(outputs))
+    store = reaching(config_of(outputs), lambda: Store(config_of(outputs)))
     (run,) = store.search("tags.`fairall.kind` = 'command'")
     summary = json.loads((run_folder(outputs) / "summary.json").read_text())
     note = run.data.tags[NOTE_TAG]
@@ -81,23 +86,26 @@ def test_descriptions_are_given_to_old_experiments_and_those_of_the_user_stay(
 ) -> None:
     client = mlflow.MlflowClient(empty_store(tmp_path))
     experiment = client.create_experiment("fairall", tags={NOTE_TAG: "mine"})
-    assert Store(config_of(tmp_path)).experiment == experiment
+    assert described(config_of(tmp_path)) == experiment
     assert client.get_experiment(experiment).tags[NOTE_TAG] == "mine"
     assert "searchFilter" in view_of(client)
     client.set_experiment_tag(experiment, VIEW_TAG, "mine too")
-    assert Store(config_of(tmp_path)).experiment == experiment
+    assert described(config_of(tmp_path)) == experiment
     assert client.get_experiment(experiment).tags[VIEW_TAG] == "mine too"
-    other = Store(config_of(tmp_path) | {"tracking": {"uri": None, "experiment": "other"}})
-    assert client.get_experiment(other.experiment).tags[NOTE_TAG] == DESCRIPTION
+    other = described(config_of(tmp_path) | {"tracking": {"uri": None, "experiment": "other"}})
+    assert client.get_experiment(other).tags[NOTE_TAG] == DESCRIPTION
 
 
-def test_ui_prints_the_address_and_becomes_the_server(outputs: Path) -> None:
+@pytest.mark.parametrize("port", [5000, 5055])
+def test_ui_prints_the_address_and_becomes_the_server(port: int, outputs: Path) -> None:
     served = []
     with mock.patch.object(os, "execv") as execv:
         execv.side_effect = lambda *_: served.append(os.environ["MLFLOW_BACKEND_STORE_URI"])
-        shown = typed("mlflow", "ui", f"outputs_dir={outputs}", cwd=outputs)
-    assert shown.stdout == f"MLflow: {page_address(config_of(outputs), '1')}\n"
-    server = "-m mlflow ui --host 127.0.0.1"
+        words = [] if port == 5000 else ["--port", str(port)]
+        shown = typed("mlflow", "ui", *words, f"outputs_dir={outputs}", cwd=outputs)
+    assert shown.stdout == f"MLflow: {page_address(config_of(outputs), '1', port)}\n"
+    assert f"http://127.0.0.1:{port}/#/experiments/1/" in shown.stdout
+    server = f"-m mlflow ui --host 127.0.0.1 --port {port}"
     assert served == [f"sqlite:///{outputs / 'mlflow.db'}"]
     execv.assert_called_once_with(sys.executable, [sys.executable, *server.split()])
 
@@ -106,6 +114,20 @@ def test_ui_without_a_store_is_one_line(tmp_path: Path) -> None:
     ended = typed("mlflow", "ui", cwd=tmp_path)
     assert (ended.returncode, ended.stderr.count("\n"), [*tmp_path.iterdir()]) == (1, 1, [])
     assert "has no MLflow store" in ended.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (["--port", "0"], 2, "a port from 1 to 65535"),
+        (["--port", "65536"], 2, "a port from 1 to 65535"),
+        (["--port=5055", "--tracking-uri", "http://127.0.0.1:9"], 1, "is a server with a page of its own"),
+    ],
+)
+def test_ports_that_the_page_cannot_have(words: list[str], code: int, said: str, tmp_path: Path) -> None:
+    ended = typed("mlflow", "ui", *words, cwd=tmp_path)
+    assert (ended.returncode, ended.stderr.count("\n")) == (code, 1)
+    assert said in ended.stderr
 
 
 def test_the_address_of_a_server_is_its_own() -> None:

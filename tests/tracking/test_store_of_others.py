@@ -1,10 +1,9 @@
-"""A store in which others keep runs, and in which killed processes left a part of theirs."""
+"""A store in which others keep runs, and in which killed processes or other results of a run left theirs."""
 
 import getpass
 import json
-import socket
+import shutil
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -16,9 +15,12 @@ from mlflow.entities import Dataset
 from omegaconf import OmegaConf
 
 from fairall.data.load import load_dataset
-from fairall.tracking.logger import data_source
-from fairall.tracking.outbox import Outbox
-from fairall.tracking.store import Store, UnreachableError, fetch_runs, reaching, source_tags
+from fairall.decide.load import load_policy
+from fairall.storage.origin import source_tags
+from fairall.storage.run_folder import RunFolder
+from fairall.tracking.fetch import fetch_runs
+from fairall.tracking.logger import Logged, data_source, log
+from fairall.tracking.store import Store, UnreachableError, reaching
 from tests.conftest import run_folder, typed
 
 pytestmark = pytest.mark.whole
@@ -27,7 +29,7 @@ SHORT = [
     "preset=quick", "model=unfairlog", "seeds=2", "schedule.warm_up_epochs=1", "schedule.time_steps=4",
     "evaluation.window=[1,4]",
 ]  # fmt: skip
-HOST = socket.gethostname()
+SYNCED = "Logged {} to MLflow; {} were already there.\n"
 Put = Callable[[Path], str]
 
 
@@ -65,75 +67,46 @@ def kept(once: Path) -> tuple[dict[str, Any], Path]:
     return plain | {"outputs_dir": str(once / "outputs")}, folder
 
 
-PROCESSES = [
-    f"{HOST}:x", f"{HOST}:", HOST, ":", "", f"{HOST}:-1", f"{HOST}:{10**30}", f"{HOST}:³", f"{HOST}:1.5",
-]  # fmt: skip
+def log_it(once: Path) -> Logged:
+    """Log the run of `once`, as its command and `mlflow sync` do."""
+    config, folder = kept(once)
+    return log(folder, config)
 
 
 def test_runs_of_others_do_not_stop_a_run(client: mlflow.MlflowClient, once: Path, tmp_path: Path) -> None:
     """Malformed and missing tags, weird metrics, and parameters of other experiments."""
     config, folder = kept(once)
     experiment = client.get_experiment_by_name("fairall").experiment_id
-    ours = {"fairall.run_id": folder.name, "fairall.kind": "command"}
-    made = [client.create_run(experiment, tags={"fairall.process": process}) for process in PROCESSES]
-    made += [client.create_run(experiment, tags=tags) for tags in ({}, ours, {"fairall.run_id": "../.."})]
+    kinds: list[dict[str, str]] = [{}, {"fairall.kind": "command"}, {"fairall.run_id": "../.."}]
+    made = [client.create_run(experiment, tags=tags) for tags in kinds]
     for status in ("FINISHED", "FAILED", "KILLED", "SCHEDULED"):
-        made.append(client.create_run(experiment, tags=ours))
+        made.append(client.create_run(experiment, tags=kinds[1]))
         client.update_run(made[-1].info.run_id, status=status)
     for run in made:
         client.log_param(run.info.run_id, "model.name", "x" * 400)
         for value in (float("nan"), float("inf"), -1e308):
             client.log_metric(run.info.run_id, "utility", value, timestamp=0, step=-3)
-    with Outbox(config, tmp_path / folder.name, pytest.fail).recording("a command"):
-        pass
-    ended = typed(*SHORT, "force=true", "tracking.register=mine", cwd=once)
-    assert (ended.returncode, ended.stderr) == (0, "")
-    assert "Warning: tracking" not in ended.stdout
-    assert ended.stdout.splitlines()[-1].startswith("Registered: version 1 of mine")
-    closed = [client.get_run(run.info.run_id).info.status for run in made[: len(PROCESSES)]]
-    assert closed == ["KILLED" if process.endswith("0" * 30) else "RUNNING" for process in PROCESSES]
-    fetch_runs(config, tmp_path / "fetched")
+    before = {run.info.run_id: client.get_run(run.info.run_id).to_dictionary() for run in made}
+    half = client.create_run(experiment, tags=kinds[1] | {"fairall.run_id": folder.name}).info.run_id
+    assert not log_it(once).is_new
+    assert half not in parents_of(active(client))
+    assert {name: client.get_run(name).to_dictionary() for name in before} == before
+    reaching(config, lambda: fetch_runs(Store(config), tmp_path / "fetched"))
     assert [path.name for path in (tmp_path / "fetched").glob("*/*/*")] == [folder.name]
 
 
-def test_a_run_deleted_meanwhile_does_not_stop_another(
-    client: mlflow.MlflowClient, once: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    config, folder = kept(once)
-    experiment = client.get_experiment_by_name("fairall").experiment_id
-    gone = subprocess.Popen([sys.executable, "-c", ""])
-    gone.wait()
-    client.create_run(experiment, tags={"fairall.process": f"{HOST}:{gone.pid}"})
-    original = Store.search
-
-    def deleted_then(self: Store, where: str) -> Iterator[Any]:
-        for run in list(original(self, where)):
-            if run.info.status == "RUNNING":
-                self.client.delete_run(run.info.run_id)
-            yield run
-
-    monkeypatch.setattr(Store, "search", deleted_then)
-    with Outbox(config, tmp_path / folder.name, pytest.fail).recording("a command"):
-        pass
-
-
-def test_an_answer_that_is_not_understood_is_a_warning(
-    once: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    config, folder = kept(once)
-
-    def unheard_of(self: Store, where: str) -> Iterator[Any]:
+def test_an_answer_that_is_not_understood_is_a_warning(once: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def unheard_of(self: Store, where: str) -> list[Any]:
         raise KeyError("mlflow.runName")
 
     monkeypatch.setattr(Store, "search", unheard_of)
-    said: list[str] = []
-    with Outbox(config, tmp_path / folder.name, said.append).recording("a command"):
-        pass
-    (warning,) = said
-    assert "(KeyError: 'mlflow.runName')" in warning
-    assert "The run goes on without" in warning
     with pytest.raises(UnreachableError, match="KeyError"):
-        reaching(config, lambda: Store(config))
+        log_it(once)
+    ended = typed(*SHORT, cwd=once)
+    assert (ended.returncode, ended.stderr) == (0, "")
+    (warning,) = (line for line in ended.stdout.splitlines() if line.startswith("Warning: tracking"))
+    assert "(KeyError: 'mlflow.runName')" in warning
+    assert "`python -m fairall mlflow sync` logs it later" in warning
 
 
 class KilledError(BaseException):
@@ -144,59 +117,83 @@ def killed(*arguments: Any, **named: Any) -> None:
     raise KilledError
 
 
-def of_a_dead_process(client: mlflow.MlflowClient, parents: set[str]) -> None:
-    """Let parent runs be as a killed process leaves them; an exception lets MLflow close them."""
-    gone = subprocess.Popen([sys.executable, "-c", ""])
-    gone.wait()
-    for parent in parents:
-        client.update_run(parent, status="RUNNING")
-        client.set_tag(parent, "fairall.process", f"{HOST}:{gone.pid}")
+def assert_there_once(client: mlflow.MlflowClient, seeds: int = 2) -> Any:
+    """Check that the store has one complete run with its seeds and its model, and return the run."""
+    left = active(client)
+    (parent,) = (run for run in left if "mlflow.parentRunId" not in run.data.tags)
+    assert {run.info.status for run in left} == {"FINISHED"}
+    nested = [run for run in left if run.data.tags.get("mlflow.parentRunId") == parent.info.run_id]
+    assert len(left) == 1 + len(nested) == 1 + seeds
+    models = client.search_logged_models([parent.info.experiment_id])
+    assert [(one.status, one.source_run_id) for one in models] == [("READY", parent.info.run_id)]
+    return parent
+
+
+@pytest.mark.parametrize(
+    "killed_in",
+    [
+        "create_run", "create_logged_model", "log_model_artifacts", "log_batch", "log_inputs", "log_artifact",
+        "set_terminated",
+    ],
+)  # fmt: skip
+def test_what_a_kill_leaves_half_logged_is_replaced_by_the_next_command(
+    killed_in: str, once: Path, tmp_path: Path, empty_store: Put, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(once / "outputs" / "runs", tmp_path / "outputs" / "runs")
+    client = mlflow.MlflowClient(empty_store(tmp_path / "outputs"))
+    for _ in range(2):  # the second kill comes after a part of the first one's was deleted
+        with monkeypatch.context() as patched:
+            patched.setattr(f"mlflow.MlflowClient.{killed_in}", killed)
+            with pytest.raises(KilledError):
+                log_it(tmp_path)
+    with monkeypatch.context() as patched:  # and one while the rest is deleted
+        patched.setattr("mlflow.MlflowClient.delete_run", killed)
+        if active(client):
+            with pytest.raises(KilledError):
+                log_it(tmp_path)
+    assert typed("mlflow", "sync", cwd=tmp_path).stdout == SYNCED.format("1 run", 0)
+    assert_there_once(client)
+    assert typed("mlflow", "sync", cwd=tmp_path).stdout == SYNCED.format("0 runs", 1)
+
+
+def test_neither_damage_nor_force_leaves_a_second_copy(tmp_path: Path, empty_store: Put) -> None:
+    mlflow.set_tracking_uri(None)  # as if this process had not used MLflow
+    client = mlflow.MlflowClient(empty_store(tmp_path / "outputs"))
+    said = typed(*SHORT, "tracking.register=loans", cwd=tmp_path).stdout
+    first, folder = assert_there_once(client), run_folder(tmp_path / "outputs")
+    for name in ("metrics.csv", "figures/learning.png", "tracking.json"):
+        (folder / name).unlink()
+        assert typed(*SHORT, "tracking.register=loans", cwd=tmp_path).returncode == 0
+        assert assert_there_once(client).to_dictionary() == first.to_dictionary(), name
+    typed(*SHORT, "force=true", cwd=tmp_path)
+    assert assert_there_once(client).info.run_id == first.info.run_id
+    # Of another result under the same id, as after an edit of a file that a method reads by itself.
+    summary = json.loads((folder / "summary.json").read_text())
+    (folder / "summary.json").write_text(json.dumps(summary | {"notes": ["another"]}))
+    RunFolder(folder).finish()
+    again = typed(*SHORT, "tracking.register=loans", cwd=tmp_path).stdout
+    (left,) = parents_of(active(client))
+    assert left != first.info.run_id
+    lines = [text.splitlines()[-1] for text in (said, again)]
+    assert lines == [f"Registered: version {n} of loans: models:/loans/{n}" for n in (1, 2)]
+    # A version that is in use is not taken away.
+    for version in ("1", "2"):
+        assert load_policy(f"models:/loans/{version}", outputs_dir=tmp_path / "outputs").seeds == [0, 1]
+
+
+def test_a_run_that_an_earlier_version_logged_stays(client: mlflow.MlflowClient, once: Path) -> None:
+    """It has no digest of its result; two of one id do not stay."""
+    experiment, folder = client.get_experiment_by_name("fairall").experiment_id, run_folder(once / "outputs")
+    (parent,) = parents_of(active(client))
+    client.delete_tag(parent, "fairall.result")
+    older = client.create_run(experiment, start_time=1, tags={"fairall.run_id": folder.name}).info.run_id
+    client.set_terminated(older)
+    assert not log_it(once).is_new
+    assert parents_of(active(client)) == {parent}
 
 
 def parents_of(runs: list[Any]) -> set[str]:
     return {run.info.run_id for run in runs if "mlflow.parentRunId" not in run.data.tags}
-
-
-@pytest.mark.parametrize(
-    ("killed_in", "models_then"),
-    [
-        ("mlflow.MlflowClient.log_inputs", ["READY"]),
-        ("mlflow.models.model.Model.save", ["PENDING", "PENDING", "READY"]),
-    ],
-)
-def test_what_a_kill_leaves_half_logged_is_deleted_by_the_next_command(
-    killed_in: str, models_then: list[str], tmp_path: Path, empty_store: Put, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    client = mlflow.MlflowClient(empty_store(tmp_path / "outputs"))
-    assert typed(*SHORT, cwd=tmp_path).returncode == 0
-    first = parents_of(active(client))
-    experiment = client.get_experiment_by_name("fairall").experiment_id
-    half: set[str] = set()
-    for _ in range(2):  # the second one takes the place of the first one in the folder
-        with monkeypatch.context() as patched:
-            patched.setattr(killed_in, killed)
-            with pytest.raises(KilledError):
-                typed(*SHORT, "force=true", cwd=tmp_path)
-        half |= parents_of(active(client)) - first
-        if len(half) == 1:
-            # As a version left it that did not delete them.
-            monkeypatch.setattr(Store, "delete", lambda store, run: None)
-    monkeypatch.undo()
-    of_a_dead_process(client, half)
-    assert len(half) == 2
-    assert len(active(client)) == 3 * (1 + 2)
-    assert sorted(model.status for model in client.search_logged_models([experiment])) == models_then
-    assert typed(*SHORT, "force=true", cwd=tmp_path).returncode == 0
-    left = active(client)
-    assert {run.info.status for run in left} == {"FINISHED"}
-    parents = parents_of(left)
-    assert len(parents) == 2
-    assert parents & half == set()
-    seeds = [run.data.tags["mlflow.parentRunId"] for run in left if run.info.run_id not in parents]
-    assert sorted(seeds) == sorted([*parents, *parents])
-    models = client.search_logged_models([experiment])
-    assert {model.status for model in models} == {"READY"}
-    assert {model.source_run_id for model in models} == parents
 
 
 def test_the_data_are_an_input_of_the_run(client: mlflow.MlflowClient, once: Path) -> None:
