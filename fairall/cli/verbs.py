@@ -125,24 +125,31 @@ def _table_and_policy(given: Namespace) -> tuple[File, Policy, str]:
 
 def evaluate(given: Namespace) -> Done:
     """Judge the decisions of a log, a policy, or the difference of two."""
-    from fairall.config.compose import PLACES, places
-    from fairall.evaluate.write import evaluate_log
+    from fairall.cli.listing import outputs_dir
+    from fairall.evaluate.shown.write import evaluate_log
 
     if len(given.policy) > 2:
         raise FairAllError("--policy: one is judged, two are compared; more than two cannot be")
-    config, options = places(given.words), {name: getattr(given, name) for name in OPTIONS}
+    options = {name: getattr(given, name) for name in OPTIONS}
+    of_places = [word for word in given.words if word.startswith(("outputs_dir=", "tracking."))]
+    config: dict[str, Any] = {"outputs_dir": outputs_dir(of_places), "tracking": {"uri": None}}
+    if given.to_mlflow or any(word.startswith("tracking.") for word in of_places):
+        from fairall.config.compose import places  # with Hydra
+
+        config = places(of_places)
     if given.gap is not None:
         if given.monitor is None:
             raise FairAllError("--gap: it is of alarms over time; give --monitor time=COLUMN too")
         options["largest_gap"] = given.gap
     shown = evaluate_log(
         Path(given.log),
-        [word for word in given.words if not word.startswith(PLACES)],
+        [word for word in given.words if word not in of_places],
         policies=[None if name == "decision" else name for name in given.policy] or [None],
         groups=[name for name in given.groups.split(",") if name],
         decision_maker=given.decision_maker,
         trust=given.trust,
-        config=config,
+        outputs_dir=config["outputs_dir"],
+        tracking_uri=config["tracking"]["uri"],
         folder=given.out and Path(given.out),
         command=given.typed,
         **options,

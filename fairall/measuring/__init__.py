@@ -1,6 +1,7 @@
 """Measures of a run; their code is part of its identity, that of `fairall.results` is not."""
 
-from fairall.measuring.diagnostics import APART, OPPOSED, READABLE
-from fairall.measuring.latent_quality import label_directions
+from fairall.runtime.lazy import imported_lazily
 
-__all__ = ["APART", "OPPOSED", "READABLE", "label_directions"]
+__all__, __getattr__ = imported_lazily(
+    __name__, {"diagnostics": "APART OPPOSED READABLE", "latent_quality": "label_directions"}
+)

@@ -7,7 +7,7 @@ gap of the mean π, which only the decision maker knows; for a rule without chan
 bets are about the population that applicants come from: with probability 95 % there never is an alarm if no
 policy of a time step has a gap above ε there.
 
-Intervals and alarm are those of `fairall evaluate --monitor` on decisions.csv (`fairall.evaluate.monitor`).
+Intervals and alarm are those of `fairall evaluate --monitor` on decisions.csv.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from fairall.data.selective_labels import LEAST_EFFECTIVE
 from fairall.measuring.sequences import ALARM, LARGEST_GAP, OBSERVATIONS, gap_wealth, largest_gap
 from fairall.online.training import Training
 from fairall.results.monitor import Monitor
+from fairall.tables.overlap import LEAST_EFFECTIVE
 
 
 def monitored(training: Training) -> Monitor:

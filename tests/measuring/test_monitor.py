@@ -10,7 +10,6 @@ import pandas as pd
 import pytest
 import torch
 
-from fairall.data.selective_labels import LEAST_EFFECTIVE
 from fairall.measuring.measure import measure
 from fairall.measuring.monitor import known, monitored
 from fairall.measuring.sequences import LARGEST_GAP
@@ -23,6 +22,7 @@ from fairall.results.result import Result
 from fairall.results.terminal import Display
 from fairall.storage.checkpoint import Checkpoint
 from fairall.storage.run_folder import RunFolder
+from fairall.tables.overlap import LEAST_EFFECTIVE
 from tests.conftest import no_cache, run_folder, training_of, typed
 from tests.worlds.conftest import ALL_PARTS
 

@@ -525,7 +525,7 @@ def test_every_command_takes_columns_alike(asked: Asked) -> None:
     if isinstance(asked.run, Job):
         assert kinds(asked.started.data.schema) == features(case)
     if isinstance(asked.log, DecisionLog):
-        assert kinds(asked.log.schema) == features(case)
+        assert kinds(asked.log.features) == features(case)
 
 
 def test_left_out_columns_are_told_with_the_word_that_keeps_them(asked: Asked) -> None:
@@ -639,7 +639,7 @@ def test_a_column_of_days_is_a_time_where_one_is_declared(parquet: bool, tmp_pat
     log = DecisionLog.read(tmp_path / asked.name, asked.words(), time="day")
     assert log.time is not None
     np.testing.assert_array_equal(log.time, TYPED["day"].to_numpy())
-    assert kinds(log.schema) == KINDS
+    assert kinds(log.features) == KINDS
     assert isinstance(asked.log, FairAllError)
     assert "column 'day', row 1: '2024-01-01" in str(asked.log)
 

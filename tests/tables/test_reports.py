@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 from scipy.stats import t
 
-from fairall.evaluate import write
+from fairall.evaluate.shown import write
 from tests.conftest import Ended, typed
 
 A = ("decision=decision", "accepted=yes", "label=repaid", "positive=good", "sensitive=sex")
