@@ -17,7 +17,7 @@ ROOMS = (
     "worlds", "online", "policy", "results", "measuring", "tracking", "decide", "experiment", "tuning",
     "evaluate", "report", "main", "cli",
 )  # fmt: skip
-MOST = 30  # folders and modules of the root together
+MOST = 31  # folders and modules of the root together
 ROOT_MODULES = 8
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 from argparse import Namespace
+from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -125,7 +126,6 @@ def _table_and_policy(given: Namespace) -> tuple[File, Policy, str]:
 
 def evaluate(given: Namespace) -> Done:
     """Judge the decisions of a log, a policy, or the difference of two."""
-    from fairall.cli.listing import outputs_dir
     from fairall.evaluate.shown.write import evaluate_log
 
     if len(given.policy) > 2:
@@ -164,6 +164,28 @@ def evaluate(given: Namespace) -> Done:
     if shown.failure is not None:
         print(shown.failure, file=sys.stderr)
     return Done(shown.content, int(shown.failure is not None))
+
+
+def outputs_dir(words: Sequence[str]) -> Path:
+    """The folder of outputs of a command line whose KEY=VALUE say no more than places.
+
+    Raises:
+        FairAllError: where one says something else.
+    """
+    from fairall.config.choices import settings
+    from fairall.config.words import PATH
+
+    given = ""
+    for word in words:
+        if not word.startswith(("outputs_dir=", "tracking.")):
+            raise FairAllError(f"{word}: not possible here; outputs_dir=FOLDER says where runs are")
+        given = word if word.startswith("outputs_dir=") else given
+    folder = given.partition("=")[2] if given else settings()["outputs_dir"]
+    if not PATH.fullmatch(folder):
+        from fairall.config.compose import places  # Hydra reads what is in quotation marks
+
+        folder = places([given])["outputs_dir"]
+    return Path(folder)
 
 
 def tune(given: Namespace) -> Done:

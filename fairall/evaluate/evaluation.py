@@ -261,36 +261,38 @@ class Evaluation(Judgement):
 
     def to_plain(self) -> dict[str, Any]:
         """The content of evaluation.json."""
-        return plain({
-            "policy": self.policy,
-            "rule": self.rule,
-            "draw": self.draw,
-            "log": self.about_log,
-            "acceptance": float(self.target.mean()),
-            "value": self.values,
-            "guarantee": {name: one for name, one in plain(self.guarantee).items() if name != "estimate"},
-            "fairness": self.fairness,
-            "acceptance_ratio": self.acceptance_ratio,
-            "groups": self.groups,
-            "bounds": self.bounds,
-            "officers": self._of_officers(),
-            "sensitivity": self.sensitivity,
-            "overlap": self.overlap(),
-            "calibration": self.calibration,
-            "balance": self.balance,
-            "thresholds": self.thresholds,
-            "costs": self.costs,
-            "monitor": self.monitor and self.monitor.to_plain(),
-            "periods": self.models.periods,
-            "models": {
-                name: fitted and {"name": fitted.name, "log_loss": fitted.log_loss, "auc": fitted.auc}
-                for name, fitted in self.models.fitted.items()
-            },
-            "notes": [*self.log.notes, *self.notes],
-            "warnings": self.warnings,
-            "misfit": self.misfit and self.misfit._asdict(),
-            "refused": self.refused,
-        })  # fmt: skip
+        return plain(
+            {
+                "policy": self.policy,
+                "rule": self.rule,
+                "draw": self.draw,
+                "log": self.about_log,
+                "acceptance": float(self.target.mean()),
+                "value": self.values,
+                "guarantee": {name: one for name, one in plain(self.guarantee).items() if name != "estimate"},
+                "fairness": self.fairness,
+                "acceptance_ratio": self.acceptance_ratio,
+                "groups": self.groups,
+                "bounds": self.bounds,
+                "officers": self._of_officers(),
+                "sensitivity": self.sensitivity,
+                "overlap": self.overlap(),
+                "calibration": self.calibration,
+                "balance": self.balance,
+                "thresholds": self.thresholds,
+                "costs": self.costs,
+                "monitor": self.monitor and self.monitor.to_plain(),
+                "periods": self.models.periods,
+                "models": {
+                    name: fitted and {"name": fitted.name, "log_loss": fitted.log_loss, "auc": fitted.auc}
+                    for name, fitted in self.models.fitted.items()
+                },
+                "notes": [*self.log.notes, *self.notes],
+                "warnings": self.warnings,
+                "misfit": self.misfit and self.misfit._asdict(),
+                "refused": self.refused,
+            }
+        )
 
 
 def judge(

@@ -133,8 +133,10 @@ class Declared:
 
     def checked(self) -> Declared:
         """The same; raises FairAllError for a value that is not possible."""
-        allowed = " or ".join(Kind)
-        limits = [(f"kinds.{name}", kind, kind in Kind, allowed) for name, kind in self.kinds.items()]
+        kinds = list(Kind)
+        limits: list[tuple[str, object, bool, str]] = [
+            (f"kinds.{name}", kind, kind in kinds, " or ".join(kinds)) for name, kind in self.kinds.items()
+        ]
         limits += [
             ("separator", self.separator, len(self.separator) == 1, ONE_CHARACTER),
             ("max_categories", self.max_categories, self.max_categories >= 2, "at least 2"),

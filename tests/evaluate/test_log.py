@@ -50,6 +50,17 @@ def test_files_and_frames_give_the_same_log(tmp_path: Path) -> None:
     logs = [
         DecisionLog.read(tmp_path / "log.csv", words, decision_maker="officer"),
         DecisionLog.read(tmp_path / "log.parquet", words, decision_maker="officer"),
+        DecisionLog.of(
+            tmp_path / "log.csv",
+            label="repaid",
+            positive="yes",
+            sensitive="sex",
+            decision="granted",
+            accepted="granted",
+            propensity="chance",
+            cost=0.4,
+            decision_maker="officer",
+        ),
         log_of(people, propensity="chance", cost=0.4, drop=(), decision_maker="officer"),
     ]
     for log in logs:
@@ -355,7 +366,10 @@ def test_propensities_of_rejected_people_may_be_missing() -> None:
         ({"lable": "repaid"}, "lable=repaid: no such key of a log, did you mean label?"),
         ({"persons": "customer"}, "persons=customer: no such key of a log, did you mean person?"),
         ({"x": "1"}, "x=1: no such key of a log; there are"),
-        ({"gain": "a(b"}, "cannot read 'gain=a(b'"),
+        ({"gain": "a(b"}, "gain=a(b: {path} has no such column"),
+        ({"drop": "[sex"}, "cannot read 'drop=[sex': drop takes [A,B,...]"),
+        ({"max_categories": "1"}, "max_categories=1 is not possible: it must be at least 2"),
+        ({"kinds": "{income: number}"}, "kinds.income=number is not possible: it must be real or count"),
         ({"decision": "null"}, "a log needs the past decisions: give dataset.decision=COLUMN"),
         ({"label": "repayed"}, "label=repayed: {path} has no such column; did you mean repaid?"),
         (
@@ -367,6 +381,7 @@ def test_propensities_of_rejected_people_may_be_missing() -> None:
         ({"label": "granted"}, "column 'granted' cannot be both label and dataset.decision"),
         ({"person": "sex"}, "column 'sex' cannot be both sensitive and person"),
         ({"separator": "';'"}, "{path}: "),
+        ({"separator": "';;'"}, "separator=;; is not possible: it must be one character"),
     ],
 )
 def test_messages_have_the_words_that_were_typed(words: dict[str, str], told: str, tmp_path: Path) -> None:
@@ -417,7 +432,7 @@ def test_names_of_columns_are_told_as_they_are_read(names: dict[str, Any]) -> No
 
 @pytest.mark.parametrize("people", [[1, 2], {"granted": ["yes"]}, pd.Series([1])])
 def test_what_is_no_table_is_refused(people: Any) -> None:
-    with pytest.raises(FairAllError, match=r"a log is a DataFrame .*, not (list|dict|Series)"):
+    with pytest.raises(FairAllError, match=r"a log is a DataFrame or a file .*, not (list|dict|Series)"):
         log_of(people)
 
 

@@ -18,7 +18,6 @@ from fairall.data import describe
 from fairall.data.own_table import OwnTable
 from fairall.decide import explain
 from fairall.errors import FairAllError
-from fairall.evaluate import log as logs
 from fairall.evaluate.log import DecisionLog
 from fairall.experiment import Job, job
 from fairall.policy import Policy
@@ -466,10 +465,9 @@ def _quick() -> Iterator[None]:
         return np.zeros((len(own), len(mean))), np.zeros((len(own), len(mean))), mean
 
     with pytest.MonkeyPatch.context() as patch:
-        for module in (compose, describe, logs):
+        for module in (compose, describe):
             patch.setattr(module, "compose_config", lambda *words: copy.deepcopy(composed(*words)))
         patch.setattr(describe, "checked", once(describe.checked))
-        patch.setattr(logs, "checked_dataset", once(logs.checked_dataset))
         patch.setattr(describe, "_acceptance", lambda *_: "")
         patch.setattr(explain, "_shapley", no_contributions)
         patch.setattr(explain, "save_figure", lambda *_: None)

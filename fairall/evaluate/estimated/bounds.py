@@ -178,17 +178,13 @@ def rate_difference_bounds(
         change = b / b.mean() - a / a.mean()
         ends = (np.where(change > 0, *pair) for pair in ((low, high), (high, low)))
         shares = [[sample.mean(of * end) / sample.mean(of) for of in (b, a)] for end in ends]
-        support = sample.support(
-            weight * np.abs(change), lowest=np.minimum(change, 0.0).mean(),
-            highest=np.maximum(change, 0.0).mean(), cut=False,
-        )  # fmt: skip
+        lowest, highest = np.minimum(change, 0.0).mean(), np.maximum(change, 0.0).mean()
+        support = sample.support(weight * np.abs(change), lowest=lowest, highest=highest, cut=False)
         return Bounds(*((own - other).on(support) for own, other in shares))
     t = (1.0 + b - a) / 2.0
-    parts = np.stack([t, 1.0 - t])
-    found = rate_bounds(
-        name, replace(second, target=t), Labels(parts * low, parts * high, parts * weight), sample,
-        np.zeros(len(t), dtype=int), 1,
-    )  # fmt: skip
+    parts, everybody = np.stack([t, 1.0 - t]), np.zeros(len(t), dtype=int)
+    free = Labels(parts * low, parts * high, parts * weight)
+    found = rate_bounds(name, replace(second, target=t), free, sample, everybody, 1)
     return Bounds(*(2.0 * end[0] - 1.0 for end in found))
 
 

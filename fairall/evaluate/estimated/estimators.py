@@ -38,6 +38,7 @@ from functools import cached_property
 import numpy as np
 
 from fairall.evaluate.estimated.influence import Column, Estimate, Sample, Support
+from fairall.evaluate.log import DecisionLog
 from fairall.measuring.sequences import LEVEL
 
 
@@ -64,6 +65,14 @@ class People:
     outcome: Column | None
     stake: np.ndarray
     break_even: np.ndarray
+
+    @classmethod
+    def of(
+        cls, log: DecisionLog, target: np.ndarray, weight: Column, kept: Column, outcome: Column | None
+    ) -> People:
+        """Those of a log; arguments as the attributes."""
+        label = np.nan_to_num(log.label)
+        return cls(target, log.revealed, label, weight, kept, outcome, log.stake, log.break_even)
 
     @cached_property
     def order(self) -> np.ndarray:
@@ -153,12 +162,15 @@ def difference_support(first: People, second: People, weight: np.ndarray, sample
 
 
 ESTIMATORS: dict[str, Callable[[People, Sample], Estimate]] = {
-    "dr": dr, "sndr": sndr, "ips": ips, "snips": snips, "dm": dm,
-}  # fmt: skip
+    one.__name__: one for one in (dr, sndr, ips, snips, dm)
+}
 LABELS = {
-    "dr": "doubly robust", "sndr": "self-normalised DR", "ips": "IPS", "snips": "self-normalised IPS",
+    "dr": "doubly robust",
+    "sndr": "self-normalised DR",
+    "ips": "IPS",
+    "snips": "self-normalised IPS",
     "dm": "direct method",
-}  # fmt: skip
+}
 CLIP = 10.0  # largest a/π of the guaranteed interval, fixed before any log is seen
 
 

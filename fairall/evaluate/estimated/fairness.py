@@ -68,30 +68,46 @@ MEASURES = {
     "dpu": FairnessMeasure("DPU", "acceptance rate", "people", lambda m: m.accepted / m.weight, "none"),
     # E[a y] / E[y] (Hardt et al. 2016).
     "equal_opportunity": FairnessMeasure(
-        "equal-opportunity gap", "true-positive rate", "people with a positive label",
-        lambda m: m.accepted_positive / m.positive, "positive",
+        "equal-opportunity gap",
+        "true-positive rate",
+        "people with a positive label",
+        lambda m: m.accepted_positive / m.positive,
+        "positive",
     ),
     # E[a y] / E[a] (Chouldechova 2017).
     "predictive_parity": FairnessMeasure(
-        "predictive-parity gap", "precision", "people whom the policy accepts",
-        lambda m: m.accepted_positive / m.accepted, "accepted",
+        "predictive-parity gap",
+        "precision",
+        "people whom the policy accepts",
+        lambda m: m.accepted_positive / m.accepted,
+        "accepted",
     ),
     # E[a (1 − y)] / E[1 − y] (Hardt et al. 2016, with true positives equalised odds).
     "false_positive": FairnessMeasure(
-        "false-positive gap", "false-positive rate", "people with a negative label",
-        lambda m: (m.accepted - m.accepted_positive) / (m.weight - m.positive), "negative",
+        "false-positive gap",
+        "false-positive rate",
+        "people with a negative label",
+        lambda m: (m.accepted - m.accepted_positive) / (m.weight - m.positive),
+        "negative",
     ),
     # E[(1 − a) y] / E[y] (Chouldechova 2017); its gap is that of equal opportunity.
     "false_negative": FairnessMeasure(
-        "false-negative gap", "false-negative rate", "people with a positive label",
-        lambda m: (m.positive - m.accepted_positive) / m.positive, "positive",
+        "false-negative gap",
+        "false-negative rate",
+        "people with a positive label",
+        lambda m: (m.positive - m.accepted_positive) / m.positive,
+        "positive",
     ),
     # E[a s (y − b)].
     "utility_gap": FairnessMeasure(
-        "utility gap", "utility per person", "people", lambda m: m.gain / m.weight, "accepted",
+        "utility gap",
+        "utility per person",
+        "people",
+        lambda m: m.gain / m.weight,
+        "accepted",
         lambda m: (m.least / m.weight, m.most / m.weight),
     ),
-}  # fmt: skip
+}
 
 
 def columns(view: View, people: People) -> Sums:

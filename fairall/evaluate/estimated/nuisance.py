@@ -170,10 +170,8 @@ def fit_by_version(
         share = own.mean() if chosen is None else chosen.probability
         mixture, total = mixture + share * by_version, total + share
     probability = _inside(mixture / total)
-    return Fitted(
-        probability, f"{name or 'shares'}, by policy version",
-        float(log_loss(target, probability)), float(roc_auc_score(target, probability)),
-    )  # fmt: skip
+    scores = (float(score(target, probability)) for score in (log_loss, roc_auc_score))
+    return Fitted(probability, f"{name or 'shares'}, by policy version", *scores)
 
 
 class CrossFit:
@@ -206,8 +204,10 @@ class CrossFit:
             return self._fitted(logistic, "logistic regression", self._parametric(logistic))
         products = make_pipeline(
             FunctionTransformer(np.float64),  # squares and products are nearly collinear in float32
-            PolynomialFeatures(include_bias=False), StandardScaler(), _logistic(0.1 / PENALTY),
-        )  # fmt: skip
+            PolynomialFeatures(include_bias=False),
+            StandardScaler(),
+            _logistic(0.1 / PENALTY),
+        )
         boosting = HistGradientBoostingClassifier(
             max_iter=80, max_leaf_nodes=8, l2_regularization=5.0, early_stopping=False, random_state=self.seed
         )

@@ -159,7 +159,5 @@ def officers(log: DecisionLog, folds: int = 5, seed: int = 0) -> Officers:
         return expected + (level == best) / chance[best, row] * (observed - expected)
 
     upper = u + v
-    return Officers(
-        end(u, u.argmax(0), positive), end(upper, upper.argmin(0), positive + missing), levels,
-        p_of_assignment(log, level),
-    )  # fmt: skip
+    low, high = end(u, u.argmax(0), positive), end(upper, upper.argmin(0), positive + missing)
+    return Officers(low, high, levels, p_of_assignment(log, level))

@@ -64,11 +64,13 @@ class Terms:
             three for one in (scores, steps) for three in combinations([*both.tolist(), *one.tolist()], 3)
         ]
         triples = np.array(sorted(set(of_three)), dtype=int).reshape(-1, 3)
-        return np.concatenate([
-            np.column_stack([own, np.full((len(own), 2), NOTHING)]),
-            np.column_stack([first[pairs], second[pairs], np.full(pairs.sum(), NOTHING)]),
-            triples,
-        ])  # fmt: skip
+        return np.concatenate(
+            [
+                np.column_stack([own, np.full((len(own), 2), NOTHING)]),
+                np.column_stack([first[pairs], second[pairs], np.full(pairs.sum(), NOTHING)]),
+                triples,
+            ]
+        )
 
     def __len__(self) -> int:
         return len(self.factor)

@@ -82,9 +82,14 @@ def impossible(log: DecisionLog, propensity: np.ndarray, recorded: bool) -> str 
 
 
 def lacking(
-    log: DecisionLog, chance: np.ndarray, separable: bool, wanted: np.ndarray, weight: np.ndarray, whom: str,
+    log: DecisionLog,
+    chance: np.ndarray,
+    separable: bool,
+    wanted: np.ndarray,
+    weight: np.ndarray,
+    whom: str,
     error: float = np.inf,
-) -> str | None:  # fmt: skip
+) -> str | None:
     """What overlap is missing for estimates about people weighted by `wanted`.
 
     Args:
@@ -109,9 +114,10 @@ def lacking(
     share = unlikely.sum() / wanted.sum()
     few = log.revealed[unlikely > 0].sum() < LEAST_EFFECTIVE
     if share > MOST_UNLIKELY or (few and unlikely.mean() > error):
-        by_group = [unlikely[log.group == g].sum() / max(wanted[log.group == g].sum(), 1e-300)
-                    for g in range(len(log.groups))]  # fmt: skip
-        shares = ", ".join(f"{one:.1%} of {name}" for name, one in zip(log.groups, by_group, strict=True))
+        groups = ((name, log.group == g) for g, name in enumerate(log.groups))
+        shares = ", ".join(
+            f"{unlikely[rows].sum() / max(wanted[rows].sum(), 1e-300):.1%} of {name}" for name, rows in groups
+        )
         why = (
             "were rejected, and the features tell nearly every decision"
             if separable

@@ -62,11 +62,8 @@ class Judgement:
 
     def with_target(self, target: np.ndarray) -> People:
         """The log's people, judged by other acceptance probabilities (N,)."""
-        log, models = self.log, self.models
-        return People(
-            target, log.revealed, np.nan_to_num(log.label), models.weight, models.weight * target,
-            models.outcome_column, log.stake, log.break_even,
-        )  # fmt: skip
+        models = self.models
+        return People.of(self.log, target, models.weight, models.weight * target, models.outcome_column)
 
     @cached_property
     def refused(self) -> str | None:

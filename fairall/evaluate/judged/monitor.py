@@ -82,15 +82,12 @@ class Monitor:
     def __init__(self, judged: Judgement) -> None:
         assert judged.models.past is not None
         self.judged, self.past, self.models = judged, judged.models.past, judged.models
-        self.log, order = judged.log, self.past.order
+        self.log, target = judged.log.rows(self.past.order), judged.target[self.past.order]
         assert self.log.time is not None
-        self.group, self.time = self.log.group[order], self.log.time[order]
-        target = judged.target[order]
+        self.time = self.log.time
         kept = self.past.label_weight if judged.logged else self.past.weight * target
-        self.people = People(
-            target, self.log.revealed[order], np.nan_to_num(self.log.label)[order], Column(self.past.weight),
-            Column(kept), Column(self.past.outcome), self.log.stake[order], self.log.break_even[order],
-        )  # fmt: skip
+        columns = (Column(one) for one in (self.past.weight, kept, self.past.outcome))
+        self.people = People.of(self.log, target, *columns)
 
     @property
     def moments(self) -> np.ndarray:
@@ -156,16 +153,18 @@ class Monitor:
     def to_plain(self) -> dict[str, Any]:
         """The content of evaluation.json."""
         alarms = {name: one._replace(time=spelt(one.time)) for name, one in self.alarms.items()}
-        return plain({
-            "moments": [spelt(time) for time in self.moments],
-            "rows": self.past.last + 1,
-            "largest_gap": self.models.largest_gap,
-            "value": self.value,
-            "guarantee": self.guarantee._asdict() | {"estimate": None},
-            "rates": self.rates,
-            "gaps": self.gaps,
-            "alarms": {name: {"time": None, "rows": None} | plain(one) for name, one in alarms.items()},
-        })  # fmt: skip
+        return plain(
+            {
+                "moments": [spelt(time) for time in self.moments],
+                "rows": self.past.last + 1,
+                "largest_gap": self.models.largest_gap,
+                "value": self.value,
+                "guarantee": self.guarantee._asdict() | {"estimate": None},
+                "rates": self.rates,
+                "gaps": self.gaps,
+                "alarms": {name: {"time": None, "rows": None} | plain(one) for name, one in alarms.items()},
+            }
+        )
 
     @property
     def _early(self) -> str | None:
@@ -203,8 +202,7 @@ class Monitor:
         """Sums over earlier rows of the same person, whose errors depend on each other, shape (N,)."""
         if self.log.person is None:
             return np.zeros(len(values))
-        person = self.log.person[self.past.order]
-        return (pd.Series(values).groupby(person).cumsum() - values).to_numpy()
+        return (pd.Series(values).groupby(self.log.person).cumsum() - values).to_numpy()
 
     def _started(self, weights: np.ndarray, rows: np.ndarray) -> np.ndarray:
         """Whether weights have counted as `LEAST_EFFECTIVE` equal ones at a moment so far, shape (T,).
@@ -230,7 +228,7 @@ class Monitor:
 
     def _of_rate(self, name: str, code: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """A rate of a group, its variance, whether it has started, and the rows (N,) that count."""
-        members, of = self.group == code, self._columns
+        members, of = self.log.group == code, self._columns
         if name == "dpu":
             one, everyone = np.ones(len(members)), np.ones(len(members), dtype=bool)
             return *self._ratio(of.accepted.value, one, members), self._started(one, members), everyone
@@ -270,7 +268,7 @@ class Monitor:
         if not may:
             return Alarm(None, None, why)
         if name == "dpu":
-            wealth = gap_wealth(self.people.target, self.group, self.models.shown, epsilon)
+            wealth = gap_wealth(self.people.target, self.log.group, self.models.shown, epsilon)
             at = np.flatnonzero(wealth >= ALARM)
         else:
             at = self.past.last[gap.low > epsilon]

@@ -44,8 +44,8 @@ class Period(NamedTuple):
     groups: dict[str, Interval]
     gap: Interval
     positive: Interval
-    drift: dict[str, Stability]
-    p_drift: float
+    drift: dict[str, Stability] = {}  # noqa: RUF012  a new one replaces it
+    p_drift: float = np.nan
 
 
 def periods(log: DecisionLog, sample: Sample, smallest_cell: int) -> list[Period]:
@@ -62,11 +62,9 @@ def periods(log: DecisionLog, sample: Sample, smallest_cell: int) -> list[Period
     drift = [_drift(log, code == 0, code == k) for k in range(1, len(names))]
     p = np.array([[one.p for one in found.values()] for found in drift]).reshape(len(drift), -1)
     corrected = false_discovery_control(p, axis=None).reshape(p.shape)
-    return [
-        _period(log, sample, smallest_cell, code == k, name, {} if k == 0 else drift[k - 1],
-                np.nan if k == 0 else float(corrected[k - 1].min()))
-        for k, name in enumerate(names)
-    ]  # fmt: skip
+    first, *later = (_period(log, sample, smallest_cell, code == k, name) for k, name in enumerate(names))
+    of_later = zip(later, drift, corrected, strict=True)
+    return [first, *(one._replace(drift=own, p_drift=float(p.min())) for one, own, p in of_later)]
 
 
 def _numbered(log: DecisionLog) -> tuple[np.ndarray, list[str]]:
@@ -87,10 +85,8 @@ def _numbered(log: DecisionLog) -> tuple[np.ndarray, list[str]]:
     return code, [f"{spelt(own.min())} to {spelt(own.max())}" for own in spans]
 
 
-def _period(
-    log: DecisionLog, sample: Sample, smallest_cell: int, own: np.ndarray, name: str,
-    drift: dict[str, Stability], p_drift: float,
-) -> Period:  # fmt: skip
+def _period(log: DecisionLog, sample: Sample, smallest_cell: int, own: np.ndarray, name: str) -> Period:
+    """A period with the rows `own` (N,), without its drift."""
     shown = [g for g in range(len(log.groups)) if (own & (log.group == g)).sum() >= smallest_cell]
 
     def rate(of: np.ndarray, rows: np.ndarray, *groups: Any) -> Estimate:
@@ -102,11 +98,9 @@ def _period(
     rates = rate(log.accepted, own, log.group, len(log.groups))
     known = own & log.revealed
     positive = interval(rate(log.label, known)) if known.sum() >= smallest_cell else NOTHING
-    return Period(
-        name, int(own.sum()), interval(rate(log.accepted, own)),
-        {log.groups[g]: interval(rates, g) for g in shown},
-        gap_interval(rates[shown]) if len(shown) > 1 else NOTHING, positive, drift, p_drift,
-    )  # fmt: skip
+    gap = gap_interval(rates[shown]) if len(shown) > 1 else NOTHING
+    by_group = {log.groups[g]: interval(rates, g) for g in shown}
+    return Period(name, int(own.sum()), interval(rate(log.accepted, own)), by_group, gap, positive)
 
 
 def _drift(log: DecisionLog, first: np.ndarray, own: np.ndarray) -> dict[str, Stability]:

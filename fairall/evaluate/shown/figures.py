@@ -169,9 +169,16 @@ def draw_sensitivity(evaluations: Evaluations) -> Figure:
             hidden = next(iter(found["benchmarks"].items()), None)
             if hidden is not None and hidden[1] <= gamma.max():
                 (handles[f"hiding {hidden[0]}"],) = axes.plot(
-                    hidden[1], 0.0, marker="^", color="tab:red", ls="", transform=axes.get_xaxis_transform(),
-                    ms=4, clip_on=False, zorder=4,
-                )  # fmt: skip
+                    hidden[1],
+                    0.0,
+                    marker="^",
+                    color="tab:red",
+                    ls="",
+                    transform=axes.get_xaxis_transform(),
+                    ms=4,
+                    clip_on=False,
+                    zorder=4,
+                )
         axes.axhline(0.0, color=GREY, lw=0.5)
         label = "utility" if measure == "utility" else MEASURES[measure].label
         told = f"turning point {', '.join(points)}" if points else "refused"
@@ -265,7 +272,7 @@ def pictures(shown: Shown) -> list[PageFigure]:
         ("monitor", "Over time", OVER_TIME, draw_monitor, True, shown.log.time is not None),
         ("curves", "Thresholds", CHOICES, draw_thresholds, True, any(one.thresholds for one in evaluations)),
         ("reliability", "Reliability by group", CHECKS, draw_reliability, groups > 2, calibrated),
-    ]  # fmt: skip
+    ]
     return [
         PageFigure(
             key=key,

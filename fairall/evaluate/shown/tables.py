@@ -169,12 +169,12 @@ def groups(shown: Shown) -> Table:
             texts += [""] * (len(RATES) - len(texts))
             policy = name if shown.difference else ""
             lines.rows.append(Row(policy, group, [*map(str, sizes.values()), effective, *texts]))
+            of_group = {"policy": name, "group": group} | sizes
             lines.records += [
-                {"policy": name, "group": group} | sizes
-                | {"rate": MEASURES[measure].rate, "view": view} | plain(rate)
+                of_group | {"rate": MEASURES[measure].rate, "view": view} | plain(rate)
                 for measure, views in own["rates"].items()
                 for view, rate in views.items()
-            ]  # fmt: skip
+            ]
     note = (
         "accepted, labelled: by the past decisions; effective: how many equally weighted labels theirs count "
         f"as. Rates of the policy ×100, doubly robust, {INTERVALS}."
