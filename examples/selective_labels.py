@@ -24,8 +24,8 @@ from fairall import load_dataset
 from fairall.config.compose import typed_config
 from fairall.data.fico import CreditScores, Fico
 from fairall.data.table import Table
-from fairall.metrics import effective_sample_size
-from fairall.results.figures import BLUE, GREEN, GREY, ORANGE, STYLE
+from fairall.results.style import BLUE, GREEN, GREY, ORANGE, STYLE
+from fairall.tables.overlap import effective_sample_size
 
 WORDS = ["dataset.advantaged_share=0.5", "dataset.rows.pool=20000"]
 COST = 0.5

@@ -701,22 +701,6 @@ def largest_gap(of_groups: list[Tensor]) -> Tensor:
     return torch.where(known.sum(0) > 1, gap, torch.nan)
 
 
-def effective_sample_size(weight: np.ndarray) -> float:
-    """(Σ w)² / Σ w² of weights (N,), the number of equally weighted people worth as much (Kish 1965).
-
-    0 where no weight is positive.
-
-    References:
-        Kish, L. (1965). Survey Sampling. Wiley.
-
-    Examples:
-        >>> effective_sample_size(np.array([1.0, 1.0, 0.0]))
-        2.0
-    """
-    total = float((weight**2).sum())
-    return float(weight.sum()) ** 2 / total if total > 0 else 0.0
-
-
 def temporal_mean(series: Tensor, window: tuple[int, int]) -> Tensor:
     """μ_M: mean of a measure over time steps t1..t2, both included (definition 2.4), shape (E,).
 

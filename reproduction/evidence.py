@@ -77,20 +77,6 @@ def _groups(evaluations: Sequence[Evaluation], _: Comparison | None) -> Iterator
         yield f"TPR of group {group}", "dr", of["rates"]["equal_opportunity"]["dr"]._asdict()
 
 
-def _contraction(evaluations: Sequence[Evaluation], _: Comparison | None) -> Iterator[Answer]:
-    found = evaluations[0].contraction
-    assert found is not None
-    words = "policy's failure rate, accepting as"
-    half = found.policy.iloc[len(found.policy) // 2 - 1]
-    rows = [(f"{words} half of the most lenient one", half, "failure")]
-    for _index, row in found.decision_makers.iterrows():
-        name = row["decision_maker"]
-        rows += [(f"failure rate of {name}", row, "failure"), (f"{words} {name}", row, "policy_failure")]
-    for quantity, row, key in rows:
-        ends = {"estimate": row[key], "low": row[f"{key}_low"], "high": row[f"{key}_high"]}
-        yield quantity, "contraction", ends
-
-
 def refused(why: str) -> dict[str, Any]:
     """Neither an estimate nor an interval, for a reason."""
     return {"estimate": None, "low": None, "high": None, "why": why}
@@ -98,7 +84,7 @@ def refused(why: str) -> dict[str, Any]:
 
 PARTS: dict[str, Callable[[Sequence[Evaluation], Comparison | None], Iterator[Answer]]] = {
     "value": _value, "gaps": _gaps, "differences": _differences, "guarantee": _guarantee, "bounds": _bounds,
-    "sensitivity": _sensitivity, "groups": _groups, "contraction": _contraction,
+    "sensitivity": _sensitivity, "groups": _groups,
 }  # fmt: skip
 
 

@@ -21,7 +21,6 @@ FINITE = 1_000_000  # people of a population made from data; two rows of a log a
 COST = 0.5
 GAPS = ("dpu", "equal_opportunity", "predictive_parity", "false_positive")
 ODDS = 2.0  # by which labels of the rejected differ in the sensitivity analysis, Γ
-OFFICERS = 5
 EVERY = ("value", "gaps", "differences", "guarantee", "bounds")  # parts of an evaluation
 SOURCE = {True: "recorded", False: "estimated"}  # of propensities
 
@@ -56,7 +55,7 @@ class People:
         for second in others:
             found |= {f"{name} of the second policy": value for name, value in second.items()}
             found |= {f"difference: {name}": value - first[name] for name, value in second.items()}
-        return found | (self._failures() if "officer" in self.x else {})
+        return found
 
     def _truth_of(self, a: np.ndarray) -> dict[str, float]:
         p = self.chance
@@ -74,19 +73,6 @@ class People:
         found = {"value": sums["value"].mean()} | {name: of.max() - of.min() for name, of in rates.items()}
         found |= {f"TPR of group {s}": rate for s, rate in rates["equal_opportunity"].items()}
         return {name: float(value) for name, value in found.items()}
-
-    def _failures(self) -> dict[str, float]:
-        """Failure rates of officers, and of the first policy among the people of the most lenient one."""
-        officer, fails = self.x["officer"].to_numpy(), self.propensity * (1.0 - self.chance)
-        acceptance = pd.Series(self.propensity).groupby(officer).mean()
-        own = np.flatnonzero(officer == acceptance.idxmax())
-        own = own[np.argsort(-self.policies[0][own])]
-        kept, failed = (np.cumsum(column[own]) / len(own) for column in (self.propensity, fails))
-        rates = acceptance.to_dict() | {"half of the most lenient one": acceptance.max() / 2}
-        at_rates = {f"policy's failure rate, accepting as {name}": np.interp(rate, kept, failed)
-                    for name, rate in rates.items()}  # fmt: skip
-        by = pd.Series(fails).groupby(officer).mean()
-        return {f"failure rate of {name}": rate for name, rate in by.items()} | at_rates
 
 
 Draw: TypeAlias = Callable[[int, Random], People]
@@ -232,18 +218,6 @@ def confounded(n: int, random: Random, odds: float) -> People:
     """Labels of the rejected have `odds` times the odds of those of accepted people with equal features."""
     people = linear(n, random)
     return replace(people, of_rejected=expit(logit(people.chance) + np.log(odds)) if odds else np.zeros(n))
-
-
-def with_officers(n: int, random: Random) -> People:
-    """Officers who differ in leniency only, and get people at random."""
-    people = linear(n, random)
-    officer = random.integers(OFFICERS, size=n)
-    strictness = np.linspace(-1.5, 1.5, OFFICERS)[officer]
-    return replace(
-        people,
-        x=people.x.assign(officer=[f"officer {k}" for k in officer]),
-        propensity=expit(logit(people.propensity) - strictness),
-    )
 
 
 def with_amounts(n: int, random: Random) -> People:
@@ -411,9 +385,6 @@ def _others() -> Iterator[Case]:
         yield from both("Unobserved confounding", name, draw, share=0.2, asked=asked)
     draw, name = part(confounded, odds=0.0), "no rejected person would repay"
     yield from both("Unobserved confounding", name, draw, share=0.2, asked=("bounds",))
-    options, asked = {"decision_maker": "officer"}, ("contraction",)
-    name, sizes = "five officers, recorded", (2_000, 20_000)
-    yield Case("Contraction", name, with_officers, sizes, share=0.2, options=options, asked=asked)
 
 
 CASES = [*_basic(), *_refusals(), *_others()]

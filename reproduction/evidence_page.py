@@ -79,7 +79,6 @@ NOTES = {
         "features, the worst case of the sensitivity analysis for Γ = 2, or are all negative, the worst case "
         "of the bounds without assumption. An interval covers in 97.5 % of logs there, in more elsewhere."
     ),
-    "Contraction": "Five officers who get people at random, from lenient to strict.",
 }
 
 
@@ -202,7 +201,7 @@ def _percent(share: float) -> str:
 def _name(quantity: str, estimator: str) -> str:
     for name, label in GAP_LABELS.items():
         quantity = quantity.replace(name, label)
-    kind = {"dr": "", "contraction": ""}.get(estimator, f", {LABELS.get(estimator, estimator)}")
+    kind = "" if estimator == "dr" else f", {LABELS.get(estimator, estimator)}"
     return f"{quantity}{kind}"
 
 

@@ -18,8 +18,6 @@ def test_utility_dpu_and_sizes_by_hand() -> None:
     weight = torch.tensor([2.0, 4.0, 0.0, 2.0])
     weighted = metrics.utility(propensity, label, 0.4, weight).item()
     assert weighted == pytest.approx((2 * 0.6 - 4 * 0.2 + 2 * 0.3) / 8)
-    for weights, size in (([3.0, 3.0, 0.0, 3.0], 3.0), ([1.0, 3.0], 16 / 10), ([0.0] * 3, 0.0)):
-        assert metrics.effective_sample_size(np.array(weights)) == pytest.approx(size)
 
 
 def test_groups_that_are_absent() -> None:

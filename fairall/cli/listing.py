@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from fairall.cli.verbs import Done
-from fairall.config.choices import LISTS, choices, description, settings
-from fairall.config.words import PATH, nearest
+from fairall.cli.verbs import Done, outputs_dir
+from fairall.config.choices import LISTS, choices, description
+from fairall.config.words import nearest
 from fairall.errors import FairAllError
 
 FEW = 10  # runs that are listed where everything is
@@ -37,25 +37,6 @@ def show_list(given: Namespace) -> Done:
             document[word] = {choice: description(path) for choice, path in found[name].items()}
             _print(f"{'--multirun ' * (name == 'sweeps')}{name}=", [*document[word].items()])
     return Done(document)
-
-
-def outputs_dir(words: Sequence[str]) -> Path:
-    """The folder of outputs of a command line whose KEY=VALUE say no more than places.
-
-    Raises:
-        FairAllError: where one says something else.
-    """
-    given = ""
-    for word in words:
-        if not word.startswith(("outputs_dir=", "tracking.")):
-            raise FairAllError(f"{word}: not possible here; outputs_dir=FOLDER says where runs are")
-        given = word if word.startswith("outputs_dir=") else given
-    folder = given.partition("=")[2] if given else settings()["outputs_dir"]
-    if not PATH.fullmatch(folder):
-        from fairall.config.compose import places  # Hydra reads what is in quotation marks
-
-        folder = places([given])["outputs_dir"]
-    return Path(folder)
 
 
 def _runs(folder: Path, most: int | None) -> list[dict[str, Any]]:

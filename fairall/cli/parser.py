@@ -182,7 +182,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
         "help": "what probabilities of --policy are of: acceptance, or a positive label",
     },
     "--groups": {"metavar": "COLUMNS", "default": "", "help": "A,B: their combinations are the groups"},
-    "--decision-maker": {"metavar": "COLUMN", "help": "who decided, for bounds and contraction"},
+    "--decision-maker": {"metavar": "COLUMN", "help": "who decided, for bounds by their strictness"},
     "--score": {"metavar": "COLUMN", "help": "probability by a model that is to be validated"},
     "--propensity-model": MODEL,
     "--outcome-model": MODEL,

@@ -6,8 +6,7 @@ from argparse import Namespace
 from pathlib import Path
 from typing import Any
 
-from fairall.cli.listing import outputs_dir
-from fairall.cli.verbs import Done
+from fairall.cli.verbs import Done, outputs_dir
 from fairall.errors import FairAllError
 
 UNKNOWN = "not known, as for runs of a sweep; config.yaml has every value"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 from argparse import Namespace
+from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -125,24 +126,30 @@ def _table_and_policy(given: Namespace) -> tuple[File, Policy, str]:
 
 def evaluate(given: Namespace) -> Done:
     """Judge the decisions of a log, a policy, or the difference of two."""
-    from fairall.config.compose import PLACES, places
-    from fairall.evaluate.write import evaluate_log
+    from fairall.evaluate.shown.write import evaluate_log
 
     if len(given.policy) > 2:
         raise FairAllError("--policy: one is judged, two are compared; more than two cannot be")
-    config, options = places(given.words), {name: getattr(given, name) for name in OPTIONS}
+    options = {name: getattr(given, name) for name in OPTIONS}
+    of_places = [word for word in given.words if word.startswith(("outputs_dir=", "tracking."))]
+    config: dict[str, Any] = {"outputs_dir": outputs_dir(of_places), "tracking": {"uri": None}}
+    if given.to_mlflow or any(word.startswith("tracking.") for word in of_places):
+        from fairall.config.compose import places  # with Hydra
+
+        config = places(of_places)
     if given.gap is not None:
         if given.monitor is None:
             raise FairAllError("--gap: it is of alarms over time; give --monitor time=COLUMN too")
         options["largest_gap"] = given.gap
     shown = evaluate_log(
         Path(given.log),
-        [word for word in given.words if not word.startswith(PLACES)],
+        [word for word in given.words if word not in of_places],
         policies=[None if name == "decision" else name for name in given.policy] or [None],
         groups=[name for name in given.groups.split(",") if name],
         decision_maker=given.decision_maker,
         trust=given.trust,
-        config=config,
+        outputs_dir=config["outputs_dir"],
+        tracking_uri=config["tracking"]["uri"],
         folder=given.out and Path(given.out),
         command=given.typed,
         **options,
@@ -157,6 +164,28 @@ def evaluate(given: Namespace) -> Done:
     if shown.failure is not None:
         print(shown.failure, file=sys.stderr)
     return Done(shown.content, int(shown.failure is not None))
+
+
+def outputs_dir(words: Sequence[str]) -> Path:
+    """The folder of outputs of a command line whose KEY=VALUE say no more than places.
+
+    Raises:
+        FairAllError: where one says something else.
+    """
+    from fairall.config.choices import settings
+    from fairall.config.words import PATH
+
+    given = ""
+    for word in words:
+        if not word.startswith(("outputs_dir=", "tracking.")):
+            raise FairAllError(f"{word}: not possible here; outputs_dir=FOLDER says where runs are")
+        given = word if word.startswith("outputs_dir=") else given
+    folder = given.partition("=")[2] if given else settings()["outputs_dir"]
+    if not PATH.fullmatch(folder):
+        from fairall.config.compose import places  # Hydra reads what is in quotation marks
+
+        folder = places([given])["outputs_dir"]
+    return Path(folder)
 
 
 def tune(given: Namespace) -> Done:

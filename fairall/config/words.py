@@ -56,6 +56,8 @@ def typed_entry(key: str, name: str, value: str) -> str:
 
     Names that Hydra cannot read on a command line, which has no quotes for them, are shown as in a YAML file.
     """
+    if PLAIN.fullmatch(name):
+        return shlex.quote(f"{key}={{{name}: {value}}}")
     escaped = re.sub(r"([\\()\[\]{}:=,])", r"\\\1", name)
     word = f"{key}={{{escaped}: {value}}}"
     if _read(word) == {name: value}:
@@ -74,9 +76,11 @@ def quoted(text: str) -> str:
     """A text as Hydra reads it on a command line, in quotation marks if needed."""
     if PLAIN.fullmatch(text):
         return text
-    from hydra.core.override_parser.types import Quote, QuotedString
-
-    return QuotedString(literal(text), Quote.double).with_quotes()
+    # Backslashes count as escapes before quotation marks only.
+    escaped = re.sub(
+        r'(\\*)("|$)', lambda found: 2 * found[1] + "\\" * len(found[2]) + found[2], literal(text)
+    )
+    return f'"{escaped}"'
 
 
 def respelt(word: str) -> str | None:

@@ -25,15 +25,13 @@ from fairall.data.table import Logged, Table
 from fairall.errors import FairAllError
 from fairall.tables.applicants import Applicants, read
 from fairall.tables.cells import refuse
-from fairall.tables.declared import Declared
+from fairall.tables.declared import ONE_CHARACTER, Declared
 from fairall.tables.features import Kind
 from fairall.tables.files import Cells, read_cells
 from fairall.tables.groups import Sensitive, sides
 
 LEAST_LABELLED = 40  # rows for a training, a validation and a test set
 NEEDED = ("label", "sensitive")
-# Quoted twice: for the shell and for Hydra.
-ONE_CHARACTER = """one character, quoted as in 'dataset.separator=";"'"""
 
 
 def _words() -> Any:

@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-
 import numpy as np
-import pandas as pd
 
-from fairall.data.features import DISCRETE, Feature, Schema
 from fairall.data.splits import Splits
 from fairall.data.table import Table
 from fairall.errors import count
-from fairall.metrics import effective_sample_size
+from fairall.tables.overlap import LEAST_EFFECTIVE, TOTAL_TOLERANCE, effective_sample_size, empty_regions
 
-EXPECTED = 10  # least expected labels of a reported region; none has probability < e^-10 = 1/22,000
-LEAST_EFFECTIVE = 30  # effective sample size below which mean utility is too uncertain
-TOTAL_TOLERANCE, DEVIATIONS = 0.1, 4.0  # of the sum of 1/π: relative, and in standard deviations
-BINS = 10  # of a real feature or a count
+DEVIATIONS = 4.0  # of the sum of 1/π, in standard deviations
 MOST_WARNINGS = 5  # regions reported by name
 
 
@@ -94,65 +87,3 @@ def overlap_warnings(table: Table) -> list[str]:
     if len(empty) > MOST_WARNINGS:
         told.append(f"{len(empty) - MOST_WARNINGS} more regions without any label")
     return told
-
-
-def empty_regions(
-    groups: Mapping[str, np.ndarray], schema: Schema, x: pd.DataFrame, found: np.ndarray
-) -> list[tuple[str, np.ndarray]]:
-    """Names and masks (N,) of groups and regions of a feature in which nobody is `found`.
-
-    A region is a level of a discrete feature or consecutive deciles of a real feature or count, overall or
-    within a group. It is returned if the share of the found predicts at least `EXPECTED` of them in it,
-    unless it is part of another. Wider regions come first. NaN in x (N, D), where a number is missing, is a
-    region of its own.
-    """
-    rate = found.mean()
-    empty: list[tuple[str, np.ndarray]] = []
-    for name, rows in _regions(groups, schema, x, found):
-        within_another = any((rows <= others).all() for _, others in empty)
-        if rows.sum() * rate >= EXPECTED and not within_another:
-            empty.append((name, rows))
-    return empty
-
-
-def _regions(
-    groups: Mapping[str, np.ndarray], schema: Schema, x: pd.DataFrame, found: np.ndarray
-) -> Iterator[tuple[str, np.ndarray]]:
-    """Names and masks (N,) of all groups and regions in which nobody is `found`."""
-    yield from ((name, members) for name, members in groups.items() if not found[members].any())
-    columns = [(feature, x[feature.name].to_numpy(dtype=float)) for feature in schema]
-    cells = [(feature, values, _cells(feature, values)) for feature, values in columns]
-    for group, members in {"": np.ones(len(found), dtype=bool), **groups}.items():
-        for feature, values, cell in cells:
-            empty = np.flatnonzero(np.bincount(cell[found & members], minlength=int(cell.max()) + 1) == 0)
-            # Neighbouring empty deciles are one region.
-            apart = (np.diff(empty) > 1) | (empty[1:] == BINS) | (feature.kind in DISCRETE)
-            for run in np.split(empty, np.flatnonzero(apart) + 1):
-                rows = np.isin(cell, run)
-                if rows.any():
-                    yield f"{group} {_name(feature, values[rows])}".lstrip(), rows & members
-
-
-def feature_regions(feature: Feature, values: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:
-    """Names and masks (N,) of the levels of a discrete feature, else of the deciles of its values and NaN."""
-    cell = _cells(feature, values)
-    for i in np.unique(cell):
-        rows = cell == i
-        yield _name(feature, values[rows]), rows
-
-
-def _cells(feature: Feature, values: np.ndarray) -> np.ndarray:
-    """Number of the level or decile of each value, `BINS` of a missing number, shape (N,)."""
-    if feature.kind in DISCRETE:
-        return np.searchsorted(feature.codes, values).astype(np.int16)
-    missing = np.isnan(values)
-    edges = np.unique(np.quantile(values[~missing], np.linspace(0, 1, BINS + 1)))
-    return np.where(missing, BINS, np.searchsorted(edges[1:-1], values, side="left")).astype(np.int16)
-
-
-def _name(feature: Feature, values: np.ndarray) -> str:
-    """A region by the values in it."""
-    low, high = values.min(), values.max()
-    if feature.kind in DISCRETE:
-        return f"with {feature.name}={feature.words[feature.codes.index(low)]}"
-    return f"with {feature.name} " + ("missing" if np.isnan(low) else f"from {low:g} to {high:g}")

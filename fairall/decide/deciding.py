@@ -15,7 +15,6 @@ import pandas as pd
 from fairall.config.checks import require
 from fairall.config.compose import PLACES, compose_config
 from fairall.config.words import nearest_key
-from fairall.data.own_table import ONE_CHARACTER
 from fairall.decide.rules import Rule
 from fairall.decide.writing import unchanged, writer
 from fairall.errors import FairAllError, count
@@ -27,8 +26,8 @@ from fairall.results.table import print_frame
 from fairall.results.terminal import Display
 from fairall.runtime.reading import why_no_file
 from fairall.storage.files import unnamed
-from fairall.tables.declared import Declared
-from fairall.tables.files import Chunk, File
+from fairall.tables.declared import ONE_CHARACTER, Declared
+from fairall.tables.files import File, Chunk
 from fairall.tables.groups import sides
 from fairall.tables.people import Findings, PeopleReader
 

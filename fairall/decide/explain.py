@@ -26,7 +26,8 @@ from fairall.decide.deciding import findings_in
 from fairall.decide.writing import unchanged
 from fairall.errors import FairAllError, count
 from fairall.policy import Policy
-from fairall.results.figures import BLUE, GREY, ORANGE, PALETTE, STYLE, principal, save_figure, set_title
+from fairall.results.figures import principal
+from fairall.results.style import BLUE, GREY, ORANGE, PALETTE, STYLE, save_figure, set_title
 from fairall.results.table import print_frame
 from fairall.runtime.reading import why_no_file
 from fairall.storage.files import atomic, tidied

@@ -10,20 +10,21 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, partial
+from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
 
-from fairall.evaluate import bounds
-from fairall.evaluate.bounds import Bounds, Labels, Limits
-from fairall.evaluate.estimators import ESTIMATORS, difference_support
+from fairall.evaluate.estimated import bounds
+from fairall.evaluate.estimated.bounds import Bounds, Labels, Limits
+from fairall.evaluate.estimated.estimators import ESTIMATORS, difference_support
+from fairall.evaluate.estimated.fairness import MEASURES, VIEWS, View
+from fairall.evaluate.estimated.gaps import NOTHING, Interval, difference_interval, gap_difference
+from fairall.evaluate.estimated.influence import Estimate
+from fairall.evaluate.estimated.officers import OFFICERS
 from fairall.evaluate.evaluation import Evaluation, judge
-from fairall.evaluate.fairness import MEASURES, VIEWS, View
-from fairall.evaluate.gaps import NOTHING, Interval, difference_interval, gap_difference
-from fairall.evaluate.influence import Estimate
 from fairall.evaluate.log import DecisionLog
-from fairall.evaluate.officers import OFFICERS
 from fairall.evaluate.plain import plain
 
 # Names of `Interval.probability`.
@@ -172,7 +173,9 @@ def _of_odds_ratio(gamma: float, one: Evaluation) -> Labels:
     return bounds.odds_ratio(gamma, one.people, one.logged)
 
 
-def compare(first: Any, second: Any, log: pd.DataFrame | DecisionLog, **options: Any) -> Comparison:
+def compare(
+    first: Any, second: Any, log: pd.DataFrame | str | Path | DecisionLog, **options: Any
+) -> Comparison:
     """Compare two policies on the people of a log, with the same models.
 
     Args:

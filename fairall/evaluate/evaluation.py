@@ -4,28 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from functools import cached_property, partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from fairall.decide.load import HERE
 from fairall.errors import FairAllError, count
-from fairall.evaluate import bounds as limits
-from fairall.evaluate import validation
-from fairall.evaluate.bounds import Limits
-from fairall.evaluate.checks import Misfit
-from fairall.evaluate.contraction import Contraction, contraction
-from fairall.evaluate.estimators import ESTIMATORS, LABELS, guaranteed_interval
-from fairall.evaluate.fairness import MEASURES, VIEWS, View
-from fairall.evaluate.gaps import NOTHING, Interval, gap_interval, interval, lacking
-from fairall.evaluate.judgement import Judgement
+from fairall.evaluate.estimated import bounds as limits
+from fairall.evaluate.estimated.bounds import Limits
+from fairall.evaluate.estimated.estimators import ESTIMATORS, LABELS, guaranteed_interval
+from fairall.evaluate.estimated.fairness import MEASURES, VIEWS, View
+from fairall.evaluate.estimated.gaps import NOTHING, Interval, gap_interval, interval, lacking
+from fairall.evaluate.judged import validation
+from fairall.evaluate.judged.checks import Misfit
+from fairall.evaluate.judged.judgement import Judgement
+from fairall.evaluate.judged.models import OPTIONS, Models
+from fairall.evaluate.judged.monitor import Monitor
 from fairall.evaluate.log import DecisionLog
-from fairall.evaluate.models import OPTIONS, Models
-from fairall.evaluate.monitor import Monitor
 from fairall.evaluate.plain import plain
 from fairall.evaluate.policies import SAY, label_score, target_policy
-from fairall.metrics import effective_sample_size
+from fairall.tables.overlap import effective_sample_size
 
 DISAGREEING = 3.0  # standard errors between two estimators
 
@@ -166,18 +165,6 @@ class Evaluation(Judgement):
         may, why = self.doubt(name, view, code)
         return (interval(self.rates[view][name], code) if may else NOTHING).without_ends(why)
 
-    @cached_property
-    def contraction(self) -> Contraction | None:
-        """Failure rates beside those of the log's decision makers; None where it names none."""
-        log = self.log
-        if log.decision_maker is None or not log.revealed.any():
-            return None
-        order = self.models.acceptance if self.logged else self.target
-        return contraction(
-            order, log.accepted, log.label, log.decision_maker, log.person, self.models.seed,
-            smallest=self.models.smallest_cell,
-        )  # fmt: skip
-
     def _of_officers(self) -> dict[str, Any] | None:
         """Bounds by decision makers, and the test of their assignment; None where the log names none."""
         if self.log.decision_maker is None:
@@ -274,44 +261,46 @@ class Evaluation(Judgement):
 
     def to_plain(self) -> dict[str, Any]:
         """The content of evaluation.json."""
-        return plain({
-            "policy": self.policy,
-            "rule": self.rule,
-            "draw": self.draw,
-            "log": self.about_log,
-            "acceptance": float(self.target.mean()),
-            "value": self.values,
-            "guarantee": {name: one for name, one in plain(self.guarantee).items() if name != "estimate"},
-            "fairness": self.fairness,
-            "acceptance_ratio": self.acceptance_ratio,
-            "groups": self.groups,
-            "bounds": self.bounds,
-            "officers": self._of_officers(),
-            "sensitivity": self.sensitivity,
-            "overlap": self.overlap(),
-            "calibration": self.calibration,
-            "balance": self.balance,
-            "thresholds": self.thresholds,
-            "costs": self.costs,
-            "contraction": self.contraction,
-            "monitor": self.monitor and self.monitor.to_plain(),
-            "periods": self.models.periods,
-            "models": {
-                name: fitted and {"name": fitted.name, "log_loss": fitted.log_loss, "auc": fitted.auc}
-                for name, fitted in self.models.fitted.items()
-            },
-            "notes": [*self.log.notes, *self.notes],
-            "warnings": self.warnings,
-            "misfit": self.misfit and self.misfit._asdict(),
-            "refused": self.refused,
-        })  # fmt: skip
+        return plain(
+            {
+                "policy": self.policy,
+                "rule": self.rule,
+                "draw": self.draw,
+                "log": self.about_log,
+                "acceptance": float(self.target.mean()),
+                "value": self.values,
+                "guarantee": {name: one for name, one in plain(self.guarantee).items() if name != "estimate"},
+                "fairness": self.fairness,
+                "acceptance_ratio": self.acceptance_ratio,
+                "groups": self.groups,
+                "bounds": self.bounds,
+                "officers": self._of_officers(),
+                "sensitivity": self.sensitivity,
+                "overlap": self.overlap(),
+                "calibration": self.calibration,
+                "balance": self.balance,
+                "thresholds": self.thresholds,
+                "costs": self.costs,
+                "monitor": self.monitor and self.monitor.to_plain(),
+                "periods": self.models.periods,
+                "models": {
+                    name: fitted and {"name": fitted.name, "log_loss": fitted.log_loss, "auc": fitted.auc}
+                    for name, fitted in self.models.fitted.items()
+                },
+                "notes": [*self.log.notes, *self.notes],
+                "warnings": self.warnings,
+                "misfit": self.misfit and self.misfit._asdict(),
+                "refused": self.refused,
+            }
+        )
 
 
 def judge(
     policies: Sequence[Any],
-    log: pd.DataFrame | DecisionLog,
+    log: pd.DataFrame | str | Path | DecisionLog,
     *,
-    config: dict[str, Any] = HERE,
+    outputs_dir: str | Path = "outputs",
+    tracking_uri: str | None = None,
     trust: Collection[str] = (),
     proba: str | Sequence[str | None] | None = None,
     draw: int | None = None,
@@ -322,12 +311,13 @@ def judge(
     Args:
         policies: as for `evaluate`.
         log: likewise.
-        config: of `target_policy`.
+        outputs_dir: where runs are looked for by their ids.
+        tracking_uri: address of MLflow, see `saved.saved_policy`.
         trust: modules of methods that may be imported, see `fairall.load_policy`.
         proba: what the probabilities of all policies are of, or of each, see `target_policy`.
         draw: seed of the drawn decisions of saved policies, likewise.
         options: of `Models`, its `score` also as the name of a column; and of `DecisionLog.of` where the log
-            is a DataFrame.
+            is a DataFrame or a file.
 
     Raises:
         FairAllError: where the log or a policy cannot be used.
@@ -335,7 +325,7 @@ def judge(
     of_models = {name: options.pop(name) for name in OPTIONS if name in options}
     score = of_models.pop("score", None)
     if not isinstance(log, DecisionLog):
-        named = [one for one in (*policies, score) if isinstance(one, str) and one in log]
+        named = [one for one in (*policies, score) if isinstance(one, str)]
         log = DecisionLog.of(log, not_features=named, **options)
     of = [proba] * len(policies) if proba is None or isinstance(proba, str) else list(proba)
     if len(of) != len(policies):
@@ -343,7 +333,7 @@ def judge(
             f"{len(of)} words for {count(len(policies), 'policy', 'policies')}: give one for all, or one for "
             f"each: {SAY}"
         )
-    places: dict[str, Any] = {"config": config, "modules": trust}
+    places = {"outputs_dir": outputs_dir, "tracking_uri": tracking_uri, "modules": trust}
     targets = [
         target_policy(policy, log, **places, proba=one, draw=draw)
         for policy, one in zip(policies, of, strict=True)
@@ -368,7 +358,7 @@ def judge(
     ]
 
 
-def evaluate(policy: Any, log: pd.DataFrame | DecisionLog, **options: Any) -> Evaluation:
+def evaluate(policy: Any, log: pd.DataFrame | str | Path | DecisionLog, **options: Any) -> Evaluation:
     """Evaluate a policy from a log of another policy's decisions.
 
     Args:
@@ -376,7 +366,8 @@ def evaluate(policy: Any, log: pd.DataFrame | DecisionLog, **options: Any) -> Ev
             scikit-learn-like predictor with `predict_proba`, a function of a DataFrame, a
             `fairall.policy.Policy`, the folder or id of a run; None for the policy that took the logged
             decisions. See `target_policy`.
-        log: a row per person, as a DataFrame whose columns `options` describe, or read already.
+        log: a row per person, as a DataFrame or the path of a CSV or Parquet file, whose columns `options`
+            describe, or read already.
         options: `proba` and `draw` of `judge`; those of `Models`, and of `DecisionLog.of`: decision, label,
             sensitive, ...
 

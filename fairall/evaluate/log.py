@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
@@ -10,30 +9,25 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from omegaconf import OmegaConf
 
-from fairall.config.checks import check, one_of, require
-from fairall.config.compose import compose_config
-from fairall.config.schema import NetInputs
-from fairall.config.validation import checked_dataset
-from fairall.config.words import nearest_key
-from fairall.data.encoding import FeatureInputs
-from fairall.data.features import Schema
-from fairall.data.own_table import OwnTableConfig
-from fairall.data.prepared import FURTHEST
-from fairall.data.selective_labels import empty_regions, feature_regions
 from fairall.errors import FairAllError
 from fairall.evaluate.persons import repeated
 from fairall.tables.applicants import read
-from fairall.tables.declared import PREFIX, Declared, Spelling, csv_defaults
-from fairall.tables.features import MISSING_LEVEL, Feature, Kind
+from fairall.tables.declared import Declared, Spelling, csv_defaults
+from fairall.tables.features import DISCRETE, MISSING_LEVEL, Feature
 from fairall.tables.groups import display_name
+from fairall.tables.overlap import empty_regions, feature_regions
+from fairall.tables.words import keywords, prefixed
 
-OWN_KEYS = ("person", "gain", "loss", "policy_version")  # columns of a log only
+# Keys of the words of a command line; `advantaged` has no effect.
+KEYS = (
+    *("label", "positive", "sensitive", "decision", "accepted", "propensity", "cost", "gain", "loss"),
+    *("person", "policy_version", "drop", "kinds", "missing", "missing_by_default", "max_categories"),
+    *("max_count", "separator", "text_encoding", "advantaged", "split.column"),
+)
 # Columns that an option of the command line names.
 AS_OPTION = {"decision_maker": "--decision-maker", "groups": "--groups", "score": "--score"}
-KEYS = (*(field.name for field in fields(OwnTableConfig) if field.name not in ("groups", "path")), *OWN_KEYS)
-MAY_BE_ABSENT = ("path", "label", "positive", "sensitive", "advantaged")  # of the keys without a default
+FURTHEST = 100.0  # standard deviations; larger outliers would dominate the models
 LEAST_WANTED = 0.01  # share of the target policy's acceptances in a reported region
 LEAST_ROWS = 50  # of a region
 UNLABELLED = (
@@ -66,7 +60,7 @@ class DecisionLog:
         decision: name of the column of the decisions.
         decision_values: texts of a rejection and of an acceptance.
         label_values: texts of a negative and of a positive label; "" for one that no row has.
-        schema: features.
+        features: what decisions may have been based on.
         x: their values, categories as codes, NaN where a number is missing, shape (N, number of features).
         notes: on how the log was read, one sentence each.
     """
@@ -90,7 +84,7 @@ class DecisionLog:
     decision: str
     decision_values: tuple[str, str]
     label_values: tuple[str, str]
-    schema: Schema
+    features: tuple[Feature, ...]
     x: pd.DataFrame
     notes: tuple[str, ...]
 
@@ -124,56 +118,66 @@ class DecisionLog:
         Raises:
             FairAllError: if a key is unknown or a value invalid, or the file cannot be read or is no log.
         """
-        declared, cost = _declared(
-            str(path), words, intersections=tuple(groups), decision_maker=decision_maker, time=time,
-            not_features=tuple(not_features),
-        )  # fmt: skip
-        return cls.of_table(Path(path), declared, cost)
+        given = keywords(words, KEYS, AS_OPTION)
+        given["part"] = given.pop("split.column", None)
+        spelling = Spelling(bare=True, prefixed=prefixed(words))
+        return cls._of(
+            Path(path),
+            spelling,
+            given
+            | {
+                "path": str(path),
+                "intersections": groups,
+                "decision_maker": decision_maker,
+                "time": time,
+                "not_features": not_features,
+            },
+        )
 
     @classmethod
     def of(
-        cls, people: pd.DataFrame, *, cost: float | None = None, groups: Sequence[str] = (), **columns: Any
+        cls, people: pd.DataFrame | str | Path, *, groups: Sequence[str] = (), **columns: Any
     ) -> DecisionLog:
-        """Take a log from a DataFrame.
+        """Take a log from a DataFrame or a file.
 
         Args:
-            people: a row for each decision.
-            cost: c; by default ½.
+            people: a row for each decision; a CSV or Parquet file by its path.
             groups: columns whose values, or combinations of values, are the groups; by default `sensitive`.
-            columns: other keywords of `Declared`: decision, accepted (by default 1), label, positive (by
-                default 1), sensitive, propensity, ..., as the keys of `dataset=csv` and of `read`.
+            columns: `cost`, c, by default ½; and other keywords of `Declared`: decision, accepted (by default
+                1), label, positive (by default 1), sensitive, propensity, ..., as the keys of `read`.
 
         Raises:
             FairAllError: if a keyword is unknown, or as `read`.
         """
-        if not isinstance(people, pd.DataFrame):
+        if isinstance(people, str | Path):
+            people = Path(people)
+            columns |= {"path": str(people)}
+        elif not isinstance(people, pd.DataFrame):
             raise FairAllError(
-                f"a log is a DataFrame with a row for each decision, not {type(people).__name__}"
+                f"a log is a DataFrame or a file with a row for each decision, not {type(people).__name__}"
             )
-        given = {"accepted": 1, "positive": 1} | columns
-        declared = Declared.of(**given, intersections=groups, spelling=Spelling(python=True))
-        check("kinds", declared.kinds, one_of(Kind))
-        return cls.of_table(people, declared, cost)
+        given = {"accepted": 1, "positive": 1, "intersections": groups} | columns
+        return cls._of(people, Spelling(python=True), given)
 
     @classmethod
-    def of_table(
-        cls, source: Path | pd.DataFrame, declared: Declared, cost: float | None = None
-    ) -> DecisionLog:
+    def _of(cls, source: Path | pd.DataFrame, spelling: Spelling, keys: dict[str, Any]) -> DecisionLog:
         """The log in a file or DataFrame.
 
         Args:
             source: as of `applicants.read`.
-            declared: meanings of columns.
-            cost: c; None for the default, or where each row has its own gain and loss.
-
-        Raises:
-            FairAllError: where it cannot be read, or is no log.
+            spelling: of keys in messages.
+            keys: of `Declared`, and `cost`.
         """
-        given = declared.spelling.given
+        cost = keys.pop("cost", None)
+        declared = Declared.of(**keys, spelling=spelling).checked()
+        given = spelling.given
         if cost is not None and (declared.gain or declared.loss):
             raise FairAllError(f"{given('cost', cost)}: each row has its own gain and loss: leave cost out")
         cost = float(csv_defaults()["cost"] if cost is None else cost)
-        require(0 < cost < 1, declared.spelling.key("cost"), cost, "between 0 and 1, both excluded")
+        if not 0 < cost < 1:
+            raise FairAllError(
+                f"{given('cost', cost)} is not possible: it must be between 0 and 1, both excluded"
+            )
         decision = f"{given('decision', 'COLUMN')} and {given('accepted', 'VALUE')}"
         groups = f"{given('sensitive', 'COLUMN')}, or the columns of groups"
         needs = {
@@ -201,8 +205,7 @@ class DecisionLog:
             person, of_people = repeated(x, kinds, group, given("person", "COLUMN"))
         else:
             person, of_people = pd.factorize(people.person, sort=True)[0], []
-        schema = Schema(features)
-        inputs, input_names = _inputs(schema, x, masks, group, len(people.groups))
+        inputs, input_names = _inputs(features, x, masks, group, len(people.groups))
         raw = people.cells
         if isinstance(source, pd.DataFrame):
             raw = source.set_axis(people.cells.columns, axis=1).reset_index(drop=True)
@@ -226,7 +229,7 @@ class DecisionLog:
             decision=str(declared.decision),
             decision_values=_texts(raw[declared.decision], accepted.astype(float)),
             label_values=("", "") if people.label is None else _texts(raw[declared.label], people.label),
-            schema=schema,
+            features=tuple(features),
             x=x,
             notes=(*notes, *of_missing, *of_people, *told, *people.warnings, *doubts),
         )
@@ -244,6 +247,11 @@ class DecisionLog:
         if self.person is not None:
             parts["person"] = np.unique(parts["person"], return_inverse=True)[1]
         return replace(self, **parts)
+
+    @property
+    def names(self) -> list[str]:
+        """Of the features."""
+        return [one.name for one in self.features]
 
     @property
     def design(self) -> np.ndarray:
@@ -277,7 +285,7 @@ class DecisionLog:
     def regions(self) -> Iterator[tuple[str, np.ndarray]]:
         """Names and masks (N,) of groups, levels of features and deciles of numbers, of 50 rows or more."""
         yield from ((name, rows) for name, rows in self._members().items() if rows.sum() >= LEAST_ROWS)
-        for feature in self.schema:
+        for feature in self.features:
             for name, rows in feature_regions(feature, self.x[feature.name].to_numpy()):
                 if rows.sum() >= LEAST_ROWS:
                     yield name, rows
@@ -287,7 +295,7 @@ class DecisionLog:
 
         A region is a group, a level of a feature, a range of deciles of a number, or one of these within a
         group. It is reported if no label in it was revealed (in a log without labels: nobody was accepted),
-        the average rate predicts at least `selective_labels.EXPECTED` of them, so that chance is no
+        the average rate predicts at least `overlap.EXPECTED` of them, so that chance is no
         explanation, and it holds at least `LEAST_WANTED` of the policy's acceptances, below which it
         matters little to the estimates.
 
@@ -296,7 +304,7 @@ class DecisionLog:
         """
         known = self.revealed if self.revealed.any() else self.accepted
         least = max(LEAST_WANTED * wanted.sum(), np.finfo(float).tiny)
-        empty = empty_regions(self._members(), self.schema, self.x, known)
+        empty = empty_regions(self._members(), self.features, self.x, known)
         return [(name, rows) for name, rows in empty if wanted[rows].sum() >= least]
 
     def _members(self) -> dict[str, np.ndarray]:
@@ -308,46 +316,6 @@ def _texts(column: pd.Series, value: np.ndarray) -> tuple[str, str]:
     rows = ((value == one).argmax() for one in (0, 1))
     texts = [str(column.iloc[row]) if value[row] == one else "" for one, row in enumerate(rows)]
     return texts[0], texts[1]
-
-
-def _declared(path: str, words: Sequence[str], **options: Any) -> tuple[Declared, float | None]:
-    """Meanings of columns by words KEY=VALUE, and c if it is given."""
-    overrides = []
-    for word in words:
-        key, equals, value = word.partition("=")
-        name = key.removeprefix(PREFIX)
-        if not equals or name.split(".")[0] not in KEYS:
-            hint = nearest_key(name, KEYS) or f"; there are {', '.join(KEYS[2:])}"
-            hint = f": give {AS_OPTION[name]} {value or 'COLUMN'}" if name in AS_OPTION else hint
-            raise FairAllError(f"{word}: no such key of a log{hint}")
-        overrides.append(f"{'+' if name in OWN_KEYS else ''}{PREFIX}{name}={value}")
-    prefixed = frozenset(
-        word.partition("=")[0].removeprefix(PREFIX) for word in words if word.startswith(PREFIX)
-    )
-    spelling = Spelling(bare=True, prefixed=prefixed)
-    try:
-        composed = compose_config("dataset=csv", *overrides)
-    except FairAllError as error:
-        raise FairAllError(_bare(str(error), spelling)) from error
-    OmegaConf.set_struct(composed, False)
-    own = {key: composed.dataset.pop(key, None) for key in OWN_KEYS}
-    own = {key: str(name) for key, name in own.items() if name not in (None, "")}
-    for key in MAY_BE_ABSENT:
-        if OmegaConf.is_missing(composed.dataset, key):
-            composed.dataset[key] = ""
-    try:
-        config = checked_dataset(composed)
-    except FairAllError as error:
-        raise FairAllError(_bare(str(error), spelling)) from error
-    assert isinstance(config, OwnTableConfig)
-    declared = replace(config.declared, path=path, spelling=spelling, **own, **options)
-    given = any(word.removeprefix(PREFIX).startswith("cost=") for word in words)
-    return declared, config.cost if given else None
-
-
-def _bare(message: str, spelling: Spelling) -> str:
-    """A message about keys of a run, with the keys of a log as they were typed."""
-    return re.sub(rf"\+?{re.escape(PREFIX)}(\w+)", lambda key: spelling.key(key[1]), message)
 
 
 def _missing(
@@ -364,25 +332,33 @@ def _missing(
 
 
 def _inputs(
-    schema: Schema, x: pd.DataFrame, missing: list[tuple[str, np.ndarray]], group: np.ndarray, n_groups: int
+    features: Sequence[Feature],
+    x: pd.DataFrame,
+    missing: list[tuple[str, np.ndarray]],
+    group: np.ndarray,
+    n_groups: int,
 ) -> tuple[np.ndarray, tuple[str, ...]]:
     """See `DecisionLog.inputs` and `input_names`; filled column by column, which needs no second copy."""
-    encoding = FeatureInputs(schema.seen_as(NetInputs.one_hot))
-    inputs = np.ones((len(group), encoding.size + len(missing) + n_groups), dtype=np.float32)
-    columns, names = iter(inputs.T[1:]), []
-    for i in encoding.numeric:
-        values = x[schema[i].name].to_numpy()
-        values = np.where(np.isnan(values), schema[i].fill, values)
+    numeric = [one for one in features if one.kind not in DISCRETE]
+    levels = [
+        (one.name, code)
+        for one in features
+        if one.kind in DISCRETE
+        for code in (one.codes[1:] if len(one.codes) == 2 else one.codes)
+    ]
+    width = 1 + len(numeric) + len(levels) + len(missing) + n_groups - 1
+    inputs = np.ones((len(group), width), dtype=np.float32)
+    columns = iter(inputs.T[1:])
+    for one in numeric:
+        values = x[one.name].to_numpy()
+        values = np.where(np.isnan(values), one.fill, values)
         standardised = (values - values.mean()) / max(values.std(), np.finfo(float).tiny)
         next(columns)[:] = np.clip(standardised, -FURTHEST, FURTHEST)
-        names.append(schema[i].name)
-    for i, code in zip(encoding.columns.tolist(), encoding.codes.tolist(), strict=True):
-        next(columns)[:] = x[schema[i].name].to_numpy() == code
-        names.append(schema[i].name)
-    for name, rows in missing:
+    for name, code in levels:
+        next(columns)[:] = x[name].to_numpy() == code
+    for _, rows in missing:
         next(columns)[:] = rows
-        names.append(name)
     for code in range(1, n_groups):
         next(columns)[:] = group == code
-        names.append("")
-    return inputs, tuple(names)
+    names = [*(one.name for one in numeric), *(name for name, _ in (*levels, *missing))]
+    return inputs, (*names, *[""] * (n_groups - 1))

@@ -2,34 +2,25 @@
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Callable, Collection, Iterable, Sequence
+import sys
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from omegaconf.errors import OmegaConfBaseException
 
-from fairall.config.checks import require
-from fairall.config.schema import ScalerRows
-from fairall.config.validation import checked_dataset
-from fairall.data.own_table import OwnTable, OwnTableConfig
-from fairall.decide.load import HERE, IN_MLFLOW, find_policy, saved_in
-from fairall.decide.rules import Rule
 from fairall.errors import FairAllError
 from fairall.evaluate.log import DecisionLog
-from fairall.policy import Policy
-from fairall.results.runs import load_result, run_folder
-from fairall.tables.cells import TRUTH, listed, numbers_of, spelling, taken, words_of
+from fairall.tables.cells import TRUTH, listed, numbers_of, spelling, words_of
 
 LOGGED = "the logged decisions"
 PROBA = {"decision": "acceptance", "label": "a positive label"}  # what a probability is of
 SAY = "--proba label or --proba decision, in Python proba='label' or proba='decision'"
 LEAST_HELD_OUT = 100  # rows that a policy is judged on where it was learnt from others of the log
-MOST_ALIKE = 0.01  # share of rows equal to another one; with more, equal rows may be of different people
 
 
 @dataclass(frozen=True)
@@ -82,10 +73,9 @@ def target_policy(
     policy: Any,
     log: DecisionLog,
     *,
-    config: dict[str, Any] = HERE,
-    modules: Collection[str] = (),
     proba: str | None = None,
     draw: int | None = None,
+    **places: Any,
 ) -> Target:
     """A policy with its acceptance probabilities and the rows of the log that it can be judged on.
 
@@ -110,12 +100,11 @@ def target_policy(
             - folder of a finished run, or of a saved policy;
             - beginning of the id of a run.
         log: the people.
-        config: see `decide.load.find_policy`.
-        modules: see `fairall.load_policy`.
         proba: what the probabilities are of: `decision`, acceptance, or `label`, a positive label, of which
             at least c is accepted (`DecisionLog.break_even` where rows have amounts). By default those of a
             predictor are of what its classes say, and others of acceptance.
         draw: seed of the drawn decisions of a saved policy, which changes nothing here but the rule.
+        places: of `saved.saved_policy`.
 
     Raises:
         FairAllError: if there is no such policy, the log lacks columns that it needs, it gives no
@@ -124,16 +113,17 @@ def target_policy(
     """
     if policy is None:
         return Target(log.accepted.astype(float), LOGGED, logged=True, rule="as in the log")
-    require(proba in (None, *PROBA), "proba", proba, " or ".join(PROBA))
-    given = _given(policy, log, config, modules, proba, draw)
+    if proba not in (None, *PROBA):
+        raise FairAllError(f"proba={proba} is not possible: it must be {' or '.join(PROBA)}")
+    given = _given(policy, log, proba, draw, places)
     probability, name = _checked(given, log), given.name
     target = Target(probability, name, rule=given.rule, draw=draw if given.saved else None)
     if (probability == log.accepted).all():
         return replace(target, logged=True)
     learnt, reason = None, ""
     try:
-        learnt = None if given.run is None else _learnt_from(given.run, log)
-    except (FairAllError, OmegaConfBaseException) as error:
+        learnt = None if given.run is None else _saved().learnt_from(given.run, log)
+    except FairAllError as error:
         reason = " ({})".format(str(error).split("\n")[0])
     if learnt is None:
         note = f"whether {name} was learnt from people of this log cannot be told{reason}"
@@ -155,17 +145,14 @@ def target_policy(
     return replace(target, held_out=held_out, notes=(note,))
 
 
-def label_score(
-    score: Any, log: DecisionLog, *, config: dict[str, Any] = HERE, modules: Collection[str] = ()
-) -> np.ndarray:
+def label_score(score: Any, log: DecisionLog, **places: Any) -> np.ndarray:
     """The probability of a positive label that a model gives each person of the log, shape (N,).
 
     Args:
         score: as for `target_policy`; of a saved policy `Policy.predict_proba`, of a predictor
             `predict_proba` of the positive label.
         log: the people.
-        config: see `decide.load.find_policy`.
-        modules: see `fairall.load_policy`.
+        places: of `saved.saved_policy`.
 
     Raises:
         FairAllError: as `target_policy`, and where a saved policy has no estimate of the label.
@@ -174,37 +161,30 @@ def label_score(
         name = str(score)
         return _checked(Given(lambda: _numbers(log.raw[name], log), name, ""), log)
     if isinstance(score, str | Path):
-        score, _, _ = _saved(str(score), log, config, modules)
-    if isinstance(score, Policy):
-        saved = score
-        return _checked(Given(lambda: saved.predict_proba(log.raw)[:, 1], type(saved).__name__, ""), log)
+        score, _, _ = _saved().saved_policy(str(score), log, **places)
+    if _is_saved(score):
+        return _checked(Given(lambda: score.predict_proba(log.raw)[:, 1], type(score).__name__, ""), log)
     if hasattr(score, "predict_proba"):
         _, position, _ = _reading(score, log, "label")
         give = partial(_column_of, score, "predict_proba", log, position)
         return _checked(Given(give, type(score).__name__, ""), log)
-    return _checked(_given(score, log, config, modules, "decision", None), log)
+    return _checked(_given(score, log, "decision", None, places), log)
 
 
 def _given(
-    policy: Any,
-    log: DecisionLog,
-    config: dict[str, Any],
-    modules: Collection[str],
-    proba: str | None,
-    draw: int | None,
+    policy: Any, log: DecisionLog, proba: str | None, draw: int | None, places: dict[str, Any]
 ) -> Given:
     """What `target_policy` is given, with what its probabilities are of."""
     name, run = "", None
     if isinstance(policy, str | Path):
         if str(policy) in log.raw:
             return _of_column(log.raw[str(policy)], log, proba)
-        policy, name, run = _saved(str(policy), log, config, modules)
-    if isinstance(policy, Policy):
+        policy, name, run = _saved().saved_policy(str(policy), log, **places)
+    if _is_saved(policy):
         name = name or type(policy.learner).__name__
         _refuse_label(proba, name, "a saved policy decides by its own rule")
-        rule = Rule(policy.threshold, draw)
-        give: Callable[[], Any] = partial(_of_saved, policy, rule, log)
-        return Given(give, name, rule.told(), run, saved=True)
+        give, rule = _saved().deciding(policy, log, draw)
+        return Given(give, name, rule, run, saved=True)
     name = type(policy).__name__
     if hasattr(policy, "decision_proba"):
         _refuse_label(proba, name, "its decision_proba is of acceptance")
@@ -222,8 +202,17 @@ def _given(
     return _decided(Given(lambda: policy, name, f"the given probability of {PROBA[of]}"), log, of)
 
 
-def _of_saved(policy: Policy, rule: Rule, log: DecisionLog) -> np.ndarray:
-    return rule.acceptance(policy.decision_proba(log.raw)[:, 1])
+def _is_saved(policy: Any) -> bool:
+    """Whether an object is a `fairall.policy.Policy`, of which there is none before its import."""
+    module = sys.modules.get("fairall.policy")
+    return module is not None and isinstance(policy, module.Policy)
+
+
+def _saved() -> ModuleType:
+    """`evaluate.saved`, which imports torch and Hydra."""
+    from fairall.evaluate import saved
+
+    return saved
 
 
 def _decided(given: Given, log: DecisionLog, of: str) -> Given:
@@ -246,77 +235,6 @@ def _refuse_label(proba: str | None, name: str, why: str) -> None:
             f"policy {name}: --proba label, or proba='label', is not possible: {why}; of several policies "
             "give one for each"
         )
-
-
-def _saved(
-    word: str, log: DecisionLog, config: dict[str, Any], modules: Collection[str]
-) -> tuple[Policy, str, Path | None]:
-    """The policy of a run, a folder or an address that the user named, its name, and the folder of the run.
-
-    There is no such folder for an address, or for a policy outside of the folder of its run.
-    """
-    if word.startswith(IN_MLFLOW):
-        return *find_policy(word, config, modules), None
-    runs = Path(config["outputs_dir"]) / "runs"
-    try:
-        path = run_folder(word, runs)
-    except FairAllError as error:
-        if Path(word).exists() or "no such run" not in str(error):
-            raise FairAllError(f"policy {error}") from error
-        close = difflib.get_close_matches(word, list(log.raw), n=1)
-        hint = f"; did you mean the column {close[0]}?" if close else ""
-        what = "neither a column of the log, nor a folder, nor the id of a run"
-        raise FairAllError(f"policy {word}: {what} in {runs}{hint}") from error
-    run = path.parent if path.name == "policy" else path
-    return *saved_in(path, modules), run if (run / "DONE").exists() else None
-
-
-def _learnt_from(folder: Path, log: DecisionLog) -> np.ndarray:
-    """The rows of the log that a finished run learnt from, shape (N,), bool.
-
-    These are training and validation rows, on which hyperparameters may have been chosen. All seeds have the
-    same. Rows are those of the run's file at the same positions if the tables are equal, else the rows equal
-    to one of the file, in all columns of both but those of the outcome, which may have been completed since.
-
-    The path of the file is in the folder of the run, which may be a stranger's. The file is read from this
-    machine, as a table of `dataset=csv`, and nothing of it is shown but how many rows are equal. For policies
-    that come without the folder of a run nothing is read.
-
-    Raises:
-        FairAllError: with a reason, where that cannot be told.
-    """
-    run = load_result(folder)
-    if run.config["dataset"].get("_target_") != f"{OwnTable.__module__}.{OwnTable.__qualname__}":
-        raise FairAllError(f"its data set, {run.name('dataset')}, is no file of dataset=csv")
-    config = checked_dataset(run.config)
-    assert isinstance(config, OwnTableConfig)
-    if run.config.get("splits", 1) > 1:
-        raise FairAllError("it was learnt with several splits, so that every row was a training row of some")
-    source = OwnTable(config)
-    try:
-        fingerprint = source.prepare(scaler=ScalerRows[run.config["protocol"]["scaler"]]).fingerprint()
-    except FairAllError as error:
-        raise FairAllError(f"its data, {config.path}, cannot be read any more") from error
-    if run.fingerprint != fingerprint:
-        raise FairAllError(f"its data, {config.path}, are no longer those that it was learnt from")
-    of_run = source.applicants.cells
-    learnt = np.ones(len(of_run), dtype=bool)
-    learnt[source.splits.test] = False
-
-    outcome = (config.label, config.decision, config.propensity, config.split.column)
-    rows = np.zeros(len(log) + len(of_run), dtype=np.uint64)
-    for name in of_run:
-        if name in log.cells and name not in outcome:
-            cells = np.concatenate([_spelt(log.cells[name]), _spelt(of_run[name])])
-            rows = rows * np.uint64(1_000_003) + pd.util.hash_array(cells)
-    in_log, in_run = np.split(rows, [len(log)])
-    if np.array_equal(in_log, in_run):
-        return learnt
-    if pd.Series(in_run).duplicated(keep=False).mean() > MOST_ALIKE:
-        raise FairAllError(
-            f"its data, {config.path}, have many equal rows, so that people cannot be told apart"
-        )
-    return np.isin(in_log, in_run[learnt])
 
 
 def _checked(given: Given, log: DecisionLog) -> np.ndarray:
@@ -459,10 +377,3 @@ def _with_numbers(raw: pd.DataFrame) -> pd.DataFrame:
             words = (np.isnan(numbers) & column.notna().to_numpy()).any()
             columns[name] = column.astype(object) if words else numbers
     return pd.DataFrame(columns, index=raw.index)
-
-
-def _spelt(column: pd.Series) -> np.ndarray:
-    """Cells by their `spelling`, as text, shape (N,)."""
-    codes, words = words_of(column)
-    spelt = [one + 0.0 if isinstance(one := spelling(word), float) else one for word in words]  # −0 is 0
-    return taken(np.array(list(map(str, spelt)), dtype=object), codes, "")

@@ -13,11 +13,11 @@ from fairall.measuring.groups import groups
 from fairall.measuring.latent_quality import representation_measures
 from fairall.measuring.references import oracle_decisions, reference_histories, references
 from fairall.measuring.summary import measure_table, summarise
-from fairall.metrics import effective_sample_size
 from fairall.online.evaluation import DPU_ERROR, UTILITY_ERROR
 from fairall.online.training import Training
 from fairall.results.result import EvaluationPeople, Result, WarmUp
 from fairall.storage.cache import Cache
+from fairall.tables.overlap import effective_sample_size
 from fairall.worlds.drift import Course, Drift
 from fairall.worlds.measures import adaptation_time
 

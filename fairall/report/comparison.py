@@ -18,12 +18,13 @@ from fairall.report.comparable import RULE, UNTESTED, Comparable, difference, gr
 from fairall.report.labels import measures, method_label
 from fairall.report.side_by_side import WITH_ROW, first_reference, group_rows, with_references
 from fairall.report.statistics import LEVEL
-from fairall.results.figures import COLUMN, GREY, PALETTE, band, handles_of, has_level, legend_below, level
+from fairall.results.figures import band, has_level, level
 from fairall.results.interpretable import CAUTION, interpretable, marked
 from fairall.results.page import PageFigure, cautioned, write_page
 from fairall.results.result import Result
 from fairall.results.runs import load_result, run_folder
-from fairall.results.table import Cell, PageTable, Row, frame_of, records_of
+from fairall.results.style import COLUMN, GREY, PALETTE, handles_of, legend_below
+from fairall.results.table import Cell, Row, PageTable, frame_of, records_of
 from fairall.storage.identity import determining, flattened
 
 MEASURES = measures(

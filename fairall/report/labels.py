@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fairall.config.choices import shown
 from fairall.metrics import STANDARD, Quantity, curves, summaries
-from fairall.results.figures import GREY
+from fairall.results.style import GREY
 
 DATASETS = {
     "compas": "COMPAS", "credit": "German Credit", "meps": "MEPS", "synthetic": "Synthetic",

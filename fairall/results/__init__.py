@@ -5,15 +5,13 @@ from fairall.runtime.lazy import imported_lazily
 __all__, __getattr__ = imported_lazily(
     __name__,
     {
-        "figures": """
-            BLUE COLUMN GREEN GREY LEVELS ORANGE PALETTE PURPLE STYLE
-            band handles_of has_level interval legend_below level principal
-        """,
+        "figures": "LEVELS band has_level interval level principal",
         "format": "in_words mean_interval mean_std number signed",
         "interpretable": "CAUTION QUICK marked own_name",
         "page": "PageFigure cautioned save write write_page",
         "paper": "HALF_DIGIT acceptance_rates paper_metrics paper_seeds synthetic_readings",
         "result": "REFERENCES",
+        "style": "BLUE COLUMN GREEN GREY ORANGE PALETTE PURPLE STYLE handles_of legend_below",
         "table": """
             Cell Item Lacking PageTable Row frame_of print_table records_of to_csv to_latex to_markdown
         """,

@@ -1,10 +1,8 @@
-"""Style of all figures, their common parts, and the figures of one run."""
+"""Figures of one run."""
 
 from __future__ import annotations
 
 import math
-import textwrap
-from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,35 +10,24 @@ import matplotlib as mpl
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from fairall.metrics import UNBOUNDED, Quantity, Spread
 from fairall.models.learner import PretrainCurves
 from fairall.results.result import REFERENCES, Result
-from fairall.storage.files import atomic
+from fairall.results.style import (
+    BLUE,
+    GREEN,
+    GREY,
+    ORANGE,
+    PURPLE,
+    STYLE,
+    handles_of,
+    legend_below,
+    save_figure,
+    set_title,
+)
 
-# Palette of Okabe and Ito, safe for colour-blind readers.
-BLUE, ORANGE, GREEN, GREY = "#0072B2", "#E69F00", "#009E73", "#7F7F7F"
-PURPLE = "#CC79A7"
-# Tol's muted palette, equally safe, for what has no colour of its own.
-PALETTE = ("#CC6677", "#44AA99", "#999933", "#AA4499", "#DDCC77", "#88CCEE", "#117733", "#882255")
-STYLE = {
-    "font.size": 8,
-    "axes.titlesize": 8,
-    "legend.fontsize": 7,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.linewidth": 0.6,
-    "lines.linewidth": 1.2,
-    "legend.frameon": False,
-    "figure.dpi": 150,
-    "savefig.dpi": "figure",
-    "pdf.fonttype": 42,
-    # Without a fixed salt the files of two equal figures would differ.
-    "svg.hashsalt": "fairall",
-}
-COLUMN = 3.4  # inches, the width of a column of a paper
 MOST_COLUMNS = 3  # panels of a run's figure side by side
 # How the levels of the reference policies are drawn.
 LEVELS: dict[str, Any] = {
@@ -100,52 +87,6 @@ def has_level(policy: str, measure: Quantity) -> bool:
     """
     constant = policy in ("accept_all", "reject_all")
     return bool(measure.higher_is_better) or (measure.higher_is_better is False and not constant)
-
-
-def handles_of(panels: Iterable[Axes]) -> dict[str, Any]:
-    """Artists of some panels by label, each label once."""
-    handles: dict[str, Any] = {}
-    for axes in panels:
-        for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
-            handles.setdefault(label, handle)
-    return handles
-
-
-def legend_below(figure: Figure, handles: Mapping[str, Any], columns: int) -> None:
-    """Add one legend for all panels below them; the figure grows by its height.
-
-    Args:
-        figure: with a constrained layout.
-        handles: matplotlib's artists, by label.
-        columns: at most; fewer where the legend would be wider than the figure. Labels too long for a single
-            column are wrapped.
-    """
-    labels = list(handles)
-    widest = max(map(len, labels))
-    while True:
-        legend = figure.legend(list(handles.values()), labels, loc="outside lower center", ncols=columns)
-        extent = legend.get_window_extent()
-        if extent.width <= figure.bbox.width or widest == 1:
-            break
-        legend.remove()
-        if columns > 1:
-            columns -= 1
-        else:
-            widest = min(widest - 1, int(widest * figure.bbox.width / extent.width))
-            labels = [textwrap.fill(label, max(1, widest)) for label in handles]
-    figure.set_figheight(figure.get_figheight() + extent.height / figure.dpi)
-
-
-def set_title(figure: Figure, text: str) -> None:
-    """Set a title over the whole figure, wrapped to its width."""
-    figure.suptitle(textwrap.fill(text, width=int(14 * figure.get_figwidth())), fontsize=9)
-
-
-def save_figure(figure: Figure, path: Path) -> None:
-    """Write a figure as PNG, with the same bytes for the same figure."""
-    with atomic(path) as temporary:
-        # `savefig` draws a figure with a layout twice.
-        FigureCanvasAgg(figure).print_png(temporary, metadata={"Software": None})
 
 
 def principal(z: np.ndarray) -> tuple[np.ndarray, float]:

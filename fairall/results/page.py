@@ -14,8 +14,8 @@ from markupsafe import Markup
 from matplotlib.figure import Figure
 
 from fairall.errors import FairAllError
-from fairall.results.figures import STYLE, save_figure, set_title
 from fairall.results.interpretable import CAUTION, interpretable, marked
+from fairall.results.style import STYLE, save_figure, set_title
 from fairall.results.table import (
     Item,
     PageTable,
@@ -85,8 +85,9 @@ def save(draw: Callable[[], Figure], stem: Path) -> bytes:
         drawn = draw()
         drawn.set_dpi(DPI)
         # The layout takes as long as drawing, and `savefig` would make it anew for every file.
-        drawn.draw_without_rendering()
-        drawn.set_layout_engine("none")
+        if (layout := drawn.get_layout_engine()) is not None:
+            layout.execute(drawn)
+            drawn.set_layout_engine("none")
         save_figure(drawn, stem.with_suffix(".png"))
         with atomic(stem.with_suffix(".pdf")) as temporary:
             # Its metadata has no time, so that equal figures have equal bytes.

@@ -6,22 +6,24 @@ import math
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 import pandas as pd
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from rich.table import Column
 
-from fairall.metrics import LATENT
-from fairall.models.learner import ProgressCallback
 from fairall.results.format import interval, mean_std, number
-from fairall.results.result import Result
 from fairall.results.table import print_frame
 from fairall.runtime.console import AnyConsole
 
 # Time of a unit of a phase, in epochs of Phase I. Measured for FairAll and FairLab on three data sets: 0.4 to
 # 6 in the warm-up, 2.6 to 6 in Phase II.
 EPOCHS = {"Phase I": 1, "Warm-up": 2, "Phase II": 4}
+
+if TYPE_CHECKING:  # they import torch, and other commands show their progress too
+    from fairall.models.learner import ProgressCallback
+    from fairall.results.result import Result
 
 
 class Display:
@@ -88,14 +90,14 @@ class Display:
             return
         rows, shown = result.rows(), {}
         for name, row in rows.iterrows():
-            scale = 1 if name in LATENT else 100
+            scale = 1 if name.startswith("latent_") else 100
             shown[name] = {
                 "mean ± std": mean_std(row["mean"], row["std"], scale=scale, digits=2),
                 "95 % interval": interval(row["low"], row["high"], scale=scale, digits=2),
                 "accept\nall": number(row["accept_all"], scale, 2),
                 "paper": mean_std(row["paper_mean"], row["paper_std"], scale=scale),
             }
-        latent = ", latent_* in plain units" if any(name in LATENT for name in rows.index) else ""
+        latent = ", latent_* in plain units" if any(name.startswith("latent_") for name in rows.index) else ""
         drawn = "; _sampled: from drawn decisions, as the paper's mean_ and tv_ are"
         caption = (
             f"×100{latent}. mean_ and tv_: mean and temporal variation over t in {list(result.window)}"

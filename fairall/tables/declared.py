@@ -11,6 +11,7 @@ from fairall.config.choices import load_yaml
 from fairall.config.paths import configuration_root
 from fairall.config.words import nearest_key, typed, typed_entry
 from fairall.errors import FairAllError
+from fairall.tables.features import Kind
 
 # Keys whose defaults are in conf/dataset/csv.yaml.
 DEFAULTS = ("accepted", "missing_by_default", "max_categories", "max_count", "separator", "text_encoding")
@@ -19,6 +20,9 @@ OPTIONS = {"intersections": "--groups ", "decision_maker": "--decision-maker ", 
 PREFIX = "dataset."
 # Keys with several texts.
 LISTS = ("groups", "intersections", "drop", "not_features", "missing", "missing_by_default")
+
+# Quoted twice: for the shell and for Hydra.
+ONE_CHARACTER = """one character, quoted as in 'dataset.separator=";"'"""
 
 
 @dataclass(frozen=True)
@@ -126,6 +130,21 @@ class Declared:
                 raise FairAllError(f"{key}=...: no such keyword{hint}")
         given = {name: _as_texts(name, value) for name, value in keys.items() if value is not None}
         return cls(**({name: csv_defaults()[name] for name in DEFAULTS} | given))
+
+    def checked(self) -> Declared:
+        """The same; raises FairAllError for a value that is not possible."""
+        kinds = list(Kind)
+        limits: list[tuple[str, object, bool, str]] = [
+            (f"kinds.{name}", kind, kind in kinds, " or ".join(kinds)) for name, kind in self.kinds.items()
+        ]
+        limits += [
+            ("separator", self.separator, len(self.separator) == 1, ONE_CHARACTER),
+            ("max_categories", self.max_categories, self.max_categories >= 2, "at least 2"),
+        ]
+        for key, value, possible, allowed in limits:
+            if not possible:
+                raise FairAllError(f"{self.spelling.given(key, value)} is not possible: it must be {allowed}")
+        return self
 
     @property
     def no_value(self) -> tuple[str, ...]:

@@ -21,6 +21,7 @@ from fairall.models.learner import Learner, Setting
 from fairall.online.evaluation import UTILITY_ERROR, Evaluator
 from fairall.online.initial_policy import DrawnPolicy, DrawnPolicyConfig
 from fairall.randomness import SeedStreams
+from fairall.tables.overlap import effective_sample_size
 from tests.conftest import ComposeConfig, typed
 
 COST = 0.5
@@ -132,7 +133,7 @@ def test_held_out_people_say_what_a_policy_is_worth_in_the_population(
         accepts = learner.propensity(labelled.x, labelled.s, SeedStreams([0], "none"))
         naive.append(metrics.utility(accepts, labelled.label, COST).item())
         # The sizes that weights leave: fewer than the labels, and not next to none.
-        assert 100 < metrics.effective_sample_size(weight.numpy()) < len(labelled)
+        assert 100 < effective_sample_size(weight.numpy()) < len(labelled)
     # What the same labels say without weights.
     assert np.mean(naive) > truth["utility"] + 0.03
 
@@ -147,7 +148,7 @@ def test_applicants_are_the_population(words: list[str], load: Load, truth: dict
         label = torch.cat([people.label for people in drawn], dim=1)
         weight = data.train.label_weight
         assert weight is not None
-        of_table = 0.5 / np.sqrt(metrics.effective_sample_size(weight.numpy()))
+        of_table = 0.5 / np.sqrt(effective_sample_size(weight.numpy()))
         of_draws = 0.5 / np.sqrt(label.shape[1])
         found = label.mean(1) - COST
         assert ((found - truth["accept_all"]).abs() < 3 * np.hypot(of_table, of_draws)).all()
@@ -215,7 +216,7 @@ def test_a_note_tells_what_was_done(load: Load) -> None:
         (note,) = data.notes
         weight = data.test.label_weight
         assert weight is not None
-        size = metrics.effective_sample_size(weight.numpy())
+        size = effective_sample_size(weight.numpy())
         assert f"π {origin}" in note
         assert f"{size:.0f} (test)" in note
         assert f"of {int((weight > 0).sum())} of {len(data.test)} test people" in note

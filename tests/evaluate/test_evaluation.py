@@ -13,9 +13,9 @@ from sklearn.naive_bayes import GaussianNB
 from fairall.errors import FairAllError
 from fairall.evaluate import compare, evaluate, judge
 from fairall.evaluate.comparison import Comparison
-from fairall.evaluate.estimators import ESTIMATORS
-from fairall.evaluate.fairness import MEASURES, VIEWS
-from fairall.evaluate.models import Models
+from fairall.evaluate.estimated.estimators import ESTIMATORS
+from fairall.evaluate.estimated.fairness import MEASURES, VIEWS
+from fairall.evaluate.judged.models import Models
 from tests.evaluate.simulated import COST, KEYS, applicants, judged, log_of, models_of
 
 GIVEN = {"estimate", "low", "high"}
@@ -466,7 +466,7 @@ def test_comparing_from_python_leaves_both_policies_and_the_score_out_of_the_fea
     table = people.drop(columns=["truth"])
     keys = KEYS | {"propensity": "p", "outcome_model": "logistic"}
     found = compare("new", "steep", table, **keys, score="chance", seed=3)
-    assert [feature.name for feature in found.first.log.schema] == ["score"]
+    assert [feature.name for feature in found.first.log.features] == ["score"]
     assert found.first.models is found.second.models
     one = evaluate("new", table, **keys, drop=["steep", "chance"], seed=3)
     assert found.to_plain()["first"]["value"] == one.to_plain()["value"]

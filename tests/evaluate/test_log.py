@@ -50,6 +50,17 @@ def test_files_and_frames_give_the_same_log(tmp_path: Path) -> None:
     logs = [
         DecisionLog.read(tmp_path / "log.csv", words, decision_maker="officer"),
         DecisionLog.read(tmp_path / "log.parquet", words, decision_maker="officer"),
+        DecisionLog.of(
+            tmp_path / "log.csv",
+            label="repaid",
+            positive="yes",
+            sensitive="sex",
+            decision="granted",
+            accepted="granted",
+            propensity="chance",
+            cost=0.4,
+            decision_maker="officer",
+        ),
         log_of(people, propensity="chance", cost=0.4, drop=(), decision_maker="officer"),
     ]
     for log in logs:
@@ -59,9 +70,9 @@ def test_files_and_frames_give_the_same_log(tmp_path: Path) -> None:
                 np.testing.assert_array_equal(ours, first)
             elif isinstance(first, pd.DataFrame):
                 assert list(ours) == list(first)
-            elif field.name != "schema":
+            elif field.name != "features":
                 assert ours == first
-    assert logs[0].schema.names == ["income", "town", "race"]
+    assert logs[0].names == ["income", "town", "race"]
     assert logs[0].cost == 0.4
     assert logs[0].person is None
     assert set(logs[0].decision_maker) == {"A", "B"}  # type: ignore[arg-type]
@@ -95,7 +106,7 @@ def test_intersections_and_columns_that_are_no_features() -> None:
     assert log.groups == ("f, black", "f, white", "m, black", "m, white")
     named = people["sex"] + ", " + people["race"]
     assert (np.array(log.groups)[log.group] == named).all()
-    assert log.schema.names == ["income"]
+    assert log.names == ["income"]
     assert log.design.shape == (600, 1 + 3)
 
 
@@ -133,7 +144,7 @@ def test_people_by_a_column() -> None:
     assert sorted(set(log.person)) == list(range(300))
     backwards = log_of(applicants(customer=[f"c{i}" for i in range(300)] * 2)[::-1], person="customer")
     np.testing.assert_array_equal(backwards.person, log.person[::-1])
-    assert "customer" not in log.schema.names
+    assert "customer" not in log.names
     assert log.notes == ()
 
 
@@ -177,9 +188,9 @@ def test_amounts_of_each_row(tmp_path: Path) -> None:
     y = draw.integers(0, 2, 600)
     utility = y * log.gain - (1 - y) * log.loss
     np.testing.assert_allclose(log.stake * (y - log.break_even), utility)
-    assert {"interest", "credit"} <= set(log.schema.names)
+    assert {"interest", "credit"} <= set(log.names)
     dropped = log_of(people, gain="interest", loss="credit", drop=["interest", "credit", "officer", "chance"])
-    assert dropped.schema.names == ["income", "town", "race"]
+    assert dropped.names == ["income", "town", "race"]
     people.to_csv(tmp_path / "log.csv", index=False)
     words = [*KEYS, "drop=[officer,chance]", "dataset.gain=interest", "loss='credit'"]
     read = DecisionLog.read(tmp_path / "log.csv", words)
@@ -211,7 +222,7 @@ def test_missing_numbers_have_an_indicator() -> None:
     levels = log_of(people)  # the level of missing towns tells of missing numbers too
     assert levels.design.shape[1] == complete + 1
     assert not any("town" in note for note in levels.notes)
-    assert "(missing)" in levels.schema[levels.schema.names.index("town")].levels
+    assert "(missing)" in levels.features[levels.names.index("town")].levels
     rare = people["town"].where(people.index != people.index[~poor][0]).where(~poor, "Bath")
     people["town"] = rare.where(rare.isna() | poor, [f"t{i % 80}" for i in range(600)])
     merged = log_of(people)  # into (other)
@@ -258,12 +269,12 @@ def test_the_order_of_rows_does_not_matter() -> None:
     assert other.person is not None
     assert len(set(zip(other.person, log.person[order], strict=True))) == len(set(log.person))
     assert log.groups == other.groups
-    assert log.schema.names == other.schema.names == ["income", "town", "race"]
+    assert log.names == other.names == ["income", "town", "race"]
     assert [note for note in log.notes if "equal" not in note] == [
         note for note in other.notes if "equal" not in note
     ]
     declared = log_of(people, kinds={"number": "real"})
-    assert "number" in declared.schema.names
+    assert "number" in declared.names
 
 
 def test_regions_where_nobody_was_accepted() -> None:
@@ -355,7 +366,10 @@ def test_propensities_of_rejected_people_may_be_missing() -> None:
         ({"lable": "repaid"}, "lable=repaid: no such key of a log, did you mean label?"),
         ({"persons": "customer"}, "persons=customer: no such key of a log, did you mean person?"),
         ({"x": "1"}, "x=1: no such key of a log; there are"),
-        ({"gain": "a(b"}, "cannot read 'gain=a(b'"),
+        ({"gain": "a(b"}, "gain=a(b: {path} has no such column"),
+        ({"drop": "[sex"}, "cannot read 'drop=[sex': drop takes [A,B,...]"),
+        ({"max_categories": "1"}, "max_categories=1 is not possible: it must be at least 2"),
+        ({"kinds": "{income: number}"}, "kinds.income=number is not possible: it must be real or count"),
         ({"decision": "null"}, "a log needs the past decisions: give dataset.decision=COLUMN"),
         ({"label": "repayed"}, "label=repayed: {path} has no such column; did you mean repaid?"),
         (
@@ -367,6 +381,7 @@ def test_propensities_of_rejected_people_may_be_missing() -> None:
         ({"label": "granted"}, "column 'granted' cannot be both label and dataset.decision"),
         ({"person": "sex"}, "column 'sex' cannot be both sensitive and person"),
         ({"separator": "';'"}, "{path}: "),
+        ({"separator": "';;'"}, "separator=;; is not possible: it must be one character"),
     ],
 )
 def test_messages_have_the_words_that_were_typed(words: dict[str, str], told: str, tmp_path: Path) -> None:
@@ -411,13 +426,13 @@ def test_names_of_columns_are_told_as_they_are_read(names: dict[str, Any]) -> No
     people = applicants().rename(columns=names).assign(town=applicants()["town"])
     log = log_of(people, sensitive=names["sex"], kinds={})
     assert log.groups == ("f", "m")
-    assert {"my  income": "my income", "": "column 1"}[names["income"]] in log.schema.names
+    assert {"my  income": "my income", "": "column 1"}[names["income"]] in log.names
     np.testing.assert_array_equal(log.accepted, log.raw[log.decision] == "granted")
 
 
 @pytest.mark.parametrize("people", [[1, 2], {"granted": ["yes"]}, pd.Series([1])])
 def test_what_is_no_table_is_refused(people: Any) -> None:
-    with pytest.raises(FairAllError, match=r"a log is a DataFrame .*, not (list|dict|Series)"):
+    with pytest.raises(FairAllError, match=r"a log is a DataFrame or a file .*, not (list|dict|Series)"):
         log_of(people)
 
 

@@ -13,7 +13,7 @@ from sklearn.linear_model import LogisticRegression
 from fairall.config.compose import compose_config
 from fairall.config.validation import checked_dataset
 from fairall.data.own_table import OwnTable
-from fairall.decide.load import HERE, load_policy
+from fairall.decide.load import load_policy
 from fairall.errors import FairAllError
 from fairall.evaluate.log import DecisionLog
 from fairall.evaluate.policies import LEAST_HELD_OUT, LOGGED, label_score, target_policy
@@ -288,11 +288,11 @@ def test_saved_policies_decide_as_the_command_or_draw(log: DecisionLog, tmp_path
         assert given.name == "2a0b"
         (folder.parent / "config.yaml").touch()
         with pytest.raises(FairAllError, match="2a0b: unfinished"):
-            target_policy("2a0", log, config=HERE | {"outputs_dir": str(tmp_path)})
+            target_policy("2a0", log, outputs_dir=tmp_path)
         with mock.patch("fairall.decide.load.load_result", return_value=mock.Mock(path=folder.parent)):
-            assert target_policy("2a0", log, config=HERE | {"outputs_dir": str(tmp_path)}).name == "2a0b"
+            assert target_policy("2a0", log, outputs_dir=tmp_path).name == "2a0b"
         load.assert_called_with(folder, modules=())
-    with mock.patch("fairall.evaluate.policies.find_policy", return_value=(Saved(), "models:/bank/1")):
+    with mock.patch("fairall.evaluate.saved.find_policy", return_value=(Saved(), "models:/bank/1")):
         given = target_policy("models:/bank/1", log)
     np.testing.assert_array_equal(given.probability, accepted)
     assert given.name == "models:/bank/1"
@@ -435,7 +435,7 @@ def test_files_that_have_moved_or_changed(tmp_path: Path) -> None:
 def test_runs_on_other_data_sets_are_not_compared(trained: tuple[Path, np.ndarray]) -> None:
     other = mock.Mock(config={"dataset": {"_target_": "my.data.Loans"}})
     other.name.return_value = "loans"
-    with mock.patch("fairall.evaluate.policies.load_result", return_value=other):
+    with mock.patch("fairall.evaluate.saved.load_result", return_value=other):
         target = target_policy(trained[0], log_of(borrowers()))
     assert target.held_out is None
     assert "(its data set, loans, is no file of dataset=csv)" in target.notes[0]

@@ -11,7 +11,8 @@ from matplotlib.figure import Figure
 
 from fairall.metrics import Spread
 from fairall.results import figures
-from fairall.results.figures import STYLE, band, draw_learning, interval, legend_below
+from fairall.results.figures import band, draw_learning, interval
+from fairall.results.style import STYLE, legend_below
 from tests.made_up import made_up
 
 

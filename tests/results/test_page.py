@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from PIL import Image
 
 from fairall.results import page
-from fairall.results.figures import legend_below
+from fairall.results.style import legend_below
 
 
 def drawn() -> Figure:

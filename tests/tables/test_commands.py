@@ -18,7 +18,6 @@ from fairall.data import describe
 from fairall.data.own_table import OwnTable
 from fairall.decide import explain
 from fairall.errors import FairAllError
-from fairall.evaluate import log as logs
 from fairall.evaluate.log import DecisionLog
 from fairall.experiment import Job, job
 from fairall.policy import Policy
@@ -466,10 +465,9 @@ def _quick() -> Iterator[None]:
         return np.zeros((len(own), len(mean))), np.zeros((len(own), len(mean))), mean
 
     with pytest.MonkeyPatch.context() as patch:
-        for module in (compose, describe, logs):
+        for module in (compose, describe):
             patch.setattr(module, "compose_config", lambda *words: copy.deepcopy(composed(*words)))
         patch.setattr(describe, "checked", once(describe.checked))
-        patch.setattr(logs, "checked_dataset", once(logs.checked_dataset))
         patch.setattr(describe, "_acceptance", lambda *_: "")
         patch.setattr(explain, "_shapley", no_contributions)
         patch.setattr(explain, "save_figure", lambda *_: None)
@@ -525,7 +523,7 @@ def test_every_command_takes_columns_alike(asked: Asked) -> None:
     if isinstance(asked.run, Job):
         assert kinds(asked.started.data.schema) == features(case)
     if isinstance(asked.log, DecisionLog):
-        assert kinds(asked.log.schema) == features(case)
+        assert kinds(asked.log.features) == features(case)
 
 
 def test_left_out_columns_are_told_with_the_word_that_keeps_them(asked: Asked) -> None:
@@ -639,7 +637,7 @@ def test_a_column_of_days_is_a_time_where_one_is_declared(parquet: bool, tmp_pat
     log = DecisionLog.read(tmp_path / asked.name, asked.words(), time="day")
     assert log.time is not None
     np.testing.assert_array_equal(log.time, TYPED["day"].to_numpy())
-    assert kinds(log.schema) == KINDS
+    assert kinds(log.features) == KINDS
     assert isinstance(asked.log, FairAllError)
     assert "column 'day', row 1: '2024-01-01" in str(asked.log)
 

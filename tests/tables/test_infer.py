@@ -154,11 +154,11 @@ def test_what_is_left_out_is_named_with_the_word_that_keeps_it(name: str, tmp_pa
         assert str(told.value).endswith(f"; {spelling.kind(name, 'real')} keeps it")
     keys: dict[str, Any] = {"decision": "granted", "label": "repaid", "positive": "yes", "sensitive": "sex"}
     log = DecisionLog.of(people, **keys)
-    assert name not in log.schema.names
+    assert name not in log.names
     (note,) = (note for note in log.notes if "left out" in note)
     assert note.startswith(f"column {name!r} is left out: it ")
     pasted = note.rpartition("; ")[2].removesuffix(" keeps it")
-    assert name in DecisionLog.of(people, **keys, **eval(f"dict({pasted})")).schema.names
+    assert name in DecisionLog.of(people, **keys, **eval(f"dict({pasted})")).names
 
 
 @pytest.mark.parametrize("name", ["Unnamed: 0"])

@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 from scipy.stats import t
 
-from fairall.evaluate import write
+from fairall.evaluate.shown import write
 from tests.conftest import Ended, typed
 
 A = ("decision=decision", "accepted=yes", "label=repaid", "positive=good", "sensitive=sex")
@@ -191,13 +191,14 @@ def test_an_index_without_a_name_is_no_feature(name: str, reports: Path, tmp_pat
     assert "column 1" not in json.dumps(plain["balance"])
 
 
-def test_a_value_that_needs_quotes_is_refused_in_one_line(reports: Path, tmp_path: Path) -> None:
+def test_quotation_marks_are_needed_in_pairs_only(reports: Path, tmp_path: Path) -> None:
     path, words = reports / "nobody_repaid.csv", [word for word in P if word != "accepted=yes"]
-    said = refused(path, tmp_path, *words, "accepted=~yes")
-    assert said == """fairall: cannot read 'accepted=~yes': write 'accepted="~yes"'"""
-    assert refused(path, tmp_path, *words, 'accepted="~yes"').startswith(
-        "fairall: accepted=~yes: column 'decision' has no such value; it has no, yes"
-    )
+    for word in ("accepted=~yes", 'accepted="~yes"'):
+        assert refused(path, tmp_path, *words, word).startswith(
+            "fairall: accepted=~yes: column 'decision' has no such value; it has no, yes"
+        )
+    said = refused(path, tmp_path, *words, 'accepted="~yes')
+    assert said.startswith("""fairall: cannot read 'accepted="~yes': accepted takes a text in a pair""")
 
 
 def test_a_monitor_of_99_rows_says_that_they_are_too_few(reports: Path, tmp_path: Path) -> None:

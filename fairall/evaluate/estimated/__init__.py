@@ -1,0 +1,1 @@
+"""Estimates from a log: models of decisions and labels, values, rates, gaps and bounds, with their errors."""

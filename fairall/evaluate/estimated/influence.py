@@ -1,0 +1,355 @@
+"""Estimates with influence functions: standard errors, differences, ratios and joint intervals.
+
+An estimate θ̂ has the influence function φ if θ̂ − θ = Σₘ φₘ + o(N^-½) with a φₘ of mean 0 for each of M
+independent clusters of rows: persons, or random blocks of them in a large log. Its variance is Σₘ φₘ², the
+covariance of two estimates Σₘ φₘ φ'ₘ (van der Vaart 1998, "Asymptotic statistics", chapters 5 and 25). Sums,
+products and quotients of estimates follow from the chain rule (the delta method), as derivatives do in
+forward-mode automatic differentiation. So do quantities of rows that depend on a model with parameters: they
+carry their derivatives by the model's log odds (`Column`), and their mean (`Sample.mean`) adds the influence
+function of the parameters (Newey and McFadden 1994, section 6).
+
+Few clusters or few outcomes need more: how many there are is the `Support` of an estimate, from which `gaps`
+makes its interval.
+
+References:
+    Kish, L. (1965). Survey sampling. Wiley.
+    Bell, R. and McCaffrey, D. (2002). Bias reduction in standard errors for linear regression with
+        multi-stage samples. Survey Methodology.
+    Imbens, G. and Kolesár, M. (2016). Robust standard errors in small samples: some practical advice. Review
+        of Economics and Statistics.
+    Carter, A., Schnepel, K. and Steigerwald, D. (2017). Asymptotic behavior of a t-test robust to cluster
+        heterogeneity. Review of Economics and Statistics.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, TypeAlias
+
+import numpy as np
+from scipy.special import ndtri
+
+from fairall.evaluate.estimated.nuisance import Parametric
+from fairall.measuring.sequences import LEVEL
+
+Z = float(ndtri((1 + LEVEL) / 2))
+BLOCKS = 5000  # of a log with more rows: the relative error of a standard error is 1/√(2·blocks) = 1 %
+DRAWS = 4000  # of the multiplier bootstrap
+Number: TypeAlias = float | np.ndarray
+
+
+@dataclass(frozen=True)
+class Support:
+    """The outcomes that estimates rest on: how many there are, and between which values an estimate can be.
+
+    Attributes:
+        weight: sum of the weights of the outcomes of each cluster, shape (..., M).
+        squares: sum of their squares, by row, shape (...).
+        lowest: the estimate if every outcome were the least possible, shape (...).
+        highest: likewise the greatest.
+        cut: whether these are bounds of the truth too, as 0 and 1 are of rates. Those of utilities depend on
+            the amounts and acceptances of the sample, and are not.
+    """
+
+    weight: np.ndarray
+    squares: np.ndarray
+    lowest: np.ndarray
+    highest: np.ndarray
+    cut: bool = True
+
+    def __getitem__(self, index: Any) -> Support:
+        lowest, highest = self.lowest[index], self.highest[index]
+        return Support(self.weight[index], self.squares[index], lowest, highest, self.cut)
+
+    def moved(self, factor: Number, shift: Number) -> Support:
+        """That of factor·estimate + shift."""
+        ends = np.stack([self.lowest * factor + shift, self.highest * factor + shift])
+        return replace(self, lowest=ends.min(0), highest=ends.max(0))
+
+    @property
+    def rows(self) -> np.ndarray:
+        """Number of equally weighted rows worth as much (Kish 1965), shape (...)."""
+        return _divided(self.weight.sum(-1) ** 2, self.squares)
+
+    @property
+    def clusters(self) -> np.ndarray:
+        """Number of equally heavy clusters worth as much, shape (...)."""
+        return _divided(np.ones_like(self.squares), self._powers(2))
+
+    @property
+    def known(self) -> np.ndarray:
+        """Whether outcomes tell the variance by their mean: those of a rate, one of each cluster, (...)."""
+        return self.cut & (self.clusters > self.rows * (1.0 - 1e-9))
+
+    @property
+    def freedom(self) -> np.ndarray:
+        """Degrees of freedom of the estimated variance, shape (...); infinite where it is `known`.
+
+        Those of Bell and McCaffrey (2002; Imbens and Kolesár 2016) of a weighted mean whose clusters each
+        have one outcome, the worst case: few of them, or clusters of unequal weight, tell little about the
+        variance (Carter, Schnepel and Steigerwald 2017). K equal clusters have K − 1; without outcomes
+        there is no variance to estimate, and they are infinite.
+        """
+        two, three, four, five = map(self._powers, (2, 3, 4, 5))
+        trace = two - 2.0 * three + two**2
+        square = two**4 + 2.0 * two * four + 2.0 * three**2 - 4.0 * two**2 * three
+        square += four + 2.0 * two * four - 4.0 * five
+        freedom = _divided(np.maximum(trace, 0.0) ** 2, square)
+        return np.where((two > 0) & ~self.known, freedom, np.inf)
+
+    @property
+    def shrinkage(self) -> np.ndarray:
+        """Expectation of Σ φ² by the variance, likewise, shape (...): 1 − 1/K for K equal clusters."""
+        two = self._powers(2)
+        return np.where(self.known, 1.0, 1.0 - _divided(2.0 * self._powers(3), two) + two)
+
+    def _powers(self, power: int) -> np.ndarray:
+        """Sum of powers of the shares of clusters in the weight."""
+        return (_divided(self.weight, self.weight.sum(-1, keepdims=True)) ** power).sum(-1)
+
+
+def _divided(over: np.ndarray, under: np.ndarray) -> np.ndarray:
+    """The quotient, 0 where the denominator is not positive."""
+    return np.divide(over, under, out=np.zeros(np.broadcast(over, under).shape), where=under > 0)
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """Estimates with their influence functions; +, −, × and / with estimates and with numbers.
+
+    Attributes:
+        value: shape (...).
+        phi: contribution of each cluster to the error, shape (..., M).
+        support: outcomes that it rests on; None for normal errors of known variance. Arithmetic with numbers
+            keeps it.
+    """
+
+    value: np.ndarray
+    phi: np.ndarray
+    support: Support | None = None
+    __array_ufunc__ = None  # an array on the left leaves the operation to this class
+
+    def on(self, support: Support) -> Estimate:
+        """The same with a support."""
+        return replace(self, support=support)
+
+    def _moved(self, factor: Number, shift: Number = 0.0) -> Support | None:
+        return None if self.support is None else self.support.moved(factor, shift)
+
+    def __add__(self, other: Estimate | Number) -> Estimate:
+        if isinstance(other, Estimate):
+            return Estimate(self.value + other.value, self.phi + other.phi)
+        return Estimate(self.value + other, self.phi, self._moved(1.0, other))
+
+    def __neg__(self) -> Estimate:
+        return Estimate(-self.value, -self.phi, self._moved(-1.0))
+
+    def __sub__(self, other: Estimate | Number) -> Estimate:
+        return self + (-other)
+
+    def __rsub__(self, other: Number) -> Estimate:
+        return -self + other
+
+    def __mul__(self, other: Estimate | Number) -> Estimate:
+        if isinstance(other, Estimate):
+            phi = self.phi * other.value[..., None] + other.phi * self.value[..., None]
+            return Estimate(self.value * other.value, phi)
+        factor = np.asarray(other, dtype=float)
+        return Estimate(self.value * factor, self.phi * factor[..., None], self._moved(factor))
+
+    __radd__, __rmul__ = __add__, __mul__
+
+    def __truediv__(self, other: Estimate) -> Estimate:
+        """The quotient; NaN where the denominator is not positive."""
+        below = np.where(other.value > 0, other.value, np.nan)
+        value = self.value / below
+        return Estimate(value, (self.phi - value[..., None] * other.phi) / below[..., None])
+
+    def __getitem__(self, index: Any) -> Estimate:
+        support = None if self.support is None else self.support[index]
+        return Estimate(self.value[index], self.phi[index], support)
+
+    @property
+    def error(self) -> np.ndarray:
+        """Standard error, shape (...)."""
+        return np.sqrt((self.phi**2).sum(-1))
+
+    @property
+    def total(self) -> Estimate:
+        """Sum over the last axis of `value`."""
+        return Estimate(self.value.sum(-1), self.phi.sum(-2))
+
+    def noise(self, seed: int = 0, draws: int = DRAWS) -> np.ndarray:
+        """Draws (draws, K) of the errors of K estimates: the Gaussian multiplier bootstrap of φ.
+
+        Multiplying the φₘ by independent standard normal numbers gives sums with the distribution
+        N(0, Σₘ φₘ φₘᵀ), from which they are drawn.
+        """
+        scale, vectors = np.linalg.eigh(self.phi @ self.phi.T)
+        normal = np.random.default_rng(seed).standard_normal((draws // 2, len(scale)))
+        # With either sign, so that r and 1 − r have the same gaps.
+        return (np.concatenate([normal, -normal]) * np.sqrt(np.maximum(scale, 0.0))) @ vectors.T
+
+    def simultaneous(self) -> float:
+        """K with which all K intervals value ± k·error cover together with probability `LEVEL`."""
+        error = self.error
+        some = error > 0
+        if not some.any():
+            return Z
+        return float(np.quantile((np.abs(self[some].noise()) / error[some]).max(-1), LEVEL))
+
+
+def stack(estimates: Sequence[Estimate], axis: int = 0) -> Estimate:
+    """Estimates of equal shape along a new axis of `value`, without their support."""
+    return Estimate(
+        np.stack([one.value for one in estimates], axis), np.stack([one.phi for one in estimates], axis)
+    )
+
+
+@dataclass(frozen=True)
+class Column:
+    """A quantity of each row, with derivatives by the log odds of models; +, − and × as of `Estimate`.
+
+    Attributes:
+        value: shape (N,).
+        slope: derivative by the log odds of a model, by the model's name, shape (N,); of models with
+            parameters only.
+    """
+
+    value: np.ndarray
+    slope: Mapping[str, np.ndarray] = field(default_factory=dict)
+    __array_ufunc__ = None
+
+    def __add__(self, other: Column | Number) -> Column:
+        if not isinstance(other, Column):
+            return Column(self.value + other, self.slope)
+        return Column(self.value + other.value, _added(self.slope, other.slope))
+
+    def __neg__(self) -> Column:
+        return self * -1.0
+
+    def __sub__(self, other: Column | Number) -> Column:
+        return self + (-other)
+
+    def __rsub__(self, other: Number) -> Column:
+        return -self + other
+
+    def __mul__(self, other: Column | Number) -> Column:
+        if not isinstance(other, Column):
+            return Column(self.value * other, {name: slope * other for name, slope in self.slope.items()})
+        first = {name: slope * other.value for name, slope in self.slope.items()}
+        second = {name: slope * self.value for name, slope in other.slope.items()}
+        return Column(self.value * other.value, _added(first, second))
+
+    __radd__, __rmul__ = __add__, __mul__
+
+
+def _added(first: Mapping[str, np.ndarray], second: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    common = {name: first[name] + second[name] for name in first.keys() & second.keys()}
+    return {**first, **second, **common}
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Rows in independent clusters, and the models with parameters behind quantities of rows.
+
+    Args:
+        n_rows: N.
+        models: by name, as in `Column.slope`.
+        person: codes of persons, whose rows depend on each other, shape (N,); None for a row each.
+        seed: of the random blocks of persons.
+    """
+
+    n_rows: int
+    models: Mapping[str, Parametric] = field(default_factory=dict)
+    person: np.ndarray | None = None
+    seed: int = 0
+
+    @cached_property
+    def cluster(self) -> np.ndarray:
+        """Number of the cluster of each row, shape (N,): its person, dealt at random into `BLOCKS`."""
+        person = np.arange(self.n_rows) if self.person is None else self.person
+        persons = int(person.max()) + 1
+        if persons <= BLOCKS:
+            return person
+        return (np.random.default_rng(self.seed).permutation(persons) % BLOCKS)[person]
+
+    @property
+    def clusters(self) -> int:
+        """M."""
+        return len(self._size)
+
+    @cached_property
+    def _size(self) -> np.ndarray:
+        """Rows of each cluster, shape (M,)."""
+        return np.bincount(self.cluster).astype(float)
+
+    def mean(self, column: Column | np.ndarray, group: np.ndarray | None = None, groups: int = 1) -> Estimate:
+        """Mean over all N rows of a quantity, counted as 0 outside of a group.
+
+        Args:
+            column: of the rows, shape (N,).
+            group: number of the group of each row, shape (N,); None for one group.
+            groups: G.
+
+        Returns:
+            Shape (G,), or () without groups.
+        """
+        column = column if isinstance(column, Column) else Column(column)
+        cell = np.zeros(self.n_rows, dtype=int) if group is None else group
+        clusters = len(self._size)
+        sums = np.bincount(cell * clusters + self.cluster, weights=column.value, minlength=groups * clusters)
+        sums = sums.reshape(groups, clusters)
+        value = sums.sum(-1) / self.n_rows
+        phi = (sums - value[:, None] * self._size) / self.n_rows
+        for name, slope in column.slope.items():
+            inputs = self.models[name].inputs
+            by_parameter = [inputs[cell == one].T @ slope[cell == one] for one in range(groups)]
+            phi += np.stack(by_parameter) / self.n_rows @ self._moves[name]
+        found = Estimate(value, phi)
+        return found[0] if group is None else found
+
+    def support(
+        self,
+        weight: np.ndarray,
+        group: np.ndarray | None = None,
+        groups: int = 1,
+        *,
+        lowest: np.ndarray | float = 0.0,
+        highest: np.ndarray | float = 1.0,
+        cut: bool = True,
+    ) -> Support:
+        """The support of a mean or rate by group, of outcomes with weights.
+
+        Args:
+            weight: of the rows, at least 0, shape (N,).
+            group: number of the group of each row, shape (N,); None for one group.
+            groups: G.
+            lowest: as of `Support`, for all groups or for each, shape (G,).
+            highest: likewise.
+            cut: likewise.
+
+        Returns:
+            Of G estimates, or of one without groups.
+        """
+        cell = np.zeros(self.n_rows, dtype=int) if group is None else group
+        clusters = len(self._size)
+        sums = np.bincount(cell * clusters + self.cluster, weights=weight, minlength=groups * clusters)
+        squares = np.bincount(cell, weights=weight**2, minlength=groups)
+        low, high = (np.broadcast_to(np.asarray(end, dtype=float), groups) for end in (lowest, highest))
+        found = Support(sums.reshape(groups, clusters), squares, low, high, cut)
+        return found[0] if group is None else found
+
+    @cached_property
+    def _moves(self) -> dict[str, np.ndarray]:
+        """Influence functions of the parameters of each model, shape (D + 1, M)."""
+        found = {}
+        for name, model in self.models.items():
+            weighted = (column * model.residual for column in model.inputs.T)
+            scores = np.stack([np.bincount(self.cluster, weights=column) for column in weighted])
+            moves = model.inverse_information @ scores
+            # Residuals are out of fold, so that their scores do not sum to 0.
+            found[name] = moves - moves.mean(-1, keepdims=True)
+        return found

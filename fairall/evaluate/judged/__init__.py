@@ -1,0 +1,1 @@
+"""What estimates support: refusals, warnings, validation, and a policy over time."""

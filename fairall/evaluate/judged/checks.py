@@ -1,0 +1,301 @@
+"""What a log cannot tell: impossible propensities, missing overlap, policies that know the past decision.
+
+Each function gives a sentence that says what is wrong, or None.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.polynomial.legendre import legvander
+from scipy.special import iti0k0
+from scipy.stats import rankdata
+from sklearn.ensemble import HistGradientBoostingRegressor
+from sklearn.model_selection import KFold, cross_val_predict
+
+from fairall.errors import count
+from fairall.evaluate.estimated.bounds import Bounds
+from fairall.evaluate.estimated.influence import Estimate
+from fairall.evaluate.estimated.terms import Terms, deviations
+from fairall.evaluate.log import DecisionLog
+from fairall.tables.overlap import LEAST_EFFECTIVE, TOTAL_TOLERANCE, effective_sample_size
+
+UNLIKELY = 0.01  # propensity below which acceptance is too rare to learn from
+MOST_UNLIKELY = 0.05  # share of people concerned that may be so unlikely
+SEPARABLE = 0.99  # AUC of estimated propensities from which decisions are taken as deterministic
+DEPENDENT, CORRELATED = 5.0, 0.1  # deviations of the covariance, and the correlation, from which it matters
+LEAST_LEFT = 0.02  # share of the variance of a that features do not explain, below which nothing is told
+MOST_ROWS = 20_000  # of the regression behind `knows_decision`
+SURPRISE = float(np.log(2e4))  # −ln of the probability of a deviation of Σ d/π, halved
+REGIONS = 5  # named at most
+LEVEL = 0.01  # of `misfit`; 4 of 100 logs of logistic models were marked at 0.05
+LEAST_DEVIATION = 2.0  # of either residual from 0, in standard errors, for a misfit of both models
+LEAST_SHIFT = 0.1  # standard errors of the value by which a misfit moves it, below which it matters little
+LEAST_SHOWN = 1e-6  # p
+WAVES = 4  # functions of the position of a row
+LEAST_CHANGES = 0.5  # of those between neighbours in random order, below which a file is sorted by a column
+
+
+def impossible(log: DecisionLog, propensity: np.ndarray, recorded: bool) -> str | None:
+    """Why the propensities cannot be those of the decisions.
+
+    Σ d/π over any set of people is their number in expectation (Horvitz & Thompson 1952), with the variance
+    Σ (1 − π)/π. It is compared with the number of those with π > 0: of all, of each group, and of each
+    region of a feature where π is recorded for everybody. A deviation is too large if Bernstein's inequality
+    gives it a probability below 10⁻⁴; the largest by the number of people is told.
+
+    Args:
+        log: the people.
+        propensity: π, shape (N,), NaN where unknown.
+        recorded: whether it is recorded, not estimated.
+    """
+    d, source = log.accepted, "recorded" if recorded else "estimated"
+    certain = ~d & (propensity >= 1.0)
+    if certain.any():
+        rows = count(int(certain.sum()), "rejected person", "rejected people")
+        return f"{rows} had a recorded propensity of 1: these are not the propensities of the decisions"
+    inverse = np.where(d, 1.0 / np.where(d, propensity, 1.0), 0.0)
+    possible = ~(propensity <= 0)
+    unknown = np.isnan(propensity)
+    largest = np.where(unknown, inverse.max(), 1.0 / np.where(possible & ~unknown, propensity, 1.0))
+    # Of each row where π is known, which is more stable than the estimate d (1 − π)/π² by the accepted.
+    variance = np.where(unknown, inverse * (inverse - 1.0), largest - 1.0)
+    everybody = ("all people", np.ones_like(d))
+    by_group = ((f"of group {name}", log.group == g) for g, name in enumerate(log.groups))
+    regions = log.regions() if recorded and not unknown.any() else by_group
+    worst, told = 0.0, None
+    for name, rows in (everybody, *regions):
+        expected, total = possible[rows].sum(), inverse[rows].sum()
+        deviation = abs(total - expected)
+        jump = SURPRISE * largest[rows].max() / 3.0
+        noise = jump + np.sqrt(jump**2 + 2.0 * SURPRISE * variance[rows].sum())
+        if deviation > max(TOTAL_TOLERANCE * expected, noise, worst * expected):
+            who, worst = name if rows.all() else f"the people {name}", deviation / max(expected, 1)
+            told = (
+                f"1/π of the accepted, by the {source} propensities π, adds up to {total:.0f} for {who} "
+                f"instead of their number {expected}: π is not the probability of these decisions, or some "
+                "had almost no chance"
+            )
+    return told
+
+
+def lacking(
+    log: DecisionLog,
+    chance: np.ndarray,
+    separable: bool,
+    wanted: np.ndarray,
+    weight: np.ndarray,
+    whom: str,
+    error: float = np.inf,
+) -> str | None:
+    """What overlap is missing for estimates about people weighted by `wanted`.
+
+    Args:
+        log: the people.
+        chance: of a revealed label, shape (N,).
+        separable: whether rejected people had no chance, since the features tell the decisions.
+        wanted: shares of people that count, shape (N,).
+        weight: of their revealed labels, shape (N,).
+        whom: which people, in words.
+        error: standard error of a mean over all N rows of labels times `wanted`; people without overlap, of
+            whom hardly any label is known, may not hold more of it.
+    """
+    if wanted.sum() <= 0:
+        return None
+    regions = log.regions_without_acceptance(wanted)
+    if regions:
+        told = "; ".join(
+            f"none of {count(int(rows.sum()), 'row')} {name}" for name, rows in regions[:REGIONS]
+        )
+        return f"no overlap: {told} was accepted with a known label"
+    unlikely = wanted * ((separable & ~log.accepted) | (chance < UNLIKELY))
+    share = unlikely.sum() / wanted.sum()
+    few = log.revealed[unlikely > 0].sum() < LEAST_EFFECTIVE
+    if share > MOST_UNLIKELY or (few and unlikely.mean() > error):
+        groups = ((name, log.group == g) for g, name in enumerate(log.groups))
+        shares = ", ".join(
+            f"{unlikely[rows].sum() / max(wanted[rows].sum(), 1e-300):.1%} of {name}" for name, rows in groups
+        )
+        why = (
+            "were rejected, and the features tell nearly every decision"
+            if separable
+            else f"had a propensity of a known label below {UNLIKELY:g}"
+        )
+        return f"no overlap: {share:.1%} of the people {whom} {why} ({shares})"
+    size = effective_sample_size(weight)
+    if size < LEAST_EFFECTIVE:
+        return (
+            f"the effective sample size of the weights is {size:.0f}, below {LEAST_EFFECTIVE}: too few "
+            f"accepted people are like those {whom}"
+        )
+    return None
+
+
+class Misfit(NamedTuple):
+    """What two models leave over, and share.
+
+    Attributes:
+        inputs: names of the inputs that tell it; none for the order of the rows.
+        shift: estimate of the bias of the value by what `inputs` tell, in units of `gain`.
+        p: bound of the probability of as much by chance, where either model is right.
+    """
+
+    inputs: list[str]
+    shift: float
+    p: float
+
+    def told(self, without_times: bool) -> str:
+        """A sentence, with what to do; `without_times` if the log has none, so that its order stands in."""
+        if self.inputs:
+            what = " and ".join(name or "the group" for name in self.inputs)
+            do = "give features that tell more, or a propensity_model or outcome_model of your own"
+        else:
+            what = "the order of the rows" if without_times else "time"
+            do = "add the time as a feature, such as a number of the month"
+        p = f"p = {self.p:.2g}" if self.p >= LEAST_SHOWN else f"p < {LEAST_SHOWN:g}"
+        return (
+            f"the value is in doubt, by {100 * abs(self.shift):.1f} per 100 people or more: what the models "
+            f"of decision and label leave over can still be foretold by {what} ({p}); {do}, or "
+            "record propensities"
+        )
+
+
+@dataclass(frozen=True)
+class Foretold:
+    """Functions of the inputs, and how far the outcome model's residuals are correlated with them.
+
+    Attributes:
+        rows: that are looked at, at most `MOST_ROWS`.
+        terms: M − W functions of inputs; those of the position of a row follow.
+        factors: of the terms on the rows.
+        waves: of the position, shape (rows, W); none where the file is sorted by decision or label.
+        deviation: of the outcome's residuals, see `terms.deviations`, shape (M,).
+        slope: Σ residual·h / Σ h² over the rows with a label, shape (M,).
+        person: codes of people of the rows; None for a row each.
+    """
+
+    rows: np.ndarray
+    terms: Terms
+    factors: np.ndarray
+    waves: np.ndarray
+    deviation: np.ndarray
+    slope: np.ndarray
+    person: np.ndarray | None
+
+    @classmethod
+    def of(cls, log: DecisionLog, outcome: np.ndarray, seed: int) -> Foretold:
+        """Of out-of-fold predictions of the outcome (N,); `seed` chooses rows of a large log."""
+        rows = np.sort(np.random.default_rng(seed).permutation(len(log))[:MOST_ROWS])
+        terms = Terms(log.design[rows], log.input_names)
+        factors, waves = terms.factors(log.design[rows]), _waves(log)[rows]
+        person = None if log.person is None else log.person[rows]
+        residual = np.where(log.revealed, np.nan_to_num(log.label) - outcome, 0.0)[rows]
+        known = log.revealed[rows]
+        found, slopes = [], []
+        for h in (*terms.blocks(factors), waves):
+            h = h - h.mean(0)
+            found.append(deviations(residual, h, person))
+            slopes.append(residual @ h / np.maximum((h[known] ** 2).sum(0), np.finfo(float).tiny))
+        return cls(rows, terms, factors, waves, np.concatenate(found), np.concatenate(slopes), person)
+
+    def misfit(self, imbalance: np.ndarray, stake: np.ndarray, error: float) -> Misfit | None:
+        """Where the weights of a policy miss what the outcome model misses too.
+
+        The bias of a doubly robust value is E[(w·a − a)·(q − q̂)·stake]: w·a − a has the expectation 0 given
+        the inputs if propensities are right, y − q̂ if the outcome model is. In the direction of each function
+        h of the inputs both are tested; where both models miss h, the bias is about slope · E[(w·a − a)·h].
+        If one model is right, one of the two deviations is about N(0, 1), and the product |Z₁·Z₂| is above z
+        with the probability 1 − (2/π) ∫₀ᶻ K₀ if both are. p is this, times the number of functions
+        (Bonferroni). Such tests of a doubly robust interval by products of residuals are those of Liu,
+        Mukherjee and Robins (2020), here of one direction at a time.
+
+        Args:
+            imbalance: w·a − a, shape (N,).
+            stake: what the value is about, shape (N,).
+            error: standard error of the value.
+
+        References:
+            Liu, L., Mukherjee, R. and Robins, J. (2020). On nearly assumption-free tests of nominal
+            confidence interval coverage for causal parameters estimated by machine learning. Statistical
+            Science.
+        """
+        weighted = (imbalance * stake)[self.rows]
+        own, means = [], []
+        for h in (*self.terms.blocks(self.factors), self.waves):
+            own.append(deviations(weighted, h, self.person))
+            means.append(weighted @ (h - h.mean(0)) / len(h))
+        balance, shift = np.concatenate(own), np.concatenate(means) * self.slope
+        least = np.minimum(np.abs(balance), np.abs(self.deviation))
+        product = np.where(least >= LEAST_DEVIATION, np.abs(balance * self.deviation), 0.0)
+        best = int(product.argmax())
+        p = min(1.0, len(product) * (1.0 - 2.0 / np.pi * float(iti0k0(product[best])[1])))
+        if p >= LEVEL or abs(shift[best]) < LEAST_SHIFT * error:
+            return None
+        inputs = self.terms.inputs_of(best) if best < len(self.terms) else []
+        return Misfit(inputs, float(shift[best]), max(p, 0.0))
+
+
+def _waves(log: DecisionLog) -> np.ndarray:
+    """Smooth functions of the time of a row or, without times, of its position, shape (N, `WAVES` or 0)."""
+    if log.time is None and any(map(_sorted, (log.accepted, log.label[log.revealed]))):
+        return np.zeros((len(log), 0))
+    time = np.arange(len(log)) if log.time is None else log.time
+    position = rankdata(time)
+    at = 2.0 * (position - position.min()) / max(np.ptp(position), 1) - 1.0
+    return legvander(at, WAVES)[:, 1:]
+
+
+def _sorted(values: np.ndarray) -> bool:
+    """Whether neighbours are alike far more often than in random order."""
+    share = values.mean() if len(values) else 0.0
+    expected = 2.0 * share * (1.0 - share) * (len(values) - 1)
+    return bool((values[1:] != values[:-1]).sum() < LEAST_CHANGES * expected)
+
+
+def knows_decision(log: DecisionLog, propensity: np.ndarray, target: np.ndarray, seed: int) -> str | None:
+    """Whether a policy's acceptance depends on the past decision given the features.
+
+    The mean of (d − π)·(a − Ê[a | x]) is 0 where it does not: the generalised covariance measure (Shah and
+    Peters 2020, "The hardness of conditional independence testing and the generalised covariance measure"),
+    with an out-of-fold regression of a by gradient boosting.
+
+    Args:
+        log: the people.
+        propensity: π, shape (N,).
+        target: a, shape (N,).
+        seed: of the rows that are tested in a large log, and the folds.
+    """
+    if np.ptp(target) == 0:
+        return None
+    random = np.random.default_rng(seed)
+    rows = random.permutation(len(target))[:MOST_ROWS]
+    rows = rows[~np.isnan(propensity[rows])]
+    model = HistGradientBoostingRegressor(max_iter=50, early_stopping=False, random_state=seed)
+    fitted = cross_val_predict(model, log.design[rows], target[rows], cv=KFold(min(3, len(rows))))
+    decision, acceptance = log.accepted[rows] - propensity[rows], target[rows] - fitted
+    product = decision * acceptance
+    deviations = product.mean() / max(product.std(), 1e-300) * np.sqrt(len(rows))
+    correlation = product.mean() / max(decision.std() * acceptance.std(), 1e-300)
+    if acceptance.var() < LEAST_LEFT * target.var():
+        return None
+    if abs(deviations) > DEPENDENT and abs(correlation) > CORRELATED:
+        return (
+            "its acceptance depends on the past decision among people of equal features (correlation "
+            f"{correlation:.2f}): a policy that knows it cannot be judged by weights; give the policy's own "
+            "probability, or add to the log what both it and the decisions depend on"
+        )
+    return None
+
+
+def outside(estimate: Estimate, possible: Bounds, name: str) -> str | None:
+    """Whether a scalar estimate is outside of what is possible whatever the labels are, by three errors."""
+    low, high = float(possible.low.value), float(possible.high.value)
+    if low - 3 * estimate.error <= estimate.value <= high + 3 * estimate.error:
+        return None
+    return (
+        f"the estimate by {name}, {100 * estimate.value:.1f} per 100 people, is outside of what is "
+        f"possible whatever the labels are, {100 * low:.1f} to {100 * high:.1f}: the propensities are not "
+        "those of the decisions"
+    )

@@ -1,0 +1,191 @@
+"""The models of a log: propensities of decisions and of known labels, and the outcome."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TypeAlias
+
+import numpy as np
+from sklearn.base import ClassifierMixin
+
+from fairall.errors import FairAllError, count
+from fairall.evaluate.estimated.gaps import interval
+from fairall.evaluate.estimated.influence import Column, Sample
+from fairall.evaluate.estimated.nuisance import Fitted, fit, fit_by_version
+from fairall.evaluate.estimated.officers import Officers, officers, why_not
+from fairall.evaluate.estimated.past import Past, past
+from fairall.evaluate.judged import checks
+from fairall.evaluate.judged.checks import Foretold
+from fairall.evaluate.judged.periods import Period, changes, periods
+from fairall.evaluate.log import DecisionLog
+from fairall.measuring.sequences import LARGEST_GAP
+
+Model: TypeAlias = str | ClassifierMixin
+# Of `Models`.
+OPTIONS = ("propensity_model", "outcome_model", "folds", "seed", "smallest_cell", "score", "largest_gap")
+
+
+class Models:
+    """The models of a log, which serve any number of policies.
+
+    Args:
+        log: of past decisions.
+        propensity_model: of decisions without recorded propensities, and of which labels are known where some
+            of the accepted have none: `auto`, `logistic` or a scikit-learn classifier (`nuisance.fit`).
+        outcome_model: of the labels, likewise.
+        folds: of the cross-fitting.
+        seed: of folds, blocks and multiplier bootstrap.
+        smallest_cell: people of a group, or with a label, below which nothing about them is shown.
+        score: probability of a positive label by a model to be validated, shape (N,); by default the outcome
+            model's.
+        largest_gap: ε, the gap between groups above which a monitor gives an alarm.
+
+    Raises:
+        FairAllError: where a model cannot be used, or all labels are of one person.
+    """
+
+    def __init__(
+        self,
+        log: DecisionLog,
+        *,
+        propensity_model: Model = "auto",
+        outcome_model: Model = "auto",
+        folds: int = 5,
+        seed: int = 0,
+        smallest_cell: int = 10,
+        score: np.ndarray | None = None,
+        largest_gap: float = LARGEST_GAP,
+    ) -> None:
+        self.log, self.seed, self.smallest_cell, self.score = log, seed, smallest_cell, score
+        self.propensity_model, self.outcome_model, self.folds = propensity_model, outcome_model, folds
+        self.largest_gap = largest_gap
+        if log.person is not None:
+            labelled = log.revealed if log.revealed.any() else np.ones(len(log), dtype=bool)
+            if len(np.unique(log.person[labelled])) == 1:
+                what = count(int(labelled.sum()), "label") if log.revealed.any() else count(len(log), "row")
+                raise FairAllError(
+                    f"person: all {what} are of one person, from whom nothing follows for others; leave out "
+                    "label to compare acceptance rates, or person if rows are of different people"
+                )
+        decision, known = log.accepted.astype(float), np.where(log.accepted, log.revealed, np.nan)
+        self.propensity: Fitted | None = None
+        if log.propensity is None or np.isnan(log.propensity).any():
+            self.propensity = fit_by_version(log, decision, "decision", propensity_model, folds, seed)
+            if self.propensity is None:
+                raise FairAllError(
+                    f"{count(int(decision.sum()), 'person was', 'people were')} accepted: a model of the "
+                    "decision needs two people with either decision"
+                )
+        # None where all labels are known, or none.
+        self.labelled = fit(log, known, "known label", propensity_model, folds, seed)
+        self.outcome = fit(log, log.label, "label", outcome_model, folds, seed)
+        parametric = {name: one.parametric for name, one in self.fitted.items() if one and one.parametric}
+        if log.propensity is not None:  # the model then stands in for rejected people only
+            parametric.pop("propensity", None)
+        self.sample = Sample(len(log), parametric, log.person, seed)
+
+    @cached_property
+    def past(self) -> Past | None:
+        """Predictions from earlier moments; None without times."""
+        if self.log.time is None:
+            return None
+        return past(self.log, self.propensity_model, self.outcome_model, self.folds, self.seed)
+
+    @property
+    def fitted(self) -> dict[str, Fitted | None]:
+        """The models by name; None where one is not needed or cannot be fitted."""
+        return {"propensity": self.propensity, "labelled": self.labelled, "outcome": self.outcome}
+
+    @cached_property
+    def acceptance(self) -> np.ndarray:
+        """π, the probability that the logged decision was acceptance, estimated where not recorded, (N,)."""
+        recorded = np.full(len(self.log), np.nan) if self.log.propensity is None else self.log.propensity
+        if self.propensity is None:
+            return recorded
+        return np.where(np.isnan(recorded), self.propensity.probability, recorded)
+
+    @cached_property
+    def known(self) -> np.ndarray:
+        """ℓ, the probability that the label of an accepted person is known, shape (N,)."""
+        return np.ones(len(self.log)) if self.labelled is None else self.labelled.probability
+
+    @property
+    def separable(self) -> bool:
+        """Whether the features tell nearly every decision, so that rejected people had no chance."""
+        fitted = self.propensity if self.log.propensity is None else None
+        return fitted is not None and fitted.auc > checks.SEPARABLE
+
+    @cached_property
+    def label_weight(self) -> Column:
+        """r/ℓ, the weight of a revealed label among accepted people."""
+        revealed = Column(self.log.revealed.astype(float))
+        return revealed if self.labelled is None else revealed * _inverse("labelled", self.labelled)
+
+    @cached_property
+    def weight(self) -> Column:
+        """r/p, the weight of a revealed label among all people."""
+        if self.log.propensity is not None:
+            return self.label_weight * (1.0 / np.where(self.log.revealed, self.log.propensity, 1.0))
+        assert self.propensity is not None
+        return self.label_weight * _inverse("propensity", self.propensity)
+
+    @cached_property
+    def outcome_column(self) -> Column | None:
+        """Q with its derivative."""
+        if self.outcome is None:
+            return None
+        q = self.outcome.probability
+        return Column(q, {"outcome": q * (1.0 - q)} if self.outcome.parametric else {})
+
+    @cached_property
+    def foretold(self) -> Foretold | None:
+        """What the outcome model leaves over; None without one, or where no weight is estimated."""
+        if self.outcome is None or (self.propensity is None and self.labelled is None):
+            return None
+        return Foretold.of(self.log, self.outcome.probability, self.seed)
+
+    @cached_property
+    def impossible(self) -> str | None:
+        """`checks.impossible` of the propensities of the decisions."""
+        log = self.log
+        recorded = log.propensity is not None
+        return checks.impossible(log, self.acceptance if log.propensity is None else log.propensity, recorded)
+
+    @cached_property
+    def officers(self) -> Officers | None:
+        """Bounds of labels by the decision makers of the log; None where `why_no_officers` says why."""
+        return None if why_not(self.log) else officers(self.log, self.folds, self.seed)
+
+    @cached_property
+    def why_no_officers(self) -> str | None:
+        """Why decision makers bound nothing; None where they do."""
+        if self.officers is None:
+            return why_not(self.log)
+        if interval(self.officers.crossed(self.sample)).high < 0:
+            return (
+                "those of different decision makers exclude each other: cases are not assigned at random "
+                "given the features, or who decides changes the label"
+            )
+        return None
+
+    @cached_property
+    def periods(self) -> list[Period]:
+        """The log by policy version or quarter."""
+        return periods(self.log, self.sample, self.smallest_cell)
+
+    @cached_property
+    def changes(self) -> tuple[str, ...]:
+        """Warnings that policies or labels of the log have changed."""
+        return tuple(changes(self.log, self.propensity, self.outcome))
+
+    @cached_property
+    def shown(self) -> np.ndarray:
+        """Codes of the groups with people enough."""
+        sizes = np.bincount(self.log.group, minlength=len(self.log.groups))
+        return np.flatnonzero(sizes >= self.smallest_cell)
+
+
+def _inverse(name: str, fitted: Fitted) -> Column:
+    """1/p of each row with its derivative."""
+    inverse = fitted.inverse()
+    return Column(inverse, {name: -inverse * (1.0 - fitted.probability)} if fitted.parametric else {})

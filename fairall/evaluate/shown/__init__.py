@@ -1,0 +1,1 @@
+"""Evaluations as sentences, tables, figures and a page."""

@@ -1,0 +1,265 @@
+"""What is said of an evaluation or of a comparison of two policies, in sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fairall.errors import count
+from fairall.evaluate.comparison import Comparison
+from fairall.evaluate.estimated.bounds import LARGEST_GAMMA
+from fairall.evaluate.estimated.estimators import LABELS
+from fairall.evaluate.estimated.fairness import MEASURES
+from fairall.evaluate.estimated.gaps import Interval
+from fairall.evaluate.evaluation import Evaluation
+from fairall.evaluate.judged.monitor import Course
+from fairall.evaluate.log import DecisionLog
+from fairall.evaluate.plain import spelt
+from fairall.evaluate.policies import LOGGED
+from fairall.results.format import interval, number
+from fairall.storage.identity import flattened
+
+# Sections of the page.
+VALUE, FAIRNESS, HIDDEN = "Value", "Fairness", "What the rejected may hide"
+OVER_TIME, CHOICES, CHECKS = "Over time", "Thresholds and costs", "Checks"
+TO_MLFLOW = ("acceptance", "value", "guarantee", "fairness", "bounds", "overlap")  # of each policy
+DEPENDS = 0.01  # p below which the assignment of cases is said to depend on features
+MODELS = {
+    "propensity": "Model of the decision",
+    "labelled": "Model of which labels are known",
+    "outcome": "Model of the label",
+}
+
+
+@dataclass
+class Shown:
+    """An evaluation or a comparison as it is shown.
+
+    Attributes:
+        found: what is shown.
+        file: the log's.
+        folder: written to; None before.
+    """
+
+    found: Evaluation | Comparison
+    file: Path
+    folder: Path | None = None
+
+    @cached_property
+    def content(self) -> dict[str, Any]:
+        """Content of evaluation.json."""
+        return self.found.to_plain()
+
+    @property
+    def difference(self) -> Comparison | None:
+        """Of a comparison; None for one policy."""
+        return self.found if isinstance(self.found, Comparison) else None
+
+    @property
+    def evaluations(self) -> dict[str, Evaluation]:
+        """One, or the two that are compared, by the name shown."""
+        if isinstance(self.found, Evaluation):
+            return {self.found.policy: self.found}
+        first, second = self.found.first, self.found.second
+        return {f"A: {first.policy}": first, f"B: {second.policy}": second}
+
+    @property
+    def first(self) -> Evaluation:
+        """The first policy, for what all of them share."""
+        return next(iter(self.evaluations.values()))
+
+    @property
+    def log(self) -> DecisionLog:
+        """The log."""
+        return self.first.log
+
+    @property
+    def calibration(self) -> dict[str, Any] | None:
+        """Of the probability that all policies share, from the first that has it."""
+        return next((one.calibration for one in self.evaluations.values() if one.calibration), None)
+
+    @property
+    def refused(self) -> str | None:
+        """What cannot be answered, and why."""
+        return self.found.refused
+
+    @property
+    def failure(self) -> str | None:
+        """What is refused although the log has labels: one line, for exit code 1."""
+        return None if self.refused is None or not self.log.revealed.any() else f"refused: {self.refused}"
+
+    @property
+    def names(self) -> list[str]:
+        """Of the policies, short."""
+        policies = (one.policy for one in self.evaluations.values())
+        return ["decisions" if name == LOGGED else name for name in policies]
+
+    @property
+    def title(self) -> str:
+        """One line."""
+        policies = " and ".join(one.policy for one in self.evaluations.values())
+        return f"{'Comparison' if self.difference else 'Evaluation'} of {policies} on {self.file.name}"
+
+    def metrics(self) -> dict[str, float]:
+        """Numbers by dotted name, of two policies with `first`, `second` or `difference` in front."""
+        if self.difference is None:
+            chosen = {name: self.content[name] for name in TO_MLFLOW}
+        else:
+            both = ("first", "second")
+            chosen = {one: {name: self.content[one][name] for name in TO_MLFLOW} for one in both}
+            chosen["difference"] = self.content["difference"]
+        return {name: value for name, value in flattened(chosen).items() if isinstance(value, float)}
+
+    def with_difference(self) -> Iterator[tuple[str, str, Evaluation | Comparison]]:
+        """Name and group of rows (none for one policy) of each policy, and of the difference."""
+        for name, one in self.evaluations.items():
+            yield name, name if self.difference else "", one
+        if self.difference is not None:
+            yield "B − A", "B − A", self.difference
+
+
+def told(shown: Shown) -> Iterator[str]:
+    """The result to be read, what it rests on, the policies, the log and its models; a sentence each."""
+    difference = shown.difference
+    if difference is not None:
+        yield from _result("B − A: difference in utility", difference.values)
+    for name, one in shown.evaluations.items():
+        yield from _result("Utility" if difference is None else f"{name}: utility", one.values)
+    if shown.refused is not None:
+        yield f"Refused: {shown.refused}"
+    yield from (f"Warning: {text}" for text in _disagreements(shown))
+    for name, one in shown.evaluations.items():
+        yield f"{name}: accepts {number(float(one.target.mean()))} % of the people. Rule: {one.rule}"
+        yield from (*_overlap(one), *_sensitivity(one), *_monitor(name, one))
+    yield from _officers(shown.first)
+    if difference is not None and not np.isnan(difference.values["dr"].low):
+        at = _up_to(difference.turning_point)
+        yield f"B − A: with 95 % confidence, which of the two has the greater utility is certain {at}"
+        yield "P(B better), P(B fairer): level at which a one-sided interval of the difference ends at 0"
+    if any(one.sensitivity for one in shown.evaluations.values()):
+        yield "Γ: odds ratio of positive labels between accepted and rejected people of equal features"
+    log = shown.first.about_log
+    people = "people" if log["persons"] is None else f"rows of {log['persons']} people"
+    cost = "gain and loss of each row" if log["cost"] is None else f"cost c = {log['cost']:g}"
+    versions = f"; {log['policy_versions']} policy versions" if log["policy_versions"] else ""
+    yield (
+        f"Log: {log['people']} {people}, {log['accepted']} accepted, {log['labelled']} with a label; "
+        f"{count(len(shown.first.groups), 'group')}; {cost}; propensities {log['propensities']}{versions}"
+    )
+    for name, model in shown.first.models.fitted.items():
+        if model is not None:
+            scores = f"log loss {model.log_loss:.3f}, AUC {model.auc:.2f}"
+            yield f"{MODELS[name]}: {model.name} (out of fold: {scores})"
+
+
+def doubts(shown: Shown) -> Iterator[str]:
+    """Further warnings, and notes, each once."""
+    evaluations = shown.evaluations.values()
+    warnings = dict.fromkeys(text for one in evaluations for text in one.warnings)
+    yield from (f"Warning: {text}" for text in warnings if text not in _disagreements(shown))
+    notes = dict.fromkeys(text for one in evaluations for text in (*one.log.notes, *one.notes))
+    yield from (f"Note: {text}" for text in notes)
+
+
+def _disagreements(shown: Shown) -> list[str]:
+    return [
+        f"{name}: {text}" if shown.difference else text
+        for name, one in shown.evaluations.items()
+        for text in one.in_doubt
+    ]
+
+
+def _result(name: str, values: Mapping[str, Interval]) -> Iterator[str]:
+    """The first estimate that there is."""
+    known = ((estimator, own) for estimator, own in values.items() if not np.isnan(own.estimate))
+    for estimator, own in islice(known, 1):
+        ends = interval(own.low, own.high)
+        known_to = f"95 % interval {ends}" if ends else "without an interval"
+        better = share(own.probability)
+        told = f"; P(B better): {better}" if better else ""
+        yield f"{name}: {number(own.estimate)} per 100 people, {known_to}, {LABELS[estimator]}{told}"
+
+
+def _overlap(one: Evaluation) -> Iterator[str]:
+    overlap = one.overlap()
+    if overlap["largest_weight"] > 1.0:
+        yield (
+            f"Overlap: the {one.about_log['labelled']} labels count as "
+            f"{overlap['effective_sample_size']:.0f} equally weighted ones; largest weight "
+            f"{overlap['largest_weight']:.1f}; the largest 1 % of the weights hold "
+            f"{100 * overlap['share_of_top_percent']:.0f} % of their sum"
+        )
+
+
+def _sensitivity(one: Evaluation) -> Iterator[str]:
+    found = one.sensitivity
+    if found is None:
+        return
+    points = dict(found["turning_points"])
+    text = f"the sign of the utility is certain {_up_to(points.pop('utility'))}"
+    above = [f"{MEASURES[name].label} {_up_to(point)}" for name, point in points.items() if point != 1.0]
+    if above:
+        text += f"; gaps are above 0: {', '.join(above)}"
+    for feature, gamma in islice(found["benchmarks"].items(), 1):
+        text += f"; hiding the feature that matters most, {feature}, would make Γ = {gamma:.2f}"
+    yield f"Sensitivity: with 95 % confidence, {text}"
+
+
+def _up_to(point: float | None) -> str:
+    if point == 1.0:
+        return "for no Γ, not even 1"
+    return f"for every Γ up to {LARGEST_GAMMA:g}" if point is None else f"up to Γ = {point:.2f}"
+
+
+def _officers(one: Evaluation) -> Iterator[str]:
+    if one.log.decision_maker is None:
+        return
+    found, why = one.models.officers, one.models.why_no_officers
+    if found is None or why is not None:
+        yield f"Bounds by decision makers: none, {why}"
+        return
+    p = found.p_assignment
+    random = "no sign that cases were assigned by features"
+    if p < DEPENDS:
+        random = "the bounds allow for cases that were assigned by the features, and for no other assignment"
+    yield f"Decision makers as an instrument, {found.levels} levels of strictness: {random} (p = {p:.2g})"
+
+
+def _monitor(name: str, one: Evaluation) -> Iterator[str]:
+    """The last intervals, and the first alarms."""
+    watched = one.monitor
+    if watched is None:
+        return
+
+    def told(own: Course) -> str:
+        last = own.at(-1)
+        return f"{number(last.estimate)} {interval(last.low, last.high)}".strip()
+
+    found = {what: told(own) for what, own in watched.named().items()}
+    known = "; ".join(f"{what}: {text}" for what, text in found.items() if text)
+    yield (
+        f"{name}: over all rows until {spelt(watched.moments[-1])}, ×100, 95 % intervals that hold at every "
+        f"moment at once: {known or 'nothing yet'}"
+    )
+    epsilon = number(one.models.largest_gap)
+    for measure, alarm in watched.alarms.items():
+        what = f"the gap of {MEASURES[measure].rate}s is above ε = {epsilon}"
+        if alarm.time is not None:
+            yield f"{name}: {what}: first alarm on {spelt(alarm.time)}, after {alarm.rows} rows"
+        else:
+            yield f"{name}: no alarm that {what}{f' ({alarm.why})' if alarm.why else ''}"
+
+
+def share(probability: float | None) -> str:
+    """A probability, never shown as certain; empty without one."""
+    if probability is None or np.isnan(probability):
+        return ""
+    if not 0.001 <= probability <= 0.999:
+        return "> 99.9 %" if probability > 0.5 else "< 0.1 %"
+    return f"{100 * probability:.1f} %"

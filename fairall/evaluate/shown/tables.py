@@ -1,0 +1,299 @@
+"""Tables of an evaluation or of a comparison of two policies."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from fairall.data.drift import DRIFTED
+from fairall.evaluate.comparison import BETTER, FAIRER, OVERALL
+from fairall.evaluate.estimated.bounds import Limits
+from fairall.evaluate.estimated.estimators import LABELS
+from fairall.evaluate.estimated.fairness import MEASURES, VIEWS
+from fairall.evaluate.estimated.gaps import Interval
+from fairall.evaluate.estimated.officers import OFFICERS
+from fairall.evaluate.evaluation import Evaluation
+from fairall.evaluate.plain import plain, spelt
+from fairall.evaluate.shown.figures import CURVES, NAMES, VIEWS_TOLD
+from fairall.evaluate.shown.sentences import CHECKS, CHOICES, FAIRNESS, HIDDEN, OVER_TIME, VALUE, Shown, share
+from fairall.results.format import interval, number
+from fairall.results.table import PageTable, Row, frame_of, records_of, without_empty
+from fairall.storage.identity import flattened
+
+INTERVALS = "with 95 % intervals"
+NO_ASSUMPTION = "no assumption: 95 % interval of what is possible, whatever the missing labels are."
+BY_OFFICERS = (
+    f" {OFFICERS}: the same by their different strictness, if cases are assigned to them at random given the "
+    "features."
+)
+SIZES = ("people", "accepted", "labelled")
+RATES = ("dpu", "equal_opportunity", "predictive_parity", "false_positive", "utility_gap")
+QUARTERS = 4  # of the moments
+WORST = 3  # features named in the table of balance
+OF_LIMITS = {"low": "bound_low", "high": "bound_high", "interval_low": "low", "interval_high": "high"}
+
+
+@dataclass
+class Lines:
+    """Rows and records of a table, and the reasons why estimates lack an interval, as notes."""
+
+    rows: list[Row] = field(default_factory=list)
+    records: list[dict[str, Any]] = field(default_factory=list)
+    reasons: list[str] = field(default_factory=list)
+
+    def ends(self, own: Interval | Limits) -> str:
+        """The interval ×100, or the mark of the note that says why there is none."""
+        known = own.low if isinstance(own, Limits) else own.estimate
+        own = own.interval if isinstance(own, Limits) else own
+        if not np.isnan(own.low):
+            return interval(own.low, own.high)
+        lacking = "estimate" if np.isnan(known) else "interval"
+        reason = f"no {lacking}: {own.why or 'nobody whom the rate is about'}"
+        if reason not in self.reasons:
+            self.reasons.append(reason)
+        return f"[*{self.reasons.index(reason) + 1}]"
+
+    def both(self, own: Interval) -> str:
+        """Estimate and interval ×100."""
+        return f"{number(own.estimate)} {self.ends(own)}".strip()
+
+    def table(self, key: str, section: str, title: str, note: str, columns: Sequence[str]) -> PageTable:
+        """The table, without columns in which no row has a value."""
+        notes = (f" [*{k}] {reason}." for k, reason in enumerate(self.reasons, start=1))
+        return PageTable(
+            key=key,
+            section=section,
+            title=title,
+            note="".join((note, *notes)),
+            frame=without_empty(frame_of(columns, self.rows)),
+            records=records_of(self.records),
+        )
+
+
+def tables(shown: Shown) -> list[PageTable]:
+    """All tables that have records; the first three are for the terminal."""
+    made = (value, fairness, groups, moments, periods, disagreement, thresholds, costs, calibration, balance)
+    return [table for table in (one(shown) for one in made) if len(table.records)]
+
+
+def value(shown: Shown) -> PageTable:
+    """Value by estimator, with intervals."""
+    lines = Lines()
+    for name, group, one in shown.with_difference():
+        known: dict[str, Interval | Limits] = {LABELS[key]: own for key, own in one.values.items()}
+        if isinstance(one, Evaluation):
+            known |= {"guaranteed interval": one.guarantee, "no assumption": one.bounds["utility"]}
+            known |= {OFFICERS: one.officers["utility"]} if one.officers else {}
+        for label, own in known.items():
+            lines.records.append({"policy": name, "estimator": label} | _record(own, BETTER))
+            if isinstance(own, Limits):
+                lines.rows.append(Row(group, label, ["", lines.ends(own), ""]))
+            elif not np.isnan([own.low, own.estimate]).all():
+                texts = [number(own.estimate), lines.ends(own), share(own.probability)]
+                lines.rows.append(Row(group, label, texts))
+    cost = shown.log.cost
+    gain = "gain or costs loss, in the unit of these columns"
+    if cost is not None:
+        gain = f"y − c with the label y and c = {cost:g}"
+    note = (
+        f"An acceptance gains {gain}, a rejection 0. Intervals of 95 %; guaranteed interval: valid at any "
+        f"sample size if the propensities are right; {NO_ASSUMPTION}{by_officers(shown)}"
+    )
+    columns = ["estimate", "interval", "P(B better)"]
+    return lines.table("value", VALUE, "Utility per person of the log ×100", note, columns)
+
+
+def fairness(shown: Shown) -> PageTable:
+    """Gaps between groups, naive and corrected, with bounds, and the ratio of acceptance rates."""
+    lines = Lines()
+    for name, group, one in shown.with_difference():
+        bounds = (one.bounds, one.officers) if isinstance(one, Evaluation) else ({}, {})
+        for measure, views in one.fairness.items():
+            texts = [lines.both(views[view]) for view in VIEWS]
+            known: list[tuple[str, Interval | Limits]] = list(views.items())
+            for label, own in zip(("no assumption", OFFICERS), bounds, strict=True):
+                known += [(label, own[measure])] if measure in own else []
+                texts.append(lines.ends(own[measure]) if measure in own else "")
+            texts.append(share(views["dr"].probability))
+            lines.rows.append(Row(group, MEASURES[measure].label, texts))
+            lines.records += [
+                {"policy": name, "measure": measure, "view": view} | _record(own, FAIRER)
+                for view, own in known
+            ]
+        if isinstance(one, Evaluation):
+            ratio = one.acceptance_ratio
+            lines.rows.append(Row(group, "acceptance ratio", ["", "", lines.both(ratio), "", "", ""]))
+            lines.records.append({"policy": name, "measure": "acceptance_ratio", "view": "dr"} | plain(ratio))
+    note = (
+        f"Largest difference between groups, 0 is fair, {INTERVALS}. {VIEWS_TOLD} {NO_ASSUMPTION}"
+        f"{by_officers(shown)} acceptance ratio: smallest acceptance rate by the largest; below 80 is a sign "
+        "of adverse impact (four-fifths rule)."
+    )
+    columns = [*NAMES.values(), "no assumption", OFFICERS, "P(B fairer)"]
+    return lines.table("fairness", FAIRNESS, "Unfairness ×100", note, columns)
+
+
+def disagreement(shown: Shown) -> PageTable:
+    """Differences between two policies, bounded by the people on whom they disagree."""
+    lines, views = Lines(), {} if shown.difference is None else shown.difference.bounds
+    names = {"utility": "utility"} | {name: MEASURES[name].rate for name in OVERALL}
+    for measure, label in names.items():
+        known = {view: found[measure] for view, found in views.items() if measure in found}
+        if known:
+            lines.rows.append(
+                Row("", label, [lines.ends(known[view]) if view in known else "" for view in views])
+            )
+            lines.records += [
+                {"measure": measure, "view": view} | _record(own, {}) for view, own in known.items()
+            ]
+    note = (
+        "Labels count for both policies, so that little depends on those of people on whom they agree. Rates "
+        f"are of all people, not of groups. {NO_ASSUMPTION} Γ: labels of rejected people differ from those "
+        f"of accepted ones by an odds ratio up to it.{by_officers(shown)}"
+    )
+    return lines.table("disagreement", HIDDEN, "B − A where the policies differ ×100", note, list(views))
+
+
+def groups(shown: Shown) -> PageTable:
+    """People and rates of each group."""
+    lines = Lines()
+    for name, one in shown.evaluations.items():
+        rates = RATES if shown.log.revealed.any() else RATES[:1]
+        for group, own in one.groups.items():
+            sizes = {key: own[key] for key in SIZES}
+            effective = f"{own['overlap']['effective_sample_size']:.0f}"
+            texts = [lines.both(own["rates"][measure]["dr"]) for measure in rates]
+            texts += [""] * (len(RATES) - len(texts))
+            policy = name if shown.difference else ""
+            lines.rows.append(Row(policy, group, [*map(str, sizes.values()), effective, *texts]))
+            of_group = {"policy": name, "group": group} | sizes
+            lines.records += [
+                of_group | {"rate": MEASURES[measure].rate, "view": view} | plain(rate)
+                for measure, views in own["rates"].items()
+                for view, rate in views.items()
+            ]
+    note = (
+        "accepted, labelled: by the past decisions; effective: how many equally weighted labels theirs count "
+        f"as. Rates of the policy ×100, doubly robust, {INTERVALS}."
+    )
+    columns = [*SIZES, "effective", *(MEASURES[measure].rate for measure in RATES)]
+    return lines.table("groups", FAIRNESS, "Groups", note, columns)
+
+
+def moments(shown: Shown) -> PageTable:
+    """Estimates with confidence sequences, at the start, quarter points and the end."""
+    lines, times = Lines(), []
+    for name, one in shown.evaluations.items():
+        if one.monitor is None:
+            continue
+        known = [spelt(time) for time in one.monitor.moments]
+        chosen = sorted({round(k * (len(known) - 1) / QUARTERS) for k in range(QUARTERS + 1)})
+        times = [str(known[k]) for k in chosen]
+        for what, own in one.monitor.named().items():
+            row = [lines.both(own.at(k)) for k in chosen]
+            lines.rows.append(Row(name if shown.difference else "", what, row))
+            lines.records += [
+                {"policy": name, "time": time, "rows": int(rows), "estimated": what} | plain(own.at(k))
+                for k, (time, rows) in enumerate(zip(known, one.monitor.past.last + 1, strict=True))
+            ]
+    note = (
+        "Of the rows until a moment, doubly robust, with 95 % intervals of each quantity that hold at all "
+        "moments at once. The CSV file has all moments."
+    )
+    return lines.table("moments", OVER_TIME, "Over time ×100", note, times)
+
+
+def periods(shown: Shown) -> PageTable:
+    """People and decisions of the log by policy version, or by quarter of a log with times."""
+    lines = Lines()
+    for own in shown.first.models.periods:
+        drift = ""
+        if own.drift:
+            feature, worst = min(own.drift.items(), key=lambda item: item[1].p)
+            chance = "" if own.p_drift < DRIFTED else ", as by chance"
+            drift = f"{feature} {worst.psi:.3f} ({worst.chance:.3f}){chance}"
+        rates = {"acceptance rate": own.acceptance, "gap": own.gap, "positive labels": own.positive}
+        lines.rows.append(Row("", own.name, [str(own.rows), *map(lines.both, rates.values()), drift]))
+        rates |= {f"acceptance rate, {group}": rate for group, rate in own.groups.items()}
+        of_period = {"period": own.name, "rows": own.rows}
+        lines.records += [of_period | {"what": what} | plain(rate) for what, rate in rates.items()]
+        lines.records += [
+            of_period | {"what": f"drift of {feature}"} | plain(one) for feature, one in own.drift.items()
+        ]
+    note = (
+        f"Of the decisions taken, ×100, {INTERVALS}; positive labels: their share among the known ones. "
+        "drift: population stability index against the first period of the column that differs most surely, "
+        "and its 95 % quantile where nothing has changed."
+    )
+    columns = ["rows", "acceptance rate", "gap", "positive labels", "drift"]
+    return lines.table("periods", OVER_TIME, "Periods", note, columns)
+
+
+def thresholds(shown: Shown) -> PageTable:
+    """Value and gaps by the threshold of a score."""
+    lines = Lines()
+    for name, one in shown.evaluations.items():
+        for row in one.thresholds or ():
+            texts = [number(row["acceptance"]), *(lines.both(row[key]) for key in CURVES)]
+            lines.rows.append(Row(name, f"{row['threshold']:.3f}", texts))
+            lines.records.append({"policy": name} | flattened(plain(row)))
+    note = (
+        "Of accepting everybody whose score is at least the threshold; doubly robust, with intervals that "
+        "cover a whole column together with 95 %."
+    )
+    return lines.table("thresholds", CHOICES, "Thresholds ×100", note, ["acceptance", *CURVES.values()])
+
+
+def costs(shown: Shown) -> PageTable:
+    """The value for a range of costs."""
+    lines = Lines()
+    for name, one in shown.evaluations.items():
+        for cost, *own in () if one.costs is None else one.costs.itertuples(index=False):
+            lines.rows.append(Row(name, f"c = {cost:g}", [lines.both(Interval(*own))]))
+            lines.records.append({"policy": name, "cost": cost} | plain(Interval(*own)))
+    return lines.table("costs", CHOICES, "Utility ×100 by cost", f"Doubly robust, {INTERVALS}.", ["utility"])
+
+
+def calibration(shown: Shown) -> PageTable:
+    """How far a probability of a positive label is from labels, by group."""
+    lines, found = Lines(), shown.calibration or {"of": "", "groups": {}}
+    for group, one in found["groups"].items():
+        lines.rows.append(Row("", group, [lines.both(one["error"])]))
+        lines.records += [
+            {"group": group} | own for own in ({"share": 1.0} | plain(one["error"]), *plain(one["bins"]))
+        ]
+    note = (
+        "Mean label less mean probability of a positive label, of all people, doubly robust, "
+        f"{INTERVALS}. The CSV file has mean labels by bins of the probability too."
+    )
+    return lines.table("calibration", CHECKS, f"Calibration of the {found['of']} ×100", note, ["error"])
+
+
+def balance(shown: Shown) -> PageTable:
+    """How like all people those with labels are, before and after weighting."""
+    lines = Lines()
+    for group, one in (shown.first.balance or {}).items():
+        features = sorted(plain(one["features"]).items(), key=lambda item: -abs(item[1]["after"] or 0.0))
+        worst = (f"{name} {own['before']:.2f} → {own['after']:.2f}" for name, own in features[:WORST])
+        texts = [f"{one['accepted_by_expected']:.2f}", "; ".join(worst).replace("-", "−")]
+        lines.rows.append(Row("", group, texts))
+        lines.records += [{"group": group, "feature": name} | own for name, own in features]
+    note = (
+        "accepted by expected: number of accepted people by the sum of propensities. least balanced: mean of "
+        "people with labels less that of all people, in standard deviations, before → after weighting; above "
+        "0.1 is unbalanced. The CSV file has all features."
+    )
+    return lines.table("balance", CHECKS, "Balance", note, ["accepted by expected", "least balanced"])
+
+
+def by_officers(shown: Shown) -> str:
+    """What bounds by decision makers are; empty where there are none."""
+    return BY_OFFICERS if shown.first.officers else ""
+
+
+def _record(own: Interval | Limits, names: dict[str, str]) -> dict[str, Any]:
+    """An estimate by column of a CSV file; of limits, `low` and `high` are those of their interval."""
+    return plain(own, OF_LIMITS if isinstance(own, Limits) else names)

@@ -1,0 +1,161 @@
+"""From the file of a log to page, files and terminal output: what the command line does."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection, Sequence
+from pathlib import Path
+
+from fairall.errors import FairAllError
+from fairall.evaluate.comparison import Comparison
+from fairall.evaluate.evaluation import judge
+from fairall.evaluate.log import DecisionLog
+from fairall.evaluate.shown.figures import pictures
+from fairall.evaluate.shown.sentences import (
+    CHECKS,
+    CHOICES,
+    FAIRNESS,
+    HIDDEN,
+    OVER_TIME,
+    VALUE,
+    Shown,
+    doubts,
+    told,
+)
+from fairall.evaluate.shown.tables import tables
+from fairall.measuring.sequences import LARGEST_GAP
+from fairall.results.page import write as write_text
+from fairall.results.page import write_page
+from fairall.results.table import print_table
+from fairall.results.terminal import Display
+from fairall.runtime.console import AnyConsole
+
+JSON = "evaluation.json"
+SECTIONS = (VALUE, FAIRNESS, OVER_TIME, HIDDEN, CHOICES, CHECKS)
+
+
+def evaluate_log(
+    path: Path,
+    words: Sequence[str] = (),
+    *,
+    policies: Sequence[str | None] = (None,),
+    groups: Sequence[str] = (),
+    decision_maker: str | None = None,
+    score: str | None = None,
+    propensity_model: str = "auto",
+    outcome_model: str = "auto",
+    smallest_cell: int = 10,
+    monitor: str | None = None,
+    largest_gap: float = LARGEST_GAP,
+    proba: Sequence[str] = (),
+    draw: int | None = None,
+    trust: Collection[str] = (),
+    outputs_dir: str | Path = "outputs",
+    tracking_uri: str | None = None,
+    folder: Path | None = None,
+    command: str = "",
+) -> Shown:
+    """Read a log, judge one policy or compare two, write the page and its files, and print the result.
+
+    Args:
+        path: of the log, CSV or Parquet.
+        words: KEY=VALUE, see `DecisionLog.read`.
+        policies: one or two, as of `target_policy`; None for the one that took the logged decisions.
+        groups: columns whose combinations are the groups; by default `sensitive`.
+        decision_maker: column of who decided, for bounds.
+        score: column of the probability of a positive label by a model that is to be validated.
+        propensity_model: `auto` or `logistic`.
+        outcome_model: likewise.
+        smallest_cell: people below which nothing is shown.
+        monitor: column of times, to watch the policy at all of them.
+        largest_gap: ε, the gap between groups above which the monitor gives an alarm.
+        proba: what the probabilities of policies are of, as of `judge`: one word, or one for each policy.
+        draw: seed of the drawn decisions of saved policies.
+        trust: modules of methods that may be imported, see `fairall.load_policy`.
+        outputs_dir: where runs are looked for by their ids.
+        tracking_uri: address of MLflow, see `saved.saved_policy`.
+        folder: to write to; by default `evaluations/` in `outputs_dir`, by the names of log and policies.
+        command: command line of the user, for the last line of the page.
+
+    Returns:
+        What was shown, with its `folder`, the content of evaluation.json, and `failure` where the exit code
+        is to be 1.
+
+    Raises:
+        FairAllError: where the log or a policy cannot be used, or the folder cannot be written.
+    """
+    display = Display()
+    with display.phase("Reading", 1) as done:
+        not_features = [name for name in (*policies, score) if name is not None]
+        log = DecisionLog.read(
+            path, words, groups=groups, decision_maker=decision_maker, time=monitor, not_features=not_features
+        )
+        if score is not None and score not in log.raw:
+            raise FairAllError(f"--score {score}: the log has no such column")
+        done()
+    with display.phase("Fitting", 1) as done:
+        found = judge(
+            policies,
+            log,
+            outputs_dir=outputs_dir,
+            tracking_uri=tracking_uri,
+            trust=trust,
+            propensity_model=propensity_model,
+            outcome_model=outcome_model,
+            smallest_cell=smallest_cell,
+            score=score,
+            largest_gap=largest_gap,
+            proba=proba[0] if len(proba) == 1 else proba or None,
+            draw=draw,
+        )
+        done()
+    with display.phase("Judging", 1) as done:
+        shown = Shown(found[0] if len(found) == 1 else Comparison(*found), path)
+        shown.content  # noqa: B018  computes everything
+        done()
+    if folder is None:
+        name = re.sub(r"[^\w.-]+", "-", "-".join([path.stem, *shown.names]))
+        folder = Path(outputs_dir) / "evaluations" / name
+    shown.folder = folder
+    write(shown, folder, command)
+    show(shown)
+    print(f"Evaluation: {folder / 'index.html'}")
+    return shown
+
+
+def write(shown: Shown, folder: Path, command: str) -> None:
+    """Write evaluation.json, index.html, tables/ and figures/.
+
+    Args:
+        shown: what to write.
+        folder: to write to.
+        command: command line of the user.
+
+    Raises:
+        FairAllError: where the folder cannot be written.
+    """
+    items = [*tables(shown), *pictures(shown)]
+    sections = {name: [item for item in items if item.section == name] for name in SECTIONS}
+    filled = {name: some for name, some in sections.items() if some}
+    opening = [shown.title, *told(shown), *doubts(shown)]
+    texts = {"opening": opening, "folded": {CHOICES: "Tables"}, "made": command}
+    write_page(folder, "FairAll: evaluation from past decisions", filled, **texts)
+    content = json.dumps(shown.content, indent=2, ensure_ascii=False, allow_nan=False)
+    try:
+        write_text(folder / JSON, content + "\n")
+    except OSError as error:
+        why = error.strerror or error
+        raise FairAllError(f"cannot write to {folder}: {why}; choose another place with -o FOLDER") from error
+
+
+def show(shown: Shown) -> None:
+    """Print the sentences and the tables of value, fairness and groups."""
+    console = AnyConsole()
+    console.print(shown.title, style="bold")
+    for line in (*told(shown), *doubts(shown)):
+        console.print(line)
+    console.print()
+    for table in tables(shown):
+        if table.section in (VALUE, FAIRNESS) and table.shown:
+            print_table(table)

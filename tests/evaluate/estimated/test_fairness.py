@@ -1,0 +1,141 @@
+"""Rates and gaps by hand, beside fairlearn, and of all people from selective labels."""
+
+import fairlearn.metrics
+import numpy as np
+import pytest
+from sklearn.metrics import precision_score
+
+from fairall.evaluate.estimated.estimators import People
+from fairall.evaluate.estimated.fairness import MEASURES, VIEWS, View, columns, rates, support
+from fairall.evaluate.estimated.gaps import gap
+from fairall.evaluate.estimated.influence import Column, Sample
+
+COST = 0.4
+
+
+def people_of(
+    a: np.ndarray,
+    label: np.ndarray,
+    weight: np.ndarray | None = None,
+    q: np.ndarray | None = None,
+    stake: np.ndarray | None = None,
+) -> People:
+    """People whose label is NaN where it is not revealed."""
+    revealed = ~np.isnan(label)
+    w = Column(revealed * (1.0 if weight is None else weight))
+    one = np.ones(len(a))
+    outcome = None if q is None else Column(q)
+    return People(
+        a, revealed, np.nan_to_num(label), w, w * a, outcome, one if stake is None else stake, COST * one
+    )  # fmt: skip
+
+
+def rates_of(
+    people: People, group: np.ndarray, view: View = "naive", groups: int = 2
+) -> dict[str, np.ndarray]:
+    found = rates(view, people, Sample(len(group)), group, groups)
+    return {name: one.value for name, one in found.items()}
+
+
+def decided(groups: int, *, weighted: bool = False) -> tuple[np.ndarray, ...]:
+    """Decisions, labels, groups and weights of 500 people, all labelled."""
+    generator = np.random.default_rng(groups)
+    group, y = generator.integers(groups, size=500), generator.integers(0, 2, 500).astype(float)
+    a = (generator.random(500) < 0.2 + 0.1 * group + 0.3 * y).astype(float)
+    return a, y, group, generator.choice([0.0, 1.0, 2.5], 500) if weighted else np.ones(500)
+
+
+def gaps(a: np.ndarray, y: np.ndarray, group: np.ndarray, w: np.ndarray) -> dict[str, float]:
+    """By weights, with the acceptance rate of the naive view of repeated people."""
+    found = rates_of(people_of(a, y, w), group, "ips", int(group.max()) + 1)
+    times = (2 * w).astype(int)
+    of_all = rates_of(
+        people_of(a.repeat(times), y.repeat(times)), group.repeat(times), "naive", len(found["dpu"])
+    )
+    return {name: float(gap(values)) for name, values in found.items()} | {"dpu": float(gap(of_all["dpu"]))}
+
+
+def test_rates_by_hand() -> None:
+    a, y = np.array([1.0, 0.5, 0.0, 0.5, 1.0]), np.array([1.0, 0.0, 1.0, 1.0, 0.0])
+    stake = np.array([1.0, 2.0, 1.0, 1.0, 3.0])
+    found = rates_of(people_of(a, y, stake=stake), np.array([0, 0, 0, 1, 1]))
+    assert found["dpu"] == pytest.approx([0.5, 0.75])
+    assert found["equal_opportunity"] == pytest.approx([0.5, 0.5])
+    assert found["predictive_parity"] == pytest.approx([1 / 1.5, 0.5 / 1.5])
+    assert found["false_positive"] == pytest.approx([0.5, 1.0])
+    assert found["false_negative"] == pytest.approx([0.5, 0.5])
+    assert found["utility_gap"] == pytest.approx([(0.6 - 0.4) / 3, (0.3 - 1.2) / 2])
+    assert found.keys() == MEASURES.keys()
+
+
+def test_columns_of_two_people_by_hand() -> None:
+    """One accepted with a label and a propensity of 1/4, and one rejected."""
+    people = people_of(np.array([0.5, 0.8]), np.array([1.0, np.nan]), np.full(2, 4.0), np.array([0.6, 0.3]))
+    expected: dict[View, list[list[float]]] = {
+        "naive": [[1, 0.5, 1, 0.5, 0.3, -0.2, 0.3], [0] * 7],
+        "ips": [[4, 2, 4, 2, 1.2, -0.8, 1.2], [0] * 7],
+        # q + w (y − q) = 0.6 + 4 · 0.4
+        "dr": [[1, 0.5, 2.2, 1.1, 0.5 * 1.8, -0.2, 0.3], [1, 0.8, 0.3, 0.24, -0.08, -0.32, 0.48]],
+    }
+    for view, values in expected.items():
+        found = np.stack([column.value for column in columns(view, people)], -1)
+        np.testing.assert_allclose(found, values, atol=1e-12)
+
+
+def test_labels_that_a_rate_rests_on() -> None:
+    people = people_of(np.array([0.5, 0.8, 1.0]), np.array([1.0, 0.0, np.nan]), np.array([4.0, 2.0, 1.0]))
+    expected: dict[tuple[str, View], list[float]] = {
+        ("equal_opportunity", "ips"): [4, 0, 0], ("false_negative", "naive"): [1, 0, 0],
+        ("false_positive", "dr"): [0, 2, 0], ("predictive_parity", "naive"): [0.5, 0.8, 0],
+        ("utility_gap", "ips"): [2, 1.6, 0],
+    }  # fmt: skip
+    for (name, view), weights in expected.items():
+        np.testing.assert_allclose(support(MEASURES[name], view, people), weights)
+
+
+@pytest.mark.parametrize("groups", [2, 4])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_gaps_agree_with_fairlearn(groups: int, weighted: bool) -> None:
+    a, y, group, w = decided(groups, weighted=weighted)
+    ours = gaps(a, y, group, w)
+    known = {"sensitive_features": group, "sample_weight": w}
+    dpu = fairlearn.metrics.demographic_parity_difference(y, a, **known)
+    assert ours["dpu"] == pytest.approx(dpu, abs=1e-9)
+    opportunity = fairlearn.metrics.equal_opportunity_difference(y, a, **known)
+    assert ours["equal_opportunity"] == pytest.approx(opportunity, abs=1e-9)
+    by_name = {
+        "predictive_parity": precision_score,
+        "false_positive": fairlearn.metrics.false_positive_rate,
+        "false_negative": fairlearn.metrics.false_negative_rate,
+    }
+    for name, metric in by_name.items():
+        frame = fairlearn.metrics.MetricFrame(
+            metrics=metric, y_true=y, y_pred=a, sensitive_features=group, sample_params={"sample_weight": w}
+        )
+        assert ours[name] == pytest.approx(frame.difference(method="between_groups"), abs=1e-9)
+
+
+def test_rates_without_people_are_nan() -> None:
+    a, y = np.array([1.0, 0.0, 0.5, 0.5]), np.array([0.0, 0.0, 0.0, 1.0])
+    found = rates_of(people_of(a, y), np.array([0, 0, 1, 1]), groups=3)
+    assert np.isnan(found["equal_opportunity"]).tolist() == [True, False, True]
+    assert np.isnan(found["false_positive"]).tolist() == [False, False, True]
+    assert np.isnan(gap(found["equal_opportunity"]))
+
+
+def test_only_the_corrected_views_find_the_rates_of_all_people() -> None:
+    generator, n = np.random.default_rng(0), 200_000
+    group, x = generator.integers(2, size=n), generator.random(n)
+    q = 0.2 + 0.6 * x - 0.1 * group
+    y = (generator.random(n) < q).astype(float)
+    a, p = np.clip(x + 0.2 - 0.2 * group, 0, 1), 0.1 + 0.8 * x**2
+    label = np.where(generator.random(n) < p, y, np.nan)
+    truth = rates_of(people_of(a, y), group)
+    people = people_of(a, label, 1 / p, q)
+    found = {view: rates_of(people, group, view) for view in VIEWS}
+    for name, true in truth.items():
+        assert found["dr"][name] == pytest.approx(true, abs=0.01)
+        assert found["ips"][name] == pytest.approx(true, abs=0.015)
+        assert np.abs(found["naive"][name] - true).max() > 0.05
+    for view in ("ips", "dr"):
+        assert found[view]["dpu"] == pytest.approx(truth["dpu"], abs=1e-12)

@@ -1,0 +1,208 @@
+"""Texts, tables and figures of evaluations that are refused, have many groups, or lack intervals."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+import pandas as pd
+import pytest
+
+from fairall.evaluate.comparison import Comparison
+from fairall.evaluate.estimated.fairness import MEASURES
+from fairall.evaluate.estimated.gaps import Interval
+from fairall.evaluate.evaluation import Evaluation, Models
+from fairall.evaluate.log import DecisionLog
+from fairall.evaluate.shown import figures
+from fairall.evaluate.shown.sentences import Shown, doubts, share, told
+from fairall.evaluate.shown.tables import Lines, tables
+from fairall.evaluate.shown.write import show
+from fairall.results.style import STYLE
+from fairall.results.table import PageTable, to_latex, to_markdown
+
+N = 1500
+GROUPS = 10
+LOG = Path("log.csv")
+
+
+def log(propensity: str | None = "p", groups: int = GROUPS, **options: Any) -> DecisionLog:
+    """A log with groups numbered by size, and recorded propensities."""
+    random = np.random.default_rng(1)
+    score = random.normal(size=N)
+    accepted = random.random(N) < 0.6
+    sizes = np.arange(1, groups + 1) / (groups * (groups + 1) / 2)
+    table = pd.DataFrame({
+        "score": score, "region": random.choice([f"region {i}" for i in range(groups)], N, p=sizes),
+        "granted": accepted.astype(int), "p": 0.6, "earned": 100.0, "lost": 40.0,
+        "repaid": np.where(accepted, random.random(N) < 0.7, np.nan),
+    })  # fmt: skip
+    return DecisionLog.of(
+        table.drop(columns=[name for name in ("earned", "lost") if name not in options.values()]),
+        decision="granted", label="repaid", sensitive="region", propensity=propensity,
+        drop=[] if propensity else ["p"], **options,
+    )  # fmt: skip
+
+
+def table_of(shown: Shown, key: str) -> PageTable:
+    return next(table for table in tables(shown) if table.key == key)
+
+
+@pytest.fixture(scope="module")
+def models() -> Models:
+    return Models(log(), outcome_model="logistic")
+
+
+@pytest.fixture(scope="module")
+def compared(models: Models) -> Shown:
+    """Of two policies of one name."""
+    rising = np.linspace(0.1, 0.9, N)
+    both = (Evaluation(models, "column", target) for target in (rising, 1.0 - rising))
+    return Shown(Comparison(*both), LOG)
+
+
+@pytest.fixture(autouse=True)
+def _style() -> Iterator[None]:
+    with mpl.rc_context(STYLE):
+        yield
+
+
+def test_policies_of_one_name_are_told_apart(compared: Shown) -> None:
+    assert list(compared.evaluations) == ["A: column", "B: column"]
+    frame = table_of(compared, "value").frame
+    assert list(dict.fromkeys(frame.index.get_level_values(0))) == ["A: column", "B: column", "B − A"]
+    better = compared.content["difference"]["value"]["dm"]["probability_better"]
+    assert frame.iloc[-1, -1] == f"{100 * better:.1f} %"
+
+
+def test_a_probability_is_never_shown_as_certain() -> None:
+    assert [share(one) for one in (0.99999, 0.0, 0.5, np.nan, None)] == [
+        "> 99.9 %",
+        "< 0.1 %",
+        "50.0 %",
+        "",
+        "",
+    ]
+
+
+def test_numbers_for_mlflow_are_finite(compared: Shown) -> None:
+    metrics = compared.metrics()
+    assert len(metrics) < 1000  # of one batch
+    assert np.isfinite(list(metrics.values())).all()
+    assert {name.split(".")[0] for name in metrics} == {"first", "second", "difference"}
+
+
+def test_every_measure_and_group_has_a_row(compared: Shown) -> None:
+    found = {table.key: table for table in tables(compared)}
+    assert list(found) == [
+        "value", "fairness", "groups", "disagreement", "thresholds", "costs", "calibration", "balance",
+    ]  # fmt: skip
+    assert len(found["fairness"].frame) == 3 * len(MEASURES) + 2  # two ratios of acceptance
+    names = found["groups"].frame.index.get_level_values(1)
+    assert list(names) == 2 * [f"region {i}" for i in range(GROUPS)]
+    for table in found.values():
+        assert len(table.records) > 0
+        assert to_latex(table).isascii()
+    assert "[*1]" not in to_markdown(found["value"])  # a star is escaped
+
+
+def test_figures_show_the_largest_groups(compared: Shown) -> None:
+    for draw in (figures.draw_overlap, figures.draw_reliability):
+        titles = [axes.get_title() for axes in draw(compared.evaluations).axes if axes.get_title()]
+        assert len(titles) == figures.MOST_GROUPS
+        assert not {"region 0", "region 1"} & set(titles)
+
+
+def test_an_estimate_without_an_interval_never_looks_as_if_it_had_one() -> None:
+    models = Models(log(propensity=None, groups=2))
+    shown = Shown(Evaluation(models, "half", np.linspace(0.2, 0.8, N)), LOG)
+    table = table_of(shown, "value")
+    rows = table.frame.loc[""]
+    assert rows.loc["doubly robust", "interval"].startswith("[")
+    assert rows.loc["IPS", "estimate"] != ""
+    assert rows.loc["IPS", "interval"] == rows.loc["self-normalised IPS", "interval"] == "[*1]"
+    assert rows.loc["direct method", "interval"] == "[*2]"
+    assert table.note.count("[*1] no interval: the propensities are modelled by") == 1
+    assert "guaranteed interval" not in rows.index
+    gaps = table_of(shown, "fairness").frame.iloc[1]
+    assert gaps["IPS"].endswith(" [*1]")
+    assert gaps["DR"].endswith("]")
+    assert "[*1]" not in gaps["DR"]
+    points = {line.get_markerfacecolor() for line in figures.draw_value(shown.evaluations).axes[0].lines[:12]}
+    assert "none" in points
+
+
+def test_reasons_are_numbered_and_told_once() -> None:
+    lines = Lines()
+    marks = [
+        lines.both(Interval(estimate, np.nan, np.nan, why))
+        for estimate, why in ((0.1, "a"), (0.2, "a"), (np.nan, "a"), (np.nan, "b"))
+    ]
+    assert marks == ["10.0 [*1]", "20.0 [*1]", "[*2]", "[*3]"]
+    assert lines.table("key", "", "", "A note.", []).note == (
+        "A note. [*1] no interval: a. [*2] no estimate: a. [*3] no estimate: b."
+    )
+
+
+def test_the_first_line_is_the_result_and_the_second_a_disagreement() -> None:
+    random = np.random.default_rng(0)
+    x = random.normal(size=4000)
+    propensity = 1 / (1 + np.exp(-2 * x))
+    accepted = random.random(4000) < propensity
+    people = pd.DataFrame({
+        "x": x, "sex": random.choice(["f", "m"], 4000), "granted": accepted.astype(int), "p": propensity,
+        "repaid": np.where(accepted, random.random(4000) < np.where(abs(x) < 0.5, 0.9, 0.3), np.nan),
+    })  # fmt: skip
+    past = DecisionLog.of(people, decision="granted", label="repaid", sensitive="sex", propensity="p")
+    half = np.where(abs(x) < 0.5, 0.9, 0.05)
+    shown = Shown(Evaluation(Models(past, outcome_model="logistic"), "half", half), LOG)
+    first, second, *_ = told(shown)
+    own = shown.content["value"]["dr"]
+    assert first.startswith(f"Utility: {100 * own['estimate']:.1f} per 100 people, 95 % interval [")
+    assert "doubly robust" in first
+    assert second == f"Warning: {shown.content['warnings'][0]}"
+    assert "direct method and doubly robust differ" in second
+    assert second not in list(doubts(shown))
+
+
+def test_a_refused_policy_has_bounds_only(models: Models, capsys: pytest.CaptureFixture[str]) -> None:
+    target = np.zeros(N)
+    target[:5] = 1.0
+    shown = Shown(Evaluation(models, "few", target), LOG)
+    assert shown.refused is not None
+    assert list(table_of(shown, "value").frame.loc[""].index) == ["no assumption"]
+    assert next(told(shown)) == f"Refused: {shown.refused}"
+    show(shown)
+    text = capsys.readouterr().out
+    assert "Evaluation of few on log.csv" in text
+    assert "Sensitivity" not in text
+    assert figures.draw_value(shown.evaluations).axes
+    assert "costs" not in {table.key for table in tables(shown)}
+
+
+def test_amounts_have_no_cost() -> None:
+    amounts = log(groups=2, gain="earned", loss="lost")
+    shown = Shown(Evaluation(Models(amounts, outcome_model="logistic"), "all", np.full(N, 0.5)), LOG)
+    assert any("gain and loss of each row" in line for line in told(shown))
+    assert "gains gain or costs loss" in table_of(shown, "value").note
+    assert "costs" not in {table.key for table in tables(shown)}
+
+
+def test_the_sensitivity_line_compares_with_a_feature(models: Models) -> None:
+    shown = Shown(Evaluation(models, "half", np.full(N, 0.5)), LOG)
+    (line,) = (line for line in told(shown) if line.startswith("Sensitivity"))
+    point = shown.content["sensitivity"]["turning_points"]["utility"]
+    assert "the sign of the utility is certain" in line
+    assert ("up to 10" if point is None else f"{point:.2f}") in line
+    assert "hiding the feature that matters most, score, would make Γ = " in line
+
+
+def test_intervals_are_not_wrapped_on_a_narrow_terminal(
+    compared: Shown, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    show(compared)
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= 80
+    tables = lines[lines.index("Unfairness ×100") :]
+    assert not [line for line in tables if line.endswith(",") and "[" in line and "  " in line]

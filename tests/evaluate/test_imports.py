@@ -1,0 +1,48 @@
+"""An evaluation imports neither torch nor Hydra: only a saved policy or a run needs them."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import imported
+
+FRAMEWORKS = ("torch", "hydra", "omegaconf", "mlflow")
+LOANS = Path(__file__).parents[1] / "data" / "loans.csv"
+KEYS = {
+    "decision": "decision",
+    "accepted": "granted",
+    "label": "repaid",
+    "positive": "yes",
+    "sensitive": "sex",
+}
+FROM_PYTHON = f"""
+import pandas as pd
+from fairall.evaluate import compare, evaluate
+keys = dict({KEYS}, propensity="propensity", cost=0.6, drop=["id"], outcome_model="logistic")
+log = pd.read_csv({str(LOANS)!r})
+for policy in (None, lambda people: people["income"] > 2000, log["propensity"].to_numpy(), "propensity"):
+    found = evaluate(policy, log, **keys).to_plain()
+assert evaluate("propensity", {str(LOANS)!r}, **keys).to_plain() == found
+"""
+
+
+def test_an_evaluation_of_a_table_imports_no_framework() -> None:
+    assert imported(FROM_PYTHON, *FRAMEWORKS, "matplotlib") == ("", [])
+
+
+@pytest.mark.parametrize("words", [[], ["--policy", "propensity", "--groups", "sex,purpose"]])
+def test_the_command_imports_no_framework(words: list[str], tmp_path: Path) -> None:
+    typed = ["evaluate", str(LOANS), *words, *(f"{key}={value}" for key, value in KEYS.items())]
+    typed += ["drop=[id]", 'missing=["no job"]', "--outcome-model", "logistic", "--json"]
+    code = (
+        f"from fairall.cli.main import main\ncode = main({[*typed, '-o', str(tmp_path)]!r})\nassert code < 2"
+    )
+    said, found = imported(code, *FRAMEWORKS)
+    assert found == []
+    assert json.loads(said)["log"]["people"] == 400
+
+
+def test_a_saved_policy_does() -> None:
+    code = "from fairall.evaluate.policies import _saved\n_saved()"
+    assert imported(code, *FRAMEWORKS[:3]) == ("", ["torch", "hydra", "omegaconf"])
