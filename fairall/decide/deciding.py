@@ -27,7 +27,7 @@ from fairall.results.terminal import Display
 from fairall.runtime.reading import why_no_file
 from fairall.storage.files import unnamed
 from fairall.tables.declared import ONE_CHARACTER, Declared
-from fairall.tables.files import File, Chunk
+from fairall.tables.files import Chunk, File
 from fairall.tables.groups import sides
 from fairall.tables.people import Findings, PeopleReader
 

@@ -24,7 +24,7 @@ from fairall.results.page import PageFigure, cautioned, write_page
 from fairall.results.result import Result
 from fairall.results.runs import load_result, run_folder
 from fairall.results.style import COLUMN, GREY, PALETTE, handles_of, legend_below
-from fairall.results.table import Cell, Row, PageTable, frame_of, records_of
+from fairall.results.table import Cell, PageTable, Row, frame_of, records_of
 from fairall.storage.identity import determining, flattened
 
 MEASURES = measures(

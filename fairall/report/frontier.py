@@ -20,7 +20,7 @@ from fairall.results.format import mean_interval, number
 from fairall.results.page import PageFigure, cautioned, write_page
 from fairall.results.result import REFERENCES, Result
 from fairall.results.style import COLUMN, GREY, handles_of, legend_below
-from fairall.results.table import Row, PageTable, frame_of, records_of
+from fairall.results.table import PageTable, Row, frame_of, records_of
 from fairall.results.terminal import Display
 
 SLACKS = (0.0, 0.02, 0.05, 0.1, 0.2, 0.4, 1.0)

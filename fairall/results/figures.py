@@ -17,10 +17,8 @@ from fairall.models.learner import PretrainCurves
 from fairall.results.result import REFERENCES, Result
 from fairall.results.style import (
     BLUE,
-    GREEN,
     GREY,
     ORANGE,
-    PURPLE,
     STYLE,
     handles_of,
     legend_below,
