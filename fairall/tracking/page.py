@@ -60,11 +60,6 @@ def experiment_tags(now: int) -> dict[str, str]:
     }
 
 
-def experiment_page(experiment: str) -> str:
-    """The part of an address, after that of the server, of an experiment in the saved view."""
-    return f"#/experiments/{experiment}/runs?viewStateShareKey={VIEW}&{TRAINING}"
-
-
 def note_of_run(result: Result, experiment: str, run: str) -> str:
     """Description of a run: warnings, main measures, figure and links to its artifacts.
 

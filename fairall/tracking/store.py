@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from fairall.errors import FairAllError
 from fairall.runtime.credentials import complete, hidden, user_and_password
 from fairall.storage import files
-from fairall.tracking.page import experiment_page, experiment_tags
+from fairall.tracking.page import TRAINING, VIEW, experiment_tags
 
 if TYPE_CHECKING:
     from mlflow.entities import Run
@@ -67,10 +67,8 @@ def require_store(config: Mapping[str, Any]) -> None:
     scheme, colon, _ = store_uri(config).partition(":")
     scheme = scheme.partition("+")[0] if colon else ""
     if scheme not in {*SCHEMES, *entry_points(group="mlflow.tracking_store").names}:
-        raise FairAllError(
-            f"tracking.uri: cannot use {store_uri(config)} (no MLflow store has an address {scheme}:...); "
-            f"{OR_WITHOUT}"
-        )
+        reason = f"no MLflow store has an address {scheme}:..."
+        raise FairAllError(f"tracking.uri: cannot use {store_uri(config)} ({reason}); {OR_WITHOUT}")
 
 
 def how_to_look(config: Mapping[str, Any]) -> str | None:
@@ -85,7 +83,7 @@ def how_to_look(config: Mapping[str, Any]) -> str | None:
 def page_address(config: Mapping[str, Any], experiment: str, port: int = PORT) -> str:
     """Address of an experiment, by its id, on MLflow's page; without a server that of `mlflow ui`."""
     server = config["tracking"]["uri"] if has_server(config) else f"http://127.0.0.1:{port}"
-    return f"{server.rstrip('/')}/{experiment_page(experiment)}"
+    return f"{server.rstrip('/')}/#/experiments/{experiment}/runs?viewStateShareKey={VIEW}&{TRAINING}"
 
 
 def has_server(config: Mapping[str, Any]) -> bool:
@@ -246,10 +244,8 @@ def _make_database(path: Path, artifacts: str) -> None:
     files.remove_leftovers(path.parent, path.name)
     if not path.exists():
         with files.atomic(path) as temporary:
-            tables = b""
             with suppress(Exception):  # whatever the reason, MLflow then makes the tables below
-                tables = _template()
-            temporary.write_bytes(tables)
+                temporary.write_bytes(_template())
             SqlAlchemyStore(files.sqlite_url(temporary), artifacts).search_experiments()
 
 
