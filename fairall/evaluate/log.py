@@ -351,7 +351,7 @@ def _inputs(
     columns = iter(inputs.T[1:])
     for one in numeric:
         values = x[one.name].to_numpy()
-        values = np.where(np.isnan(values), one.fill, values)
+        values = np.asarray(np.where(np.isnan(values), one.fill, values))
         standardised = (values - values.mean()) / max(values.std(), np.finfo(float).tiny)
         next(columns)[:] = np.clip(standardised, -FURTHEST, FURTHEST)
     for name, code in levels:

@@ -209,7 +209,7 @@ def _is_saved(policy: Any) -> bool:
 
 
 def _saved() -> ModuleType:
-    """`evaluate.saved`, which imports torch and Hydra."""
+    """`evaluate.saved`, which imports torch and reads configurations."""
     from fairall.evaluate import saved
 
     return saved

@@ -43,6 +43,6 @@ def test_the_command_imports_no_framework(words: list[str], tmp_path: Path) -> N
     assert json.loads(said)["log"]["people"] == 400
 
 
-def test_a_saved_policy_does() -> None:
+def test_a_saved_policy_imports_torch() -> None:
     code = "from fairall.evaluate.policies import _saved\n_saved()"
-    assert imported(code, *FRAMEWORKS[:3]) == ("", ["torch", "hydra", "omegaconf"])
+    assert imported(code, "torch", "omegaconf") == ("", ["torch", "omegaconf"])

@@ -170,8 +170,8 @@ def fit_by_version(
         share = own.mean() if chosen is None else chosen.probability
         mixture, total = mixture + share * by_version, total + share
     probability = _inside(mixture / total)
-    scores = (float(score(target, probability)) for score in (log_loss, roc_auc_score))
-    return Fitted(probability, f"{name or 'shares'}, by policy version", *scores)
+    loss, auc = (float(score(target, probability)) for score in (log_loss, roc_auc_score))
+    return Fitted(probability, f"{name or 'shares'}, by policy version", loss, auc)
 
 
 class CrossFit:

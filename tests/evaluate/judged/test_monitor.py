@@ -163,7 +163,7 @@ def test_rows_are_watched_in_the_order_of_time(table: pd.DataFrame) -> None:
     assert not any("order of time" in note for note in log_of(table).notes)
     first, second = monitor_of(log_of(table), table["new"]), monitor_of(log, shuffled["new"])
     np.testing.assert_array_equal(first.time, second.time)
-    np.testing.assert_array_equal(first.group, second.group)
+    np.testing.assert_array_equal(first.log.group, second.log.group)
     np.testing.assert_allclose(first.gaps["dpu"].estimate, second.gaps["dpu"].estimate)
     assert first.alarms["dpu"] == second.alarms["dpu"]
 
