@@ -114,10 +114,10 @@ class Stopwatch:
 
 def put_timers(stopwatch: Stopwatch) -> None:
     """Time the phases of training, each of which has a progress bar with its name, and the evaluation."""
-    from fairall.online.training import Evaluation
+    from fairall.online.training import Evaluator
     from fairall.results.terminal import Display
 
-    show_phase, evaluate = Display.phase, Evaluation.measure
+    show_phase, evaluate = Display.phase, Evaluator.measure
 
     @contextmanager
     def phase(display: Any, name: str, *arguments: Any, **keywords: Any) -> Iterator[Any]:
@@ -129,7 +129,7 @@ def put_timers(stopwatch: Stopwatch) -> None:
             return evaluate(*arguments, **keywords)
 
     Display.phase = phase  # type: ignore[method-assign, assignment]
-    Evaluation.measure = measure  # type: ignore[method-assign]
+    Evaluator.measure = measure  # type: ignore[method-assign]
 
 
 def count_products(count: Callable[[int], None]) -> None:
