@@ -17,16 +17,11 @@ from fairall.config.validation import checked
 from fairall.data.dataset import Dataset, dataset
 from fairall.data.prepared import PreparedData
 from fairall.errors import FairAllError
-from fairall.measuring.decisions import decision_tables
-from fairall.measuring.latent_quality import latent
-from fairall.measuring.measure import measure
 from fairall.metrics import Measure, load_measures, summaries
-from fairall.models.fairness import learner_of
-from fairall.models.learner import Learner, Setting
-from fairall.nn.threads import use_threads
-from fairall.online.footprint import short_of
+from fairall.models.learner import Learner, Setting, learner_of
+from fairall.nn.native import use_threads
 from fairall.online.initial_policy import InitialPolicy
-from fairall.online.training import Training
+from fairall.online.training import Training, short_of
 from fairall.policy import CONFIG, FEATURES, SUMS, WEIGHTS, Policy
 from fairall.results.result import Result
 from fairall.results.terminal import Display
@@ -163,6 +158,8 @@ def run(composed: DictConfig, display: Display | None = None, *, command: str = 
             result = Result.read(folder)
             display.say(f"Already done; force=true runs it anew: {folder.path}")
         else:
+            from fairall.measuring.measure import measure  # a run that is done needs none of it
+
             if not intact:
                 folder.reopen()
             with folder.recording(anew=config.force, log=display.say) as making:
@@ -186,6 +183,8 @@ def run(composed: DictConfig, display: Display | None = None, *, command: str = 
 def write_files(result: Result, training: Training, folder: RunFolder) -> None:
     """Write the files of a result: tables, model card, policy and figures."""
     # Imported here: a command whose run is done needs no matplotlib.
+    from fairall.measuring.decisions import decision_tables
+    from fairall.measuring.latent_quality import latent
     from fairall.results.card import model_card
     from fairall.results.figures import draw_latent, draw_learning, draw_phase1
 

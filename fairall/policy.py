@@ -27,10 +27,8 @@ from fairall.data.features import Schema
 from fairall.data.prepared import PreparedData, Scaler
 from fairall.data.stored_reader import from_plain, to_plain
 from fairall.errors import FairAllError
-from fairall.models.fairness import learner_of
-from fairall.models.learner import MARGIN_DECIMALS, Learner, Setting
-from fairall.nn.bounded import Bounded, TooLargeError
-from fairall.nn.chunks import in_chunks
+from fairall.models.learner import MARGIN_DECIMALS, Learner, Setting, learner_of
+from fairall.nn.stacked import in_chunks
 from fairall.randomness import FixedSamples, SeedStreams
 from fairall.runtime.reading import read_bytes
 from fairall.storage.files import atomic, damaged, write_sums
@@ -373,6 +371,8 @@ def _tensors(path: Path, n_seeds: int) -> tuple[dict[str, Tensor], Tensor]:
 
 def _built(config: Config, reader: PeopleReader, tensors: dict[str, Tensor], folder: Path) -> Learner:
     """The untrained learner of a configuration, which may need room in proportion to its saved `tensors`."""
+    from fairall.nn.bounded import Bounded, TooLargeError  # a policy that is saved needs it not
+
     target = config.model._target_
     try:
         with Bounded(sum(one.numel() for one in tensors.values()), len(tensors)):

@@ -30,7 +30,7 @@ from fairall.models.learner import Learner, Setting
 from fairall.models.phase1 import Phase1Config
 from fairall.nn import native
 from fairall.nn.native import calls
-from fairall.nn.threads import use_threads
+from fairall.nn.native.calls import use_threads
 from fairall.online.history import History
 from fairall.online.training import Training
 from fairall.storage.cache import Cache

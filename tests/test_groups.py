@@ -12,8 +12,7 @@ import torch
 
 import fairall
 from fairall import metrics
-from fairall.data.encoding import FeatureInputs
-from fairall.data.features import Feature, Kind, Schema
+from fairall.data.features import Feature, FeatureInputs, Kind, Schema
 from fairall.data.load import load_dataset
 from fairall.data.people import Decided, group_index
 from fairall.data.stored_reader import from_plain, to_plain

@@ -15,7 +15,7 @@ from fairall import __version__
 from fairall.measuring.summary import columns
 from fairall.metrics import STANDARD, summaries
 from fairall.policy import Policy
-from fairall.results.interpretable import CAUTION
+from fairall.results.format import CAUTION
 from fairall.runtime.process import this_process
 from fairall.storage.run_folder import RunFolder
 from tests.conftest import imported, run_folder, typed

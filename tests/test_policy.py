@@ -28,7 +28,7 @@ from fairall.errors import FairAllError
 from fairall.models.fairall import FairAll
 from fairall.models.learner import Setting
 from fairall.models.policy_heads import POLICIES
-from fairall.nn.chunks import in_chunks
+from fairall.nn.stacked import in_chunks
 from fairall.policy import SUMS, Policy
 from fairall.randomness import POINTS, FixedSamples, SeedStreams, normal_points
 from fairall.storage.files import write_sums

@@ -41,8 +41,7 @@ def show_list(given: Namespace) -> Done:
 
 def _runs(folder: Path, most: int | None) -> list[dict[str, Any]]:
     """Print the runs in a folder, the last `most`; return all."""
-    from fairall.results.format import mean_std
-    from fairall.results.interpretable import CAUTION, QUICK
+    from fairall.results.format import CAUTION, QUICK, mean_std
     from fairall.results.runs import MEASURES, outlines
 
     runs = outlines(folder)

@@ -38,7 +38,7 @@ def compare(given: Namespace) -> Done:
     from fairall.config.compose import places
     from fairall.report.comparison import chosen_runs, compare
     from fairall.report.place import place
-    from fairall.results.interpretable import own_name
+    from fairall.results.format import own_name
     from fairall.results.table import print_table
 
     config = places(given.words)
@@ -60,7 +60,7 @@ def frontier(given: Namespace) -> Done:
     from fairall.config.compose import places
     from fairall.report.frontier import frontier, points
     from fairall.report.place import place
-    from fairall.results.interpretable import own_name
+    from fairall.results.format import own_name
     from fairall.results.table import print_table
     from fairall.results.terminal import Display
 
@@ -116,7 +116,7 @@ def _table_and_policy(given: Namespace) -> tuple[File, Policy, str]:
     from fairall.config.compose import places
     from fairall.decide.deciding import people_file
     from fairall.decide.load import find_policy
-    from fairall.nn.threads import use_threads
+    from fairall.nn.native import use_threads
 
     table = people_file(Path(given.people), given.words)
     policy, run = find_policy(given.run, places(given.words), given.trust)

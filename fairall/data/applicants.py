@@ -10,7 +10,7 @@ import torch
 
 from fairall.data.people import People
 from fairall.randomness import SeedStreams
-from fairall.storage.state import Stateful
+from fairall.storage.checkpoint import Stateful
 
 Draw = Callable[[SeedStreams, int], People]
 """Draws n new people per seed: (streams, n) to fields of shape (E, n, ...)."""

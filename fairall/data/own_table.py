@@ -17,8 +17,7 @@ from typing_extensions import override
 from fairall.config.checks import at_least, groups, limited, one_of
 from fairall.config.schema import NetInputs
 from fairall.data.dataset import TableConfig, TableDataset
-from fairall.data.encoding import FeatureInputs
-from fairall.data.features import Schema
+from fairall.data.features import FeatureInputs, Schema
 from fairall.data.selective_labels import overlap_warnings, weighting
 from fairall.data.splits import ROLES, SplitConfig, Splits, split_alike, split_by_column
 from fairall.data.table import Logged, Table

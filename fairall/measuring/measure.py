@@ -5,21 +5,23 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import torch
 
+from fairall import metrics
+from fairall.data.people import People
+from fairall.data.prepared import PreparedData
 from fairall.measuring.decisions import renamed
 from fairall.measuring.diagnostics import preset_warnings, warm_up_warnings, warnings_of
-from fairall.measuring.groups import groups
 from fairall.measuring.latent_quality import representation_measures
 from fairall.measuring.references import oracle_decisions, reference_histories, references
 from fairall.measuring.summary import measure_table, summarise
 from fairall.online.evaluation import DPU_ERROR, UTILITY_ERROR
 from fairall.online.training import Training
-from fairall.results.result import EvaluationPeople, Result, WarmUp
+from fairall.results.result import GROUPS, EvaluationPeople, Group, Result, WarmUp
 from fairall.storage.cache import Cache
+from fairall.tables.groups import sides
 from fairall.tables.overlap import effective_sample_size
-from fairall.worlds.drift import Course, Drift
-from fairall.worlds.measures import adaptation_time
 
 
 def measure(training: Training, plain: dict[str, Any], cache: Cache) -> Result:
@@ -102,12 +104,64 @@ def _further(training: Training) -> dict[str, np.ndarray]:
             "phase1_best_epoch": training.curves.best_epoch.numpy(),
             "phase1_validation_loss": training.curves.kept_loss.numpy(),
         }
-    decided, history, drift = training.decided, training.history, training.world.parts.get("drift")
-    if isinstance(drift, Drift) and drift.config.course is Course.step:
-        utility = history.measures["utility"].double().numpy()
-        measures["adaptation_time"] = adaptation_time(utility, drift.config.start)
+    decided, history = training.decided, training.history
+    measures |= training.world.summary(history.measures["utility"].double().numpy())
     at_first = torch.where(decided.accepted, 1.0 / decided.propensity, 1.0).amax(-1)
     return measures | {
         "largest_ips_weight": torch.maximum(at_first, history.largest_weight).double().numpy(),
         "longest_rejection": history.longest_rejection.double().numpy(),
     }
+
+
+SPLITS = ("train", "validation", "test")
+
+
+def groups(data: PreparedData, table: pd.DataFrame, window: tuple[int, int]) -> dict[str, Group]:
+    """Sizes, base rates and acceptance of everybody and of each group; sizes are means over splits.
+
+    Args:
+        data: the people of the run.
+        table: see `summary.measure_table`.
+        window: t1 and t2 of the temporal measures.
+    """
+    sensitive = data.pool_table.sensitive
+    splits = {name: getattr(data, name) for name in SPLITS}
+    in_window = table[table["time_step"].between(*window)]
+    keys = sensitive.keys if sensitive is not None else {}
+    of_groups = dict(zip(keys or GROUPS[1:], sides(len(keys) or 2), strict=True))
+    found = {}
+    for group, s in {GROUPS[0]: None, **of_groups}.items():
+        members = {name: _members(people, s) for name, people in splits.items()}
+        rate = "acceptance_rate" if s is None else f"acceptance_rate_{group}"
+        found[group] = Group(
+            values=list(sensitive.values(s)) if sensitive is not None and s is not None else [],
+            people={name: _mean_size(rows) for name, rows in members.items()},
+            labelled=sum(_mean_size(splits[name].labelled & rows) for name, rows in members.items()),
+            base_rate=_base_rate(data.train, members["train"]),
+            accepted=_over_seeds(table, rate),
+            accepted_in_window=_over_seeds(in_window, rate),
+        )
+    return found
+
+
+def _members(people: People, s: float | None) -> torch.Tensor:
+    return torch.ones_like(people.s, dtype=torch.bool) if s is None else people.s == s
+
+
+def _mean_size(members: torch.Tensor) -> int:
+    """Number of members (N,), or its mean over replicates (E, N)."""
+    return round(members.sum(-1).double().mean().item())
+
+
+def _base_rate(people: People, rows: torch.Tensor) -> float | None:
+    """Share of label 1, by the weights of labels where some are unknown."""
+    weight = None if people.label_weight is None else people.label_weight[rows].double()
+    rate = float(metrics.weighted_mean(people.label[rows].double(), weight))
+    return rate if np.isfinite(rate) else None
+
+
+def _over_seeds(table: pd.DataFrame, measure: str) -> metrics.Spread | None:
+    """Mean per seed that has not diverged, over the time steps that have such applicants."""
+    sound = table.groupby("seed")["utility"].transform(lambda values: values.notna().all())
+    of_seeds = table[sound].groupby("seed")[measure].mean().to_numpy()
+    return metrics.Spread.over_seeds(of_seeds, bounds=metrics.SHARE)

@@ -18,7 +18,7 @@ from fairall.models.latent_learner import LatentLearner
 from fairall.models.learner import Learner
 from fairall.models.objectives import cost_sensitive_cross_entropy
 from fairall.models.vae import ConditionalVAE
-from fairall.nn.chunks import in_chunks
+from fairall.nn.stacked import in_chunks
 from fairall.randomness import SeedStreams
 
 LATENT_SELECTION = ["reconstruction_loss", "latent_s_dependence"]

@@ -19,7 +19,7 @@ from torch import Tensor
 
 from fairall.data.people import People
 from fairall.models.vae import ConditionalVAE
-from fairall.nn.chunks import in_chunks
+from fairall.nn.stacked import in_chunks
 
 
 @torch.no_grad()

@@ -13,8 +13,7 @@ from typing_extensions import override
 
 from fairall.config.checks import at_least, below_one, hidden_sizes, one_of, positive
 from fairall.config.schema import ModelConfig, NetInputs
-from fairall.data.encoding import FeatureInputs
-from fairall.data.features import Schema
+from fairall.data.features import FeatureInputs, Schema
 from fairall.data.people import Decided
 from fairall.models.learner import DECISIONS, DecisionRule, Learner, Setting
 from fairall.models.memory import Memory

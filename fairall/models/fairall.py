@@ -18,7 +18,7 @@ from fairall.data.people import Decided, take
 from fairall.models.elbo import ElboTerms, elbo_terms, labelled_elbo, unlabelled_elbo
 from fairall.models.latent_learner import LatentConfig, LatentLearner
 from fairall.models.objectives import PackedRows, classification_risk
-from fairall.nn.twins import Objective
+from fairall.nn.native import Objective
 
 
 @dataclass

@@ -10,7 +10,7 @@ from fairall.data.people import Decided, take
 from fairall.models.elbo import elbo_terms, labelled_elbo
 from fairall.models.latent_learner import LatentConfig, LatentLearner
 from fairall.models.objectives import PackedRows, classification_risk, ips_weight
-from fairall.nn.twins import Objective
+from fairall.nn.native import Objective
 
 
 class FairLab(LatentLearner):

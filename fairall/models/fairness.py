@@ -10,12 +10,12 @@ import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
 from typing_extensions import override
 
-from fairall.config.schema import Config, FairnessConfig, FairnessRule
+from fairall.config.schema import FairnessConfig, FairnessRule
 from fairall.data.people import Decided, group_index
 from fairall.data.prepared import PreparedData
 from fairall.errors import FairAllError, count
 from fairall.models.classifier import Remembering
-from fairall.models.learner import DecisionRule, Learner, PretrainCurves, ProgressCallback, Setting
+from fairall.models.learner import DecisionRule, Learner, PretrainCurves, ProgressCallback
 from fairall.models.memory import Memory
 from fairall.models.objectives import train_on
 from fairall.models.thresholds import acceptance, fair_thresholds, price_of_gap
@@ -28,24 +28,6 @@ FEW = 100  # people of a group: the standard error of their acceptance rate can 
 # utility of nearly equal thresholds differ by more, and jumps are unfairness that labels do not ask for.
 TOLERANCE = 1e-3
 AT_ONCE = 1024  # people who are scored again after an update
-
-
-def learner_of(config: Config, setting: Setting, share: float = 1.0) -> Learner:
-    """The untrained learner of a run, with thresholds where `config.fairness` asks for them.
-
-    Args:
-        config: of the run.
-        setting: the problem that it learns in.
-        share: places per applicant.
-
-    Raises:
-        FairAllError: where the method has nothing that thresholds could be chosen for.
-    """
-    learner: Learner = config.model.build(setting)
-    if config.fairness.rule is FairnessRule.none:
-        return learner
-    kind = BlindThresholds if config.fairness.blind else FairThresholds
-    return kind(config.fairness, learner, share)
 
 
 @dataclass(frozen=True)

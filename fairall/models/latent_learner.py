@@ -28,14 +28,12 @@ from fairall.models.phase1 import Phase1Config, Phase1Task, Unlabelled, train_ph
 from fairall.models.policy_heads import NET_POLICIES, POLICIES, acceptance, net_loss, threshold
 from fairall.models.vae import ConditionalVAE, SemiSupervisedVAE
 from fairall.nn.adam import Adam
-from fairall.nn.chunks import in_chunks
+from fairall.nn.native import Objective, fastest
 from fairall.nn.noise import RandomNumbers
-from fairall.nn.stacked import StackedMLP
-from fairall.nn.twins import Objective, fastest
+from fairall.nn.stacked import StackedMLP, in_chunks
 from fairall.randomness import SeedStreams
 from fairall.storage.cache import Cache
-from fairall.storage.checkpoint import Checkpoint
-from fairall.storage.state import Stateful
+from fairall.storage.checkpoint import Checkpoint, Stateful
 
 
 @dataclass
@@ -242,7 +240,7 @@ class LatentLearner(Learner):
 class Phase2Epochs(Stateful):
     """Training of the nets of a learner by `LatentLearner.loss` and `policy_heads.net_loss`.
 
-    `fairall.nn.twins.fastest` has the same compiled, which takes a replicate after the other and leaves the
+    `fairall.nn.native.fastest` has the same compiled, which takes a replicate after the other and leaves the
     same weights to rounding.
     """
 

@@ -21,7 +21,7 @@ from fairall.models.learner import Setting
 from fairall.models.memory import Memory
 from fairall.models.objectives import masked_mean
 from fairall.nn.adam import Adam
-from fairall.nn.chunks import in_chunks
+from fairall.nn.stacked import in_chunks
 from fairall.randomness import SeedStreams
 
 ROWS_AT_ONCE = 100  # people, whose hidden units of all members fit into the processor's cache

@@ -15,7 +15,7 @@ from typing_extensions import override
 
 from fairall.config.checks import at_least, one_of
 from fairall.config.schema import BoundConfig, FairnessRule, ModelConfig, NetInputs
-from fairall.data.encoding import FeatureInputs
+from fairall.data.features import FeatureInputs
 from fairall.data.people import People, group_index
 from fairall.data.prepared import PreparedData
 from fairall.errors import FairAllError
@@ -28,9 +28,8 @@ from fairall.models.learner import (
     Setting,
 )
 from fairall.models.thresholds import acceptance, fair_thresholds
-from fairall.nn.chunks import in_chunks
-from fairall.nn.stacked import StackedLinear
-from fairall.nn.twins import processor
+from fairall.nn.native import processor
+from fairall.nn.stacked import StackedLinear, in_chunks
 from fairall.randomness import SeedStreams
 from fairall.storage.cache import Cache
 from fairall.storage.identity import computation_key

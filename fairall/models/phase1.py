@@ -18,12 +18,11 @@ from fairall.models.elbo import phase1_elbo
 from fairall.models.learner import PretrainCurves, ProgressCallback
 from fairall.models.vae import ConditionalVAE
 from fairall.nn.adam import Adam
-from fairall.nn.twins import fastest, processor
+from fairall.nn.native import fastest, processor
 from fairall.randomness import SeedStreams
 from fairall.runtime import signals
-from fairall.storage.checkpoint import Checkpoint
+from fairall.storage.checkpoint import Checkpoint, Stateful
 from fairall.storage.identity import computation_key
-from fairall.storage.state import Stateful
 
 
 @dataclass
@@ -202,7 +201,7 @@ def train_phase1(
 class Phase1Epochs(Stateful):
     """Training of E VAEs without ũ by Adam on minibatches.
 
-    `fairall.nn.twins.fastest` has the same compiled, which takes a replicate after the other and leaves the
+    `fairall.nn.native.fastest` has the same compiled, which takes a replicate after the other and leaves the
     same weights to rounding.
     """
 

@@ -13,8 +13,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor, nn
 
-from fairall.data.encoding import FeatureInputs
-from fairall.data.features import Schema
+from fairall.data.features import FeatureInputs, Schema
 from fairall.data.people import Decided
 from fairall.nn.likelihoods import MixedLikelihood, bernoulli_log_prob
 from fairall.nn.noise import RandomNumbers

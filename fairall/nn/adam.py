@@ -30,7 +30,7 @@ class Adam:
     Raises:
         FairAllError: for a parameter that is computed from others, such as a row of one, which has no
             gradient of its own; and, in `step`, for one that is a strided view, whose memory the kernel takes
-            for contiguous. Those of a compiled learner (`fairall.nn.twins`) are such views.
+            for contiguous. Those of a compiled learner (`fairall.nn.native`) are such views.
     """
 
     def __init__(

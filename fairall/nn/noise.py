@@ -17,7 +17,7 @@ from torch import Tensor
 
 from fairall.nn import native
 from fairall.randomness import stream_keys
-from fairall.storage.state import Stateful
+from fairall.storage.checkpoint import Stateful
 
 BELOW_ONE = 1.0 - 2.0**-24  # the largest number of float32 below 1
 

@@ -17,7 +17,7 @@ from fairall.models.learner import Learner
 from fairall.models.memory import Memory
 from fairall.online.history import History
 from fairall.randomness import SeedStreams
-from fairall.storage.state import Stateful
+from fairall.storage.checkpoint import Stateful
 
 REMEMBERED = 1000  # applicants from whom the lower bounds of `bounded` are estimated
 

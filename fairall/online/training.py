@@ -14,11 +14,13 @@ from fairall.data.people import Decided, People
 from fairall.data.prepared import PreparedData
 from fairall.metrics import STANDARD, Measure
 from fairall.models.learner import Learner, PretrainCurves, ProgressCallback
+from fairall.models.memory import Memory
 from fairall.online.evaluation import Evaluator
 from fairall.online.history import History
 from fairall.online.initial_policy import InitialPolicy
 from fairall.online.loop import NO_EXPLORATION, OnlineLearning
 from fairall.runtime import signals
+from fairall.runtime.process import available_memory
 from fairall.storage.cache import Cache
 from fairall.storage.checkpoint import Checkpoint
 from fairall.worlds.world import World
@@ -173,3 +175,39 @@ def initially_decided(policy: InitialPolicy, config: Config, data: PreparedData)
     propensity = torch.tensor(np.stack([p[: len(people)] for p, _ in of_seeds]), dtype=torch.float32)
     accepted = torch.tensor(np.stack([d[: len(people)] for _, d in of_seeds]), dtype=torch.bool)
     return Decided.reveal(people.rows(everyone), propensity, accepted)
+
+
+PROCESS = 500e6  # bytes of Python, torch and the other libraries
+DECISION = 32  # bytes of a decision: those of reference policies, and what measures and tables take of it
+FLOAT, COPIES = 4, 3  # bytes; arrays of the same people that are there at once
+
+
+def memory_needed(training: Training) -> float:
+    """About as many bytes as the run takes at its peak; nets and compiled code are left out.
+
+    It grows with decisions, T·N·E, whatever of them the learner remembers, and the people of a time step and
+    of the evaluation. Where places are few, everybody of a time step is compared with everybody.
+    """
+    schedule, n_seeds = training.config.schedule, training.config.seeds
+    decisions = float(schedule.time_steps * schedule.applicants * n_seeds)
+    person = (len(training.data.schema) + 4) * FLOAT
+    remembers = any(
+        isinstance(part, Memory) and part.limit is None
+        for module in training.learner.modules()
+        for part in vars(module).values()
+    )
+    at_once = n_seeds * (schedule.applicants + len(training.evaluation.people))
+    people = at_once + (decisions if remembers else 0.0)
+    pairs = float(n_seeds * schedule.applicants**2) if training.world.capacity else 0.0
+    return PROCESS + DECISION * decisions + COPIES * person * people + 2 * COPIES * pairs
+
+
+def short_of(training: Training) -> list[str]:
+    """A note if the run may not fit in memory."""
+    needed, available = memory_needed(training), available_memory()
+    if available is None or needed <= available:
+        return []
+    return [
+        f"the run may need {needed / 1e9:.1f} GB of memory and {available / 1e9:.1f} GB are available; "
+        "fewer seeds, schedule.time_steps or schedule.applicants take less"
+    ]

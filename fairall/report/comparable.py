@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from fairall.report.labels import dataset_label
-from fairall.results.interpretable import CAUTION
+from fairall.results.format import CAUTION
 from fairall.results.result import Result
 from fairall.storage.identity import defines_problem, determining, flattened
 

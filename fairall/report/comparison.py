@@ -19,7 +19,7 @@ from fairall.report.labels import measures, method_label
 from fairall.report.side_by_side import WITH_ROW, first_reference, group_rows, with_references
 from fairall.report.statistics import LEVEL
 from fairall.results.figures import band, has_level, level
-from fairall.results.interpretable import CAUTION, interpretable, marked
+from fairall.results.format import CAUTION, interpretable, marked
 from fairall.results.page import PageFigure, cautioned, write_page
 from fairall.results.result import Result
 from fairall.results.runs import load_result, run_folder

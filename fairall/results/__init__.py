@@ -6,8 +6,7 @@ __all__, __getattr__ = imported_lazily(
     __name__,
     {
         "figures": "LEVELS band has_level interval level principal",
-        "format": "in_words mean_interval mean_std number signed",
-        "interpretable": "CAUTION QUICK marked own_name",
+        "format": "CAUTION QUICK in_words marked mean_interval mean_std number own_name signed",
         "page": "PageFigure cautioned save write write_page",
         "paper": "HALF_DIGIT acceptance_rates paper_metrics paper_seeds synthetic_readings",
         "result": "REFERENCES",

@@ -13,8 +13,7 @@ import fairall
 from fairall.config.choices import description, shown
 from fairall.config.paths import configuration_root
 from fairall.metrics import LATENT
-from fairall.results.format import interval, mean_interval, mean_std, number
-from fairall.results.interpretable import CAUTION
+from fairall.results.format import CAUTION, interval, mean_interval, mean_std, number
 from fairall.results.result import Result, bound_of
 from fairall.results.table import Markdown, code, markdown_rows
 from fairall.results.terminal import noise

@@ -14,7 +14,7 @@ from markupsafe import Markup
 from matplotlib.figure import Figure
 
 from fairall.errors import FairAllError
-from fairall.results.interpretable import CAUTION, interpretable, marked
+from fairall.results.format import CAUTION, interpretable, marked
 from fairall.results.style import STYLE, save_figure, set_title
 from fairall.results.table import (
     Item,

@@ -15,7 +15,7 @@ import pandas as pd
 from fairall.config.choices import shown
 from fairall.errors import count
 from fairall.metrics import LATENT, Quantity, Spread
-from fairall.results.interpretable import interpretable, marked
+from fairall.results.format import interpretable, marked
 from fairall.results.paper import paper_metrics
 from fairall.runtime.reading import DamagedFileError, opened
 from fairall.storage.identity import configuration_key

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from fairall.errors import FairAllError
-from fairall.results.interpretable import QUICK, interpretable
+from fairall.results.format import QUICK, interpretable
 from fairall.runtime.reading import DamagedFileError
 from fairall.storage.files import held
 from fairall.storage.plain import read_json

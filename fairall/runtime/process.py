@@ -198,7 +198,7 @@ def prepare_processor() -> None:
 
     Operations of this size gain nothing from several threads, which wait for each other at the end of each
     and lose much time where another process has one of the cores. Compiled code has threads of its own
-    (`fairall.nn.threads`).
+    (`fairall.nn.native.calls`).
 
     Adam moments of weights without a gradient shrink towards zero, and a processor takes many times longer
     for denormal numbers than for others. A training step frees memory that the next one needs again; glibc's

@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from fairall.runtime.reading import DamagedFileError
-from fairall.storage.checkpoint import Checkpoint
+from fairall.storage.checkpoint import Checkpoint, load_tensors, save_tensors
 from fairall.storage.files import Log, ignore, locked, remove_leftovers, sha256_of_text
 from fairall.storage.own_code import own_code
-from fairall.storage.tensors import load_tensors, save_tensors
 
 
 @dataclass(frozen=True)

@@ -1,16 +1,18 @@
-"""Checkpoints of a computation, from which it resumes after an interruption or a kill."""
+"""Checkpoints of a computation, from which it resumes after an interruption, in files of tensors."""
 
 from __future__ import annotations
 
+import copy
+import io
 import time
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from fairall.runtime import signals
-from fairall.runtime.reading import DamagedFileError
-from fairall.storage.files import Log, ignore
-from fairall.storage.tensors import load_tensors, save_tensors
+from fairall.runtime.reading import DamagedFileError, opened
+from fairall.storage.files import Log, atomic, ignore
 
 MAX_SHARE = 0.02  # of the time that saving may take
 
@@ -91,3 +93,61 @@ class Checkpoint:
         """Delete both states and the appended records."""
         for path in (self.path, self.previous, self.appended):
             path.unlink(missing_ok=True)
+
+
+class Stateful:
+    """An object whose state is that of its attributes.
+
+    Attributes that have a `state_dict`, such as generators, are part of it without being named.
+
+    Attributes:
+        kept: names of the other attributes that are, tensors or plain containers.
+    """
+
+    kept: ClassVar[tuple[str, ...]] = ()
+
+    def state_dict(self) -> dict[str, Any]:
+        """All that later steps depend on, as plain containers of tensors."""
+        stateful = {name: own.state_dict() for name, own in vars(self).items() if hasattr(own, "state_dict")}
+        return stateful | {name: getattr(self, name) for name in self.kept}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Restore what `state_dict` returned."""
+        for name, saved in state.items():
+            if name in self.kept:
+                setattr(self, name, copy.deepcopy(saved))  # what is saved may be that of another object
+            else:
+                getattr(self, name).load_state_dict(saved)
+
+
+def save_tensors(state: dict[str, Any], path: Path) -> None:
+    """Write `state` to `path` atomically."""
+    import torch  # slow, and not needed by those who only look whether a file is there
+
+    serialised = io.BytesIO()  # torch's own errors do not give the system's reason
+    torch.save(state, serialised)
+    with atomic(path) as temporary:
+        temporary.write_bytes(serialised.getbuffer())
+
+
+def load_tensors(path: Path) -> dict[str, Any]:
+    """Read what `save_tensors` wrote.
+
+    Raises:
+        OSError: if the file cannot be read; FileNotFoundError if there is none.
+        DamagedFileError: if it is no file of tensors, or a checksum (CRC-32, one per tensor) does not match.
+    """
+    import torch
+
+    with opened(path) as file:
+        try:
+            with zipfile.ZipFile(file) as archive:
+                broken = archive.testzip()
+            if broken is None:
+                file.seek(0)
+                return torch.load(file, weights_only=True)
+        except MemoryError:
+            raise
+        except Exception as error:  # zipfile and torch raise many types for damaged headers
+            raise DamagedFileError(path, type(error).__name__) from error
+    raise DamagedFileError(path, f"checksum of {broken}")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from fairall.errors import FairAllError
 from fairall.policy import load_reader
 from fairall.results.differences import differences
-from fairall.results.interpretable import marked
+from fairall.results.format import marked
 from fairall.results.result import Result
 from fairall.runtime import signals
 from fairall.runtime.credentials import hidden

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from fairall.results.card import ESSENTIAL, measure_table
-from fairall.results.interpretable import CAUTION
+from fairall.results.format import CAUTION
 from fairall.results.result import Result
 from fairall.results.table import address, escaped
 from fairall.storage.run_folder import CARD

@@ -1,16 +1,18 @@
-"""Export of a selected point as a file of hyperparameters for `hparams=`."""
+"""Hyperparameters in files: those that a study selects, for `hparams=`, and those that the paper did."""
 
 from __future__ import annotations
 
 import shlex
 from pathlib import Path
+from typing import Any
 
 from omegaconf import OmegaConf
 
+from fairall.config.compose import compose_config
 from fairall.config.sources import hyperparameters
 from fairall.errors import FairAllError
 from fairall.storage.files import atomic
-from fairall.tuning.space import words_of
+from fairall.tuning.space import Point, words_of
 from fairall.tuning.study import Study
 from fairall.tuning.sweep import read
 
@@ -57,3 +59,30 @@ def write_hyperparameters(study: Study, folder: Path) -> tuple[Path, str]:
     words = [f"{group}={name}" for group, name in names.items()] + words_of(groups)
     command = ["python", "-m", "fairall", "-cd", str(folder), *words, f"hparams={study.name}"]
     return path, shlex.join(command)
+
+
+PAPER = "the paper's selection"  # what `hyperparameters` is in its files of conf/hparams/
+
+
+def paper_point(study: Study) -> int | None:
+    """Number of the point that conf/hparams/ has for the method and data set of a study.
+
+    Returns:
+        None where those values are not the paper's, or not of a grid.
+    """
+    model, dataset = (str(study.settings.get(f"{group}.name")) for group in ("model", "dataset"))
+    if hyperparameters(model, dataset).get("hyperparameters") != PAPER:
+        return None
+    composed = compose_config(f"model={model}", f"dataset={dataset}")
+    point: Point = {}
+    for key, values in (study.space.grid or {}).items():
+        selected = _plain(OmegaConf.select(composed, key))
+        same = [value for value in values if _plain(read(value)) == selected]
+        if not same:
+            return None
+        point[key] = same[0]
+    return study.number(point) if point else None
+
+
+def _plain(value: Any) -> Any:
+    return OmegaConf.to_container(value) if OmegaConf.is_config(value) else value

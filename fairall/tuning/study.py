@@ -18,8 +18,7 @@ import pandas as pd
 from hydra.errors import HydraException
 
 from fairall.errors import FairAllError
-from fairall.results.format import mean_std
-from fairall.results.interpretable import CAUTION, interpretable, marked
+from fairall.results.format import CAUTION, interpretable, marked, mean_std
 from fairall.results.runs import load_result
 from fairall.runtime.reading import DamagedFileError
 from fairall.storage.files import atomic, locked

@@ -14,7 +14,7 @@ from fairall.config.messages import ending
 from fairall.config.paths import configuration_root
 from fairall.config.schema import objectives_of
 from fairall.errors import FairAllError
-from fairall.results.interpretable import own_name
+from fairall.results.format import own_name
 from fairall.runtime.console import say
 from fairall.runtime.credentials import complete, hidden
 from fairall.tuning.objectives import DIRECTIONS, directions_of, refuse_test_people

@@ -89,6 +89,7 @@ class Capacity(Part):
 
     config_type = CapacityConfig
     two_groups = False
+    limits_places = True
     kept = ("counts", "shared")
     measures = (utility_per_place,)
     config: CapacityConfig

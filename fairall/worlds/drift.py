@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
+import numpy as np
 import torch
 from omegaconf import MISSING
 from torch import Tensor
@@ -15,6 +16,7 @@ from fairall.config.checks import at_least, between, check, one_of, open_unit
 from fairall.data.people import People, take
 from fairall.errors import FairAllError
 from fairall.randomness import SeedStreams
+from fairall.worlds.measures import adaptation_time
 from fairall.worlds.part import Draw, Part, PartConfig, WorldSetting
 
 FURTHEST = 3.0  # standard deviations from the mean, beyond which a feature changes the weight no more
@@ -166,6 +168,12 @@ class Drift(Part):
         """P(ỹ = 1 | x, s) after the drift of labels up to a time step."""
         change = (self.extent(time_step) * self.change).to(p.dtype)[(s > 0).long()]
         return torch.where(change > 0, p + (1.0 - p) * change, p * (1.0 + change))
+
+    def summary(self, utility: np.ndarray) -> dict[str, np.ndarray]:
+        """`adaptation_time` after a step."""
+        if self.config.course is not Course.step:
+            return {}
+        return {"adaptation_time": adaptation_time(utility, self.config.start)}
 
     def notes(self, *, drawn: bool) -> list[str]:
         """A note if the run ends before the drift begins."""

@@ -6,12 +6,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+import numpy as np
 from torch import Tensor
 
 from fairall.config.schema import NodeConfig
 from fairall.data.people import Decided, Decisions, People
 from fairall.data.prepared import PreparedData
-from fairall.storage.state import Stateful
+from fairall.storage.checkpoint import Stateful
 
 Draw = Callable[[], People]
 """Draws the next applicants, fields of shape (E, N, ...)."""
@@ -57,6 +58,7 @@ class Part(Stateful):
         config_type: dataclass of the node.
         measures: functions decorated with `metrics.measure`, which runs in such a world report.
         two_groups: whether it is for two groups only, so that a world with more is refused.
+        limits_places: whether it is a `worlds.capacity.Capacity`.
         kept: names of attributes that later steps depend on, tensors or plain containers. Attributes that
             have a `state_dict`, such as `SeedStreams`, are kept without being named.
 
@@ -67,6 +69,7 @@ class Part(Stateful):
     config_type: ClassVar[type[PartConfig]] = PartConfig
     measures: ClassVar[tuple[Callable[..., Tensor], ...]] = ()
     two_groups: ClassVar[bool] = True
+    limits_places: ClassVar[bool] = False
 
     def __init__(self, config: Any, setting: WorldSetting) -> None:
         self.config = config
@@ -104,6 +107,10 @@ class Part(Stateful):
 
     def observed(self) -> dict[str, Tensor]:
         """Values of this time step for measures, by the names of `metrics.WORLD_DATA`; shapes (E, ...)."""
+        return {}
+
+    def summary(self, utility: np.ndarray) -> dict[str, np.ndarray]:
+        """Measures of a whole run by name, shapes (E,), given the utility at time steps 0..T, (T + 1, E)."""
         return {}
 
     def notes(self, *, drawn: bool) -> list[str]:

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
+import numpy as np
 from torch import Tensor
 
 from fairall.config.schema import Config, DecisionLuck
 from fairall.data.people import Decided, Decisions, People
 from fairall.data.prepared import PreparedData
 from fairall.metrics import Measure, registered
-from fairall.worlds.capacity import Capacity
 from fairall.worlds.measures import regret
 from fairall.worlds.part import Part, PartConfig, WorldSetting
+
+if TYPE_CHECKING:  # a world without it need not import it
+    from fairall.worlds.capacity import Capacity
 
 
 class World:
@@ -57,7 +60,8 @@ class World:
     @property
     def capacity(self) -> Capacity | None:
         """The part that limits acceptances, if there is one."""
-        return next((part for part in self.parts.values() if isinstance(part, Capacity)), None)
+        limits = (part for part in self.parts.values() if part.limits_places)
+        return cast("Capacity | None", next(limits, None))
 
     @property
     def share(self) -> float:
@@ -120,6 +124,10 @@ class World:
     def observed(self) -> dict[str, Tensor]:
         """Values of this time step for measures, by the names of `metrics.WORLD_DATA`."""
         return {name: values for part in self.parts.values() for name, values in part.observed().items()}
+
+    def summary(self, utility: np.ndarray) -> dict[str, np.ndarray]:
+        """Measures of a whole run, as `Part.summary`."""
+        return {name: of for part in self.parts.values() for name, of in part.summary(utility).items()}
 
     def notes(self, *, drawn: bool) -> list[str]:
         """Remarks of the parts, as `Part.notes`."""

@@ -13,9 +13,8 @@ from fairall.data.features import Schema
 from fairall.data.people import People
 from fairall.models.phase1 import Phase1Epochs, Unlabelled
 from fairall.models.vae import ConditionalVAE
-from fairall.nn.native import calls
+from fairall.nn.native import calls, fastest
 from fairall.nn.stacked import StackedMLP
-from fairall.nn.twins import fastest
 from fairall.randomness import SeedStreams
 from tests.conftest import PHASE1
 from tests.models.test_phase2 import learner

@@ -6,8 +6,7 @@ import pytest
 import torch
 
 from fairall.config.schema import NetInputs
-from fairall.data.encoding import FeatureInputs
-from fairall.data.features import DISCRETE, Feature, Kind, Schema
+from fairall.data.features import DISCRETE, Feature, FeatureInputs, Kind, Schema
 from fairall.data.load import load_dataset
 from fairall.data.people import Decided, People
 from fairall.data.prepared import PreparedData

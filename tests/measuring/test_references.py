@@ -24,7 +24,7 @@ from fairall.online.history import Recorded
 from fairall.online.training import Training
 from fairall.results import figures, table
 from fairall.results import terminal as display_module
-from fairall.results.interpretable import CAUTION
+from fairall.results.format import CAUTION
 from fairall.results.result import Result
 from fairall.results.terminal import Display
 from fairall.runtime.console import AnyConsole

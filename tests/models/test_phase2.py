@@ -17,7 +17,7 @@ from fairall.models.latent_learner import LatentLearner, Phase2Epochs
 from fairall.models.learner import Setting
 from fairall.nn import native
 from fairall.nn.native import calls
-from fairall.nn.threads import use_threads
+from fairall.nn.native.calls import use_threads
 from fairall.randomness import SeedStreams
 
 SCHEMA = Schema(

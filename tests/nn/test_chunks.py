@@ -2,7 +2,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from fairall.nn.chunks import AT_ONCE, MULTIPLE, in_chunks
+from fairall.nn.stacked import AT_ONCE, MULTIPLE, in_chunks
 from fairall.randomness import SeedStreams
 
 

@@ -18,10 +18,9 @@ from fairall.config.schema import NetInputs
 from fairall.data.features import Feature, Kind, Schema
 from fairall.models.phase1 import Phase1Epochs, Phase1Task, Unlabelled, train_phase1
 from fairall.nn import native
-from fairall.nn.native import calls
+from fairall.nn.native import calls, fastest
+from fairall.nn.native.calls import over_replicates, use_threads
 from fairall.nn.stacked import StackedMLP, average_probability, evaluated
-from fairall.nn.threads import over_replicates, use_threads
-from fairall.nn.twins import fastest
 from fairall.randomness import SeedStreams
 from tests.conftest import PHASE1, no_checkpoint
 
@@ -261,7 +260,7 @@ def test_what_fails_in_a_thread_is_raised() -> None:
 
 FORKING = """\
 import os, signal
-from fairall.nn.threads import over_replicates, use_threads
+from fairall.nn.native.calls import over_replicates, use_threads
 use_threads(2)
 done = []
 over_replicates(lambda replicates: done.extend(range(replicates.start, replicates.stop)), 3)

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from fairall.online import footprint
-from fairall.online.footprint import memory_needed
+from fairall.online import training
+from fairall.online.training import memory_needed
 from tests.conftest import training_of, typed
 
 
@@ -31,7 +31,7 @@ def test_a_run_that_may_not_fit_says_so_before_it_starts(
     words = ["preset=quick", "model=random", "tracking.enabled=false"]
     said = {}
     for available in (None, int(300e6), int(1e12)):
-        monkeypatch.setattr(footprint, "available_memory", lambda of=available: of)
+        monkeypatch.setattr(training, "available_memory", lambda of=available: of)
         said[available] = typed(*words, "force=true", cwd=tmp_path).stdout
     notes = [line for line in said[int(300e6)].splitlines() if "GB of memory" in line]
     assert notes == [

@@ -13,10 +13,10 @@ from fairall.config.choices import shown
 from fairall.config.paths import configuration_root
 from fairall.data.credit import MALE, raw_applicants
 from fairall.data.load import load_dataset
-from fairall.measuring.groups import groups
+from fairall.measuring.measure import groups
 from fairall.metrics import Spread
 from fairall.results.card import described, model_card, page_of, share, texts
-from fairall.results.interpretable import CAUTION
+from fairall.results.format import CAUTION
 from fairall.results.result import Result
 from fairall.storage.run_folder import CARD, RunFolder
 from tests.conftest import run_folder, typed

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from fairall.runtime.reading import MOST_BYTES, DamagedFileError, read_bytes, read_text
+from fairall.storage.checkpoint import load_tensors
 from fairall.storage.files import damaged, write_sums
-from fairall.storage.tensors import load_tensors
 
 
 def a_socket(path: Path) -> None:

@@ -7,8 +7,7 @@ import pytest
 import torch
 
 from fairall.storage.cache import Cache
-from fairall.storage.checkpoint import Checkpoint
-from fairall.storage.tensors import save_tensors
+from fairall.storage.checkpoint import Checkpoint, save_tensors
 
 
 def made_in(folder: Path, value: float, said: list[str]) -> tuple[dict[str, Any], bool]:

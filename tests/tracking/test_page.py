@@ -11,7 +11,7 @@ from unittest import mock
 import mlflow
 import pytest
 
-from fairall.results.interpretable import CAUTION
+from fairall.results.format import CAUTION
 from fairall.tracking.page import DESCRIPTION, NOTE_TAG, VIEW_TAG
 from fairall.tracking.store import RUN_TAG, Store, page_address, reaching
 from tests.conftest import run_folder, typed

@@ -16,7 +16,7 @@ from omegaconf import OmegaConf
 
 from fairall.cli.main import main as fairall
 from fairall.errors import FairAllError
-from fairall.results.interpretable import CAUTION
+from fairall.results.format import CAUTION
 from fairall.storage.run_folder import RunFolder
 from fairall.tuning.space import Space
 from fairall.tuning.study import Study

@@ -16,8 +16,7 @@ from fairall.models.learner import Learner, Setting
 from fairall.models.vae import ConditionalVAE
 from fairall.randomness import SeedStreams
 from fairall.results.runs import load_result
-from fairall.tuning.phase1 import phase1_measures
-from fairall.tuning.trial import outcome_of
+from fairall.tuning.trial import outcome_of, phase1_measures
 from tests.conftest import ComposeConfig
 
 WORDS = [

@@ -20,7 +20,7 @@ from torch import Tensor
 
 from fairall.config.checks import at_least, between, limited, not_negative, one_of
 from fairall.config.schema import ModelConfig, NetInputs
-from fairall.data.encoding import FeatureInputs
+from fairall.data.features import FeatureInputs
 from fairall.data.people import Decided
 from fairall.models.learner import Learner, Setting
 from fairall.models.memory import Memory

@@ -24,7 +24,7 @@ from fairall.models.objectives import ips_weight, masked_mean, train_on
 from fairall.nn.adam import Adam
 from fairall.nn.stacked import StackedLinear, StackedMLP
 from fairall.randomness import SeedStreams
-from fairall.storage.state import Stateful
+from fairall.storage.checkpoint import Stateful
 
 FAIRNESS = ("tpr", "accuracy")
 SMALLEST = 1e-8  # in place of denominators of 0

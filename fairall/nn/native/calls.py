@@ -1,16 +1,19 @@
-"""Whether there are compiled functions, and a message when they compile."""
+"""Calls of compiled functions: whether there are any, a message when they compile, and their threads."""
 
 from __future__ import annotations
 
 import functools
+import os
 import sys
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from fairall.errors import FairAllError
-from fairall.nn.threads import limit_blas
 from fairall.runtime.process import numba_version
 
 
@@ -89,3 +92,66 @@ def processor() -> str:
         if library["user_api"] == "blas"
     }
     return f"{get_host_cpu_name()} {get_host_cpu_features().flatten()} {sorted(blas)}"
+
+
+_threads: ThreadPoolExecutor | None = None  # beside the main thread
+_n_threads = 1
+_training = False  # not where a program of the user's has loaded a policy
+
+
+def use_threads(n: int | None) -> None:
+    """Divide the replicates of every call over `n` threads, by default a thread per core of the process.
+
+    No number depends on it.
+    """
+    global _threads, _n_threads, _training
+    _training = True
+    limit_blas()
+    if n is None:
+        n = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    if _threads is not None:
+        _threads.shutdown()
+    # Denormal numbers are flushed to zero in each thread by itself.
+    own_setting = functools.partial(torch.set_flush_denormal, True)
+    _threads, _n_threads = ThreadPoolExecutor(n - 1, "native", own_setting) if n > 1 else None, n
+
+
+def _after_fork() -> None:
+    """Compute on one thread in a child process, which has none of the pool's."""
+    global _threads, _n_threads
+    _threads, _n_threads = None, 1
+
+
+os.register_at_fork(after_in_child=_after_fork)
+
+
+def over_replicates(
+    call: Callable[[slice], None], n_replicates: int, left_out: Sequence[bool] | None = None
+) -> None:
+    """Apply `call` to all replicates, an equal share of them in each thread.
+
+    A call takes as many replicates as possible: threads that wait for each other more often lose more where
+    another process has one of the cores. The replicates in `left_out`, of length E, are not computed.
+    """
+    computed = np.arange(n_replicates)
+    if left_out is not None:
+        computed = computed[~np.array(left_out, dtype=bool)[:n_replicates]]
+    own, *shares = np.array_split(computed, max(1, min(_n_threads, len(computed))))
+
+    def compute(share: np.ndarray) -> None:
+        for run in np.split(share, np.flatnonzero(np.diff(share) > 1) + 1):
+            if len(run) > 0:
+                call(slice(int(run[0]), int(run[-1]) + 1))
+
+    others = [_threads.submit(compute, share) for share in shares] if _threads is not None else []
+    compute(own)
+    for other in others:
+        other.result()  # raises what `call` has raised
+
+
+def limit_blas() -> None:
+    """Limit BLAS to one thread in a process that trains, since replicates are divided over threads."""
+    if _training and "fairall.nn.native.kernels" in sys.modules:
+        from threadpoolctl import threadpool_limits
+
+        threadpool_limits(1, "blas")
