@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 from omegaconf import MISSING
-from scipy.special import expit
 from torch import Tensor
 from typing_extensions import override
 
@@ -34,12 +33,13 @@ from fairall.randomness import SeedStreams
 from fairall.storage.cache import Cache
 from fairall.storage.identity import computation_key
 
+if TYPE_CHECKING:
+    from sklearn.pipeline import Pipeline
+
 STRENGTHS = (1e-3, 1e-2, 0.1, 1.0)  # C of the logistic regression, from strong to weak penalties
 FOLDS = 5
 ENOUGH = 50_000  # a regression on some hundreds of columns is fitted to at most so many training rows
-SURE = 36.0  # largest |log odds| in cross-validation, where probabilities round to 0 or 1
-MOST_STEPS = 100  # of Newton's method; about ten are needed
-EXACT = 1e-12  # Newton decrement of the last step; the mean loss then decreases by half of it
+EXACT = 1e-10  # largest component of the gradient of the mean loss in the end
 
 
 @dataclass
@@ -268,86 +268,39 @@ class Oracle(FixedPolicy):
 
 
 def selected_strength(x: np.ndarray, label: np.ndarray) -> float:
-    """C of `STRENGTHS` whose logistic model of p(label = 1 | x) has the least loss in `FOLDS` folds.
+    """C of `STRENGTHS` whose `ridge` has the least loss in `FOLDS` folds; arguments as for `ridge`."""
+    from sklearn.model_selection import GridSearchCV
 
-    Args:
-        x: columns, shape (N, D); standardised for each fit, whose penalty so does not depend on their units.
-        label: in {0, 1}, both present, shape (N,).
-    """
     folds = min(FOLDS, int(np.bincount(label.astype(int)).min()))
     if folds == 1:
         return STRENGTHS[0]
-    fold, losses = stratified(label, folds), np.zeros(len(STRENGTHS))
-    for own in (fold == k for k in range(folds)):
-        for i, c in enumerate(STRENGTHS):
-            weight = ridge(x[~own], label[~own], c)
-            logit = x[own] @ weight[:-1] + weight[-1]
-            losses[i] += log_loss(logit.clip(-SURE, SURE), label[own])
-    return STRENGTHS[losses.argmin()]
-
-
-def stratified(label: np.ndarray, folds: int) -> np.ndarray:
-    """Fold of each row, as scikit-learn's `StratifiedKFold` assigns them without shuffling.
-
-    Args:
-        label: of two values, each of at least `folds` rows, shape (N,).
-        folds: how many.
-
-    Examples:
-        >>> stratified(np.array([1, 0, 0, 1, 0]), 2)
-        array([0, 0, 0, 1, 1])
-    """
-    other = label != label[0]
-    dealt = np.split(np.arange(len(label)) % folds, [int((~other).sum())])
-    fold = np.empty(len(label), dtype=int)
-    fold[~other], fold[other] = map(np.sort, dealt)
-    return fold
+    grid = {"logisticregression__C": STRENGTHS}
+    search = GridSearchCV(_penalised(1.0), grid, scoring="neg_log_loss", cv=folds, refit=False)
+    return search.fit(x, label).best_params_["logisticregression__C"]
 
 
 def ridge(x: np.ndarray, label: np.ndarray, c: float) -> np.ndarray:
     """Weights of a logistic model that minimise Σ loss + |w|²/(2c), w of standardised columns.
 
-    By Newton's method. The model is that of scikit-learn's `LogisticRegression`, whose import takes a second.
-
     Args:
-        x: columns, shape (N, D).
+        x: columns, shape (N, D); standardised, so that the penalty does not depend on their units.
         label: in {0, 1}, both present, shape (N,).
         c: inverse strength of the penalty.
 
     Returns:
         Shape (D + 1,): the weights of the columns as given, and the intercept, without a penalty, last.
     """
-    n, centre, scale = len(x), x.mean(0), x.std(0)
-    scale[scale <= n * np.finfo(float).eps * np.abs(centre)] = 1.0  # of constant columns, but for rounding
-    columns = np.column_stack([(x - centre) / scale, np.ones(n)])
-    penalty = np.append(np.full(x.shape[1], 1 / (n * c)), 0.0)
-
-    def objective(weight: np.ndarray) -> float:
-        return log_loss(columns @ weight, label) + penalty @ weight**2 / 2
-
-    weight = np.zeros(len(penalty))
-    value = objective(weight)
-    for _ in range(MOST_STEPS):
-        p = expit(columns @ weight)
-        gradient = columns.T @ (p - label) / n + penalty * weight
-        step = np.linalg.solve((columns.T * (p * (1 - p))) @ columns / n + np.diag(penalty), gradient)
-        decrement, then = gradient @ step, objective(weight - step)
-        # A whole step can lead away where a plane nearly separates the labels. It cannot near the minimum.
-        while decrement > EXACT and then > value - gradient @ step / 4:
-            step /= 2
-            then = objective(weight - step)
-        weight, value = weight - step, then
-        if decrement <= EXACT:
-            break
-    else:
-        warnings.warn(f"a logistic regression has not converged in {MOST_STEPS} steps", stacklevel=2)
-    slopes = weight[:-1] / scale
-    return np.append(slopes, weight[-1] - slopes @ centre)
+    scaler, logistic = _penalised(c).fit(x, label)
+    slopes = logistic.coef_[0] / scaler.scale_
+    return np.append(slopes, logistic.intercept_[0] - slopes @ scaler.mean_)
 
 
-def log_loss(logit: np.ndarray, label: np.ndarray) -> float:
-    """Mean of −log p(label), for the log odds of label 1 and labels in {0, 1}, shape (N,)."""
-    return float(np.logaddexp(0, (1 - 2 * label) * logit).mean())
+def _penalised(c: float) -> Pipeline:
+    from sklearn.linear_model import LogisticRegression  # takes a second, and not where a fit is cached
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    return make_pipeline(StandardScaler(), LogisticRegression(C=c, solver="newton-cholesky", tol=EXACT))
 
 
 def oracles(people: People, setting: Setting, cache: Cache) -> dict[str, Oracle]:
