@@ -18,11 +18,11 @@ from fairall.data.dataset import Dataset, dataset
 from fairall.data.prepared import PreparedData
 from fairall.errors import FairAllError
 from fairall.metrics import Measure, load_measures, summaries
-from fairall.models.learner import Learner, Setting, learner_of
+from fairall.models.learner import Learner, Setting
 from fairall.nn.native import use_threads
 from fairall.online.initial_policy import InitialPolicy
 from fairall.online.training import Training, short_of
-from fairall.policy import CONFIG, FEATURES, SUMS, WEIGHTS, Policy
+from fairall.policy import CONFIG, FEATURES, SUMS, WEIGHTS, Policy, learner_of
 from fairall.results.result import Result
 from fairall.results.terminal import Display
 from fairall.runtime.process import prepare_processor, short_of_memory

@@ -20,14 +20,14 @@ from scipy.special import expit
 from torch import Tensor
 
 import fairall
-from fairall.config.schema import Config
+from fairall.config.schema import Config, FairnessRule
 from fairall.config.stored import read_stored
 from fairall.config.validation import checked_stored
 from fairall.data.features import Schema
 from fairall.data.prepared import PreparedData, Scaler
 from fairall.data.stored_reader import from_plain, to_plain
 from fairall.errors import FairAllError
-from fairall.models.learner import MARGIN_DECIMALS, Learner, Setting, learner_of
+from fairall.models.learner import MARGIN_DECIMALS, Learner, Setting
 from fairall.nn.stacked import in_chunks
 from fairall.randomness import FixedSamples, SeedStreams
 from fairall.runtime.reading import read_bytes
@@ -321,6 +321,26 @@ class Policy:
         if int(number) in self.diverged:
             raise FairAllError(f"policy {policy} has diverged: choose another, or the mean of the others")
         return [self.seeds.index(int(number))]
+
+
+def learner_of(config: Config, setting: Setting, share: float = 1.0) -> Learner:
+    """The untrained learner of a run, with thresholds where `config.fairness` asks for them.
+
+    Args:
+        config: of the run.
+        setting: the problem that it learns in.
+        share: places per applicant.
+
+    Raises:
+        FairAllError: where the method has nothing that thresholds could be chosen for.
+    """
+    learner: Learner = config.model.build(setting)
+    if config.fairness.rule is FairnessRule.none:
+        return learner
+    from fairall.models.fairness import BlindThresholds, FairThresholds
+
+    kind = BlindThresholds if config.fairness.blind else FairThresholds
+    return kind(config.fairness, learner, share)
 
 
 def _points_of(learner: Learner) -> Tensor:

@@ -76,14 +76,12 @@ def stability(old: np.ndarray, new: np.ndarray, names: Sequence[str]) -> Stabili
     p, q = shares
     parts = (q - p) * np.log(q / p)
     scale, free = 1.0 / len(old) + 1.0 / len(new), len(names) - 1
-    most = int(parts.argmax())
-    index = float(parts.sum())
     if free == 0:
         return Stability(0.0, 0.0, 1.0, names[0], 1.0, 1.0)
-    return Stability(
-        index, float(scale * chi2.ppf(CHANCE, free)), float(chi2.sf(index / scale, free)), names[most],
-        float((old == most).mean()), float((new == most).mean()),
-    )  # fmt: skip
+    most, index = int(parts.argmax()), float(parts.sum())
+    chance, tail = float(scale * chi2.ppf(CHANCE, free)), float(chi2.sf(index / scale, free))
+    before, after = (float((bins == most).mean()) for bins in (old, new))
+    return Stability(index, chance, tail, names[most], before, after)
 
 
 def binned(old: pd.Series, new: pd.Series, *, number: bool) -> tuple[np.ndarray, np.ndarray, list[str]]:

@@ -21,8 +21,9 @@ import torch
 from torch import Tensor
 
 from fairall.config.checks import check, groups, one_of, open_unit, require
+from fairall.data.applicants import Dynamics, DynamicsConfig
 from fairall.data.features import Feature, Kind, Schema
-from fairall.data.generated import Dynamics, DynamicsConfig, GeneratedConfig, GeneratedDataset, Individuals
+from fairall.data.generated import GeneratedConfig, GeneratedDataset, Individuals
 from fairall.data.people import People
 from fairall.data.prepared import Scaler
 from fairall.randomness import SeedStreams

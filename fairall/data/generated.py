@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -13,8 +13,9 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from fairall.config.checks import at_least, not_negative, numpy_seed
+from fairall.config.checks import at_least, numpy_seed
 from fairall.config.schema import DatasetConfig, ScalerRows
+from fairall.data.applicants import Dynamics, DynamicsConfig
 from fairall.data.dataset import Dataset
 from fairall.data.features import Schema
 from fairall.data.people import People
@@ -23,34 +24,6 @@ from fairall.data.splits import shifted
 from fairall.data.table import Table
 from fairall.randomness import SeedStreams
 from fairall.tables.groups import Sensitive
-
-
-@dataclass
-class DynamicsConfig:
-    """Changes of the score of an accepted person."""
-
-    rise: float = not_negative()
-    fall: float = not_negative()
-
-
-class Dynamics(ABC):
-    """People of E seeds with a state, shape (E, n, number of variables), float64, that changes over time."""
-
-    @abstractmethod
-    def draw(self, streams: SeedStreams, n: int) -> Tensor:
-        """States of n new people per seed."""
-
-    @abstractmethod
-    def people(self, state: Tensor, streams: SeedStreams, person: Tensor) -> People:
-        """People in these states as they apply, with labels drawn from `streams` where these are random."""
-
-    @abstractmethod
-    def changed(self, state: Tensor, good: Tensor) -> Tensor:
-        """States of accepted people after their label, `good` (E, n), bool."""
-
-    @abstractmethod
-    def score(self, state: Tensor) -> tuple[Tensor, Tensor]:
-        """Score and s of people, shapes (E, n)."""
 
 
 @dataclass

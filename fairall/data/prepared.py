@@ -6,22 +6,18 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 
 from fairall.config.schema import ScalerRows
-from fairall.data.applicants import ApplicantStream, Draw, DrawnApplicants, RecycledApplicants
+from fairall.data.applicants import ApplicantStream, Draw, DrawnApplicants, Dynamics, RecycledApplicants
 from fairall.data.features import DISCRETE, Kind, Schema
 from fairall.data.people import People
 from fairall.data.table import Table
 from fairall.errors import FairAllError, count
 from fairall.randomness import SeedStreams
 from fairall.tables.people import PeopleReader
-
-if TYPE_CHECKING:
-    from fairall.data.generated import Dynamics
 
 FURTHEST = 100.0  # training standard deviations; larger outliers would dominate squared errors
 FEWEST = 20  # people of a group without a warning

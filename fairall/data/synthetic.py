@@ -12,15 +12,9 @@ from omegaconf import MISSING
 from torch import Tensor
 
 from fairall.config.checks import check, not_negative, one_of, open_unit, positive, require
+from fairall.data.applicants import Dynamics, DynamicsConfig
 from fairall.data.features import Feature, Kind, Schema
-from fairall.data.generated import (
-    Dynamics,
-    DynamicsConfig,
-    GeneratedConfig,
-    GeneratedDataset,
-    Individuals,
-    float32,
-)
+from fairall.data.generated import GeneratedConfig, GeneratedDataset, Individuals, float32
 from fairall.data.people import People
 from fairall.data.prepared import Scaler
 from fairall.randomness import SeedStreams

@@ -14,7 +14,6 @@ from torch import Tensor, nn
 
 from fairall.config.schema import (
     Config,
-    FairnessRule,
     ModelConfig,
     NetInputs,
     ProtocolConfig,
@@ -298,26 +297,6 @@ class Learner(nn.Module, ABC):
                         "register_buffer, modules in a ModuleList, optimisers and SeedStreams as attributes"
                     )
         return dict(sorted(parts.items()))
-
-
-def learner_of(config: Config, setting: Setting, share: float = 1.0) -> Learner:
-    """The untrained learner of a run, with thresholds where `config.fairness` asks for them.
-
-    Args:
-        config: of the run.
-        setting: the problem that it learns in.
-        share: places per applicant.
-
-    Raises:
-        FairAllError: where the method has nothing that thresholds could be chosen for.
-    """
-    learner: Learner = config.model.build(setting)
-    if config.fairness.rule is FairnessRule.none:
-        return learner
-    from fairall.models.fairness import BlindThresholds, FairThresholds
-
-    kind = BlindThresholds if config.fairness.blind else FairThresholds
-    return kind(config.fairness, learner, share)
 
 
 class FixedPolicy(Learner):

@@ -28,9 +28,9 @@ from fairall.results.table import Cell, PageTable, Row, frame_of, records_of
 from fairall.storage.identity import determining, flattened
 
 MEASURES = measures(
-    "effective_utility", "effective_dpu", "tv_utility", "mean_utility", "tv_dpu", "mean_dpu", "mean_cfu",
+    *"effective_utility effective_dpu tv_utility mean_utility tv_dpu mean_dpu mean_cfu".split(),
     "mean_ground_truth_utility",
-)  # fmt: skip
+)
 MARKS = (
     "Bold: best of its group. F: against the group's first run (two-sided Wilcoxon signed-rank test, "
     "Holm-corrected over the runs of a group and measure), R: against the best of its others (sign-flip "

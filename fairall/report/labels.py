@@ -6,10 +6,8 @@ from fairall.config.choices import shown
 from fairall.metrics import STANDARD, Quantity, curves, summaries
 from fairall.results.style import GREY
 
-DATASETS = {
-    "compas": "COMPAS", "credit": "German Credit", "meps": "MEPS", "synthetic": "Synthetic",
-    "adult": "Adult", "law": "Law school", "fico": "FICO scores",
-}  # fmt: skip
+DATASETS = {"compas": "COMPAS", "meps": "MEPS", "fico": "FICO scores", "credit": "German Credit"}
+DATASETS |= {"synthetic": "Synthetic", "adult": "Adult", "law": "Law school"}
 
 
 def measures(*names: str) -> tuple[Quantity, ...]:

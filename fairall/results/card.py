@@ -22,10 +22,9 @@ OWN = [
     "Whether the label means what the decision is for, and who is missing from the table because of past "
     "decisions, was not checked by fairall.",
 ]
-ESSENTIAL = (
-    "effective_utility", "effective_dpu", "mean_utility", "mean_dpu", "mean_acceptance",
-    "mean_equal_opportunity",
-)  # fmt: skip
+ESSENTIAL = """
+    effective_utility effective_dpu mean_utility mean_dpu mean_acceptance mean_equal_opportunity
+""".split()
 
 
 def model_card(result: Result, identity: str) -> str:

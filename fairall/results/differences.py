@@ -12,14 +12,10 @@ from fairall.storage.identity import determining, flattened
 
 REFERENCE = re.compile(r"\$\{([\w.]+)\}")
 # Groups, and the key of their nodes that names the choice, if they have one.
-GROUPS = {
-    "protocol": "name", "model": "name", "dataset": "name", "initial_policy": "name", "fairness": "rule",
-    "exploration": "rule", "cost": "",
-}  # fmt: skip
-CHOICE = {
-    "initial_policy.name": "initial_policy", "protocol.name": "protocol", "fairness.rule": "fairness",
-    "exploration.rule": "exploration", "cost.value": "cost",
-}  # fmt: skip
+GROUPS = dict.fromkeys(("protocol", "model", "dataset", "initial_policy"), "name")
+GROUPS |= {"fairness": "rule", "exploration": "rule", "cost": ""}
+CHOICE = {f"{group}.{GROUPS[group]}": group for group in GROUPS if group not in ("model", "dataset", "cost")}
+CHOICE["cost.value"] = "cost"
 
 
 def differences(config: Mapping[str, Any]) -> str:

@@ -31,9 +31,8 @@ from fairall.results.terminal import Display
 from fairall.storage.files import atomic, tidied
 
 DPI = 200
-EMPTY: dict[str, Any] = {
-    "opening": (), "left_out": (), "passed_over": (), "not_run": (), "folded": {}, "made": "",
-}  # fmt: skip
+EMPTY: dict[str, Any] = dict.fromkeys(("opening", "left_out", "passed_over", "not_run"), ())
+EMPTY |= {"folded": {}, "made": ""}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -23,14 +23,13 @@ MARKDOWN = str.maketrans(
     | {"&": "&amp;", "<": "&lt;", ">": "&gt;", "|": "&#124;", "^": "&#94;", "~": "&#126;", "$": "&#36;"}
 )
 # Characters that pdflatex lacks without further packages.
-LATEX = str.maketrans({
-    "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{",
-    "}": r"\}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"\textless{}",
-    ">": r"\textgreater{}", "|": r"\textbar{}", '"': r"\textquotedbl{}", "−": "$-$", "±": r"$\pm$",
-    "×": r"$\times$", "↑": r"$\uparrow$", "↓": r"$\downarrow$", "→": r"$\to$", "π": r"$\pi$",
-    "λ": r"$\lambda$", "β": r"$\beta$", "μ": r"$\mu$", "†": r"\dag{}", "ỹ": r"$\tilde{y}$",
-    "ũ": r"$\tilde{u}$", "Γ": r"$\Gamma$", "ε": r"$\varepsilon$",
-})  # fmt: skip
+_PAIRS = r"""
+    \ \textbackslash{}  & \&  % \%  $ \$  # \#  _ \_  { \{  } \}  ~ \textasciitilde{}  ^ \textasciicircum{}
+    < \textless{}  > \textgreater{}  | \textbar{}  " \textquotedbl{}  − $-$  ± $\pm$  × $\times$  ↑ $\uparrow$
+    ↓ $\downarrow$  → $\to$  π $\pi$  λ $\lambda$  β $\beta$  μ $\mu$  † \dag{}  ỹ $\tilde{y}$  ũ $\tilde{u}$
+    Γ $\Gamma$  ε $\varepsilon$
+""".split()
+LATEX = str.maketrans(dict(zip(_PAIRS[::2], _PAIRS[1::2], strict=True)))
 
 
 @dataclass(frozen=True)

@@ -13,12 +13,11 @@ from io import TextIOWrapper
 from typing import TextIO
 
 # Replacements for characters that an encoding lacks; any other one is written as an escape such as \xfc.
-ASCII = {
-    "−": "-", "–": "-", "±": "+-", "×": "x", "·": "*", "≤": "<=", "≥": ">=", "≈": "~", "½": "1/2", "²": "^2",
-    "→": "->", "↑": "up", "↓": "down", "…": "...", "’": "'", "Σ": "sum", "√": "sqrt", "ỹ": "y~", "ũ": "u~",
-    "α": "alpha", "β": "beta", "ε": "epsilon", "θ": "theta", "λ": "lambda", "π": "pi", "σ": "sigma",
-    "φ": "phi", "Γ": "Gamma",
-}  # fmt: skip
+_PAIRS = """
+    − -  – -  ± +-  × x  · *  ≤ <=  ≥ >=  ≈ ~  ½ 1/2  ² ^2  → ->  ↑ up  ↓ down  … ...  ’ '  Σ sum  √ sqrt
+    ỹ y~  ũ u~  α alpha  β beta  ε epsilon  θ theta  λ lambda  π pi  σ sigma  φ phi  Γ Gamma
+""".split()
+ASCII = dict(zip(_PAIRS[::2], _PAIRS[1::2], strict=True))
 # Loggers that report every step of their own: migrations, the font cache of the first figure.
 LOG_LEVELS = {"alembic": logging.WARNING, "matplotlib.font_manager": logging.ERROR}
 REPLACE = "fairall.replace"  # name of the error handler

@@ -41,10 +41,10 @@ OTHER_FORMATS = {  # by first bytes: what it is, and what to do
 }
 OTHER_SEPARATORS = {";": """'";"'""", "\t": """$'"\\t"'""", "|": """'"|"'"""}  # as typed in a shell
 UNNAMED_INDEX = "__index_level_"  # as pandas names the index of a filtered table: no column of the table
-NULLABLE = {getattr(pa, kind.name.lower())(): kind for kind in (
-    pd.Int8Dtype(), pd.Int16Dtype(), pd.Int32Dtype(), pd.Int64Dtype(),
-    pd.UInt8Dtype(), pd.UInt16Dtype(), pd.UInt32Dtype(), pd.UInt64Dtype(),
-)} | {pa.bool_(): pd.BooleanDtype()}  # fmt: skip
+NULLABLE = {
+    pa.type_for_alias(kind.lower()): pd.api.types.pandas_dtype(kind)
+    for kind in ("Int8 Int16 Int32 Int64 UInt8 UInt16 UInt32 UInt64".split())
+} | {pa.bool_(): pd.BooleanDtype()}
 # By the kind that pandas finds among the cells of a column of objects.
 OF_OBJECTS: dict[str, Callable[[pd.Series], pd.Series]] = {
     "integer": lambda column: column.astype("Int64"),

@@ -133,7 +133,7 @@ def test_sentences_constants_and_modules_of_the_package(package: Path) -> None:
     file.write_text(text.replace("np.uint64(1)", "np.uint64(2)"))
     assert (file.read_text() != text, code_hash(package) != before) == (True, True)
     file.write_text(text)
-    (package / "nn" / "chunks.py").rename(package / "nn" / "pieces.py")
+    (package / "nn" / "bounded.py").rename(package / "nn" / "pieces.py")
     moved = code_hash(package)
     (package / "models" / "new.py").touch()
     assert len({before, moved, code_hash(package)}) == 3

@@ -759,7 +759,7 @@ def vae_loss(
 @compiled
 def phase1_epoch(
     vectors, steps, rate, order, noise, losses, batch_size, people, layout, nets, beta, min_scale
-):  # fmt: skip
+):
     """One epoch of Phase I of a few replicates, one after the other, so that one's values stay in the cache.
 
     `vectors` are the parameters of encoder and decoder, and Adam's moments, each (E, n), which are updated
@@ -777,7 +777,7 @@ def phase1_epoch(
             of_theta[:] = ZERO
             loss += (batch.stop - first) * phase1_loss(
                 theta[e], order[e, batch], noise[e, batch], own, layout, nets, beta, min_scale, of_theta
-            )  # fmt: skip
+            )
             adam(theta[e], mean[e], square[e], of_theta, steps + first // batch_size + 1, rate)
         losses[e] = loss / n_people
 
@@ -806,7 +806,7 @@ def phase1_loss(theta, who, eps, people, layout, nets, beta, min_scale, of_theta
     weight = np.full(len(who), ONE / F(len(who)))
     log_x, _, values, loc, scale, slope, of_loc, of_scale = vae_loss(
         theta, nets, layout, eps.shape[2], people, who, eps, -weight, none, none, min_scale, of_theta
-    )  # fmt: skip
+    )
     loss = ZERO
     for i in range(len(who)):
         loss -= weight[i] * (log_x[i] + log_base[who[i]])
