@@ -89,15 +89,15 @@ class Dynamics(ABC):
 
     @abstractmethod
     def draw(self, streams: SeedStreams, n: int) -> Tensor:
-        """States of n new people per seed."""
+        """States of n new people per seed, shape (E, n, number of variables)."""
 
     @abstractmethod
     def people(self, state: Tensor, streams: SeedStreams, person: Tensor) -> People:
-        """People in these states as they apply, with labels drawn from `streams` where these are random."""
+        """People in these states as they apply, shapes (E, n, ...); random labels come from `streams`."""
 
     @abstractmethod
     def changed(self, state: Tensor, good: Tensor) -> Tensor:
-        """States of accepted people after their label, `good` (E, n), bool."""
+        """States of accepted people after their label, `good` (E, n), bool, of the shape of `state`."""
 
     @abstractmethod
     def score(self, state: Tensor) -> tuple[Tensor, Tensor]:

@@ -141,12 +141,12 @@ class ScoreDynamics(Dynamics):
         self.scores, self.config, self.scaler = scores, config, scaler
 
     def draw(self, streams: SeedStreams, n: int) -> Tensor:
-        """States of n new people per seed."""
+        """States of n new people per seed, shape (E, n, 2)."""
         score, s, _ = self.scores.draw(streams, n)
         return torch.from_numpy(np.stack([score, s], axis=-1).astype(float))
 
     def people(self, state: Tensor, streams: SeedStreams, person: Tensor) -> People:
-        """People as they apply, with labels drawn from P(ỹ | score, s)."""
+        """People as they apply, shapes (E, n, ...), with labels drawn from P(ỹ | score, s)."""
         score, s = state[..., 0].numpy(), state[..., 1]
         of_others, of_advantaged = (np.interp(score, self.scores.score, own) for own in self.scores.repays)
         repays = torch.from_numpy(np.where(s.numpy() > 0, of_advantaged, of_others))
@@ -154,7 +154,7 @@ class ScoreDynamics(Dynamics):
         return People(self.scaler.transform(score[..., None]), s.float(), label.float(), person=person)
 
     def changed(self, state: Tensor, good: Tensor) -> Tensor:
-        """States with the score moved by `rise` or `fall`."""
+        """States (E, n, 2) with the score moved by `rise` or `fall`."""
         by = torch.where(good, state.new_tensor(self.config.rise), -self.config.fall)
         least, greatest = float(self.scores.score[0]), float(self.scores.score[-1])
         return torch.stack([(state[..., 0] + by).clamp(least, greatest), state[..., 1]], dim=-1)

@@ -149,5 +149,5 @@ class GeneratedDataset(Dataset, Generic[I]):
 
 
 def float32(values: np.ndarray) -> Tensor:
-    """An array as a tensor of single precision."""
+    """An array as a tensor of single precision, of the same shape."""
     return torch.tensor(values, dtype=torch.float32)

@@ -41,6 +41,8 @@ def shifted(random_state: int, number: int) -> int:
 def split(n_rows: int, config: SplitConfig, strata: np.ndarray | None = None) -> Splits:
     """Split rows 0..n_rows − 1 as the authors' code does: held-out rows are halved into validation and test.
 
+    `strata` are numbers of shape (n_rows,), of which each part has its share.
+
     Raises:
         FairAllError: if a part would be empty, or of a stratum.
     """

@@ -68,7 +68,7 @@ class StructuralIndividuals(Individuals):
 
     @property
     def k(self) -> np.ndarray:
-        """Talent K."""
+        """Talent K, of the shape of s."""
         return self.values["K"]
 
 
@@ -98,7 +98,7 @@ class StructuralModel:
     def predict(
         self, s: np.ndarray, y: np.ndarray, k: np.ndarray, noise: dict[str, np.ndarray]
     ) -> StructuralIndividuals:
-        """People with variables and proxy label computed from the exogenous values."""
+        """People with variables and proxy label computed from exogenous values, all of one shape."""
         variables = {
             name: equation.k * k + equation.s * s + noise[name]
             for name, equation in self.config.variables.items()
@@ -107,7 +107,7 @@ class StructuralModel:
         return StructuralIndividuals(s, label, {"K": k, **variables}, y, noise)
 
     def abduct(self, people: StructuralIndividuals) -> dict[str, np.ndarray]:
-        """The exogenous noise implied by variables, K and S."""
+        """The exogenous noise implied by variables, K and S, by variable, of the shape of s."""
         return {
             name: people.values[name] - equation.k * people.k - equation.s * people.s
             for name, equation in self.config.variables.items()
@@ -138,18 +138,18 @@ class TalentDynamics(Dynamics):
         self.model, self.config, self.as_people = model, config, as_people
 
     def draw(self, streams: SeedStreams, n: int) -> Tensor:
-        """States of n new people per seed."""
+        """States of n new people per seed, shape (E, n, 3 + number of variables)."""
         drawn = self.model.draw(streams, n)
         return torch.from_numpy(np.stack([drawn.s, drawn.y, drawn.k, *drawn.noise.values()], axis=-1))
 
     def people(self, state: Tensor, streams: SeedStreams, person: Tensor) -> People:
-        """People as they apply; labels are functions of the state."""
+        """People as they apply, shapes (E, n, ...); labels are functions of the state."""
         s, y, k, *noise = (values.numpy() for values in state.unbind(-1))
         variables = dict(zip(self.model.config.variables, noise, strict=True))
         return replace(self.as_people(self.model.predict(s, y, k, variables)), person=person)
 
     def changed(self, state: Tensor, good: Tensor) -> Tensor:
-        """States with K moved by `rise` or `fall`."""
+        """States (E, n, ...) with K moved by `rise` or `fall`."""
         moved = state.clone()
         moved[..., 2] += torch.where(good, state.new_tensor(self.config.rise), -self.config.fall)
         return moved

@@ -70,7 +70,7 @@ class Table:
         label: np.ndarray,
         sensitive: Sensitive | pd.Series | None = None,
     ) -> Table:
-        """A table in which every label is known; `sensitive` may be the raw column of s."""
+        """A table in which every label is known, s and label (N,); `sensitive` may be the raw column of s."""
         if isinstance(sensitive, pd.Series):
             sensitive = Sensitive.of(sensitive, s, schema.n_groups)
         return cls(schema, x, s, label, np.ones(len(x), dtype=bool), sensitive=sensitive)
@@ -116,7 +116,7 @@ class Table:
         return group_name(s, values, self.schema.n_groups)
 
     def rows(self, index: np.ndarray) -> Table:
-        """The rows at `index`, in its order."""
+        """The rows at `index` (n,), in its order."""
         logged = self.logged
         if logged is not None:
             logged = replace(logged, accepted=logged.accepted[index], propensity=logged.propensity[index])

@@ -97,10 +97,10 @@ class Reversed(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, values: Tensor) -> Tensor:
-        """The values."""
+        """The values, any shape."""
         return values.view_as(values)
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> Tensor:
-        """The gradient times −1."""
+        """The gradient times −1, of its shape."""
         return -gradient

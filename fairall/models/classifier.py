@@ -92,7 +92,7 @@ class Classifier(Learner):
     @override
     @torch.no_grad()
     def log_odds(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:
-        """From the logit, which does not saturate as the score does; draws nothing."""
+        """From the logit, shape (E, B), which does not saturate as the score does; draws nothing."""
         return self._moved(self.classifier.logit(x, s))
 
 

@@ -92,7 +92,7 @@ class FairThresholds(Learner):
         self.register_buffer("next", torch.zeros((), dtype=torch.long))
 
     def seen_by_learner(self, s: Tensor) -> Tensor:
-        """The sensitive attribute as the learner gets it."""
+        """The sensitive attribute as the learner gets it, of the shape of s."""
         return s
 
     @override
@@ -167,7 +167,7 @@ class FairThresholds(Learner):
     @override
     @torch.no_grad()
     def log_odds(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:
-        """Those of the learner."""
+        """Those of the learner, shape (E, B)."""
         return self.learner.log_odds(x, self.seen_by_learner(s), streams)
 
     @override
@@ -188,7 +188,7 @@ class FairThresholds(Learner):
 
     @override
     def explore(self, x: Tensor, s: Tensor, propensity: Tensor, uniform: Tensor) -> Tensor:
-        """As the learner explores, among those whom the thresholds reject."""
+        """As the learner explores, shape (E, N), among those whom the thresholds reject."""
         return self.learner.explore(x, self.seen_by_learner(s), propensity, uniform)
 
     @override

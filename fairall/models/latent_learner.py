@@ -220,7 +220,7 @@ class LatentLearner(Learner):
 
     @torch.no_grad()
     def score(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:
-        """Probability that the policy computes, see `policy_heads.acceptance`."""
+        """Probability that the policy computes, shape (E, B); see `policy_heads.acceptance`."""
         policy, n_samples = self.config.policy, self.config.propensity_samples
         return in_chunks(
             lambda x, s: acceptance(policy, self.model, self.policy_net, x, s, streams, n_samples), x, s

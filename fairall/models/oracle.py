@@ -234,7 +234,7 @@ class Oracle(FixedPolicy):
 
     @override
     def compared(self, x: Tensor, s: Tensor, streams: SeedStreams) -> tuple[Tensor, Tensor]:
-        """p(ỹ = 1 | x, s) and the threshold of the group."""
+        """p(ỹ = 1 | x, s) and the threshold of the group, shapes (E, B)."""
         return self.log_odds(x, s).sigmoid(), self._of_group(self.threshold, s).sigmoid()
 
     def accepted(self, log_odds: Tensor, s: Tensor) -> Tensor:

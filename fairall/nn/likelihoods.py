@@ -64,17 +64,17 @@ class Gaussian(KindLikelihood):
         self.n_outputs = 2 * len(self.columns)
 
     def log_prob(self, outputs: Tensor, x: Tensor) -> Tensor:
-        """½·log τ − ½·τ·(x − μ)², with the precision τ = −2·η2 and the mean μ = η1/τ."""
+        """½·log τ − ½·τ·(x − μ)², with the precision τ = −2·η2 and the mean μ = η1/τ; (E, B, L)."""
         mean, precision = self._mean_and_precision(outputs)
         return 0.5 * (torch.log(precision) - precision * (x - mean).square()).sum(1)
 
     def log_base(self, x: Tensor) -> Tensor:
-        """−½·log 2π for each feature."""
+        """−½·log 2π for each feature, shape (E, B)."""
         constant = -0.5 * math.log(2.0 * math.pi) * len(self.columns)
         return x.new_full((x.shape[0], x.shape[2]), constant)
 
     def point_estimate(self, outputs: Tensor) -> Tensor:
-        """The mean."""
+        """The mean, shape (E, k, B)."""
         return self._mean_and_precision(outputs)[0]
 
     def _mean_and_precision(self, outputs: Tensor) -> tuple[Tensor, Tensor]:
@@ -91,16 +91,16 @@ class Poisson(KindLikelihood):
         self.n_outputs = len(self.columns)
 
     def log_prob(self, outputs: Tensor, x: Tensor) -> Tensor:
-        """x·log λ − λ, with the rate λ."""
+        """x·log λ − λ, with the rate λ, shape (E, B, L)."""
         rate = self.point_estimate(outputs)
         return (x * torch.log(rate) - rate).sum(1)
 
     def log_base(self, x: Tensor) -> Tensor:
-        """−log x! for each feature."""
+        """−log x! for each feature, shape (E, B)."""
         return -torch.lgamma(x + 1.0).sum((1, -1))
 
     def point_estimate(self, outputs: Tensor) -> Tensor:
-        """The rate."""
+        """The rate, shape (E, k, B)."""
         return F.softplus(outputs) + MIN_RATE
 
 
@@ -113,11 +113,11 @@ class Bernoulli(KindLikelihood):
         self.codes = torch.tensor([schema[i].codes for i in self.columns]).reshape(-1, 2, 1, 1)
 
     def log_prob(self, outputs: Tensor, x: Tensor) -> Tensor:
-        """The logit for the second code, less log(1 + e^logit)."""
+        """The logit for the second code, less log(1 + e^logit), shape (E, B, L)."""
         return bernoulli_log_prob(outputs, (x == self.codes[:, 1]).to(outputs.dtype)).sum(1)
 
     def point_estimate(self, outputs: Tensor) -> Tensor:
-        """The more probable code."""
+        """The more probable code, shape (E, k, B)."""
         return torch.where(outputs > 0, self.codes[:, 1, :, 0], self.codes[:, 0, :, 0])
 
 
@@ -143,7 +143,7 @@ class Categorical(KindLikelihood):
         ).sum(0)
 
     def point_estimate(self, outputs: Tensor) -> Tensor:
-        """The most probable code."""
+        """The most probable code, shape (E, k, B)."""
         of_features = zip(outputs.split(self.sizes, 1), self.codes_of, strict=True)
         return torch.stack([codes[logits.argmax(1)] for logits, codes in of_features], 1)
 

@@ -119,7 +119,7 @@ class StackedMLP(nn.Module):
 
 
 def evaluated(net: StackedMLP, x: Tensor) -> Tensor:
-    """`net.forward_transposed(x)` without dropout, by compiled code where no gradient is needed."""
+    """`net.forward_transposed(x)`, shape (E, out, B), without dropout; compiled without a gradient."""
     layers = net.weights_and_biases()
     if torch.is_grad_enabled() or not native.takes(x, *layers):
         return net.forward_transposed(x)

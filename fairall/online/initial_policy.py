@@ -69,7 +69,7 @@ class DrawnPolicy(InitialPolicy):
 
     @override
     def propensity(self, table: Table) -> np.ndarray:
-        """Acceptance probability, times that of the logged decisions where these revealed the labels.
+        """Acceptance probability (N,), times that of the logged decisions where these revealed the labels.
 
         Only people accepted by both can then be accepted.
         """
@@ -103,7 +103,7 @@ class LogisticPolicy(DrawnPolicy):
 
     @override
     def acceptance(self, table: Table) -> np.ndarray:
-        """Acceptance probability; FairAllError without a score, or if a scored column is not in the table."""
+        """Shape (N,); raises FairAllError without a score, or if a scored column is not in the table."""
         if not self.config.score:
             raise FairAllError(
                 f"initial_policy={self.config.name} needs a score, which this data set does not have: "
@@ -151,7 +151,7 @@ class LoggedPolicy(InitialPolicy):
 
     @override
     def propensity(self, table: Table) -> np.ndarray:
-        """The logged acceptance probability, no smaller than `min_propensity` where accepted."""
+        """The logged acceptance probability, at least `min_propensity` where accepted, shape (N,)."""
         logged = _logged(table)
         raised = np.maximum(logged.propensity, self.config.min_propensity)
         return np.where(logged.accepted, raised, logged.propensity)

@@ -36,7 +36,7 @@ def distinct(column: pd.Series) -> tuple[np.ndarray, list[Any]]:
 
 
 def words_of(column: pd.Series) -> tuple[np.ndarray, np.ndarray]:
-    """`distinct` with the values as texts: 1, 1.0, True; dates without time where all are at midnight."""
+    """`distinct` with the values as texts (K,): 1, 1.0, True; dates without time if all are at midnight."""
     codes, values = distinct(column)
     texts = np.array([str(value) for value in values], dtype=object)
     if pd.api.types.is_datetime64_any_dtype(column) and all(text.endswith(" 00:00:00") for text in texts):
@@ -45,7 +45,7 @@ def words_of(column: pd.Series) -> tuple[np.ndarray, np.ndarray]:
 
 
 def values_of(column: pd.Series) -> tuple[np.ndarray, np.ndarray, list[str]]:
-    """`words_of` with words of one `spelling` merged into the most frequent, and a note on each merger."""
+    """`words_of` with words (K,) of one `spelling` merged into the most frequent, and a note on each."""
     codes, words = words_of(column)
     spelt: dict[float | str, list[int]] = {}
     times = np.bincount(codes[codes >= 0], minlength=len(words))

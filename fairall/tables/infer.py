@@ -94,7 +94,7 @@ class Candidate:
 
     @cached_property
     def words(self) -> tuple[np.ndarray, np.ndarray]:
-        """`cells.words_of` the column."""
+        """`cells.words_of` the column: codes (N,) and words (K,)."""
         return words_of(self.cells)
 
     def as_kind(self, kind: Kind) -> str:

@@ -184,7 +184,7 @@ def revealed(
 
 
 def failed_by_rejection(label: np.ndarray, accepted: np.ndarray, declared: Declared) -> list[str]:
-    """A warning where all rejected people have the negative label, by what is no chance."""
+    """A warning where all rejected have the negative label, by what is no chance; arrays of shape (N,)."""
     known, rejected = label[accepted & ~np.isnan(label)], label[~accepted]
     if not known.any() or np.isnan(rejected).any() or rejected.any():
         return []

@@ -165,12 +165,12 @@ class Drift(Part):
         return moved.rows(torch.searchsorted(share, points, right=True).clamp(max=n - 1))
 
     def probability(self, p: Tensor, s: Tensor, time_step: int) -> Tensor:
-        """P(ỹ = 1 | x, s) after the drift of labels up to a time step."""
+        """P(ỹ = 1 | x, s) after the drift of labels up to a time step, of the shape of p."""
         change = (self.extent(time_step) * self.change).to(p.dtype)[(s > 0).long()]
         return torch.where(change > 0, p + (1.0 - p) * change, p * (1.0 + change))
 
     def summary(self, utility: np.ndarray) -> dict[str, np.ndarray]:
-        """`adaptation_time` after a step."""
+        """`adaptation_time` after a step, shape (E,)."""
         if self.config.course is not Course.step:
             return {}
         return {"adaptation_time": adaptation_time(utility, self.config.start)}

@@ -122,11 +122,11 @@ class World:
         return p
 
     def observed(self) -> dict[str, Tensor]:
-        """Values of this time step for measures, by the names of `metrics.WORLD_DATA`."""
+        """Values of this time step for measures, shapes (E, ...), by the names of `metrics.WORLD_DATA`."""
         return {name: values for part in self.parts.values() for name, values in part.observed().items()}
 
     def summary(self, utility: np.ndarray) -> dict[str, np.ndarray]:
-        """Measures of a whole run, as `Part.summary`."""
+        """Measures of a whole run, shapes (E,), as `Part.summary`."""
         return {name: of for part in self.parts.values() for name, of in part.summary(utility).items()}
 
     def notes(self, *, drawn: bool) -> list[str]:

@@ -36,7 +36,7 @@ class SemiLogistic(DecisionRule):
 
     @override
     def propensity(self, score: Tensor) -> Tensor:
-        """1 from the threshold on, which has no gradient, and the score below."""
+        """1 from the threshold on, which has no gradient, and the score below; of its shape."""
         return torch.where(score >= self.threshold, torch.ones_like(score), score)
 
 

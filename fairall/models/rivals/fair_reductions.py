@@ -189,7 +189,7 @@ class FairReductions(Learner):
 
     @torch.no_grad()
     def score(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:
-        """(1 − 2μ_m)·Σ Q_π·π + μ_m, and 1 in the phase that accepts everybody; draws nothing."""
+        """(1 − 2μ_m)·Σ Q_π·π + μ_m, and 1 in the phase that accepts everybody, shape (E, B)."""
         if int(self.seen) < self.first_people:
             return torch.ones_like(s)
         accepted = Found(self.classifiers, self.probability).accepted(self.columns(x, s)).clamp(0.0, 1.0)

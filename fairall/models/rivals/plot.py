@@ -107,7 +107,7 @@ class Plot(PseudoLabelled):
 
     @override
     def explore(self, x: Tensor, s: Tensor, propensity: Tensor, uniform: Tensor) -> Tensor:
-        """1 where f ≥ c, ε elsewhere where the clone is ≥ c, 0 otherwise.
+        """1 where f ≥ c, ε elsewhere where the clone is ≥ c, 0 otherwise, shape (E, N).
 
         Candidates are the rejected whose `uniform` is below ε, so that exactly those whom the clone accepts
         are accepted. What is recorded for an accepted candidate i is right given the numbers of all other

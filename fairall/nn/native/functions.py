@@ -101,7 +101,7 @@ class Phase1Epochs(Stateful):
         return takes(pool.x, *vae.parameters())
 
     def epoch(self, order: Tensor, noise: Tensor, done: Tensor) -> Tensor:
-        """Update the VAE on every minibatch of an epoch; see the definition."""
+        """Update the VAE on every minibatch of an epoch; the losses, shape (E,). See the definition."""
         steps, size, rate = int(self.model.steps), self._config.batch_size, self._config.learning_rate
 
         def some(*arrays: np.ndarray) -> None:
