@@ -67,7 +67,7 @@ def gradients(own: Any) -> list[Tensor]:
     for optimiser, of_nets in ((own.epochs.model, nets), (own.epochs.policy, [own.policy_net])):
         if optimiser is None:
             continue
-        if isinstance(own.epochs, native.Phase2Epochs):
+        if isinstance(own.epochs, native.functions.Phase2Epochs):
             found.append(optimiser.moments[0])
             continue
         means = {id(p): mean for p, mean in zip(optimiser.parameters, optimiser.means, strict=True)}
@@ -80,7 +80,7 @@ def first_update(decided: Decided, *words: str) -> tuple[float, list[Tensor], Te
     own = learner(*words)
     loss = own.epochs.model_epoch(own, decided)
     own.epochs.policy_epoch(own, decided)
-    return loss, gradients(own), own.noise.state, isinstance(own.epochs, native.Phase2Epochs)
+    return loss, gradients(own), own.noise.state, isinstance(own.epochs, native.functions.Phase2Epochs)
 
 
 def agree(decided: Decided, *words: str) -> None:
@@ -213,7 +213,7 @@ def test_a_subclass_with_a_loss_of_its_own_is_trained_by_torch() -> None:
     halved, same = learner(kind=Halved), learner(kind=Same)
     assert isinstance(halved.epochs, Phase2Epochs)
     assert learner(kind=Mixed).objective() is None
-    assert isinstance(same.epochs, native.Phase2Epochs)
+    assert isinstance(same.epochs, native.functions.Phase2Epochs)
     decided = people([0.4, 0.6])
     assert halved.epochs.model_epoch(halved, decided) == pytest.approx(
         0.5 * same.epochs.model_epoch(same, decided), rel=1e-5

@@ -96,7 +96,7 @@ def test_the_first_gradient_of_phase_1_is_that_of_torch(
     task = task_of(features, 48, inputs=inputs, elbo_samples=n_samples)
     (oracle, _), (compiled, _) = both(task)
     assert isinstance(oracle, Phase1Epochs)
-    assert isinstance(compiled, native.Phase1Epochs)
+    assert isinstance(compiled, native.functions.Phase1Epochs)
     expected, loss = oracle.epoch(*draws(task), NONE), compiled.epoch(*draws(task), NONE)
     torch.testing.assert_close(loss, expected, rtol=1e-5, atol=0.0)
     # After one update Adam's first moment is a tenth of the gradient.
