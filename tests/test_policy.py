@@ -71,7 +71,7 @@ def built(*words: str, gain: float = 1.5, policy: str = "z_dec") -> tuple[Policy
     learner = FairAll(config.model, Setting.of(data.schema, config))
     if policy.startswith("z"):
         sharpened(learner, gain)
-    return Policy.of(learner, data), config.to_plain()
+    return Policy.of(learner, data), config
 
 
 @pytest.fixture(scope="module")
@@ -85,8 +85,8 @@ def loans(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
 @pytest.fixture(scope="module")
 def saved(loans: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("saved") / "policy"
-    policy, plain = built(*loans)
-    policy.save(folder, plain)
+    policy, config = built(*loans)
+    policy.save(folder, config)
     return folder
 
 

@@ -75,12 +75,12 @@ def _runs(folder: Path, most: int | None) -> list[dict[str, Any]]:
 
 def _differs(path: Path) -> str:
     """What a run has otherwise than by default; empty where its configuration cannot be read."""
-    from fairall.config.stored import read_stored
     from fairall.results.differences import differences
+    from fairall.storage.stored import read_stored
 
     try:
         return differences(read_stored(path / "config.yaml"))
-    except (FairAllError, OSError, ValueError, KeyError, TypeError, AttributeError):
+    except (FairAllError, OSError):
         return ""
 
 

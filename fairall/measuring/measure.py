@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import torch
 
@@ -22,12 +20,11 @@ from fairall.worlds.drift import Course, Drift
 from fairall.worlds.measures import adaptation_time
 
 
-def measure(training: Training, plain: dict[str, Any], cache: Cache) -> Result:
+def measure(training: Training, cache: Cache) -> Result:
     """The result of a training, not saved.
 
     Args:
         training: after the last time step.
-        plain: configuration of the run as plain containers.
         cache: of the fits of the oracles.
     """
     config, data, evaluation = training.config, training.data, training.evaluation
@@ -47,7 +44,7 @@ def measure(training: Training, plain: dict[str, Any], cache: Cache) -> Result:
     del histories  # decisions of several policies
     sensitive, decided = data.pool_table.sensitive, training.decided.accepted
     return Result(
-        config=plain,
+        config=config.stored(),
         steps=table,
         measures=evaluation.measures,
         per_seed=per_seed,

@@ -73,7 +73,7 @@ class StudyCallback(Callback):
 
 def study_name(config: DictConfig, sweeper: DictConfig) -> str:
     """Name of the study, with an ending of its own for preset=quick."""
-    return own_name(sweeper.study_name, config)
+    return own_name(sweeper.study_name, config.preset)
 
 
 def begun(config: DictConfig, space: Space) -> Study:

@@ -1,4 +1,5 @@
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -32,7 +33,7 @@ def _of_the_earlier_format(path: Path) -> None:
 
 def _of_four_seeds(path: Path) -> None:
     run = RunFolder(path)
-    run.write_config((run.read_config() or {}) | {"seeds": 4})
+    run.write_config(replace(run.read_config(), seeds=4))
 
 
 def _of_another(path: Path) -> None:
