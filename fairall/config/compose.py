@@ -13,8 +13,8 @@ from hydra.core.global_hydra import GlobalHydra
 from omegaconf import DictConfig, OmegaConf
 from yaml import MarkedYAMLError
 
+from fairall.config.choices import configuration_root
 from fairall.config.messages import in_one_line
-from fairall.config.paths import configuration_root
 from fairall.config.schema import GROUPS, Config, TrackingConfig
 from fairall.config.sources import register_sources
 from fairall.config.validation import typed
@@ -94,10 +94,5 @@ def typed_config(*overrides: str) -> Config:
 
 
 def stored_config(composed: DictConfig) -> Config:
-    """A composed configuration as results have theirs (`Config.stored`), with types checked.
-
-    Raises:
-        FairAllError: where a key is unknown, or a value is missing or of another type.
-    """
-    with in_one_line(()):
-        return typed(composed).stored()
+    """A composed configuration as results have theirs (`Config.stored`), with types checked as in `typed`."""
+    return typed(composed).stored()

@@ -15,6 +15,7 @@ from omegaconf.errors import (
 )
 
 from fairall.config.checks import check_values
+from fairall.config.messages import in_one_line
 from fairall.config.schema import GROUPS, Config, DatasetConfig, NodeConfig
 from fairall.config.target import require_trusted, target_class
 from fairall.config.words import nearest_key
@@ -29,7 +30,6 @@ def checked(composed: DictConfig) -> Config:
 
     Raises:
         FairAllError: as `typed`, and where a value is not possible.
-        omegaconf.errors.MissingMandatoryValue: where a value is missing.
     """
     config = typed(composed)
     if config.tracking.uri is not None:
@@ -76,16 +76,18 @@ def typed(composed: DictConfig) -> Config:
 
     Raises:
         FairAllError: naming the key, where a class is not there or not of the group, a key is unknown, a
-            value is of another type, or a node was deleted.
-        omegaconf.errors.MissingMandatoryValue: where a value is missing.
+            value is missing, refers to another that is not there or is of another type, or a node was
+            deleted.
     """
-    return cast(Config, OmegaConf.to_object(_structured(composed, GROUPS)))
+    with in_one_line(()):
+        return cast(Config, OmegaConf.to_object(_structured(composed, GROUPS)))
 
 
 def typed_node(composed: DictConfig, group: str) -> Any:
     """A node of a configuration of which other values may be missing, unchecked; raises as `typed`."""
     groups = {"dataset": None, group: None}  # initial policies refer to values of the data set
-    return OmegaConf.to_object(_structured(composed, list(groups))[group])
+    with in_one_line(()):
+        return OmegaConf.to_object(_structured(composed, list(groups))[group])
 
 
 def structured_node(node: Any, place: str) -> DictConfig:

@@ -7,7 +7,6 @@ from dataclasses import asdict
 from typing import Any
 
 from fairall.config.compose import compose_config
-from fairall.config.messages import in_one_line
 from fairall.config.schema import Config, ScalerRows
 from fairall.config.target import require_trusted
 from fairall.config.validation import checked_dataset, checked_node
@@ -29,9 +28,7 @@ def load_dataset(name: str, *overrides: str) -> Dataset:
     Raises:
         FairAllError: if there is no such data set or key, or a value is missing or invalid.
     """
-    words = [f"dataset={name}", *overrides]
-    with in_one_line(words):
-        return dataset(checked_dataset(compose_config(*words)))
+    return dataset(checked_dataset(compose_config(f"dataset={name}", *overrides)))
 
 
 def people_of_run(

@@ -16,15 +16,10 @@ RULE = (
     "evaluation and preset; its runs may differ in method, protocol, exploration, training, features used "
     "and seeds."
 )
-# Keys of the problem in which compared runs may differ.
-COMPARED = (
-    "seed", "seeds",
-    # The cost and the initial policy in use have keys of their own.
-    "dataset.cost", "dataset.initial_policies",
-    "dataset.drop", "dataset.kinds", "dataset.max_categories", "dataset.max_count",
-    "dataset.observed",
-)  # fmt: skip
 OF_ESTIMATES = ("dataset.drop", "dataset.kinds", "dataset.max_categories", "dataset.max_count")
+# Keys of the problem in which compared runs may differ; the cost and the initial policy in use
+# have keys of their own.
+COMPARED = ("seed", "seeds", "dataset.cost", "dataset.initial_policies", "dataset.observed", *OF_ESTIMATES)
 WORDS = {"dataset.name": "data set", "cost.value": "cost", "initial_policy.name": "initial policy"}
 UNTESTED = f"{CAUTION}; nothing is compared or tested."
 

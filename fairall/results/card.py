@@ -10,8 +10,7 @@ from typing import Any
 import yaml
 
 import fairall
-from fairall.config.choices import description, shown
-from fairall.config.paths import configuration_root
+from fairall.config.choices import configuration_root, description, shown
 from fairall.config.schema import Config
 from fairall.metrics import LATENT
 from fairall.results.format import interval, mean_interval, mean_std, number

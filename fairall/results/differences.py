@@ -6,21 +6,21 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from fairall.config.choices import choices, merged, readable, settings, with_parents
-from fairall.config.paths import configuration_root
+from fairall.config.choices import choices, configuration_root, merged, readable, settings, with_parents
 from fairall.config.schema import Config
 from fairall.storage.identity import determining, flattened
 
 REFERENCE = re.compile(r"\$\{([\w.]+)\}")
 # Groups, and the key of their nodes that names the choice, if they have one.
-GROUPS = {
-    "protocol": "name", "model": "name", "dataset": "name", "initial_policy": "name", "fairness": "rule",
-    "exploration": "rule", "cost": "",
-}  # fmt: skip
+NAMED = dict.fromkeys(("protocol", "model", "dataset", "initial_policy"), "name")
+GROUPS = NAMED | {"fairness": "rule", "exploration": "rule", "cost": ""}
 CHOICE = {
-    "initial_policy.name": "initial_policy", "protocol.name": "protocol", "fairness.rule": "fairness",
-    "exploration.rule": "exploration", "cost.value": "cost",
-}  # fmt: skip
+    "initial_policy.name": "initial_policy",
+    "protocol.name": "protocol",
+    "fairness.rule": "fairness",
+    "exploration.rule": "exploration",
+    "cost.value": "cost",
+}
 
 
 def differences(config: Config) -> str:

@@ -9,8 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fairall.config.choices import shown
-from fairall.config.paths import configuration_root
+from fairall.config.choices import configuration_root, shown
 from fairall.data.credit import MALE, raw_applicants
 from fairall.data.load import load_dataset
 from fairall.measuring.groups import groups
