@@ -448,7 +448,7 @@ TARGET = "fairall.models.fairall.FairAll"
         ("latent_size: 4", "latent_size: 3", f"does not fit {TARGET}"),
         ("latent_size: 4", "latent_size: four", "model.latent_size: Value 'four'"),
         ("latent_size: 4", "latent_sizes: 4", "model.latent_sizes: no such key, did you mean"),
-        ("world: {}", "world: 3", "config.yaml: world: "),
+        ("world: {}", "world: 3", "config.yaml: world cannot be 3"),
         (TARGET, "fairall.__main__.FairAll", "config.yaml: model._target_=fairall.__main__.FairAll: "),
         (TARGET, "os.path.join", "model._target_=os.path.join: not a"),
         (TARGET, "antigravity.Fly", "--trust antigravity"),

@@ -269,7 +269,7 @@ class Config:
     @property
     def parts(self) -> dict[str, Any]:
         """The active parts of `world`, by name; all of a stored configuration."""
-        return {name: part for name, part in self.world.items() if isinstance(part, dict) or part.active}
+        return {name: part for name, part in self.world.items() if getattr(part, "active", True)}
 
     def name(self, group: str) -> str:
         """Name of the choice of `model`, `dataset`, `initial_policy` or `protocol`."""

@@ -59,7 +59,7 @@ def checked_node(node: dict[str, Any], place: str) -> Any:
     try:
         made = OmegaConf.to_object(structured_node(node, place))
     except MissingMandatoryValue as error:
-        raise FairAllError(f"{place} lacks {error.full_key}: another version of fairall saved it") from error
+        raise FairAllError(f"{place} lacks {error.full_key}: this version of fairall stores it") from error
     check_values(made, place)
     return made
 

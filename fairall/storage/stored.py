@@ -17,6 +17,7 @@ from fairall.storage.identity import flattened
 from fairall.storage.plain import MOST_SHOWN, of_plain
 
 MOST_CHARACTERS = 10_000  # of a value
+MOST_TOLD = 500  # characters of a reason
 DEEPEST = 20  # nested containers
 # Classes by the names that they had up to 0.2.
 MOVED = {"fairall.data.csv.dataset.OwnCsv": "fairall.data.own_table.OwnTable"}
@@ -31,7 +32,7 @@ def read_stored(path: Path) -> Config:
     classes that have moved are named as they are now.
 
     Raises:
-        FairAllError: where it is not such a file, or of a version with other keys.
+        FairAllError: where it is not such a file, or has other keys or impossible values.
         OSError: where it cannot be read.
     """
     plain = _plain(path)
@@ -46,9 +47,10 @@ def read_stored(path: Path) -> Config:
         there, here = flattened(plain), flattened(config.to_plain())
         if differing := sorted(here.keys() - there.keys()) or sorted(there.keys() - here.keys()):
             raise ValueError(f"it {'has' if differing[0] in there else 'lacks'} {differing[0][:MOST_SHOWN]}")
-    except ValueError as error:
-        raise FairAllError(f"{path}: {error}; another version of fairall saved it") from error
-    check_values(config)
+        check_values(config)
+    except (ValueError, FairAllError) as error:
+        reason = str(error)[:MOST_TOLD]
+        raise FairAllError(f"{path}: {reason}; this version of fairall stores nothing like it") from error
     return config
 
 

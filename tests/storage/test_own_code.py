@@ -315,6 +315,6 @@ def test_without_own_code_the_names_of_the_measures_are_all_of_it(monkeypatch: p
     made = experiment.job(compose_config(*words))
     assert seen["own"] == [measure.function.__qualname__ for measure in made.measures]
     key = identity.configuration_key(seen["config"])
-    determined_by = (key, [False, False], seen["fingerprint"], "code", seen["own"])
+    determined_by = (key, False, seen["fingerprint"], "code", seen["own"])
     assert made.identity == hashlib.sha256(repr(determined_by).encode()).hexdigest()[:12]
     assert made.doubts == ()
