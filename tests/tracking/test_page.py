@@ -35,8 +35,8 @@ def outputs(tmp_path_factory: pytest.TempPathFactory, empty_store: Put) -> Path:
     return folder / "outputs"
 
 
-def config_of(outputs: Path) -> Config:
-    return places([override("outputs_dir", str(outputs))])
+def config_of(outputs: Path, *words: str) -> Config:
+    return places([override("outputs_dir", str(outputs)), *words])
 
 
 def described(config: Config) -> str:
@@ -95,7 +95,7 @@ def test_descriptions_are_given_to_old_experiments_and_those_of_the_user_stay(
     client.set_experiment_tag(experiment, VIEW_TAG, "mine too")
     assert described(config_of(tmp_path)) == experiment
     assert client.get_experiment(experiment).tags[VIEW_TAG] == "mine too"
-    other = described(config_of(tmp_path) | {"tracking": {"uri": None, "experiment": "other"}})
+    other = described(config_of(tmp_path, "tracking.experiment=other"))
     assert client.get_experiment(other).tags[NOTE_TAG] == DESCRIPTION
 
 
