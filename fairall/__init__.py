@@ -7,7 +7,8 @@ from fairall.runtime.lazy import imported_lazily
 __version__ = "0.2.0"
 
 if TYPE_CHECKING:
-    from fairall.config.compose import compose_all, compose_config, plain_config
+    from fairall.config.compose import compose_all, compose_config, places, stored_config
+    from fairall.config.schema import Config
     from fairall.config.sources import hyperparameters
     from fairall.data.dataset import Dataset
     from fairall.data.load import load_dataset
@@ -18,10 +19,11 @@ if TYPE_CHECKING:
     from fairall.online.load import load_initial_policy
     from fairall.results.result import Result
     from fairall.results.runs import load_result, load_results
-    from fairall.storage.identity import configuration_key
+    from fairall.storage.identity import configuration_key, determining
     from fairall.tracking.fetch import load_logged_results
 
 __all__ = [
+    "Config",
     "Dataset",
     "FairAllError",
     "Learner",
@@ -29,6 +31,7 @@ __all__ = [
     "compose_all",
     "compose_config",
     "configuration_key",
+    "determining",
     "hyperparameters",
     "is_finished",
     "load_dataset",
@@ -37,15 +40,17 @@ __all__ = [
     "load_policy",
     "load_result",
     "load_results",
-    "plain_config",
+    "places",
     "run",
+    "stored_config",
 ]
 
 # Torch and Hydra take a second, and `--help` needs neither.
 _, __getattr__ = imported_lazily(
     __name__,
     {
-        "config.compose": "compose_all compose_config plain_config",
+        "config.compose": "compose_all compose_config places stored_config",
+        "config.schema": "Config",
         "config.sources": "hyperparameters",
         "data.dataset": "Dataset",
         "data.load": "load_dataset",
@@ -56,7 +61,7 @@ _, __getattr__ = imported_lazily(
         "online.load": "load_initial_policy",
         "results.result": "Result",
         "results.runs": "load_result load_results",
-        "storage.identity": "configuration_key",
+        "storage.identity": "configuration_key determining",
         "tracking.fetch": "load_logged_results",
     },
 )

@@ -41,7 +41,6 @@ class Job:
     """A run that has not started."""
 
     config: Config
-    plain: dict[str, Any]  # the configuration as plain containers
     data: PreparedData
     world: World
     initial_policy: InitialPolicy
@@ -82,14 +81,13 @@ def job(composed: DictConfig, people: Callable[[Dataset, Config], PreparedData] 
         require(objective in possible, "objective", objective, f"one of {', '.join(possible)}")
     policy: InitialPolicy = config.initial_policy.build()
     learner = learner_of(config, setting, world.share)
-    plain = config.to_plain()
-    targets = [str(value) for key, value in flattened(plain).items() if key.endswith("._target_")]
+    targets = [str(value) for key, value in flattened(config.to_plain()).items() if key.endswith("._target_")]
     named = [name.rpartition(".")[0] for name in (*targets, *config.evaluation.measures)]
     functions = [measure.function for measure in measures]
     own = own_code(named, source, policy, learner, *world.parts.values(), *functions)
-    identity = run_id(plain, data.fingerprint(), [*map(name_of, functions), *own.hashes])
+    identity = run_id(config, data.fingerprint(), [*map(name_of, functions), *own.hashes])
     folder = RunFolder(Path(config.outputs_dir) / "runs" / config.model.name / config.dataset.name / identity)
-    return Job(config, plain, data, world, policy, learner, measures, identity, own.doubts, folder)
+    return Job(config, data, world, policy, learner, measures, identity, own.doubts, folder)
 
 
 def is_finished(composed: DictConfig, people: dict[str, Any] | None = None) -> bool:
@@ -137,11 +135,11 @@ def run(composed: DictConfig, display: Display | None = None, *, command: str = 
     """
     began, cpu_began = time.time(), time.process_time()
     task, display = job(composed), display or Display()
-    config, plain, folder = task.config, task.plain, task.folder
+    config, folder = task.config, task.folder
     if config.tracking.enabled:
         from fairall.tracking.store import require_store
 
-        require_store(plain)
+        require_store(config)
     prepare_processor()
     use_threads(config.threads)
     training = Training(task.learner, task.initial_policy, config, task.world, task.measures)
@@ -152,7 +150,7 @@ def run(composed: DictConfig, display: Display | None = None, *, command: str = 
     for warning in training.warnings():
         display.say(f"Warning: {warning}.")
     with folder.locked(log=display.say):
-        folder.refuse_others(plain)
+        folder.refuse_others(config)
         intact = folder.intact(display.say)
         if intact and not config.force:
             result = Result.read(folder)
@@ -165,18 +163,18 @@ def run(composed: DictConfig, display: Display | None = None, *, command: str = 
             with folder.recording(anew=config.force, log=display.say) as making:
                 origin = Origin(command, source_tags() if config.tracking.enabled else {}, began)
                 origin.write(making.path)
-                making.write_config(plain)
+                making.write_config(config)
                 checkpoint = making.checkpoint(seconds=config.checkpoint_seconds, log=display.say)
                 cache = cache_of(config, display)
                 training.run(checkpoint, cache, display)
-                result = measure(training, plain, cache)
+                result = measure(training, cache)
                 write_files(result, training, making)
                 replace(origin, cpu_seconds=time.process_time() - cpu_began).write(making.path)
                 making.finish()
             result = replace(result, path=folder.path, finished=time.time())
         show_result(result, display)
         if config.tracking.enabled:
-            say_where_logged(folder.path, plain, display)
+            say_where_logged(folder.path, config, display)
     return result
 
 
@@ -234,16 +232,16 @@ def show_result(result: Result, display: Display) -> None:
     display.say(f"Results: {result.path}")
 
 
-def say_where_logged(path: Path, plain: dict[str, Any], display: Display) -> None:
+def say_where_logged(path: Path, config: Config, display: Display) -> None:
     """Log the result in a run's folder to MLflow and print where, or warn where MLflow cannot be reached."""
     from fairall.tracking.logger import log
     from fairall.tracking.store import UnreachableError, how_to_look, page_address
 
     try:
-        logged = log(path, plain)
+        logged = log(path, config)
     except UnreachableError as error:
         display.say(f"Warning: {error}. `python -m fairall mlflow sync` logs it later.")
         return
-    display.say(f"MLflow:  {how_to_look(plain)}")
-    for line in (f"         {page_address(plain, logged.experiment)}", *logged.registered):
+    display.say(f"MLflow:  {how_to_look(config)}")
+    for line in (f"         {page_address(config, logged.experiment)}", *logged.registered):
         display.say(line)

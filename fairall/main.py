@@ -12,8 +12,8 @@ from hydra.core.hydra_config import HydraConfig
 from hydra.types import RunMode
 from omegaconf import DictConfig
 
+from fairall.config.choices import configuration_root
 from fairall.config.messages import has_line, report_error
-from fairall.config.paths import configuration_root
 from fairall.config.schema import objectives_of
 from fairall.errors import FairAllError
 from fairall.runtime.process import prepare_process

@@ -12,7 +12,6 @@ import numpy as np
 import pandas as pd
 import torch
 from omegaconf import OmegaConf
-from omegaconf.errors import OmegaConfBaseException
 from safetensors import SafetensorError
 from safetensors.torch import load as deserialised
 from safetensors.torch import save as serialised
@@ -21,7 +20,6 @@ from torch import Tensor
 
 import fairall
 from fairall.config.schema import Config, FairnessRule
-from fairall.config.stored import read_stored
 from fairall.config.validation import checked_stored
 from fairall.data.features import Schema
 from fairall.data.prepared import PreparedData, Scaler
@@ -33,6 +31,7 @@ from fairall.randomness import FixedSamples, SeedStreams
 from fairall.runtime.reading import read_bytes
 from fairall.storage.files import atomic, damaged, write_sums
 from fairall.storage.plain import read_json
+from fairall.storage.stored import read_stored
 from fairall.tables.cells import shown
 from fairall.tables.people import PeopleReader
 
@@ -53,7 +52,7 @@ class Policy:
         learner: trained, E replicates.
         reader: of tables of people.
         points: standard normal, averaged over instead of draws, shape (E, size, n).
-        config: of the run, plain containers; None for a policy that was not loaded.
+        config: of the run, as it is stored (`Config.stored`); None for a policy that was not loaded.
         modules: that `load` was given.
         classes_: negative and positive label, the columns of `predict_proba`.
     """
@@ -65,7 +64,7 @@ class Policy:
         learner: Learner,
         reader: PeopleReader,
         points: Tensor,
-        config: dict[str, Any] | None = None,
+        config: Config | None = None,
         modules: Collection[str] = (),
     ) -> None:
         self.learner = learner
@@ -79,11 +78,11 @@ class Policy:
         """The policy of a learner trained on `data`."""
         return cls(learner, data.reader, _points_of(learner))
 
-    def save(self, folder: Path, config: dict[str, Any]) -> None:
+    def save(self, folder: Path, config: Config) -> None:
         """Write config.yaml, features.json, weights.safetensors and, last, SUMS."""
         (folder / SUMS).unlink(missing_ok=True)
         with atomic(folder / CONFIG) as temporary:
-            OmegaConf.save(OmegaConf.create(config), temporary)
+            OmegaConf.save(OmegaConf.create(config.to_plain()), temporary)
         with atomic(folder / FEATURES) as temporary:
             plain = {"format": FORMAT, "fairall": fairall.__version__} | to_plain(self.reader)
             temporary.write_text(json.dumps(plain, indent=1, allow_nan=False) + "\n")
@@ -116,8 +115,6 @@ class Policy:
         stored = read_stored(folder / CONFIG)
         try:
             config = checked_stored(stored, modules)
-        except OmegaConfBaseException as error:
-            raise _other_version(folder) from error
         except FairAllError as error:
             raise FairAllError(f"{folder / CONFIG}: {shown(str(error), MOST_SHOWN)}") from error
         learner_tensors, points = _tensors(folder / WEIGHTS, config.seeds)

@@ -13,7 +13,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, NoReturn
 
-from fairall import FairAllError
+from fairall import FairAllError, places
 
 EPILOGUE = """\
 KEY=VALUE is as for `python -m fairall`: outputs_dir=FOLDER is the folder of runs; a word about an axis of a
@@ -110,7 +110,7 @@ def _evidence(arguments: argparse.Namespace) -> bool:
     from reproduction.evidence_page import write_pages
     from reproduction.pages import refuse
 
-    refuse(arguments.into, {})
+    refuse(arguments.into, places([]))
     folder = arguments.output or Path("outputs") / f"evidence_{datetime.now():%Y-%m-%d_%H-%M-%S}"
     print(f"Evaluations: {folder}", flush=True)
     study = Study(folder, arguments.logs)

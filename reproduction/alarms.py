@@ -9,12 +9,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from fairall import load_results
+from fairall import load_results, places
 from fairall.measuring import ALARM, LARGEST_GAP, OBSERVATIONS, gap_wealth, largest_gap
 from fairall.report import dataset_label, method_label
 from fairall.results import PageTable, Row, frame_of, records_of
 from reproduction.logs import DECISIONS, described
-from reproduction.pages import config_of, publish, refuse
+from reproduction.pages import publish, refuse
 from reproduction.plan import ALARMS, Planned, missing_runs, plan, with_runs
 from reproduction.runs import make
 
@@ -49,11 +49,11 @@ def alarms(
     Raises:
         FairAllError: where a page cannot be filled, or a word is wrong.
     """
-    config = config_of(overrides)
+    config = places(overrides)
     refuse(into, config)
     planned = plan(ALARMS, overrides)
     failures = make(planned, overrides, jobs=jobs)
-    finished = with_runs(planned, load_results(Path(config["outputs_dir"]) / "runs").results)
+    finished = with_runs(planned, load_results(Path(config.outputs_dir) / "runs").results)
     publish("alarms", "FairAll: alarms", {"": [alarm_table(finished)]}, config, folder=folder, into=into)
     return not failures
 

@@ -110,7 +110,7 @@ def examples(runs: Sequence[Result]) -> dict[str, Space]:
     """The first switched and flipped seed of runs with axes as learnt, and an aligned one if matched."""
     found: dict[str, Space] = {}
     for run in runs:
-        matched = run.config["protocol"]["latent_frame"] == "matched"
+        matched = run.config.protocol.latent_frame.name == "matched"
         of_seeds = states(run)
         for state in (ALIGNED,) if matched else (SWITCHED, FLIPPED):
             name = "matched" if matched else state

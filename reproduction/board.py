@@ -105,7 +105,7 @@ class Task:
     @property
     def compared(self) -> bool:
         """Whether the methods are compared: not where their numbers may not be interpreted."""
-        return all(interpretable(one.config) for one in self.planned.values())
+        return all(interpretable(one.config.preset) for one in self.planned.values())
 
     @cached_property
     def front(self) -> set[str]:

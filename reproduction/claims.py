@@ -78,7 +78,7 @@ def judge(claims: Iterable[Claim], planned: Sequence[Planned]) -> list[Verdict]:
 
 
 def _reproduced(planned: Sequence[Planned]) -> str:
-    return ON_SPLIT if all(one.config["splits"] == 1 for one in planned) else REPRODUCED
+    return ON_SPLIT if all(one.config.splits == 1 for one in planned) else REPRODUCED
 
 
 def _words(claim: Claim, values: Sequence[Any], p: float | None, reproduced: str) -> str:

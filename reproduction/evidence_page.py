@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from fairall import FairAllError
+from fairall import FairAllError, places
 from fairall.results import (
     BLUE,
     GREEN,
@@ -28,7 +28,7 @@ from fairall.results import (
 )
 from reproduction.evidence import Study, covers, summary
 from reproduction.evidence_logs import CASES
-from reproduction.pages import config_of, publish
+from reproduction.pages import publish
 
 LOWEST, HIGHEST = 0.92, 0.98  # coverage of a 95 % interval that can be trusted
 LEAST = 20  # intervals of which a coverage is computed
@@ -133,7 +133,7 @@ def write_pages(study: Study, folder: Path, into: Sequence[Path] = ()) -> None:
         ],
     }
     title = "FairAll: can the intervals be trusted?"
-    config, known = config_of([]), lambda: map(_key, NOTES)
+    config, known = places([]), lambda: map(_key, NOTES)
     publish("evidence", title, sections, config, folder=folder, into=into, known=known)
 
 

@@ -144,7 +144,7 @@ def policy_figures(planned: Sequence[Planned]) -> list[PageFigure]:
     """Utility and DPU over time of FairAll with each of its policies, a figure per data set."""
 
     def drawn(own: Sequence[Planned]) -> Figure:
-        runs = {one.config["model"]["policy"]: one.run for one in own if one.run is not None}
+        runs = {one.config.model["policy"]: one.run for one in own if one.run is not None}
         looks = {
             name: {
                 "label": POLICIES[name],
@@ -172,7 +172,7 @@ def latent_figures(planned: Sequence[Planned]) -> list[PageFigure]:
     """
     figures = []
     for dataset, own in by_dataset(planned).items():
-        having = [one for one in own if "latent_size" in one.config["model"]]
+        having = [one for one in own if "latent_size" in one.config.model]
         found = {one.model: latent_space(one.run) for one in having if one.run is not None}
         spaces = {model: space for model, space in found.items() if space is not None}
         shown = [one if one.model in spaces else replace(one, run=None) for one in having]

@@ -11,7 +11,7 @@ from typing import Any
 
 import yaml
 
-from fairall import FairAllError, configuration_key
+from fairall import FairAllError, determining
 from reproduction.plan import ALARMS, EVERY, LEADERBOARD, LOGS, WORLDS
 
 CHECKOUT = Path(__file__).parents[1]
@@ -65,7 +65,7 @@ def _parts(command: str, checkout: Path) -> Iterator[tuple[str, Any]]:
     usual = _read(conf / "config.yaml")
     yield (
         "config",
-        json.loads(configuration_key({"dataset": {}} | {k: usual[k] for k in usual if k != "hydra"})),
+        determining({"dataset": {}} | {k: usual[k] for k in usual if k != "hydra"}),
     )
     for folder in SHARED:
         yield folder, {path.stem: _read(path) for path in sorted((conf / folder).glob("*.yaml"))}

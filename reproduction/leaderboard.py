@@ -43,7 +43,7 @@ def leaderboard(
     config = planned[0].config
     refuse(into, config)
     failures = make(planned, overrides, jobs=jobs)
-    outputs = Path(config["outputs_dir"])
+    outputs = Path(config.outputs_dir)
     finished = sorted(load_results(outputs / "runs").results, key=lambda run: run.finished)
     by_key = {run.key: run for run in finished}
     own = board(
@@ -67,7 +67,7 @@ def leaderboard(
         f"{len(own.methods)} methods on {len(own.tasks)} tasks, a task being a data set with an initial "
         f"policy. Finished runs: {n} of {len(planned)}."
     ]
-    compared = interpretable(config)
+    compared = interpretable(config.preset)
     if not compared:
         for of_comparisons in ("All tasks", "FairAll and AdOpt", "The paper's claims"):
             del sections[of_comparisons]

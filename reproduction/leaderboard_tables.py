@@ -196,7 +196,7 @@ def _of_method(task: Task, name: str) -> tuple[list[str | Cell], list[dict[str, 
     cells = [
         _rank(task.ranks[UTILITY.name].get(name)), utility, _spread(regret), test,
         _rank(task.ranks[DPU.name].get(name)), dpu, opportunity,
-        "yes" if name in task.front else "", _tuning(task.runs[name].config["hyperparameters"]),
+        "yes" if name in task.front else "", _tuning(task.runs[name].config.hyperparameters),
         number(task.cpu.get(name), 1, 0),
     ]  # fmt: skip
     where = {"dataset": task.dataset, "initial_policy": task.initial_policy, "method": name}

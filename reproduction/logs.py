@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from fairall import FairAllError, Result, load_results
+from fairall import FairAllError, Result, load_results, places
 from fairall.evaluate import Evaluation, judge
 from fairall.report import dataset_label, method_label
 from fairall.results import PageTable, Row, frame_of, number, own_name, records_of, write
 from reproduction.evidence import covers
-from reproduction.pages import config_of, publish, refuse
+from reproduction.pages import publish, refuse
 from reproduction.plan import LOGS, Planned, missing_runs, plan, with_runs
 from reproduction.runs import make
 
@@ -54,14 +54,14 @@ def logs(
     Raises:
         FairAllError: where the answers cannot be read.
     """
-    config = config_of(overrides)
+    config = places(overrides)
     refuse(into, config)
     given = {} if answers is None else {answers.stem: read_answers(answers)}
     planned = plan(LOGS, overrides)
     failures = make(planned, overrides, jobs=jobs)
-    outputs = Path(config["outputs_dir"])
+    outputs = Path(config.outputs_dir)
     finished = with_runs(planned, load_results(outputs / "runs").results)
-    folder = folder or outputs / own_name("logs", config)
+    folder = folder or outputs / own_name("logs", config.preset)
     names = write_bundle(folder, finished)
     truth, given["fairall"] = (
         pd.concat([pd.DataFrame(), *(pd.read_csv(folder / path.format(name)) for name in names)])

@@ -11,7 +11,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from fairall import FairAllError, compose_config
+from fairall import Config, FairAllError
 from fairall.report import made
 from fairall.results import (
     CAUTION,
@@ -26,7 +26,7 @@ from fairall.results import (
     write_page,
 )
 from reproduction.fingerprint import mark
-from reproduction.plan import PLACES, interpretable, nearest
+from reproduction.plan import interpretable, nearest
 from reproduction.runs import read_durations
 
 BLOCK = re.compile(r"^<!-- begin: (\S+) -->\n(.*?)^<!-- end: \1 -->", re.DOTALL | re.MULTILINE)
@@ -40,7 +40,7 @@ def publish(
     name: str,
     title: str,
     sections: Mapping[str, Sequence[Item]],
-    config: Mapping[str, Any],
+    config: Config,
     *,
     folder: Path | None = None,
     into: Sequence[Path] = (),
@@ -53,7 +53,7 @@ def publish(
         name: of the command, and of the folder in `outputs_dir`.
         title: of the page.
         sections: tables and figures by heading; those without anything to show are left out.
-        config: with `outputs_dir` and `preset`, see `config_of`.
+        config: with `outputs_dir` and `preset`, see `fairall.places`.
         folder: to write to instead.
         into: pages of the documentation; see `fill`.
         known: keys of further tables and figures, which other runs have.
@@ -62,15 +62,15 @@ def publish(
     Raises:
         FairAllError: where a folder or page cannot be written, or has an unknown block.
     """
-    outputs = Path(config["outputs_dir"])
-    folder = folder or outputs / own_name(name, config)
+    outputs = Path(config.outputs_dir)
+    folder = folder or outputs / own_name(name, config.preset)
     shown = {
-        section: cautioned([item for item in items if item.shown], config)
+        section: cautioned([item for item in items if item.shown], config.preset)
         for section, items in sections.items()
     }
     shown = {section: items for section, items in shown.items() if items}
     line = f"made {datetime.now():%Y-%m-%d %H:%M}; {made()}"
-    write_page(folder, marked(title, config), shown, made=line, **texts)
+    write_page(folder, marked(title, config.preset), shown, made=line, **texts)
     items = [item for some in shown.values() for item in some]
     keys = {item.key for item in items}
     for path in (*folder.glob("figures/*"), *folder.glob("tables/*")):
@@ -88,16 +88,10 @@ def publish(
         print(f"Blocks and figures: {page}")
 
 
-def config_of(overrides: Sequence[str]) -> dict[str, Any]:
-    """`outputs_dir` and `preset`, from the words about them alone."""
-    composed = compose_config(*(word for word in overrides if word.startswith((*PLACES, "preset="))))
-    return {"outputs_dir": composed.outputs_dir, "preset": composed.preset}
-
-
-def refuse(into: Sequence[Path], config: Mapping[str, Any]) -> None:
+def refuse(into: Sequence[Path], config: Config) -> None:
     """Raise FairAllError where a page is not there, or its runs' numbers may not be interpreted."""
     for page in into:
-        if not interpretable(config):
+        if not interpretable(config.preset):
             raise FairAllError(f"--into {page}: not possible with {CAUTION}; omit --into")
         if not page.is_file():
             raise FairAllError(f"--into {page}: no such page")

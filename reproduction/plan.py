@@ -5,16 +5,24 @@ from __future__ import annotations
 import difflib
 import itertools
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from omegaconf import DictConfig, OmegaConf
 
-from fairall import FairAllError, Result, compose_all, compose_config, configuration_key, plain_config
+from fairall import (
+    Config,
+    FairAllError,
+    Result,
+    compose_all,
+    compose_config,
+    configuration_key,
+    stored_config,
+)
 from fairall.report import dataset_label, measures, method_label
 from fairall.results import QUICK, Lacking, paper_seeds
 
@@ -49,7 +57,7 @@ class Planned:
     sweep: str  # whose grid it is a point of
     words: tuple[str, ...]  # of its command line
     composed: DictConfig
-    config: dict[str, Any]  # the same as plain containers
+    config: Config  # the same, as results have it
     run: Result | None = None  # finished run of this configuration
 
     @property
@@ -64,7 +72,7 @@ class Planned:
 
     def name(self, group: str) -> str:
         """Name of the chosen file of a group of the configuration."""
-        return self.config[group]["name"]
+        return self.config.name(group)
 
     @property
     def model(self) -> str:
@@ -89,9 +97,9 @@ def _described(one: Planned) -> str:
     return f"{name} with {' '.join(values)}" if values else name
 
 
-def interpretable(config: Mapping[str, Any]) -> bool:
-    """Whether the numbers of a configuration may be interpreted: not those of preset=quick."""
-    return config.get("preset") != QUICK
+def interpretable(preset: str | None) -> bool:
+    """Whether the numbers of a preset may be interpreted: not those of preset=quick."""
+    return preset != QUICK
 
 
 def nearest(word: str, known: Sequence[str]) -> str:
@@ -143,7 +151,7 @@ def composed_points(points: Sequence[tuple[str, tuple[str, ...]]]) -> list[Plann
     """
     configs = _composed([words for _, words in points])
     return [
-        Planned(sweep, words, config, plain_config(config))
+        Planned(sweep, words, config, stored_config(config))
         for (sweep, words), config in zip(points, configs, strict=True)
     ]
 
@@ -172,8 +180,8 @@ def with_runs(planned: Iterable[Planned], runs: Iterable[Result]) -> list[Planne
     return [replace(one, run=latest.get(one.key) or most.get(_key_but_seeds(one.config))) for one in planned]
 
 
-def _key_but_seeds(config: dict[str, Any]) -> str:
-    return configuration_key({key: value for key, value in config.items() if key != "seeds"})
+def _key_but_seeds(config: Config) -> str:
+    return configuration_key(replace(config, seeds=0))
 
 
 def added(overrides: Iterable[str]) -> list[str]:

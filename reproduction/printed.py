@@ -167,7 +167,7 @@ def collapsed(run: Result) -> pd.Series | None:
     rates = run.curve("acceptance_rate")
     if rates.empty:
         return None
-    return rates[rates.index > run.config["schedule"]["time_steps"] / 2].eq(0.0).all()
+    return rates[rates.index > run.config.schedule.time_steps / 2].eq(0.0).all()
 
 
 def _by_step(run: Result, measure: Quantity) -> pd.DataFrame:

@@ -6,12 +6,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from fairall import Result, load_logged_results, load_results
+from fairall import Result, load_logged_results, load_results, places
 from fairall.report import UNTESTED
 from fairall.results import Item, PageTable, print_table
 from reproduction import alignment, figures
 from reproduction.claims import REAL, SYNTHETIC, Claim, claims_table, counts_table, judge
-from reproduction.pages import config_of, publish, refuse
+from reproduction.pages import publish, refuse
 from reproduction.plan import (
     DATASETS,
     EVERY,
@@ -65,12 +65,12 @@ def report(
         into: pages of the documentation with blocks to fill.
         from_mlflow: take the runs from the MLflow store, which have no policies to draw latents from.
     """
-    config = config_of(overrides)
+    config = places(overrides)
     refuse(into, config)
     if from_mlflow:
         found = load_logged_results(*(word for word in overrides if word.startswith(PLACES)))
     else:
-        found = load_results(Path(config["outputs_dir"]) / "runs")
+        found = load_results(Path(config.outputs_dir) / "runs")
     own = contents(found.results, overrides)
     left_out = [f"{path}: {reason}" for path, reason in found.left_out]
     print("\n".join([*own.opening, *(f"Left out: {line}" for line in left_out)]))
@@ -107,7 +107,7 @@ def contents(runs: Iterable[Result], overrides: Sequence[str]) -> Contents:
     planned = with_runs(needed, runs)
     shown = {one.run.path: one.run.name("dataset") for one in planned if one.run is not None}
     finished = {one.key for one in planned if one.run is not None and one.key in of_paper}
-    compared = interpretable(needed[0].config)
+    compared = interpretable(needed[0].config.preset)
     items: list[Item] = []
 
     def of(sweep: str, initial_policy: str = "", protocol: str = "") -> list[Planned]:

@@ -11,11 +11,11 @@ from typing import Any, NamedTuple
 import pandas as pd
 import yaml
 
-from fairall import FairAllError, Result, load_results
+from fairall import FairAllError, Result, load_results, places
 from fairall.metrics import Spread
 from fairall.report import method_label
 from fairall.results import Cell, PageTable, Row, frame_of, number, records_of
-from reproduction.pages import config_of, publish, refuse
+from reproduction.pages import publish, refuse
 from reproduction.plan import Planned, composed_points, distinct, missing_runs, with_runs
 from reproduction.printed import predictive_intervals
 from reproduction.runs import make
@@ -71,7 +71,7 @@ def every_tenth(run: Result, reference: Result, *, steps: int = EVERY) -> pd.Ser
 
 def errors(run: Result, reference: Result) -> pd.Series:
     """Number of applicants decided wrongly beyond those of the reference, at c = ½."""
-    return run.config["schedule"]["applicants"] * every_tenth(run, reference, steps=1)
+    return run.config.schedule.applicants * every_tenth(run, reference, steps=1)
 
 
 def accuracy(run: Result, reference: Result, at: int) -> pd.Series:
@@ -162,12 +162,12 @@ def rivals(
         into: pages of the documentation with blocks to fill.
         jobs: number of runs at once; None: one per core.
     """
-    config = config_of(overrides)
+    config = places(overrides)
     refuse(into, config)
     rows = rivals_plan(overrides)
     planned = [one for row in rows for one in (row.planned, row.reference)]
     failures = make(distinct(planned), overrides, jobs=jobs)
-    runs = load_results(Path(config["outputs_dir"]) / "runs").results
+    runs = load_results(Path(config.outputs_dir) / "runs").results
     finished = with_runs(planned, runs)
     of_studies: dict[str, list[tuple[Cells, Planned, Planned]]] = {}
     for row, one, reference in zip(rows, finished[::2], finished[1::2], strict=True):

@@ -84,7 +84,7 @@ class Durations:
 
 
 def _kind(planned: Planned) -> Kind:
-    return planned.model, planned.dataset, planned.config["seeds"]
+    return planned.model, planned.dataset, planned.config.seeds
 
 
 def read_durations(path: Path) -> pd.DataFrame:
@@ -238,7 +238,7 @@ def make(
         jobs: number of runs at once; None: one per core that this process may use.
         dry_run: list the runs with their expected durations, without making them.
     """
-    durations = Durations(Path(planned[0].config["outputs_dir"]) / "reproduction.csv", added(overrides))
+    durations = Durations(Path(planned[0].config.outputs_dir) / "reproduction.csv", added(overrides))
     to_do, failures = _to_do(planned)
     expected = durations.expected(to_do)
     sweeps = list(dict.fromkeys(one.sweep for one in planned))

@@ -95,7 +95,7 @@ def methods_table(
     of = [measure.sampled() for measure in of] if kind == "sampled" else of
     policy, on_synthetic = f"{initial_policy} initial policy", family == "synthetic"
     setting = f"{policy}, protocol {protocol}"
-    tests = MARKS if all(interpretable(one.config) for one in planned) else UNTESTED
+    tests = MARKS if all(interpretable(one.config.preset) for one in planned) else UNTESTED
 
     def reading(run: Result, measure: Quantity, mean: float | None) -> tuple[str, dict[str, Any]]:
         readings = synthetic_readings(initial_policy, run.name("model"))
@@ -186,7 +186,7 @@ def acceptance_table(datasets: Sequence[str]) -> PageTable:
 
 def hyperparameter_table(planned: Sequence[Planned]) -> PageTable:
     """Hyperparameters of finished runs, beside the paper's selection in conf/hparams/."""
-    nodes = {(one.model, one.dataset): one.config["model"] for one in planned if one.run is not None}
+    nodes = {(one.model, one.dataset): one.config.model for one in planned if one.run is not None}
     columns = [name for name in DATASETS if any(dataset == name for _, dataset in nodes)]
     rows, records = [], []
     for model in METHODS:
@@ -231,12 +231,12 @@ def other_runs(runs: Sequence[Result]) -> PageTable:
     for run in sorted(runs, key=lambda run: (run.name("dataset"), run.cost, run.name("model"), run.path)):
         spreads = {measure.name: run.spread(measure.name) for measure in of}
         shown = [mean_std(one.mean, one.std) if one else "" for one in spreads.values()]
-        name = marked(method_label(run.name("model")), run.config)
+        name = marked(method_label(run.name("model")), run.config.preset)
         cells = [run.name("initial_policy"), f"{run.cost:g}", str(len(run.seeds)), *shown, str(run.path)]
         rows.append(Row(dataset_label(run.name("dataset")), name, cells))
         records.append(
             {group: run.name(group) for group in ("dataset", "model", "initial_policy")}
-            | {"cost": run.cost, "preset": run.config["preset"], "seeds": len(run.seeds)}
+            | {"cost": run.cost, "preset": run.config.preset, "seeds": len(run.seeds)}
             | {key: one.mean if one else None for key, one in spreads.items()}
             | {"folder": str(run.path)}
         )

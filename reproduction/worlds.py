@@ -10,7 +10,7 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from fairall import Result, load_results
+from fairall import Result, load_results, places
 from fairall.report import WITH_ROW, look_of, method_label
 from fairall.results import (
     COLUMN,
@@ -28,7 +28,7 @@ from fairall.results import (
     records_of,
 )
 from reproduction.figures import LINES
-from reproduction.pages import config_of, publish, refuse
+from reproduction.pages import publish, refuse
 from reproduction.plan import WORLDS, Planned, distinct, missing_runs, plan, with_runs
 from reproduction.runs import make
 
@@ -64,7 +64,7 @@ class Study:
 
     def value(self, run: Result) -> float:
         """The value of the key in a run, 0 in the static world."""
-        node: Any = run.config
+        node: Any = run.config.to_plain()
         for part in self.key.split(".") if self.key else ():
             node = node.get(part, {}) if isinstance(node, dict) else {}
         return float(node) if isinstance(node, int | float) else 0.0
@@ -99,11 +99,11 @@ def worlds(
         into: pages of the documentation with blocks to fill.
         jobs: number of runs at once; None: one per core.
     """
-    config = config_of(overrides)
+    config = places(overrides)
     refuse(into, config)
     planned = plan(WORLDS, overrides, once=False)
     failures = make(distinct(planned), overrides, jobs=jobs)
-    runs = load_results(Path(config["outputs_dir"]) / "runs").results
+    runs = load_results(Path(config.outputs_dir) / "runs").results
     finished = with_runs(planned, runs)
     found = {study.sweep: [one for one in finished if one.sweep == study.sweep] for study in STUDIES}
     items = [_figure(found), *(study_table(study, found[study.sweep]) for study in STUDIES)]
@@ -153,7 +153,7 @@ def _of_run(run: Result, measures: Sequence[str]) -> dict[str, dict[str, float |
 def _lost(late: Result, runs: Sequence[Result]) -> dict[str, dict[str, float | None]]:
     """Effective utility of the same method without a delay, less that of a run, paired by seed."""
     for prompt in runs:
-        if prompt.name("model") == late.name("model") and not prompt.config["world"]:
+        if prompt.name("model") == late.name("model") and not prompt.config.world:
             lost = prompt.values("effective_utility") - late.values("effective_utility")
             return {LOST: {"mean": float(lost.mean()), "std": float(lost.std())}}
     return {}

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from fairall.config.compose import compose_config
+from fairall.config.schema import Config
 from fairall.config.validation import typed
 from fairall.measuring.summary import columns, summarise
 from fairall.metrics import STANDARD, Spread
@@ -20,9 +21,9 @@ QUICK = ("model=fairlog", "dataset=credit", "preset=quick", "seeds=3")
 
 
 @functools.cache
-def configuration(*words: str) -> dict[str, Any]:
-    """The configuration of a command line as plain containers, composed once; not to be changed."""
-    return typed(compose_config(*words)).to_plain()
+def configuration(*words: str) -> Config:
+    """The configuration of a command line as results have it, composed once; not to be changed."""
+    return typed(compose_config(*words)).stored()
 
 
 def steps(seeds: int, time_steps: int, shift: float, number: int) -> pd.DataFrame:
@@ -57,9 +58,9 @@ def made_up(
         further: measures per seed besides those of `steps`.
         fields: of `Result`, to replace.
     """
-    plain = configuration(*(words or QUICK)) | dict(config or {})
-    table = steps(plain["seeds"], plain["schedule"]["time_steps"], shift, number)
-    first, last = plain["evaluation"]["window"]
+    whole = replace(configuration(*(words or QUICK)), **(config or {}))
+    table = steps(whole.seeds, whole.schedule.time_steps, shift, number)
+    first, last = whole.evaluation.window
     per_seed, aggregate = summarise(table, window=(first, last), further=further or {})
     known: dict[str, Mapping[str, float]] = {"accept_all": {}, "reject_all": {}} | dict(references or {})
     levels = {
@@ -70,7 +71,7 @@ def made_up(
     empty = pd.MultiIndex.from_arrays([[], []], names=["policy", "measure"])
     nobody = Group([], {"train": 700, "validation": 150, "test": 150}, 1000, 0.7, None, None)
     made = Result(
-        config=plain,
+        config=whole,
         steps=table,
         measures=STANDARD,
         per_seed=per_seed,

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from fairall.config.choices import sweeps_folder
 from fairall.config.compose import compose_all
-from fairall.config.paths import sweeps_folder
 from tests.conftest import typed_line
 
 CHECKOUT = Path(__file__).parents[1]

@@ -18,22 +18,23 @@ import sys
 import termios
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import mlflow
 import pandas as pd
 import pytest
-from omegaconf import OmegaConf
 
 from benchmarks.soak import kill_at_random
-from fairall import experiment
-from fairall.config.compose import compose_config
+from fairall.config.compose import typed_config
 from fairall.errors import FairAllError
+from fairall.measuring import measure
 from fairall.results.runs import load_results
 from fairall.storage.checkpoint import Checkpoint
 from fairall.storage.files import held
 from fairall.storage.run_folder import RunFolder
+from fairall.storage.stored import read_stored
 from tests.conftest import run_folder, typed
 
 SMALL = [
@@ -253,14 +254,14 @@ def test_a_run_whose_folder_was_deleted_meanwhile_is_not_finished(
     tmp_path: Path, empty_store: Put, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     client = mlflow.MlflowClient(empty_store(tmp_path / "outputs"))
-    original = experiment.measure
+    original = measure.measure
 
     def deleted_before(*arguments: Any) -> Any:
         shutil.rmtree(tmp_path / "outputs" / "runs")
         return original(*arguments)
 
     words = [*TINY, "model=unfairlog"]
-    monkeypatch.setattr(experiment, "measure", deleted_before)
+    monkeypatch.setattr(measure, "measure", deleted_before)
     ended = typed(*words, cwd=tmp_path)
     monkeypatch.undo()
     assert (ended.returncode, ended.stderr.count("\n")) == (1, 1)
@@ -278,9 +279,8 @@ def test_a_run_whose_folder_was_deleted_meanwhile_is_not_finished(
 def test_a_folder_of_another_run_is_left_alone(finished: Path, tmp_path: Path) -> None:
     shutil.copytree(finished / "outputs", tmp_path / "outputs")
     folder = run_folder(tmp_path / "outputs")
-    plain = cast(dict[str, Any], OmegaConf.to_container(OmegaConf.load(folder / "config.yaml")))
-    plain["model"]["alpha"] = 4.0
-    RunFolder(folder).write_config(plain)
+    config = read_stored(folder / "config.yaml")
+    RunFolder(folder).write_config(replace(config, model=config.model | {"alpha": 4.0}))
     before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
     for force in ("false", "true"):
         ended = typed(*UNTRACKED, f"force={force}", cwd=tmp_path)
@@ -290,19 +290,18 @@ def test_a_folder_of_another_run_is_left_alone(finished: Path, tmp_path: Path) -
 
 
 def test_a_damaged_configuration_is_not_another_run(tmp_path: Path) -> None:
-    plain = cast(dict[str, Any], OmegaConf.to_container(compose_config(), resolve=True, enum_to_str=True))
-    folder = RunFolder(tmp_path)
-    folder.write_config(plain)
+    config, folder = typed_config(), RunFolder(tmp_path)
+    folder.write_config(config)
     path = tmp_path / "config.yaml"
     whole = path.read_bytes()
-    folder.refuse_others(plain)
+    folder.refuse_others(config)
     for at in range(0, len(whole), 5):
         for damaged in (whole[:at], whole[:at] + bytes([whole[at] ^ 2]) + whole[at + 1 :]):
             path.write_bytes(damaged)
-            folder.refuse_others(plain)
-    folder.write_config(plain | {"seeds": 4})
+            folder.refuse_others(config)
+    folder.write_config(replace(config, seeds=4))
     with pytest.raises(FairAllError, match="holds another run \\(seeds is 4 there and 10 here\\)"):
-        folder.refuse_others(plain)
+        folder.refuse_others(config)
 
 
 def files_of(folder: Path) -> dict[str, bytes]:

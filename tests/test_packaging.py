@@ -17,7 +17,7 @@ from packaging.specifiers import SpecifierSet
 
 import fairall
 from fairall.cli.parser import COMMANDS
-from fairall.config.paths import configuration_root, sweeps_folder
+from fairall.config.choices import configuration_root, sweeps_folder
 
 pytestmark = pytest.mark.whole
 

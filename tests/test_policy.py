@@ -20,6 +20,7 @@ from torch import Tensor
 
 import fairall
 from fairall.config.compose import compose_config, typed_config
+from fairall.config.schema import Config
 from fairall.config.validation import checked
 from fairall.data.dataset import dataset
 from fairall.data.prepared import PreparedData
@@ -64,14 +65,14 @@ def sharpened(learner: FairAll, gain: float) -> FairAll:
     return learner
 
 
-def built(*words: str, gain: float = 1.5, policy: str = "z_dec") -> tuple[Policy, dict[str, Any]]:
+def built(*words: str, gain: float = 1.5, policy: str = "z_dec") -> tuple[Policy, Config]:
     """A policy of untrained nets, and the configuration to save it with."""
     config = checked(compose_config(*words, f"model.policy={policy}"))
     data = dataset(config.dataset).prepare()
     learner = FairAll(config.model, Setting.of(data.schema, config))
     if policy.startswith("z"):
         sharpened(learner, gain)
-    return Policy.of(learner, data), config.to_plain()
+    return Policy.of(learner, data), config
 
 
 @pytest.fixture(scope="module")
@@ -85,8 +86,8 @@ def loans(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
 @pytest.fixture(scope="module")
 def saved(loans: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("saved") / "policy"
-    policy, plain = built(*loans)
-    policy.save(folder, plain)
+    policy, config = built(*loans)
+    policy.save(folder, config)
     return folder
 
 
@@ -447,7 +448,7 @@ TARGET = "fairall.models.fairall.FairAll"
         ("latent_size: 4", "latent_size: 3", f"does not fit {TARGET}"),
         ("latent_size: 4", "latent_size: four", "model.latent_size: Value 'four'"),
         ("latent_size: 4", "latent_sizes: 4", "model.latent_sizes: no such key, did you mean"),
-        ("world: {}", "world: 3", "config.yaml: world: "),
+        ("world: {}", "world: 3", "config.yaml: world cannot be 3"),
         (TARGET, "fairall.__main__.FairAll", "config.yaml: model._target_=fairall.__main__.FairAll: "),
         (TARGET, "os.path.join", "model._target_=os.path.join: not a"),
         (TARGET, "antigravity.Fly", "--trust antigravity"),
@@ -571,12 +572,11 @@ def test_a_method_of_ones_own_is_imported_only_where_it_is_named(
     monkeypatch.syspath_prepend(tmp_path)
     words = [word for word in loans if "latent_size" not in word]
     config = checked(compose_config(*words, "model=fairlog"))
-    plain = config.to_plain()
     data = dataset(config.dataset).prepare()
     learner = config.model.build(Setting.of(data.schema, config))
-    plain["model"]["_target_"] = "own_room.own_method.Own"
+    own = replace(config.model, _target_="own_room.own_method.Own")
     folder = tmp_path / "policy"
-    Policy.of(learner, data).save(folder, plain)
+    Policy.of(learner, data).save(folder, replace(config, model=own))
     for others in ([], ["own"], ["own_room.own"], ["own_room.own_method.Own"]):
         with pytest.raises(FairAllError, match=r"--trust own_room, or load_policy\(\.\.\., modules="):
             load_policy(folder, modules=others)

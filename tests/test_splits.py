@@ -51,7 +51,7 @@ def trained(tmp_path: Path) -> Trained:
         checkpoint = Checkpoint(tmp_path / f"{next(numbers)}", "none", seconds=float("inf"))
         cache = cache_in(tmp_path / "cache")
         training.run(checkpoint, cache, Display(progress_only=True))
-        return training, measure(training, made.plain, cache)
+        return training, measure(training, cache)
 
     return run
 

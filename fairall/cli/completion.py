@@ -9,9 +9,10 @@ from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 
+from fairall.cli.listing import LISTS
 from fairall.cli.parser import COMMANDS, OPTIONS, PLACES, in_words, second_words
 from fairall.cli.verbs import SHELLS
-from fairall.config.choices import LISTS, MAIN, VERBS, choices, configuration_keys, settings
+from fairall.config.choices import MAIN, VERBS, choices, configuration_keys, settings
 
 # Options of Hydra's command line, by what they take.
 FLAGS = ("--help", "--version", "--hydra-help", "--multirun", "--run", "--resolve", "--shell-completion")

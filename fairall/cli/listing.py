@@ -12,10 +12,25 @@ from pathlib import Path
 from typing import Any
 
 from fairall.cli.verbs import Done, outputs_dir
-from fairall.config.choices import LISTS, choices, description
+from fairall.config.choices import choices, description
 from fairall.config.words import nearest
 from fairall.errors import FairAllError
 
+# What `list` has, by the word that picks it: groups, runs and studies.
+LISTS = {
+    "models": "model",
+    "datasets": "dataset",
+    "initial_policies": "initial_policy",
+    "fairness": "fairness",
+    "explorations": "exploration",
+    "worlds": "world",
+    "costs": "cost",
+    "protocols": "protocol",
+    "presets": "preset",
+    "sweeps": "sweeps",
+    "runs": "runs",
+    "studies": "studies",
+}
 FEW = 10  # runs that are listed where everything is
 
 
@@ -74,12 +89,12 @@ def _runs(folder: Path, most: int | None) -> list[dict[str, Any]]:
 
 def _differs(path: Path) -> str:
     """What a run has otherwise than by default; empty where its configuration cannot be read."""
-    from fairall.config.stored import read_stored
     from fairall.results.differences import differences
+    from fairall.storage.stored import read_stored
 
     try:
         return differences(read_stored(path / "config.yaml"))
-    except (FairAllError, OSError, ValueError, KeyError, TypeError, AttributeError):
+    except (FairAllError, OSError):
         return ""
 
 

@@ -15,10 +15,9 @@ from omegaconf import OmegaConf
 import fairall
 from fairall.cli.completion import FLAGS, SHORT, WITH_CHOICE, WITH_VALUE
 from fairall.cli.parser import COMMANDS, EXIT_CODES
-from fairall.config.choices import choices
+from fairall.config.choices import choices, configuration_root
 from fairall.config.compose import compose_config, register, searched_folder
 from fairall.config.messages import USER_ERRORS, raised_by_hydra, report_error, unreadable
-from fairall.config.paths import configuration_root
 from fairall.errors import FairAllError
 from fairall.main import JobFailedError, outcomes
 from fairall.main import main as by_hydra

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from argparse import Namespace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -34,9 +35,9 @@ def _finished(path: Path) -> dict[str, Any]:
     for note in result.notes:
         print(f"Note: {note}.")
     show_result(result, Display())
-    if result.config["tracking"]["enabled"]:
+    if result.config.tracking.enabled:
         # Outputs may have been moved since: MLflow's database is beside the runs.
-        look = how_to_look(result.config | {"outputs_dir": str(path.parents[3])})
+        look = how_to_look(replace(result.config, outputs_dir=str(path.parents[3])))
         print(f"MLflow:  {look or 'not logged yet: python -m fairall mlflow sync'}")
     else:
         print("MLflow:  not logged, by tracking.enabled=false")
@@ -47,7 +48,7 @@ def _finished(path: Path) -> dict[str, Any]:
     print(f"Policy:  {path / 'policy'}")
     print(f"Command: {command or UNKNOWN}")
     known = {"state": "finished", "title": result.title, "command": command, "figures": figures}
-    return {**known, "config": result.config, **result.to_plain()}
+    return {**known, "config": result.config.to_plain(), **result.to_plain()}
 
 
 def _unfinished(path: Path) -> dict[str, Any]:
@@ -72,7 +73,7 @@ def _unfinished(path: Path) -> dict[str, Any]:
     if saved is None:
         print("Saved:   nothing of the warm-up or Phase II yet")
     else:
-        of = config["schedule"]["time_steps"]
+        of = config.schedule.time_steps
         print(f"Saved:   {epochs} epochs of the warm-up, {steps} of {of} time steps of Phase II")
     print(f"Folder:  {path}")
     print(f"Go on:   {command or UNKNOWN}")
@@ -83,5 +84,5 @@ def _unfinished(path: Path) -> dict[str, Any]:
         "warm_up_epochs": epochs,
         "time_steps": steps,
         "command": command,
-        "config": config,
+        "config": config.to_plain(),
     }

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from fairall.errors import FairAllError
 
 if TYPE_CHECKING:
+    from fairall.config.schema import Config
     from fairall.policy import Policy
     from fairall.tables.files import File
 
@@ -42,9 +43,9 @@ def compare(given: Namespace) -> Done:
     from fairall.results.table import print_table
 
     config = places(given.words)
-    outputs = Path(config["outputs_dir"])
+    outputs = Path(config.outputs_dir)
     runs, left_out = chosen_runs(given.names, outputs / "runs")
-    name = own_name("comparison", next(iter(runs.values())).config)
+    name = own_name("comparison", next(iter(runs.values())).config.preset)
     folder = place(given.out, outputs / name, [run.identity for run in runs.values()])
     for table in compare(runs, left_out, folder):
         print_table(table)
@@ -66,9 +67,9 @@ def frontier(given: Namespace) -> Done:
 
     config = places(given.words)
     found = points(given.words, Display())
-    name = own_name("frontier", found[0].result.config)
+    name = own_name("frontier", found[0].result.config.preset)
     identities = [point.result.identity for point in found]
-    folder = place(given.out, Path(config["outputs_dir"]) / name, identities)
+    folder = place(given.out, Path(config.outputs_dir) / name, identities)
     for table in frontier(found, folder):
         print_table(table)
     print(f"Frontier: {folder / 'index.html'}")
@@ -126,13 +127,14 @@ def _table_and_policy(given: Namespace) -> tuple[File, Policy, str]:
 
 def evaluate(given: Namespace) -> Done:
     """Judge the decisions of a log, a policy, or the difference of two."""
+    from fairall.config.schema import Config
     from fairall.evaluate.shown.write import evaluate_log
 
     if len(given.policy) > 2:
         raise FairAllError("--policy: one is judged, two are compared; more than two cannot be")
     options = {name: getattr(given, name) for name in OPTIONS}
     of_places = [word for word in given.words if word.startswith(("outputs_dir=", "tracking."))]
-    config: dict[str, Any] = {"outputs_dir": outputs_dir(of_places), "tracking": {"uri": None}}
+    config = Config.of_places(outputs_dir(of_places))
     if given.to_mlflow or any(word.startswith("tracking.") for word in of_places):
         from fairall.config.compose import places  # with Hydra
 
@@ -148,8 +150,8 @@ def evaluate(given: Namespace) -> Done:
         groups=[name for name in given.groups.split(",") if name],
         decision_maker=given.decision_maker,
         trust=given.trust,
-        outputs_dir=config["outputs_dir"],
-        tracking_uri=config["tracking"]["uri"],
+        outputs_dir=config.outputs_dir,
+        tracking_uri=config.tracking.uri,
         folder=given.out and Path(given.out),
         command=given.typed,
         **options,
@@ -184,7 +186,7 @@ def outputs_dir(words: Sequence[str]) -> Path:
     if not PATH.fullmatch(folder):
         from fairall.config.compose import places  # Hydra reads what is in quotation marks
 
-        folder = places([given])["outputs_dir"]
+        folder = places([given]).outputs_dir
     return Path(folder)
 
 
@@ -256,9 +258,9 @@ def completion(given: Namespace) -> Done:
     return Done()
 
 
-def _log(given: Namespace, config: dict[str, Any], folder: Path, title: str, **further: Any) -> None:
+def _log(given: Namespace, config: Config, folder: Path, title: str, **further: Any) -> None:
     """Log a folder to MLflow with --log."""
-    if given.to_mlflow and config["tracking"]["enabled"]:
+    if given.to_mlflow and config.tracking.enabled:
         from fairall.tracking.logger import log_report
 
         log_report(config, folder, title, given.typed, **further)

@@ -3,21 +3,21 @@
 Made from `limited` are also `positive()`, `not_negative()`, `positive_share()` (above 0, at most 1),
 `open_unit()` (between 0 and 1, both excluded), `below_one()` (from 0), `even()`, `numpy_seed()` and
 `plain_name()` (of a folder).
-`fairall.config.validation.check_values` checks the fields of a configuration, `check` any other value.
+`check_values` checks the fields of a configuration, `check` any other value.
 """
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import field
+from dataclasses import field, fields, is_dataclass
 from functools import partial
 from typing import Any
 
-from omegaconf import MISSING
-
 from fairall.errors import FairAllError
 
+MISSING: Any = "???"  # OmegaConf's word for a value that has to be given
 MOST_COPIES = 1000
 
 
@@ -34,6 +34,25 @@ def check(key: str, value: Any, declared: Any) -> None:
             check(f"{key}.{name}", child, declared)
     elif value is not None and "holds" in declared.metadata:
         require(bool(declared.metadata["holds"](value)), key, value, declared.metadata["allowed"])
+
+
+def check_values(node: Any, key: str = "") -> None:
+    """Check that numbers are finite and fields in their ranges, and call `validate` of nodes that have it."""
+    if isinstance(node, float):
+        require(math.isfinite(node), key, node, "a finite number")
+    elif isinstance(node, list):
+        for child in node:
+            check_values(child, key)
+    elif isinstance(node, dict):
+        for name, child in node.items():
+            check_values(child, f"{key}.{name}".lstrip("."))
+    elif is_dataclass(node):
+        for one in fields(node):
+            place, value = f"{key}.{one.name}".lstrip("."), getattr(node, one.name)
+            check_values(value, place)
+            check(place, value, one)
+        if hasattr(node, "validate"):
+            node.validate()
 
 
 def limited(allowed: str, holds: Callable[[Any], object], default: Any = MISSING) -> Any:

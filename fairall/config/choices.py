@@ -1,4 +1,4 @@
-"""Groups of the configuration with their choices, descriptions and keys, read without Hydra."""
+"""Where conf/ and sweeps/ are, and their groups with choices, descriptions and keys, read without Hydra."""
 
 from __future__ import annotations
 
@@ -8,33 +8,11 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, cast
 
-from fairall.config.paths import configuration_root, sweeps_folder
-
+FOLDER = Path(__file__).resolve().parent.parent  # of the package
 # Groups that users choose from.
-MAIN = (
-    "model", "dataset", "initial_policy", "fairness", "exploration", "world", "cost", "protocol", "preset",
-    "sweeps",
-)  # fmt: skip
-# What `list` has, by the word that picks it: groups, runs and studies.
-LISTS = {
-    "models": "model",
-    "datasets": "dataset",
-    "initial_policies": "initial_policy",
-    "fairness": "fairness",
-    "explorations": "exploration",
-    "worlds": "world",
-    "costs": "cost",
-    "protocols": "protocol",
-    "presets": "preset",
-    "sweeps": "sweeps",
-    "runs": "runs",
-    "studies": "studies",
-}
+MAIN = tuple("model dataset initial_policy fairness exploration world cost protocol preset sweeps".split())
 # First words of the command line that are no KEY=VALUE.
-VERBS = (
-    "run", "list", "show", "compare", "frontier", "tune", "data", "decide", "explain", "evaluate", "mlflow",
-    "completion",
-)  # fmt: skip
+VERBS = tuple("run list show compare frontier tune data decide explain evaluate mlflow completion".split())
 # Names of verbs in other packages, by the verb here.
 VERBS_ALSO_CALLED = {
     "run": "train fit learn",
@@ -45,6 +23,16 @@ VERBS_ALSO_CALLED = {
 }
 PACKAGE = "# @package"  # how a line begins that is for Hydra
 SHOWN = "# Shown: "  # how the second line of a method begins
+
+
+def configuration_root() -> Path:
+    """The folder that holds conf/ and sweeps/."""
+    return FOLDER if (FOLDER / "conf").is_dir() else FOLDER.parent
+
+
+def sweeps_folder() -> Path:
+    """The folder sweeps/."""
+    return configuration_root() / "sweeps"
 
 
 def choices(own: str | None = None) -> dict[str, dict[str, Path]]:

@@ -5,16 +5,17 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 from hydra import compose, initialize_config_dir
+from hydra.core.config_store import ConfigStore
 from hydra.core.global_hydra import GlobalHydra
 from omegaconf import DictConfig, OmegaConf
 from yaml import MarkedYAMLError
 
+from fairall.config.choices import configuration_root
 from fairall.config.messages import in_one_line
-from fairall.config.paths import configuration_root
-from fairall.config.schema import Config, register_schema
+from fairall.config.schema import GROUPS, Config, TrackingConfig
 from fairall.config.sources import register_sources
 from fairall.config.validation import typed
 from fairall.config.words import override
@@ -26,8 +27,16 @@ PLACES = ("outputs_dir=", "tracking.")  # overrides that do not change results
 
 @functools.cache
 def register() -> None:
-    """Make the schema, sweeps/ and conf/hparams/ known to Hydra, once in a process."""
-    register_schema()
+    """Make the schema, sweeps/ and conf/hparams/ known to Hydra, once in a process.
+
+    The nodes of `GROUPS` accept any key here, so that entries can be added to their mappings on the command
+    line; `typed` refuses the unknown ones after composition.
+    """
+    schema = OmegaConf.structured(Config)
+    for group in GROUPS:
+        schema[group] = {}
+        OmegaConf.set_struct(schema[group], False)
+    ConfigStore.instance().store(name="schema", node=schema)
     register_sources()
 
 
@@ -63,20 +72,20 @@ def compose_all(commands: Iterable[Sequence[str]]) -> list[DictConfig]:
             raise FairAllError(f"{where}: cannot be read as YAML: {error.problem}") from error
 
 
-def places(overrides: Iterable[str]) -> dict[str, Any]:
-    """`outputs_dir`, `preset` and `tracking` as plain containers, from the words about them alone."""
-    composed = compose_config(*(word for word in overrides if word.startswith((*PLACES, "preset="))))
-    return {
-        "outputs_dir": composed.outputs_dir,
-        "preset": composed.preset,
-        "tracking": plain_tracking(composed),
-    }
+def places(overrides: Iterable[str]) -> Config:
+    """A configuration with values of `outputs_dir`, `preset` and `tracking` alone, by the words about them.
+
+    Raises:
+        FairAllError: as `compose_all`.
+    """
+    return places_of(compose_config(*(word for word in overrides if word.startswith((*PLACES, "preset=")))))
 
 
-def plain_tracking(composed: DictConfig) -> dict[str, Any]:
-    """`tracking` as plain containers, without user and password of its address (`credentials`)."""
-    tracking = cast(dict[str, Any], OmegaConf.to_container(composed.tracking, resolve=True))
-    return tracking | {"uri": tracking["uri"] and withheld(str(tracking["uri"]))}
+def places_of(composed: DictConfig) -> Config:
+    """As `places`, of a composed configuration; without user and password of the store (`credentials`)."""
+    tracking = cast(TrackingConfig, OmegaConf.to_object(composed.tracking))
+    tracking.uri = tracking.uri and withheld(tracking.uri)
+    return Config(outputs_dir=composed.outputs_dir, preset=composed.preset, tracking=tracking)
 
 
 def typed_config(*overrides: str) -> Config:
@@ -84,11 +93,6 @@ def typed_config(*overrides: str) -> Config:
     return typed(compose_config(*overrides))
 
 
-def plain_config(composed: DictConfig) -> dict[str, Any]:
-    """A composed configuration as plain containers, with types checked, as in config.yaml of its run.
-
-    Raises:
-        FairAllError: where a key is unknown, or a value is missing or of another type.
-    """
-    with in_one_line(()):
-        return typed(composed).to_plain()
+def stored_config(composed: DictConfig) -> Config:
+    """A composed configuration as results have theirs (`Config.stored`), with types checked as in `typed`."""
+    return typed(composed).stored()

@@ -7,20 +7,23 @@ The nodes `model`, `dataset` and `initial_policy` and those of the parts of `wor
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from enum import Enum
+from pathlib import Path
 from typing import Any
 
-from omegaconf import MISSING, OmegaConf
-
 from fairall.config.checks import (
+    MISSING,
     at_least,
     between,
+    check,
     limited,
     not_negative,
     one_of,
     open_unit,
     plain_name,
+    positive_share,
+    require,
 )
 from fairall.runtime.credentials import hidden
 
@@ -231,7 +234,8 @@ class Config:
     """Configuration of one run.
 
     `dataset`, `model` and `initial_policy` are nodes of classes; `world` is a dict of those of its parts by
-    name, in the order in which they act.
+    name, in the order in which they act. In a configuration as it is stored (`stored`), these nodes are plain
+    containers, since their types are declared beside code that may be somebody else's.
     """
 
     dataset: Any = MISSING
@@ -257,15 +261,51 @@ class Config:
     force: bool = MISSING
     checkpoint_seconds: float = not_negative()
 
+    @classmethod
+    def of_places(cls, outputs_dir: str | Path, uri: str | None = None) -> Config:
+        """A configuration of which the folder of outputs and the address of MLflow alone have values."""
+        return cls(outputs_dir=str(outputs_dir), tracking=TrackingConfig(uri=uri))
+
     @property
     def parts(self) -> dict[str, Any]:
-        """The active parts of `world`, by name."""
-        return {name: part for name, part in self.world.items() if part.active}
+        """The active parts of `world`, by name; all of a stored configuration."""
+        return {name: part for name, part in self.world.items() if getattr(part, "active", True)}
+
+    def name(self, group: str) -> str:
+        """Name of the choice of `model`, `dataset`, `initial_policy` or `protocol`."""
+        node = getattr(self, group)
+        return str(node["name"] if isinstance(node, dict) else node.name)
+
+    def stored(self) -> Config:
+        """The configuration as it is read from a run: nodes of classes as plain containers."""
+        nodes = {group: getattr(self, group) for group in GROUPS} | {"world": self.parts}
+        return replace(self, **{group: plain(node) for group, node in nodes.items()})
 
     def to_plain(self) -> dict[str, Any]:
         """Plain containers, as runs store them: parts of the world that do nothing are left out."""
         whole: dict[str, Any] = plain(vars(self) | {"world": self.parts})
         return whole
+
+    def validate(self) -> None:
+        """Check conditions between values of different nodes."""
+        schedule, evaluation, tracking = self.schedule, self.evaluation, self.tracking
+        require(self.splits <= self.seeds, "splits", self.splits, f"at most seeds, which is {self.seeds}")
+        key, batches = "schedule.batches_per_epoch", schedule.batches_per_epoch
+        fewest = min(schedule.applicants, schedule.warm_up_applicants)
+        require(
+            batches <= fewest, key, batches, "at most the number of applicants of a step and of the warm-up"
+        )
+        window, last = evaluation.window, schedule.time_steps
+        whole = len(window) == 2 and all(isinstance(step, int) for step in window)
+        allowed = f"[t1, t2] with 0 <= t1 < t2 <= schedule.time_steps, which is {last}"
+        require(whole and 0 <= window[0] < window[1] <= last, "evaluation.window", window, allowed)
+        possible = tracking.enabled or tracking.register is None
+        require(possible, "tracking.register", tracking.register, "null where tracking.enabled=false")
+        rule, after, rate = self.exploration.rule, self.exploration.after, self.exploration.propensity
+        if rule is not ExplorationRule.none:
+            check("exploration.propensity", rate, positive_share())
+        if rule is ExplorationRule.stuck:
+            require(after is not None and after >= 1, "exploration.after", after, "at least 1")
 
 
 def plain(node: Any) -> Any:
@@ -297,18 +337,3 @@ def objectives_of(objective: str | Sequence[str]) -> list[str]:
 
 GROUPS = ("model", "dataset", "initial_policy", "world")
 """The nodes whose keys depend on classes."""
-
-
-def register_schema() -> None:
-    """Register the type of the configuration with Hydra.
-
-    The nodes of `GROUPS` accept any key here, so that entries can be added to their mappings on the command
-    line; `fairall.config.validation.typed` refuses the unknown ones after composition.
-    """
-    from hydra.core.config_store import ConfigStore
-
-    schema = OmegaConf.structured(Config)
-    for group in GROUPS:
-        schema[group] = {}
-        OmegaConf.set_struct(schema[group], False)
-    ConfigStore.instance().store(name="schema", node=schema)

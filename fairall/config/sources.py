@@ -11,8 +11,7 @@ from hydra.plugins.config_source import ConfigResult, ConfigSource
 from hydra.plugins.search_path_plugin import SearchPathPlugin
 from omegaconf import OmegaConf
 
-from fairall.config.choices import load_yaml
-from fairall.config.paths import configuration_root, sweeps_folder
+from fairall.config.choices import configuration_root, load_yaml, sweeps_folder
 
 SCHEME = "fairall"
 

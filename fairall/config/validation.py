@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection, Iterator
-from dataclasses import fields, is_dataclass
+from dataclasses import fields, replace
 from typing import Any, cast
 
 from omegaconf import DictConfig, OmegaConf
-from omegaconf.errors import ConfigAttributeError, ConfigKeyError, OmegaConfBaseException
-
-from fairall.config.checks import check, positive_share, require
-from fairall.config.schema import (
-    GROUPS,
-    Config,
-    DatasetConfig,
-    ExplorationRule,
-    NodeConfig,
+from omegaconf.errors import (
+    ConfigAttributeError,
+    ConfigKeyError,
+    MissingMandatoryValue,
+    OmegaConfBaseException,
 )
+
+from fairall.config.checks import check_values
+from fairall.config.messages import in_one_line
+from fairall.config.schema import GROUPS, Config, DatasetConfig, NodeConfig
 from fairall.config.target import require_trusted, target_class
 from fairall.config.words import nearest_key
 from fairall.errors import FairAllError
@@ -31,50 +30,64 @@ def checked(composed: DictConfig) -> Config:
 
     Raises:
         FairAllError: as `typed`, and where a value is not possible.
-        omegaconf.errors.MissingMandatoryValue: where a value is missing.
     """
     config = typed(composed)
     if config.tracking.uri is not None:
         config.tracking.uri = withheld(config.tracking.uri)
-    validate(config)
+    check_values(config)
     return config
 
 
-def checked_stored(stored: dict[str, Any], modules: Collection[str]) -> Config:
-    """The stored configuration of a run (`read_stored`), checked as `checked` does a composed one.
+def checked_stored(stored: Config, modules: Collection[str]) -> Config:
+    """A stored configuration with the node of the method, whose class is imported, as `checked` has it.
 
-    The nodes of the data set, the initial policy and the world, whose classes no decision needs, stay plain
-    containers; `checked_dataset` checks the first where it is used. The class of the method is imported where
-    `target.require_trusted` lets it.
+    The data set, the initial policy and the world, whose classes no decision needs, stay plain containers.
+
+    Raises:
+        FairAllError: as `target.require_trusted` and `checked_node`.
     """
-    require_trusted(stored.get("model"), "model", modules)
-    config = typed(stored, ["model"])
-    validate(config)
-    return config
+    require_trusted(stored.model, "model", modules)
+    return replace(stored, model=checked_node(stored.model, "model"))
 
 
-def checked_dataset(composed: DictConfig | dict[str, Any]) -> DatasetConfig:
-    """The `dataset` node of a configuration, of which other values may be missing; raises as `checked`."""
+def checked_node(node: dict[str, Any], place: str) -> Any:
+    """A node of a class in a stored configuration, of the type that the class declares, with checked values.
+
+    Raises:
+        FairAllError: where the class is not there, or the node is not as this version stores it.
+    """
+    try:
+        made = OmegaConf.to_object(structured_node(node, place))
+    except MissingMandatoryValue as error:
+        raise FairAllError(f"{place} lacks {error.full_key}: this version of fairall stores it") from error
+    check_values(made, place)
+    return made
+
+
+def checked_dataset(composed: DictConfig) -> DatasetConfig:
+    """The `dataset` node of a composed configuration, of which others may be missing; raises as `checked`."""
     config: DatasetConfig = typed_node(composed, "dataset")
     check_values(config, "dataset")
     return config
 
 
-def typed(composed: DictConfig | dict[str, Any], groups: Collection[str] = GROUPS) -> Config:
-    """The configuration as dataclasses, each node in `groups` of the type that its class declares.
+def typed(composed: DictConfig) -> Config:
+    """The configuration as dataclasses, each node of a class of the type that the class declares.
 
     Raises:
         FairAllError: naming the key, where a class is not there or not of the group, a key is unknown, a
-            value is of another type, or a node was deleted.
-        omegaconf.errors.MissingMandatoryValue: where a value is missing.
+            value is missing, refers to another that is not there or is of another type, or a node was
+            deleted.
     """
-    return cast(Config, OmegaConf.to_object(_structured(composed, groups)))
+    with in_one_line(()):
+        return cast(Config, OmegaConf.to_object(_structured(composed, GROUPS)))
 
 
-def typed_node(composed: DictConfig | dict[str, Any], group: str) -> Any:
+def typed_node(composed: DictConfig, group: str) -> Any:
     """A node of a configuration of which other values may be missing, unchecked; raises as `typed`."""
     groups = {"dataset": None, group: None}  # initial policies refer to values of the data set
-    return OmegaConf.to_object(_structured(composed, list(groups))[group])
+    with in_one_line(()):
+        return OmegaConf.to_object(_structured(composed, list(groups))[group])
 
 
 def structured_node(node: Any, place: str) -> DictConfig:
@@ -83,9 +96,9 @@ def structured_node(node: Any, place: str) -> DictConfig:
     return _merged(target_class(node, place).config_type, values, place)
 
 
-def _structured(composed: DictConfig | dict[str, Any], groups: Collection[str]) -> DictConfig:
+def _structured(composed: DictConfig, groups: Collection[str]) -> DictConfig:
     """The configuration with types."""
-    values: Any = OmegaConf.to_container(composed) if isinstance(composed, DictConfig) else {**composed}
+    values: Any = OmegaConf.to_container(composed)
     for field in fields(Config):
         if field.name not in values or (values[field.name] == {} and field.name != "world"):
             raise FairAllError(f"{field.name} was deleted with ~{field.name}, and every run needs it")
@@ -132,43 +145,3 @@ def keys(nested: Any, prefix: str = "") -> Iterator[str]:
         yield f"{prefix}{key}"
         if isinstance(value, dict):
             yield from keys(value, f"{prefix}{key}.")
-
-
-def validate(config: Config) -> None:
-    """Check conditions beyond types; of nodes that stayed plain containers, only that numbers are finite."""
-    check_values(config)
-    schedule, evaluation, tracking = config.schedule, config.evaluation, config.tracking
-    require(config.splits <= config.seeds, "splits", config.splits, f"at most seeds, which is {config.seeds}")
-    key, batches = "schedule.batches_per_epoch", schedule.batches_per_epoch
-    fewest = min(schedule.applicants, schedule.warm_up_applicants)
-    require(batches <= fewest, key, batches, "at most the number of applicants of a step and of the warm-up")
-    window, last = evaluation.window, schedule.time_steps
-    whole = len(window) == 2 and all(isinstance(step, int) for step in window)
-    allowed = f"[t1, t2] with 0 <= t1 < t2 <= schedule.time_steps, which is {last}"
-    require(whole and 0 <= window[0] < window[1] <= last, "evaluation.window", window, allowed)
-    possible = tracking.enabled or tracking.register is None
-    require(possible, "tracking.register", tracking.register, "null where tracking.enabled=false")
-    rule, after, rate = config.exploration.rule, config.exploration.after, config.exploration.propensity
-    if rule is not ExplorationRule.none:
-        check("exploration.propensity", rate, positive_share())
-    if rule is ExplorationRule.stuck:
-        require(after is not None and after >= 1, "exploration.after", after, "at least 1")
-
-
-def check_values(node: Any, key: str = "") -> None:
-    """Check that numbers are finite and fields in their ranges, and call `NodeConfig.validate`."""
-    if isinstance(node, float):
-        require(math.isfinite(node), key, node, "a finite number")
-    elif isinstance(node, list):
-        for child in node:
-            check_values(child, key)
-    elif isinstance(node, dict):
-        for name, child in node.items():
-            check_values(child, f"{key}.{name}".lstrip("."))
-    elif is_dataclass(node):
-        for field in fields(node):
-            place, value = f"{key}.{field.name}".lstrip("."), getattr(node, field.name)
-            check_values(value, place)
-            check(place, value, field)
-        if isinstance(node, NodeConfig):
-            node.validate()

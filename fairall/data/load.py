@@ -7,11 +7,9 @@ from dataclasses import asdict
 from typing import Any
 
 from fairall.config.compose import compose_config
-from fairall.config.messages import in_one_line
-from fairall.config.schema import ScalerRows
-from fairall.config.stored import undownloaded
+from fairall.config.schema import Config, ScalerRows
 from fairall.config.target import require_trusted
-from fairall.config.validation import checked_dataset
+from fairall.config.validation import checked_dataset, checked_node
 from fairall.data.dataset import Dataset, dataset
 from fairall.data.generated import GeneratedConfig
 from fairall.data.prepared import PreparedData
@@ -30,18 +28,16 @@ def load_dataset(name: str, *overrides: str) -> Dataset:
     Raises:
         FairAllError: if there is no such data set or key, or a value is missing or invalid.
     """
-    words = [f"dataset={name}", *overrides]
-    with in_one_line(words):
-        return dataset(checked_dataset(compose_config(*words)))
+    return dataset(checked_dataset(compose_config(f"dataset={name}", *overrides)))
 
 
 def people_of_run(
-    config: dict[str, Any], n_seeds: int, splits: int, scaler: ScalerRows, modules: Collection[str] = ()
+    config: Config, n_seeds: int, splits: int, scaler: ScalerRows, modules: Collection[str] = ()
 ) -> PreparedData:
     """The people of a stored run, read or drawn again; its configuration may be a stranger's.
 
     Args:
-        config: of the run, as plain containers.
+        config: of the run, as it is stored.
         n_seeds: E.
         splits: K.
         scaler: see `Dataset.replicates`.
@@ -49,16 +45,22 @@ def people_of_run(
 
     Raises:
         FairAllError: where the class of the data set may not be imported, the data cannot be read, nothing
-            is downloaded, or there would be more than `MOST_DRAWN` numbers to draw.
-        omegaconf.errors.OmegaConfBaseException: where the configuration is not possible.
+            is downloaded, there would be more than `MOST_DRAWN` numbers to draw, or the configuration is not
+            possible.
     """
-    require_trusted(config.get("dataset"), "dataset", modules)
-    node = checked_dataset(config | {"dataset": undownloaded(config["dataset"])})
+    require_trusted(config.dataset, "dataset", modules)
+    node = checked_node(_undownloaded(config.dataset), "dataset")
     if isinstance(node, GeneratedConfig):
         rows = sum(vars(node.rows).values())
         if rows * splits * sum(1 for _ in _values(asdict(node))) > MOST_DRAWN:
             raise FairAllError(f"dataset.rows has {rows} people, more than are drawn for a saved policy")
     return dataset(node).replicates(n_seeds, splits, scaler)
+
+
+def _undownloaded(dataset: dict[str, Any]) -> dict[str, Any]:
+    """A stored data set's node without the address of its file, so that nothing is fetched from it."""
+    download = dataset.get("download")
+    return dataset | {"download": download | {"url": None}} if isinstance(download, dict) else dataset
 
 
 def _values(node: Any) -> Iterator[Any]:

@@ -94,7 +94,7 @@ class Tally:
             "seeds": len(self.policy.deciding(self.which)),
             "diverged_seeds": self.policy.diverged,
             "rule": self.rule.told(n),
-            "fairness": bound_of(self.policy.config or {}),
+            "fairness": bound_of(self.policy.config.fairness) if self.policy.config else "",
             "groups": self.groups().to_dict("index"),
             "mean_spread": self.total_spread / n if spread else None,
             "largest_spread": self.largest_spread if spread else None,

@@ -285,13 +285,13 @@ def training_people(policy: Policy) -> tuple[Tensor, Tensor]:
     instead = "give people to compare with: --against FILE"
     if policy.config is None:
         raise FairAllError(f"the policy was not loaded, and its training people are not known; {instead}")
-    setting, name = policy.learner.setting, policy.config["dataset"].get("name")
+    setting, name = policy.learner.setting, policy.config.name("dataset")
     try:
         data = people_of_run(
             policy.config, len(setting.seeds), setting.splits, setting.protocol.scaler, policy.modules
         )
     except FairAllError as error:
-        raise FairAllError(f"no training people of {shown(str(name))} ({error}); {instead}") from error
+        raise FairAllError(f"no training people of {shown(name)} ({error}); {instead}") from error
     if to_plain(data.reader) != to_plain(policy.reader):
         raise FairAllError(f"{name} has changed since the run; {instead}")
     train = data.train.merged()

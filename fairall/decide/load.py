@@ -6,8 +6,8 @@ import os
 import re
 from collections.abc import Collection
 from pathlib import Path
-from typing import Any
 
+from fairall.config.schema import Config
 from fairall.errors import FairAllError
 from fairall.policy import FEATURES, SUMS, WEIGHTS, Policy
 from fairall.results.runs import load_result, run_folder
@@ -15,7 +15,6 @@ from fairall.runtime.credentials import withheld
 from fairall.storage.files import temporary_folder
 
 IN_MLFLOW = ("runs:/", "models:/")
-HERE: dict[str, Any] = {"outputs_dir": "outputs", "tracking": {"uri": None}}  # where policies are looked for
 ADDRESS = re.compile(r"runs:/[^/]+/.+|models:/.+")
 
 
@@ -35,10 +34,10 @@ def load_policy(
         FairAllError: where there is no such run, it is unfinished, or the policy is damaged, of another
             version of this package, or of a method whose module may not be imported.
     """
-    return find_policy(str(run), HERE | {"outputs_dir": str(outputs_dir)}, modules)[0]
+    return find_policy(str(run), Config.of_places(outputs_dir), modules)[0]
 
 
-def find_policy(run: str, config: dict[str, Any], modules: Collection[str] = ()) -> tuple[Policy, str]:
+def find_policy(run: str, config: Config, modules: Collection[str] = ()) -> tuple[Policy, str]:
     """The policy as of `load_policy`, and a name of its run.
 
     Args:
@@ -48,7 +47,7 @@ def find_policy(run: str, config: dict[str, Any], modules: Collection[str] = ())
     """
     if run.startswith(IN_MLFLOW):
         return _downloaded(run, config, modules), run
-    return saved_in(run_folder(run, Path(config["outputs_dir"]) / "runs"), modules)
+    return saved_in(run_folder(run, Path(config.outputs_dir) / "runs"), modules)
 
 
 def saved_in(path: Path, modules: Collection[str] = ()) -> tuple[Policy, str]:
@@ -58,7 +57,7 @@ def saved_in(path: Path, modules: Collection[str] = ()) -> tuple[Policy, str]:
     return Policy.load(load_result(path).path / "policy", modules=modules), path.name
 
 
-def _downloaded(address: str, config: dict[str, Any], modules: Collection[str]) -> Policy:
+def _downloaded(address: str, config: Config, modules: Collection[str]) -> Policy:
     from fairall.tracking.fetch import download
 
     told = FairAllError(
@@ -66,9 +65,9 @@ def _downloaded(address: str, config: dict[str, Any], modules: Collection[str]) 
     )
     if not ADDRESS.fullmatch(address):
         raise told
-    uri = config["tracking"]["uri"] or withheld(os.environ.get("MLFLOW_TRACKING_URI", "")) or None
+    uri = config.tracking.uri or withheld(os.environ.get("MLFLOW_TRACKING_URI", "")) or None
     with temporary_folder() as folder:
-        download(address, folder, config | {"tracking": {"uri": uri}})
+        download(address, folder, Config.of_places(config.outputs_dir, uri))
         found = [path.parent for path in folder.rglob(SUMS)]
         if not found:
             raise told

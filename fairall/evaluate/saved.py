@@ -8,10 +8,9 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from omegaconf.errors import OmegaConfBaseException
 
-from fairall.config.schema import ScalerRows
-from fairall.config.validation import checked_dataset
+from fairall.config.schema import Config
+from fairall.config.validation import checked_node
 from fairall.data.own_table import OwnTable, OwnTableConfig
 from fairall.decide.load import IN_MLFLOW, find_policy, saved_in
 from fairall.decide.rules import Rule
@@ -47,7 +46,7 @@ def saved_policy(
         FairAllError: as `fairall.load_policy`.
     """
     if word.startswith(IN_MLFLOW):
-        config = {"outputs_dir": str(outputs_dir), "tracking": {"uri": tracking_uri}}
+        config = Config.of_places(outputs_dir, tracking_uri)
         return *find_policy(word, config, modules), None
     runs = Path(outputs_dir) / "runs"
     try:
@@ -77,23 +76,15 @@ def learnt_from(folder: Path, log: DecisionLog) -> np.ndarray:
     Raises:
         FairAllError: with a reason, where that cannot be told.
     """
-    try:
-        return _learnt_from(folder, log)
-    except OmegaConfBaseException as error:
-        raise FairAllError(str(error)) from error
-
-
-def _learnt_from(folder: Path, log: DecisionLog) -> np.ndarray:
     run = load_result(folder)
-    if run.config["dataset"].get("_target_") != f"{OwnTable.__module__}.{OwnTable.__qualname__}":
+    if run.config.dataset["_target_"] != f"{OwnTable.__module__}.{OwnTable.__qualname__}":
         raise FairAllError(f"its data set, {run.name('dataset')}, is no file of dataset=csv")
-    config = checked_dataset(run.config)
-    assert isinstance(config, OwnTableConfig)
-    if run.config.get("splits", 1) > 1:
+    config: OwnTableConfig = checked_node(run.config.dataset, "dataset")
+    if run.config.splits > 1:
         raise FairAllError("it was learnt with several splits, so that every row was a training row of some")
     source = OwnTable(config)
     try:
-        fingerprint = source.prepare(scaler=ScalerRows[run.config["protocol"]["scaler"]]).fingerprint()
+        fingerprint = source.prepare(scaler=run.config.protocol.scaler).fingerprint()
     except FairAllError as error:
         raise FairAllError(f"its data, {config.path}, cannot be read any more") from error
     if run.fingerprint != fingerprint:

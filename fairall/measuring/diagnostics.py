@@ -21,7 +21,7 @@ READABLE = 0.6  # `latent_label_auc`
 
 def preset_warnings(preset: str | None) -> list[str]:
     """A line where the results of the preset may not be interpreted."""
-    return [] if interpretable({"preset": preset}) else [CAUTION]
+    return [] if interpretable(preset) else [CAUTION]
 
 
 def warm_up_warnings(decided: Decided) -> list[str]:

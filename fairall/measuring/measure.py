@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pandas as pd
 import torch
@@ -24,12 +22,11 @@ from fairall.tables.groups import sides
 from fairall.tables.overlap import effective_sample_size
 
 
-def measure(training: Training, plain: dict[str, Any], cache: Cache) -> Result:
+def measure(training: Training, cache: Cache) -> Result:
     """The result of a training, not saved.
 
     Args:
         training: after the last time step.
-        plain: configuration of the run as plain containers.
         cache: of the fits of the oracles.
     """
     config, data, evaluation = training.config, training.data, training.evaluation
@@ -49,7 +46,7 @@ def measure(training: Training, plain: dict[str, Any], cache: Cache) -> Result:
     del histories  # decisions of several policies
     sensitive, decided = data.pool_table.sensitive, training.decided.accepted
     return Result(
-        config=plain,
+        config=config.stored(),
         steps=table,
         measures=evaluation.measures,
         per_seed=per_seed,

@@ -42,12 +42,12 @@ def conditions(run: Result) -> Conditions:
     `evaluation.split`, `evaluation.window`, and `protocol.effective`, which defines the effective measures.
     Keys without a value are left out.
     """
-    flat = flattened(determining(run.config))
+    flat = flattened(determining(run.config.to_plain()))
     kept = {key: value for key, value in flat.items() if defines_problem(key) and not _is_compared(key)}
     if flat.get("dataset.decision") and not flat.get("dataset.propensity"):
         # Propensities are estimated from the features then, and the weights of labels with them.
         kept |= {key: flat.get(key) for key in flat if key.startswith(OF_ESTIMATES)}
-    kept["dataset.path"] = run.config["dataset"].get("path")
+    kept["dataset.path"] = run.config.dataset.get("path")
     return {key: value for key, value in kept.items() if value is not None}
 
 

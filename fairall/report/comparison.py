@@ -85,7 +85,7 @@ def compare(runs: Mapping[str, Result], left_out: Sequence[str], folder: Path) -
     Raises:
         FairAllError: where `folder` cannot be written.
     """
-    config = next(iter(runs.values())).config
+    preset = next(iter(runs.values())).config.preset
     names = {
         number: f"{number} {method_label(run.name('model'))}, {run.identity}" for number, run in runs.items()
     }
@@ -113,9 +113,9 @@ def compare(runs: Mapping[str, Result], left_out: Sequence[str], folder: Path) -
         "standard deviation. Grey, where they were measured: levels of the reference policies.",
         draw=lambda: draw_over_time(runs, measures("utility", "dpu"), looks),
     )
-    items = cautioned([*tables, figure], config)
-    title = marked("FairAll: runs side by side", config)
-    opening = [] if interpretable(config) else [UNTESTED]
+    items = cautioned([*tables, figure], preset)
+    title = marked("FairAll: runs side by side", preset)
+    opening = [] if interpretable(preset) else [UNTESTED]
     write_page(folder, title, {"": items}, opening=opening, left_out=left_out, made=made())
     return [item for item in items if isinstance(item, PageTable)]
 
@@ -149,7 +149,7 @@ def _side_by_side(
 
 def _configurations(runs: Mapping[str, Result], names: Mapping[str, str]) -> PageTable:
     """PageTable of the configuration keys that differ between runs."""
-    flat = {number: flattened(determining(run.config)) for number, run in runs.items()}
+    flat = {number: flattened(determining(run.config.to_plain())) for number, run in runs.items()}
     rows, records = [], []
     for key in dict.fromkeys(key for values in flat.values() for key in values):
         values = [own.get(key) for own in flat.values()]

@@ -107,7 +107,7 @@ def frontier(found: Sequence[Point], folder: Path) -> list[PageTable]:
     Raises:
         FairAllError: where `folder` cannot be written.
     """
-    rule = next(point for point in found if point.model == ORACLE).result.config["model"]["fairness"]["rule"]
+    rule = next(point for point in found if point.model == ORACLE).result.config.model["fairness"]["rule"]
     pairs = [measures(*names) for names in AXES[rule]]
     data_sets = list(dict.fromkeys(point.dataset for point in found))
     table = PageTable(
@@ -130,7 +130,7 @@ def frontier(found: Sequence[Point], folder: Path) -> list[PageTable]:
         draw=lambda: draw(found, data_sets, pairs),
         wide=True,
     )
-    items = cautioned([table, figure], found[0].result.config)
+    items = cautioned([table, figure], found[0].result.config.preset)
     write_page(folder, "FairAll: the frontier", {"": items})
     return [item for item in items if isinstance(item, PageTable)]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from omegaconf.errors import OmegaConfBaseException
 
 from fairall.data.load import people_of_run
 from fairall.errors import FairAllError
@@ -33,9 +32,9 @@ def latent_space(run: Result, seed: int | None = None) -> Space | None:
         policy = Policy.load(folder)
         setting = policy.learner.setting
         data = people_of_run(run.config, len(setting.seeds), setting.splits, setting.protocol.scaler)
-    except (FairAllError, OmegaConfBaseException, KeyError, RuntimeError):
+    except (FairAllError, RuntimeError):
         return None
-    people = getattr(data, run.config["evaluation"]["split"])
+    people = getattr(data, run.config.evaluation.split)
     z = latent(policy.learner, people, len(run.seeds))
     k = 0 if seed is None else run.seeds.index(seed)
     if z is None or not np.isfinite(z[k]).all():

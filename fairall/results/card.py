@@ -10,8 +10,8 @@ from typing import Any
 import yaml
 
 import fairall
-from fairall.config.choices import description, shown
-from fairall.config.paths import configuration_root
+from fairall.config.choices import configuration_root, description, shown
+from fairall.config.schema import Config
 from fairall.metrics import LATENT
 from fairall.results.format import CAUTION, interval, mean_interval, mean_std, number
 from fairall.results.result import Result, bound_of
@@ -36,7 +36,7 @@ def model_card(result: Result, identity: str) -> str:
     """
     from fairall.results.page import rendered  # imports matplotlib, which a finished run needs no more
 
-    config, dataset, model = result.config, result.config["dataset"], result.config["model"]
+    config, dataset, model = result.config, result.config.dataset, result.config.model
     known = texts().get(dataset["name"], {})
     data = described("dataset", dataset["name"]) or f"People read by {dataset['_target_']}."
     if len(result.named_groups) > 2:  # the description is of two
@@ -57,9 +57,9 @@ def model_card(result: Result, identity: str) -> str:
                 "file": Path(dataset["path"]).name if dataset.get("path") else None,
                 "terms": known.get("terms"),
                 "caveats": known.get("caveats", OWN),
-                "world": [*config["world"]],
+                "world": [*config.world],
                 "measures": measure_table(result),
-                "bound": bound_of(config),
+                "bound": bound_of(config.fairness),
                 "oracle": ("oracle", "mean_utility") in result.references.index,
                 "noise": noise(result),
                 "groups": _sizes_of_groups(result),
@@ -145,11 +145,11 @@ def page_of(method: str) -> str | None:
     return f"docs/methods/{known['page']}.md" if "page" in known else "docs/methods.md"
 
 
-def _words(config: dict[str, Any]) -> str:
+def _words(config: Config) -> str:
     """The choices of a run as words of a command line."""
-    words = [f"{group}={config[group]['name']}" for group in ("model", "dataset")]
-    words += [f"preset={config['preset']}"] if config["preset"] else []
-    words += [f"{group}={config[group]['name']}" for group in ("initial_policy", "protocol")]
-    words += [f"cost.value={config['cost']['value']:g}", f"seed={config['seed']}", f"seeds={config['seeds']}"]
-    words += [f"splits={config['splits']}"] if config.get("splits", 1) > 1 else []
+    words = [f"{group}={config.name(group)}" for group in ("model", "dataset")]
+    words += [f"preset={config.preset}"] if config.preset else []
+    words += [f"{group}={config.name(group)}" for group in ("initial_policy", "protocol")]
+    words += [f"cost.value={config.cost.value:g}", f"seed={config.seed}", f"seeds={config.seeds}"]
+    words += [f"splits={config.splits}"] if config.splits > 1 else []
     return " ".join(words)

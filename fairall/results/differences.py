@@ -6,8 +6,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from fairall.config.choices import choices, merged, readable, settings, with_parents
-from fairall.config.paths import configuration_root
+from fairall.config.choices import choices, configuration_root, merged, readable, settings, with_parents
+from fairall.config.schema import Config
 from fairall.storage.identity import determining, flattened
 
 REFERENCE = re.compile(r"\$\{([\w.]+)\}")
@@ -18,16 +18,14 @@ CHOICE = {f"{group}.{GROUPS[group]}": group for group in GROUPS if group not in 
 CHOICE["cost.value"] = "cost"
 
 
-def differences(config: Mapping[str, Any]) -> str:
+def differences(config: Config) -> str:
     """The values of a run that are not the defaults of its method, data set and preset, as KEY=VALUE.
 
     Keys have their last part alone where that is enough. A value whose default is unknown, as of a method of
     the user's, is left out.
-
-    Args:
-        config: of the run, as plain containers.
     """
-    own, default = flattened(determining(dict(config))), flattened(_defaults(config))
+    plain = config.to_plain()
+    own, default = flattened(determining(plain)), flattened(_defaults(plain))
     found = {
         key: own[key]
         for key, usual in default.items()
@@ -60,7 +58,7 @@ def _defaults(config: Mapping[str, Any]) -> dict[str, Any]:
                 chosen[key.removeprefix("override /").partition("@")[0]] = name
     for group, names in GROUPS.items():
         # Its values are compared with those of the choice that the run has, its name with the usual choice.
-        own = config.get(group, {}).get(names, chosen[group])
+        own = config[group].get(names, chosen[group])
         path = files[group].get(str(own))
         root[group] = with_parents(path, files[group]) if path else {}
         if names in root[group] and group not in ("model", "dataset"):
@@ -68,7 +66,7 @@ def _defaults(config: Mapping[str, Any]) -> dict[str, Any]:
     conf, model = configuration_root() / "conf", config["model"]["name"]
     root["world"] = readable(conf / "world" / "_parts.yaml")
     selected = readable(conf / "hparams" / f"{model}.yaml").get(config["dataset"]["name"], {})
-    preset = config.get("preset")
+    preset = config["preset"]
     fewer = {f"{preset}/{path.stem}": path for path in (conf / "fewer" / str(preset)).glob("*.yaml")}
     of_preset = [readable(conf / "preset" / f"{preset}.yaml")]
     of_preset += [with_parents(fewer[name], fewer) for name in fewer if name == f"{preset}/{model}"]

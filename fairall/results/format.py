@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from fairall.metrics import Spread  # imports torch, which a list of runs does not need
@@ -80,21 +79,21 @@ QUICK = "quick"  # the preset that makes everything small, to try a command in s
 CAUTION = "preset=quick: do not interpret its numbers"
 
 
-def interpretable(config: Mapping[str, Any]) -> bool:
-    """Whether the numbers of a run or study may be interpreted, by the `preset` of its configuration."""
-    return config.get("preset") != QUICK
+def interpretable(preset: str | None) -> bool:
+    """Whether the numbers of a run or study of this preset may be interpreted."""
+    return preset != QUICK
 
 
-def marked(text: str, config: Mapping[str, Any]) -> str:
+def marked(text: str, preset: str | None) -> str:
     """A title or label, with the caution where the numbers may not be interpreted."""
-    return text if interpretable(config) else f"{text} ({CAUTION})"
+    return text if interpretable(preset) else f"{text} ({CAUTION})"
 
 
-def own_name(name: str, config: Mapping[str, Any]) -> str:
+def own_name(name: str, preset: str | None) -> str:
     """Name of a study or folder, with an ending of its own where the numbers may not be interpreted.
 
     Examples:
-        >>> own_name("report", {"preset": None}), own_name("report", {"preset": "quick"})
+        >>> own_name("report", None), own_name("report", "quick")
         ('report', 'report_quick')
     """
-    return name if interpretable(config) or name.endswith(f"_{QUICK}") else f"{name}_{QUICK}"
+    return name if interpretable(preset) or name.endswith(f"_{QUICK}") else f"{name}_{QUICK}"

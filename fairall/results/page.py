@@ -48,22 +48,22 @@ class PageFigure(Item):
         return self.draw is not None
 
 
-def cautioned(items: Iterable[Item], config: Mapping[str, Any]) -> list[Item]:
+def cautioned(items: Iterable[Item], preset: str | None) -> list[Item]:
     """The same tables and figures, marked where the numbers of their runs may not be interpreted.
 
     The caution is in titles, in the pictures, and in the column `preset` of CSV files.
 
     Args:
         items: of runs of one preset.
-        config: with `preset`, of the runs.
+        preset: of the runs.
     """
-    return list(items) if interpretable(config) else [_cautioned(item, config) for item in items]
+    return list(items) if interpretable(preset) else [_cautioned(item, preset) for item in items]
 
 
-def _cautioned(item: Item, config: Mapping[str, Any]) -> Item:
-    title = marked(item.title, config)
+def _cautioned(item: Item, preset: str | None) -> Item:
+    title = marked(item.title, preset)
     if isinstance(item, PageTable):
-        return replace(item, title=title, records=item.records.assign(preset=config["preset"]))
+        return replace(item, title=title, records=item.records.assign(preset=preset))
     if not isinstance(item, PageFigure) or item.draw is None:
         return replace(item, title=title)
     draw = item.draw

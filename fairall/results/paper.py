@@ -8,6 +8,8 @@ from typing import Any
 
 import yaml
 
+from fairall.config.schema import Config
+
 HALF_DIGIT = 0.0005  # half a unit of the last printed digit, plain units
 
 
@@ -16,18 +18,18 @@ def _printed() -> dict[str, Any]:
     return yaml.safe_load(files("fairall.results").joinpath("paper_metrics.yaml").read_text())
 
 
-def paper_metrics(config: dict[str, Any]) -> dict[str, tuple[float, float]]:
+def paper_metrics(config: Config) -> dict[str, tuple[float, float]]:
     """Mean and standard deviation by measure, plain units, of the paper's run with this configuration.
 
     Args:
-        config: of a run, as plain containers.
+        config: of a run, as it is stored.
 
     Returns:
         Empty where the paper prints nothing for the model, its policy and way to decide, data set, initial
         policy, cost or length of run; hyperparameters and protocol may be any. Without the temporal measures
         where evaluation split or window are not the paper's.
     """
-    printed, dataset, model = _printed(), config["dataset"]["name"], config["model"]
+    printed, dataset, model = _printed(), config.name("dataset"), config.model
     conditions = printed["conditions"]
     of_paper = {
         "cost": conditions["cost"].get(dataset),
@@ -36,16 +38,16 @@ def paper_metrics(config: dict[str, Any]) -> dict[str, tuple[float, float]]:
         "policy": conditions["policy"].get(model["name"]),
     }
     ours = {
-        "cost": config["cost"]["value"],
-        "time_steps": config["schedule"]["time_steps"],
+        "cost": config.cost.value,
+        "time_steps": config.schedule.time_steps,
         "decision": model.get("decision"),
         "policy": model.get("policy"),
     }
     if ours != of_paper:
         return {}
-    cell = printed.get(config["initial_policy"]["name"], {}).get(model["name"], {})
+    cell = printed.get(config.name("initial_policy"), {}).get(model["name"], {})
     metrics = {name: (mean / 100, std / 100) for name, (mean, std) in cell.get(dataset, {}).items()}
-    if config["evaluation"]["split"] == "test" and config["evaluation"]["window"] == conditions["window"]:
+    if config.evaluation.split == "test" and config.evaluation.window == conditions["window"]:
         return metrics
     return {name: value for name, value in metrics.items() if name.startswith("effective_")}
 

@@ -13,13 +13,14 @@ import numpy as np
 import pandas as pd
 
 from fairall.config.choices import shown
-from fairall.errors import count
+from fairall.config.schema import Config, FairnessConfig, FairnessRule
+from fairall.errors import FairAllError, count
 from fairall.metrics import LATENT, Quantity, Spread
 from fairall.results.format import interpretable, marked
 from fairall.results.paper import paper_metrics
 from fairall.runtime.reading import DamagedFileError, opened
 from fairall.storage.identity import configuration_key
-from fairall.storage.plain import of_plain, read_json
+from fairall.storage.plain import read_json
 from fairall.storage.run_folder import RunFolder
 from fairall.tables.groups import group_name, sides
 
@@ -28,35 +29,27 @@ REFERENCES = {name: shown(name)["label"] for name in ("accept_all", "reject_all"
 GROUPS = ("all", "advantaged", "disadvantaged")  # of people; more than two groups have keys of their words
 
 
-def run_title(config: Mapping[str, Any]) -> str:
-    """One line with the method, data set and setting of a run.
-
-    Args:
-        config: of the run, as plain containers.
-    """
-    names = {group: config[group]["name"] for group in ("model", "dataset", "initial_policy", "protocol")}
-    title = "{model} on {dataset}, {initial_policy} initial policy, {protocol} protocol".format(**names)
-    title += f", {bound}" if (bound := bound_of(config)) else ""
-    title += f", world of {', '.join(config['world'])}" if config["world"] else ""
-    title += f", c = {config['cost']['value']:g}, {count(config['seeds'], 'seed')}"
-    return marked(title, config)
+def run_title(config: Config) -> str:
+    """One line with the method, data set and setting of a run."""
+    title = f"{config.name('model')} on {config.name('dataset')}"
+    title += f", {config.name('initial_policy')} initial policy, {config.protocol.name} protocol"
+    title += f", {bound}" if (bound := bound_of(config.fairness)) else ""
+    title += f", world of {', '.join(config.parts)}" if config.parts else ""
+    title += f", c = {config.cost.value:g}, {count(config.seeds, 'seed')}"
+    return marked(title, config.preset)
 
 
-def bound_of(config: Mapping[str, Any]) -> str:
+def bound_of(fairness: FairnessConfig) -> str:
     """The bound on the gap between groups that a run keeps, in words; empty for none.
 
-    Args:
-        config: of the run, as plain containers.
-
     Examples:
-        >>> bound_of({"fairness": {"rule": "demographic_parity", "slack": 0.05, "blind": False}})
+        >>> bound_of(FairnessConfig(FairnessRule.demographic_parity, slack=0.05, blind=False))
         'demographic parity within 5 points'
     """
-    fairness = config.get("fairness", {})
-    if fairness.get("rule", "none") == "none":
+    if fairness.rule is FairnessRule.none:
         return ""
-    slack = f"{100 * fairness['slack']:g} points" if fairness["slack"] else "0"
-    return f"{fairness['rule'].replace('_', ' ')} within {slack}{', blind to s' * fairness['blind']}"
+    slack = f"{100 * fairness.slack:g} points" if fairness.slack else "0"
+    return f"{fairness.rule.name.replace('_', ' ')} within {slack}{', blind to s' * fairness.blind}"
 
 
 @dataclass(frozen=True)
@@ -114,7 +107,7 @@ class Result:
     """The result of a run. Values are in plain units, not ×100.
 
     Attributes:
-        config: of the run, as plain containers.
+        config: of the run, as it is stored (`Config.stored`).
         steps: a row per seed and time step: `seed`, `time_step`, and a column per measure.
         measures: the measures in `steps`, without those of drawn decisions.
         per_seed: measures of the whole run, a row per seed, NaN where a seed has no value.
@@ -132,7 +125,7 @@ class Result:
         finished: time of completion, seconds since 1970.
     """
 
-    config: dict[str, Any]
+    config: Config
     steps: pd.DataFrame
     measures: Sequence[Quantity]
     per_seed: pd.DataFrame
@@ -166,12 +159,12 @@ class Result:
     @property
     def interpretable(self) -> bool:
         """Whether the numbers may be interpreted: not those of preset=quick."""
-        return interpretable(self.config)
+        return interpretable(self.config.preset)
 
     @property
     def cost(self) -> float:
         """Cost c of a positive decision."""
-        return float(self.config["cost"]["value"])
+        return self.config.cost.value
 
     @property
     def seeds(self) -> list[int]:
@@ -181,7 +174,7 @@ class Result:
     @property
     def window(self) -> tuple[int, int]:
         """First and last time step of the temporal measures."""
-        first, last = self.config["evaluation"]["window"]
+        first, last = self.config.evaluation.window
         return first, last
 
     @property
@@ -193,7 +186,7 @@ class Result:
 
     def name(self, group: str) -> str:
         """Name of the chosen file of a group of the configuration, such as `model`."""
-        return self.config[group]["name"]
+        return self.config.name(group)
 
     def values(self, measure: str) -> pd.Series:
         """A measure of the whole run by seed; seeds without a value are left out."""
@@ -279,18 +272,17 @@ class Result:
     def read(cls, folder: RunFolder) -> Result:
         """Read config.yaml, metrics.csv and summary.json of a finished run.
 
-        See `runs.load`, which checks that they are of one run. Without a usable config.yaml `config` is
-        empty.
+        See `runs.load`, which checks that they are of one run.
 
         Raises:
             OSError: where a file cannot be read; FileNotFoundError where it is missing.
             FairAllError: where a file is not as `save` writes it.
         """
         path = folder.path
-        plain, config = read_json(path / "summary.json", Summary), folder.read_config() or {}
-        if config:
-            _require_known(config, path / "config.yaml")
-        rows = (config["schedule"]["time_steps"] + 1) * config["seeds"] if config else None
+        plain, config = read_json(path / "summary.json", Summary), folder.read_config()
+        if config is None:
+            raise FairAllError("config.yaml is missing, damaged or of an earlier version of fairall")
+        rows = (config.schedule.time_steps + 1) * config.seeds
         references = {
             (policy, measure): spread
             for policy, own in plain.references.items()
@@ -378,93 +370,14 @@ class Summary:
         return table.astype({"seed": int}).set_index("seed")
 
 
-@dataclass(frozen=True)
-class _Named:
-    name: str
-
-
-@dataclass(frozen=True)
-class _Cost:
-    value: float
-
-
-@dataclass(frozen=True)
-class _Schedule:
-    time_steps: int
-
-
-@dataclass(frozen=True)
-class _Evaluation:
-    split: Literal["test", "validation"]
-    window: tuple[int, int]
-
-
-@dataclass(frozen=True)
-class _Tracking:
-    enabled: bool
-    uri: str | None
-    experiment: str
-    register: str | None
-
-
-@dataclass(frozen=True)
-class _Model:
-    name: str
-    _target_: str
-
-
-@dataclass(frozen=True)
-class _Sweep:
-    name: str | None
-
-
-@dataclass(frozen=True)
-class _Fairness:
-    rule: str
-    slack: float
-    blind: bool
-
-
-@dataclass(frozen=True)
-class Known:
-    """The keys of config.yaml that are needed wherever results are shown."""
-
-    model: _Model
-    dataset: _Model
-    initial_policy: _Named
-    protocol: _Named
-    cost: _Cost
-    world: Mapping[str, Any]
-    schedule: _Schedule
-    evaluation: _Evaluation
-    tracking: _Tracking
-    sweep: _Sweep
-    seed: int
-    seeds: int
-    preset: str | None
-    outputs_dir: str
-    splits: int = 1
-    fairness: _Fairness | None = None
-
-
-def _require_known(config: dict[str, Any], path: Path) -> None:
-    """Raise DamagedFileError unless a configuration has the keys of `Known`, of their types."""
-    try:
-        known = of_plain(Known, config)
-        if known.seeds < 1 or known.schedule.time_steps < 1:
-            raise ValueError("it has no seeds or no time steps")
-    except ValueError as error:
-        raise DamagedFileError(path, str(error)) from error
-
-
-def _read_table(path: Path, rows: int | None) -> pd.DataFrame:
+def _read_table(path: Path, rows: int) -> pd.DataFrame:
     """A CSV file of numbers with at most `rows` rows; raises DamagedFileError for any other.
 
     One more row is read, by which `runs.load` sees that there are more.
     """
     try:
         with opened(path) as file:
-            table = pd.read_csv(file, nrows=None if rows is None else rows + 1, low_memory=False)
+            table = pd.read_csv(file, nrows=rows + 1, low_memory=False)
         return table.astype({name: int if name in ("seed", "time_step") else float for name in table})
     except (ValueError, TypeError, OverflowError) as error:  # of pandas' parser too
         raise DamagedFileError(path, str(error).strip().split("\n")[0][:120]) from error

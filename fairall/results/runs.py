@@ -96,8 +96,6 @@ def load(path: Path) -> Result:
         raise FairAllError(f"{damage}; the same command makes it again")
     try:
         result = Result.read(folder)
-        if not result.config:
-            raise FairAllError("config.yaml is missing, damaged or of an earlier version of fairall")
         problem = _problem(result)
     except FileNotFoundError as error:
         raise FairAllError(f"{Path(error.filename).name} is missing; {anew}") from error
@@ -117,12 +115,12 @@ def _problem(result: Result) -> str | None:
     lacking = [name for name in COLUMNS if name not in result.steps]
     if lacking:
         return f"metrics.csv lacks the column {lacking[0]}"
-    split = result.config["evaluation"]["split"]
+    split = result.config.evaluation.split
     if result.evaluation.split != split or split not in result.groups["all"].people:
         return f"summary.json is not of the {split} people, and config.yaml is"
-    time_steps, seeds = result.config["schedule"]["time_steps"], result.seeds
-    if len(seeds) != result.config["seeds"]:
-        return f"summary.json has {len(seeds)} seeds, config.yaml {result.config['seeds']}"
+    time_steps, seeds = result.config.schedule.time_steps, result.seeds
+    if len(seeds) != result.config.seeds:
+        return f"summary.json has {len(seeds)} seeds, config.yaml {result.config.seeds}"
     expected = {(seed, step) for seed in seeds for step in range(time_steps + 1)}
     present = list(zip(result.steps["seed"], result.steps["time_step"], strict=True))
     if set(present) != expected or len(present) != len(expected):
@@ -197,5 +195,5 @@ def _outline(path: Path) -> Outline:
         return Outline(
             path, "damaged", time, {}, "config.yaml is damaged or of an earlier version of fairall"
         )
-    state = "finished" if interpretable(config) else QUICK
+    state = "finished" if interpretable(config.preset) else QUICK
     return Outline(path, state, time, measures)

@@ -145,7 +145,7 @@ def known_labels(result: Result) -> str:
 
 def noise(result: Result) -> str:
     """A sentence on the noise of the evaluation people, which intervals over seeds of one split leave out."""
-    of, splits = result.evaluation, result.config.get("splits", 1)
+    of, splits = result.evaluation, result.config.splits
     if of.utility_standard_error is None:
         return f"Measured on {of.people} {of.split} people."
     worth = ""

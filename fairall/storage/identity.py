@@ -11,6 +11,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from fairall.config.schema import Config
 from fairall.runtime.process import numba_version
 
 # Keys that say where results are kept, how they are shown and where the data came from.
@@ -131,9 +132,9 @@ def defines_problem(key: str) -> bool:
     return any(f"{a}.".startswith(f"{b}.") for own in PROBLEM for a, b in ((key, own), (own, key)))
 
 
-def configuration_key(config: dict[str, Any]) -> str:
-    """Equal for configurations, as plain containers, that determine equal results."""
-    return json.dumps(determining(config), sort_keys=True, default=str)
+def configuration_key(config: Config) -> str:
+    """Equal for configurations that determine equal results."""
+    return json.dumps(determining(config.to_plain()), sort_keys=True, default=str)
 
 
 def flattened(config: Any, prefix: str = "") -> dict[str, Any]:
@@ -146,14 +147,14 @@ def flattened(config: Any, prefix: str = "") -> dict[str, Any]:
     return flat
 
 
-def run_id(config: dict[str, Any], data_fingerprint: str, own_code: Sequence[str] = ()) -> str:
+def run_id(config: Config, data_fingerprint: str, own_code: Sequence[str] = ()) -> str:
     """Identity of a run, 12 hexadecimal digits.
 
     Args:
-        config: the resolved configuration as plain containers.
+        config: of the run.
         data_fingerprint: hash of the data's content.
         own_code: names of the measures, and `OwnCode.hashes` of what the run executes.
     """
     code = (code_and_versions(), [*own_code])
-    determined_by = (configuration_key(config), config["evaluation"]["decisions"], data_fingerprint, *code)
+    determined_by = (configuration_key(config), config.evaluation.decisions, data_fingerprint, *code)
     return hashlib.sha256(repr(determined_by).encode()).hexdigest()[:12]

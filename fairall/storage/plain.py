@@ -1,4 +1,4 @@
-"""JSON files of this package, read as data that may be damaged or a stranger's."""
+"""JSON files of this package, and plain containers, read as data that may be damaged or a stranger's."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import math
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import MISSING, fields, is_dataclass
+from enum import EnumType
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
@@ -53,7 +54,8 @@ def of_plain(kind: Any, plain: Any, place: str = "") -> Any:
 
     Args:
         kind: a dataclass, of which keys that it lacks are left out; str, bool, int, float (finite), None,
-            Any; unions, literals, sequences, tuples and mappings by names of these.
+            Any; an enumeration, by the names of its members; unions, literals, sequences, tuples and
+            mappings by names of these.
         plain: the value.
         place: where it stands, for messages.
 
@@ -63,8 +65,10 @@ def of_plain(kind: Any, plain: Any, place: str = "") -> Any:
     origin, arguments = get_origin(kind), get_args(kind)
     if kind is Any or (origin is Literal and plain in arguments and type(plain) is str):
         return plain
-    if kind is float and type(plain) in (int, float):
+    if kind is float and type(plain) in (int, float) and math.isfinite(plain):
         return float(plain)
+    if isinstance(kind, EnumType) and type(plain) is str and plain in kind.__members__:
+        return kind[plain]
     if kind in (str, bool, int, NoneType) and type(plain) is kind:
         return plain
     if origin in (Union, UnionType):

@@ -6,11 +6,9 @@ import shutil
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from omegaconf import OmegaConf
-
-from fairall.config.stored import read_stored
+from fairall.config.schema import Config
 from fairall.errors import FairAllError
 from fairall.runtime.reading import DamagedFileError, read_text
 from fairall.runtime.signals import Stopped
@@ -27,6 +25,7 @@ from fairall.storage.files import (
     write_sums,
 )
 from fairall.storage.identity import determining, flattened
+from fairall.storage.stored import read_stored
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -59,13 +58,14 @@ class RunFolder:
                 remove_leftovers(folder)
             yield
 
-    def refuse_others(self, config: dict[str, Any]) -> None:
+    def refuse_others(self, config: Config) -> None:
         """Raise FairAllError if the configuration in the folder determines another result than this run's."""
         known = self.read_config()
         if known is None:
             return
         there, here = (
-            {key: str(value) for key, value in flattened(determining(of)).items()} for of in (known, config)
+            {key: str(value) for key, value in flattened(determining(of.to_plain())).items()}
+            for of in (known, config)
         )
         differing = sorted(key for key in there.keys() | here.keys() if there.get(key) != here.get(key))
         if differing:
@@ -75,13 +75,15 @@ class RunFolder:
                 "move it away, or choose another place with outputs_dir=FOLDER"
             )
 
-    def write_config(self, config: dict[str, Any]) -> None:
+    def write_config(self, config: Config) -> None:
         """Write config.yaml, headed by its checksum, so that damage is not mistaken for another run."""
-        content = OmegaConf.to_yaml(OmegaConf.create(config))
+        from omegaconf import OmegaConf  # slow, and most users of this module write nothing
+
+        content = OmegaConf.to_yaml(OmegaConf.create(config.to_plain()))
         self.write_text("config.yaml", f"{HEADING}{sha256_of_text(content)}\n{content}")
 
-    def read_config(self) -> dict[str, Any] | None:
-        """config.yaml as plain containers; None if it is missing, damaged or of an earlier format.
+    def read_config(self) -> Config | None:
+        """The configuration in config.yaml; None if it is missing, damaged or of an earlier format.
 
         Raises:
             FairAllError: as `read_stored`.

@@ -7,8 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from fairall.config.choices import load_yaml
-from fairall.config.paths import configuration_root
+from fairall.config.choices import configuration_root, load_yaml
 from fairall.config.words import nearest_key, typed, typed_entry
 from fairall.errors import FairAllError
 from fairall.tables.features import Kind

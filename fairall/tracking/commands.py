@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
-from fairall.config.compose import compose_config, places, plain_tracking
+from fairall.config.compose import compose_config, places, places_of
 from fairall.errors import FairAllError, count
 from fairall.results.runs import load, load_results
 from fairall.storage.run_folder import RunFolder
@@ -33,20 +34,20 @@ def sync(overrides: Sequence[str]) -> int:
             "repeat its command with tracking.register=NAME"
         )
     store.quiet_mlflow()
-    composed, moved = compose_config(*overrides), {}
-    if any(word.startswith("tracking.") for word in overrides):
-        moved = {key: value for key, value in plain_tracking(composed).items() if key != "register"}
-    collection = load_results(Path(composed.outputs_dir) / "runs")
+    here = places_of(compose_config(*overrides))
+    moved = any(word.startswith("tracking.") for word in overrides)
+    collection = load_results(Path(here.outputs_dir) / "runs")
     for path, reason in collection.left_out:
         print(f"Left out: {path}: {reason}")
-    tracked = [run for run in collection.results if run.config["tracking"]["enabled"]]
+    tracked = [run for run in collection.results if run.config.tracking.enabled]
     sent, failed = 0, 0
     for run in tracked:
-        config = {"outputs_dir": composed.outputs_dir, "tracking": run.config["tracking"] | moved}
+        own = run.config.tracking
+        tracking = replace(here.tracking, register=own.register) if moved else own
         try:
             with RunFolder(run.path).locked(log=print):
                 load(run.path)  # another process may have restarted it
-                logged = log(run.path, config)
+                logged = log(run.path, replace(here, tracking=tracking))
         except FairAllError as error:
             print(f"fairall: {run.path}: {error}", file=sys.stderr)
             failed += 1
@@ -74,11 +75,9 @@ def ui(overrides: Sequence[str], port: int | None = None) -> int:
     config = places(overrides)
     store.quiet_mlflow()
     if store.how_to_look(config) is None:
-        raise FairAllError(f"{config['outputs_dir']} has no MLflow store: the first run makes it")
+        raise FairAllError(f"{config.outputs_dir} has no MLflow store: the first run makes it")
     if port is not None and store.has_server(config):
-        raise FairAllError(
-            f"--port: {config['tracking']['uri']} is a server with a page of its own; go without"
-        )
+        raise FairAllError(f"--port: {config.tracking.uri} is a server with a page of its own; go without")
     experiment = store.reaching(config, lambda: store.Store(config).experiment)
     print(f"MLflow: {store.page_address(config, experiment, port or store.PORT)}", flush=True)
     if not store.has_server(config):

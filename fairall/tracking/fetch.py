@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any
 
 from fairall.config.checks import check, plain_name
 from fairall.config.compose import places
+from fairall.config.schema import Config
 from fairall.errors import FairAllError
 from fairall.results.runs import Results, load_results
 from fairall.runtime.credentials import hidden
@@ -60,7 +60,7 @@ def fetch_runs(store: Store, folder: Path) -> None:
         os.utime(path / "DONE", (ended / 1000,) * 2)
 
 
-def download(address: str, folder: Path, config: dict[str, Any]) -> None:
+def download(address: str, folder: Path, config: Config) -> None:
     """Download what is at an address in a store, which is not changed.
 
     Args:
@@ -73,7 +73,7 @@ def download(address: str, folder: Path, config: dict[str, Any]) -> None:
     """
     if how_to_look(config) is None:
         raise FairAllError(
-            f"{address}: {config['outputs_dir']} has no MLflow store; name it with tracking.uri=URI or "
+            f"{address}: {config.outputs_dir} has no MLflow store; name it with tracking.uri=URI or "
             "MLFLOW_TRACKING_URI, or give outputs_dir=FOLDER"
         )
 

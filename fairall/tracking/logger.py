@@ -10,6 +10,7 @@ from pathlib import Path
 from textwrap import shorten
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from fairall.config.schema import Config
 from fairall.errors import FairAllError
 from fairall.policy import load_reader
 from fairall.results.differences import differences
@@ -41,7 +42,7 @@ class Logged(NamedTuple):
     registered: list[str]  # the line that says as which version the policy is registered, if it is
 
 
-def log(path: Path, config: Mapping[str, Any]) -> Logged:
+def log(path: Path, config: Config) -> Logged:
     """Have MLflow hold the result of a finished run once; the caller holds the lock of its folder.
 
     A complete MLflow run of the same result stays as it is. All others of this run's id, which killed
@@ -49,13 +50,13 @@ def log(path: Path, config: Mapping[str, Any]) -> Logged:
 
     Args:
         path: folder of the run.
-        config: `outputs_dir` and `tracking` as plain containers: where to log, and the name to register.
+        config: with `outputs_dir` and `tracking`: where to log, and the name to register.
 
     Raises:
         UnreachableError: where MLflow is not installed or cannot be reached.
         FairAllError: where the policy is to be registered and MLflow has no model of it.
     """
-    result, name = Result.read(RunFolder(path)), config["tracking"]["register"]
+    result, name = Result.read(RunFolder(path)), config.tracking.register
     digest = sha256_of_text(sha256(path / "metrics.csv") + sha256(path / "summary.json"))
 
     def once() -> tuple[str, bool, str | None]:
@@ -92,10 +93,10 @@ def _write(store: Store, result: Result, identity: dict[str, str]) -> str:
     run_id = client.create_run(
         store.experiment,
         start_time=int(1000 * origin.began) if origin.began else ended,
-        run_name=marked(f"{shorten(words, MOST_NAME, placeholder=' ...')} {result.identity}", config),
+        run_name=marked(f"{shorten(words, MOST_NAME, placeholder=' ...')} {result.identity}", config.preset),
         tags=origin.source | tags | identity | {page.KIND_TAG: "command", "fairall.command": origin.command},
     ).info.run_id
-    parameters = parameters_of(flattened(config))
+    parameters = parameters_of(flattened(config.to_plain()))
     model = _log_policy(store, run_id, result, parameters, tags)
     means, stds = (
         {(f"summary.{measure}.{part}", 0): value for measure, value in result.aggregate[part].items()}
@@ -104,14 +105,16 @@ def _write(store: Store, result: Result, identity: dict[str, str]) -> str:
     store.log(run_id, means | {("cpu_seconds", 0): origin.cpu_seconds}, parameters, model)
     curves = result.steps.drop(columns="seed").groupby("time_step").mean()
     store.log(run_id, stds | {(one, step): value for one in curves for step, value in curves[one].items()})
-    source_type, source = data_source(config["dataset"])
+    source_type, source = data_source(config.dataset)
     data = Dataset(result.name("dataset"), result.fingerprint[:DIGEST], source_type, json.dumps(source))
     client.log_inputs(run_id, [DatasetInput(data, [InputTag("mlflow.data.context", "training")])])
     store.log_files(run_id, result.path, *FILES, DECISIONS, "figures/*")
     client.set_tag(run_id, page.NOTE_TAG, page.note_of_run(result, store.experiment, run_id))
     tags |= {"mlflow.parentRunId": run_id, page.KIND_TAG: "seed"}
     for seed in reversed(result.seeds):  # MLflow lists the newest first
-        nested = client.create_run(store.experiment, run_name=marked(f"seed {seed}", config), tags=tags)
+        nested = client.create_run(
+            store.experiment, run_name=marked(f"seed {seed}", config.preset), tags=tags
+        )
         values = {(f"summary.{measure}", 0): value for measure, value in result.per_seed.loc[seed].items()}
         store.log(nested.info.run_id, values, {"seed": str(seed)})
         client.set_terminated(nested.info.run_id)
@@ -124,10 +127,10 @@ def _tags(result: Result) -> dict[str, str]:
     config, differs = result.config, differences(result.config) or "nothing"
     groups = ("model", "dataset", "initial_policy", "protocol")
     tags = {f"fairall.{group}": result.name(group) for group in groups} | {
-        "fairall.cost": str(config["cost"]["value"]),
+        "fairall.cost": str(config.cost.value),
         page.DIFFERS_TAG: shorten(differs, page.MAX_NOTE, placeholder=" ..."),
-        page.PRESET_TAG: config["preset"],
-        page.SWEEP_TAG: config["sweep"]["name"],
+        page.PRESET_TAG: config.preset,
+        page.SWEEP_TAG: config.sweep.name,
     }
     return {tag: value for tag, value in tags.items() if value}
 
@@ -136,7 +139,7 @@ def data_source(node: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     """Type and content of MLflow's dataset source: a file, an address, or the class that makes the people.
 
     Args:
-        node: `dataset` of a configuration, as plain containers.
+        node: `dataset` of a stored configuration.
     """
     file, url = node.get("path") or node.get("raw_file"), (node.get("download") or {}).get("url")
     if file:
@@ -168,7 +171,7 @@ def _log_policy(
         python_model=str(Path(__file__).with_name("model.py")),
         # MLflow reads a path as an address, in which %20 is a space.
         artifacts={name: path.resolve().as_uri() for name, path in files.items() if path.exists()},
-        model_config={"modules": [result.config["model"]["_target_"].rpartition(".")[0]]},
+        model_config={"modules": [result.config.model["_target_"].rpartition(".")[0]]},
         signature=_signature(reader, result.seeds),
         input_example=reader.example(),
         # Without this package, which is on no index and has to be installed.
@@ -224,7 +227,7 @@ def _register(store: Store, run_id: str, name: str, tags: dict[str, str]) -> str
 
 
 def log_report(
-    config: Mapping[str, Any],
+    config: Config,
     folder: Path,
     title: str,
     command: str,

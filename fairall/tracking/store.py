@@ -15,6 +15,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from fairall.config.schema import Config
 from fairall.errors import FairAllError
 from fairall.runtime.credentials import complete, hidden, user_and_password
 from fairall.storage import files
@@ -48,12 +49,12 @@ class UnreachableError(FairAllError):
     """MLflow cannot be reached now."""
 
 
-def store_uri(config: Mapping[str, Any]) -> str:
+def store_uri(config: Config) -> str:
     """Address of the store: `tracking.uri`, or sqlite inside `outputs_dir`."""
-    return config["tracking"]["uri"] or files.sqlite_url(_database(config))
+    return config.tracking.uri or files.sqlite_url(_database(config))
 
 
-def connection(config: Mapping[str, Any]) -> str:
+def connection(config: Config) -> str:
     """`store_uri` as MLflow connects to it: that of a database with its user and password.
 
     Those of a server are in MLflow's environment variables in the block of `reaching`: MLflow prints its
@@ -62,7 +63,7 @@ def connection(config: Mapping[str, Any]) -> str:
     return store_uri(config) if has_server(config) else complete(store_uri(config))
 
 
-def require_store(config: Mapping[str, Any]) -> None:
+def require_store(config: Config) -> None:
     """Raise FairAllError where `tracking.uri` is no address of an MLflow store; nothing is opened."""
     scheme, colon, _ = store_uri(config).partition(":")
     scheme = scheme.partition("+")[0] if colon else ""
@@ -71,24 +72,24 @@ def require_store(config: Mapping[str, Any]) -> None:
         raise FairAllError(f"tracking.uri: cannot use {store_uri(config)} ({reason}); {OR_WITHOUT}")
 
 
-def how_to_look(config: Mapping[str, Any]) -> str | None:
+def how_to_look(config: Config) -> str | None:
     """Address or command to view the store; None where there is none."""
-    if config["tracking"]["uri"]:
-        return config["tracking"]["uri"]
+    if config.tracking.uri:
+        return config.tracking.uri
     if not _database(config).exists():
         return None
     return f"mlflow ui --host 127.0.0.1 --backend-store-uri {shlex.quote(store_uri(config))}"
 
 
-def page_address(config: Mapping[str, Any], experiment: str, port: int = PORT) -> str:
+def page_address(config: Config, experiment: str, port: int = PORT) -> str:
     """Address of an experiment, by its id, on MLflow's page; without a server that of `mlflow ui`."""
-    server = config["tracking"]["uri"] if has_server(config) else f"http://127.0.0.1:{port}"
+    server = (has_server(config) and config.tracking.uri) or f"http://127.0.0.1:{port}"
     return f"{server.rstrip('/')}/#/experiments/{experiment}/runs?viewStateShareKey={VIEW}&{TRAINING}"
 
 
-def has_server(config: Mapping[str, Any]) -> bool:
+def has_server(config: Config) -> bool:
     """Whether the store is a server, which has a page."""
-    return (config["tracking"]["uri"] or "").startswith(("http://", "https://"))
+    return (config.tracking.uri or "").startswith(("http://", "https://"))
 
 
 def quiet_mlflow() -> ModuleType:
@@ -119,17 +120,17 @@ class Store:
         experiment: the id of `tracking.experiment`.
     """
 
-    def __init__(self, config: Mapping[str, Any]) -> None:
+    def __init__(self, config: Config) -> None:
         import mlflow
 
-        outputs = Path(config["outputs_dir"]).resolve()
-        artifacts = None if config["tracking"]["uri"] else (outputs / "mlartifacts").as_uri()
+        outputs = Path(config.outputs_dir).resolve()
+        artifacts = None if config.tracking.uri else (outputs / "mlartifacts").as_uri()
         # Two processes creating the database at once would corrupt it. A server handles that itself.
         with files.locked(outputs, outputs / "mlflow.lock") if artifacts else nullcontext():
             if artifacts:
                 _make_database(_database(config), artifacts)
             self.client = mlflow.MlflowClient()
-            name, tags = config["tracking"]["experiment"], experiment_tags(int(1000 * time.time()))
+            name, tags = config.tracking.experiment, experiment_tags(int(1000 * time.time()))
             known = self.client.get_experiment_by_name(name)
             if known is None:
                 self.experiment = self.client.create_experiment(name, artifacts, tags)
@@ -184,9 +185,7 @@ class Store:
             self.client.delete_run(one.info.run_id)
 
 
-def reaching(
-    config: Mapping[str, Any], connect: Callable[[], Connected], *, remedy: str = OR_WITHOUT
-) -> Connected:
+def reaching(config: Config, connect: Callable[[], Connected], *, remedy: str = OR_WITHOUT) -> Connected:
     """Return `connect()`, with errors of one line that end with `remedy`.
 
     Any error is one of MLflow: what others keep in the store must not end a run, whatever MLflow makes of it.
@@ -209,7 +208,7 @@ def reaching(
 
 
 @contextmanager
-def _pointed_at(config: Mapping[str, Any], mlflow: ModuleType) -> Iterator[None]:
+def _pointed_at(config: Config, mlflow: ModuleType) -> Iterator[None]:
     """Have MLflow use the store in the block, with user and password of its address; afterwards as before.
 
     Another server must not get them, and a program that uses MLflow itself keeps its own store.
@@ -266,8 +265,8 @@ def _template() -> bytes:
     return path.read_bytes()
 
 
-def _database(config: Mapping[str, Any]) -> Path:
-    return Path(config["outputs_dir"]).resolve() / "mlflow.db"
+def _database(config: Config) -> Path:
+    return Path(config.outputs_dir).resolve() / "mlflow.db"
 
 
 def allowed(name: str) -> str:

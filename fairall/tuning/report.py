@@ -49,7 +49,7 @@ def show(name: str, overrides: Sequence[str]) -> None:
         return
     from fairall.tuning.figures import draw_study  # imports matplotlib
 
-    title = marked(f"{name}, validation people", study.settings)
+    title = marked(f"{name}, validation people", study.settings.get("preset"))
     path = outputs / "sweeps" / f"{name}.png"
     of_paper = None if study.no_selection else paper_point(study)
     shares = {}
@@ -125,7 +125,7 @@ def _print_points(title: str, study: Study, numbers: Iterable[int], marks: Mappi
 
 
 def _outputs(overrides: Sequence[str]) -> Path:
-    return Path(places(overrides)["outputs_dir"])
+    return Path(places(overrides).outputs_dir)
 
 
 if TYPE_CHECKING:

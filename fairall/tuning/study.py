@@ -230,7 +230,7 @@ class Study:
     @property
     def no_selection(self) -> str:
         """Why no point is selected, of all finished ones; empty where one is."""
-        if not interpretable(self.settings):
+        if not interpretable(self.settings.get("preset")):
             return CAUTION
         keys = self.space.of_problem
         return f"{', '.join(keys)} define{'s' if len(keys) == 1 else ''} the problem" if keys else ""
@@ -250,7 +250,7 @@ class Study:
         if self.space.size is not None:
             counts.append(f"{self.space.size - finished - failed} to do")
         points = "points of intervals" if self.space.size is None else f"{self.space.size} points"
-        return marked(", ".join([points, *counts]), self.settings)
+        return marked(", ".join([points, *counts]), self.settings.get("preset"))
 
     @property
     def headings(self) -> dict[str, str]:

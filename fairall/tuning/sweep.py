@@ -10,8 +10,8 @@ from hydra.experimental.callback import Callback
 from omegaconf import DictConfig, OmegaConf, flag_override
 
 from fairall.config.checks import at_least, check, one_of, plain_name, require
+from fairall.config.choices import configuration_root
 from fairall.config.messages import ending
-from fairall.config.paths import configuration_root
 from fairall.config.schema import objectives_of
 from fairall.errors import FairAllError
 from fairall.results.format import own_name
@@ -73,7 +73,7 @@ class StudyCallback(Callback):
 
 def study_name(config: DictConfig, sweeper: DictConfig) -> str:
     """Name of the study, with an ending of its own for preset=quick."""
-    return own_name(sweeper.study_name, config)
+    return own_name(sweeper.study_name, config.preset)
 
 
 def begun(config: DictConfig, space: Space) -> Study:

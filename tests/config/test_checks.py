@@ -8,8 +8,8 @@ from omegaconf import OmegaConf
 from omegaconf.errors import MissingMandatoryValue
 
 from fairall.config import checks
+from fairall.config.checks import check_values
 from fairall.config.schema import NodeConfig
-from fairall.config.validation import check_values
 from fairall.errors import FairAllError
 
 

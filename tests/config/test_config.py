@@ -10,13 +10,13 @@ import pytest
 import yaml
 from omegaconf import OmegaConf
 
-from fairall.config.choices import load_yaml
+from fairall.config.checks import check_values
+from fairall.config.choices import configuration_root, load_yaml
 from fairall.config.compose import compose_all, searched_folder
 from fairall.config.compose import compose_config as compose
-from fairall.config.paths import configuration_root
 from fairall.config.schema import Config, ExplorationConfig, ExplorationRule, ProtocolConfig
 from fairall.config.sources import hyperparameters
-from fairall.config.validation import typed, validate
+from fairall.config.validation import typed
 from fairall.errors import FairAllError
 from fairall.storage.identity import flattened
 from tests.conftest import ComposeConfig
@@ -53,7 +53,7 @@ def test_every_combination_composes_and_is_possible(chosen: list[tuple[str, ...]
     words = [[f"{group}={name}" for group, name in zip(GROUPS, one, strict=True)] for one in chosen]
     composed = compose_all([*own, *(of_csv if "dataset=csv" in own else [])] for own in words)
     for one, config in zip(chosen, map(typed, composed), strict=True):
-        validate(config)
+        check_values(config)
         assert tuple(getattr(config, group).name for group in GROUPS) == one
 
 
@@ -73,7 +73,7 @@ def test_the_fast_preset_lowers_samples_where_there_are_any(
 ) -> None:
     words = [f"model={model}", "dataset=compas"]
     fast = compose_config(*words, "preset=fast")
-    validate(fast)
+    check_values(fast)
     of_usual, of_fast = vars(compose_config(*words).model), vars(fast.model)
     keys = [key for key in ("elbo_samples", "kl_samples") if key in of_usual]
     assert bool(keys) == model.startswith(("fairall", "fairlab"))
@@ -105,7 +105,7 @@ model.phase1.margin=-0.1
 def test_impossible_values_are_named(override: str, compose_config: ComposeConfig) -> None:
     key = override.partition("=")[0]
     with pytest.raises(FairAllError, match=rf"^{key}=.* is not possible: it must be "):
-        validate(changed(compose_config(), override))
+        check_values(changed(compose_config(), override))
 
 
 IMPOSSIBLE = {
@@ -134,12 +134,12 @@ IMPOSSIBLE = {
 
 @pytest.mark.parametrize("model", IMPOSSIBLE)
 def test_impossible_values_of_a_method_are_named(model: str, compose_config: ComposeConfig) -> None:
-    validate(compose_config(f"model={model}"))
+    check_values(compose_config(f"model={model}"))
     for override in IMPOSSIBLE[model].split():
         key = override.split("=")[0]
         config = changed(compose_config(f"model={model}"), f"model.{override}")
         with pytest.raises(FairAllError, match=rf"^model\.{key}=.* is not possible: it must be [^\n]+$"):
-            validate(config)
+            check_values(config)
 
 
 SWITCHES: dict[str, type[Enum]] = {
@@ -169,17 +169,17 @@ def test_a_switch_refuses_other_words_and_names_its_choices(
 def test_switches_can_be_set_to_every_choice(turn: int, compose_config: ComposeConfig) -> None:
     chosen = {switch: list(allowed)[turn % len(allowed)] for switch, allowed in SWITCHES.items()}
     config = compose_config(*(f"protocol.{switch}={choice.name}" for switch, choice in chosen.items()))
-    validate(config)
+    check_values(config)
     assert vars(config.protocol) == vars(compose_config().protocol) | chosen
 
 
 def test_guards_can_be_switched_whatever_the_protocol(compose_config: ComposeConfig) -> None:
     config = compose_config("protocol.max_ips_weight=null", "exploration=none")
-    validate(config)
+    check_values(config)
     assert vars(config.protocol) == vars(compose_config().protocol) | {"max_ips_weight": None}
     assert config.exploration.rule is ExplorationRule.none
     config = compose_config("protocol=text", "protocol.max_ips_weight=9", "exploration=stuck")
-    validate(config)
+    check_values(config)
     assert config.protocol.max_ips_weight == 9
     assert config.exploration == ExplorationConfig(ExplorationRule.stuck, propensity=0.05, after=10)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fairall.config.paths import configuration_root
+from fairall.config.choices import configuration_root
 from tests.conftest import Ended, imported, typed
 
 LOANS = Path(__file__).with_name("loans.csv")

@@ -47,7 +47,7 @@ def built(folder: Path, *words: str) -> Policy:
     with torch.no_grad():
         for weights in policy.learner.parameters():
             weights.mul_(1.5)  # to differ between people and seeds
-    policy.save(folder / "policy", config.to_plain())
+    policy.save(folder / "policy", config)
     return policy
 
 
@@ -225,9 +225,7 @@ def test_a_diverged_seed_is_left_out(people: pd.DataFrame, tmp_path: Path) -> No
     assert policy.diverged == [1]
     expected = policy.propensity(people)[[0, 2, 3]].mean(axis=0)
     np.testing.assert_allclose(policy.decision_proba(people)[:, 1], expected, atol=1e-6)
-    policy.save(
-        tmp_path / "policy", checked(compose_config(*WORDS, "dataset.path=x.csv", "model=greedy")).to_plain()
-    )
+    policy.save(tmp_path / "policy", checked(compose_config(*WORDS, "dataset.path=x.csv", "model=greedy")))
     said = decide(tmp_path, "policy")
     assert "mean of 3 seeds\nLeft out, since they have diverged: seeds 1\n" in said.stdout
     said = decide(tmp_path, "policy", "--policy", "seed:1")

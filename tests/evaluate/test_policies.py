@@ -11,6 +11,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 from fairall.config.compose import compose_config
+from fairall.config.schema import Config
 from fairall.config.validation import checked_dataset
 from fairall.data.own_table import OwnTable
 from fairall.decide.load import load_policy
@@ -433,7 +434,7 @@ def test_files_that_have_moved_or_changed(tmp_path: Path) -> None:
 
 
 def test_runs_on_other_data_sets_are_not_compared(trained: tuple[Path, np.ndarray]) -> None:
-    other = mock.Mock(config={"dataset": {"_target_": "my.data.Loans"}})
+    other = mock.Mock(config=Config(dataset={"_target_": "my.data.Loans"}))
     other.name.return_value = "loans"
     with mock.patch("fairall.evaluate.saved.load_result", return_value=other):
         target = target_policy(trained[0], log_of(borrowers()))

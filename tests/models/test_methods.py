@@ -4,8 +4,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from fairall.config.choices import shown
-from fairall.config.paths import configuration_root
+from fairall.config.choices import configuration_root, shown
 
 PACKAGE = Path(__file__).parents[2] / "fairall"
 # Every run is compared with the oracle.

@@ -7,8 +7,8 @@ import pytest
 import torch
 from torch import Tensor
 
+from fairall.config.checks import check_values
 from fairall.config.schema import ExplorationConfig, ExplorationRule, ModelConfig
-from fairall.config.validation import validate
 from fairall.data.load import load_dataset
 from fairall.data.people import Decided, Decisions, People
 from fairall.data.prepared import PreparedData
@@ -281,4 +281,4 @@ def test_impossible_rates_are_refused(rate: str, compose_config: ComposeConfig) 
     with pytest.raises(
         FairAllError, match=r"^exploration\.propensity=.* is not possible: it must be above 0"
     ):
-        validate(compose_config("exploration=bounded", f"exploration.propensity={rate}"))
+        check_values(compose_config("exploration=bounded", f"exploration.propensity={rate}"))

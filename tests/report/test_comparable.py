@@ -17,10 +17,9 @@ ANY = made_up()
 
 def run(*words: str, preset: str | None = None) -> Result:
     """A result that has a configuration and seeds, and nothing else of its own."""
-    config = dict(configuration("model=fairlog", *words))
-    if preset is not None:
-        config["preset"] = preset
-    seeds = range(config["seed"], config["seed"] + config["seeds"])
+    config = configuration("model=fairlog", *words)
+    config = replace(config, preset=config.preset if preset is None else preset)
+    seeds = range(config.seed, config.seed + config.seeds)
     return replace(ANY, config=config, per_seed=ANY.per_seed.reindex(seeds))
 
 

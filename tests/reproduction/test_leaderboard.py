@@ -13,6 +13,7 @@ import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from omegaconf import DictConfig
 
+from fairall import Config
 from fairall.metrics import Spread
 from fairall.report import dataset_label, look_of, method_label
 from fairall.results import STYLE, PageTable
@@ -55,10 +56,15 @@ def point(
 ) -> Planned:
     """A planned run, finished where `values` has measures by seed."""
     dataset, policy = task
-    config = {
-        "model": {"name": method}, "dataset": {"name": dataset}, "initial_policy": {"name": policy},
-        "protocol": {"name": "corrected"}, "evaluation": {}, "seeds": SEEDS, "splits": SEEDS,
-    }  # fmt: skip
+    config = Config(
+        model={"name": method},
+        dataset={"name": dataset},
+        initial_policy={"name": policy},
+        world={},
+        preset=None,
+        seeds=SEEDS,
+        splits=SEEDS,
+    )
     words = (f"model={method}", f"dataset={dataset}", f"initial_policy={policy}")
     run = None
     if values is not None:

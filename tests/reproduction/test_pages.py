@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from fairall import FairAllError
+from fairall import FairAllError, places
 from fairall.results import Cell, PageTable, Row, frame_of, records_of
 from reproduction.fingerprint import CHANGED, NAMED_IN, OF, fingerprint
 from reproduction.leaderboard import CLAIMS
@@ -63,7 +63,7 @@ def test_a_wrong_block_is_one_line_and_nothing_is_written(
 
 def test_a_page_that_is_not_there_is_one_line(tmp_path: Path) -> None:
     with pytest.raises(FairAllError, match=r"none\.md: no such page"):
-        refuse([tmp_path / "none.md"], {})
+        refuse([tmp_path / "none.md"], places([]))
 
 
 def test_figures_that_a_page_names_are_copied(page: Path) -> None:

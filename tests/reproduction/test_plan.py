@@ -20,7 +20,7 @@ def test_every_run_of_the_paper_once() -> None:
         "paper_alignment": 3,  # all others are those of tables and figures
     }  # fmt: skip
     assert len({one.command for one in planned}) == len(planned)
-    costs = {one.config["cost"]["value"] for one in planned if one.dataset == "credit"}
+    costs = {one.config.cost.value for one in planned if one.dataset == "credit"}
     assert costs == {0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9}
     # Missing runs that differ in one value are told apart.
     lacking = missing_runs([one for one in planned if one.sweep in ("paper_policies", "paper_costs")])
@@ -44,10 +44,10 @@ def test_points_of_the_sweeps() -> None:
 def test_words_pick_from_an_axis_or_are_added() -> None:
     (one,) = plan(["paper_harsh"], ["model=fairlog", "dataset=credit", "preset=quick"])
     assert one.command == "python -m fairall model=fairlog dataset=credit initial_policy=harsh preset=quick"
-    assert one.config["schedule"]["time_steps"] == 8
+    assert one.config.schedule.time_steps == 8
     assert len(plan(["paper_harsh"], ["model=fairlog,unfairlog"])) == 6
     (one,) = plan(["paper_costs"], ["cost.value=0.3", "dataset=meps"])
-    assert one.config["cost"]["value"] == 0.3
+    assert one.config.cost.value == 0.3
     with pytest.raises(FairAllError, match="left by model=opt_fair dataset=credit"):
         plan(["paper_harsh", "paper_optimal"], ["model=opt_fair", "dataset=credit"])
     for sweeps, word in (
@@ -73,7 +73,7 @@ def test_values_of_a_sweep_give_way_to_words_and_presets() -> None:
     sweeps = ["paper_harsh", "paper_synthetic", "paper_optimal"]
 
     def seeds(*words: str) -> list[int]:
-        return [one.config["seeds"] for one in plan(sweeps, [*pick, *words])]
+        return [one.config.seeds for one in plan(sweeps, [*pick, *words])]
 
     assert seeds() == [50, 50, 5]
     assert seeds("seeds=10") == [10, 10, 10]

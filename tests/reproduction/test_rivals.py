@@ -73,14 +73,14 @@ def test_every_row_has_a_run_and_a_reference_on_the_same_people() -> None:
         own, other = row.planned.config, row.reference.config
         assert {cell["measure"] for cell in row.cells} <= set(MEASURES)
         for key in ("dataset", "schedule", "initial_policy", "seed", "seeds", "cost"):
-            assert own[key] == other[key]
+            assert getattr(own, key) == getattr(other, key)
         assert row.reference.model.startswith("oracle")
-        assert own["hyperparameters"] == "defaults"
+        assert own.hyperparameters == "defaults"
 
 
 def test_words_pick_rows_or_change_all_commands() -> None:
     (row,) = rivals_plan(["dataset=adult", "model=plot", "seeds=3"])
-    assert row.planned.config["seeds"] == row.reference.config["seeds"] == 3
+    assert row.planned.config.seeds == row.reference.config.seeds == 3
     with pytest.raises(FairAllError, match="no run is left by dataset=law"):
         rivals_plan(["dataset=law"])
 

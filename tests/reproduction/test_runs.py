@@ -208,7 +208,7 @@ def test_expectations_come_from_measurement(tmp_path: Path) -> None:
     # Of another schedule: they say nothing here.
     elsewhere = Durations(path, [])
     assert expected(elsewhere) == pytest.approx(once)
-    unknown = replace(credit, config=credit.config | {"model": {"name": "my_method"}})
+    unknown = replace(credit, config=replace(credit.config, model={"name": "my_method"}))
     assert durations.expected([unknown])[unknown.key] > 0
     # A crash may cut the last line.
     for kept in (-4, -12):

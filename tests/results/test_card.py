@@ -9,8 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fairall.config.choices import shown
-from fairall.config.paths import configuration_root
+from fairall.config.choices import configuration_root, shown
 from fairall.data.credit import MALE, raw_applicants
 from fairall.data.load import load_dataset
 from fairall.measuring.measure import groups
@@ -62,8 +61,8 @@ def test_the_card_has_what_was_measured(folder: Path) -> None:
 
 def test_methods_decide_in_ways_of_their_own(folder: Path) -> None:
     result = Result.read(RunFolder(folder))
-    model = {key: value for key, value in result.config["model"].items() if key != "decision"}
-    config = result.config | {"model": model, "seeds": 1, "preset": None}
+    model = {key: value for key, value in result.config.model.items() if key != "decision"}
+    config = replace(result.config, model=model, seeds=1, preset=None)
     card = model_card(replace(result, config=config), folder.name)
     assert "model.decision" not in card
     assert "The method has one way to decide on applicants, which its page describes." in card

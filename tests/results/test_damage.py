@@ -11,14 +11,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from omegaconf import OmegaConf
 
 from fairall.errors import FairAllError
 from fairall.results.card import model_card
 from fairall.results.runs import load, outlines
 from fairall.results.terminal import Display
+from fairall.storage.files import sha256_of_text
 from fairall.storage.origin import Origin
 from fairall.storage.plain import strict
-from fairall.storage.run_folder import RunFolder
+from fairall.storage.run_folder import HEADING, RunFolder
 from tests.conftest import examples
 from tests.made_up import lay_down
 
@@ -64,7 +66,7 @@ def shown_or_told(path: Path) -> bool:
     with contextlib.redirect_stdout(io.StringIO()):
         Display().result(result)
     model_card(result, "id")
-    json.dumps(strict(result.to_plain() | {"config": result.config}), allow_nan=False)
+    json.dumps(strict(result.to_plain() | {"config": result.config.to_plain()}), allow_nan=False)
     return False
 
 
@@ -87,12 +89,13 @@ def test_any_value_of_summary_json(tmp_path: Path) -> None:
 def test_any_value_of_config_yaml(tmp_path: Path) -> None:
     path, chance = lay_down(tmp_path), random.Random(1)
     run = RunFolder(path)
-    whole = run.read_config() or {}
+    whole = OmegaConf.to_container(OmegaConf.load(path / "config.yaml"))
     for at in chance.choices([*places(whole)], k=examples(60)):
         plain = changed(chance, whole, at)
         if "0" * 300 in repr(plain):
             continue  # YAML has no such number
-        run.write_config(plain)
+        content = OmegaConf.to_yaml(OmegaConf.create(plain))
+        (path / "config.yaml").write_text(f"{HEADING}{sha256_of_text(content)}\n{content}")
         run.finish()
         shown_or_told(path)
 

@@ -1,5 +1,7 @@
 """What a run has otherwise than by default."""
 
+from dataclasses import replace
+
 import pytest
 
 from fairall.config.choices import choices
@@ -70,5 +72,5 @@ def test_points_of_a_frontier_are_told_apart() -> None:
 def test_a_table_and_a_method_of_ones_own_have_no_defaults() -> None:
     own = configuration("model=fairlog", "dataset=csv", *OF_CSV, "cost.value=0.3")
     assert "cost=0.3" in differences(own).split(" ")
-    strange = {**own, "model": {"_target_": "mine.Method", "name": "mine", "depth": 3}}
+    strange = replace(own, model={"_target_": "mine.Method", "name": "mine", "depth": 3})
     assert "depth" not in differences(strange)

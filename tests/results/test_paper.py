@@ -1,5 +1,3 @@
-from dataclasses import asdict
-
 import pytest
 
 from fairall.results.paper import paper_metrics, paper_seeds
@@ -8,7 +6,7 @@ from tests.conftest import ComposeConfig
 
 def test_printed_measures_stand_beside_the_papers_own_run_only(compose_config: ComposeConfig) -> None:
     def metrics(*overrides: str) -> dict[str, tuple[float, float]]:
-        return paper_metrics(asdict(compose_config(*overrides)))
+        return paper_metrics(compose_config(*overrides).stored())
 
     whole = metrics()
     assert paper_seeds() == 10

@@ -1,4 +1,5 @@
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -6,6 +7,7 @@ import pytest
 from fairall.errors import FairAllError
 from fairall.results.runs import load, load_results
 from fairall.storage.run_folder import RunFolder
+from fairall.storage.stored import read_stored
 from tests.made_up import lay_down
 
 
@@ -32,7 +34,7 @@ def _of_the_earlier_format(path: Path) -> None:
 
 def _of_four_seeds(path: Path) -> None:
     run = RunFolder(path)
-    run.write_config((run.read_config() or {}) | {"seeds": 4})
+    run.write_config(replace(read_stored(path / "config.yaml"), seeds=4))
 
 
 def _of_another(path: Path) -> None:

@@ -139,9 +139,10 @@ def test_a_table_without_rows_keeps_its_columns() -> None:
 
 
 def test_the_note_of_a_run_escapes_names_and_warnings() -> None:
-    named = {group: {"name": "[a](javascript:b)"} for group in ("dataset", "initial_policy", "protocol")}
-    config = {**named, "model": made_up().config["model"] | {"name": "[a](javascript:b)"}}
     made = made_up(warnings=["[c](javascript:d)"])
-    read = Read(RENDER["CommonMark"](note_of_run(replace(made, config=made.config | config), "1", "2")))
+    named = {"name": "[a](javascript:b)"}
+    groups = ("model", "dataset", "initial_policy")
+    config = replace(made.config, **{group: getattr(made.config, group) | named for group in groups})
+    read = Read(RENDER["CommonMark"](note_of_run(replace(made, config=config), "1", "2")))
     assert "[a](javascript:b) on" in read.text
     assert "[c](javascript:d)" in read.text

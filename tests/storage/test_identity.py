@@ -3,20 +3,18 @@
 import ast
 import shutil
 from pathlib import Path
-from typing import Any, cast
 
 import pytest
-from omegaconf import OmegaConf
 
 import fairall
-from fairall.config.compose import compose_config
+from fairall.config.compose import typed_config
 from fairall.storage import identity as identities
 from fairall.storage.identity import (
     NOT_COMPUTING,
     code_and_versions,
     code_hash,
     computing_files,
-    determining,
+    configuration_key,
     run_id,
     syntax_hash,
 )
@@ -28,8 +26,7 @@ OTHER_ROOMS = {"config", "errors", "results", "runtime", "storage", "tracking"}
 
 
 def identity(*words: str) -> str:
-    plain = OmegaConf.to_container(compose_config(*words), resolve=True, enum_to_str=True)
-    return run_id(cast(dict[str, Any], plain), "data")
+    return run_id(typed_config(*words), "data")
 
 
 def test_values_that_compute_change_the_identity_and_others_do_not() -> None:
@@ -44,11 +41,8 @@ def test_values_that_compute_change_the_identity_and_others_do_not() -> None:
 
 
 def test_a_log_of_decisions_is_another_result_with_the_same_numbers() -> None:
-    without, with_log = (
-        cast(dict[str, Any], OmegaConf.to_container(compose_config(f"evaluation.decisions={word}")))
-        for word in ("false", "true")
-    )
-    assert determining(without) == determining(with_log)
+    without, with_log = (typed_config(f"evaluation.decisions={word}") for word in ("false", "true"))
+    assert configuration_key(without) == configuration_key(with_log)
     assert run_id(without, "data") != run_id(with_log, "data")
 
 

@@ -300,11 +300,12 @@ def test_without_own_code_the_names_of_the_measures_are_all_of_it(monkeypatch: p
 
     from fairall import experiment
     from fairall.config.compose import compose_config
+    from fairall.config.schema import Config
     from fairall.storage import identity
 
     seen: dict[str, Any] = {}
 
-    def kept(config: dict[str, Any], fingerprint: str, own: list[str]) -> str:
+    def kept(config: Config, fingerprint: str, own: list[str]) -> str:
         seen.update(config=config, fingerprint=fingerprint, own=own)
         return identity.run_id(config, fingerprint, own)
 
@@ -314,6 +315,6 @@ def test_without_own_code_the_names_of_the_measures_are_all_of_it(monkeypatch: p
     made = experiment.job(compose_config(*words))
     assert seen["own"] == [measure.function.__qualname__ for measure in made.measures]
     key = identity.configuration_key(seen["config"])
-    determined_by = (key, [False, False], seen["fingerprint"], "code", seen["own"])
+    determined_by = (key, False, seen["fingerprint"], "code", seen["own"])
     assert made.identity == hashlib.sha256(repr(determined_by).encode()).hexdigest()[:12]
     assert made.doubts == ()

@@ -428,7 +428,7 @@ class Asked:
     def policy(self) -> Policy:
         """An untrained policy, also in the folder `policy`."""
         policy = Policy.of(self.started.learner, self.started.data)
-        policy.save(self.folder / "policy", self.started.plain)
+        policy.save(self.folder / "policy", self.started.config)
         return policy
 
     def decided(self, people: pd.DataFrame) -> Ended:

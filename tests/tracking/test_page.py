@@ -11,6 +11,9 @@ from unittest import mock
 import mlflow
 import pytest
 
+from fairall.config.compose import places
+from fairall.config.schema import Config
+from fairall.config.words import override
 from fairall.results.format import CAUTION
 from fairall.tracking.page import DESCRIPTION, NOTE_TAG, VIEW_TAG
 from fairall.tracking.store import RUN_TAG, Store, page_address, reaching
@@ -26,17 +29,17 @@ def outputs(tmp_path_factory: pytest.TempPathFactory, empty_store: Put) -> Path:
     empty_store(folder / "outputs")
     ended = typed(*RUN, cwd=folder)
     assert (ended.returncode, ended.stderr) == (0, "")
-    assert ended.stdout.endswith(f"mlflow.db\n         {page_address({'tracking': {'uri': None}}, '1')}\n"), (
+    assert ended.stdout.endswith(f"mlflow.db\n         {page_address(Config.of_places('outputs'), '1')}\n"), (
         ended.stdout[-300:]
     )
     return folder / "outputs"
 
 
-def config_of(outputs: Path) -> dict[str, Any]:
-    return {"tracking": {"uri": None, "experiment": "fairall"}, "outputs_dir": str(outputs)}
+def config_of(outputs: Path, *words: str) -> Config:
+    return places([override("outputs_dir", str(outputs)), *words])
 
 
-def described(config: dict[str, Any]) -> str:
+def described(config: Config) -> str:
     """The id of the experiment, which is there and described."""
     return reaching(config, lambda: Store(config).experiment)
 
@@ -92,7 +95,7 @@ def test_descriptions_are_given_to_old_experiments_and_those_of_the_user_stay(
     client.set_experiment_tag(experiment, VIEW_TAG, "mine too")
     assert described(config_of(tmp_path)) == experiment
     assert client.get_experiment(experiment).tags[VIEW_TAG] == "mine too"
-    other = described(config_of(tmp_path) | {"tracking": {"uri": None, "experiment": "other"}})
+    other = described(config_of(tmp_path, "tracking.experiment=other"))
     assert client.get_experiment(other).tags[NOTE_TAG] == DESCRIPTION
 
 
@@ -131,5 +134,5 @@ def test_ports_that_the_page_cannot_have(words: list[str], code: int, said: str,
 
 
 def test_the_address_of_a_server_is_its_own() -> None:
-    config = {"tracking": {"uri": "https://mlflow.example.org/here/"}}
+    config = Config.of_places("outputs", "https://mlflow.example.org/here/")
     assert page_address(config, "3").startswith("https://mlflow.example.org/here/#/experiments/3/runs?")

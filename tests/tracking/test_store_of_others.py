@@ -5,6 +5,7 @@ import json
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +13,13 @@ import mlflow
 import pytest
 from mlflow.data import get_source
 from mlflow.entities import Dataset
-from omegaconf import OmegaConf
 
+from fairall.config.schema import Config
 from fairall.data.load import load_dataset
 from fairall.decide.load import load_policy
 from fairall.storage.origin import source_tags
 from fairall.storage.run_folder import RunFolder
+from fairall.storage.stored import read_stored
 from fairall.tracking.fetch import fetch_runs
 from fairall.tracking.logger import Logged, data_source, log
 from fairall.tracking.store import Store, UnreachableError, reaching
@@ -60,11 +62,10 @@ def active(client: mlflow.MlflowClient) -> list[Any]:
     return list(client.search_runs([client.get_experiment_by_name("fairall").experiment_id]))
 
 
-def kept(once: Path) -> tuple[dict[str, Any], Path]:
+def kept(once: Path) -> tuple[Config, Path]:
     """Configuration and folder of the run of `once`."""
     folder = run_folder(once / "outputs")
-    plain: Any = OmegaConf.to_container(OmegaConf.load(folder / "config.yaml"))
-    return plain | {"outputs_dir": str(once / "outputs")}, folder
+    return replace(read_stored(folder / "config.yaml"), outputs_dir=str(once / "outputs")), folder
 
 
 def log_it(once: Path) -> Logged:

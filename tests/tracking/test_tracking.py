@@ -7,6 +7,7 @@ import shutil
 import sqlite3
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -18,13 +19,16 @@ import pandas as pd
 import pytest
 from mlflow.exceptions import MlflowException
 from mlflow.store.tracking.sqlalchemy_store import SqlAlchemyStore
-from omegaconf import OmegaConf
 
+from fairall.config.compose import places
+from fairall.config.schema import Config
+from fairall.config.words import override
 from fairall.data.credit import MALE, raw_applicants
 from fairall.decide.load import load_policy
 from fairall.policy import Policy
 from fairall.results.runs import load
 from fairall.storage.run_folder import FILES, RunFolder
+from fairall.storage.stored import read_stored
 from fairall.tracking.fetch import fetch_runs, load_logged_results
 from fairall.tracking.logger import log_report
 from fairall.tracking.store import Store, UnreachableError, reaching, require_store
@@ -110,7 +114,7 @@ def test_finished_runs_come_out_of_the_store(
 
 
 def test_a_report_is_a_run_with_its_files_but_what_a_kill_left(tmp_path: Path, empty_store: Put) -> None:
-    config = {"tracking": {"uri": None, "experiment": "fairall"}, "outputs_dir": str(tmp_path)}
+    config = places([override("outputs_dir", str(tmp_path))])
     client = mlflow.MlflowClient(empty_store(tmp_path))
     report = tmp_path / "report"
     for name in ("index.html", ".index.html.abcdefgh.html", "tables/a.md", "tables/.a.md.abcdefgh.md"):
@@ -227,8 +231,8 @@ def test_training_does_without_an_mlflow_that_is_away_and_tells_it_later(
     folder = run_folder(tmp_path / "outputs")
     assert (folder / "DONE").exists()
     silent = RunFolder(shutil.copytree(folder, folder.with_name("0" * 12)))
-    plain: Any = OmegaConf.to_container(OmegaConf.load(folder / "config.yaml"))
-    silent.write_config(plain | {"tracking": plain["tracking"] | {"enabled": False}})
+    config = read_stored(folder / "config.yaml")
+    silent.write_config(replace(config, tracking=replace(config.tracking, enabled=False)))
     silent.finish()
     later = empty_store(tmp_path / "later")
     there = f"tracking.uri={later}"
@@ -268,7 +272,7 @@ def test_the_check_of_an_address_opens_nothing(tmp_path: Path) -> None:
         str(tmp_path / "x"),
         "databricks",
     ):
-        require_store({"tracking": {"uri": uri}})
+        require_store(Config.of_places("outputs", uri))
     assert not [*tmp_path.iterdir()]
 
 
@@ -300,17 +304,16 @@ def test_a_run_without_mlflow_ends_with_one_warning_and_its_verbs_in_one_line(
         load_logged_results(f"outputs_dir={tmp_path / 'outputs'}")
 
 
-def kept_run(outputs: Path) -> tuple[dict[str, Any], Path]:
+def kept_run(outputs: Path) -> tuple[Config, Path]:
     """Configuration and folder of the run that is there."""
     folder = run_folder(outputs)
-    config = OmegaConf.to_container(OmegaConf.load(folder / "config.yaml"))
-    return {**config, "outputs_dir": str(outputs)}, folder  # type: ignore[dict-item]
+    return replace(read_stored(folder / "config.yaml"), outputs_dir=str(outputs)), folder
 
 
 def test_a_database_that_nobody_finished_is_made_anew(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    config = {"tracking": {"uri": None, "experiment": "fairall"}, "outputs_dir": str(tmp_path)}
+    config = places([override("outputs_dir", str(tmp_path))])
     (tmp_path / ".mlflow.db.killed.db").write_bytes(b"half of it")
 
     def interrupted(*_: object, **__: object) -> None:
@@ -329,11 +332,11 @@ def test_databases_are_copies_of_a_template(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
 
     def make(name: str) -> None:
-        config = {"tracking": {"uri": None, "experiment": "fairall"}, "outputs_dir": str(tmp_path / name)}
+        config = places([override("outputs_dir", str(tmp_path / name))])
         made = reaching(config, lambda: Store(config).client.search_experiments())
-        places = {one.name: one.artifact_location for one in made}
+        where = {one.name: one.artifact_location for one in made}
         artifacts = (tmp_path / name / "mlartifacts").as_uri()
-        assert places == {"Default": f"{artifacts}/0", "fairall": artifacts}
+        assert where == {"Default": f"{artifacts}/0", "fairall": artifacts}
 
     make("first")
     (template,) = (tmp_path / "cache").rglob("mlflow.db")

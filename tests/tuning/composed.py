@@ -5,8 +5,8 @@ import functools
 from hydra import compose, initialize_config_dir
 from omegaconf import DictConfig
 
+from fairall.config.choices import configuration_root
 from fairall.config.compose import register
-from fairall.config.paths import configuration_root
 
 
 @functools.cache

@@ -9,7 +9,7 @@ import pytest
 import yaml
 from omegaconf import DictConfig, OmegaConf
 
-from fairall.config.paths import sweeps_folder
+from fairall.config.choices import sweeps_folder
 from fairall.config.validation import checked
 from fairall.tuning.space import Space
 from fairall.tuning.sweep import validated

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from fairall.config.validation import check_values
+from fairall.config.checks import check_values
 from fairall.data.people import Decisions, People
 from fairall.errors import FairAllError
 from fairall.worlds import capacity as module

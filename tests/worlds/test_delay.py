@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from fairall.config.validation import check_values
+from fairall.config.checks import check_values
 from fairall.data.people import Decided
 from fairall.data.prepared import PreparedData
 from fairall.worlds.delay import Delay, DelayConfig

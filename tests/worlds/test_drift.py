@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from fairall.config.validation import check_values
+from fairall.config.checks import check_values
 from fairall.data.people import People
 from fairall.data.prepared import PreparedData
 from fairall.errors import FairAllError

@@ -2,31 +2,68 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import yaml
 
+from fairall.config.checks import check_values
 from fairall.config.choices import yaml_loader
+from fairall.config.schema import Config
 from fairall.errors import FairAllError
 from fairall.runtime.reading import read_text
+from fairall.storage.identity import flattened
+from fairall.storage.plain import MOST_SHOWN, of_plain
 
 MOST_CHARACTERS = 10_000  # of a value
+MOST_TOLD = 500  # characters of a reason
 DEEPEST = 20  # nested containers
 # Classes by the names that they had up to 0.2.
 MOVED = {"fairall.data.csv.dataset.OwnCsv": "fairall.data.own_table.OwnTable"}
 
 
-def read_stored(path: Path) -> dict[str, Any]:
-    """A stored configuration as plain containers.
+def read_stored(path: Path) -> Config:
+    """The stored configuration of a run or a policy, of the types of `Config.stored`.
 
     Runs store resolved values, so interpolations, anchors and tags are nothing that they wrote, and are
-    refused: an interpolation could read the environment, and anchors can expand to any size.
+    refused: an interpolation could read the environment, and anchors can expand to any size. No code of the
+    classes that it names is imported. Of what earlier versions stored, `evaluation.monitor` is left out, and
+    classes that have moved are named as they are now.
 
     Raises:
-        FairAllError: where it is not such a file.
+        FairAllError: where it is not such a file, or has other keys or impossible values.
         OSError: where it cannot be read.
     """
+    plain = _plain(path)
+    try:
+        for group in ("model", "dataset", "initial_policy"):
+            of_plain(_Node, plain.get(group), group)
+        if plain["dataset"]["_target_"] in MOVED:
+            plain["dataset"]["_target_"] = MOVED[plain["dataset"]["_target_"]]
+        if isinstance(evaluation := plain.get("evaluation"), dict):
+            evaluation.pop("monitor", None)
+        config = of_plain(Config, plain)
+        there, here = flattened(plain), flattened(config.to_plain())
+        if differing := sorted(here.keys() - there.keys()) or sorted(there.keys() - here.keys()):
+            raise ValueError(f"it {'has' if differing[0] in there else 'lacks'} {differing[0][:MOST_SHOWN]}")
+        check_values(config)
+    except (ValueError, FairAllError) as error:
+        reason = str(error)[:MOST_TOLD]
+        raise FairAllError(f"{path}: {reason}; this version of fairall stores nothing like it") from error
+    return config
+
+
+@dataclass
+class _Node:
+    """Keys of every node of a class."""
+
+    name: str
+    _target_: str
+
+
+def _plain(path: Path) -> dict[str, Any]:
+    """The content of the file as plain containers; raises as `read_stored`."""
     text = read_text(path)
     try:
         _refuse_expansions(text, path)
@@ -37,19 +74,7 @@ def read_stored(path: Path) -> dict[str, Any]:
     if not isinstance(plain, dict):
         raise FairAllError(f"{path}: cannot be read as the configuration of a run, which has keys and values")
     _require_plain(plain, path)
-    if isinstance(evaluation := plain.get("evaluation"), dict):
-        evaluation.pop("monitor", None)  # which runs up to 0.2 had
-    dataset = plain.get("dataset")
-    if isinstance(dataset, dict) and dataset.get("_target_") in MOVED:
-        dataset["_target_"] = MOVED[dataset["_target_"]]
     return plain
-
-
-def undownloaded(dataset: dict[str, Any]) -> dict[str, Any]:
-    """A stored data set's node without the address of its file, so that nothing is fetched from it."""
-    if not isinstance(dataset.get("download"), dict):
-        return dataset
-    return dataset | {"download": dataset["download"] | {"url": None}}
 
 
 def _refuse_expansions(text: str, path: Path) -> None:
