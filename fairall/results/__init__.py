@@ -15,7 +15,8 @@ __all__, __getattr__ = imported_lazily(
         "paper": "HALF_DIGIT acceptance_rates paper_metrics paper_seeds synthetic_readings",
         "result": "REFERENCES",
         "table": """
-            Cell Item Lacking Row Table frame_of print_table records_of to_csv to_latex to_markdown
+            Cell Item Lacking Row Table
+            cell_text escaped frame_of print_table records_of to_csv to_latex to_markdown
         """,
         "time_left": "in_words",
     },

@@ -3,6 +3,7 @@
 import io
 from pathlib import Path
 
+import matplotlib as mpl
 import pytest
 from matplotlib.figure import Figure
 from PIL import Image
@@ -36,3 +37,15 @@ def test_resolution(dpi: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     png = page.save(drawn, tmp_path / "figure")
     assert (tmp_path / "figure.png").read_bytes() == png
     assert Image.open(io.BytesIO(png)).size[0] == 2 * dpi
+
+
+def test_a_picture_has_a_palette_that_keeps_its_colours(tmp_path: Path) -> None:
+    page.save(drawn, tmp_path / "figure")
+    with Image.open(tmp_path / "figure.png") as picture:
+        assert (picture.mode, picture.info.get("transparency")) == ("P", None)
+        colours = [found for _, found in picture.convert("RGB").getcolors(1 << 24) or []]
+    for wanted in (mpl.colors.to_rgb("tab:blue"), (0, 0, 0), (1, 1, 1)):
+        away = [
+            max(abs(255 * one - own) for one, own in zip(wanted, colour, strict=True)) for colour in colours
+        ]
+        assert min(away) <= 16
