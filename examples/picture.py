@@ -15,6 +15,7 @@ import matplotlib.pyplot as plt
 
 import fairall
 from fairall.results.figures import band
+from fairall.results.style import save_figure
 
 PANELS = {"utility": "Utility ×100: higher is better", "dpu": "Unfairness (DPU) ×100: lower is better"}
 # Later ones are drawn over earlier ones.
@@ -60,7 +61,7 @@ def draw(runs: list[str], path: Path) -> None:
         ncols=3,
         frameon=False,
     )
-    figure.savefig(path)
+    save_figure(figure, path)
 
 
 if __name__ == "__main__":

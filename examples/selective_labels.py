@@ -24,7 +24,7 @@ from fairall import load_dataset
 from fairall.config.compose import typed_config
 from fairall.data.fico import CreditScores, Fico
 from fairall.data.table import Table
-from fairall.results.style import BLUE, GREEN, GREY, ORANGE, STYLE
+from fairall.results.style import BLUE, GREEN, GREY, ORANGE, STYLE, save_figure
 from fairall.tables.overlap import effective_sample_size
 
 WORDS = ["dataset.advantaged_share=0.5", "dataset.rows.pool=20000"]
@@ -138,7 +138,7 @@ def draw_labels(table: Table, harsh: Labels, path: Path) -> None:
             axes.hist(people, list(range(0, 101, 5)), color=colour, alpha=0.6, label=label)
     row[0].set(ylabel="people")
     row[1].legend()
-    figure.savefig(path)
+    save_figure(figure, path)
 
 
 def draw_estimates(estimates: dict[str, np.ndarray], truth: CreditScores, path: Path) -> None:
@@ -153,7 +153,7 @@ def draw_estimates(estimates: dict[str, np.ndarray], truth: CreditScores, path: 
         axes.axhline(COST, color=GREY, linewidth=0.8, linestyle=":")
     row[0].set(ylabel="P(repays)", ylim=(0, 1.02))
     figure.legend(*row[0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
-    figure.savefig(path)
+    save_figure(figure, path)
 
 
 def main() -> None:

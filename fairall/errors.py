@@ -49,6 +49,21 @@ class Collected:
             raise FairAllError(lines[0])
 
 
+@contextmanager
+def needing(package: str, what: str) -> Iterator[None]:
+    """A block that imports a package, for what is named.
+
+    Raises:
+        FairAllError: with the command that installs the package, where it is not there.
+    """
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] != package:
+            raise
+        raise FairAllError(f"{what}: needs {package}; install it with: pip install {package}") from error
+
+
 def count(n: int, thing: str, things: str | None = None) -> str:
     """`n` with the noun in singular or plural; the plural ends in s unless given."""
     return f"{n} {thing}" if n == 1 else f"{n} {things or thing + 's'}"

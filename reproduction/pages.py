@@ -18,6 +18,8 @@ from fairall.results import (
     Item,
     PageTable,
     cautioned,
+    cell_text,
+    escaped,
     in_words,
     marked,
     own_name,
@@ -32,6 +34,7 @@ from reproduction.runs import read_durations
 BLOCK = re.compile(r"^<!-- begin: (\S+) -->\n(.*?)^<!-- end: \1 -->", re.DOTALL | re.MULTILINE)
 BEGIN = re.compile(r"^<!-- begin: (\S+) -->$", re.MULTILINE)
 PICTURE = re.compile(r"\(figures/([\w-]+)\.png\)")
+BESIDE = "tables/"  # before the key of a block that links a table, in a file beside the page
 SETTING = "setting"  # block with the line about when and on what a page was made
 ENDINGS = (".png", ".pdf", ".md", ".tex", ".csv")
 
@@ -81,11 +84,15 @@ def publish(
         return
     every = [item.key for some in sections.values() for item in some]
     of = mark(name)
+    tables = {BESIDE + item.key: item for item in items if isinstance(item, PageTable)}
     blocks = {item.key: block_of(item, line) + of for item in items} | {SETTING: setting(line, outputs)}
+    blocks |= {key: link_of(table, line) + of for key, table in tables.items()}
     for page in into:
         fill(page, blocks, lambda: [*every, *known()])
+        for key in set(BEGIN.findall(page.read_text())) & tables.keys():
+            write(page.parent / f"{key}.csv", shown_csv(tables[key]))
         copy_figures(page, folder / "figures")
-        print(f"Blocks and figures: {page}")
+        print(f"Blocks, tables and figures: {page}")
 
 
 def refuse(into: Sequence[Path], config: Config) -> None:
@@ -99,10 +106,24 @@ def refuse(into: Sequence[Path], config: Config) -> None:
 
 def block_of(item: Item, line: str) -> str:
     """A table as Markdown, or a figure with its caption; below it, when and with what it was made."""
-    short = _sentence("; ".join(line.split("; ")[:3]))  # time, Python, fairall
     if isinstance(item, PageTable):
-        return f"{to_markdown(item)}\n*{short}.*\n"
-    return f"![{item.title}](figures/{item.key}.png)\n\n{item.title}. {item.note}\n\n*{short}.*\n"
+        return f"{to_markdown(item)}\n{_made(line)}\n"
+    return f"![{item.title}](figures/{item.key}.png)\n\n{item.title}. {item.note}\n\n{_made(line)}\n"
+
+
+def link_of(table: PageTable, line: str) -> str:
+    """A link to the file of a table beside the page, with when and with what it was made."""
+    return f"[{escaped(table.title)}]({BESIDE}{table.key}.csv). {_made(line)}\n"
+
+
+def _made(line: str) -> str:
+    return f"*{_sentence('; '.join(line.split('; ')[:3]))}.*"  # time, Python, fairall
+
+
+def shown_csv(table: PageTable) -> str:
+    """A table as CSV, its cells as on a terminal: `*` behind the best value, a printed one in brackets."""
+    shown = table.frame.map(cell_text).rename_axis(index=["group", "name"])
+    return shown.to_csv(lineterminator="\n")
 
 
 def setting(line: str, outputs: Path) -> str:
@@ -125,7 +146,7 @@ def fill(page: Path, blocks: Mapping[str, str], known: Callable[[], Iterable[str
     Args:
         page: of Markdown, written by hand but for its blocks.
         blocks: new contents by key; a block without one stays as it is.
-        known: further keys that a block may have.
+        known: keys of further tables and figures, which a block may have too.
 
     Raises:
         FairAllError: where a key is unknown, or a block has no end.
@@ -137,7 +158,7 @@ def fill(page: Path, blocks: Mapping[str, str], known: Callable[[], Iterable[str
         raise FairAllError(f"--into {page}: the block {wrong} has no <!-- end: {wrong} -->")
     if set(keys) - set(blocks):
         names = {*blocks, *known()}
-        if unknown := next((key for key in keys if key not in names), None):
+        if unknown := next((key for key in keys if key.removeprefix(BESIDE) not in names), None):
             raise FairAllError(f"--into {page}: no table or figure {unknown}{nearest(unknown, [*names])}")
 
     def replaced(match: re.Match[str]) -> str:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from PIL import Image
 
 from fairall.config.choices import sweeps_folder
 from fairall.config.compose import compose_all
@@ -90,6 +91,15 @@ def test_code_parses_and_imports_what_there_is(page: Path) -> None:
             if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "fairall":
                 module = importlib.import_module(node.module or "")
                 assert [name.name for name in node.names if not hasattr(module, name.name)] == []
+
+
+def test_pictures_have_a_palette_and_are_small() -> None:
+    """`fairall.results.style.save_figure` writes them so."""
+    pictures = sorted((DOCS / "figures").glob("*.png"))
+    for path in pictures:
+        with Image.open(path) as picture:
+            assert picture.mode == "P", path.name
+    assert sum(path.stat().st_size for path in pictures) <= 2.5e6
 
 
 def test_readme_has_what_its_commands_need() -> None:

@@ -36,6 +36,26 @@ def test_constraints_can_be_installed_with_the_oldest_python() -> None:
     assert [one["Name"] for one in bounded if OLDEST not in SpecifierSet(one["Requires-Python"])] == []
 
 
+@pytest.mark.parametrize("python", ["python3.12", "python3.13"])
+def test_a_newer_python_has_the_same_numbers(python: str, tmp_path: Path) -> None:
+    """Of a Python on PATH that has what FairAll needs."""
+    outside = {key: value for key, value in os.environ.items() if key not in ("PYTHONHOME", "VIRTUAL_ENV")}
+    outside["PYTHONPATH"] = str(CHECKOUT)
+
+    def ended(*words: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(words, cwd=tmp_path, env=outside, capture_output=True, text=True)
+
+    if shutil.which(python) is None or ended(python, "-c", "import torch, hydra, mlflow").returncode:
+        pytest.skip(f"no {python} on PATH in which FairAll's requirements are installed")
+    measured = []
+    for command, folder in ((sys.executable, "ours"), (python, "newer")):
+        run = ended(command, "-m", "fairall", *RUN, "model=fairlog", f"outputs_dir={folder}")
+        assert run.returncode == 0, run.stderr
+        (metrics,) = (tmp_path / folder).glob("runs/*/*/*/metrics.csv")
+        measured.append(metrics.read_bytes())
+    assert measured[0] == measured[1]
+
+
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The wheel of this checkout, built from a copy, since setuptools writes beside the sources."""

@@ -12,6 +12,7 @@ import numpy as np
 
 from fairall.data.features import Kind
 from fairall.data.table import Table
+from fairall.errors import needing
 
 if TYPE_CHECKING:
     from aif360.datasets import StandardDataset
@@ -34,13 +35,17 @@ def standard_dataset(table: Table) -> StandardDataset:
 
     The label is `label` (favourable: 1), the protected attribute `s` (privileged: 1, unprivileged: 0).
     Categorical features become indicators `name=code`; the others are unchanged.
+
+    Raises:
+        FairAllError: where the people are not in two groups, or AIF360 is not installed.
     """
     table.schema.require_two_groups("AIF360's StandardDataset")
     rows = table.rows(np.flatnonzero(table.labelled))
     frame = rows.x[rows.schema.names].reset_index(drop=True)
     frame = frame.assign(s=(rows.s == 1).astype(float), label=rows.label.astype(float))
     with quietly():
-        from aif360.datasets import StandardDataset
+        with needing("aif360", "standard_dataset"):
+            from aif360.datasets import StandardDataset
 
         return StandardDataset(
             frame,

@@ -9,6 +9,7 @@ from fairall.data.aif360 import quietly
 from fairall.data.features import Feature, Kind, Schema
 from fairall.data.raw.dataset import RawTableDataset, label_of
 from fairall.data.table import Table
+from fairall.errors import needing
 
 REAL = ["AGE", "PCS42", "MCS42", "K6SUM42"]
 ALWAYS_ANSWERED = {
@@ -56,8 +57,8 @@ class Meps(RawTableDataset):
     columns = RAW_COLUMNS
 
     def recipe(self, raw: pd.DataFrame) -> Table:
-        """People of panel 20 after AIF360's preprocessing."""
-        with quietly():
+        """People of panel 20 after AIF360's preprocessing; raises FairAllError where it is not installed."""
+        with quietly(), needing("aif360", "dataset=meps"):
             from aif360.datasets.meps_dataset_panel20_fy2015 import default_preprocessing
 
             kept = default_preprocessing(raw.copy())

@@ -24,7 +24,7 @@ from fairall.data.load import people_of_run
 from fairall.data.stored_reader import to_plain
 from fairall.decide.deciding import findings_in
 from fairall.decide.writing import unchanged
-from fairall.errors import FairAllError, count
+from fairall.errors import FairAllError, count, needing
 from fairall.policy import Policy
 from fairall.results.figures import principal
 from fairall.results.style import BLUE, GREY, ORANGE, PALETTE, STYLE, save_figure, set_title
@@ -349,7 +349,8 @@ def _quiet_shap() -> Iterator[Any]:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            import shap
+            with needing("shap", "explain"):
+                import shap
 
             yield shap
     finally:

@@ -160,5 +160,6 @@ def _base_rate(people: People, rows: torch.Tensor) -> float | None:
 def _over_seeds(table: pd.DataFrame, measure: str) -> metrics.Spread | None:
     """Mean per seed that has not diverged, over the time steps that have such applicants."""
     sound = table.groupby("seed")["utility"].transform(lambda values: values.notna().all())
-    of_seeds = table[sound].groupby("seed")[measure].mean().to_numpy()
+    # In double precision, since pandas 2 and 3 round means of single precision otherwise.
+    of_seeds = table[sound].astype({measure: float}).groupby("seed")[measure].mean().to_numpy()
     return metrics.Spread.over_seeds(of_seeds, bounds=metrics.SHARE)

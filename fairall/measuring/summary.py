@@ -99,7 +99,7 @@ def summarise(
     values = {one.name: by_step[one.name].iloc[-1].to_numpy() for one in measures if one.cumulative}
     for quantity in metrics.curves(measures):
         if quantity.of == "policy":
-            series = torch.from_numpy(by_step[quantity.name].to_numpy())
+            series = torch.from_numpy(by_step[quantity.name].to_numpy(copy=True))
             values[quantity.variation().name] = metrics.temporal_variation(series, window).numpy()
             values[quantity.mean().name] = metrics.temporal_mean(series, window).numpy()
     values |= further

@@ -12,7 +12,8 @@ __all__, __getattr__ = imported_lazily(
         "result": "REFERENCES",
         "style": "BLUE COLUMN GREEN GREY ORANGE PALETTE PURPLE STYLE handles_of legend_below",
         "table": """
-            Cell Item Lacking PageTable Row frame_of print_table records_of to_csv to_latex to_markdown
+            Cell Item Lacking PageTable Row
+            cell_text escaped frame_of print_table records_of to_csv to_latex to_markdown
         """,
     },
 )

@@ -138,10 +138,10 @@ def without_empty(frame: pd.DataFrame) -> pd.DataFrame:
     """
     if not len(frame):
         return frame
-    return frame.loc[:, [any(_text(cell) for cell in frame[name]) for name in frame.columns]]
+    return frame.loc[:, [any(cell_text(cell) for cell in frame[name]) for name in frame.columns]]
 
 
-def _text(cell: Cell | str) -> str:
+def cell_text(cell: Cell | str) -> str:
     """A cell as plain text."""
     if isinstance(cell, str):
         return cell
@@ -293,10 +293,10 @@ def print_frame(frame: pd.DataFrame, *, title: str = "", caption: str = "", firs
     )
     grid.add_column(first)
     for name in frame.columns:
-        texts = any(re.match(r"[^\W\d_]", _text(cell)) for cell in frame[name])
+        texts = any(re.match(r"[^\W\d_]", cell_text(cell)) for cell in frame[name])
         grid.add_column(str(name), justify="left" if texts else "right")
     for name, *cells in frame.itertuples():
-        grid.add_row(str(name), *map(_text, cells))
+        grid.add_row(str(name), *map(cell_text, cells))
     AnyConsole().print_table(grid)
 
 

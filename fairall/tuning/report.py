@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+import numpy as np
 import pandas as pd
 
 from fairall.config.compose import places
@@ -15,11 +14,13 @@ from fairall.results.table import print_frame
 from fairall.runtime.console import say
 from fairall.tuning.export import paper_point, write_hyperparameters
 from fairall.tuning.objectives import pareto_set
-from fairall.tuning.space import Range, Value
+from fairall.tuning.space import Range
 from fairall.tuning.study import Study, progress_of_studies, study_names
 from fairall.tuning.sweep import NOTHING
 
 FAILURES = 5  # printed with their reason
+ENOUGH = 4  # finished points, below which nothing can be said of importances
+TREES = 64
 
 
 def listed(overrides: Sequence[str]) -> None:
@@ -128,44 +129,30 @@ def _outputs(overrides: Sequence[str]) -> Path:
     return Path(places(overrides).outputs_dir)
 
 
-if TYPE_CHECKING:
-    from optuna.distributions import BaseDistribution
-
-ENOUGH = 4  # finished points, below which nothing can be said
-
-
 def importances(study: Study, measure: str) -> dict[str, float]:
     """Mean decrease of impurity by hyperparameter in a random forest that predicts the objective.
 
-    fANOVA, the other method of Optuna 2, does not run with NumPy 2.
+    It is what Optuna's `MeanDecreaseImpurityImportanceEvaluator` computes: a number is a feature of the
+    forest, a choice has an indicator for each value.
 
     Returns:
         The most important first, with sum 1; empty for too few finished points, or where all have one value.
     """
-    import optuna  # slow
-    from optuna.importance import MeanDecreaseImpurityImportanceEvaluator, get_param_importances
+    from sklearn.ensemble import RandomForestRegressor  # slow
 
     means = study.means[measure]
     if len(means) < ENOUGH or means.nunique() == 1:
         return {}
-    optuna.logging.set_verbosity(optuna.logging.WARNING)
-    space = {key: _distribution(of) for key, of in study.space.values.items()}
-    points = optuna.create_study()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
-        for number, mean in means.items():
-            point = study.point(number)
-            points.add_trial(optuna.trial.create_trial(params=point, distributions=space, value=mean))
-        return get_param_importances(points, evaluator=MeanDecreaseImpurityImportanceEvaluator(seed=0))
-
-
-def _distribution(of: Sequence[Value] | Range) -> BaseDistribution:
-    from optuna import distributions
-
-    if not isinstance(of, Range):
-        return distributions.CategoricalDistribution(of)
-    if of.whole:
-        whole = distributions.IntLogUniformDistribution if of.log else distributions.IntUniformDistribution
-        return whole(of.low, of.high)
-    real = distributions.LogUniformDistribution if of.log else distributions.UniformDistribution
-    return real(of.low, of.high)
+    points = [study.point(number) for number in means.index]
+    features = {}  # of the forest, by hyperparameter, shape (points, features)
+    for key, of in sorted(study.space.values.items()):
+        taken = [point[key] for point in points]
+        if isinstance(of, Range):
+            features[key] = np.array(taken, dtype=float)[:, np.newaxis]
+        else:
+            features[key] = np.eye(len(of))[[of.index(value) for value in taken]]
+    forest = RandomForestRegressor(n_estimators=TREES, random_state=0)
+    forest.fit(np.column_stack(list(features.values())), means)
+    ends = np.cumsum([own.shape[1] for own in features.values()])[:-1]
+    shares = [float(own.sum()) for own in np.split(forest.feature_importances_, ends)]
+    return {key: share for share, key in sorted(zip(shares, features, strict=True), reverse=True)}

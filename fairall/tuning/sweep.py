@@ -45,7 +45,7 @@ class StudyCallback(Callback):
             storage = database(given_storage) if isinstance(given_storage, str) else given_storage
             study = begun(config, space)
             # Without this the plugin counts the values of keys that the command line sets.
-            with flag_override(config, ["readonly", "struct"], False):
+            with flag_override(config.hydra, ["readonly", "struct"], False):
                 swept = (f"{key}={value}" for key, value in params.items() if key in space.values)
                 sweeper.params = dict(word.split("=", 1) for word in listed([*swept]))
                 config.hydra.overrides.task = listed(words)

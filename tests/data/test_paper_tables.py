@@ -1,5 +1,6 @@
 """COMPAS, German Credit and MEPS against what the paper and the authors' files say, to every digit."""
 
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from fairall.data.features import Kind
 from fairall.data.load import load_dataset
 from fairall.data.prepared import PreparedData
 from fairall.data.table import Table
+from fairall.errors import FairAllError, needing
 from fairall.online.initial_policy import LogisticPolicy
 from fairall.tables.groups import Sensitive
 
@@ -117,6 +119,24 @@ def test_meps_is_aif360s_own(raw_data: Path) -> None:
     # −1, 1, 2, 3, ... become 1, 2, 3, 4, ...
     np.testing.assert_array_equal(ours.x["ARTHTYPE"], theirs["ARTHTYPE"].map({-1: 1, 1: 2, 2: 3, 3: 4}))
     np.testing.assert_array_equal(ours.x["ASTHDX"], theirs["ASTHDX"])
+
+
+def test_without_aif360_what_needs_it_ends_in_one_line(
+    raw_data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in {"aif360", *(one for one in sys.modules if one.startswith("aif360."))}:
+        monkeypatch.setitem(sys.modules, module, None)
+    table = load_dataset("credit").table()
+    with pytest.raises(FairAllError, match=r"^standard_dataset: needs aif360; .*: pip install aif360$"):
+        standard_dataset(table)
+    (file,) = (raw_data / "meps").glob("*.csv")
+    with pytest.raises(FairAllError, match=r"^dataset=meps: needs aif360; .*: pip install aif360$"):
+        load_dataset("meps", f"dataset.raw_file={file}").table()
+
+
+def test_another_module_that_is_missing_is_told_as_it_is() -> None:
+    with pytest.raises(ModuleNotFoundError), needing("aif360", "dataset=meps"):
+        raise ModuleNotFoundError("No module named 'other'", name="other")
 
 
 def test_compas_is_filtered_as_the_recipe_says(raw_data: Path) -> None:

@@ -4,6 +4,7 @@ import itertools
 import json
 import math
 import re
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -289,3 +290,11 @@ def test_one_seed_has_no_spread_and_the_json_no_nan(loans: list[str], tmp_path: 
     write_explanation(found, tmp_path)
     plain = json.loads((tmp_path / "explanation.json").read_text())
     assert {row["spread"] for row in plain["contributions"]} == {None}
+
+
+def test_without_shap_an_explanation_ends_in_one_line(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "shap", None)
+    said = commanded(run, "--row", "4", "-o", "none")
+    assert said.returncode == 1
+    assert said.stderr == "fairall: explain: needs shap; install it with: pip install shap\n"
+    assert not (run.parents[4] / "none").exists()

@@ -1,7 +1,9 @@
 """Blocks of pages that are written by hand."""
 
+import csv
 import re
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,7 +12,18 @@ from fairall import FairAllError, places
 from fairall.results import Cell, PageTable, Row, frame_of, records_of
 from reproduction.fingerprint import CHANGED, NAMED_IN, OF, fingerprint
 from reproduction.leaderboard import CLAIMS
-from reproduction.pages import BEGIN, BLOCK, SETTING, block_of, copy_figures, fill, refuse
+from reproduction.pages import (
+    BEGIN,
+    BESIDE,
+    BLOCK,
+    SETTING,
+    block_of,
+    copy_figures,
+    fill,
+    publish,
+    refuse,
+    shown_csv,
+)
 from reproduction.plan import LEADERBOARD, WORLDS, plan
 from reproduction.report import contents
 from reproduction.rivals import studies
@@ -86,10 +99,51 @@ def test_a_block_says_when_it_was_made() -> None:
     assert text.endswith("*Made 2026-01-01 00:00; Python 3; fairall 0.*\n")
 
 
+def test_a_linked_table_is_a_file_beside_the_page(page: Path) -> None:
+    rows = [
+        Row("COMPAS", "FairLog", [Cell("1.0 (0.2)", "1.1, −0.5 sd", best=True, marks="F+"), "a, b"]),
+        Row("COMPAS", "Greedy", [Cell("2.0"), ""]),
+    ]
+    table = PageTable(
+        key="one",
+        title="One_two",
+        note="Units.",
+        frame=frame_of(["mean ↑", "front"], rows),
+        records=records_of([{"model": "fairlog"}]),
+    )
+    page.write_text(PAGE.replace(": one", ": tables/one"))
+    outputs = replace(places([]), outputs_dir=str(page.parent), preset="full")
+    for _ in range(2):  # the second time over what is there
+        publish("report", "Title", {"": [table]}, outputs, into=[page], known=lambda: ["two"])
+        block = dict(BLOCK.findall(page.read_text()))["tables/one"]
+        assert block.startswith("[One\\_two](tables/one.csv). *Made ")
+        assert OF.findall(block) == [("report", fingerprint("report"))]
+        assert (page.parent / "tables" / "one.csv").read_text().splitlines() == [
+            "group,name,mean ↑,front",
+            'COMPAS,FairLog,"1.0 (0.2)* F+ (1.1, −0.5 sd)","a, b"',
+            "COMPAS,Greedy,2.0,",
+        ]
+    assert [path.name for path in (page.parent / "tables").iterdir()] == ["one.csv"]
+
+
+def test_files_of_the_documentation_are_as_a_command_writes_them() -> None:
+    linked = {key for page in DOCS.rglob("*.md") for key in BEGIN.findall(page.read_text()) if BESIDE in key}
+    files = sorted((DOCS / BESIDE).iterdir())
+    assert {f"{BESIDE}{path.stem}" for path in files} == linked
+    for path in files:
+        with path.open(newline="") as stream:
+            (_, _, *head), *rows = csv.reader(stream)
+        frame = frame_of(head, [Row(group, name, cells) for group, name, *cells in rows])
+        table = PageTable(key=path.stem, title="", note="", frame=frame, records=records_of([]))
+        assert shown_csv(table) == path.read_text(), path.name
+
+
 @pytest.mark.whole
 def test_blocks_of_the_documentation_can_be_made() -> None:
-    names = ("results", "leaderboard", "leaderboard_tables")
-    of_page = {name: BEGIN.findall((DOCS / f"{name}.md").read_text()) for name in names}
+    of_page = {
+        name: [key.removeprefix(BESIDE) for key in BEGIN.findall((DOCS / f"{name}.md").read_text())]
+        for name in ("results", "leaderboard", "leaderboard_tables")
+    }
     assert set(of_page["results"]) - {"setting"} <= {
         item.key for item in contents([], ["model=fairall_I_II"]).items
     }
@@ -108,12 +162,13 @@ def test_blocks_of_the_documentation_can_be_made() -> None:
 
 def test_a_block_names_the_configuration_that_it_is_of() -> None:
     outdated = []
+    today = {command: fingerprint(command) for command in NAMED_IN}
     for page in sorted(DOCS.rglob("*.md")):
         for key, content in BLOCK.findall(page.read_text()):
             if key == SETTING or page.stem == "evidence":  # simulations without a configuration
                 continue
             command, known = OF.findall(content)[-1]
-            if (known != fingerprint(command)) is not (CHANGED in content):
+            if (known != today[command]) is not (CHANGED in content):
                 outdated.append(f"{page.name}, {key}: make it anew, or say in it that {CHANGED}")
     assert outdated == []
 
@@ -181,12 +236,12 @@ def test_a_table_of_results_is_filled_by_a_command_or_has_a_date() -> None:
 
 
 def test_what_the_page_of_the_frontier_says_of_the_leaderboard() -> None:
-    blocks = dict(BLOCK.findall((DOCS / "leaderboard_tables.md").read_text()))
     shares: dict[str, list[str]] = {}
     test_shares: dict[str, list[str]] = {}
     gains = {}
     for name in ("credit", "compas", "meps", "synthetic", "adult", "law", "fico"):
-        lines = [line.strip("| ").split(" | ") for line in blocks[f"leaderboard_{name}"].splitlines()]
+        with (DOCS / BESIDE / f"leaderboard_{name}.csv").open(newline="") as stream:
+            lines = list(csv.reader(stream))
         for policy in ("harsh", "lenient"):
             of = {line[1]: line for line in lines if line[0] == f"{policy} initial policy"}
             ours, oracle, fairall = (

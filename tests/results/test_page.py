@@ -3,6 +3,8 @@
 import io
 from pathlib import Path
 
+import matplotlib as mpl
+import numpy as np
 import pytest
 from matplotlib.figure import Figure
 from PIL import Image
@@ -36,3 +38,12 @@ def test_resolution(dpi: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     png = page.save(drawn, tmp_path / "figure")
     assert (tmp_path / "figure.png").read_bytes() == png
     assert Image.open(io.BytesIO(png)).size[0] == 2 * dpi
+
+
+def test_a_picture_has_a_palette_that_keeps_its_colours(tmp_path: Path) -> None:
+    page.save(drawn, tmp_path / "figure")
+    with Image.open(tmp_path / "figure.png") as picture:
+        assert (picture.mode, picture.info.get("transparency")) == ("P", None)
+        colours = np.unique(np.asarray(picture.convert("RGB"), dtype=float).reshape(-1, 3), axis=0)
+    for wanted in (mpl.colors.to_rgb("tab:blue"), (0, 0, 0), (1, 1, 1)):
+        assert np.abs(colours - 255 * np.array(wanted)).max(axis=1).min() <= 16

@@ -135,7 +135,7 @@ class RawTableDataset(TableDataset):
                     refuse(column, raw[name].isna() & column.notna(), "is no number")
             table = self.recipe(raw)
         except FairAllError as error:
-            if str(error).startswith("dataset."):  # about the configuration
+            if str(error).startswith(("dataset.", "dataset=")):  # about the configuration
                 raise
             raise FairAllError(f"{path}: {error}; was the file edited?") from error
         if self.config.rows is not None and len(table) != self.config.rows:
