@@ -100,7 +100,7 @@ def _composed_once() -> Iterator[None]:
         if str(how) not in known:
             known[str(how)] = load(self, **how)
         config = copy.deepcopy(known[str(how)])
-        config.hydra.runtime.cwd = os.getcwd()
+        config.hydra.runtime.cwd = str(Path.cwd())
         return config
 
     def mode(self: Hydra, config_name: str, overrides: list[str]) -> Any:

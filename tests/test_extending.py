@@ -211,9 +211,12 @@ def test_a_protocol_switch(tmp_path: Path) -> None:
     def run(choices: str) -> Ended:
         words = shlex.split(command.replace("=accepted", f"={choices}") + SHORT)[1:]
         return subprocess.run(
-            [sys.executable, *words, "--multirun"], cwd=tmp_path, capture_output=True, text=True,
+            [sys.executable, *words, "--multirun"],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
             env=os.environ | {"PYTHONPATH": str(tmp_path)},
-        )  # fmt: skip
+        )
 
     both = run("accepted,applicants")
     assert (both.stderr, both.returncode) == ("", 0)

@@ -36,10 +36,10 @@ from fairall.storage.files import held
 from fairall.storage.run_folder import RunFolder
 from tests.conftest import run_folder, typed
 
-SMALL = [
-    "preset=quick", "seeds=3", "schedule.phase1_epochs=30", "schedule.warm_up_epochs=10",
-    "schedule.time_steps=20", "evaluation.window=[10,20]", "checkpoint_seconds=0",
-]  # fmt: skip
+SMALL = """
+    preset=quick seeds=3 schedule.phase1_epochs=30 schedule.warm_up_epochs=10 schedule.time_steps=20
+    evaluation.window=[10,20] checkpoint_seconds=0
+""".split()
 TINY = ["preset=quick", "schedule.phase1_epochs=1", "schedule.warm_up_epochs=2", "checkpoint_seconds=0"]
 UNTRACKED = [*TINY, "tracking.enabled=false"]
 Put = Callable[[Path], str]
@@ -116,10 +116,15 @@ def at_work(words: list[str], cwd: Path, saved: str = SAVED) -> tuple[subprocess
     # reproduction/ is not installed.
     process = subprocess.Popen(
         [sys.executable, "-m", *words],
-        cwd=cwd, stdin=its, stdout=its, stderr=subprocess.PIPE, text=True, start_new_session=True,
+        cwd=cwd,
+        stdin=its,
+        stdout=its,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
         env=os.environ | {"PYTHONPATH": str(Path(__file__).parents[1])},
         preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
-    )  # fmt: skip
+    )
     os.close(its)
     # Progress is shown on standard error alone: a command may be silent on its terminal.
     while not [*cwd.glob(saved)]:
@@ -416,9 +421,13 @@ def test_a_full_disk_is_one_line_and_nothing_is_half_written(tmp_path: Path) -> 
         resource.setrlimit(resource.RLIMIT_FSIZE, (4000, 4000))
 
     ended = subprocess.run(
-        command("tracking.enabled=false", "model=fairlog"), cwd=tmp_path, capture_output=True, text=True,
-        timeout=300, preexec_fn=small_files,
-    )  # fmt: skip
+        command("tracking.enabled=false", "model=fairlog"),
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        preexec_fn=small_files,
+    )
     assert (ended.returncode, ended.stderr.count("\n")) == (1, 1), ended.stderr
     assert "metrics.csv" in ended.stderr
     assert "no checkpoint could be saved" in ended.stdout

@@ -405,9 +405,8 @@ def test_decide_and_evaluate_tell_each_group(outputs: Path) -> None:
     groups = json.loads(ended.stdout)["groups"]
     assert [*groups] == ["all", *FOUR]
     assert sum(groups[name]["people"] for name in FOUR) == groups["all"]["people"] == len(pd.read_csv(log))
-    words = [
-        "decision=decision", "label=label", "positive=1", "sensitive=race", "propensity=propensity",
-        "drop=[seed,time_step]",
-    ]  # fmt: skip
+    words = """
+        decision=decision label=label positive=1 sensitive=race propensity=propensity drop=[seed,time_step]
+    """.split()
     ended = typed("evaluate", str(log), *words, "-o", str(outputs / "evaluation"), cwd=outputs)
     assert "4 groups" in ended.stdout, ended.stderr

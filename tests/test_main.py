@@ -22,17 +22,28 @@ from tests.conftest import imported, run_folder, typed
 
 HEAVY = ("torch", "numpy", "pandas", "sklearn", "matplotlib", "mlflow", "optuna")
 QUICK = [
-    "model=fairall_I_II", "dataset=credit", "preset=quick", "tracking.enabled=false",
-    "schedule.warm_up_epochs=2", "checkpoint_seconds=600",  # else a slow machine leaves two checkpoints
-]  # fmt: skip
+    "model=fairall_I_II",
+    "dataset=credit",
+    "preset=quick",
+    "tracking.enabled=false",
+    "schedule.warm_up_epochs=2",
+    "checkpoint_seconds=600",  # else a slow machine leaves two checkpoints
+]
 
 TABLE = Path(__file__).parent / "data" / "loans.csv"
 LOANS = [
-    "dataset=csv", f"dataset.path={TABLE}", "dataset.label=repaid",
-    "dataset.positive=yes", "dataset.sensitive=sex", "dataset.advantaged=male", "dataset.drop=[id]",
-    "dataset.decision=decision", "dataset.accepted=granted", "dataset.propensity=propensity",
+    "dataset=csv",
+    f"dataset.path={TABLE}",
+    "dataset.label=repaid",
+    "dataset.positive=yes",
+    "dataset.sensitive=sex",
+    "dataset.advantaged=male",
+    "dataset.drop=[id]",
+    "dataset.decision=decision",
+    "dataset.accepted=granted",
+    "dataset.propensity=propensity",
     "initial_policy=logged",
-]  # fmt: skip
+]
 
 
 @pytest.fixture(scope="module")
@@ -40,9 +51,13 @@ def quick(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder in which the quick command has been run once, in a process without a font cache."""
     folder, fonts = tmp_path_factory.mktemp("elsewhere"), tmp_path_factory.mktemp("matplotlib")
     ended = subprocess.run(
-        [sys.executable, "-m", "fairall", *QUICK], cwd=folder, capture_output=True, text=True, timeout=300,
+        [sys.executable, "-m", "fairall", *QUICK],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=300,
         env={**os.environ, "MPLCONFIGDIR": str(fonts)},
-    )  # fmt: skip
+    )
     assert (ended.returncode, ended.stderr) == (0, "")
     assert "effective_utility" in ended.stdout
     assert [*fonts.glob("fontlist*.json")]
@@ -146,9 +161,12 @@ def test_saved_policy_decides_on_raw_people(quick: Path) -> None:
 
 def test_a_sweep_runs_every_grid_point(tmp_path: Path) -> None:
     ended = typed(
-        "--multirun", "sweeps=credit_alpha_beta", *QUICK, "hydra.sweeper.params={model.alpha: 'choice(7)'}",
+        "--multirun",
+        "sweeps=credit_alpha_beta",
+        *QUICK,
+        "hydra.sweeper.params={model.alpha: 'choice(7)'}",
         cwd=tmp_path,
-    )  # fmt: skip
+    )
     assert ended.returncode == 0, ended.stderr
     folders = [*(tmp_path / "outputs").glob("runs/*/*/*/DONE")]
     assert len(folders) == 3  # alpha as given here, beta as in the file
@@ -255,9 +273,9 @@ def test_list_says_what_there_is_with_ones_own(tmp_path: Path) -> None:
 def test_list_narrows(tmp_path: Path) -> None:
     for word in ("worlds", "world"):
         said = typed("list", word, cwd=tmp_path).stdout.splitlines()
-        assert [line.split()[0] for line in said if line] == [
-            "world=", "capacity", "delay", "drift", "feedback", "noise", "static"
-        ]  # fmt: skip
+        assert [
+            line.split()[0] for line in said if line
+        ] == "world= capacity delay drift feedback noise static".split()
     assert "--multirun sweeps=" in typed("list", "sweeps", cwd=tmp_path).stdout
 
 
@@ -303,9 +321,10 @@ def test_list_and_show_a_run_on_its_way(outputs: Path, tmp_path: Path) -> None:
 
     def states() -> tuple[str, str]:
         line = next(
-            line for line in typed("list", "runs", "outputs_dir=moved", cwd=tmp_path).stdout.splitlines()
+            line
+            for line in typed("list", "runs", "outputs_dir=moved", cwd=tmp_path).stdout.splitlines()
             if folder.name in line
-        )  # fmt: skip
+        )
         return line.split()[3], typed("show", str(folder), cwd=tmp_path).stdout
 
     listed, shown = states()
@@ -362,8 +381,11 @@ COMMANDS = ["fairall", "fairall data", "fairall list", "fairall tune", "fairall 
 def test_a_deleted_working_folder_is_one_line(command: str, tmp_path: Path) -> None:
     ended = subprocess.run(
         ["sh", "-c", f"mkdir gone; cd gone; rmdir ../gone; {sys.executable} -m {command}"],
-        cwd=tmp_path, capture_output=True, text=True, timeout=60,
-    )  # fmt: skip
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
     # The shell may have something to say of its own.
     assert ended.returncode == 1
     assert ended.stderr.splitlines()[-1] == (

@@ -138,7 +138,7 @@ TABLE = "_target_: own.Mine\nname: mine\n"
         ("x.yaml", "", ["dataset._target_=wrong.Mine"], "SyntaxError: '(' was never closed, "),
         ("x.yaml", "", ["model._target_=lacking.Mine"], "(ModuleNotFoundError: No module named 'nopandas'"),
     ],
-)  # fmt: skip
+)
 def test_a_mistake_in_classes_and_files_of_ones_own_is_one_line(
     file: str, content: str, words: list[str], said: str, tmp_path: Path
 ) -> None:

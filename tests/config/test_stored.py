@@ -12,8 +12,13 @@ def test_values_are_those_that_were_stored(tmp_path: Path) -> None:
     path = tmp_path / "config.yaml"
     path.write_text("seed: 0\nrate: 1.0e-05\nword: 'yes'\nnothing: null\nlist: [1, a]\nmap: {1: true}\n")
     assert read_stored(path) == {
-        "seed": 0, "rate": 1e-5, "word": "yes", "nothing": None, "list": [1, "a"], "map": {1: True},
-    }  # fmt: skip
+        "seed": 0,
+        "rate": 1e-5,
+        "word": "yes",
+        "nothing": None,
+        "list": [1, "a"],
+        "map": {1: True},
+    }
 
 
 def test_the_key_of_a_monitor_that_runs_had_is_left_out(tmp_path: Path) -> None:

@@ -27,16 +27,19 @@ WRONG = [
     ("world=capacity world.capacity.number=5", "world.capacity.number=5", "add world.capacity.share=null"),
     (
         "world=capacity world.capacity.quotas={advantaged: 0.7, disadvantaged: 0.4}",
-        "world.capacity.quotas=[0.7, 0.4]", "1 in sum at most",
+        "world.capacity.quotas=[0.7, 0.4]",
+        "1 in sum at most",
     ),
     ("world=capacity world.capacity.quotas.advantaged=0.7", "world.capacity.quotas=[0.7, None]", "for both"),
     (
         "world=capacity world.capacity.quotas={advantaged: -0.1, disadvantaged: 0.4}",
-        "world.capacity.quotas.advantaged=-0.1", "0 or more",
+        "world.capacity.quotas.advantaged=-0.1",
+        "0 or more",
     ),
     (
         "world.capacity.quotas={advantaged: 0.5, disadvantaged: 0.4}",
-        "world.capacity.quotas=[0.5, 0.4]", "null without world.capacity.share or world.capacity.number",
+        "world.capacity.quotas=[0.5, 0.4]",
+        "null without world.capacity.share or world.capacity.number",
     ),
     ("world.delay.steps=-1", "world.delay.steps=-1", "at least 0"),
     ("world.delay.mean=0", "world.delay.mean=0.0", "positive"),
@@ -52,7 +55,7 @@ WRONG = [
     ("world.drift.features={age: inf}", "world.drift.features.age=inf", "a finite number"),
     ("world.drift.label.advantaged=-1.5", "world.drift.label.advantaged=-1.5", "from -1 to 1"),
     ("world.feedback.people=0", "world.feedback.people=0", "at least 1"),
-]  # fmt: skip
+]
 
 
 def words(line: str) -> list[str]:

@@ -32,9 +32,14 @@ from tests.test_policy import crowd
 PAGE = CHECKOUT / "docs" / "decide.md"
 COLUMNS = ["probability", "spread", "label_probability", "decision", "propensity"]
 WORDS = (
-    "dataset=csv", "dataset.label=repaid", "dataset.positive=yes", "dataset.sensitive=sex",
-    "dataset.advantaged=male", "dataset.kinds={rooms: categorical}", "seeds=4",
-)  # fmt: skip
+    "dataset=csv",
+    "dataset.label=repaid",
+    "dataset.positive=yes",
+    "dataset.sensitive=sex",
+    "dataset.advantaged=male",
+    "dataset.kinds={rooms: categorical}",
+    "seeds=4",
+)
 
 
 def built(folder: Path, *words: str) -> Policy:
@@ -237,16 +242,20 @@ def test_a_diverged_seed_is_left_out(people: pd.DataFrame, tmp_path: Path) -> No
 def test_names_that_the_table_has_are_kept(saved: Path, people: pd.DataFrame, tmp_path: Path) -> None:
     people.assign(decision="granted").to_csv(tmp_path / "people.csv", index=False)
     said = decide(tmp_path, saved)
-    assert rows(tmp_path / "out.csv")[0][-6:] == [
-        "decision", "probability", "spread", "label_probability", "new_decision", "propensity",
-    ]  # fmt: skip
+    assert (
+        rows(tmp_path / "out.csv")[0][-6:]
+        == "decision probability spread label_probability new_decision propensity".split()
+    )
     assert "Note: out.csv has the new decision in 'new_decision'; 'decision' is a column of" in said.stdout
     assert (pd.read_csv(tmp_path / "out.csv")["decision"] == "granted").all()
     (tmp_path / "people.csv").write_bytes((tmp_path / "out.csv").read_bytes())
     assert decide(tmp_path, saved).returncode == 0
-    assert rows(tmp_path / "out.csv")[0][-5:] == [
-        "new_probability", "new_spread", "new_label_probability", "new_new_decision", "new_propensity",
-    ]  # fmt: skip
+    assert (
+        rows(tmp_path / "out.csv")[0][-5:]
+        == """
+        new_probability new_spread new_label_probability new_new_decision new_propensity
+    """.split()
+    )
 
 
 def test_parquet_keeps_its_types_and_gives_the_same_decisions(
@@ -284,16 +293,29 @@ def test_another_separator_and_encoding_are_kept(saved: Path, people: pd.DataFra
     ("column", "value", "message"),
     [
         ("income", "much", "column 'income', row 28: 'much' is not possible; it must be a finite number"),
-        ("owner", "perhaps", "column 'owner': 1 of 30 rows hold 'perhaps', not known from training; it must "
-         "be one of False, True (first in row 28)"),
-        ("sex", "", "column 'sex': 1 of 30 rows hold 'no value'; it is the sensitive attribute, which must "
-         "be male (S = +1), female (S = −1) (first in row 28)"),
+        (
+            "owner",
+            "perhaps",
+            "column 'owner': 1 of 30 rows hold 'perhaps', not known from training; it must "
+            "be one of False, True (first in row 28)",
+        ),
+        (
+            "sex",
+            "",
+            "column 'sex': 1 of 30 rows hold 'no value'; it is the sensitive attribute, which must "
+            "be male (S = +1), female (S = −1) (first in row 28)",
+        ),
     ],
-)  # fmt: skip
+)
 def test_a_wrong_value_in_a_later_part_is_named_by_its_row_and_nothing_is_written(
-    column: str, value: str, message: str, saved: Path, people: pd.DataFrame, tmp_path: Path,
+    column: str,
+    value: str,
+    message: str,
+    saved: Path,
+    people: pd.DataFrame,
+    tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
+) -> None:
     monkeypatch.setattr(tables, "ROWS", 10)
     people[column] = people[column].astype(object)
     people.loc[27, column] = value
@@ -331,13 +353,18 @@ def test_values_are_judged_by_the_table_and_not_by_its_parts(
     [
         (["--policy", "seed:9"], "policy seed:9: no such seed; there are 0, 1, 2, 3"),
         (["--policy", "best"], "policy best: no such policy; there are mean, median and seed:NUMBER"),
-        (["separatr=x"], "separatr=x: no such key, did you mean separator?; there are separator, "
-         "text_encoding, outputs_dir, tracking.uri"),
+        (
+            ["separatr=x"],
+            "separatr=x: no such key, did you mean separator?; there are separator, "
+            "text_encoding, outputs_dir, tracking.uri",
+        ),
         (["-o", "people.csv"], "-o people.csv: is the table of people itself; give another file"),
-        (["--threshold", "0.5", "--draw", "1"], "--draw and --threshold: decisions are drawn, or taken by a "
-         "threshold"),
+        (
+            ["--threshold", "0.5", "--draw", "1"],
+            "--draw and --threshold: decisions are drawn, or taken by a threshold",
+        ),
     ],
-)  # fmt: skip
+)
 def test_wrong_words_are_refused_in_one_line(
     words: list[str], message: str, saved: Path, people: pd.DataFrame, tmp_path: Path
 ) -> None:
@@ -347,8 +374,9 @@ def test_wrong_words_are_refused_in_one_line(
 
 
 @pytest.mark.parametrize(
-    "words", [["--threshold", "2"], ["--capacity", "0"], ["--capacity", "120%"], ["--draw", "-1"]],
-)  # fmt: skip
+    "words",
+    [["--threshold", "2"], ["--capacity", "0"], ["--capacity", "120%"], ["--draw", "-1"]],
+)
 def test_impossible_options_are_refused(
     words: list[str], saved: Path, people: pd.DataFrame, tmp_path: Path
 ) -> None:
@@ -377,9 +405,13 @@ def test_an_interruption_leaves_nothing(
 @pytest.mark.parametrize("words", [["--strict"], ["--capacity", "3"]])
 @pytest.mark.parametrize("change", ["appended", "replaced", "deleted"])
 def test_a_table_that_changes_between_check_and_decision_is_refused(
-    change: str, words: list[str], saved: Path, people: pd.DataFrame, tmp_path: Path,
+    change: str,
+    words: list[str],
+    saved: Path,
+    people: pd.DataFrame,
+    tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
+) -> None:
     path, judge = tmp_path / "people.csv", PeopleReader.doubts
 
     def changed(self: PeopleReader, findings: Findings, **options: Any) -> list[str]:
@@ -510,9 +542,10 @@ def test_what_is_at_the_place_of_the_output_stays(saved: Path, tmp_path: Path) -
     assert decide(tmp_path, saved, out="link.csv").returncode == 0
     assert (tmp_path / "link.csv").is_symlink()
     assert len(rows(tmp_path / "out.csv")) == 6
-    assert sorted(path.name for path in tmp_path.iterdir()) == [
-        "folder", "link.csv", "out.csv", "people.csv", "pipe.csv",
-    ]  # fmt: skip
+    assert (
+        sorted(path.name for path in tmp_path.iterdir())
+        == "folder link.csv out.csv people.csv pipe.csv".split()
+    )
 
 
 # Evaluation of the decisions

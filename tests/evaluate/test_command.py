@@ -37,12 +37,19 @@ def people(n: int = 1200) -> pd.DataFrame:
     propensity = expit(score + 0.5 * (sex == "m"))
     accepted = random.random(n) < propensity
     repaid = np.where(random.random(n) < expit(score), "yes", "no")
-    return pd.DataFrame({
-        "score": score, "sex": sex, "race": random.choice(["black", "white"], n),
-        "officer": random.choice(["Ann", "Bob"], n), "granted": np.where(accepted, "yes", "no"),
-        "p": propensity, "repaid": pd.Series(repaid).where(accepted), "new": expit(2 * score),
-        "strict": (score > 0.5).astype(float),
-    })  # fmt: skip
+    return pd.DataFrame(
+        {
+            "score": score,
+            "sex": sex,
+            "race": random.choice(["black", "white"], n),
+            "officer": random.choice(["Ann", "Bob"], n),
+            "granted": np.where(accepted, "yes", "no"),
+            "p": propensity,
+            "repaid": pd.Series(repaid).where(accepted),
+            "new": expit(2 * score),
+            "strict": (score > 0.5).astype(float),
+        }
+    )
 
 
 def run(folder: Path, table: pd.DataFrame, *words: str, roles: Sequence[str] = ROLES) -> tuple[int, Path]:
@@ -65,7 +72,7 @@ def compared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     both = [word for name in TARGETS for word in ("--policy", name)]
     code, out = run(
         folder, people(), *both, "--decision-maker", "officer", "propensity=p", "drop=[race]", "--log"
-    )  # fmt: skip
+    )
     assert code == 0
     return out
 
@@ -126,11 +133,23 @@ def test_a_comparison_in_mlflow(compared: Path) -> None:
 def test_the_same_command_writes_the_same_bytes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     written = []
     for _ in range(2):
-        assert main([
-            "evaluate", str(LOANS), "decision=decision", "accepted=granted", "label=repaid",
-            "positive=yes", "sensitive=sex", "propensity=propensity", "drop=[id]",
-            f"outputs_dir={tmp_path}",
-        ]) == 0  # fmt: skip
+        assert (
+            main(
+                [
+                    "evaluate",
+                    str(LOANS),
+                    "decision=decision",
+                    "accepted=granted",
+                    "label=repaid",
+                    "positive=yes",
+                    "sensitive=sex",
+                    "propensity=propensity",
+                    "drop=[id]",
+                    f"outputs_dir={tmp_path}",
+                ]
+            )
+            == 0
+        )
         folder = tmp_path / "evaluations" / "loans-decisions"
         written.append({path: path.read_bytes() for path in folder.rglob("*") if path.is_file()})
     assert written[0] == written[1]

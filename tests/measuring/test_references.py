@@ -115,8 +115,10 @@ def test_a_run_shows_its_references_and_the_noise_of_its_people(
     said = f"the DPU one of {100 * of_dpu:.1f}, from 43 with S = −1 (A92) and 107 with S = +1 (A91, "
     assert said in shown
     assert f"the DPU one of {100 * of_dpu:.1f}" in (result.path / "model_card.md").read_text()
-    levels = [{text: line.get_ydata()[0] for line in axes.lines if (text := str(line.get_label()))[0] != "_"}
-              for axes in drawn[0].axes[:2]]  # fmt: skip
+    levels = [
+        {text: line.get_ydata()[0] for line in axes.lines if (text := str(line.get_label()))[0] != "_"}
+        for axes in drawn[0].axes[:2]
+    ]
     assert levels[0]["accept everybody"] == pytest.approx(18.0)
     assert levels[0]["accept nobody"] == 0.0
     assert "accept everybody" not in levels[1]

@@ -50,10 +50,16 @@ def test_whatever_a_password_begins_with_it_is_hidden(userinfo: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "http://host", "http://host:5000/a@b", "http://[::1]:5000/a@b", "sqlite:////home/a@b/mlflow.db",
-        "file:///a@b", "a@b", "cannot reach http://host: ask admin@host", "outputs_dir=a@b",
+        "http://host",
+        "http://host:5000/a@b",
+        "http://[::1]:5000/a@b",
+        "sqlite:////home/a@b/mlflow.db",
+        "file:///a@b",
+        "a@b",
+        "cannot reach http://host: ask admin@host",
+        "outputs_dir=a@b",
     ],
-)  # fmt: skip
+)
 def test_text_without_credentials_stays(text: str) -> None:
     assert withheld(text) == hidden(text) == text
     assert complete(text) == text

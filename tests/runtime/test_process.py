@@ -34,9 +34,13 @@ print(json.dumps({
 def prepared(folder: Path, **environment: str) -> dict[str, Any]:
     root = str(Path(__file__).parents[2])
     ended = subprocess.run(
-        [sys.executable, "-c", PROGRAM], cwd=folder, capture_output=True, text=True, check=True,
+        [sys.executable, "-c", PROGRAM],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=True,
         env={"PYTHONPATH": root, "PYTHONSAFEPATH": "1"} | environment,
-    )  # fmt: skip
+    )
     return json.loads(ended.stdout)
 
 
@@ -114,9 +118,12 @@ def test_too_little_memory_for_the_libraries_is_one_line(words: list[str], tmp_p
     limit = 700_000 * 1024  # bytes, as of `ulimit -v 700000`
     ended = subprocess.run(
         [sys.executable, "-m", "fairall", *words],
-        cwd=tmp_path, capture_output=True, text=True, check=False,
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (limit, limit)),
-    )  # fmt: skip
+    )
     assert (ended.returncode, ended.stdout, ended.stderr.count("\n")) == (1, "", 1)
     assert ended.stderr.startswith("fairall: there is not enough memory to load what this command needs")
     assert "ulimit -v" in ended.stderr
@@ -171,8 +178,12 @@ def test_a_console_script_runs_no_file_of_the_current_folder_but_what_is_named(t
         "print(import_own('mine').VALUE)\n"
     )
     ended = subprocess.run(
-        [sys.executable, script], cwd=place, capture_output=True, text=True, check=True,
+        [sys.executable, script],
+        cwd=place,
+        capture_output=True,
+        text=True,
+        check=True,
         env={"PYTHONPATH": str(Path(__file__).parents[2])},
-    )  # fmt: skip
+    )
     assert ended.stdout == "3\n"
     assert sorted(path.name for path in place.glob("RAN_*")) == []

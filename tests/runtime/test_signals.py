@@ -159,12 +159,18 @@ def test_an_interruption_of_the_first_imports_is_no_traceback(
     root = str(Path(__file__).parents[2])
     said = subprocess.run(
         [sys.executable, "-m", "fairall", "model=reject_all", "preset=quick", "tracking.enabled=false"],
-        cwd=tmp_path, capture_output=True, text=True, check=False, timeout=120,
-        env=os.environ | {
-            "PYTHONPATH": f"{tmp_path}{os.pathsep}{root}", "WHEN": when,
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+        env=os.environ
+        | {
+            "PYTHONPATH": f"{tmp_path}{os.pathsep}{root}",
+            "WHEN": when,
             "NUMBERS": " ".join(str(int(number)) for number in numbers),
         },
-    )  # fmt: skip
+    )
     early = when == "fairall.cli.main"
     # Before the handlers of a command are there, a closed terminal ends it as any other program.
     assert said.returncode == (-SIGHUP if early and SIGHUP in numbers else code), said.stderr

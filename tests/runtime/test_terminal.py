@@ -34,8 +34,11 @@ def said(work: str, folder: Path, *options: str) -> str:
     path = os.pathsep.join([str(folder), str(Path(__file__).parents[2])])
     ended = subprocess.run(
         [sys.executable, *options, "-c", program],
-        capture_output=True, text=True, check=True, env=os.environ | {"PYTHONPATH": path},
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        check=True,
+        env=os.environ | {"PYTHONPATH": path},
+    )
     return ended.stderr
 
 

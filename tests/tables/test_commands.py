@@ -681,9 +681,12 @@ def test_several_faults_are_told_at_once_but_at_most_ten(tmp_path: Path) -> None
     }
     asked = Asked(Case("", wrong, keys={"drop": "[agee]"}), tmp_path)
     said = [
-        "{}drop=agee: ", "column 'granted', row 4: 'NA'", "column 'repaid' has 3 values",
-        "column 'id', row 1: 'L0000' and 199 more", "column 'age', row 4: 'old' is not a finite number",
-    ]  # fmt: skip
+        "{}drop=agee: ",
+        "column 'granted', row 4: 'NA'",
+        "column 'repaid' has 3 values",
+        "column 'id', row 1: 'L0000' and 199 more",
+        "column 'age', row 4: 'old' is not a finite number",
+    ]
     more = wrong | {f"id_{k}": wrong["id"] for k in range(7)}
     many = Asked(Case("", more, keys={"drop": "[agee]"}), tmp_path / "many")
     for every, prefix in ((asked.run, "dataset."), (asked.log, "")):

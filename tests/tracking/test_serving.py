@@ -26,10 +26,17 @@ pytestmark = pytest.mark.whole
 
 LOANS = Path(__file__).parents[1] / "data" / "loans.csv"
 RUN = [
-    "preset=quick", "model=fairlog", "seeds=2", "dataset=csv", f"dataset.path={LOANS}",
-    "dataset.label=repaid", "dataset.positive=yes", "dataset.sensitive=sex", "dataset.advantaged=male",
+    "preset=quick",
+    "model=fairlog",
+    "seeds=2",
+    "dataset=csv",
+    f"dataset.path={LOANS}",
+    "dataset.label=repaid",
+    "dataset.positive=yes",
+    "dataset.sensitive=sex",
+    "dataset.advantaged=male",
     "dataset.drop=[id,decision]",
-]  # fmt: skip
+]
 Put = Callable[[Path], str]
 
 

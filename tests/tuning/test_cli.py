@@ -25,10 +25,10 @@ from tests.conftest import typed
 from tests.tuning.composed import composed
 
 # A run in seconds, and four of them.
-SMALL = [
-    "sweeps=unfairlog", "seeds=2", "model.clf_dropout=0.1", "schedule.time_steps=4",
-    "evaluation.window=[1,4]", "tracking.enabled=false",
-]  # fmt: skip
+SMALL = """
+    sweeps=unfairlog seeds=2 model.clf_dropout=0.1 schedule.time_steps=4 evaluation.window=[1,4]
+    tracking.enabled=false
+""".split()
 FOUR = [*SMALL, "model.learning_rate=0.001"]
 NAME = "unfairlog_credit"
 
@@ -268,8 +268,9 @@ def test_impossible_sweeps_are_named(override: str, said: str) -> None:
 def test_a_sweep_is_of_one_data_set_preset_and_method(word: str, tmp_path: Path) -> None:
     ended = typed("--multirun", *SMALL, word, cwd=tmp_path)
     assert (ended.returncode, ended.stderr) == (
-        1, "fairall: a sweep is of one data set, one preset and one method: start one for each\n"
-    )  # fmt: skip
+        1,
+        "fairall: a sweep is of one data set, one preset and one method: start one for each\n",
+    )
     assert not [*tmp_path.iterdir()]
 
 

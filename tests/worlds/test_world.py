@@ -108,9 +108,15 @@ def test_a_world_without_parts_hands_everything_through(
 
 def small(compose_config: ComposeConfig, *words: str) -> Config:
     return compose_config(
-        "preset=quick", "dataset=fico", "model=fairlog", "schedule.time_steps=20", "schedule.applicants=48",
-        "world.drift.features={score: 0.5}", *ALL_PARTS, *words,
-    )  # fmt: skip
+        "preset=quick",
+        "dataset=fico",
+        "model=fairlog",
+        "schedule.time_steps=20",
+        "schedule.applicants=48",
+        "world.drift.features={score: 0.5}",
+        *ALL_PARTS,
+        *words,
+    )
 
 
 def learning(config: Config, data: PreparedData, seeds: list[int]) -> Any:
