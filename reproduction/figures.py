@@ -203,8 +203,8 @@ def latent_figures(planned: Sequence[Planned]) -> list[PageFigure]:
                 f"latents_{dataset}",
                 f"Latent spaces, {dataset_label(dataset)}, harsh initial policy",
                 "Latent means of test people by the first seed's policy at the end, on their two leading "
-                "principal axes: left by the sensitive attribute, right by the proxy label. A fair latent mixes "
-                "the groups on the left.",
+                "principal axes: left by the sensitive attribute, right by the proxy label. A fair latent "
+                "mixes the groups on the left.",
                 "Figures: latent spaces",
                 shown,
                 partial(draw_latents, spaces),

@@ -42,6 +42,8 @@ from fairall.storage.checkpoint import Checkpoint
 
 ComposeConfig = Callable[..., Config]
 CHECKOUT = Path(__file__).resolve().parents[1]
+LOANS = Path(__file__).parent / "data" / "loans.csv"
+MEANING = "dataset.label=repaid dataset.positive=yes dataset.sensitive=sex dataset.advantaged=male".split()
 PHASE1 = Phase1Config(
     updates=None,
     batch_size=16,
@@ -119,10 +121,16 @@ def typed_line(command: str, cwd: Path) -> Ended:
     return typed(*words, cwd=cwd, module=module)
 
 
+def own_process(*words: str | Path, **options: Any) -> Ended:
+    """Python with these words in a process of its own, for five minutes at most."""
+    usual = {"capture_output": True, "text": True, "timeout": 300}
+    return subprocess.run([sys.executable, *map(str, words)], **(usual | options))
+
+
 def imported(code: str, *names: str) -> tuple[str, list[str]]:
     """What `code` prints in a process of its own, and which of the modules `names` it imports."""
     ask = f"import sys\n{code}\nprint([name for name in {names!r} if name in sys.modules])"
-    ended = subprocess.run([sys.executable, "-c", ask], capture_output=True, text=True, check=True)
+    ended = own_process("-c", ask, check=True)
     *said, found = ended.stdout.splitlines(keepends=True)
     return "".join(said), ast.literal_eval(found)
 

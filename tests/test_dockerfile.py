@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-CHECKOUT = Path(__file__).parents[1]
+from tests.conftest import CHECKOUT
+
 # What root runs, before the user is chosen.
 PREPARES = ("apt-get update && apt-get install --yes --no-install-recommends make &&", "useradd ")
 

@@ -295,13 +295,10 @@ def test_weights_of_groups_are_learnt(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "words",
     [
-        "model=fairall_I_II",
-        "model=fairall_II",
-        "model=fairlab_I_II",
-        "model=fairlog",
-        "model=sellf_one_step",
-        "model=explore_exploit",
-        "model=fair_reductions",
+        *"""
+            model=fairall_I_II model=fairall_II model=fairlab_I_II model=fairlog model=sellf_one_step
+            model=explore_exploit model=fair_reductions
+        """.split(),
         "model=consequential model.fairness=demographic_parity",
         "model=greedy world=noise world.noise.advantaged.positive=0.1",
         "model=greedy world=drift world.drift.label.advantaged=0.1",
@@ -322,10 +319,7 @@ def test_what_needs_two_groups_says_so(words: str) -> None:
         "model=greedy exploration=bounded",
         "model=ensemble initial_policy=lenient",
         "model=ensemble fairness=demographic_parity",
-        "model=epsilon_greedy",
-        "model=adopt",
-        "model=neural_ucb",
-        "model=unfairlog",
+        *"model=epsilon_greedy model=adopt model=neural_ucb model=unfairlog".split(),
         "model=consequential model.fairness=none",
         "model=random initial_policy=random",
         "model=oracle_fair",

@@ -18,7 +18,7 @@ from fairall.policy import Policy
 from fairall.results.interpretable import CAUTION
 from fairall.runtime.process import this_process
 from fairall.storage.run_folder import RunFolder
-from tests.conftest import imported, run_folder, typed
+from tests.conftest import MEANING, imported, own_process, run_folder, typed
 
 HEAVY = ("torch", "numpy", "pandas", "sklearn", "matplotlib", "mlflow", "optuna")
 QUICK = [
@@ -34,15 +34,11 @@ TABLE = Path(__file__).parent / "data" / "loans.csv"
 LOANS = [
     "dataset=csv",
     f"dataset.path={TABLE}",
-    "dataset.label=repaid",
-    "dataset.positive=yes",
-    "dataset.sensitive=sex",
-    "dataset.advantaged=male",
-    "dataset.drop=[id]",
-    "dataset.decision=decision",
-    "dataset.accepted=granted",
-    "dataset.propensity=propensity",
-    "initial_policy=logged",
+    *MEANING,
+    *"""
+        dataset.drop=[id] dataset.decision=decision dataset.accepted=granted dataset.propensity=propensity
+        initial_policy=logged
+    """.split(),
 ]
 
 
@@ -50,14 +46,7 @@ LOANS = [
 def quick(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder in which the quick command has been run once, in a process without a font cache."""
     folder, fonts = tmp_path_factory.mktemp("elsewhere"), tmp_path_factory.mktemp("matplotlib")
-    ended = subprocess.run(
-        [sys.executable, "-m", "fairall", *QUICK],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        env={**os.environ, "MPLCONFIGDIR": str(fonts)},
-    )
+    ended = own_process("-m", "fairall", *QUICK, cwd=folder, env={**os.environ, "MPLCONFIGDIR": str(fonts)})
     assert (ended.returncode, ended.stderr) == (0, "")
     assert "effective_utility" in ended.stdout
     assert [*fonts.glob("fontlist*.json")]
@@ -68,23 +57,13 @@ def test_a_run_leaves_what_the_readme_says(quick: Path) -> None:
     folder = run_folder(quick / "outputs")
     assert folder.parts[-3:-1] == ("fairall_I_II", "credit")
     left = {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
-    assert left == {
-        "config.yaml",
-        "metrics.csv",
-        "summary.json",
-        "model_card.md",
-        "checkpoint.pt",
-        "checkpoint.steps",
-        "tracking.json",
-        "DONE",
-        "figures/learning.png",
-        "figures/phase1.png",
-        "figures/latent.png",
-        "policy/SUMS",
-        "policy/config.yaml",
-        "policy/features.json",
-        "policy/weights.safetensors",
-    }
+    assert left == set(
+        """
+        config.yaml metrics.csv summary.json model_card.md checkpoint.pt checkpoint.steps tracking.json DONE
+        figures/learning.png figures/phase1.png figures/latent.png policy/SUMS policy/config.yaml
+        policy/features.json policy/weights.safetensors
+    """.split()
+    )
     assert {path.name for path in quick.iterdir()} == {"outputs"}
 
 
@@ -250,16 +229,7 @@ def test_list_says_what_there_is_with_ones_own(tmp_path: Path) -> None:
     assert (ended.returncode, ended.stderr) == (0, "")
     lines = [line.split(maxsplit=1) for line in ended.stdout.splitlines()]
     assert ["mine", "People of mine."] in lines
-    for group in (
-        "model=",
-        "dataset=",
-        "initial_policy=",
-        "exploration=",
-        "world=",
-        "cost=",
-        "protocol=",
-        "preset=",
-    ):
+    for group in "model= dataset= initial_policy= exploration= world= cost= protocol= preset=".split():
         assert [group] in lines
     # Nothing has been run: the commands that do.
     assert "none in outputs/runs yet; python -m fairall preset=quick" in ended.stdout
@@ -480,7 +450,5 @@ def test_a_run_imports_what_it_needs(tmp_path: Path) -> None:
         "assert main() == 0\n"
         "print([name for name in ('mlflow', 'optuna', 'aif360') if name in sys.modules])"
     )
-    ended = subprocess.run(
-        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True
-    )
+    ended = own_process("-c", code, cwd=tmp_path, check=True)
     assert ended.stdout.splitlines()[-1] == "[]"

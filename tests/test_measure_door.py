@@ -16,9 +16,8 @@ from fairall import metrics
 from fairall.errors import FairAllError
 from fairall.metrics import LATENT, STANDARD, as_markdown, load_measures, measure
 from fairall.online.evaluation import UTILITY_ERROR
-from tests.conftest import run_folder, typed, typed_line
+from tests.conftest import CHECKOUT, run_folder, typed, typed_line
 
-CHECKOUT = Path(__file__).parents[1]
 PAGE = (CHECKOUT / "docs" / "extending.md").read_text()
 SECTION = PAGE.split("\n## A measure\n")[1].split("\n## ")[0]
 

@@ -3,5 +3,10 @@
 from fairall.runtime.lazy import imported_lazily
 
 __all__, __getattr__ = imported_lazily(
-    __name__, {"diagnostics": "APART OPPOSED READABLE", "latent_quality": "label_directions"}
+    __name__,
+    {
+        "diagnostics": "APART OPPOSED READABLE",
+        "latent_quality": "label_directions",
+        "sequences": "ALARM LARGEST_GAP OBSERVATIONS gap_wealth largest_gap",
+    },
 )

@@ -10,9 +10,7 @@ import pytest
 
 from fairall.cli.completion import completions
 from fairall.config.choices import choices
-from tests.conftest import imported
-
-CHECKOUT = Path(__file__).parents[2]
+from tests.conftest import CHECKOUT, imported
 
 
 @pytest.fixture

@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 
 from fairall.config.paths import configuration_root
-from tests.conftest import Ended, imported, typed
+from tests.conftest import LOANS, Ended, imported, typed
 
-LOANS = Path(__file__).with_name("loans.csv")
 FairAllData = Callable[..., Ended]
 MEANING = ["dataset.label=repaid", "dataset.positive=yes", "dataset.sensitive=sex", "dataset.advantaged=male"]
 
@@ -232,20 +231,7 @@ def test_own_data_sets_are_listed_and_fairalls_win(
     assert ended.returncode == 0, ended.stderr
     rows = [[cell.strip() for cell in line.split("│")] for line in ended.stdout.splitlines() if "│" in line]
     shown = {row[1]: row[2:4] for row in rows if row[1]}
-    assert sorted(shown) == [
-        "adult",
-        "broken",
-        "compas",
-        "credit",
-        "csv",
-        "fico",
-        "gone",
-        "law",
-        "meps",
-        "mine",
-        "other",
-        "synthetic",
-    ]
+    assert sorted(shown) == "adult broken compas credit csv fico gone law meps mine other synthetic".split()
     assert shown["mine"][0] == "Loans of ours."
     assert shown["other"][1] == "read by others.Data"
     assert shown["gone"][1].startswith("to fix: dataset._target_=nowhere.Data: there is no")

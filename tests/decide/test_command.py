@@ -20,26 +20,19 @@ from fairall.config.compose import compose_config
 from fairall.config.validation import checked
 from fairall.data.dataset import dataset
 from fairall.errors import FairAllError
+from fairall.evaluate.shown import write
 from fairall.models.learner import Setting
 from fairall.models.rivals.greedy import Greedy
 from fairall.policy import Policy
 from fairall.tables import files as tables
 from fairall.tables.people import Findings, PeopleReader
-from tests.conftest import Ended, typed, typed_line
+from tests.conftest import MEANING, Ended, typed, typed_line
 from tests.test_docs import CHECKOUT, commands
 from tests.test_policy import crowd
 
 PAGE = CHECKOUT / "docs" / "decide.md"
 COLUMNS = ["probability", "spread", "label_probability", "decision", "propensity"]
-WORDS = (
-    "dataset=csv",
-    "dataset.label=repaid",
-    "dataset.positive=yes",
-    "dataset.sensitive=sex",
-    "dataset.advantaged=male",
-    "dataset.kinds={rooms: categorical}",
-    "seeds=4",
-)
+WORDS = ("dataset=csv", *MEANING, "dataset.kinds={rooms: categorical}", "seeds=4")
 
 
 def built(folder: Path, *words: str) -> Policy:
@@ -577,8 +570,14 @@ def test_a_policy_is_evaluated_by_decisions_without_labels(saved: Path, tmp_path
     assert "there is no label: only what needs none can be estimated" in said.stdout
 
 
-@pytest.mark.parametrize("words", [["model=fairlog"], ["model=greedy", "cost.value=0.6"]])
-def test_evaluate_judges_what_decide_decides(words: list[str], tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("words", "column", "options"),
+    [(["model=fairlog"], "pi", ["--draw", "7"]), (["model=greedy", "cost.value=0.6"], "mine", [])],
+)
+def test_evaluate_judges_what_decide_decides(
+    words: list[str], column: str, options: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(write, "pictures", lambda _: [])
     built(tmp_path, *words)
     random = np.random.default_rng(0)
     people = crowd(500).assign(past=random.choice(["granted", "refused"], 500), chance=0.5)
@@ -589,7 +588,7 @@ def test_evaluate_judges_what_decide_decides(words: list[str], tmp_path: Path) -
     people = people.assign(mine=out["decision"], pi=out["probability"])
     people.to_csv(tmp_path / "log.csv", index=False)
     columns = "decision=past", "accepted=granted", "label=repaid", "positive=yes", "sensitive=sex"
-    log = [*columns, "propensity=chance", "cost=0.6", "drop=[mine,pi]"]
+    log = [*columns, "propensity=chance", "cost=0.6", "drop=[mine,pi]", "--outcome-model", "logistic"]
 
     def judged(policy: str, *options: str) -> dict[str, Any]:
         said = typed("evaluate", "log.csv", "--policy", policy, *log, *options, "--json", cwd=tmp_path)
@@ -598,14 +597,13 @@ def test_evaluate_judges_what_decide_decides(words: list[str], tmp_path: Path) -
 
     # The value by inverse propensity, without the code under test.
     label = (people["repaid"] == "yes") - 0.6
-    for column, options in (("mine", ()), ("pi", ("--draw", "7"))):
-        saved, of_column = judged("policy", *options), judged(column)
-        for name in ("value", "acceptance", "fairness"):
-            assert saved[name] == of_column[name]
-        utility = (people[column] * label * (people["past"] == "granted") / 0.5).mean()
-        assert saved["value"]["ips"]["estimate"] == pytest.approx(utility, abs=1e-6)
-        assert saved["acceptance"] == pytest.approx(people[column].mean(), abs=1e-6)
-        assert saved["draw"] == (7 if options else None)
-    assert saved["rule"] == "accept with the probability, drawn with seed 7"
+    saved, of_column = judged("policy", *options), judged(column)
+    for name in ("value", "acceptance", "fairness"):
+        assert saved[name] == of_column[name]
+    utility = (people[column] * label * (people["past"] == "granted") / 0.5).mean()
+    assert saved["value"]["ips"]["estimate"] == pytest.approx(utility, abs=1e-6)
+    assert saved["acceptance"] == pytest.approx(people[column].mean(), abs=1e-6)
+    assert saved["draw"] == (7 if options else None)
+    assert (saved["rule"] == "accept with the probability, drawn with seed 7") == bool(options)
     refused = typed("evaluate", "log.csv", "--policy", "mine", *log, "--draw", "7", cwd=tmp_path)
     assert refused.stderr.startswith("fairall: --draw 7, or draw=7: decisions are drawn of saved policies")

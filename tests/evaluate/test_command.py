@@ -15,10 +15,11 @@ from scipy.special import expit
 from fairall.cli.main import main
 from fairall.evaluate.estimated.estimators import ESTIMATORS
 from fairall.evaluate.estimated.fairness import MEASURES, VIEWS
+from fairall.evaluate.shown import write
 from fairall.results import page
 from fairall.runtime.signals import Stopped
+from tests.conftest import LOANS
 
-LOANS = Path(__file__).parents[1] / "data" / "loans.csv"
 ROLES = ("decision=granted", "accepted=yes", "label=repaid", "positive=yes", "dataset.sensitive=sex")
 TARGETS = ("new", "strict")
 
@@ -28,6 +29,12 @@ def _coarse_pictures() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(page, "DPI", 40)
         yield
+
+
+@pytest.fixture
+def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pages without pictures, which take seconds."""
+    monkeypatch.setattr(write, "pictures", lambda _: [])
 
 
 def people(n: int = 1200) -> pd.DataFrame:
@@ -138,13 +145,10 @@ def test_the_same_command_writes_the_same_bytes(tmp_path: Path, capsys: pytest.C
                 [
                     "evaluate",
                     str(LOANS),
-                    "decision=decision",
-                    "accepted=granted",
-                    "label=repaid",
-                    "positive=yes",
-                    "sensitive=sex",
-                    "propensity=propensity",
-                    "drop=[id]",
+                    *"""
+                        decision=decision accepted=granted label=repaid positive=yes sensitive=sex
+                        propensity=propensity drop=[id]
+                    """.split(),
                     f"outputs_dir={tmp_path}",
                 ]
             )
@@ -193,11 +197,13 @@ def test_a_score_is_validated_and_no_feature(tmp_path: Path, capsys: pytest.Capt
     assert "thresholds" not in capsys.readouterr().out  # on the page only
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_small_cells_are_not_shown(tmp_path: Path) -> None:
     table = people()
     table.loc[:14, "sex"] = "x"
     for least, groups in ((10, ["f", "m", "x"]), (20, ["f", "m"]), (2000, [])):
         words = ["--smallest-cell", str(least), "propensity=p", "drop=[strict,officer,new]"]
+        words += ["--outcome-model", "logistic"]
         code, out = run(tmp_path, table, *words)
         assert code == 0
         assert list(read(out)["groups"]) == groups
@@ -213,6 +219,7 @@ def test_an_interrupted_command_starts_anew(capsys: pytest.CaptureFixture[str]) 
     assert capsys.readouterr().err == "fairall: interrupted; the same command starts anew\n"
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_a_log_without_labels_is_no_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     roles = [word for word in ROLES if not word.startswith(("label", "positive", "dataset"))]
     words = ["--groups", "sex,race", "drop=[repaid,p,officer,new,strict]"]
@@ -287,8 +294,10 @@ def test_bad_input_is_one_line_and_leaves_nothing(
     assert [path.name for path in out.parent.iterdir()] == ["log.csv"]
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_the_document_is_alone_on_standard_output(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = ["--policy", "decision", "--policy", "new", "propensity=p", "drop=[strict,officer]", "--json"]
+    words += ["--outcome-model", "logistic"]
     code, out = run(tmp_path, people(), *words)
     assert code == 0
     plain = json.loads(capsys.readouterr().out)

@@ -67,14 +67,9 @@ def test_columns(log: DecisionLog) -> None:
 def test_decisions_are_told_by_the_word_of_the_logs_own(tmp_path: Path) -> None:
     people = applicants(granted=np.where(TARGET > 0.6, "0", "1"), other=np.where(TARGET > 0.3, "0", "1"))
     people.to_csv(tmp_path / "log.csv", index=False)
-    words = [
-        "decision=granted",
-        "accepted='0'",
-        "sensitive=sex",
-        "drop=[other]",
-        "label=repaid",
-        "positive=yes",
-    ]
+    words = """
+        decision=granted accepted='0' sensitive=sex drop=[other] label=repaid positive=yes
+    """.split()
     log = DecisionLog.read(tmp_path / "log.csv", words)
     np.testing.assert_array_equal(log.accepted, TARGET > 0.6)
     np.testing.assert_array_equal(target_policy("other", log).probability, TARGET > 0.3)

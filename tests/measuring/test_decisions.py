@@ -18,10 +18,9 @@ from fairall.online.training import Training
 from fairall.results.terminal import Display
 from fairall.storage.checkpoint import Checkpoint
 from fairall.storage.run_folder import RunFolder
-from tests.conftest import no_cache, run_folder, training_of, typed
+from tests.conftest import LOANS, no_cache, run_folder, training_of, typed
 from tests.worlds.conftest import ALL_PARTS
 
-LOANS = Path(__file__).parents[1] / "data" / "loans.csv"
 QUICK = """
     model=unfairlog preset=quick seeds=3 schedule.warm_up_epochs=2 tracking.enabled=false
 """.split()
@@ -184,10 +183,10 @@ def assert_read_back(training: Training, folder: Path) -> pd.DataFrame:
             "dataset=csv",
             *OF_LOANS,
             f"dataset.path={LOANS}",
-            "dataset.decision=decision",
-            "dataset.accepted=granted",
-            "dataset.propensity=propensity",
-            "dataset.max_categories=3",
+            *"""
+                dataset.decision=decision dataset.accepted=granted dataset.propensity=propensity
+                dataset.max_categories=3
+            """.split(),
         ],
     ],
     ids=["synthetic", "published code", "decided again", "csv"],

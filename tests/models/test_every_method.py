@@ -26,16 +26,10 @@ METHODS = [
     "model=fairlog",
     "model=fairlog protocol=published_code",
     "model=fairlog model.decision=deterministic",
-    "model=unfairlog",
-    "model=greedy",
-    "model=ensemble",
-    "model=plot",
-    "model=adopt",
-    "model=neural_ucb",
-    "model=explore_exploit",
-    "model=fair_reductions",
-    "model=sellf_one_step",
-    "model=dcem",
+    *"""
+        model=unfairlog model=greedy model=ensemble model=plot model=adopt model=neural_ucb
+        model=explore_exploit model=fair_reductions model=sellf_one_step model=dcem
+    """.split(),
     "model=dcem model.protected_as_feature=true",
     "model=multiple_imputation",
     *(f"model=consequential model.policy={policy}" for policy in ("logistic", "semi_logistic", "threshold")),

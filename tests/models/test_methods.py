@@ -31,17 +31,10 @@ def imported(path: Path) -> set[str]:
 
 @pytest.mark.parametrize(
     "choice",
-    [
-        "consequential",
-        "dcem",
-        "ensemble",
-        "epsilon_greedy",
-        "explore_exploit",
-        "fair_reductions",
-        "neural_ucb",
-        "multiple_imputation",
-        "sellf_one_step",
-    ],
+    """
+        consequential dcem ensemble epsilon_greedy explore_exploit fair_reductions neural_ucb
+        multiple_imputation sellf_one_step
+    """.split(),
 )
 def test_no_code_names_a_method_of_another_paper(choice: str) -> None:
     assert [path for path in PACKAGE.rglob("*.py") if f'"{choice}"' in path.read_text()] == []

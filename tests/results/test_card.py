@@ -19,11 +19,9 @@ from fairall.results.card import described, model_card, page_of, share, texts
 from fairall.results.interpretable import CAUTION
 from fairall.results.result import Result
 from fairall.storage.run_folder import CARD, RunFolder
-from tests.conftest import run_folder, typed
+from tests.conftest import CHECKOUT, LOANS, MEANING, run_folder, typed
 
-CHECKOUT = Path(__file__).parents[2]
 RUN = ["preset=quick", "model=fairlog", "schedule.time_steps=4", "evaluation.window=[1,4]"]
-LOANS = CHECKOUT / "tests" / "data" / "loans.csv"
 
 
 @pytest.fixture(scope="module")
@@ -106,14 +104,11 @@ def test_groups_are_those_of_the_data(folder: Path) -> None:
 def test_base_rates_where_only_the_accepted_have_labels() -> None:
     words = [
         f"dataset.path={LOANS}",
-        "dataset.label=repaid",
-        "dataset.positive=yes",
-        "dataset.sensitive=sex",
-        "dataset.advantaged=male",
-        "dataset.drop=[id]",
-        "dataset.decision=decision",
-        "dataset.accepted=granted",
-        "dataset.propensity=propensity",
+        *MEANING,
+        *"""
+            dataset.drop=[id] dataset.decision=decision dataset.accepted=granted
+            dataset.propensity=propensity
+        """.split(),
     ]
     data = load_dataset("csv", *words).prepare()
     people = data.train
@@ -169,11 +164,10 @@ def test_a_card_of_a_table_of_the_users(tmp_path: Path) -> None:
         "tracking.enabled=false",
         "dataset=csv",
         f"dataset.path='{table}'",
-        "dataset.label=repaid",
-        "dataset.positive=yes",
-        "dataset.sensitive='sex`|_'",
-        "dataset.advantaged=male",
-        "dataset.drop=[id,decision]",
+        *"""
+            dataset.label=repaid dataset.positive=yes dataset.sensitive='sex`|_' dataset.advantaged=male
+            dataset.drop=[id,decision]
+        """.split(),
     ]
     ended = typed(*words, cwd=tmp_path)
     assert (ended.returncode, ended.stderr) == (0, "")

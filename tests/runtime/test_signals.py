@@ -9,6 +9,8 @@ from signal import SIGHUP, SIGINT, SIGTERM
 
 import pytest
 
+from tests.conftest import own_process
+
 HEAD = """\
 import os, signal, sys
 from fairall.errors import FairAllError
@@ -130,7 +132,7 @@ raise SystemExit(run_command(command, []))
 
 
 def test_an_error_that_a_stop_has_become_is_told_as_the_stop() -> None:
-    said = subprocess.run([sys.executable, "-c", COMMAND], capture_output=True, text=True, check=False)
+    said = own_process("-c", COMMAND)
     assert (said.returncode, said.stdout) == (143, "")
     assert said.stderr == "fairall: interrupted; the same command goes on from what was saved\n"
 
@@ -157,13 +159,13 @@ def test_an_interruption_of_the_first_imports_is_no_traceback(
 ) -> None:
     (tmp_path / "sitecustomize.py").write_text(SENDER)
     root = str(Path(__file__).parents[2])
-    said = subprocess.run(
-        [sys.executable, "-m", "fairall", "model=reject_all", "preset=quick", "tracking.enabled=false"],
+    said = own_process(
+        "-m",
+        "fairall",
+        "model=reject_all",
+        "preset=quick",
+        "tracking.enabled=false",
         cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
         env=os.environ
         | {
             "PYTHONPATH": f"{tmp_path}{os.pathsep}{root}",

@@ -131,10 +131,7 @@ def mlflow_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[in
         port = free.getsockname()[1]
     command = [
         sys.executable,
-        "-m",
-        "mlflow",
-        "server",
-        "--port",
+        *"-m mlflow server --port".split(),
         str(port),
         "--workers",
         "1",

@@ -28,7 +28,7 @@ from fairall.storage.run_folder import FILES, RunFolder
 from fairall.tracking.fetch import fetch_runs, load_logged_results
 from fairall.tracking.logger import log_report
 from fairall.tracking.store import Store, UnreachableError, reaching, require_store
-from tests.conftest import run_folder, typed
+from tests.conftest import MEANING, run_folder, typed
 
 QUICK = ["preset=quick", "schedule.warm_up_epochs=2", "evaluation.decisions=true"]
 Put = Callable[[Path], str]
@@ -148,15 +148,11 @@ def test_names_of_columns_that_mlflow_does_not_take(tmp_path: Path, empty_store:
     (tmp_path / "loans.csv").write_text(loans)
     words = [
         *QUICK,
-        "schedule.phase1_epochs=1",
-        "schedule.time_steps=4",
-        "evaluation.window=[1,4]",
-        "dataset=csv",
-        "dataset.path=loans.csv",
-        "dataset.label=repaid",
-        "dataset.positive=yes",
-        "dataset.sensitive=sex",
-        "dataset.advantaged=male",
+        *"""
+            schedule.phase1_epochs=1 schedule.time_steps=4 evaluation.window=[1,4] dataset=csv
+            dataset.path=loans.csv
+        """.split(),
+        *MEANING,
         "dataset.drop=[id]",
         "initial_policy=lenient",
         "dataset.initial_policies.score={age: 0.01}",

@@ -128,6 +128,7 @@ def test_without_versions_periods_are_quarters_and_a_change_is_told() -> None:
     assert abs(day - 150) < 15
 
 
+@pytest.mark.whole
 def test_no_change_is_told_where_there_is_none() -> None:
     """Each of the two tests has an error of 1 %."""
     times, labels = 0, 0
