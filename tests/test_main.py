@@ -170,58 +170,6 @@ def test_a_seed_that_diverges_is_a_result_and_one_line(tmp_path: Path) -> None:
     assert json.loads((folder / "summary.json").read_text())["aggregate"]["mean_utility"] is None
 
 
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (["model=fairal_I_II"], "no such model, did you mean fairall_I_II?"),
-        (["--multirun", "sweeps=nonsense"], "no such sweeps; there are cost, credit_alpha_beta, "),
-        (["evaluation.bootstrap=1000000000"], "evaluation.bootstrap: no such key"),
-        (["model=accept_all", "model.acceptance_probability=2"], "it must be from 0 to 1"),
-        (["modle=fairall_I_II"], "no such key, did you mean model?"),
-        (["seeds=ten"], "seeds=ten: Value 'ten' of type 'str' could not be converted to Integer"),
-        (["cost=fixed"], "cost.value has no value: give it one with cost.value=VALUE"),
-        (["objective=fun"], "objective=fun is not possible: it must be one of effective_utility, "),
-        (["objective=5"], "objective=5 is not possible: it must be one of effective_utility, "),
-        (["+sede=3"], "sede: no such key"),
-        (["dataset=null"], "cannot read dataset=null"),
-        (["--foo"], "unrecognized arguments: --foo; see --help"),
-        (["outputs_dir="], "outputs_dir= is not possible: it must be a folder"),
-        (["sweeps=credit_alpha_beta"], "is a grid of runs: add --multirun"),
-        (
-            ["dataset._target_=nope.x"],
-            "no such class (No module named 'nope'; the module must be in",
-        ),
-        (["seeds=["], "cannot read 'seeds=['"),
-        ([*LOANS, "initial_policy=harsh"], "initial_policy=harsh needs a score"),
-        (["dataset.kinds={age: real}"], "dataset.kinds: no such key"),
-        (
-            [*LOANS, "dataset.kinds={age: number}"],
-            "dataset.kinds.age=number is not possible: it must be real or",
-        ),
-        (["model=opt_fair"], "model=opt_fair reads K, and the data set has month, "),
-        (["cost.value=nan"], "cost.value=nan is not possible: it must be a finite number"),
-        (
-            ["model=opt_fair", "dataset=synthetic", "model.decision=maybe"],
-            "it must be sample or deterministic",
-        ),
-        (["outputs_dir=/dev/null/outputs"], "choose another place with outputs_dir=FOLDER"),
-        (
-            ["dataset.initial_policies.harsh.intercept=low"],
-            "Value 'low' of type 'str' could not be converted",
-        ),
-    ],
-    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
-)
-def test_bad_input_is_one_line(words: list[str], said: str, tmp_path: Path) -> None:
-    ended = typed(*words, "tracking.enabled=false", cwd=tmp_path)
-    assert ended.returncode == (2 if words == ["--foo"] else 1)  # of an option it is the usage
-    assert ended.stdout == ""
-    assert ended.stderr.startswith("fairall: ")
-    assert ended.stderr.count("\n") == 1
-    assert said in ended.stderr
-    assert not [*tmp_path.iterdir()], "nothing half-written is left behind"
-
-
 def test_list_says_what_there_is_with_ones_own(tmp_path: Path) -> None:
     (tmp_path / "conf" / "dataset").mkdir(parents=True)
     (tmp_path / "conf" / "dataset" / "mine.yaml").write_text("# People of mine.\nname: mine\n")
@@ -318,25 +266,6 @@ def test_a_damaged_run_is_one_line_of_list(outputs: Path, tmp_path: Path) -> Non
     (line,) = [line for line in listed.stdout.splitlines() if folder.name in line]
     assert "summary.json is damaged or missing; the same command makes it again" in line
     assert "no_run" not in listed.stdout
-
-
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (["list", "modles"], "list modles: no such list, did you mean models?; there are models, datasets, "),
-        (["list", "seeds=3"], "seeds=3: not possible here; outputs_dir=FOLDER says where runs are"),
-        (["show", ""], "an empty name is no run: give its folder or the beginning of its id"),
-        (["show", "abc"], "abc: no such run, neither a folder nor an id in outputs/runs"),
-        (["show", "."], "not the folder of a run, which is outputs/runs/METHOD/DATASET/ID"),
-        (["completion", "fish"], "completion takes a shell, bash or zsh"),
-    ],
-    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
-)
-def test_mistakes_in_other_commands_are_one_line(words: list[str], said: str, tmp_path: Path) -> None:
-    ended = typed(*words, cwd=tmp_path)
-    assert (ended.returncode, ended.stdout, ended.stderr.count("\n")) == (1, "", 1)
-    assert said in ended.stderr
-    assert not [*tmp_path.iterdir()]
 
 
 def test_version_is_fairalls(tmp_path: Path) -> None:
