@@ -3,6 +3,7 @@
 import ast
 import copy
 import functools
+import io
 import os
 import shlex
 import shutil
@@ -172,6 +173,19 @@ def training_of(*words: str) -> Training:
     """The run of a command line with `preset=quick`, before it starts."""
     made = job(compose("preset=quick", *words))
     return Training(made.learner, made.initial_policy, made.config, made.world, made.measures)
+
+
+def as_saved(state: Any) -> Any:
+    """The state as a checkpoint gives it back."""
+    buffer = io.BytesIO()
+    torch.save(state, buffer)
+    buffer.seek(0)
+    return torch.load(buffer, weights_only=True)
+
+
+def files_of(folder: Path) -> dict[str, bytes]:
+    """The content of all files, by their paths in a folder."""
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 def assert_same_history(a: History, b: History) -> None:

@@ -34,7 +34,7 @@ from fairall.results.runs import load_results
 from fairall.storage.checkpoint import Checkpoint
 from fairall.storage.files import held
 from fairall.storage.run_folder import RunFolder
-from tests.conftest import run_folder, typed
+from tests.conftest import files_of, run_folder, typed
 
 SMALL = """
     preset=quick seeds=3 schedule.phase1_epochs=30 schedule.warm_up_epochs=10 schedule.time_steps=20
@@ -308,10 +308,6 @@ def test_a_damaged_configuration_is_not_another_run(tmp_path: Path) -> None:
     folder.write_config(plain | {"seeds": 4})
     with pytest.raises(FairAllError, match="holds another run \\(seeds is 4 there and 10 here\\)"):
         folder.refuse_others(plain)
-
-
-def files_of(folder: Path) -> dict[str, bytes]:
-    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 @pytest.mark.whole

@@ -12,16 +12,11 @@ from reproduction.plan import EFFECTIVE, ON_SYNTHETIC, with_runs
 from tests.reproduction.collection import planned, result
 
 LOOK = {"fairlog": {"label": "FairLog", "color": "C0", "ls": "-"}}
+from tests.report.test_comparison import levels
 
 
 def panels(figure: Figure) -> list[Axes]:
     return [axes for axes in figure.get_axes() if axes.axison]
-
-
-def levels(axes: Axes) -> list[float]:
-    """Heights of the horizontal lines of a panel."""
-    found = [np.asarray(line.get_ydata()) for line in axes.get_lines()]
-    return [round(float(y[0]), 6) for y in found if len(y) == 2]
 
 
 def test_bands_of_what_cannot_be_negative_end_at_0() -> None:

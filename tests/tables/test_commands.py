@@ -1,6 +1,5 @@
 """Six commands read one table alike: kinds, groups, refusals and warnings, with the keys of each."""
 
-import copy
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -455,8 +454,7 @@ def once(function: Callable[..., Any]) -> Callable[..., Any]:
 
 @pytest.fixture(scope="module", autouse=True)
 def _quick() -> Iterator[None]:
-    """The same words are composed once, and what is not looked at is neither computed nor drawn."""
-    composed = once(compose.compose_config)
+    """What is not looked at is neither computed nor drawn."""
 
     def no_contributions(
         probabilities: Callable[[np.ndarray], np.ndarray], own: np.ndarray, _: np.ndarray
@@ -465,8 +463,6 @@ def _quick() -> Iterator[None]:
         return np.zeros((len(own), len(mean))), np.zeros((len(own), len(mean))), mean
 
     with pytest.MonkeyPatch.context() as patch:
-        for module in (compose, describe):
-            patch.setattr(module, "compose_config", lambda *words: copy.deepcopy(composed(*words)))
         patch.setattr(describe, "checked", once(describe.checked))
         patch.setattr(describe, "_acceptance", lambda *_: "")
         patch.setattr(explain, "_shapley", no_contributions)

@@ -348,14 +348,8 @@ def few_labels(draw: np.random.Generator) -> Iterator[tuple[str, Interval, float
         group = np.array(["few", "many"])[(np.arange(size) >= 2 * n).astype(int)]
         accepted = draw.permutation(np.arange(size) % 2 == 0) | False
         label = np.where(accepted, draw.random(size) < np.where(group == "few", p, 0.6), np.nan)
-        log = pd.DataFrame(
-            {
-                "score": draw.normal(size=size),
-                "sex": group,
-                "granted": accepted.astype(int),
-                "repaid": label,
-                "version": np.where(draw.random(size) < 0.5, "a", "b"),
-            }
+        log = pd.DataFrame({"score": draw.normal(size=size), "sex": group}).assign(
+            granted=accepted.astype(int), repaid=label, version=np.where(draw.random(size) < 0.5, "a", "b")
         )
         if np.nansum(label == 0) < 2 or np.nansum(label == 1) < 2:
             continue
