@@ -9,10 +9,10 @@ from fairall import Result
 from fairall.report import draw_over_time
 from reproduction.figures import ORACLES, draw_against_cost, draw_curves, draw_plane
 from reproduction.plan import EFFECTIVE, ON_SYNTHETIC, with_runs
+from tests.report.test_comparison import levels
 from tests.reproduction.collection import planned, result
 
 LOOK = {"fairlog": {"label": "FairLog", "color": "C0", "ls": "-"}}
-from tests.report.test_comparison import levels
 
 
 def panels(figure: Figure) -> list[Axes]:
