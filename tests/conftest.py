@@ -21,6 +21,7 @@ from hydra._internal.config_loader_impl import ConfigLoaderImpl
 from hydra._internal.hydra import Hydra
 from omegaconf import DictConfig
 
+from benchmarks import in_process
 from benchmarks.in_process import Ended, typed
 from benchmarks.machine import compile_code
 from fairall.config.compose import compose_config as compose
@@ -114,6 +115,12 @@ def _composed_once() -> Iterator[None]:
         mock.patch.object(Hydra, "get_mode", mode),
     ):
         yield
+
+
+@pytest.fixture
+def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Runs without their figures, which take as long as a small run."""
+    monkeypatch.setattr("fairall.results.figures.save_figure", in_process.undrawn)
 
 
 def typed_line(command: str, cwd: Path) -> Ended:

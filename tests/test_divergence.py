@@ -17,6 +17,8 @@ from fairall.models.fairlog import FairLog
 from fairall.models.learner import Learner
 from fairall.results.terminal import Display
 
+pytestmark = pytest.mark.usefixtures("undrawn")
+
 STEP, SEED = 4, 1
 
 

@@ -25,6 +25,8 @@ from fairall.policy import Policy
 from fairall.tables.groups import Sensitive, sides
 from tests.conftest import no_cache, run_folder, training_of, typed
 
+pytestmark = pytest.mark.usefixtures("undrawn")
+
 FOUR = ("white", "black", "hispanic", "asian")
 FICO = ("dataset=fico", f"dataset.groups=[{','.join(FOUR)}]", "tracking.enabled=false")
 MEANING = ("dataset.label=repaid", "dataset.positive=yes", "dataset.sensitive=race")
@@ -327,7 +329,13 @@ def test_what_needs_two_groups_says_so(words: str) -> None:
     ],
 )
 def test_what_works_with_any_number_of_groups(words: str, tmp_path: Path) -> None:
-    overrides = ["preset=quick", *FICO, f"outputs_dir={tmp_path}", *words.split()]
+    overrides = [
+        "preset=quick",
+        "schedule.warm_up_epochs=3",
+        *FICO,
+        f"outputs_dir={tmp_path}",
+        *words.split(),
+    ]
     result = fairall.run(fairall.compose_config(*overrides))
     assert [*result.groups] == ["all", *FOUR]
     assert result.spread("mean_dpu") is not None

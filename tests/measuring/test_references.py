@@ -32,6 +32,8 @@ from fairall.storage.checkpoint import Checkpoint
 from tests.conftest import cache_in, no_cache, training_of
 from tests.worlds.conftest import ALL_PARTS
 
+pytestmark = pytest.mark.usefixtures("undrawn")
+
 QUICK = ["preset=quick", "schedule.phase1_epochs=1", "schedule.warm_up_epochs=2", "tracking.enabled=false"]
 SMALL = [*QUICK[2:], "seeds=1", "schedule.time_steps=4", "evaluation.window=[2,4]"]
 Runs = Callable[..., tuple[Result, str]]

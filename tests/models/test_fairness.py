@@ -24,6 +24,8 @@ from fairall.results.terminal import Display
 from fairall.storage.checkpoint import Checkpoint
 from tests.conftest import no_cache, training_of
 
+pytestmark = pytest.mark.usefixtures("undrawn")
+
 QUICK = ("preset=quick", "tracking.enabled=false")
 PARITY = FairnessConfig(rule=FairnessRule.demographic_parity, slack=0.0, blind=False, window=4096)
 
@@ -145,6 +147,7 @@ def test_log_odds_of_a_cost_sensitive_score_are_those_of_the_label(setting: Call
 )
 def test_other_methods_are_fairer_with_thresholds_than_without(method: str, tmp_path: Path) -> None:
     words = [f"model={method}", "dataset=fico", *QUICK, f"outputs_dir={tmp_path}", "exploration=none"]
+    words.append("schedule.warm_up_epochs=8")
     with_bound = run(compose_config(*words, "fairness=demographic_parity", "schedule.time_steps=15"))
     assert with_bound.last("dpu").mean() < 0.2
 

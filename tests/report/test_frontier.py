@@ -9,6 +9,8 @@ from fairall.errors import FairAllError
 from fairall.report.frontier import frontier, points
 from fairall.results.terminal import Display
 
+pytestmark = pytest.mark.usefixtures("undrawn")
+
 SMALL = """
     preset=quick tracking.enabled=false seeds=2 schedule.time_steps=10 evaluation.window=[5,10]
 """.split()
