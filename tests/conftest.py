@@ -12,14 +12,10 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
-from unittest import mock
 
 import pytest
 import torch
 from filelock import FileLock
-from hydra._internal.config_loader_impl import ConfigLoaderImpl
-from hydra._internal.hydra import Hydra
-from omegaconf import DictConfig
 
 from benchmarks import in_process
 from benchmarks.in_process import Ended, typed
@@ -41,6 +37,7 @@ from fairall.online.history import History
 from fairall.online.training import Training
 from fairall.storage.cache import Cache
 from fairall.storage.checkpoint import Checkpoint
+from tests.composed import composed_once
 
 ComposeConfig = Callable[..., Config]
 CHECKOUT = Path(__file__).resolve().parents[1]
@@ -90,30 +87,7 @@ def _compiled(tmp_path_factory: pytest.TempPathFactory) -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def _composed_once() -> Iterator[None]:
-    """Compose the same words once in a session: that takes Hydra 0.3 s, and a copy of it 0.01 s.
-
-    What is searched in folders of a test is composed as ever. The mode, for which Hydra composes a first
-    time, is null where no word sets it.
-    """
-    load, get_mode, known = ConfigLoaderImpl.load_configuration, Hydra.get_mode, {}
-
-    def composed(self: ConfigLoaderImpl, **how: Any) -> DictConfig:
-        path = str(self.config_search_path)
-        if str(CHECKOUT / "conf") not in path or "command-line" in path or "searchpath" in str(how):
-            return load(self, **how)
-        if str(how) not in known:
-            known[str(how)] = load(self, **how)
-        config = copy.deepcopy(known[str(how)])
-        config.hydra.runtime.cwd = str(Path.cwd())
-        return config
-
-    def mode(self: Hydra, config_name: str, overrides: list[str]) -> Any:
-        return get_mode(self, config_name, overrides) if "hydra.mode" in str(overrides) else None
-
-    with (
-        mock.patch.object(ConfigLoaderImpl, "load_configuration", composed),
-        mock.patch.object(Hydra, "get_mode", mode),
-    ):
+    with composed_once():
         yield
 
 

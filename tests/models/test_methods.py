@@ -1,4 +1,5 @@
 import ast
+import functools
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,7 @@ def named(choice: str) -> str:
     return node["_target_"].rpartition(".")[0] if "_target_" in node else named(node["defaults"][0])
 
 
+@functools.cache
 def imported(path: Path) -> set[str]:
     modules = set()
     for node in ast.walk(ast.parse(path.read_text())):

@@ -150,6 +150,7 @@ sys.meta_path.insert(0, Sender())
 """
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("when", ["fairall.cli.main", "hydra", "torch"])
 @pytest.mark.parametrize(
     ("numbers", "code"), [([SIGINT], 130), ([SIGINT, SIGINT], 130), ([SIGHUP, SIGHUP], 129), ([SIGTERM], 143)]
