@@ -35,10 +35,20 @@ SIZES: dict[str, tuple[int, ...]] = {
 """Values of each axis, a size of a small run."""
 BASE = (
     # The samples of preset=fast, and epochs and time steps few enough for a million people.
-    "model=fairall_I_II", "preset=fast", "seeds=2", "schedule.phase1_epochs=20", "schedule.warm_up_epochs=8",
-    "schedule.time_steps=8", "evaluation.window=[4,8]", "tracking.enabled=false", "dataset=csv",
-    "dataset.label=good", "dataset.positive=yes", "dataset.sensitive=group", "dataset.advantaged=a",
-)  # fmt: skip
+    "model=fairall_I_II",
+    "preset=fast",
+    "seeds=2",
+    "schedule.phase1_epochs=20",
+    "schedule.warm_up_epochs=8",
+    "schedule.time_steps=8",
+    "evaluation.window=[4,8]",
+    "tracking.enabled=false",
+    "dataset=csv",
+    "dataset.label=good",
+    "dataset.positive=yes",
+    "dataset.sensitive=group",
+    "dataset.advantaged=a",
+)
 
 
 def combinations(words: Sequence[str]) -> dict[str, list[str]]:

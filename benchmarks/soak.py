@@ -25,16 +25,19 @@ from benchmarks.inputs import CHANGES, command_line, damaged_table, hostile, yam
 from benchmarks.machine import MAXRSS
 
 KILLED = "kills"
-SMALL = [
-    "preset=quick", "seeds=3", "schedule.phase1_epochs=30", "schedule.warm_up_epochs=10",
-    "schedule.time_steps=20", "evaluation.window=[10,20]", "evaluation.decisions=true",
-    "checkpoint_seconds=0", "tracking.enabled=false",
-]  # fmt: skip
+SMALL = """
+    preset=quick seeds=3 schedule.phase1_epochs=30 schedule.warm_up_epochs=10 schedule.time_steps=20
+    evaluation.window=[10,20] evaluation.decisions=true checkpoint_seconds=0 tracking.enabled=false
+""".split()
 MODELS = ["fairall_I_II", "fairall_II", "fairlab_I_II", "fairlog", "unfairlog", "greedy", "plot"]
 DATASETS = ["dataset=credit", "dataset=fico", "dataset=synthetic"]
 WORLDS = [
-    "", "", "world.capacity.number=16", "world.delay.steps=2", "world.drift.course=step world.drift.start=9",
-]  # fmt: skip
+    "",
+    "",
+    "world.capacity.number=16",
+    "world.delay.steps=2",
+    "world.drift.course=step world.drift.start=9",
+]
 COMPARED = ("metrics.csv", "decisions.csv", "summary.json")
 START_UP = 1.5  # seconds in which nothing is done yet that could be lost
 KILLS_OF_A_RUN = 8  # at most
@@ -43,10 +46,10 @@ LONGEST = 600.0  # seconds of a run that is left to itself
 ENDS = {by: (-by, 128 + by, 0) for by in (signal.SIGTERM, signal.SIGHUP)} | {signal.SIGKILL: (-9, 0)}
 INTERRUPTED = [128 + by for by in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)]
 SECONDS, BYTES = 60, 2**30  # more of an input is a failure
-LOANS = [
-    "dataset=csv", "dataset.path=people.csv", "dataset.label=repaid", "dataset.positive=yes",
-    "dataset.sensitive=sex", "dataset.advantaged=male",
-]  # fmt: skip
+LOANS = """
+    dataset=csv dataset.path=people.csv dataset.label=repaid dataset.positive=yes dataset.sensitive=sex
+    dataset.advantaged=male
+""".split()
 
 
 class FaultError(Exception):
@@ -145,9 +148,12 @@ def killed(chance: random.Random, folder: Path, most: int) -> int:
         FaultError: if they differ, or an exit code is wrong.
     """
     words = [
-        *SMALL, f"model={chance.choice(MODELS)}", chance.choice(DATASETS), f"seed={chance.randrange(1000)}",
+        *SMALL,
+        f"model={chance.choice(MODELS)}",
+        chance.choice(DATASETS),
+        f"seed={chance.randrange(1000)}",
         *chance.choice(WORLDS).split(),
-    ]  # fmt: skip
+    ]
     command, kills = [sys.executable, "-m", "fairall", *words], 0
     calm, hunted = folder / "calm", folder / "hunted"
     for place in (calm, hunted):
@@ -255,8 +261,12 @@ def _policies(chance: random.Random, policy: Path, cwd: Path) -> Ended:
 
 
 INPUTS: dict[str, Callable[[random.Random, Path, Path], Ended]] = {
-    "overrides": _words, "files": _files, "tables": _table, "people": _people, "policies": _policies,
-}  # fmt: skip
+    "overrides": _words,
+    "files": _files,
+    "tables": _table,
+    "people": _people,
+    "policies": _policies,
+}
 """What tries an input of each kind: (random numbers, saved policy, working folder) to how it ended."""
 
 

@@ -55,9 +55,13 @@ def _read(source: str, path: Path) -> None:
     from fairall.tables.declared import Declared
 
     declared = Declared.of(
-        label="repaid", positive="good", sensitive="sex", decision="granted", accepted="True",
+        label="repaid",
+        positive="good",
+        sensitive="sex",
+        decision="granted",
+        accepted="True",
         propensity="propensity",
-    )  # fmt: skip
+    )
     given = path if source == "parquet" else pd.read_parquet(path)
     Path("/proc/self/clear_refs").write_text("5")  # the peak begins with what is in use now
     memory, start = _peak(), time.process_time()

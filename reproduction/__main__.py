@@ -147,9 +147,13 @@ def _parsed(words: list[str]) -> argparse.Namespace:
         return parser.parse_intermixed_args(words[1:])
     parser.add_argument("-o", "--output", type=Path, metavar="FOLDER", help="default: one in outputs_dir")
     parser.add_argument(
-        "--into", type=Path, metavar="PAGE", action="append", default=[],
+        "--into",
+        type=Path,
+        metavar="PAGE",
+        action="append",
+        default=[],
         help="fill the blocks of a page of docs/ too; may be repeated",
-    )  # fmt: skip
+    )
     if name == "logs":
         parser.add_argument(
             "--answers", type=Path, metavar="CSV", help="of another estimator, to be scored too"

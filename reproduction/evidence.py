@@ -83,9 +83,14 @@ def refused(why: str) -> dict[str, Any]:
 
 
 PARTS: dict[str, Callable[[Sequence[Evaluation], Comparison | None], Iterator[Answer]]] = {
-    "value": _value, "gaps": _gaps, "differences": _differences, "guarantee": _guarantee, "bounds": _bounds,
-    "sensitivity": _sensitivity, "groups": _groups,
-}  # fmt: skip
+    "value": _value,
+    "gaps": _gaps,
+    "differences": _differences,
+    "guarantee": _guarantee,
+    "bounds": _bounds,
+    "sensitivity": _sensitivity,
+    "groups": _groups,
+}
 
 
 @functools.cache
@@ -118,11 +123,19 @@ def batch(place: int, n: int, numbers: Sequence[int], population: int) -> str:
     """Evaluations of some logs as lines of CSV, with `COLUMNS`."""
     true = truth(place, population)
     rows = [
-        (number, quantity, estimator, found.get("estimate"), found["low"], found["high"], true[quantity],
-         str(found.get("why") or "")[:80])
+        (
+            number,
+            quantity,
+            estimator,
+            found.get("estimate"),
+            found["low"],
+            found["high"],
+            true[quantity],
+            str(found.get("why") or "")[:80],
+        )
         for number in numbers
         for quantity, estimator, found in judged(CASES[place], n, number)
-    ]  # fmt: skip
+    ]
     return pd.DataFrame(rows, columns=COLUMNS).to_csv(index=False, header=False, float_format="%.6g")
 
 
@@ -238,16 +251,24 @@ def summary(found: pd.DataFrame) -> pd.DataFrame:
     logs = found["log"].nunique()
     shown = found["low"].notna()
     table = found.assign(
-        error=found["estimate"] - found["truth"], shown=shown, told=shown | found["estimate"].notna(),
+        error=found["estimate"] - found["truth"],
+        shown=shown,
+        told=shown | found["estimate"].notna(),
         covered=covers(found).astype(float).where(shown),
-    )  # fmt: skip
+    )
     told = table.groupby(["quantity", "estimator"], sort=False).agg(
-        truth=("truth", "first"), error=("error", "mean"), error_se=("error", "sem"),
-        covered=("covered", "mean"), answered=("shown", "sum"), refused=("told", "sum"),
-    )  # fmt: skip
+        truth=("truth", "first"),
+        error=("error", "mean"),
+        error_se=("error", "sem"),
+        covered=("covered", "mean"),
+        answered=("shown", "sum"),
+        refused=("told", "sum"),
+    )
     n = told["answered"]
     share = (told["covered"] * n + 2) / (n + 4)
     return told.assign(
         covered_se=np.sqrt(share * (1 - share) / (n + 4)).where(n > 0),
-        answered=n / logs, refused=1 - told["refused"] / logs, logs=logs,
-    ).reset_index()  # fmt: skip
+        answered=n / logs,
+        refused=1 - told["refused"] / logs,
+        logs=logs,
+    ).reset_index()

@@ -35,16 +35,24 @@ LEAST = 20  # intervals of which a coverage is computed
 # Shown where all estimators are; elsewhere the doubly robust ones and those of the other kinds.
 BESIDE = ("ips", "snips", "sndr", "dm")
 LABELS = {
-    "sndr": "self-normalised DR", "ips": "IPS", "snips": "self-normalised IPS", "dm": "direct method",
-}  # fmt: skip
+    "sndr": "self-normalised DR",
+    "ips": "IPS",
+    "snips": "self-normalised IPS",
+    "dm": "direct method",
+}
 GAP_LABELS = {
-    "dpu": "DPU", "equal_opportunity": "equal-opportunity gap",
-    "predictive_parity": "predictive-parity gap", "false_positive": "false-positive gap",
-}  # fmt: skip
+    "dpu": "DPU",
+    "equal_opportunity": "equal-opportunity gap",
+    "predictive_parity": "predictive-parity gap",
+    "false_positive": "false-positive gap",
+}
 GUARANTEE, NO_ASSUMPTION = "guarantee", "bounds without assumption"
 KINDS = {  # of quantities, with a colour
-    "value": BLUE, "difference of values": ORANGE, "gap or rate": GREEN, "difference of gaps": PURPLE,
-}  # fmt: skip
+    "value": BLUE,
+    "difference of values": ORANGE,
+    "gap or rate": GREEN,
+    "difference of gaps": PURPLE,
+}
 NOTES = {
     "Basic: synthetic": (
         "Two features; the propensities are logistic in them, the labels are not (but for the wrong "
@@ -229,9 +237,11 @@ def low_table(told: pd.DataFrame) -> PageTable:
 def setting_table(setting: str, told: pd.DataFrame) -> PageTable:
     """A row per case and estimate, a column per size."""
     gap = ~told["quantity"].isin(["value", "difference: value"])
-    hidden = told["estimator"].isin(BESIDE) if not setting.startswith(("Basic", "Interactions")) else (
-        (told["estimator"] == "ips") & (told["quantity"] != "value")
-    )  # fmt: skip
+    hidden = (
+        told["estimator"].isin(BESIDE)
+        if not setting.startswith(("Basic", "Interactions"))
+        else ((told["estimator"] == "ips") & (told["quantity"] != "value"))
+    )
     if setting == "Refusals":
         hidden |= gap
     if setting != "Differences of gaps":

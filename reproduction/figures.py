@@ -62,9 +62,12 @@ BOTH = "Utility by the proxy label and demographic-parity unfairness"
 UTILITY_AND_DPU = measures("utility", "dpu")
 # Labels as matplotlib typesets them.
 POLICIES = {
-    "z_dec": r"$\pi^Z_\mathrm{dec}$", "z_clf": r"$\pi^Z_\mathrm{clf}$", "z_label": r"$\pi^Z_\mathrm{label}$",
-    "clf": r"$\pi_\mathrm{clf}$", "dec": r"$\pi_\mathrm{dec}$",
-}  # fmt: skip
+    "z_dec": r"$\pi^Z_\mathrm{dec}$",
+    "z_clf": r"$\pi^Z_\mathrm{clf}$",
+    "z_label": r"$\pi^Z_\mathrm{label}$",
+    "clf": r"$\pi_\mathrm{clf}$",
+    "dec": r"$\pi_\mathrm{dec}$",
+}
 CURVE_DATASETS = ("credit", "compas", "meps")  # of the reference curves of a method
 BY_POLICY = {"harsh": {"color": BLUE, "ls": "-"}, "lenient": {"color": ORANGE, "ls": "--"}}
 
@@ -80,26 +83,36 @@ def real_figures(planned: Sequence[Planned], initial_policy: str) -> list[PageFi
     return [
         *(
             _figure(
-                f"{dataset}_{initial_policy}", f"{dataset_label(dataset)}, {policy}",
-                f"{BOTH} over time steps. {CURVES}", "Figures: methods over time",
-                own, partial(_methods_over_time, own, UTILITY_AND_DPU),
+                f"{dataset}_{initial_policy}",
+                f"{dataset_label(dataset)}, {policy}",
+                f"{BOTH} over time steps. {CURVES}",
+                "Figures: methods over time",
+                own,
+                partial(_methods_over_time, own, UTILITY_AND_DPU),
             )
             for dataset, own in by_dataset(planned).items()
         ),
         _figure(
-            f"plane_{initial_policy}", f"Utility against unfairness, {policy}",
+            f"plane_{initial_policy}",
+            f"Utility against unfairness, {policy}",
             "Means over the time steps of evaluation.window on test people, with 95 % intervals over seeds "
             "(Student's t). The dashed line joins the methods that no other beats in both (Pareto front). In "
             "grey, where it was measured, a classifier fitted to every training label.",
-            "Figures: utility against unfairness", planned, lambda: draw_plane(_runs(planned)),
+            "Figures: utility against unfairness",
+            planned,
+            lambda: draw_plane(_runs(planned)),
         ),
         _figure(
-            f"acceptance_{initial_policy}", f"Acceptance by group, {policy}",
+            f"acceptance_{initial_policy}",
+            f"Acceptance by group, {policy}",
             "Share of each step's applicants of either group who were accepted, averaged over "
             f"{SMOOTH} steps. {BAND}",
-            "Figures: acceptance by group", measured, lambda: draw_acceptance(_runs(measured)), wide=True,
+            "Figures: acceptance by group",
+            measured,
+            lambda: draw_acceptance(_runs(measured)),
+            wide=True,
         ),
-    ]  # fmt: skip
+    ]
 
 
 def synthetic_figure(
@@ -121,23 +134,29 @@ def synthetic_figure(
         return found
 
     return _figure(
-        f"synthetic_{initial_policy}", f"Synthetic data, {initial_policy} initial policy",
+        f"synthetic_{initial_policy}",
+        f"Synthetic data, {initial_policy} initial policy",
         "Utility by the proxy label and by the ground truth, demographic-parity and counterfactual "
         f"unfairness over time steps, and the levels of the optimal fair and unfair policies. {CURVES}",
-        "Figures: synthetic data", planned,
-        lambda: _methods_over_time(planned, ON_SYNTHETIC, lines=lines()), besides=optimal,
-    )  # fmt: skip
+        "Figures: synthetic data",
+        planned,
+        lambda: _methods_over_time(planned, ON_SYNTHETIC, lines=lines()),
+        besides=optimal,
+    )
 
 
 def cost_figure(planned: Sequence[Planned]) -> PageFigure:
     """Effective utility and DPU of FairAll against the cost of a positive decision."""
     return _figure(
-        "costs", "FairAll (I+II) at other costs, harsh initial policy",
+        "costs",
+        "FairAll (I+II) at other costs, harsh initial policy",
         "Effective utility and DPU after the last time step against the cost c. "
         "Mean and standard deviation over seeds. Thin lines, where they were measured: a classifier fitted "
         "to every training label, on those same people.",
-        "Figures: costs and policies", planned, lambda: draw_against_cost(planned, EFFECTIVE),
-    )  # fmt: skip
+        "Figures: costs and policies",
+        planned,
+        lambda: draw_against_cost(planned, EFFECTIVE),
+    )
 
 
 def policy_figures(planned: Sequence[Planned]) -> list[PageFigure]:
@@ -159,10 +178,13 @@ def policy_figures(planned: Sequence[Planned]) -> list[PageFigure]:
         _figure(
             f"policies_{dataset}",
             f"FairAll (I+II) with other policies, {dataset_label(dataset)}, harsh initial policy",
-            f"{BOTH} over time steps. {CURVES}", "Figures: costs and policies", own, partial(drawn, own),
+            f"{BOTH} over time steps. {CURVES}",
+            "Figures: costs and policies",
+            own,
+            partial(drawn, own),
         )
         for dataset, own in by_dataset(planned).items()
-    ]  # fmt: skip
+    ]
 
 
 def latent_figures(planned: Sequence[Planned]) -> list[PageFigure]:
@@ -176,13 +198,18 @@ def latent_figures(planned: Sequence[Planned]) -> list[PageFigure]:
         found = {one.model: latent_space(one.run) for one in having if one.run is not None}
         spaces = {model: space for model, space in found.items() if space is not None}
         shown = [one if one.model in spaces else replace(one, run=None) for one in having]
-        figures.append(_figure(
-            f"latents_{dataset}", f"Latent spaces, {dataset_label(dataset)}, harsh initial policy",
-            "Latent means of test people by the first seed's policy at the end, on their two leading "
-            "principal axes: left by the sensitive attribute, right by the proxy label. A fair latent mixes "
-            "the groups on the left.",
-            "Figures: latent spaces", shown, partial(draw_latents, spaces),
-        ))  # fmt: skip
+        figures.append(
+            _figure(
+                f"latents_{dataset}",
+                f"Latent spaces, {dataset_label(dataset)}, harsh initial policy",
+                "Latent means of test people by the first seed's policy at the end, on their two leading "
+                "principal axes: left by the sensitive attribute, right by the proxy label. A fair latent "
+                "mixes the groups on the left.",
+                "Figures: latent spaces",
+                shown,
+                partial(draw_latents, spaces),
+            )
+        )
     return figures
 
 
@@ -191,20 +218,31 @@ def curve_figures(planned: Sequence[Planned]) -> list[PageFigure]:
     own = [one for one in planned if one.dataset in CURVE_DATASETS]
     return [
         _figure(
-            f"curve_{name}", method_label(name),
+            f"curve_{name}",
+            method_label(name),
             "Utility and demographic-parity unfairness of the policy on test people. "
             f"{BAND} Grey: a classifier fitted to every training label.",
-            "Methods over time", some, partial(draw_curves, some), wide=True,
+            "Methods over time",
+            some,
+            partial(draw_curves, some),
+            wide=True,
         )
         for name in dict.fromkeys(one.model for one in own)
         if (some := [one for one in own if one.model == name])
-    ]  # fmt: skip
+    ]
 
 
 def _figure(
-    key: str, title: str, note: str, section: str, planned: Sequence[Planned], draw: Callable[[], Figure],
-    *, besides: Sequence[Planned] = (), wide: bool = False,
-) -> PageFigure:  # fmt: skip
+    key: str,
+    title: str,
+    note: str,
+    section: str,
+    planned: Sequence[Planned],
+    draw: Callable[[], Figure],
+    *,
+    besides: Sequence[Planned] = (),
+    wide: bool = False,
+) -> PageFigure:
     """A figure of some runs, and of further ones without which it can be drawn."""
     drawn = draw if any(one.run is not None for one in planned) else None
     lacking = missing_runs([*planned, *besides])

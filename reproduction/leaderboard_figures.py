@@ -32,31 +32,42 @@ def board_figures(own: Board) -> list[PageFigure]:
     shares = any(one.share for one in own.standings)
     items: list[tuple[str, str, Callable[[], Figure] | None, str]] = [
         (
-            "aggregates", "Aggregates over tasks", (lambda: draw_aggregates(own)) if shares else None,
+            "aggregates",
+            "Aggregates over tasks",
+            (lambda: draw_aggregates(own)) if shares else None,
             "Interquartile means over replicates and tasks, and the probability that the method is better "
             f"than {baseline} in the same replicate, averaged over data sets; bars are 95 % intervals for "
             "other data sets. A star marks methods that lack a task. Thin lines: references.",
         ),
         (
-            "plane", "Utility against unfairness", (lambda: draw_planes(own.tasks)) if some else None,
+            "plane",
+            "Utility against unfairness",
+            (lambda: draw_planes(own.tasks)) if some else None,
             "Effective utility and DPU of all time steps together, with 95 % intervals over seeds (Student's "
             "t). The dashed line joins the methods that no other beats in both (Pareto front). In grey: "
             "references that earn no less than accepting nobody.",
         ),
         (
-            "pairs", "Pairs of methods", (lambda: draw_pairs(own)) if own.better[UTILITY.name] else None,
+            "pairs",
+            "Pairs of methods",
+            (lambda: draw_pairs(own)) if own.better[UTILITY.name] else None,
             "Probability in per cent that the method in the row is better than the one in the column in the "
             "same replicate, averaged over data sets; bold where it differs from one half for other "
             "replicates on these data sets, corrected for all pairs.",
         ),
-    ]  # fmt: skip
+    ]
     return [
         PageFigure(
-            key=f"leaderboard_{key}", title=title, note=note, section="", wide=True, draw=draw,
+            key=f"leaderboard_{key}",
+            title=title,
+            note=note,
+            section="",
+            wide=True,
+            draw=draw,
             lacking=missing_runs(own.planned),
         )
         for key, title, draw, note in items
-    ]  # fmt: skip
+    ]
 
 
 def draw_aggregates(own: Board) -> Figure:
@@ -76,12 +87,14 @@ def draw_aggregates(own: Board) -> Figure:
             *better,
         ),
         (
-            "share of the oracle's\nutility ↑ (IQM, %)", "the same of test\nutility ↑ (IQM, %)",
+            "share of the oracle's\nutility ↑ (IQM, %)",
+            "the same of test\nutility ↑ (IQM, %)",
             "DPU ↓\n(IQM, ×100)",
-            f"P(earns more than\n{baseline}), %", f"P(fairer than\n{baseline}), %",
+            f"P(earns more than\n{baseline}), %",
+            f"P(fairer than\n{baseline}), %",
         ),
         strict=True,
-    ):  # fmt: skip
+    ):
         for height, name in enumerate(names):
             if (estimate := of[name]) is not None:
                 _estimate(axes, height, estimate, name)
@@ -205,9 +218,15 @@ def _matrix(
         sure = bool({(row, column), (column, row)} & surely)
         text = f"{100 * estimate.value:.0f}"
         axes.text(
-            names.index(column), names.index(row), text, ha="center", va="center",
-            fontsize=4.5 if text == "100" else 5.5, color="black", fontweight="bold" if sure else "normal",
-        )  # fmt: skip
+            names.index(column),
+            names.index(row),
+            text,
+            ha="center",
+            va="center",
+            fontsize=4.5 if text == "100" else 5.5,
+            color="black",
+            fontweight="bold" if sure else "normal",
+        )
     axes.set_xticks(range(len(names)), map(method_label, names), rotation=90)
     axes.tick_params(length=0)
     for side in axes.spines.values():

@@ -53,24 +53,43 @@ RANKS = (
 )
 MEASURES = (UTILITY, TEST_UTILITY, DPU, OPPORTUNITY)  # in the order of the columns
 OF_A_TASK = [
-    "rank by utility", UTILITY.heading, "regret ↓", "test utility ↑",
-    "rank by DPU", "DPU ↓", "equal-opportunity gap ↓", "on the front", "tuned by", "CPU seconds",
-]  # fmt: skip
+    "rank by utility",
+    UTILITY.heading,
+    "regret ↓",
+    "test utility ↑",
+    "rank by DPU",
+    "DPU ↓",
+    "equal-opportunity gap ↓",
+    "on the front",
+    "tuned by",
+    "CPU seconds",
+]
 SPREAD = "×100, mean ± standard deviation over seeds. "
 
 
 def short_table(own: Board) -> PageTable:
     """The first methods of `standings_table` with few columns."""
     rows = [
-        Row("", method_label(one.method), [
-            _rank(one.ranks.get(UTILITY.name)), _estimate(one.share),
-            _rank(one.ranks.get(DPU.name)), _estimate(one.dpu), number(one.cpu, 1, 0),
-        ])
+        Row(
+            "",
+            method_label(one.method),
+            [
+                _rank(one.ranks.get(UTILITY.name)),
+                _estimate(one.share),
+                _rank(one.ranks.get(DPU.name)),
+                _estimate(one.dpu),
+                number(one.cpu, 1, 0),
+            ],
+        )
         for one in own.standings[:FIRST]
-    ]  # fmt: skip
+    ]
     columns = [
-        "rank by utility", "share of the oracle's utility ↑", "rank by DPU", "DPU ↓", "CPU seconds a run",
-    ]  # fmt: skip
+        "rank by utility",
+        "share of the oracle's utility ↑",
+        "rank by DPU",
+        "DPU ↓",
+        "CPU seconds a run",
+    ]
     return PageTable(
         key="leaderboard_short",
         title="Standings in short",
@@ -88,40 +107,56 @@ def standings_table(own: Board) -> PageTable:
         pair = (one.method, BASELINE)
         more, fairer = (own.better[measure.name].get(pair) for measure in RANKED)
         cells = [
-            _rank(one.ranks.get(UTILITY.name)), *map(_estimate, (one.share, more, one.test_share)),
-            _rank(one.ranks.get(DPU.name)), *map(_estimate, (one.dpu, fairer, one.opportunity)),
-            str(one.front), f"{one.tasks} of {len(own.tasks)}", number(one.cpu, 1, 0),
-        ]  # fmt: skip
+            _rank(one.ranks.get(UTILITY.name)),
+            *map(_estimate, (one.share, more, one.test_share)),
+            _rank(one.ranks.get(DPU.name)),
+            *map(_estimate, (one.dpu, fairer, one.opportunity)),
+            str(one.front),
+            f"{one.tasks} of {len(own.tasks)}",
+            number(one.cpu, 1, 0),
+        ]
         rows.append(Row("", method_label(one.method), cells))
         record: dict[str, Any] = {"method": one.method, "tasks": one.tasks, "front": one.front}
         for key, rank in one.ranks.items():
             record |= {f"rank_{key}": rank.best, f"worst_rank_{key}": rank.worst}
         record["cpu_seconds"] = one.cpu
         estimates = {
-            "share": one.share, "test_share": one.test_share,
-            "dpu": one.dpu, "equal_opportunity": one.opportunity,
-            "probability_of_earning_more": more, "probability_of_being_fairer": fairer,
-        }  # fmt: skip
+            "share": one.share,
+            "test_share": one.test_share,
+            "dpu": one.dpu,
+            "equal_opportunity": one.opportunity,
+            "probability_of_earning_more": more,
+            "probability_of_being_fairer": fairer,
+        }
         for key, estimate in estimates.items():
             value, low, high = estimate or (None, None, None)
             record |= {key: value, f"{key}_low": low, f"{key}_high": high}
         records.append(record)
     for policy in WITH_ROW if rows else ():
         levels = {
-            "share": own.reference_share(policy), "test_share": own.reference_share(policy, TEST_UTILITY),
+            "share": own.reference_share(policy),
+            "test_share": own.reference_share(policy, TEST_UTILITY),
             "dpu": own.reference_mean(policy, DPU),
             "equal_opportunity": own.reference_mean(policy, OPPORTUNITY),
-        }  # fmt: skip
+        }
         share, test, dpu, opportunity = map(number, levels.values())
         cells = ["", share, "", test, "", dpu, "", opportunity, "", "", ""]
         rows.append(Row("references", REFERENCES[policy], cells))
         records.append({"method": policy} | levels)
     baseline = method_label(BASELINE)
     columns = [
-        "rank by utility", "share of the oracle's utility ↑", f"P(earns more than {baseline})",
-        "share by test utility ↑", "rank by DPU", "DPU ↓", f"P(fairer than {baseline})",
-        "equal-opportunity gap ↓", "on the front", "tasks", "CPU seconds a run",
-    ]  # fmt: skip
+        "rank by utility",
+        "share of the oracle's utility ↑",
+        f"P(earns more than {baseline})",
+        "share by test utility ↑",
+        "rank by DPU",
+        "DPU ↓",
+        f"P(fairer than {baseline})",
+        "equal-opportunity gap ↓",
+        "on the front",
+        "tasks",
+        "CPU seconds a run",
+    ]
     return PageTable(
         key="leaderboard",
         title="Standings",
@@ -194,11 +229,17 @@ def _of_method(task: Task, name: str) -> tuple[list[str | Cell], list[dict[str, 
     regret = None if oracle is None else oracle - values[UTILITY.name]
     utility, test, dpu, opportunity = map(_spread, values.values())
     cells = [
-        _rank(task.ranks[UTILITY.name].get(name)), utility, _spread(regret), test,
-        _rank(task.ranks[DPU.name].get(name)), dpu, opportunity,
-        "yes" if name in task.front else "", _tuning(task.runs[name].config.hyperparameters),
+        _rank(task.ranks[UTILITY.name].get(name)),
+        utility,
+        _spread(regret),
+        test,
+        _rank(task.ranks[DPU.name].get(name)),
+        dpu,
+        opportunity,
+        "yes" if name in task.front else "",
+        _tuning(task.runs[name].config.hyperparameters),
         number(task.cpu.get(name), 1, 0),
-    ]  # fmt: skip
+    ]
     where = {"dataset": task.dataset, "initial_policy": task.initial_policy, "method": name}
     records = [
         where | {"measure": key, "seed": seed, "value": value}
@@ -229,11 +270,20 @@ def versus_table(own: Board, first: str, second: str) -> PageTable:
             apart = paired_difference(*pair)
             low, high = apart.interval if apart and apart.interval else (None, None)
             cells += [Cell(mean_interval(apart)), Cell("" if of_pair is None else f"{of_pair:.2g}")]
-            records.append({
-                "dataset": task.dataset, "initial_policy": task.initial_policy, "measure": one.name,
-                first: pair[0].mean(), second: pair[1].mean(), "difference": apart.mean if apart else None,
-                "low": low, "high": high, "p": of_pair, "better": winner,
-            })  # fmt: skip
+            records.append(
+                {
+                    "dataset": task.dataset,
+                    "initial_policy": task.initial_policy,
+                    "measure": one.name,
+                    first: pair[0].mean(),
+                    second: pair[1].mean(),
+                    "difference": apart.mean if apart else None,
+                    "low": low,
+                    "high": high,
+                    "p": of_pair,
+                    "better": winner,
+                }
+            )
         rows.append(Row(dataset_label(task.dataset), task.initial_policy, cells))
     if tasks:
         counted = []
@@ -274,11 +324,14 @@ def _pair(task: Task, measure: Quantity, first: str, second: str) -> tuple[pd.Se
 def care_table(own: Board) -> PageTable:
     """A row per warning of the runs of a task, and per reason why runs are missing, with the methods."""
     found = [
-        {"task": f"{dataset_label(task.dataset)}, {task.initial_policy}", "methods": _names(methods, task),
-         "warning": remark}
+        {
+            "task": f"{dataset_label(task.dataset)}, {task.initial_policy}",
+            "methods": _names(methods, task),
+            "warning": remark,
+        }
         for task in own.tasks
         for remark, methods in _remarks(task).items()
-    ]  # fmt: skip
+    ]
     return PageTable(
         key="leaderboard_care",
         title="Warnings",

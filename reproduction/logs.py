@@ -162,10 +162,15 @@ def truth_of(log: pd.DataFrame, label: np.ndarray, cost: float) -> pd.DataFrame:
         shares = {"value": (a * never).sum() / max(a.sum(), 1e-12), GAP: never.mean()}
         true = {"value": (a * (label - cost)).mean(), GAP: max(rates) - min(rates)}
         rows += [
-            {"target": target, "quantity": name, "truth": true[name], "unsupported": shares[name],
-             "can_tell": shares[name] <= UNSUPPORTED}
+            {
+                "target": target,
+                "quantity": name,
+                "truth": true[name],
+                "unsupported": shares[name],
+                "can_tell": shares[name] <= UNSUPPORTED,
+            }
             for name in QUANTITIES[: 1 if target == EVERYBODY else None]  # everybody's gap is 0
-        ]  # fmt: skip
+        ]
     return pd.DataFrame(rows)
 
 
@@ -175,9 +180,14 @@ def own_answers(log: pd.DataFrame, cost: float) -> pd.DataFrame:
     people = log[[*features, sensitive, "decision", "label", "propensity"]]
     try:
         found = judge(
-            [log[f"target_{target}"].to_numpy() for target in TARGETS], people, decision="decision",
-            label="label", sensitive=sensitive, propensity="propensity", cost=cost,
-        )  # fmt: skip
+            [log[f"target_{target}"].to_numpy() for target in TARGETS],
+            people,
+            decision="decision",
+            label="label",
+            sensitive=sensitive,
+            propensity="propensity",
+            cost=cost,
+        )
         answers = dict(zip(TARGETS, map(list, map(_answers, found)), strict=True))
     except FairAllError:
         nothing = [{"quantity": name, "estimator": "dr"} for name in QUANTITIES]
@@ -230,14 +240,21 @@ def scores(truth: pd.DataFrame, answers: pd.DataFrame) -> pd.DataFrame:
         told = table[answered & can]
         off = told["estimate"] - told["truth"]
         ends = told[told["low"].notna() & told["high"].notna()]
-        rows.append({
-            "quantity": quantity, "estimator": estimator, "questions": len(asked),
-            "error": off.abs().mean(), "bias": off.mean(),
-            "covered": covers(ends).mean() if len(ends) else np.nan, "intervals": len(ends),
-            "width": (ends["high"] - ends["low"]).mean(),
-            "wrongly_refused": (~answered[can]).mean(), "rightly_refused": (~answered[~can]).mean(),
-            "can_tell": int(can.sum()),
-        })  # fmt: skip
+        rows.append(
+            {
+                "quantity": quantity,
+                "estimator": estimator,
+                "questions": len(asked),
+                "error": off.abs().mean(),
+                "bias": off.mean(),
+                "covered": covers(ends).mean() if len(ends) else np.nan,
+                "intervals": len(ends),
+                "width": (ends["high"] - ends["low"]).mean(),
+                "wrongly_refused": (~answered[can]).mean(),
+                "rightly_refused": (~answered[~can]).mean(),
+                "can_tell": int(can.sum()),
+            }
+        )
     return pd.DataFrame(rows)
 
 
@@ -249,16 +266,25 @@ def score_table(
     for name, answers in given.items():
         for one in scores(truth, answers).to_dict("records"):
             cells = [
-                f"{one['can_tell']} of {one['questions']}", number(one["error"], 100, 2),
+                f"{one['can_tell']} of {one['questions']}",
+                number(one["error"], 100, 2),
                 number(one["bias"], 100, 2),
-                number(one["covered"]), number(one["width"], 100, 2), number(one["wrongly_refused"]),
+                number(one["covered"]),
+                number(one["width"], 100, 2),
+                number(one["wrongly_refused"]),
                 number(one["rightly_refused"]),
-            ]  # fmt: skip
+            ]
             rows.append(Row(str(one["quantity"]), f"{name}: {one['estimator']}", cells))
             records.append({"answers": name, **one})
     columns = [
-        "can be told", "error ↓", "bias", "covered", "width ↓", "wrongly refused ↓", "rightly refused ↑",
-    ]  # fmt: skip
+        "can be told",
+        "error ↓",
+        "bias",
+        "covered",
+        "width ↓",
+        "wrongly refused ↓",
+        "rightly refused ↑",
+    ]
     return PageTable(
         key="logs",
         title="Scores",

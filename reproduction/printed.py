@@ -227,13 +227,20 @@ def _compared(
         return None
     interval = spread.interval if statistic == "mean" else None
     return {
-        "measure": measure.name, "statistic": statistic,
-        "seeds": len(values), "collapsed": share,
-        "ours": ours, "interval_low": interval and interval[0], "interval_high": interval and interval[1],
+        "measure": measure.name,
+        "statistic": statistic,
+        "seeds": len(values),
+        "collapsed": share,
+        "ours": ours,
+        "interval_low": interval and interval[0],
+        "interval_high": interval and interval[1],
         "of_survivors": None if gone is None else of_seeds(values.index[alive]),
-        "printed": printed[statistic == "std"], "on_survivors": on_survivors,
-        "predictive_low": low, "predictive_high": high, "inside": inside,
-    }  # fmt: skip
+        "printed": printed[statistic == "std"],
+        "on_survivors": on_survivors,
+        "predictive_low": low,
+        "predictive_high": high,
+        "inside": inside,
+    }
 
 
 def is_inside(printed: float, low: float, high: float) -> bool:
@@ -303,8 +310,15 @@ def _panel(axes: Axes, records: pd.DataFrame, rows: Sequence[tuple[str, str]]) -
             colour, word = GREY, "without an interval"
         else:
             low, high = 100 * of["predictive_low"], 100 * of["predictive_high"]
-            axes.plot([low, high], [place, place], color=GREY, lw=4, alpha=0.45, solid_capstyle="butt",
-                      label="our 95 % predictive interval")  # fmt: skip
+            axes.plot(
+                [low, high],
+                [place, place],
+                color=GREY,
+                lw=4,
+                alpha=0.45,
+                solid_capstyle="butt",
+                label="our 95 % predictive interval",
+            )
         axes.plot(
             100 * of["printed"], place, "o", color=colour, ms=4, label=f"printed mean, {word}", zorder=3
         )

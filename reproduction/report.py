@@ -37,11 +37,19 @@ INITIAL_POLICIES = ("harsh", "lenient")
 MAIN_POLICY = "harsh"  # of the paper's main text
 MAIN, BESIDE = "corrected", "published_code"
 SECTIONS = [
-    "What reproduced", "Printed values", "Tables", "Synthetic data",
-    "Figures: methods over time", "Figures: synthetic data", "Figures: utility against unfairness",
-    "Figures: costs and policies", "Figures: acceptance by group", "Figures: latent spaces",
-    alignment.SECTION, "Settings",
-]  # fmt: skip
+    "What reproduced",
+    "Printed values",
+    "Tables",
+    "Synthetic data",
+    "Figures: methods over time",
+    "Figures: synthetic data",
+    "Figures: utility against unfairness",
+    "Figures: costs and policies",
+    "Figures: acceptance by group",
+    "Figures: latent spaces",
+    alignment.SECTION,
+    "Settings",
+]
 
 
 @dataclass(frozen=True)

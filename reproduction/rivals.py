@@ -174,9 +174,14 @@ def rivals(
         of_studies.setdefault(row.study, []).append((row, one, reference))
     tables = [study_table(key, own) for key, own in of_studies.items()]
     publish(
-        "rivals", "FairAll: figures of other authors", {"": tables}, config, folder=folder, into=into,
+        "rivals",
+        "FairAll: figures of other authors",
+        {"": tables},
+        config,
+        folder=folder,
+        into=into,
         known=studies,
-    )  # fmt: skip
+    )
     return not failures
 
 
@@ -229,14 +234,19 @@ def compared(run: Result, reference: Result, cell: Mapping[str, Any]) -> dict[st
     if printed is not None and len(values) > 1:
         low, high = predictive_intervals(values.to_numpy(dtype=float), cell["replicates"]).mean
     return {
-        "measure": cell["measure"], "seeds": len(values),
+        "measure": cell["measure"],
+        "seeds": len(values),
         "ours": None if spread is None else spread.mean,
-        "interval_low": interval[0], "interval_high": interval[1],
-        "printed": printed, "printed_std": deviation, "replicates": cell.get("replicates"),
-        "predictive_low": low, "predictive_high": high,
+        "interval_low": interval[0],
+        "interval_high": interval[1],
+        "printed": printed,
+        "printed_std": deviation,
+        "replicates": cell.get("replicates"),
+        "predictive_low": low,
+        "predictive_high": high,
         "inside": None if low is None or high is None else low <= printed <= high,
         "why": cell.get("why", ""),
-    }  # fmt: skip
+    }
 
 
 def _name(row: Cells) -> str:

@@ -34,12 +34,17 @@ from reproduction.runs import make
 
 SMOOTH = 10  # time steps of the moving average after a shift
 MEASURES = {  # headings of a table's columns
-    "effective_utility": "effective utility ↑", "regret": "regret ↓", "effective_dpu_pooled": "DPU ↓",
-    "lost_to_waiting": "utility lost to waiting ↓", "utility_per_place": "utility per place ↑",
+    "effective_utility": "effective utility ↑",
+    "regret": "regret ↓",
+    "effective_dpu_pooled": "DPU ↓",
+    "lost_to_waiting": "utility lost to waiting ↓",
+    "utility_per_place": "utility per place ↑",
     "effective_revealed_utility": "by revealed labels",
-    "adaptation_time": "adaptation time, steps ↓", "mean_score_advantaged": "mean score, S = +1",
-    "mean_score_disadvantaged": "mean score, S = −1", "score_gap": "gap of scores",
-}  # fmt: skip
+    "adaptation_time": "adaptation time, steps ↓",
+    "mean_score_advantaged": "mean score, S = +1",
+    "mean_score_disadvantaged": "mean score, S = −1",
+    "score_gap": "gap of scores",
+}
 LOST = "lost_to_waiting"
 COMMON = ("effective_utility", "regret", "effective_dpu_pooled")
 
@@ -72,20 +77,29 @@ class Study:
 
 STUDIES = (
     Study(
-        "worlds_capacity", "Few places", "world.capacity.share", "places per applicant",
+        "worlds_capacity",
+        "Few places",
+        "world.capacity.share",
+        "places per applicant",
         ("utility_per_place",),
     ),
     Study("worlds_delay", "Late labels", "world.delay.steps", "delay of labels, time steps", (LOST,)),
     Study(
-        "worlds_noise", "False labels of the disadvantaged", "world.noise.disadvantaged.positive",
-        "share of good labels shown as bad", ("effective_revealed_utility",),
+        "worlds_noise",
+        "False labels of the disadvantaged",
+        "world.noise.disadvantaged.positive",
+        "share of good labels shown as bad",
+        ("effective_revealed_utility",),
     ),
     Study("worlds_shift", "A shift of the labels at time step 100", "", "", ("adaptation_time",)),
     Study(
-        "worlds_feedback", "What groups become, by credit scores", "", "",
+        "worlds_feedback",
+        "What groups become, by credit scores",
+        "",
+        "",
         ("mean_score_advantaged", "mean_score_disadvantaged", "score_gap"),
     ),
-)  # fmt: skip
+)
 
 
 def worlds(
@@ -137,10 +151,14 @@ def study_table(study: Study, planned: Sequence[Planned]) -> PageTable:
         "oracle of the time step on the same applicants."
     )
     return PageTable(
-        key=study.sweep, title=study.title, note=note, section="",
-        frame=frame_of([MEASURES[name] for name in measures], rows), records=records_of(records),
+        key=study.sweep,
+        title=study.title,
+        note=note,
+        section="",
+        frame=frame_of([MEASURES[name] for name in measures], rows),
+        records=records_of(records),
         lacking=missing_runs(planned),
-    )  # fmt: skip
+    )
 
 
 def _of_run(run: Result, measures: Sequence[str]) -> dict[str, dict[str, float | None]]:
@@ -181,10 +199,14 @@ def _figure(found: Mapping[str, Sequence[Planned]]) -> PageFigure:
         "credit scores of groups whose members apply again and again, thick S = +1, thin S = −1."
     )
     return PageFigure(
-        key="worlds", title="Methods in other worlds", note=note, section="", wide=True,
+        key="worlds",
+        title="Methods in other worlds",
+        note=note,
+        section="",
+        wide=True,
         draw=(lambda: _draw(runs)) if all(runs.values()) else None,
         lacking=missing_runs([one for planned in found.values() for one in planned]),
-    )  # fmt: skip
+    )
 
 
 def _draw(runs: Mapping[str, Sequence[Result]]) -> Figure:
@@ -214,9 +236,14 @@ def _against(axes: Axes, study: Study, runs: Sequence[Result]) -> None:
         own = sorted((run for run in runs if run.name("model") == name), key=study.value)
         values = [100 * run.values("effective_utility") for run in own]
         axes.errorbar(
-            [study.value(run) for run in own], [one.mean() for one in values], [one.std() for one in values],
-            capsize=1.5, marker=look_of(name)["marker"], ms=3, **_look(own[0]),
-        )  # fmt: skip
+            [study.value(run) for run in own],
+            [one.mean() for one in values],
+            [one.std() for one in values],
+            capsize=1.5,
+            marker=look_of(name)["marker"],
+            ms=3,
+            **_look(own[0]),
+        )
     for policy in WITH_ROW:
         levels = {study.value(run): run.reference(policy, "effective_utility") for run in runs}
         known = {value: 100 * one.mean for value, one in sorted(levels.items()) if one}

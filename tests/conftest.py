@@ -3,12 +3,13 @@
 import ast
 import copy
 import functools
+import io
 import os
 import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ import pytest
 import torch
 from filelock import FileLock
 
+from benchmarks import in_process
 from benchmarks.in_process import Ended, typed
 from benchmarks.machine import compile_code
 from fairall.config.compose import compose_config as compose
@@ -35,8 +37,12 @@ from fairall.online.history import History
 from fairall.online.training import Training
 from fairall.storage.cache import Cache
 from fairall.storage.checkpoint import Checkpoint
+from tests.composed import composed_once
 
 ComposeConfig = Callable[..., Config]
+CHECKOUT = Path(__file__).resolve().parents[1]
+LOANS = Path(__file__).parent / "data" / "loans.csv"
+MEANING = "dataset.label=repaid dataset.positive=yes dataset.sensitive=sex dataset.advantaged=male".split()
 PHASE1 = Phase1Config(
     updates=None,
     batch_size=16,
@@ -79,16 +85,34 @@ def _compiled(tmp_path_factory: pytest.TempPathFactory) -> None:
         compile_code()
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _composed_once() -> Iterator[None]:
+    with composed_once():
+        yield
+
+
+@pytest.fixture
+def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Runs without their figures, which take as long as a small run."""
+    monkeypatch.setattr("fairall.results.figures.save_figure", in_process.undrawn)
+
+
 def typed_line(command: str, cwd: Path) -> Ended:
     """`typed` for a line of documentation, `python -m MODULE WORDS`."""
     _, _, module, *words = shlex.split(command)
     return typed(*words, cwd=cwd, module=module)
 
 
+def own_process(*words: str | Path, **options: Any) -> Ended:
+    """Python with these words in a process of its own, for five minutes at most."""
+    usual = {"capture_output": True, "text": True, "timeout": 300}
+    return subprocess.run([sys.executable, *map(str, words)], **(usual | options))
+
+
 def imported(code: str, *names: str) -> tuple[str, list[str]]:
     """What `code` prints in a process of its own, and which of the modules `names` it imports."""
     ask = f"import sys\n{code}\nprint([name for name in {names!r} if name in sys.modules])"
-    ended = subprocess.run([sys.executable, "-c", ask], capture_output=True, text=True, check=True)
+    ended = own_process("-c", ask, check=True)
     *said, found = ended.stdout.splitlines(keepends=True)
     return "".join(said), ast.literal_eval(found)
 
@@ -130,6 +154,19 @@ def training_of(*words: str) -> Training:
     """The run of a command line with `preset=quick`, before it starts."""
     made = job(compose("preset=quick", *words))
     return Training(made.learner, made.initial_policy, made.config, made.world, made.measures)
+
+
+def as_saved(state: Any) -> Any:
+    """The state as a checkpoint gives it back."""
+    buffer = io.BytesIO()
+    torch.save(state, buffer)
+    buffer.seek(0)
+    return torch.load(buffer, weights_only=True)
+
+
+def files_of(folder: Path) -> dict[str, bytes]:
+    """The content of all files, by their paths in a folder."""
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 def assert_same_history(a: History, b: History) -> None:

@@ -17,15 +17,23 @@ from fairall.models.fairlog import FairLog
 from fairall.models.learner import Learner
 from fairall.results.terminal import Display
 
+pytestmark = pytest.mark.usefixtures("undrawn")
+
 STEP, SEED = 4, 1
 
 
 def result(folder: Path, model: str) -> tuple[pd.DataFrame, dict[str, Any]]:
     composed = compose_config(
-        f"model={model}", "preset=quick", "seeds=3", "schedule.time_steps=9", "evaluation.window=[2,9]",
-        "schedule.phase1_epochs=1", "schedule.warm_up_epochs=2", "tracking.enabled=false",
+        f"model={model}",
+        "preset=quick",
+        "seeds=3",
+        "schedule.time_steps=9",
+        "evaluation.window=[2,9]",
+        "schedule.phase1_epochs=1",
+        "schedule.warm_up_epochs=2",
+        "tracking.enabled=false",
         f"outputs_dir={folder}",
-    )  # fmt: skip
+    )
     path = run(composed, Display(progress_only=True)).path
     return pd.read_csv(path / "metrics.csv"), json.loads((path / "summary.json").read_text())
 

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-CHECKOUT = Path(__file__).parents[1]
+from tests.conftest import CHECKOUT
+
 # What root runs, before the user is chosen.
 PREPARES = ("apt-get update && apt-get install --yes --no-install-recommends make &&", "useradd ")
 
@@ -104,10 +105,10 @@ def test_what_is_copied_is_there() -> None:
 
 
 def test_what_git_ignores_is_not_copied() -> None:
-    for path in (
-        ".git/config", ".venv/bin/python", "build/lib", "fairall/nn/__pycache__/adam.pyc",
-        "fairall.egg-info/PKG", "outputs/runs/fairlog/credit/0a", "outputs/mlflow.db", ".mypy_cache/3",
-    ):  # fmt: skip
+    for path in """
+        .git/config .venv/bin/python build/lib fairall/nn/__pycache__/adam.pyc fairall.egg-info/PKG
+        outputs/runs/fairlog/credit/0a outputs/mlflow.db .mypy_cache/3
+    """.split():
         assert ignored(path), path
     by_git = {line.strip("/") for line in (CHECKOUT / ".gitignore").read_text().splitlines()}
     assert {line.removeprefix("**/") for line in IGNORED} - {".git"} == by_git

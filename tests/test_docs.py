@@ -5,8 +5,6 @@ import importlib
 import itertools
 import re
 import shlex
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -15,9 +13,8 @@ from PIL import Image
 
 from fairall.config.choices import sweeps_folder
 from fairall.config.compose import compose_all
-from tests.conftest import typed_line
+from tests.conftest import CHECKOUT, own_process, typed_line
 
-CHECKOUT = Path(__file__).parents[1]
 DOCS = CHECKOUT / "docs"
 MARKDOWN = sorted({*CHECKOUT.glob("*.md"), *DOCS.rglob("*.md"), CHECKOUT / "outputs" / "README.md"})
 EVERY_PAGE = pytest.mark.parametrize("page", MARKDOWN, ids=lambda page: str(page.relative_to(CHECKOUT)))
@@ -120,7 +117,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("typed")
     (folder / "tests").symlink_to(CHECKOUT / "tests")
     script = str(CHECKOUT / "examples" / "loans.py")
-    said = subprocess.run([sys.executable, script, "loans.csv"], cwd=folder, capture_output=True, text=True)
+    said = own_process(script, "loans.csv", cwd=folder)
     assert (said.returncode, said.stderr) == (0, "")
     return folder
 

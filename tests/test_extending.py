@@ -5,7 +5,6 @@ import os
 import re
 import shlex
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
@@ -13,9 +12,8 @@ import pytest
 
 from fairall.errors import FairAllError
 from fairall.policy import Policy
-from tests.conftest import Ended, typed_line
+from tests.conftest import CHECKOUT, Ended, own_process, typed_line
 
-CHECKOUT = Path(__file__).parents[1]
 PAGE = (CHECKOUT / "docs" / "extending.md").read_text()
 SECTIONS = dict(re.findall(r"^## (.*?)\n(.*?)(?=^## |\Z)", PAGE, re.DOTALL | re.MULTILINE))
 BLOCK = re.compile(
@@ -210,10 +208,7 @@ def test_a_protocol_switch(tmp_path: Path) -> None:
 
     def run(choices: str) -> Ended:
         words = shlex.split(command.replace("=accepted", f"={choices}") + SHORT)[1:]
-        return subprocess.run(
-            [sys.executable, *words, "--multirun"], cwd=tmp_path, capture_output=True, text=True,
-            env=os.environ | {"PYTHONPATH": str(tmp_path)},
-        )  # fmt: skip
+        return own_process(*words, "--multirun", cwd=tmp_path, env=os.environ | {"PYTHONPATH": str(tmp_path)})
 
     both = run("accepted,applicants")
     assert (both.stderr, both.returncode) == ("", 0)

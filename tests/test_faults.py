@@ -35,12 +35,12 @@ from fairall.storage.checkpoint import Checkpoint
 from fairall.storage.files import held
 from fairall.storage.run_folder import RunFolder
 from fairall.storage.stored import read_stored
-from tests.conftest import run_folder, typed
+from tests.conftest import files_of, run_folder, typed
 
-SMALL = [
-    "preset=quick", "seeds=3", "schedule.phase1_epochs=30", "schedule.warm_up_epochs=10",
-    "schedule.time_steps=20", "evaluation.window=[10,20]", "checkpoint_seconds=0",
-]  # fmt: skip
+SMALL = """
+    preset=quick seeds=3 schedule.phase1_epochs=30 schedule.warm_up_epochs=10 schedule.time_steps=20
+    evaluation.window=[10,20] checkpoint_seconds=0
+""".split()
 TINY = ["preset=quick", "schedule.phase1_epochs=1", "schedule.warm_up_epochs=2", "checkpoint_seconds=0"]
 UNTRACKED = [*TINY, "tracking.enabled=false"]
 Put = Callable[[Path], str]
@@ -117,10 +117,15 @@ def at_work(words: list[str], cwd: Path, saved: str = SAVED) -> tuple[subprocess
     # reproduction/ is not installed.
     process = subprocess.Popen(
         [sys.executable, "-m", *words],
-        cwd=cwd, stdin=its, stdout=its, stderr=subprocess.PIPE, text=True, start_new_session=True,
+        cwd=cwd,
+        stdin=its,
+        stdout=its,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
         env=os.environ | {"PYTHONPATH": str(Path(__file__).parents[1])},
         preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
-    )  # fmt: skip
+    )
     os.close(its)
     # Progress is shown on standard error alone: a command may be silent on its terminal.
     while not [*cwd.glob(saved)]:
@@ -304,10 +309,6 @@ def test_a_damaged_configuration_is_not_another_run(tmp_path: Path) -> None:
         folder.refuse_others(config)
 
 
-def files_of(folder: Path) -> dict[str, bytes]:
-    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-
-
 @pytest.mark.whole
 def test_a_result_stays_until_the_one_made_anew_is_complete(tmp_path: Path) -> None:
     words = [*SMALL, "model=fairlog", "schedule.time_steps=200", "tracking.enabled=false"]
@@ -415,9 +416,13 @@ def test_a_full_disk_is_one_line_and_nothing_is_half_written(tmp_path: Path) -> 
         resource.setrlimit(resource.RLIMIT_FSIZE, (4000, 4000))
 
     ended = subprocess.run(
-        command("tracking.enabled=false", "model=fairlog"), cwd=tmp_path, capture_output=True, text=True,
-        timeout=300, preexec_fn=small_files,
-    )  # fmt: skip
+        command("tracking.enabled=false", "model=fairlog"),
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        preexec_fn=small_files,
+    )
     assert (ended.returncode, ended.stderr.count("\n")) == (1, 1), ended.stderr
     assert "metrics.csv" in ended.stderr
     assert "no checkpoint could be saved" in ended.stdout

@@ -24,6 +24,8 @@ from fairall.policy import Policy
 from fairall.tables.groups import Sensitive, sides
 from tests.conftest import no_cache, run_folder, training_of, typed
 
+pytestmark = pytest.mark.usefixtures("undrawn")
+
 FOUR = ("white", "black", "hispanic", "asian")
 FICO = ("dataset=fico", f"dataset.groups=[{','.join(FOUR)}]", "tracking.enabled=false")
 MEANING = ("dataset.label=repaid", "dataset.positive=yes", "dataset.sensitive=race")
@@ -294,13 +296,10 @@ def test_weights_of_groups_are_learnt(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "words",
     [
-        "model=fairall_I_II",
-        "model=fairall_II",
-        "model=fairlab_I_II",
-        "model=fairlog",
-        "model=sellf_one_step",
-        "model=explore_exploit",
-        "model=fair_reductions",
+        *"""
+            model=fairall_I_II model=fairall_II model=fairlab_I_II model=fairlog model=sellf_one_step
+            model=explore_exploit model=fair_reductions
+        """.split(),
         "model=consequential model.fairness=demographic_parity",
         "model=greedy world=noise world.noise.advantaged.positive=0.1",
         "model=greedy world=drift world.drift.label.advantaged=0.1",
@@ -321,10 +320,8 @@ def test_what_needs_two_groups_says_so(words: str) -> None:
         "model=greedy exploration=bounded",
         "model=ensemble initial_policy=lenient",
         "model=ensemble fairness=demographic_parity",
-        "model=epsilon_greedy",
-        "model=adopt",
-        "model=neural_ucb",
-        "model=unfairlog",
+        *"model=epsilon_greedy model=unfairlog".split(),
+        *(pytest.param(f"model={name}", marks=pytest.mark.whole) for name in ("adopt", "neural_ucb")),
         "model=consequential model.fairness=none",
         "model=random initial_policy=random",
         "model=oracle_fair",
@@ -332,7 +329,13 @@ def test_what_needs_two_groups_says_so(words: str) -> None:
     ],
 )
 def test_what_works_with_any_number_of_groups(words: str, tmp_path: Path) -> None:
-    overrides = ["preset=quick", *FICO, f"outputs_dir={tmp_path}", *words.split()]
+    overrides = [
+        "preset=quick",
+        "schedule.warm_up_epochs=3",
+        *FICO,
+        f"outputs_dir={tmp_path}",
+        *words.split(),
+    ]
     result = fairall.run(fairall.compose_config(*overrides))
     assert [*result.groups] == ["all", *FOUR]
     assert result.spread("mean_dpu") is not None
@@ -404,9 +407,8 @@ def test_decide_and_evaluate_tell_each_group(outputs: Path) -> None:
     groups = json.loads(ended.stdout)["groups"]
     assert [*groups] == ["all", *FOUR]
     assert sum(groups[name]["people"] for name in FOUR) == groups["all"]["people"] == len(pd.read_csv(log))
-    words = [
-        "decision=decision", "label=label", "positive=1", "sensitive=race", "propensity=propensity",
-        "drop=[seed,time_step]",
-    ]  # fmt: skip
+    words = """
+        decision=decision label=label positive=1 sensitive=race propensity=propensity drop=[seed,time_step]
+    """.split()
     ended = typed("evaluate", str(log), *words, "-o", str(outputs / "evaluation"), cwd=outputs)
     assert "4 groups" in ended.stdout, ended.stderr

@@ -16,9 +16,8 @@ from fairall import metrics
 from fairall.errors import FairAllError
 from fairall.metrics import LATENT, STANDARD, as_markdown, load_measures, measure
 from fairall.online.evaluation import UTILITY_ERROR
-from tests.conftest import run_folder, typed, typed_line
+from tests.conftest import CHECKOUT, run_folder, typed, typed_line
 
-CHECKOUT = Path(__file__).parents[1]
 PAGE = (CHECKOUT / "docs" / "extending.md").read_text()
 SECTION = PAGE.split("\n## A measure\n")[1].split("\n## ")[0]
 
@@ -98,10 +97,13 @@ MISTAKES = {
     "it fails": (f"{HEAD}def f(propensity): return 1 / 0", "some_measures.f", "ZeroDivisionError"),
     "its shape is wrong": (f"{HEAD}def f(propensity): return propensity", "some_measures.f", "shape (2, 16)"),
     "it is a number": (f"{HEAD}def f(accepted): return 1.0", "some_measures.f", "returns 1.0 for 2 seeds"),
-    "it needs weights": (f"{HEAD}def f(propensity, weight): return propensity @ weight", "some_measures.f",
-                         "fails on made-up people with weight=None (TypeError"),
+    "it needs weights": (
+        f"{HEAD}def f(propensity, weight): return propensity @ weight",
+        "some_measures.f",
+        "fails on made-up people with weight=None (TypeError",
+    ),
     "it counts": (f"{HEAD}def f(accepted): return accepted.sum(-1)", "some_measures.f", "torch.int64"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize(("text", "name", "message"), MISTAKES.values(), ids=MISTAKES)
@@ -157,10 +159,10 @@ def test_a_measure_of_places_has_values_where_there_are_places(world: str, modul
 def test_names_in_the_results_of_a_run_are_refused(module: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # Bytecode is taken for that of a file of the same length written in the same second.
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
-    words = [
-        "model=fairall_I_II", "dataset=synthetic", "preset=quick", "seeds=1",
-        "schedule.warm_up_epochs=2", "evaluation.split=validation", "tracking.enabled=false",
-    ]  # fmt: skip
+    words = """
+        model=fairall_I_II dataset=synthetic preset=quick seeds=1 schedule.warm_up_epochs=2
+        evaluation.split=validation tracking.enabled=false
+    """.split()
     assert typed(*words, cwd=module.parent).returncode == 0
     folder = run_folder(module.parent / "outputs")
     summary = json.loads((folder / "summary.json").read_text())

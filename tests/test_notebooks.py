@@ -11,8 +11,8 @@ import yaml
 from nbformat import NotebookNode
 
 from examples.execute import executed
+from tests.conftest import CHECKOUT
 
-CHECKOUT = Path(__file__).parents[1]
 EXAMPLES = CHECKOUT / "examples"
 NOTEBOOKS = sorted(EXAMPLES.glob("*.ipynb"))
 # Cells whose outputs do not depend on the preset.

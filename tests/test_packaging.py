@@ -18,10 +18,10 @@ from packaging.specifiers import SpecifierSet
 import fairall
 from fairall.cli.parser import COMMANDS
 from fairall.config.choices import configuration_root, sweeps_folder
+from tests.conftest import CHECKOUT
 
 pytestmark = pytest.mark.whole
 
-CHECKOUT = Path(__file__).parents[1]
 RUN = ["preset=quick", "seeds=1", "schedule.warm_up_epochs=2", "tracking.enabled=false"]
 OLDEST = "3.11.0"  # Python that setup.cfg admits
 Typed = Callable[..., subprocess.CompletedProcess[str]]

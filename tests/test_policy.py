@@ -35,10 +35,10 @@ from fairall.randomness import POINTS, FixedSamples, SeedStreams, normal_points
 from fairall.storage.files import write_sums
 
 TOWNS = ["Bath", "Hull", "York"]
-WORDS = [
-    "dataset=csv", "dataset.label=repaid", "dataset.positive=yes", "dataset.sensitive=sex", "seeds=2",
-    "dataset.advantaged=male", "model.latent_size=4", "protocol.vae_start=random",
-]  # fmt: skip
+WORDS = """
+    dataset=csv dataset.label=repaid dataset.positive=yes dataset.sensitive=sex seeds=2
+    dataset.advantaged=male model.latent_size=4 protocol.vae_start=random
+""".split()
 
 
 def crowd(n: int = 200) -> pd.DataFrame:

@@ -14,9 +14,10 @@ from unittest import mock
 
 import pytest
 
+from tests.conftest import CHECKOUT
+
 pytestmark = pytest.mark.whole
 
-CHECKOUT = Path(__file__).parents[1]
 DOCS = CHECKOUT / "docs"
 NOTEBOOKS = sorted((CHECKOUT / "examples").glob("*.ipynb"))
 NUMBER = re.compile(r"−?\d+(?:\.\d+)?")

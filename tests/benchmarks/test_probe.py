@@ -22,10 +22,10 @@ from tests.models.test_phase2 import people as people_decided
 
 pytestmark = pytest.mark.whole
 
-SMALL = [
-    "preset=quick", "seeds=1", "schedule.phase1_epochs=1", "schedule.warm_up_epochs=1",
-    "schedule.time_steps=2", "evaluation.window=[1,2]", "tracking.enabled=false",
-]  # fmt: skip
+SMALL = """
+    preset=quick seeds=1 schedule.phase1_epochs=1 schedule.warm_up_epochs=1 schedule.time_steps=2
+    evaluation.window=[1,2] tracking.enabled=false
+""".split()
 WITH_NETS = ["Phase I", "Warm-up", "Phase II", "evaluation"]
 FORWARD = 2 * 7 * (3 * 5 + 5 * 1)  # two replicates, seven people, layers 3 -> 5 -> 1
 
@@ -54,8 +54,12 @@ def test_a_part_inside_another_interrupts_it(monkeypatch: pytest.MonkeyPatch) ->
         raise ValueError("broken")
     assert watch.running == "rest"
     assert watch.used == {
-        "start-up": [1, 2, 0], "outer": [2, 4, 0], "inner": [1, 2, 0], "rest": [1, 2, 0], "broken": [1, 2, 0],
-    }  # fmt: skip
+        "start-up": [1, 2, 0],
+        "outer": [2, 4, 0],
+        "inner": [1, 2, 0],
+        "rest": [1, 2, 0],
+        "broken": [1, 2, 0],
+    }
 
 
 @pytest.fixture

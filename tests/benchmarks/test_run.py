@@ -79,8 +79,12 @@ def test_two_revisions_run_in_turn(ran: list[tuple[str, Path]], tmp_path: Path) 
     table = run.ratios(pd.read_csv(tmp_path / "measurements.csv"))
     # A takes 1 and 16 seconds, B 2 and 32.
     assert table.loc["model=fairlog", "cpu_seconds"].to_dict() == {
-        "A": 8.5, "B": 17, "B/A": 2, "least": 2, "most": 2,
-    }  # fmt: skip
+        "A": 8.5,
+        "B": 17,
+        "B/A": 2,
+        "least": 2,
+        "most": 2,
+    }
     assert table.loc["model=fairlog", "wall_seconds"]["least"] == pytest.approx(2.5 / 1.5)
     assert f"- A: {name_of('HEAD')}\n- B: {name_of(WORKING_TREE)}\n" in (tmp_path / "report.md").read_text()
 

@@ -115,35 +115,6 @@ def test_show_of_an_unfinished_run_as_a_document(made: Path, tmp_path: Path) -> 
     assert (shown["state"], shown["time_steps"]) == ("interrupted", 8)
 
 
-@pytest.mark.parametrize(
-    ("words", "code", "said"),
-    [
-        (["lsit"], 1, "did you mean python -m fairall list?"),
-        (["evalaute", "loans.csv"], 1, "did you mean python -m fairall evaluate?"),
-        (["data", "chek", "x"], 2, "data: no command 'chek', did you mean check?; there are list, fetch"),
-        (["data", "describe", "my.csv"], 1, "my.csv is a file: python -m fairall data check my.csv\n"),
-        (["data", "fetch", "a b.csv"], 1, "a b.csv is a file: python -m fairall data check 'a b.csv'\n"),
-        (["mlflow"], 2, "mlflow: there are sync, ui"),
-        (["mlflow", "synk"], 2, "did you mean sync?"),
-        (["show"], 2, "the following arguments are required: RUN; see python -m fairall show --help"),
-        (["show", "a", "b"], 2, "b: not KEY=VALUE"),
-        (["decide", "a", "b"], 2, "the following arguments are required: -o/--out"),
-        (["explain", "a", "b", "-o", "x"], 2, "the following arguments are required: --row"),
-        (["compare", "a", "--jason"], 2, "unrecognized arguments: --jason"),
-        (["tune", "nonsense"], 1, "sweeps=nonsense: no such sweeps"),
-        (["list", "--json", "modles"], 1, "no such list, did you mean models?"),
-        (["decide", "a", "no.csv", "-o", "x.csv", "--json"], 1, "no.csv: there is no such file"),
-    ],
-    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
-)
-def test_mistakes_are_one_line(words: list[str], code: int, said: str, tmp_path: Path) -> None:
-    ended = typed(*words, cwd=tmp_path)
-    assert (ended.returncode, ended.stdout, ended.stderr.count("\n")) == (code, "", 1), ended.stderr
-    assert ended.stderr.startswith("fairall: ")
-    assert said in ended.stderr
-    assert not [*tmp_path.iterdir()]
-
-
 def test_files_of_people(tmp_path: Path) -> None:
     for name in ("people.txt", "credit"):
         (tmp_path / name).write_text("age,sex\n")

@@ -10,9 +10,7 @@ import pytest
 
 from fairall.cli.completion import completions
 from fairall.config.choices import choices
-from tests.conftest import imported
-
-CHECKOUT = Path(__file__).parents[2]
+from tests.conftest import CHECKOUT, imported
 
 
 @pytest.fixture
@@ -55,8 +53,12 @@ def test_completion_in_bash(environment: dict[str, str], tmp_path: Path) -> None
     )
     ended = subprocess.run(
         ["bash", "--norc", "-c", f'eval "$(fairall completion bash)"; complete -p fairall\n{asked}'],
-        env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=60,
-    )  # fmt: skip
+        env=environment,
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
     assert ended.stderr == ""
     registered, *found = ended.stdout.splitlines()
     assert registered == "complete -o default -F _fairall fairall"

@@ -6,86 +6,7 @@ import pytest
 
 from fairall.config.messages import report_error
 from fairall.errors import FairAllError
-from tests.config.test_config import NEEDED
 from tests.conftest import typed
-
-EXPERIMENT = "fairall: experiment: no such key, did you mean tracking.experiment?; --help lists them all\n"
-
-
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (["dataset.positive=zurückgezahlt"], """write 'dataset.positive="zurückgezahlt"'\n"""),
-        (["dataset.drop=[größe,id]"], """write 'dataset.drop=["größe",id]'\n"""),
-        (["dataset.separator=;"], """write 'dataset.separator=";"'\n"""),
-        (
-            ["dataset=csv", *(f"dataset.{key}=x" for key in NEEDED), "dataset.separator="],
-            """it must be one character, quoted as in 'dataset.separator=";"'\n""",
-        ),
-        (["outputs_dir=~/x y"], f"write 'outputs_dir={Path.home()}/x y'\n"),
-        (["dataset.kinds.größe=real"], "a key on the command line has letters a to z"),
-        (["credit"], "cannot read 'credit': did you mean dataset=credit?"),
-        (["phase1"], "did you mean --multirun sweeps=phase1?"),
-        (["fairlgo"], "did you mean model=fairlog?"),
-        (["xyzzy"], "it is not KEY=VALUE, without spaces; `python -m fairall list` lists all names"),
-        (["version"], "did you mean --version?"),
-        (["hepl"], "did you mean --help?"),
-        (["lsit"], "did you mean python -m fairall list?"),
-        (["evalute"], "did you mean python -m fairall evaluate?"),
-        (["seed=1", "list"], "did you mean python -m fairall list?"),
-        (["model=fairal"], "no such model, did you mean fairall_II or fairall_I_II?"),
-        (["model=unfair"], "no such model, did you mean unfairlog?"),
-        (["model=farial"], "no such model, did you mean fairall_II?"),
-        (["seed=1", "decide"], "did you mean python -m fairall decide?"),
-        (["preset"], "did you mean preset=CHOICE?"),
-        (["model", "=", "fairlog"], "did you mean model=CHOICE?"),
-        (["model=", "fairlog"], "did you mean model=fairlog?"),
-        (["model=fairlog,unfairlog"], "several values are several runs: add --multirun\n"),
-        (["evaluation.window=3,4"], "add --multirun; a list is 'evaluation.window=[3,4]'\n"),
-        (["evaluation.measures=my.gap"], "it must be a list, 'evaluation.measures=[my.gap]'\n"),
-        (["shedule.time_steps=3"], "shedule: no such key, did you mean schedule?"),
-        (["model=FairLog"], "no such model, did you mean fairlog?"),
-        (["dataset=laws"], "dataset=laws: no such dataset"),
-        (["dataset=loans.csv"], "fairall: loans.csv is a file: dataset=csv dataset.path=loans.csv\n"),
-        (["dataset=a/b.PQ"], "fairall: a/b.PQ is a file: dataset=csv dataset.path=a/b.PQ\n"),
-        (["dataset=my loans.csv"], "is a file: dataset=csv 'dataset.path=my loans.csv'\n"),
-        (["loans.csv"], "did you mean dataset=csv dataset.path=loans.csv?"),
-        (["train"], "cannot read 'train': did you mean python -m fairall run?"),
-        (["train", "model=fairlog"], "did you mean python -m fairall run?"),
-        (["predict", "RUN", "people.csv", "-o", "out.csv"], "did you mean python -m fairall decide?"),
-        (["audit", "loans.csv", "--policy", "x"], "did you mean python -m fairall evaluate?"),
-        (["experiment=foo"], EXPERIMENT),
-        (["experiment/x=foo"], "experiment/x: no such key, did you mean tracking.experiment?"),
-        (["experiment@x=foo"], "experiment@x: no such key, did you mean tracking.experiment?"),
-        (["experiment@x={a: 1}"], "experiment@x: no such key, did you mean tracking.experiment?"),
-        (["~experiment"], EXPERIMENT),
-        (["~experiment=foo"], EXPERIMENT),
-        (["--multirun", "experiment=foo,bar"], EXPERIMENT),
-        (["~sede"], "sede: no such key, did you mean seed?; --help lists them all\n"),
-        (["model@x=fairlog"], "model@x: no such key, did you mean model?; --help lists them all\n"),
-        (["~model@x"], "model@x: no such key, did you mean model?; --help lists them all\n"),
-        (["~model"], "~model: every run needs a choice of model; choose another with model=CHOICE\n"),
-        (["~model=foo"], "~model=foo: every run needs a choice of model; choose another with model=CHOICE\n"),
-        (["+model=fairlog"], "+model=fairlog: it has a value already; write model=fairlog\n"),
-        (["++model=fairlog"], "++model=fairlog: it has a value already; write model=fairlog\n"),
-        (["+seed=3"], "+seed=3: it has a value already; write seed=3\n"),
-        (["model=[plot,random]"], "it must be one choice; a run for each: --multirun model=plot,random\n"),
-        (["sensitive_features=sex"], "sensitive_features: no such key, did you mean dataset.sensitive of "),
-        (["dataset=csv", "sensitive_features=sex"], "no such key, did you mean dataset.sensitive?; --help"),
-        (
-            ["dataset=csv", *(f"dataset.{key}=x" for key in NEEDED), "dataset.target=y"],
-            "mean dataset.label?;",
-        ),
-        (["model.lr=1"], "model.lr: no such key, did you mean model.learning_rate?; --help"),
-    ],
-    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
-)
-def test_words_that_cannot_be_read_are_spelt(words: list[str], said: str, tmp_path: Path) -> None:
-    ended = typed(*words, cwd=tmp_path)
-    assert (ended.returncode, ended.stderr.count("\n")) == (1, 1), ended.stderr
-    assert ended.stderr.startswith("fairall: ")
-    assert said in ended.stderr
-
 
 OWN = """\
 from fairall.data.credit import Credit
@@ -138,7 +59,7 @@ TABLE = "_target_: own.Mine\nname: mine\n"
         ("x.yaml", "", ["dataset._target_=wrong.Mine"], "SyntaxError: '(' was never closed, "),
         ("x.yaml", "", ["model._target_=lacking.Mine"], "(ModuleNotFoundError: No module named 'nopandas'"),
     ],
-)  # fmt: skip
+)
 def test_a_mistake_in_classes_and_files_of_ones_own_is_one_line(
     file: str, content: str, words: list[str], said: str, tmp_path: Path
 ) -> None:
@@ -153,6 +74,12 @@ def test_a_mistake_in_classes_and_files_of_ones_own_is_one_line(
     ended = typed("-cd", "conf", *chosen, *words, "tracking.enabled=false", cwd=tmp_path)
     assert (ended.returncode, ended.stderr.count("\n")) == (1, 1), ended.stderr
     assert said in ended.stderr
+
+
+def test_a_key_of_many_runs_that_is_not_there(tmp_path: Path) -> None:
+    ended = typed("--multirun", "experiment=foo,bar", cwd=tmp_path)
+    said = "fairall: experiment: no such key, did you mean tracking.experiment?; --help lists them all\n"
+    assert (ended.returncode, ended.stderr) == (1, said)
 
 
 def test_ends_of_lines_in_a_key_make_no_second_line(capsys: pytest.CaptureFixture[str]) -> None:

@@ -516,7 +516,7 @@ def test_a_copy_of_the_label_is_refused(words: tuple[str, str], own: Own) -> Non
         ([f"{float(cell) + i / 1000:.3f}" for i, cell in enumerate(copied(("5", "7")))], 200),
         ([f"{float(cell) + i / 1000:.3f}" for i, cell in enumerate(copied(("7", "5"), 1))], 199),
     ],
-)  # fmt: skip
+)
 def test_a_column_that_tells_the_label_is_a_warning(cells: list[str], right: int, own: Own) -> None:
     data = own(people(200, extra=cells)).prepare()
     (warning,) = [warning for warning in data.warnings if "predicts the label" in warning]

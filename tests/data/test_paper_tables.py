@@ -146,9 +146,13 @@ def test_compas_is_filtered_as_the_recipe_says(raw_data: Path) -> None:
     raw = pd.read_csv(file, keep_default_na=False)
     days = pd.to_numeric(raw["days_b_screening_arrest"])
     kept = raw[
-        (days >= -30) & (days <= 30) & (raw["is_recid"] != -1) & (raw["c_charge_degree"] != "O")
-        & (raw["score_text"] != "N/A") & raw["race"].isin(["African-American", "Caucasian"])
-    ]  # fmt: skip
+        (days >= -30)
+        & (days <= 30)
+        & (raw["is_recid"] != -1)
+        & (raw["c_charge_degree"] != "O")
+        & (raw["score_text"] != "N/A")
+        & raw["race"].isin(["African-American", "Caucasian"])
+    ]
     ours = load_dataset("compas", f"dataset.raw_file={file}").table()
     np.testing.assert_array_equal(ours.x["priors_count"], kept["priors_count"])
     np.testing.assert_array_equal(ours.x["c_charge_degree"] == 1, kept["c_charge_degree"] == "F")

@@ -6,13 +6,15 @@ from scipy.special import expit
 from fairall.data.features import Feature, Kind, Schema
 from fairall.data.load import load_dataset
 from fairall.data.own_table import estimated_propensity
+from tests.conftest import MEANING
 
 N = 4000
 LOANS = [
-    f"dataset.path={Path(__file__).parent / 'loans.csv'}", "dataset.label=repaid", "dataset.positive=yes",
-    "dataset.sensitive=sex", "dataset.advantaged=male", "dataset.decision=decision",
+    f"dataset.path={Path(__file__).parent / 'loans.csv'}",
+    *MEANING,
+    "dataset.decision=decision",
     "dataset.accepted=granted",
-]  # fmt: skip
+]
 
 
 def test_estimates_recover_the_policy_behind_the_decisions() -> None:

@@ -20,21 +20,19 @@ from fairall.config.compose import compose_config
 from fairall.config.validation import checked
 from fairall.data.dataset import dataset
 from fairall.errors import FairAllError
+from fairall.evaluate.shown import write
 from fairall.models.learner import Setting
 from fairall.models.rivals.greedy import Greedy
 from fairall.policy import Policy
 from fairall.tables import files as tables
 from fairall.tables.people import Findings, PeopleReader
-from tests.conftest import Ended, typed, typed_line
+from tests.conftest import MEANING, Ended, typed, typed_line
 from tests.test_docs import CHECKOUT, commands
 from tests.test_policy import crowd
 
 PAGE = CHECKOUT / "docs" / "decide.md"
 COLUMNS = ["probability", "spread", "label_probability", "decision", "propensity"]
-WORDS = (
-    "dataset=csv", "dataset.label=repaid", "dataset.positive=yes", "dataset.sensitive=sex",
-    "dataset.advantaged=male", "dataset.kinds={rooms: categorical}", "seeds=4",
-)  # fmt: skip
+WORDS = ("dataset=csv", *MEANING, "dataset.kinds={rooms: categorical}", "seeds=4")
 
 
 def built(folder: Path, *words: str) -> Policy:
@@ -235,16 +233,20 @@ def test_a_diverged_seed_is_left_out(people: pd.DataFrame, tmp_path: Path) -> No
 def test_names_that_the_table_has_are_kept(saved: Path, people: pd.DataFrame, tmp_path: Path) -> None:
     people.assign(decision="granted").to_csv(tmp_path / "people.csv", index=False)
     said = decide(tmp_path, saved)
-    assert rows(tmp_path / "out.csv")[0][-6:] == [
-        "decision", "probability", "spread", "label_probability", "new_decision", "propensity",
-    ]  # fmt: skip
+    assert (
+        rows(tmp_path / "out.csv")[0][-6:]
+        == "decision probability spread label_probability new_decision propensity".split()
+    )
     assert "Note: out.csv has the new decision in 'new_decision'; 'decision' is a column of" in said.stdout
     assert (pd.read_csv(tmp_path / "out.csv")["decision"] == "granted").all()
     (tmp_path / "people.csv").write_bytes((tmp_path / "out.csv").read_bytes())
     assert decide(tmp_path, saved).returncode == 0
-    assert rows(tmp_path / "out.csv")[0][-5:] == [
-        "new_probability", "new_spread", "new_label_probability", "new_new_decision", "new_propensity",
-    ]  # fmt: skip
+    assert (
+        rows(tmp_path / "out.csv")[0][-5:]
+        == """
+        new_probability new_spread new_label_probability new_new_decision new_propensity
+    """.split()
+    )
 
 
 def test_parquet_keeps_its_types_and_gives_the_same_decisions(
@@ -282,16 +284,29 @@ def test_another_separator_and_encoding_are_kept(saved: Path, people: pd.DataFra
     ("column", "value", "message"),
     [
         ("income", "much", "column 'income', row 28: 'much' is not possible; it must be a finite number"),
-        ("owner", "perhaps", "column 'owner': 1 of 30 rows hold 'perhaps', not known from training; it must "
-         "be one of False, True (first in row 28)"),
-        ("sex", "", "column 'sex': 1 of 30 rows hold 'no value'; it is the sensitive attribute, which must "
-         "be male (S = +1), female (S = −1) (first in row 28)"),
+        (
+            "owner",
+            "perhaps",
+            "column 'owner': 1 of 30 rows hold 'perhaps', not known from training; it must "
+            "be one of False, True (first in row 28)",
+        ),
+        (
+            "sex",
+            "",
+            "column 'sex': 1 of 30 rows hold 'no value'; it is the sensitive attribute, which must "
+            "be male (S = +1), female (S = −1) (first in row 28)",
+        ),
     ],
-)  # fmt: skip
+)
 def test_a_wrong_value_in_a_later_part_is_named_by_its_row_and_nothing_is_written(
-    column: str, value: str, message: str, saved: Path, people: pd.DataFrame, tmp_path: Path,
+    column: str,
+    value: str,
+    message: str,
+    saved: Path,
+    people: pd.DataFrame,
+    tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
+) -> None:
     monkeypatch.setattr(tables, "ROWS", 10)
     people[column] = people[column].astype(object)
     people.loc[27, column] = value
@@ -329,13 +344,18 @@ def test_values_are_judged_by_the_table_and_not_by_its_parts(
     [
         (["--policy", "seed:9"], "policy seed:9: no such seed; there are 0, 1, 2, 3"),
         (["--policy", "best"], "policy best: no such policy; there are mean, median and seed:NUMBER"),
-        (["separatr=x"], "separatr=x: no such key, did you mean separator?; there are separator, "
-         "text_encoding, outputs_dir, tracking.uri"),
+        (
+            ["separatr=x"],
+            "separatr=x: no such key, did you mean separator?; there are separator, "
+            "text_encoding, outputs_dir, tracking.uri",
+        ),
         (["-o", "people.csv"], "-o people.csv: is the table of people itself; give another file"),
-        (["--threshold", "0.5", "--draw", "1"], "--draw and --threshold: decisions are drawn, or taken by a "
-         "threshold"),
+        (
+            ["--threshold", "0.5", "--draw", "1"],
+            "--draw and --threshold: decisions are drawn, or taken by a threshold",
+        ),
     ],
-)  # fmt: skip
+)
 def test_wrong_words_are_refused_in_one_line(
     words: list[str], message: str, saved: Path, people: pd.DataFrame, tmp_path: Path
 ) -> None:
@@ -345,8 +365,9 @@ def test_wrong_words_are_refused_in_one_line(
 
 
 @pytest.mark.parametrize(
-    "words", [["--threshold", "2"], ["--capacity", "0"], ["--capacity", "120%"], ["--draw", "-1"]],
-)  # fmt: skip
+    "words",
+    [["--threshold", "2"], ["--capacity", "0"], ["--capacity", "120%"], ["--draw", "-1"]],
+)
 def test_impossible_options_are_refused(
     words: list[str], saved: Path, people: pd.DataFrame, tmp_path: Path
 ) -> None:
@@ -375,9 +396,13 @@ def test_an_interruption_leaves_nothing(
 @pytest.mark.parametrize("words", [["--strict"], ["--capacity", "3"]])
 @pytest.mark.parametrize("change", ["appended", "replaced", "deleted"])
 def test_a_table_that_changes_between_check_and_decision_is_refused(
-    change: str, words: list[str], saved: Path, people: pd.DataFrame, tmp_path: Path,
+    change: str,
+    words: list[str],
+    saved: Path,
+    people: pd.DataFrame,
+    tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
+) -> None:
     path, judge = tmp_path / "people.csv", PeopleReader.doubts
 
     def changed(self: PeopleReader, findings: Findings, **options: Any) -> list[str]:
@@ -508,9 +533,10 @@ def test_what_is_at_the_place_of_the_output_stays(saved: Path, tmp_path: Path) -
     assert decide(tmp_path, saved, out="link.csv").returncode == 0
     assert (tmp_path / "link.csv").is_symlink()
     assert len(rows(tmp_path / "out.csv")) == 6
-    assert sorted(path.name for path in tmp_path.iterdir()) == [
-        "folder", "link.csv", "out.csv", "people.csv", "pipe.csv",
-    ]  # fmt: skip
+    assert (
+        sorted(path.name for path in tmp_path.iterdir())
+        == "folder link.csv out.csv people.csv pipe.csv".split()
+    )
 
 
 # Evaluation of the decisions
@@ -542,8 +568,14 @@ def test_a_policy_is_evaluated_by_decisions_without_labels(saved: Path, tmp_path
     assert "there is no label: only what needs none can be estimated" in said.stdout
 
 
-@pytest.mark.parametrize("words", [["model=fairlog"], ["model=greedy", "cost.value=0.6"]])
-def test_evaluate_judges_what_decide_decides(words: list[str], tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("words", "column", "options"),
+    [(["model=fairlog"], "pi", ["--draw", "7"]), (["model=greedy", "cost.value=0.6"], "mine", [])],
+)
+def test_evaluate_judges_what_decide_decides(
+    words: list[str], column: str, options: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(write, "pictures", lambda _: [])
     built(tmp_path, *words)
     random = np.random.default_rng(0)
     people = crowd(500).assign(past=random.choice(["granted", "refused"], 500), chance=0.5)
@@ -554,7 +586,7 @@ def test_evaluate_judges_what_decide_decides(words: list[str], tmp_path: Path) -
     people = people.assign(mine=out["decision"], pi=out["probability"])
     people.to_csv(tmp_path / "log.csv", index=False)
     columns = "decision=past", "accepted=granted", "label=repaid", "positive=yes", "sensitive=sex"
-    log = [*columns, "propensity=chance", "cost=0.6", "drop=[mine,pi]"]
+    log = [*columns, "propensity=chance", "cost=0.6", "drop=[mine,pi]", "--outcome-model", "logistic"]
 
     def judged(policy: str, *options: str) -> dict[str, Any]:
         said = typed("evaluate", "log.csv", "--policy", policy, *log, *options, "--json", cwd=tmp_path)
@@ -563,14 +595,13 @@ def test_evaluate_judges_what_decide_decides(words: list[str], tmp_path: Path) -
 
     # The value by inverse propensity, without the code under test.
     label = (people["repaid"] == "yes") - 0.6
-    for column, options in (("mine", ()), ("pi", ("--draw", "7"))):
-        saved, of_column = judged("policy", *options), judged(column)
-        for name in ("value", "acceptance", "fairness"):
-            assert saved[name] == of_column[name]
-        utility = (people[column] * label * (people["past"] == "granted") / 0.5).mean()
-        assert saved["value"]["ips"]["estimate"] == pytest.approx(utility, abs=1e-6)
-        assert saved["acceptance"] == pytest.approx(people[column].mean(), abs=1e-6)
-        assert saved["draw"] == (7 if options else None)
-    assert saved["rule"] == "accept with the probability, drawn with seed 7"
+    saved, of_column = judged("policy", *options), judged(column)
+    for name in ("value", "acceptance", "fairness"):
+        assert saved[name] == of_column[name]
+    utility = (people[column] * label * (people["past"] == "granted") / 0.5).mean()
+    assert saved["value"]["ips"]["estimate"] == pytest.approx(utility, abs=1e-6)
+    assert saved["acceptance"] == pytest.approx(people[column].mean(), abs=1e-6)
+    assert saved["draw"] == (7 if options else None)
+    assert (saved["rule"] == "accept with the probability, drawn with seed 7") == bool(options)
     refused = typed("evaluate", "log.csv", "--policy", "mine", *log, "--draw", "7", cwd=tmp_path)
     assert refused.stderr.startswith("fairall: --draw 7, or draw=7: decisions are drawn of saved policies")

@@ -27,35 +27,28 @@ def test_places_go_to_the_greatest_margin_then_probability() -> None:
     assert propensity.tolist() == [0, 0, 1, 1, 0, 0]
     rule = Rule(0.5, places=1)
     _, propensity = rule.decisions(PROBABILITY, rule.generator(), np.zeros(6))
-    assert propensity.tolist() == [
-        0,
-        1 / 3,
-        0,
-        1 / 3,
-        1 / 3,
-        0,
-    ]
+    assert propensity.tolist() == [0, 1 / 3, 0, 1 / 3, 1 / 3, 0]
 
 
 def test_equal_people_share_places_by_lot() -> None:
     assert decided(Rule(0.5, places=2))[1] == [0, 2 / 3, 0, 2 / 3, 2 / 3, 0]
-    chosen, n = np.zeros(1000), 1000
-    rule, probability = Rule(0.5, places=300), np.ones(n)
+    chosen, probability = np.zeros(200), np.ones(200)
+    rule = Rule(0.5, places=60)
     accepted, propensity = rule.decisions(probability, rule.generator())
-    assert accepted.sum() == 300
+    assert accepted.sum() == 60
     assert set(propensity) == {0.3}
     assert (rule.decisions(probability, rule.generator())[0] == accepted).all()
-    # Not by position: of the first 300 some 90 are chosen, standard deviation 7.
-    assert 55 < accepted[:300].sum() < 125
+    # Not by position: of the first 60 some 18 are chosen, standard deviation 3.
+    assert 3 < accepted[:60].sum() < 33
     for seed in range(400):
-        drawn = Rule(0.0, draw=seed, places=300)
+        drawn = Rule(0.0, draw=seed, places=60)
         chosen += drawn.decisions(probability, drawn.generator())[0]
     np.testing.assert_allclose(chosen / 400, 0.3, atol=0.115)  # 5 standard errors
 
 
 def test_propensities_of_draws_by_margin_are_the_frequencies_of_acceptance() -> None:
     probability = np.array([0.9, 0.5, 0.8, 0.5, 0.5])
-    margin, draws = np.array([-1.0, 2.0, 0.5, 2.0, 2.0]), 6000
+    margin, draws = np.array([-1.0, 2.0, 0.5, 2.0, 2.0]), 1500
     accepted = np.zeros(5)
     for seed in range(draws):
         rule = Rule(0.5, draw=seed, places=2)
@@ -65,7 +58,7 @@ def test_propensities_of_draws_by_margin_are_the_frequencies_of_acceptance() -> 
     none, one = 1 / 8, 3 / 8
     expected = [0.9 * (none * 1 + one * 0.2), 11 / 24, 0.8 * (none + one), 11 / 24, 11 / 24]
     np.testing.assert_allclose(propensity, expected, atol=1e-12)
-    np.testing.assert_allclose(accepted / draws, expected, atol=0.032)  # 5 standard errors
+    np.testing.assert_allclose(accepted / draws, expected, atol=0.064)  # 5 standard errors
 
 
 def test_nobody_below_the_threshold_gets_a_place_that_is_left() -> None:
@@ -90,14 +83,14 @@ def test_draws_of_a_row_do_not_depend_on_the_parts_of_the_table() -> None:
 
 
 def test_propensities_of_draws_for_few_places_are_the_frequencies_of_acceptance() -> None:
-    draws = 4000
+    draws = 1000
     accepted = np.zeros(6)
     for seed in range(draws):
         rule = Rule(0.5, draw=seed, places=2)
         own, propensity = rule.decisions(PROBABILITY, rule.generator())
         assert own.sum() <= 2
         accepted += own
-    np.testing.assert_allclose(accepted / draws, propensity, atol=0.03)  # 3.8 standard errors
+    np.testing.assert_allclose(accepted / draws, propensity, atol=0.06)  # 3.8 standard errors
     assert not np.allclose(propensity, PROBABILITY, atol=0.1)
 
 

@@ -10,9 +10,13 @@ from scipy.special import expit
 COST = 0.5
 SHARE = 0.4  # of group "a"
 KEYS: dict[str, Any] = {
-    "decision": "granted", "label": "repaid", "sensitive": "group", "cost": COST, "time": "row",
+    "decision": "granted",
+    "label": "repaid",
+    "sensitive": "group",
+    "cost": COST,
+    "time": "row",
     "not_features": ["new"],
-}  # fmt: skip
+}
 NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(64)
 WEIGHTS = WEIGHTS / WEIGHTS.sum()
 LENIENCY = np.linspace(-1.5, 1.5, 301)
@@ -53,13 +57,19 @@ def logs(number: int, n: int, seed: int = 0) -> tuple[list[pd.DataFrame], Truth]
         surplus[own] += accepted * (label[:, row] - 0.6)
     accepted = uniform < p
     tables = [
-        pd.DataFrame({
-            "row": np.arange(1.0, n + 1) * 0.5, "x": x[k], "group": np.array(["a", "b"])[group[k]],
-            "p": p[k], "granted": accepted[k].astype(int), "new": new_policy(x[k]),
-            "repaid": np.where(accepted[k], label[k], np.nan),
-        })
+        pd.DataFrame(
+            {
+                "row": np.arange(1.0, n + 1) * 0.5,
+                "x": x[k],
+                "group": np.array(["a", "b"])[group[k]],
+                "p": p[k],
+                "granted": accepted[k].astype(int),
+                "new": new_policy(x[k]),
+                "repaid": np.where(accepted[k], label[k], np.nan),
+            }
+        )
         for k in range(number)
-    ]  # fmt: skip
+    ]
     return tables, _truth(group, leniency)
 
 
@@ -74,9 +84,10 @@ def _truth(group: np.ndarray, leniency: np.ndarray) -> Truth:
     # Means by leniency of a group, from which those of each row follow.
     p = propensity(x[:, None], LENIENCY[:, None])
     by_leniency = {
-        "accepted": p @ WEIGHTS, "positive": (p * good[:, None]) @ WEIGHTS,
+        "accepted": p @ WEIGHTS,
+        "positive": (p * good[:, None]) @ WEIGHTS,
         "gain": (p * (good[:, None] - COST)) @ WEIGHTS,
-    }  # fmt: skip
+    }
 
     def so_far(what: str, chosen: np.ndarray | None = None) -> np.ndarray:
         low, high = (np.interp(leniency, LENIENCY, one) for one in by_leniency[what])
@@ -85,13 +96,12 @@ def _truth(group: np.ndarray, leniency: np.ndarray) -> Truth:
 
     members = [np.cumsum(group == code, axis=1) for code in (0, 1)]
     rates = {
-        name: [
-            so_far(what, group == code) / np.maximum(members[code] * below[code], 1e-9) for code in (0, 1)
-        ]
+        name: [so_far(what, group == code) / np.maximum(members[code] * below[code], 1e-9) for code in (0, 1)]
         for name, what, below in (
-            ("dpu", "accepted", np.ones(2)), ("equal_opportunity", "positive", good @ WEIGHTS),
+            ("dpu", "accepted", np.ones(2)),
+            ("equal_opportunity", "positive", good @ WEIGHTS),
         )
-    }  # fmt: skip
+    }
     taken = {name: np.abs(one - other) for name, (one, other) in rates.items()}
     # The value is of the applicants so far of either group, which vary with them.
     taken["value"] = so_far("gain") / np.arange(1, group.shape[1] + 1)

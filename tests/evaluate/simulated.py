@@ -21,11 +21,19 @@ def applicants(n: int = 1500, *, seed: int = 0) -> pd.DataFrame:
     score, sex = draw.normal(size=n), draw.choice(["f", "m"], n)
     p, chance = expit(0.2 + 0.8 * score + 0.8 * (sex == "m")), expit(0.3 + score)
     accepted, repays = draw.random(n) < p, (draw.random(n) < chance).astype(float)
-    return pd.DataFrame({
-        "score": score, "sex": sex, "granted": accepted.astype(int),
-        "repaid": np.where(accepted, repays, np.nan), "p": p, "new": expit(1.5 * score),
-        "steep": expit(1.7 * score), "truth": repays, "chance": chance,
-    })  # fmt: skip
+    return pd.DataFrame(
+        {
+            "score": score,
+            "sex": sex,
+            "granted": accepted.astype(int),
+            "repaid": np.where(accepted, repays, np.nan),
+            "p": p,
+            "new": expit(1.5 * score),
+            "steep": expit(1.7 * score),
+            "truth": repays,
+            "chance": chance,
+        }
+    )
 
 
 def log_of(people: pd.DataFrame, **keys: Any) -> DecisionLog:

@@ -86,9 +86,14 @@ def test_the_content_is_json_with_the_keys_that_were_promised(
     assert plain["warnings"] == []
     accepted = int(people["granted"].sum())
     assert plain["log"] == {
-        "people": 1500, "accepted": accepted, "labelled": accepted, "persons": None, "cost": COST,
-        "policy_versions": None, "propensities": "estimated",
-    }  # fmt: skip
+        "people": 1500,
+        "accepted": accepted,
+        "labelled": accepted,
+        "persons": None,
+        "cost": COST,
+        "policy_versions": None,
+        "propensities": "estimated",
+    }
     assert plain["models"]["propensity"]["name"] == "logistic regression"
     assert plain["models"]["labelled"] is None
 
@@ -214,10 +219,11 @@ def test_persons_widen_intervals(people: pd.DataFrame) -> None:
     alone, by_person, by_row = (
         judged(models_of(table, propensity="p", **keys), table["new"]).value("ips")
         for table, keys in (
-            (people.iloc[:600].reset_index(drop=True), {}), (five, {"person": "who"}),
+            (people.iloc[:600].reset_index(drop=True), {}),
+            (five, {"person": "who"}),
             (five.assign(who=five["who"] * 0.5 + np.arange(3000)), {}),
         )
-    )  # fmt: skip
+    )
     assert by_person.error == pytest.approx(alone.error)
     assert by_row.error == pytest.approx(alone.error / np.sqrt(5))
 
@@ -413,8 +419,9 @@ def test_the_order_of_policies_turns_the_sign_and_pairing_narrows(
     assert first["refused"] is None
     ours, theirs = first["difference"], second["difference"]
     pairs = [(ours["value"][name], theirs["value"][name]) for name in ESTIMATORS]
-    pairs += [(ours["fairness"][name][view], theirs["fairness"][name][view])
-              for name in MEASURES for view in VIEWS]  # fmt: skip
+    pairs += [
+        (ours["fairness"][name][view], theirs["fairness"][name][view]) for name in MEASURES for view in VIEWS
+    ]
     for one, other in pairs:
         assert one["estimate"] == pytest.approx(-other["estimate"], abs=1e-12)
         assert one["low"] == pytest.approx(-other["high"], abs=1e-12)

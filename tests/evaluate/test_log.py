@@ -36,9 +36,13 @@ def applicants(n: int = 600, /, **columns: Any) -> pd.DataFrame:
 
 def log_of(people: pd.DataFrame, **keys: Any) -> DecisionLog:
     given = {
-        "label": "repaid", "positive": "yes", "sensitive": "sex", "decision": "granted",
-        "accepted": "granted", "drop": ("officer", "chance"),
-    }  # fmt: skip
+        "label": "repaid",
+        "positive": "yes",
+        "sensitive": "sex",
+        "decision": "granted",
+        "accepted": "granted",
+        "drop": ("officer", "chance"),
+    }
     return DecisionLog.of(people, **(given | keys))
 
 
@@ -331,7 +335,7 @@ def test_regions_where_nobody_was_accepted() -> None:
         ({"officer": [None, "A"] * 300}, {"decision_maker": "officer", "drop": []}, "is no decision maker"),
         ({"income": [[1]] * 600}, {}, "column 'income' holds nested or binary values"),
     ],
-)  # fmt: skip
+)
 def test_what_is_no_log(columns: dict[str, Any], keys: dict[str, Any], told: str) -> None:
     with pytest.raises(FairAllError) as caught:
         log_of(applicants(**columns), **keys)

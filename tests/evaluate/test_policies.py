@@ -23,14 +23,14 @@ from fairall.policy import Policy
 from tests.evaluate.test_log import applicants, log_of
 
 TARGET = np.linspace(0, 1, 600)
-QUICK = [
-    "model=unfairlog", "preset=quick", "seeds=2", "schedule.time_steps=2", "schedule.warm_up_epochs=1",
-    "evaluation.window=[0,2]", "tracking.enabled=false",
-]  # fmt: skip
-OF_FILE = [
-    "dataset=csv", "dataset.label=repaid", "dataset.positive=yes", "dataset.sensitive=sex",
-    "dataset.advantaged=m", "dataset.decision=granted", "dataset.accepted=granted",
-]  # fmt: skip
+QUICK = """
+    model=unfairlog preset=quick seeds=2 schedule.time_steps=2 schedule.warm_up_epochs=1
+    evaluation.window=[0,2] tracking.enabled=false
+""".split()
+OF_FILE = """
+    dataset=csv dataset.label=repaid dataset.positive=yes dataset.sensitive=sex dataset.advantaged=m
+    dataset.decision=granted dataset.accepted=granted
+""".split()
 CANNOT = "was learnt from people of this log cannot be told"
 
 
@@ -68,14 +68,9 @@ def test_columns(log: DecisionLog) -> None:
 def test_decisions_are_told_by_the_word_of_the_logs_own(tmp_path: Path) -> None:
     people = applicants(granted=np.where(TARGET > 0.6, "0", "1"), other=np.where(TARGET > 0.3, "0", "1"))
     people.to_csv(tmp_path / "log.csv", index=False)
-    words = [
-        "decision=granted",
-        "accepted='0'",
-        "sensitive=sex",
-        "drop=[other]",
-        "label=repaid",
-        "positive=yes",
-    ]
+    words = """
+        decision=granted accepted='0' sensitive=sex drop=[other] label=repaid positive=yes
+    """.split()
     log = DecisionLog.read(tmp_path / "log.csv", words)
     np.testing.assert_array_equal(log.accepted, TARGET > 0.6)
     np.testing.assert_array_equal(target_policy("other", log).probability, TARGET > 0.3)
@@ -156,12 +151,20 @@ def test_the_classes_of_a_predictor_say_what_its_probabilities_are_of(
 @pytest.mark.parametrize(
     ("classes", "proba", "told"),
     [
-        ([0, 1], None, r"its classes are 0 or 1, which can be those of the decision or of the label: say "
-         r"what its predict_proba is of, .*--proba label or --proba decision"),
+        (
+            [0, 1],
+            None,
+            r"its classes are 0 or 1, which can be those of the decision or of the label: say "
+            r"what its predict_proba is of, .*--proba label or --proba decision",
+        ),
         ([False, True], None, "its classes are False or True, which can be"),
         (None, None, "has no classes_: say what"),
-        (["paid", "unpaid"], None, "its classes are paid or unpaid; the decision in this log is refused or "
-         "granted, the label no or yes: which class is acceptance or a positive label cannot be told"),
+        (
+            ["paid", "unpaid"],
+            None,
+            "its classes are paid or unpaid; the decision in this log is refused or "
+            "granted, the label no or yes: which class is acceptance or a positive label cannot be told",
+        ),
         (["paid", "unpaid"], "label", "the label no or yes: which class is a positive label cannot"),
         (["no", "yes"], "decision", "which class is acceptance cannot be told"),
         (["refused", "granted"], "label", "which class is a positive label cannot be told"),
@@ -170,7 +173,7 @@ def test_the_classes_of_a_predictor_say_what_its_probabilities_are_of(
         (["granted"], None, "its classes are granted;"),
         ([0, 1], "labels", "proba=labels is not possible: it must be decision or label"),
     ],
-)  # fmt: skip
+)
 def test_classes_that_do_not_say_it_are_refused(classes: Any, proba: str | None, told: str) -> None:
     with pytest.raises(FairAllError, match=told) as caught:
         target_policy(Fixed(classes), log_of(applicants(), cost=COST), proba=proba)
@@ -226,8 +229,11 @@ def test_who_is_accepted_by_the_label_pays_at_the_amounts_of_the_row() -> None:
     gained = TARGET * people["gain"] - (1 - TARGET) * people["loss"]
     np.testing.assert_array_equal(target.probability, gained >= 0)
     assert target.rule.endswith("is at least loss/(gain + loss) of the row")
-    of_column = target_policy("target", log_of(people.assign(target=TARGET), gain="gain", loss="loss",
-                                               not_features=["target"]), proba="label")  # fmt: skip
+    of_column = target_policy(
+        "target",
+        log_of(people.assign(target=TARGET), gain="gain", loss="loss", not_features=["target"]),
+        proba="label",
+    )
     np.testing.assert_array_equal(of_column.probability, target.probability)
 
 

@@ -18,21 +18,20 @@ from fairall.online.training import Training
 from fairall.results.terminal import Display
 from fairall.storage.checkpoint import Checkpoint
 from fairall.storage.run_folder import RunFolder
-from tests.conftest import no_cache, run_folder, training_of, typed
+from tests.conftest import LOANS, no_cache, run_folder, training_of, typed
 from tests.worlds.conftest import ALL_PARTS
 
-LOANS = Path(__file__).parents[1] / "data" / "loans.csv"
-QUICK = [
-    "model=unfairlog", "preset=quick", "seeds=3", "schedule.warm_up_epochs=2", "tracking.enabled=false",
-]  # fmt: skip
-OF_LOANS = [
-    "dataset=csv", "dataset.label=repaid", "dataset.positive=yes", "dataset.sensitive=sex",
-    "dataset.advantaged=male", "dataset.drop=[id]",
-]  # fmt: skip
-OF_LOG = [
-    "dataset.label=label", "dataset.positive=1", "dataset.sensitive=s", "dataset.advantaged=1",
-    "dataset.decision=decision", "dataset.propensity=propensity", "dataset.drop=[seed,time_step]",
-]  # fmt: skip
+QUICK = """
+    model=unfairlog preset=quick seeds=3 schedule.warm_up_epochs=2 tracking.enabled=false
+""".split()
+OF_LOANS = """
+    dataset=csv dataset.label=repaid dataset.positive=yes dataset.sensitive=sex dataset.advantaged=male
+    dataset.drop=[id]
+""".split()
+OF_LOG = """
+    dataset.label=label dataset.positive=1 dataset.sensitive=s dataset.advantaged=1
+    dataset.decision=decision dataset.propensity=propensity dataset.drop=[seed,time_step]
+""".split()
 
 
 @pytest.fixture(scope="module")
@@ -135,10 +134,14 @@ def test_the_log_has_what_the_decision_maker_saw(tmp_path: Path) -> None:
     revealed, truth, accepted, lost, propensity, s = (
         values.transpose(0, 1).flatten().numpy()
         for values in (
-            history.observed["revealed_label"], history.label, history.accepted,
-            history.observed["censored"], history.propensity, history.s,
+            history.observed["revealed_label"],
+            history.label,
+            history.accepted,
+            history.observed["censored"],
+            history.propensity,
+            history.s,
         )
-    )  # fmt: skip
+    )
     told = table["label"].notna().to_numpy()
     assert (told == (accepted & ~lost)).all()
     assert 0.1 < lost[accepted].mean() < 0.3
@@ -176,11 +179,18 @@ def assert_read_back(training: Training, folder: Path) -> pd.DataFrame:
         ["dataset=synthetic"],
         ["dataset=credit", "protocol=published_code"],
         ["dataset=credit", "protocol.effective=decided_again", "model.acceptance_probability=0.3"],
-        ["dataset=csv", *OF_LOANS, f"dataset.path={LOANS}", "dataset.decision=decision",
-         "dataset.accepted=granted", "dataset.propensity=propensity", "dataset.max_categories=3"],
+        [
+            "dataset=csv",
+            *OF_LOANS,
+            f"dataset.path={LOANS}",
+            *"""
+                dataset.decision=decision dataset.accepted=granted dataset.propensity=propensity
+                dataset.max_categories=3
+            """.split(),
+        ],
     ],
     ids=["synthetic", "published code", "decided again", "csv"],
-)  # fmt: skip
+)
 def test_the_file_gives_the_tensors_back(words: list[str], tmp_path: Path) -> None:
     assert_read_back(trained(tmp_path, *words), tmp_path)
 
@@ -191,8 +201,14 @@ def test_the_file_is_the_same_in_parts(rows: int, tmp_path: Path, monkeypatch: p
     late = loans["income"].ne("") & (loans.index % 100 == 17)  # the first parts have whole numbers only
     loans["dependants"] = np.where(late, "0.5", loans["dependants"])
     loans.to_csv(tmp_path / "loans.csv", index=False)
-    words = [*OF_LOANS, f"dataset.path={tmp_path / 'loans.csv'}", "dataset.decision=decision",
-             "dataset.accepted=granted", "dataset.kinds={dependants: real}", "seeds=4"]  # fmt: skip
+    words = [
+        *OF_LOANS,
+        f"dataset.path={tmp_path / 'loans.csv'}",
+        "dataset.decision=decision",
+        "dataset.accepted=granted",
+        "dataset.kinds={dependants: real}",
+        "seeds=4",
+    ]
     training, folder = trained(tmp_path, *words), RunFolder(tmp_path)
     folder.write_decisions(decision_tables(training))
     whole = (tmp_path / "decisions.csv").read_bytes()
@@ -208,10 +224,12 @@ def test_the_file_is_the_same_in_parts(rows: int, tmp_path: Path, monkeypatch: p
 def test_words_and_groups_are_those_of_the_raw_file(raw_data: Path, tmp_path: Path) -> None:
     file = raw_data / "compas" / "compas-scores-two-years.csv"
     text = assert_read_back(trained(tmp_path, "dataset=compas", f"dataset.raw_file={file}"), tmp_path)
-    assert list(text) == [
-        "seed", "time_step", "age_cat", "priors_count", "c_charge_degree", "race", "propensity", "decision",
-        "label",
-    ]  # fmt: skip
+    assert (
+        list(text)
+        == """
+        seed time_step age_cat priors_count c_charge_degree race propensity decision label
+    """.split()
+    )
     assert set(text["race"]) == {"Caucasian", "African-American"}
     assert set(text["age_cat"]) == {"Less than 25", "25 - 45", "Greater than 45"}
 
@@ -223,10 +241,13 @@ def test_columns_of_the_log_make_room_for_those_of_the_data(tmp_path: Path) -> N
     words = [*OF_LOANS, f"dataset.path={tmp_path / 'loans.csv'}", "dataset.sensitive=time_step"]
     training = trained(tmp_path, *words, "dataset.drop=[id,decision]")
     text = assert_read_back(training, tmp_path)
-    assert list(text) == [
-        "run_run_seed", "run_time_step", "age", "income", "dependants", "seed", "home_owner", "run_seed",
-        "propensity", "time_step", "run_propensity", "decision", "label",
-    ]  # fmt: skip
+    assert (
+        list(text)
+        == """
+        run_run_seed run_time_step age income dependants seed home_owner run_seed propensity time_step
+        run_propensity decision label
+    """.split()
+    )
     assert set(text["time_step"]) == {"male", "female"}
     assert renamed(training.data) == [
         "decisions.csv has the run's seed in 'run_run_seed'; 'seed' is a column of the data set",

@@ -32,6 +32,8 @@ from fairall.storage.checkpoint import Checkpoint
 from tests.conftest import cache_in, no_cache, training_of
 from tests.worlds.conftest import ALL_PARTS
 
+pytestmark = pytest.mark.usefixtures("undrawn")
+
 QUICK = ["preset=quick", "schedule.phase1_epochs=1", "schedule.warm_up_epochs=2", "tracking.enabled=false"]
 SMALL = [*QUICK[2:], "seeds=1", "schedule.time_steps=4", "evaluation.window=[2,4]"]
 Runs = Callable[..., tuple[Result, str]]
@@ -116,8 +118,10 @@ def test_a_run_shows_its_references_and_the_noise_of_its_people(
     said = f"the DPU one of {100 * of_dpu:.1f}, from 43 with S = −1 (A92) and 107 with S = +1 (A91, "
     assert said in shown
     assert f"the DPU one of {100 * of_dpu:.1f}" in (result.path / "model_card.md").read_text()
-    levels = [{text: line.get_ydata()[0] for line in axes.lines if (text := str(line.get_label()))[0] != "_"}
-              for axes in drawn[0].axes[:2]]  # fmt: skip
+    levels = [
+        {text: line.get_ydata()[0] for line in axes.lines if (text := str(line.get_label()))[0] != "_"}
+        for axes in drawn[0].axes[:2]
+    ]
     assert levels[0]["accept everybody"] == pytest.approx(18.0)
     assert levels[0]["accept nobody"] == 0.0
     assert "accept everybody" not in levels[1]

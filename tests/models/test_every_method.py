@@ -1,6 +1,5 @@
 """What the loop relies on, checked of every method that learns."""
 
-import io
 from collections.abc import Callable
 from dataclasses import fields, replace
 
@@ -13,7 +12,7 @@ from fairall.models.learner import Learner, Setting
 from fairall.models.rivals.explore_exploit import ExploreExploit
 from fairall.models.rivals.plot import Plot
 from fairall.randomness import SeedStreams
-from tests.conftest import ComposeConfig
+from tests.conftest import ComposeConfig, as_saved
 from tests.models.conftest import propensities, someone, taught
 
 MakeLearner = Callable[[list[int]], Learner]
@@ -26,16 +25,10 @@ METHODS = [
     "model=fairlog",
     "model=fairlog protocol=published_code",
     "model=fairlog model.decision=deterministic",
-    "model=unfairlog",
-    "model=greedy",
-    "model=ensemble",
-    "model=plot",
-    "model=adopt",
-    "model=neural_ucb",
-    "model=explore_exploit",
-    "model=fair_reductions",
-    "model=sellf_one_step",
-    "model=dcem",
+    *"""
+        model=unfairlog model=greedy model=ensemble model=plot model=adopt model=neural_ucb
+        model=explore_exploit model=fair_reductions model=sellf_one_step model=dcem
+    """.split(),
     "model=dcem model.protected_as_feature=true",
     "model=multiple_imputation",
     *(f"model=consequential model.policy={policy}" for policy in ("logistic", "semi_logistic", "threshold")),
@@ -91,11 +84,9 @@ def test_training_continues_from_a_checkpoint_to_the_last_bit(make: MakeLearner,
     before = propensities(first, crowd)
     assert torch.equal(propensities(second, crowd), before), "a saved policy has all that π depends on"
     assert not torch.equal(untaught, before)
-    buffer = io.BytesIO()
-    torch.save(first.training_state(), buffer)
-    buffer.seek(0)
+    saved = as_saved(first.training_state())
     second = make([0, 3])
-    second.load_training_state(torch.load(buffer, weights_only=True))
+    second.load_training_state(saved)
     for learner in (first, second):
         taught(learner, crowd, range(3, 6))
     for own, other in zip(first.state_dict().values(), second.state_dict().values(), strict=True):

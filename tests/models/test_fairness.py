@@ -24,6 +24,8 @@ from fairall.results.terminal import Display
 from fairall.storage.checkpoint import Checkpoint
 from tests.conftest import no_cache, training_of
 
+pytestmark = pytest.mark.usefixtures("undrawn")
+
 QUICK = ("preset=quick", "tracking.enabled=false")
 PARITY = FairnessConfig(rule=FairnessRule.demographic_parity, slack=0.0, blind=False, window=4096)
 
@@ -140,19 +142,16 @@ def test_log_odds_of_a_cost_sensitive_score_are_those_of_the_label(setting: Call
 @pytest.mark.parametrize(
     "method",
     [
-        "plot",
-        "adopt",
-        "neural_ucb",
-        "consequential",
-        "unfairlog",
-        "fairall_II",
-        "sellf_one_step",
-        "dcem",
-        "multiple_imputation",
+        *"plot consequential unfairlog fairall_II dcem".split(),
+        *(
+            pytest.param(method, marks=pytest.mark.whole)
+            for method in "adopt neural_ucb sellf_one_step multiple_imputation".split()
+        ),
     ],
 )
 def test_other_methods_are_fairer_with_thresholds_than_without(method: str, tmp_path: Path) -> None:
     words = [f"model={method}", "dataset=fico", *QUICK, f"outputs_dir={tmp_path}", "exploration=none"]
+    words.append("schedule.warm_up_epochs=8")
     with_bound = run(compose_config(*words, "fairness=demographic_parity", "schedule.time_steps=15"))
     assert with_bound.last("dpu").mean() < 0.2
 

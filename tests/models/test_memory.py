@@ -1,6 +1,5 @@
 """Memory beside a plain list of people per seed."""
 
-import io
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -13,7 +12,7 @@ from torch import Tensor
 from fairall.data.people import Decided
 from fairall.models.memory import Memory
 from fairall.randomness import SeedStreams
-from tests.conftest import examples
+from tests.conftest import as_saved, examples
 
 Keep = Literal["accepted", "all"]
 
@@ -29,11 +28,9 @@ def decided(accepted: list[list[bool]], first: int) -> Decided:
 
 def reloaded(memory: Memory) -> Memory:
     """A memory that a checkpoint gives back."""
-    buffer = io.BytesIO()
-    torch.save(memory.state_dict(), buffer)
-    buffer.seek(0)
+    saved = as_saved(memory.state_dict())
     twin = Memory(memory.keep, memory.limit, of=memory.of)
-    twin.load_state_dict(torch.load(buffer, weights_only=True))
+    twin.load_state_dict(saved)
     return twin
 
 

@@ -2,8 +2,6 @@
 
 import os
 import re
-import subprocess
-import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -22,7 +20,7 @@ from fairall.nn.native import calls, fastest
 from fairall.nn.native.calls import over_replicates, use_threads
 from fairall.nn.stacked import StackedMLP, average_probability, evaluated
 from fairall.randomness import SeedStreams
-from tests.conftest import PHASE1, no_checkpoint
+from tests.conftest import PHASE1, no_checkpoint, own_process
 
 if calls.kernels() is None:
     pytest.skip("numba is not installed, or switched off", allow_module_level=True)
@@ -275,7 +273,7 @@ print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
 def test_a_forked_process_does_not_wait_for_threads_it_lacks() -> None:
-    ended = subprocess.run([sys.executable, "-c", FORKING], check=True, capture_output=True, text=True)
+    ended = own_process("-c", FORKING, check=True)
     assert ended.stdout == "6\n"
 
 
@@ -313,7 +311,7 @@ try:
 except FairAllError as error:
     print(error)
 """
-    ended = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    ended = own_process("-c", code, check=True)
     assert ended.stdout.startswith("numba cannot be imported (")
     assert "NUMBA_DISABLE_JIT=1" in ended.stdout
 
@@ -321,7 +319,5 @@ except FairAllError as error:
 def test_numba_is_not_imported_where_it_is_switched_off() -> None:
     code = "import sys; from fairall.nn.native import calls; print(calls.kernels(), 'numba' in sys.modules)"
     environment = os.environ | {"NUMBA_DISABLE_JIT": "1"}
-    ended = subprocess.run(
-        [sys.executable, "-c", code], env=environment, check=True, capture_output=True, text=True
-    )
+    ended = own_process("-c", code, env=environment, check=True)
     assert ended.stdout == "None False\n"

@@ -1,6 +1,5 @@
 """Rules of exploration: whom they accept, with what propensity, and what becomes known."""
 
-import io
 from dataclasses import replace
 
 import pytest
@@ -23,7 +22,7 @@ from fairall.online.loop import OnlineLearning
 from fairall.randomness import SeedStreams
 from fairall.worlds.part import WorldSetting
 from fairall.worlds.world import World
-from tests.conftest import ComposeConfig, assert_same_history
+from tests.conftest import ComposeConfig, as_saved, assert_same_history
 
 THRESHOLD = 0.5
 BOUNDED = ExplorationConfig(ExplorationRule.bounded, propensity=0.25)
@@ -249,11 +248,9 @@ def test_bounded_exploration_goes_on_from_a_saved_state(name: str, compose_confi
 
     undisturbed, resumed = fresh(), fresh()
     run(undisturbed, 4)
-    buffer = io.BytesIO()
-    torch.save(undisturbed.state_dict(), buffer)
-    buffer.seek(0)
+    saved = as_saved(undisturbed.state_dict())
     run(undisturbed, 9)
-    resumed.load_state_dict(torch.load(buffer, weights_only=True))
+    resumed.load_state_dict(saved)
     run(resumed, 9)
     assert_same_history(undisturbed.history, resumed.history)
     propensity = undisturbed.history.propensity[2:]

@@ -1,4 +1,3 @@
-import io
 import math
 from pathlib import Path
 from typing import Any
@@ -24,7 +23,7 @@ from fairall.results.terminal import Display
 from fairall.storage.checkpoint import Checkpoint
 from fairall.worlds.part import WorldSetting
 from fairall.worlds.world import World
-from tests.conftest import ComposeConfig, assert_same_history, no_cache
+from tests.conftest import ComposeConfig, as_saved, assert_same_history, no_cache
 
 
 class Coin(Learner):
@@ -228,14 +227,6 @@ def test_a_counterfactual_is_of_the_other_group(credit: PreparedData) -> None:
     table = measure_table(run(online(Coin(0.5), credit, [0]), 2).recorded(), [0], cost=0.5)
     names = ["cfu", "ground_truth_utility", "effective_cfu", "effective_ground_truth_utility"]
     assert table[names].isna().all(axis=None)
-
-
-def saved_state(process: OnlineLearning) -> dict[str, Any]:
-    """The state as a checkpoint gives it back."""
-    buffer = io.BytesIO()
-    torch.save(process.state_dict(), buffer)
-    buffer.seek(0)
-    return torch.load(buffer, weights_only=True)
 
 
 def fairall(config: Config, data: PreparedData, seeds: list[int]) -> FairAll:
@@ -458,7 +449,7 @@ def test_going_on_from_a_saved_state_changes_nothing(
     data, seeds = load_dataset(name).prepare(), [0, 1]
     undisturbed, resumed = (online(fairall(config, data, seeds), data, seeds, **guards) for _ in range(2))
     run(undisturbed, 3)
-    saved = saved_state(undisturbed)
+    saved = as_saved(undisturbed.state_dict())
     run(undisturbed, 6)
     resumed.load_state_dict(saved)
     run(resumed, 6)
@@ -472,7 +463,7 @@ def test_going_on_amid_rejections_explores_when_it_would_have(credit: PreparedDa
 
     undisturbed, resumed = process(), process()
     run(undisturbed, 3)
-    saved = saved_state(undisturbed)
+    saved = as_saved(undisturbed.state_dict())
     run(undisturbed, 7)
     resumed.load_state_dict(saved)
     run(resumed, 7)

@@ -6,10 +6,9 @@ from fairall import Result
 from fairall.report.comparable import difference, grouped
 from tests.made_up import configuration, made_up
 
-OWN = [
-    "dataset=csv", "dataset.label=repaid", "dataset.positive=yes", "dataset.sensitive=sex",
-    "dataset.advantaged=male",
-]  # fmt: skip
+OWN = """
+    dataset=csv dataset.label=repaid dataset.positive=yes dataset.sensitive=sex dataset.advantaged=male
+""".split()
 
 
 ANY = made_up()

@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from fairall import FairAllError, Result
 from fairall.report import UNTESTED, chosen_runs, compare, draw_over_time, measures
 from fairall.results import CAUTION, STYLE, PageTable, page
-from tests.conftest import typed
+from tests.conftest import files_of, typed
 from tests.made_up import lay_down, made_up
 
 CREDIT = ("model=fairlog", "dataset=credit", "seeds=10")
@@ -172,22 +172,18 @@ def test_a_run_without_a_measure_is_left_out() -> None:
     assert [len(axes.get_lines()) for axes in panels(figure)] == [2, 1]
 
 
-def content(folder: Path) -> dict[str, bytes]:
-    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-
-
 class CutOff(KeyboardInterrupt):
     """An interruption."""
 
 
-@pytest.mark.parametrize("files", [0, 1, 2, 5, 9])
+@pytest.mark.parametrize("files", [0, 2, 9])
 def test_a_comparison_that_was_cut_off_has_the_same_bytes_afterwards(
     files: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     runs = [run(*CREDIT, shift=0.1 * number, number=number) for number in (1, 4)]
     numbered = {str(i): one for i, one in enumerate(runs, start=1)}
     compare(numbered, [], tmp_path / "whole")
-    whole, left = content(tmp_path / "whole"), iter(range(files))
+    whole, left = files_of(tmp_path / "whole"), iter(range(files))
     assert len(whole) > files
 
     def cut(path: Path, text: str) -> None:
@@ -204,9 +200,9 @@ def test_a_comparison_that_was_cut_off_has_the_same_bytes_afterwards(
     assert not (tmp_path / "cut" / "index.html").exists()
     monkeypatch.setattr("fairall.runtime.console.WIDE", 1001)  # another terminal
     compare(numbered, [], tmp_path / "cut")
-    assert content(tmp_path / "cut") == whole
+    assert files_of(tmp_path / "cut") == whole
     compare(numbered, [], tmp_path / "cut")
-    assert content(tmp_path / "cut") == whole
+    assert files_of(tmp_path / "cut") == whole
 
 
 def test_a_page_about_other_runs_is_not_replaced(tmp_path: Path) -> None:
@@ -215,17 +211,20 @@ def test_a_page_about_other_runs_is_not_replaced(tmp_path: Path) -> None:
     said = typed("compare", *pair, cwd=tmp_path)
     assert (said.returncode, said.stderr) == (0, "")
     folder = tmp_path / "outputs" / "comparison"
-    before = content(folder)
+    before = files_of(folder)
     assert before["RUNS"].decode().split() == [first.name, second.name]
     assert typed("compare", *pair, cwd=tmp_path).returncode == 0
-    assert content(folder) == before
+    assert files_of(folder) == before
 
     said = typed("compare", *other, cwd=tmp_path)
     assert (said.returncode, said.stderr) == (0, "")
     assert f"outputs/comparison has another page, about {first.name}, {second.name}\n" in said.stdout
     (beside,) = (tmp_path / "outputs").glob("comparison_*")
     assert f"Comparison: outputs/{beside.name}/index.html\n" in said.stdout
-    assert (content(folder), content(beside)["RUNS"].decode().split()) == (before, [second.name, third.name])
+    assert (files_of(folder), files_of(beside)["RUNS"].decode().split()) == (
+        before,
+        [second.name, third.name],
+    )
     again = typed("compare", *other, cwd=tmp_path)
     assert f"Comparison: outputs/{beside.name}/index.html\n" in again.stdout
 
@@ -240,4 +239,4 @@ def test_a_page_about_other_runs_is_not_replaced(tmp_path: Path) -> None:
     refused = typed("compare", *pair, "-o", "mine", cwd=tmp_path)
     assert (refused.returncode, refused.stderr.count("\n")) == (1, 1)
     assert (tmp_path / "mine" / "index.html").read_text() == "mine"
-    assert content(folder) == before
+    assert files_of(folder) == before

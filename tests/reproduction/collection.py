@@ -16,10 +16,17 @@ from tests.made_up import made_up
 OF_ALL = {"accept_all": 0.05, "oracle": 0.4, "oracle_fair": 0.35}  # level of each reference policy
 # Measures of a reference policy, as differences from its level.
 REFERENCE_MEASURES = {
-    "effective_utility": 0.0, "effective_dpu": 0.01, "effective_dpu_pooled": 0.02, "mean_utility": 0.03,
-    "mean_dpu": 0.04, "mean_cfu": 0.05, "mean_ground_truth_utility": 0.06, "mean_equal_opportunity": 0.07,
-    "tv_utility": 0.0, "regret": 0.08,
-}  # fmt: skip
+    "effective_utility": 0.0,
+    "effective_dpu": 0.01,
+    "effective_dpu_pooled": 0.02,
+    "mean_utility": 0.03,
+    "mean_dpu": 0.04,
+    "mean_cfu": 0.05,
+    "mean_ground_truth_utility": 0.06,
+    "mean_equal_opportunity": 0.07,
+    "tv_utility": 0.0,
+    "regret": 0.08,
+}
 
 
 class Made(NamedTuple):
@@ -52,8 +59,11 @@ def _runs() -> list[Made]:
         Made("model=opt_fair dataset=synthetic", 0.3),
         Made("model=fairlog dataset=credit protocol=published_code seeds=10", 0.21),
         Made("model=fairall_I_II dataset=credit protocol=text seeds=10", 0.18, latents=True),
-        *(Made(f"model={model} dataset={dataset}", of)
-          for dataset in ("credit", "compas") for model, of in (("greedy", 0.22), ("adopt", 0.25))),
+        *(
+            Made(f"model={model} dataset={dataset}", of)
+            for dataset in ("credit", "compas")
+            for model, of in (("greedy", 0.22), ("adopt", 0.25))
+        ),
         Made("model=greedy dataset=credit model.learning_rate=0.5", 0.1),
         Made("model=fairlog dataset=credit world.capacity.share=0.25 world.capacity.rule=top", 0.1),
         Made("model=fairlog dataset=credit world.delay.steps=10", 0.12),
@@ -61,7 +71,7 @@ def _runs() -> list[Made]:
         Made("model=fairlog dataset=credit world=drift", 0.14),
         Made("model=fairlog dataset=fico world=feedback", 0.15),
         Made("model=accept_all dataset=fico world=feedback", 0.05),
-    ]  # fmt: skip
+    ]
 
 
 RUNS = _runs()

@@ -27,16 +27,8 @@ def log_of(seed: int, gap: float, steps: int = STEPS) -> pd.DataFrame:
     propensity = np.where(sex == "m", 0.4 + gap, 0.4)
     accepted = draw.random(n) < propensity
     label = np.where(accepted, draw.random(n) < 0.6, np.nan)
-    return pd.DataFrame(
-        {
-            "seed": seed,
-            "time_step": np.repeat(np.arange(steps) + 1, 64),
-            "score": draw.normal(size=n),
-            "sex": sex,
-            "propensity": propensity,
-            "decision": accepted.astype(int),
-            "label": label,
-        }
+    return pd.DataFrame({"seed": seed, "time_step": np.repeat(np.arange(steps) + 1, 64)}).assign(
+        score=draw.normal(size=n), sex=sex, propensity=propensity, decision=accepted.astype(int), label=label
     )
 
 

@@ -138,10 +138,9 @@ def test_the_page_leads_with_what_covers_too_rarely(tmp_path: Path) -> None:
     for place, covering in ((RIGHT, 0.5), (IMPOSSIBLE, None)):
         covers = random.random(400) < (covering or 0)
         low = np.where(covers, 0.0, 0.3) if covering else np.full(400, np.nan)
-        rows = pd.DataFrame(
-            {"log": range(400), "quantity": "value", "estimator": "dr", "estimate": low + 0.2,
-             "low": low, "high": low + 0.4, "truth": 0.2, "why": None if covering else "refused"}
-        )  # fmt: skip
+        rows = pd.DataFrame({"log": range(400), "quantity": "value", "estimator": "dr"}).assign(
+            estimate=low + 0.2, low=low, high=low + 0.4, truth=0.2, why=None if covering else "refused"
+        )
         rows.to_csv(study.file(place, 500), index=False)
     told, by_log = results(study)
     assert set(by_log["name"]) == {CASES[RIGHT].name}

@@ -209,8 +209,9 @@ def test_every_method_on_every_data_set_has_a_row() -> None:
         assert len(rows) == len(set(rows))
     assert standings_table(own).frame.index[0][1] == "FairAll (I+II)"
     assert [item.key for item in board_figures(own) if item.shown] == [
-        "leaderboard_aggregates", "leaderboard_plane",
-    ]  # fmt: skip
+        "leaderboard_aggregates",
+        "leaderboard_plane",
+    ]
     nothing = board([point(name, TASKS[0], None) for name in METHODS], {}, {})
     assert not standings_table(nothing).shown
     assert not any(item.shown for item in board_figures(nothing))
@@ -223,8 +224,17 @@ def test_regret_is_what_the_oracle_earns_more() -> None:
     assert cells(table, "greedy")["test utility ↑"].startswith("15.")
     oracle = cells(table, "oracle")
     assert [oracle[column] for column in table.frame.columns] == [
-        "", "40.0", "0.0", "40.0", "", "30.0", "10.0", "", "", "",
-    ]  # fmt: skip
+        "",
+        "40.0",
+        "0.0",
+        "40.0",
+        "",
+        "30.0",
+        "10.0",
+        "",
+        "",
+        "",
+    ]
     greedy = table.records[table.records["method"] == "greedy"].set_index(["measure", "seed"])["value"]
     assert greedy["regret", 3] == pytest.approx(ORACLE - greedy[UTILITY.name, 3])
 

@@ -69,18 +69,27 @@ def test_other_applicants_are_refused(tmp_path: Path) -> None:
 
 def test_people_whom_nobody_could_accept_cannot_be_told() -> None:
     """Person 2 is rejected for certain at one time and accepted at another; person 3 never has a chance."""
-    log = pd.DataFrame({
-        "time_step": [1, 1, 2, 2], "score": [1, 2, 2, 3], "sex": ["f", "m", "m", "f"],
-        "propensity": [1.0, 0.0, 0.5, 0.0], "decision": [1, 0, 1, 0], "label": [1, np.nan, 0, np.nan],
-        "target_accept_all": 1.0, "target_oracle": [1.0, 1.0, 1.0, 0.0],
-        "target_oracle_fair": [0.0, 0.0, 0.0, 1.0],
-    })  # fmt: skip
+    log = pd.DataFrame(
+        {
+            "time_step": [1, 1, 2, 2],
+            "score": [1, 2, 2, 3],
+            "sex": ["f", "m", "m", "f"],
+            "propensity": [1.0, 0.0, 0.5, 0.0],
+            "decision": [1, 0, 1, 0],
+            "label": [1, np.nan, 0, np.nan],
+            "target_accept_all": 1.0,
+            "target_oracle": [1.0, 1.0, 1.0, 0.0],
+            "target_oracle_fair": [0.0, 0.0, 0.0, 1.0],
+        }
+    )
     truth = truth_of(log, np.array([1.0, 1.0, 0.0, 1.0]), 0.5).set_index(["target", "quantity"])
     assert truth["unsupported"].to_dict() == {
         ("accept_all", "value"): 0.25,
-        ("oracle", "value"): 0.0, ("oracle", "equal_opportunity"): 0.25,
-        ("oracle_fair", "value"): 1.0, ("oracle_fair", "equal_opportunity"): 0.25,
-    }  # fmt: skip
+        ("oracle", "value"): 0.0,
+        ("oracle", "equal_opportunity"): 0.25,
+        ("oracle_fair", "value"): 1.0,
+        ("oracle_fair", "equal_opportunity"): 0.25,
+    }
     assert truth.loc[("oracle", "value"), "truth"] == pytest.approx((0.5 + 0.5 - 0.5) / 4)
     assert truth.loc[("oracle", "equal_opportunity"), "truth"] == pytest.approx(0.5)
     assert truth["can_tell"].sum() == 1
@@ -88,15 +97,23 @@ def test_people_whom_nobody_could_accept_cannot_be_told() -> None:
 
 def test_scores_count_errors_coverage_and_refusals() -> None:
     keys = {"target": "oracle", "quantity": "value"}
-    truth = pd.DataFrame({
-        "log": list("abcde"), "truth": [0.1, 0.2, 0.3, 0.4, 0.4],
-        "can_tell": [True, True, True, False, False],
-    }).assign(**keys)  # fmt: skip
+    truth = pd.DataFrame(
+        {
+            "log": list("abcde"),
+            "truth": [0.1, 0.2, 0.3, 0.4, 0.4],
+            "can_tell": [True, True, True, False, False],
+        }
+    ).assign(**keys)
     answers = pd.DataFrame(
-        [("a", 0.2, 0.0, 0.3), ("b", 0.1, 0.05, 0.15), ("c", None, None, None), ("d", None, None, None),
-         ("e", 0.5, None, None)],
+        [
+            ("a", 0.2, 0.0, 0.3),
+            ("b", 0.1, 0.05, 0.15),
+            ("c", None, None, None),
+            ("d", None, None, None),
+            ("e", 0.5, None, None),
+        ],
         columns=["log", "estimate", "low", "high"],
-    ).assign(estimator="mine", **keys)  # fmt: skip
+    ).assign(estimator="mine", **keys)
     (found,) = scores(truth, answers).to_dict("records")
     assert (found["error"], found["bias"]) == (pytest.approx(0.1), pytest.approx(0.0))
     assert (found["covered"], found["intervals"], found["width"]) == (0.5, 2, pytest.approx(0.2))

@@ -13,12 +13,15 @@ pytestmark = pytest.mark.whole
 def test_every_run_of_the_paper_once() -> None:
     planned = plan(sweeps_of(["all"]), ["dataset=credit,synthetic", "model=fairall_I_II,opt_fair"])
     assert Counter(one.sweep for one in planned) == {
-        "paper_harsh": 1, "paper_lenient": 1, "paper_published_code": 2, "paper_optimal": 1,
+        "paper_harsh": 1,
+        "paper_lenient": 1,
+        "paper_published_code": 2,
+        "paper_optimal": 1,
         "paper_synthetic": 2,
         "paper_policies": 2 * 4,  # the fifth policy is that of the tables and of the synthetic figures
         "paper_costs": 8,  # and so is the ninth cost
         "paper_alignment": 3,  # all others are those of tables and figures
-    }  # fmt: skip
+    }
     assert len({one.command for one in planned}) == len(planned)
     costs = {one.config.cost.value for one in planned if one.dataset == "credit"}
     assert costs == {0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9}
@@ -36,9 +39,15 @@ def test_points_of_the_sweeps() -> None:
         axes = grid(sweep)
         points[sweep] = math.prod(len(str(values).split(",")) for values in axes.values())
     assert points == {
-        "paper_harsh": 15, "paper_lenient": 15, "paper_published_code": 30, "paper_optimal": 2,
-        "paper_synthetic": 10, "paper_policies": 20, "paper_costs": 27, "paper_alignment": 12,
-    }  # fmt: skip
+        "paper_harsh": 15,
+        "paper_lenient": 15,
+        "paper_published_code": 30,
+        "paper_optimal": 2,
+        "paper_synthetic": 10,
+        "paper_policies": 20,
+        "paper_costs": 27,
+        "paper_alignment": 12,
+    }
 
 
 def test_words_pick_from_an_axis_or_are_added() -> None:

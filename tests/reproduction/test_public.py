@@ -13,13 +13,10 @@ import reproduction
 
 FOLDER = Path(reproduction.__file__).parent
 # Modules whose `__all__` is public.
-PUBLIC = (
-    "fairall",
-    "fairall.evaluate",
-    "fairall.measuring",
-    "fairall.metrics",
-    "fairall.report",
-    "fairall.results",
+PUBLIC = tuple(
+    """
+    fairall fairall.evaluate fairall.measuring fairall.metrics fairall.report fairall.results
+""".split()
 )
 
 

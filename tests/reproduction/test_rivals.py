@@ -27,8 +27,13 @@ pytestmark = pytest.mark.whole
 
 def earning(per_step: list[float], seeds: int = 2) -> Result:
     """A run of 20 time steps that earns so much per applicant at each of them."""
-    run = made_up("dataset=fico", "model=greedy", "schedule.time_steps=20", "evaluation.window=[10,20]",
-                  f"seeds={seeds}")  # fmt: skip
+    run = made_up(
+        "dataset=fico",
+        "model=greedy",
+        "schedule.time_steps=20",
+        "evaluation.window=[10,20]",
+        f"seeds={seeds}",
+    )
     cumulative = np.cumsum(per_step) / np.arange(1, 21)
     steps = run.steps.assign(
         effective_utility=[np.nan if t == 0 else cumulative[t - 1] for t in run.steps["time_step"]]
@@ -95,8 +100,9 @@ def test_rows_of_a_method_are_told_apart() -> None:
     table = study_table("rivals_fico", [made(row) for row in rows])
     names = table.frame.index.get_level_values(0)
     assert list(dict.fromkeys(names)) == [
-        "Fair reductions model.slack=0.1", "Fair reductions model.slack=0.01",
-    ]  # fmt: skip
+        "Fair reductions model.slack=0.1",
+        "Fair reductions model.slack=0.01",
+    ]
     assert isinstance(table.records, pd.DataFrame)
     lacking = study_table("rivals_fico", [(row, row.planned, row.reference) for row in rows])
     assert not lacking.shown

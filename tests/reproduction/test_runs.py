@@ -22,9 +22,9 @@ from tests.conftest import run_folder, typed
 
 pytestmark = pytest.mark.whole
 
-WORDS = [
-    "paper_harsh", "model=fairlog,unfairlog", "dataset=credit", "preset=quick", "tracking.enabled=false",
-]  # fmt: skip
+WORDS = """
+    paper_harsh model=fairlog,unfairlog dataset=credit preset=quick tracking.enabled=false
+""".split()
 
 
 def test_goes_on_after_an_interruption_and_skips_what_is_finished(

@@ -32,9 +32,13 @@ def test_every_value_and_policy_has_a_row_and_so_have_references() -> None:
     for value in ("0.1", "0.25", "0.5", "1"):
         rows = table.frame.xs(f"places per applicant: {value}", level=0)
         assert set(rows.index) == {
-            "FairAll (I+II)", "FairLog", "UnfairLog", "accept everybody", "knows every label",
+            "FairAll (I+II)",
+            "FairLog",
+            "UnfairLog",
+            "accept everybody",
+            "knows every label",
             "knows every label, with parity",
-        }  # fmt: skip
+        }
         assert rows.loc["knows every label"].iloc[0] == "50.0"
     assert not table.lacking.commands
 

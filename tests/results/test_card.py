@@ -18,11 +18,9 @@ from fairall.results.card import described, model_card, page_of, share, texts
 from fairall.results.format import CAUTION
 from fairall.results.result import Result
 from fairall.storage.run_folder import CARD, RunFolder
-from tests.conftest import run_folder, typed
+from tests.conftest import CHECKOUT, LOANS, MEANING, run_folder, typed
 
-CHECKOUT = Path(__file__).parents[2]
 RUN = ["preset=quick", "model=fairlog", "schedule.time_steps=4", "evaluation.window=[1,4]"]
-LOANS = CHECKOUT / "tests" / "data" / "loans.csv"
 
 
 @pytest.fixture(scope="module")
@@ -103,14 +101,26 @@ def test_groups_are_those_of_the_data(folder: Path) -> None:
 
 
 def test_base_rates_where_only_the_accepted_have_labels() -> None:
-    words = [f"dataset.path={LOANS}", "dataset.label=repaid", "dataset.positive=yes", "dataset.sensitive=sex",
-             "dataset.advantaged=male", "dataset.drop=[id]", "dataset.decision=decision",
-             "dataset.accepted=granted", "dataset.propensity=propensity"]  # fmt: skip
+    words = [
+        f"dataset.path={LOANS}",
+        *MEANING,
+        *"""
+            dataset.drop=[id] dataset.decision=decision dataset.accepted=granted
+            dataset.propensity=propensity
+        """.split(),
+    ]
     data = load_dataset("csv", *words).prepare()
     people = data.train
-    table = pd.DataFrame({"seed": [0, 0], "time_step": [0, 1], "utility": 0.1,
-                          "acceptance_rate": [np.nan, 0.5], "acceptance_rate_advantaged": [np.nan, 0.25],
-                          "acceptance_rate_disadvantaged": np.nan})  # fmt: skip
+    table = pd.DataFrame(
+        {
+            "seed": [0, 0],
+            "time_step": [0, 1],
+            "utility": 0.1,
+            "acceptance_rate": [np.nan, 0.5],
+            "acceptance_rate_advantaged": [np.nan, 0.25],
+            "acceptance_rate_disadvantaged": np.nan,
+        }
+    )
     made = groups(data, table, (0, 1))
     assert people.label_weight is not None
     for group, rows in (("advantaged", people.s == 1), ("disadvantaged", people.s == -1)):
@@ -148,9 +158,16 @@ def test_every_method_has_a_page_and_every_data_set_terms_and_caveats() -> None:
 def test_a_card_of_a_table_of_the_users(tmp_path: Path) -> None:
     table = tmp_path / "loans|x.csv"
     table.write_text(LOANS.read_text().replace("sex", "sex`|_", 1))
-    words = [*RUN, "tracking.enabled=false", "dataset=csv", f"dataset.path='{table}'", "dataset.label=repaid",
-             "dataset.positive=yes", "dataset.sensitive='sex`|_'", "dataset.advantaged=male",
-             "dataset.drop=[id,decision]"]  # fmt: skip
+    words = [
+        *RUN,
+        "tracking.enabled=false",
+        "dataset=csv",
+        f"dataset.path='{table}'",
+        *"""
+            dataset.label=repaid dataset.positive=yes dataset.sensitive='sex`|_' dataset.advantaged=male
+            dataset.drop=[id,decision]
+        """.split(),
+    ]
     ended = typed(*words, cwd=tmp_path)
     assert (ended.returncode, ended.stderr) == (0, "")
     card = (run_folder(tmp_path / "outputs") / CARD).read_text(encoding="utf-8")

@@ -1,12 +1,11 @@
 """User and password of addresses."""
 
 import os
-import subprocess
-import sys
 
 import pytest
 
 from fairall.runtime.credentials import KEPT, complete, hidden, user_and_password, withheld
+from tests.conftest import own_process
 
 
 @pytest.fixture(autouse=True)
@@ -50,10 +49,14 @@ def test_whatever_a_password_begins_with_it_is_hidden(userinfo: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "http://host", "http://host:5000/a@b", "http://[::1]:5000/a@b", "sqlite:////home/a@b/mlflow.db",
-        "file:///a@b", "a@b", "cannot reach http://host: ask admin@host", "outputs_dir=a@b",
+        *"""
+            http://host http://host:5000/a@b http://[::1]:5000/a@b sqlite:////home/a@b/mlflow.db file:///a@b
+            a@b
+        """.split(),
+        "cannot reach http://host: ask admin@host",
+        "outputs_dir=a@b",
     ],
-)  # fmt: skip
+)
 def test_text_without_credentials_stays(text: str) -> None:
     assert withheld(text) == hidden(text) == text
     assert complete(text) == text
@@ -68,7 +71,7 @@ def test_several_addresses_in_one_word() -> None:
 def test_child_processes_can_connect_too() -> None:
     withheld("http://user:pass@host")
     ask = "from fairall.runtime.credentials import complete; print(complete('http://host'))"
-    said = subprocess.run([sys.executable, "-c", ask], capture_output=True, text=True, check=True).stdout
+    said = own_process("-c", ask, check=True).stdout
     assert said == "http://user:pass@host\n"
 
 

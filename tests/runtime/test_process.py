@@ -12,6 +12,7 @@ import torch
 
 from fairall.runtime import process
 from fairall.runtime.process import available_memory, prepare_processor
+from tests.conftest import own_process
 
 PROGRAM = """\
 import gc, json, logging, os, signal, sys
@@ -33,10 +34,9 @@ print(json.dumps({
 
 def prepared(folder: Path, **environment: str) -> dict[str, Any]:
     root = str(Path(__file__).parents[2])
-    ended = subprocess.run(
-        [sys.executable, "-c", PROGRAM], cwd=folder, capture_output=True, text=True, check=True,
-        env={"PYTHONPATH": root, "PYTHONSAFEPATH": "1"} | environment,
-    )  # fmt: skip
+    ended = own_process(
+        "-c", PROGRAM, cwd=folder, check=True, env={"PYTHONPATH": root, "PYTHONSAFEPATH": "1"} | environment
+    )
     return json.loads(ended.stdout)
 
 
@@ -112,11 +112,13 @@ def test_available_memory_is_that_of_the_machine_and_the_container(
 @pytest.mark.parametrize("words", [["model=reject_all"], ["show", "x"], ["tune", "show", "x"]])
 def test_too_little_memory_for_the_libraries_is_one_line(words: list[str], tmp_path: Path) -> None:
     limit = 700_000 * 1024  # bytes, as of `ulimit -v 700000`
-    ended = subprocess.run(
-        [sys.executable, "-m", "fairall", *words],
-        cwd=tmp_path, capture_output=True, text=True, check=False,
+    ended = own_process(
+        "-m",
+        "fairall",
+        *words,
+        cwd=tmp_path,
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (limit, limit)),
-    )  # fmt: skip
+    )
     assert (ended.returncode, ended.stdout, ended.stderr.count("\n")) == (1, "", 1)
     assert ended.stderr.startswith("fairall: there is not enough memory to load what this command needs")
     assert "ulimit -v" in ended.stderr
@@ -170,9 +172,6 @@ def test_a_console_script_runs_no_file_of_the_current_folder_but_what_is_named(t
         "subprocess.run([sys.executable, '-c', 'import socket'], check=True)\n"
         "print(import_own('mine').VALUE)\n"
     )
-    ended = subprocess.run(
-        [sys.executable, script], cwd=place, capture_output=True, text=True, check=True,
-        env={"PYTHONPATH": str(Path(__file__).parents[2])},
-    )  # fmt: skip
+    ended = own_process(script, cwd=place, check=True, env={"PYTHONPATH": str(Path(__file__).parents[2])})
     assert ended.stdout == "3\n"
     assert sorted(path.name for path in place.glob("RAN_*")) == []

@@ -9,6 +9,8 @@ from signal import SIGHUP, SIGINT, SIGTERM
 
 import pytest
 
+from tests.conftest import own_process
+
 HEAD = """\
 import os, signal, sys
 from fairall.errors import FairAllError
@@ -130,7 +132,7 @@ raise SystemExit(run_command(command, []))
 
 
 def test_an_error_that_a_stop_has_become_is_told_as_the_stop() -> None:
-    said = subprocess.run([sys.executable, "-c", COMMAND], capture_output=True, text=True, check=False)
+    said = own_process("-c", COMMAND)
     assert (said.returncode, said.stdout) == (143, "")
     assert said.stderr == "fairall: interrupted; the same command goes on from what was saved\n"
 
@@ -148,6 +150,7 @@ sys.meta_path.insert(0, Sender())
 """
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("when", ["fairall.cli.main", "hydra", "torch"])
 @pytest.mark.parametrize(
     ("numbers", "code"), [([SIGINT], 130), ([SIGINT, SIGINT], 130), ([SIGHUP, SIGHUP], 129), ([SIGTERM], 143)]
@@ -157,14 +160,20 @@ def test_an_interruption_of_the_first_imports_is_no_traceback(
 ) -> None:
     (tmp_path / "sitecustomize.py").write_text(SENDER)
     root = str(Path(__file__).parents[2])
-    said = subprocess.run(
-        [sys.executable, "-m", "fairall", "model=reject_all", "preset=quick", "tracking.enabled=false"],
-        cwd=tmp_path, capture_output=True, text=True, check=False, timeout=120,
-        env=os.environ | {
-            "PYTHONPATH": f"{tmp_path}{os.pathsep}{root}", "WHEN": when,
+    said = own_process(
+        "-m",
+        "fairall",
+        "model=reject_all",
+        "preset=quick",
+        "tracking.enabled=false",
+        cwd=tmp_path,
+        env=os.environ
+        | {
+            "PYTHONPATH": f"{tmp_path}{os.pathsep}{root}",
+            "WHEN": when,
             "NUMBERS": " ".join(str(int(number)) for number in numbers),
         },
-    )  # fmt: skip
+    )
     early = when == "fairall.cli.main"
     # Before the handlers of a command are there, a closed terminal ends it as any other program.
     assert said.returncode == (-SIGHUP if early and SIGHUP in numbers else code), said.stderr

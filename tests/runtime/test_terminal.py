@@ -1,9 +1,9 @@
 """Warnings that reach the terminal: what the user can mend, not what libraries cause in each other."""
 
 import os
-import subprocess
-import sys
 from pathlib import Path
+
+from tests.conftest import own_process
 
 MINE = """
 import warnings
@@ -32,10 +32,7 @@ def said(work: str, folder: Path, *options: str) -> str:
     (folder / "mine.py").write_text(MINE)
     program = f"from fairall.runtime import terminal\nterminal.prepare()\n{work}"
     path = os.pathsep.join([str(folder), str(Path(__file__).parents[2])])
-    ended = subprocess.run(
-        [sys.executable, *options, "-c", program],
-        capture_output=True, text=True, check=True, env=os.environ | {"PYTHONPATH": path},
-    )  # fmt: skip
+    ended = own_process(*options, "-c", program, check=True, env=os.environ | {"PYTHONPATH": path})
     return ended.stderr
 
 

@@ -153,14 +153,9 @@ def test_leftovers_of_a_kill_are_deleted_and_nothing_else(tmp_path: Path) -> Non
     with atomic(tmp_path / "out.csv") as temporary:
         left = tmp_path / temporary.name
         assert replaced_by(left.name) == "out.csv"
-    kept = [
-        "out.csv",
-        ".out.csv.swp",
-        ".out.csv.backup01",
-        ".out.csv",
-        ".other.csv.abcdefgh.csv",
-        "a.abcdefgh",
-    ]
+    kept = """
+        out.csv .out.csv.swp .out.csv.backup01 .out.csv .other.csv.abcdefgh.csv a.abcdefgh
+    """.split()
     for name in (left.name, *kept):
         (tmp_path / name).write_text("")
     with tidied(tmp_path, "out.csv"):

@@ -31,10 +31,10 @@ def identity(*words: str) -> str:
 
 def test_values_that_compute_change_the_identity_and_others_do_not() -> None:
     usual = identity()
-    computing = (
-        "seed=1", "seeds=3", "cost.value=0.4", "model.alpha=4", "schedule.warm_up_epochs=9", "protocol=text",
-        "dataset.split.held_out=0.4", "initial_policy=lenient", "evaluation.decisions=true",
-    )  # fmt: skip
+    computing = """
+        seed=1 seeds=3 cost.value=0.4 model.alpha=4 schedule.warm_up_epochs=9 protocol=text
+        dataset.split.held_out=0.4 initial_policy=lenient evaluation.decisions=true
+    """.split()
     assert len({usual, *map(identity, computing)}) == 1 + len(computing)
     where = ("threads=2", "outputs_dir=x", "force=true", "checkpoint_seconds=1", "tracking.enabled=false")
     assert identity(*where) == usual

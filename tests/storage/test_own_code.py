@@ -1,7 +1,6 @@
 """The user's own modules that enter the identity of a run."""
 
 import os
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -11,6 +10,7 @@ import pytest
 import fairall
 from fairall.storage.cache import Cache
 from fairall.storage.own_code import OwnCode, own_code
+from tests.conftest import own_process
 
 FILES = {
     "mine/__init__.py": "from .rates import RATE\n",
@@ -102,7 +102,7 @@ def elsewhere(folder: Path, code: str) -> OwnCode:
     """What another process finds, in which `code` ran before."""
     ask = f"import sys; sys.path.insert(0, {str(folder)!r})\n{code}\n"
     ask += "from fairall.storage.own_code import *\nprint(repr(own_code(['mine.method'])))"
-    ended = subprocess.run([sys.executable, "-c", ask], capture_output=True, text=True, check=True)
+    ended = own_process("-c", ask, check=True)
     found = eval(ended.stdout, {"OwnCode": OwnCode})
     assert isinstance(found, OwnCode)
     return found
@@ -156,7 +156,7 @@ def test_what_cannot_be_followed_is_said(folder: Path, monkeypatch: pytest.Monke
     (said,) = own_code(["mine.method"]).doubts
     assert said.startswith("lazily.py, line 3: runs code whose name is computed; ")
     ask = "from fairall.storage.own_code import *\nclass Mine: pass\nprint(own_code([], Mine()))"
-    ended = subprocess.run([sys.executable], input=ask, capture_output=True, text=True, check=True)
+    ended = own_process(input=ask, check=True)
     assert ended.stdout.startswith(
         "OwnCode(hashes=('__main__ ',), doubts=('the code of __main__ is in no file; "
     )
@@ -171,13 +171,7 @@ def test_a_script_is_own_code(folder: Path) -> None:
             f"    value = {value}\n\n\nprint(own_code([], Mine()))\n"
         )
         path = os.pathsep.join(map(str, (Path(fairall.__file__).parents[1], folder)))
-        ended = subprocess.run(
-            [sys.executable, script],
-            capture_output=True,
-            text=True,
-            check=True,
-            env=os.environ | {"PYTHONPATH": path},
-        )
+        ended = own_process(script, check=True, env=os.environ | {"PYTHONPATH": path})
         assert "'__main__ " in ended.stdout
         assert "'helper " in ended.stdout
         found.add(ended.stdout)

@@ -1,6 +1,5 @@
 """Six commands read one table alike: kinds, groups, refusals and warnings, with the keys of each."""
 
-import copy
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -455,8 +454,7 @@ def once(function: Callable[..., Any]) -> Callable[..., Any]:
 
 @pytest.fixture(scope="module", autouse=True)
 def _quick() -> Iterator[None]:
-    """The same words are composed once, and what is not looked at is neither computed nor drawn."""
-    composed = once(compose.compose_config)
+    """What is not looked at is neither computed nor drawn."""
 
     def no_contributions(
         probabilities: Callable[[np.ndarray], np.ndarray], own: np.ndarray, _: np.ndarray
@@ -465,8 +463,6 @@ def _quick() -> Iterator[None]:
         return np.zeros((len(own), len(mean))), np.zeros((len(own), len(mean))), mean
 
     with pytest.MonkeyPatch.context() as patch:
-        for module in (compose, describe):
-            patch.setattr(module, "compose_config", lambda *words: copy.deepcopy(composed(*words)))
         patch.setattr(describe, "checked", once(describe.checked))
         patch.setattr(describe, "_acceptance", lambda *_: "")
         patch.setattr(explain, "_shapley", no_contributions)
@@ -681,9 +677,12 @@ def test_several_faults_are_told_at_once_but_at_most_ten(tmp_path: Path) -> None
     }
     asked = Asked(Case("", wrong, keys={"drop": "[agee]"}), tmp_path)
     said = [
-        "{}drop=agee: ", "column 'granted', row 4: 'NA'", "column 'repaid' has 3 values",
-        "column 'id', row 1: 'L0000' and 199 more", "column 'age', row 4: 'old' is not a finite number",
-    ]  # fmt: skip
+        "{}drop=agee: ",
+        "column 'granted', row 4: 'NA'",
+        "column 'repaid' has 3 values",
+        "column 'id', row 1: 'L0000' and 199 more",
+        "column 'age', row 4: 'old' is not a finite number",
+    ]
     more = wrong | {f"id_{k}": wrong["id"] for k in range(7)}
     many = Asked(Case("", more, keys={"drop": "[agee]"}), tmp_path / "many")
     for every, prefix in ((asked.run, "dataset."), (asked.log, "")):

@@ -130,10 +130,16 @@ def mlflow_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[in
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     command = [
-        sys.executable, "-m", "mlflow", "server", "--port", str(port), "--workers", "1",
-        "--backend-store-uri", f"sqlite:///{folder / 'mlflow.db'}",
-        "--artifacts-destination", str(folder / "files"),
-    ]  # fmt: skip
+        sys.executable,
+        *"-m mlflow server --port".split(),
+        str(port),
+        "--workers",
+        "1",
+        "--backend-store-uri",
+        f"sqlite:///{folder / 'mlflow.db'}",
+        "--artifacts-destination",
+        str(folder / "files"),
+    ]
     with subprocess.Popen(
         command, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL, start_new_session=True
     ) as process:

@@ -20,16 +20,16 @@ import pandas as pd
 import pytest
 
 from fairall.policy import Policy
-from tests.conftest import run_folder, typed
+from tests.conftest import LOANS, MEANING, run_folder, typed
 
 pytestmark = pytest.mark.whole
 
-LOANS = Path(__file__).parents[1] / "data" / "loans.csv"
 RUN = [
-    "preset=quick", "model=fairlog", "seeds=2", "dataset=csv", f"dataset.path={LOANS}",
-    "dataset.label=repaid", "dataset.positive=yes", "dataset.sensitive=sex", "dataset.advantaged=male",
+    *"preset=quick model=fairlog seeds=2 dataset=csv".split(),
+    f"dataset.path={LOANS}",
+    *MEANING,
     "dataset.drop=[id,decision]",
-]  # fmt: skip
+]
 Put = Callable[[Path], str]
 
 
@@ -57,10 +57,7 @@ def mlflow_command(outputs: Path, *words: str) -> Iterator[subprocess.Popen[str]
         "mlflow",
         "models",
         *words,
-        "-m",
-        "models:/loans/1",
-        "--env-manager",
-        "local",
+        *"-m models:/loans/1 --env-manager local".split(),
     ]
     environment = os.environ | {
         "MLFLOW_TRACKING_URI": f"sqlite:///{outputs / 'mlflow.db'}",

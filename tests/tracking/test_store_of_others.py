@@ -27,10 +27,10 @@ from tests.conftest import run_folder, typed
 
 pytestmark = pytest.mark.whole
 
-SHORT = [
-    "preset=quick", "model=unfairlog", "seeds=2", "schedule.warm_up_epochs=1", "schedule.time_steps=4",
-    "evaluation.window=[1,4]",
-]  # fmt: skip
+SHORT = """
+    preset=quick model=unfairlog seeds=2 schedule.warm_up_epochs=1 schedule.time_steps=4
+    evaluation.window=[1,4]
+""".split()
 SYNCED = "Logged {} to MLflow; {} were already there.\n"
 Put = Callable[[Path], str]
 
@@ -132,11 +132,10 @@ def assert_there_once(client: mlflow.MlflowClient, seeds: int = 2) -> Any:
 
 @pytest.mark.parametrize(
     "killed_in",
-    [
-        "create_run", "create_logged_model", "log_model_artifacts", "log_batch", "log_inputs", "log_artifact",
-        "set_terminated",
-    ],
-)  # fmt: skip
+    """
+        create_run create_logged_model log_model_artifacts log_batch log_inputs log_artifact set_terminated
+    """.split(),
+)
 def test_what_a_kill_leaves_half_logged_is_replaced_by_the_next_command(
     killed_in: str, once: Path, tmp_path: Path, empty_store: Put, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -20,12 +20,17 @@ GRIDS = yaml.safe_load((Path(__file__).parent / "paper_grids.yaml").read_text())
 DATASETS = ("synthetic", "compas", "credit", "meps")
 # By name of the study: words of the command line, row groups of the table, and our keys for its rows.
 PHASE1 = {
-    "batch_size": "model.phase1.batch_size", "learning_rate": "model.phase1.learning_rate",
-    "vae_arch": "model.vae_arch", "latent_size": "model.latent_size", "beta": "model.phase1.beta",
-}  # fmt: skip
+    "batch_size": "model.phase1.batch_size",
+    "learning_rate": "model.phase1.learning_rate",
+    "vae_arch": "model.vae_arch",
+    "latent_size": "model.latent_size",
+    "beta": "model.phase1.beta",
+}
 CLASSIFIER = {
-    "learning_rate": "model.learning_rate", "clf_arch": "model.clf_arch", "clf_dropout": "model.clf_dropout"
-}  # fmt: skip
+    "learning_rate": "model.learning_rate",
+    "clf_arch": "model.clf_arch",
+    "clf_dropout": "model.clf_dropout",
+}
 PHASE2 = {**CLASSIFIER, "alpha": "model.alpha", "beta": "model.beta"}
 VAE = {"vae_arch": "model.vae_arch", "latent_size": "model.latent_size"}  # without a Phase I to choose them
 GROUPS = {

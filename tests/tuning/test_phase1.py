@@ -19,10 +19,9 @@ from fairall.results.runs import load_result
 from fairall.tuning.trial import outcome_of, phase1_measures
 from tests.conftest import ComposeConfig
 
-WORDS = [
-    "sweeps=phase1", "preset=quick", "schedule.phase1_epochs=2", "schedule.time_steps=2",
-    "evaluation.window=[0,2]",
-]  # fmt: skip
+WORDS = """
+    sweeps=phase1 preset=quick schedule.phase1_epochs=2 schedule.time_steps=2 evaluation.window=[0,2]
+""".split()
 
 
 class Untouchable(People):
@@ -68,9 +67,13 @@ def test_a_phase1_trial_shares_the_cache_and_sees_no_test_people(
     kept = torch.load(cached, weights_only=True)["result"]["vae"]
     setting = Setting(credit.schema, 0.5, [0, 1], config.schedule, config.protocol)
     vae = ConditionalVAE(
-        credit.schema, config.model.latent_size, config.model.vae_arch, SeedStreams([0, 1], "any"),
-        utility=False, group_blind=setting.group_blind,
-    )  # fmt: skip
+        credit.schema,
+        config.model.latent_size,
+        config.model.vae_arch,
+        SeedStreams([0, 1], "any"),
+        utility=False,
+        group_blind=setting.group_blind,
+    )
     vae.load_state_dict(kept)
     again = latent_selection_metrics(vae, vae.encode, credit.train, credit.validation, [0, 1])
     # The frame that groups are matched in changes what z is called, not what comes back.
@@ -100,7 +103,7 @@ def test_classification_loss_is_the_cost_sensitive_cross_entropy(
     assert list(measures) == ["classification_loss"]
     propensity = learner.propensity(
         people.x.expand(2, -1, -1), people.s.expand(2, -1), SeedStreams([0, 1], "any")
-    ).double()  # fmt: skip
+    ).double()
     good, bad = propensity.log(), (1 - propensity).log()
     expected = -((1 - cost) * people.label * good + cost * (1 - people.label) * bad).mean(-1)
     assert measures["classification_loss"] == pytest.approx(expected.numpy(), rel=1e-4)

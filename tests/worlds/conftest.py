@@ -20,10 +20,14 @@ from fairall.worlds.part import WorldSetting
 from fairall.worlds.world import World
 
 ALL_PARTS = (
-    "world.capacity.share=0.5", "world.delay.mean=2", "world.delay.censored=0.2",
-    "world.noise.disadvantaged={positive: 0.2, negative: 0.1}", "world.drift.advantaged_share=0.6",
-    "world.drift.label.disadvantaged=0.3", "world.feedback.people=300",
-)  # fmt: skip
+    "world.capacity.share=0.5",
+    "world.delay.mean=2",
+    "world.delay.censored=0.2",
+    "world.noise.disadvantaged={positive: 0.2, negative: 0.1}",
+    "world.drift.advantaged_share=0.6",
+    "world.drift.label.disadvantaged=0.3",
+    "world.feedback.people=300",
+)
 
 
 class Fixed(Learner):

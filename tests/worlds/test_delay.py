@@ -1,6 +1,5 @@
 """Delay: when a learner gets which decisions, and with which propensities."""
 
-import io
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +13,7 @@ from fairall.data.prepared import PreparedData
 from fairall.worlds.delay import Delay, DelayConfig
 from fairall.worlds.noise import Noise
 from fairall.worlds.world import World
-from tests.conftest import ComposeConfig, typed
+from tests.conftest import ComposeConfig, as_saved, typed
 from tests.worlds.conftest import Fixed, close, online, run, sampled, setting_of, share_error
 
 
@@ -88,10 +87,7 @@ def test_what_waits_is_in_the_checkpoint() -> None:
     for t, one in enumerate(decided[:20]):
         whole.due([one], t)
     assert whole.waiting
-    buffer = io.BytesIO()
-    torch.save(whole.state_dict(), buffer)
-    buffer.seek(0)
-    resumed.load_state_dict(torch.load(buffer, weights_only=True))
+    resumed.load_state_dict(as_saved(whole.state_dict()))
     for t, one in enumerate(decided[20:], start=20):
         a, b = whole.due([one], t), resumed.due([one], t)
         assert len(a) == len(b)

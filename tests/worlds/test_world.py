@@ -1,6 +1,5 @@
 """Worlds as wholes: unbiased weights, seeds, checkpoints, parts of one's own."""
 
-import io
 import re
 import sys
 from pathlib import Path
@@ -19,7 +18,7 @@ from fairall.errors import FairAllError
 from fairall.models.fairlog import FairLog
 from fairall.models.learner import Setting
 from fairall.worlds.world import World
-from tests.conftest import ComposeConfig, assert_same_history
+from tests.conftest import ComposeConfig, as_saved, assert_same_history
 from tests.worlds.conftest import ALL_PARTS, Fixed, close, online, run
 
 COST = 0.4
@@ -108,9 +107,15 @@ def test_a_world_without_parts_hands_everything_through(
 
 def small(compose_config: ComposeConfig, *words: str) -> Config:
     return compose_config(
-        "preset=quick", "dataset=fico", "model=fairlog", "schedule.time_steps=20", "schedule.applicants=48",
-        "world.drift.features={score: 0.5}", *ALL_PARTS, *words,
-    )  # fmt: skip
+        "preset=quick",
+        "dataset=fico",
+        "model=fairlog",
+        "schedule.time_steps=20",
+        "schedule.applicants=48",
+        "world.drift.features={score: 0.5}",
+        *ALL_PARTS,
+        *words,
+    )
 
 
 def learning(config: Config, data: PreparedData, seeds: list[int]) -> Any:
@@ -132,11 +137,9 @@ def test_going_on_from_a_saved_state_changes_nothing(
     assert [*whole.world.parts] == ["feedback", "drift", "capacity", "noise", "delay"]
     run(whole, 10)
     assert whole.world.parts["delay"].waiting
-    buffer = io.BytesIO()
-    torch.save(whole.state_dict(), buffer)
-    buffer.seek(0)
+    saved = as_saved(whole.state_dict())
     run(whole, 20)
-    resumed.load_state_dict(torch.load(buffer, weights_only=True))
+    resumed.load_state_dict(saved)
     run(resumed, 20)
     assert {*whole.history.observed} == {"revealed_label", "censored", "places", "group_score"}
     assert all(len(values) == 20 for values in whole.history.observed.values())
@@ -213,11 +216,9 @@ def test_a_part_of_ones_own_acts_after_the_others_and_is_resumed(fico: PreparedD
     assert [*whole.world.parts] == ["capacity", "strike"]
     assert whole.world.notes(drawn=True) == ["on strike"]
     run(whole, 10)
-    buffer = io.BytesIO()
-    torch.save(whole.state_dict(), buffer)
-    buffer.seek(0)
+    saved = as_saved(whole.state_dict())
     run(whole, 25)
-    resumed.load_state_dict(torch.load(buffer, weights_only=True))
+    resumed.load_state_dict(saved)
     run(resumed, 25)
     assert_same_history(whole.history, resumed.history)
     closed: Any = [process.world.parts["strike"] for process in (whole, resumed)]

@@ -210,8 +210,14 @@ def test_the_command_fetches_once(site: Site, tmp_path: Path) -> None:
 def test_terms_are_needed_to_fetch(site: Site) -> None:
     config = raw_table(site.url, terms="no names,\nno linking")
     message = refused(config)
-    for words in (NAME, "people.zip", str(cache_folder("folk")), "no names, no linking",
-                  "dataset.accept_terms=true", "dataset.raw_file=FILE"):  # fmt: skip
+    for words in (
+        NAME,
+        "people.zip",
+        str(cache_folder("folk")),
+        "no names, no linking",
+        "dataset.accept_terms=true",
+        "dataset.raw_file=FILE",
+    ):
         assert words in message
     assert not site.requests
 

@@ -280,9 +280,16 @@ def test_bounds_of_differences_of_rates_are_the_extremes_over_all_labels(seed: i
         y = label.copy()
         y[np.isnan(label)] = labels
         with np.errstate(all="ignore"):
-            tried.append([(b * of).sum() / below[1] - (a * of).sum() / below[0] for of, below in (
-                (y, [y.sum()] * 2), (1 - y, [(1 - y).sum()] * 2), (y, [a.sum(), b.sum()]),
-            )])  # fmt: skip
+            tried.append(
+                [
+                    (b * of).sum() / below[1] - (a * of).sum() / below[0]
+                    for of, below in (
+                        (y, [y.sum()] * 2),
+                        (1 - y, [(1 - y).sum()] * 2),
+                        (y, [a.sum(), b.sum()]),
+                    )
+                ]
+            )
     names = ("equal_opportunity", "false_positive", "predictive_parity")
     for name, values in zip(names, np.array(tried).T, strict=True):
         low, high = rate_difference_bounds(name, first, second, manski(second), Sample(n))

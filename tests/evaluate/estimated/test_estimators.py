@@ -24,7 +24,7 @@ def made_up(n: int = 300, *, labelled: float = 1.0, amounts: bool = False) -> Pe
     )
     return People(
         target, revealed, label, weight, weight * target, Column(draw.uniform(0.05, 0.95, n)), stake, even
-    )  # fmt: skip
+    )
 
 
 def value(people: People, estimator: str) -> float:
@@ -36,9 +36,15 @@ def by_hand(people: People, estimator: str) -> float:
     assert people.outcome is not None
     n, a_sum, kept_sum, weighted, direct, residual = len(people.target), 0.0, 0.0, 0.0, 0.0, 0.0
     for a, r, y, w, q, s, b in zip(
-        people.target, people.revealed, people.label, people.weight.value, people.outcome.value,
-        people.stake, people.break_even, strict=True,
-    ):  # fmt: skip
+        people.target,
+        people.revealed,
+        people.label,
+        people.weight.value,
+        people.outcome.value,
+        people.stake,
+        people.break_even,
+        strict=True,
+    ):
         a_sum += a
         direct += a * s * (q - b)
         if r:
@@ -138,7 +144,7 @@ def of_kinds(world: str, n: int, draw: np.random.Generator) -> tuple[People, flo
     label = revealed * (draw.random(n) < positive[kind])
     people = People(
         target[kind], revealed, label, weight, weight * target[kind], None, np.ones(n), np.full(n, cost)
-    )  # fmt: skip
+    )
     return people, float(np.mean(target * (positive - cost)))
 
 

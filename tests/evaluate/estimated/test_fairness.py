@@ -27,7 +27,7 @@ def people_of(
     outcome = None if q is None else Column(q)
     return People(
         a, revealed, np.nan_to_num(label), w, w * a, outcome, one if stake is None else stake, COST * one
-    )  # fmt: skip
+    )
 
 
 def rates_of(
@@ -85,10 +85,12 @@ def test_columns_of_two_people_by_hand() -> None:
 def test_labels_that_a_rate_rests_on() -> None:
     people = people_of(np.array([0.5, 0.8, 1.0]), np.array([1.0, 0.0, np.nan]), np.array([4.0, 2.0, 1.0]))
     expected: dict[tuple[str, View], list[float]] = {
-        ("equal_opportunity", "ips"): [4, 0, 0], ("false_negative", "naive"): [1, 0, 0],
-        ("false_positive", "dr"): [0, 2, 0], ("predictive_parity", "naive"): [0.5, 0.8, 0],
+        ("equal_opportunity", "ips"): [4, 0, 0],
+        ("false_negative", "naive"): [1, 0, 0],
+        ("false_positive", "dr"): [0, 2, 0],
+        ("predictive_parity", "naive"): [0.5, 0.8, 0],
         ("utility_gap", "ips"): [2, 1.6, 0],
-    }  # fmt: skip
+    }
     for (name, view), weights in expected.items():
         np.testing.assert_allclose(support(MEASURES[name], view, people), weights)
 

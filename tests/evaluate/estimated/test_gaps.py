@@ -46,9 +46,17 @@ def test_the_interval_of_two_groups_is_that_of_the_difference_cut_at_0() -> None
     assert np.isnan(gap_interval(Estimate(np.array([0.5, np.nan]), rates.phi))[:3]).all()
 
 
-@pytest.mark.parametrize("truth", [
-    [0.5, 0.5], [0.5, 0.55], [0.5, 0.8], [0.5] * 5, [0.4, 0.5, 0.5, 0.5, 0.6], [0.1, 0.5, 0.5, 0.5, 0.9],
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "truth",
+    [
+        [0.5, 0.5],
+        [0.5, 0.55],
+        [0.5, 0.8],
+        [0.5] * 5,
+        [0.4, 0.5, 0.5, 0.5, 0.6],
+        [0.1, 0.5, 0.5, 0.5, 0.9],
+    ],
+)
 def test_intervals_of_gaps_cover(truth: list[float]) -> None:
     factor, size = covariance(1, len(truth)), max(truth) - min(truth)
     found = [gap_interval(rates) for rates in simulated(np.array(truth), factor, TIMES[len(truth)])]

@@ -167,9 +167,15 @@ class SmallLog:
         of_label = Column(r / known, {"labelled": -r * (1 - known) / known})
         w = of_label * Column(1 / p, {"propensity": -(1 - p) / p})
         people = People(
-            self.target, self.revealed, self.label, w, of_label if self.logged else w * self.target,
-            Column(q, {"outcome": q * (1 - q)}), self.stake, self.break_even,
-        )  # fmt: skip
+            self.target,
+            self.revealed,
+            self.label,
+            w,
+            of_label if self.logged else w * self.target,
+            Column(q, {"outcome": q * (1 - q)}),
+            self.stake,
+            self.break_even,
+        )
         return people, {"propensity": propensity, "labelled": labelled, "outcome": outcome}
 
     def estimates(self, people: People, sample: Any) -> Iterator[Estimate]:
@@ -264,9 +270,12 @@ def test_doubly_robust_values_and_errors_are_those_of_doubleml(complete: bool) -
     assert models.outcome is not None
     data = doubleml.DoubleMLData.from_arrays(one.log.design, a * (y - COST), r.astype(float))
     theirs = doubleml.DoubleMLAPO(
-        data, LinearRegression(), LogisticRegression(), treatment_level=1,
+        data,
+        LinearRegression(),
+        LogisticRegression(),
+        treatment_level=1,
         ps_processor_config=doubleml.utils.PSProcessorConfig(clipping_threshold=1e-6),
-    )  # fmt: skip
+    )
     q = a * (models.outcome.probability - COST)
     predictions = {"ml_g_d_lvl0": q[:, None], "ml_g_d_lvl1": q[:, None], "ml_m": p[:, None]}
     theirs.fit(external_predictions={"d": predictions})

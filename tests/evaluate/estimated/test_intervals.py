@@ -251,15 +251,20 @@ def alike(n: int = 400, accepted: bool = True) -> pd.DataFrame:
 def test_no_interval_has_no_width_where_outcomes_are_alike(accepted: bool) -> None:
     people = alike(accepted=accepted)
     found = evaluate(
-        None, people.assign(day=np.arange(400) // 100).drop(columns=["p", "new", "steep", "truth", "chance"]),
-        **KEYS, propensity_model="logistic", outcome_model="logistic", policy_version="day",
-    )  # fmt: skip
+        None,
+        people.assign(day=np.arange(400) // 100).drop(columns=["p", "new", "steep", "truth", "chance"]),
+        **KEYS,
+        propensity_model="logistic",
+        outcome_model="logistic",
+        policy_version="day",
+    )
     plain = found.to_plain()
     everything = dict(numbers(plain))
     narrow = [
-        path for path, one in everything.items()
+        path
+        for path, one in everything.items()
         if one["low"] is not None and one["high"] - one["low"] < 1e-6 and "/naive" not in path
-    ]  # fmt: skip
+    ]
     assert not narrow
     own = plain["groups"]["x"]["rates"]["dpu"]["dr"]
     assert (own["low"], own["high"]) == pytest.approx(agresti_coull(12 * accepted, 12))
@@ -343,14 +348,14 @@ def few_labels(draw: np.random.Generator) -> Iterator[tuple[str, Interval, float
         group = np.array(["few", "many"])[(np.arange(size) >= 2 * n).astype(int)]
         accepted = draw.permutation(np.arange(size) % 2 == 0) | False
         label = np.where(accepted, draw.random(size) < np.where(group == "few", p, 0.6), np.nan)
-        log = pd.DataFrame({
-            "score": draw.normal(size=size), "sex": group, "granted": accepted.astype(int), "repaid": label,
-            "version": np.where(draw.random(size) < 0.5, "a", "b"),
-        })  # fmt: skip
+        log = pd.DataFrame({"score": draw.normal(size=size), "sex": group}).assign(
+            granted=accepted.astype(int), repaid=label, version=np.where(draw.random(size) < 0.5, "a", "b")
+        )
         if np.nansum(label == 0) < 2 or np.nansum(label == 1) < 2:
             continue
-        found = evaluate(None, log, **KEYS, policy_version="version", propensity_model="logistic",
-                         outcome_model="logistic")  # fmt: skip
+        found = evaluate(
+            None, log, **KEYS, policy_version="version", propensity_model="logistic", outcome_model="logistic"
+        )
         yield from of_decisions(found, n, p)
 
 
@@ -371,9 +376,12 @@ def of_decisions(found: Evaluation, n: int, p: float) -> Iterator[tuple[str, Int
 
 
 CLUSTERS = {
-    "5": [24] * 5, "10": [12] * 10, "30": [4] * 30, "unequal": [60, 45, 30, 15, 10, 10, 10, 5, 5, 5],
+    "5": [24] * 5,
+    "10": [12] * 10,
+    "30": [4] * 30,
+    "unequal": [60, 45, 30, 15, 10, 10, 10, 5, 5, 5],
     "one": [590] + [1] * 10,
-}  # fmt: skip
+}
 
 
 def few_people(draw: np.random.Generator) -> Iterator[tuple[str, Interval, float]]:

@@ -130,10 +130,12 @@ def test_right_models_are_marked_at_the_level() -> None:
     for seed in range(60):
         one = drawn(name, seed=seed)
         p, q = without(one)
-        marks.append([
-            misfit(one, *models) is not None
-            for models in ((one.propensity, one.chance), (p, one.chance), (one.propensity, q))
-        ])  # fmt: skip
+        marks.append(
+            [
+                misfit(one, *models) is not None
+                for models in ((one.propensity, one.chance), (p, one.chance), (one.propensity, q))
+            ]
+        )
     both, decision, label = np.mean(marks, axis=0)
     assert both <= 0.05
     assert max(decision, label) <= 0.15
@@ -193,9 +195,11 @@ def test_rows_in_the_order_of_decisions_or_labels_are_no_drift() -> None:
     }
     for order in orders.values():
         moved = one._replace(
-            table=one.table.iloc[order], target=one.target[order], propensity=one.propensity[order],
+            table=one.table.iloc[order],
+            target=one.target[order],
+            propensity=one.propensity[order],
             chance=one.chance[order],
-        )  # fmt: skip
+        )
         assert misfit(moved, moved.propensity, moved.chance) is None
     drifts = drawn("drift", seed=0)
     assert misfit(drifts, *without(drifts)) is not None

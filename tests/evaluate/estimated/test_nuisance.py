@@ -53,8 +53,9 @@ def test_auto_finds_an_interaction_that_the_logistic_regression_cannot_and_is_ca
     log, chance, outcome = population(4000, interaction=True)
     everybody = np.ones(len(log), bool)
     for target, truth, known in (
-        (log.accepted.astype(float), chance, everybody), (log.label, outcome, log.revealed)
-    ):  # fmt: skip
+        (log.accepted.astype(float), chance, everybody),
+        (log.label, outcome, log.revealed),
+    ):
         one = fitted(log, "auto", target)
         assert one.parametric is None
         assert one.log_loss < fitted(log, "logistic", target).log_loss - 0.02

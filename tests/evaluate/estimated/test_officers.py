@@ -14,8 +14,12 @@ from fairall.evaluate.log import DecisionLog
 from tests.evaluate.simulated import COST
 
 KEYS: dict[str, Any] = {
-    "decision": "granted", "label": "repaid", "sensitive": "sex", "cost": COST, "decision_maker": "officer",
-}  # fmt: skip
+    "decision": "granted",
+    "label": "repaid",
+    "sensitive": "sex",
+    "cost": COST,
+    "decision_maker": "officer",
+}
 NOT_FEATURES = ("truth",)
 
 
@@ -35,12 +39,18 @@ def cases(n: int, seed: int, *, by_score: float = 0.0, forgers: bool = False) ->
     chance = expit(0.3 + score + hidden + (4.0 * (lenient - 1.25) if forgers else 0.0))
     accepted = draw.random(n) < expit(lenient + 0.7 * score + hidden - 0.3 * (sex == "f"))
     repays = (draw.random(n) < chance).astype(float)
-    return pd.DataFrame({
-        "score": score, "sex": sex, "officer": [f"officer {k}" for k in officer],
-        "granted": accepted.astype(int),
-        "repaid": np.where(accepted, repays, np.nan), "new": expit(1.5 * score),
-        "other": expit(0.6 + 1.1 * score), "truth": repays,
-    })  # fmt: skip
+    return pd.DataFrame(
+        {
+            "score": score,
+            "sex": sex,
+            "officer": [f"officer {k}" for k in officer],
+            "granted": accepted.astype(int),
+            "repaid": np.where(accepted, repays, np.nan),
+            "new": expit(1.5 * score),
+            "other": expit(0.6 + 1.1 * score),
+            "truth": repays,
+        }
+    )
 
 
 def log_of(people: pd.DataFrame, **keys: Any) -> DecisionLog:
@@ -55,9 +65,13 @@ def truths(n: int = 400_000) -> dict[str, float]:
     for name in ("new", "other"):
         a, y, sex = people[name], people["truth"], people["sex"]
         by = (a * y).groupby(sex).sum() / y.groupby(sex).sum()
-        found |= {f"value {name}": (a * (y - COST)).mean(), f"gap {name}": by.max() - by.min(),
-                  f"tpr {name}": (a * y).sum() / y.sum(), f"fpr {name}": (a * (1 - y)).sum() / (1 - y).sum(),
-                  f"precision {name}": (a * y).sum() / a.sum()}  # fmt: skip
+        found |= {
+            f"value {name}": (a * (y - COST)).mean(),
+            f"gap {name}": by.max() - by.min(),
+            f"tpr {name}": (a * y).sum() / y.sum(),
+            f"fpr {name}": (a * (1 - y)).sum() / (1 - y).sum(),
+            f"precision {name}": (a * y).sum() / a.sum(),
+        }
     return {key: float(value) for key, value in found.items()}
 
 
@@ -116,10 +130,15 @@ def test_ends_are_those_of_the_known_population() -> None:
     chance = np.array([[0.2, 0.6], [0.5, 0.9]])[z, x]  # of acceptance: the second officer is more lenient
     y = draw.random(n) < np.array([0.3, 0.7])[x]
     accepted = draw.random(n) < chance
-    people = pd.DataFrame({
-        "x": np.where(x, "b", "a"), "sex": draw.choice(["f", "m"], n), "officer": np.where(z, "two", "one"),
-        "granted": accepted.astype(int), "repaid": np.where(accepted, y.astype(float), np.nan),
-    })  # fmt: skip
+    people = pd.DataFrame(
+        {
+            "x": np.where(x, "b", "a"),
+            "sex": draw.choice(["f", "m"], n),
+            "officer": np.where(z, "two", "one"),
+            "granted": accepted.astype(int),
+            "repaid": np.where(accepted, y.astype(float), np.nan),
+        }
+    )
     log = DecisionLog.of(people, **KEYS)
     assert strictness(log).tolist() == z.tolist()
     found = officers(log)

@@ -272,10 +272,14 @@ def test_policies_of_the_features_are_not_refused() -> None:
         models = models_of(people, **keys)
         score = people["score"].to_numpy()
         targets = {
-            "steep": expit(20 * score), "threshold": score > 0.3, "propensity": people["p"],
-            "estimated propensity": models.acceptance, "lottery": draw.random(2000) < people["new"],
-            "by group": np.where(people["sex"] == "m", 0.9, 0.2), "wavy": 0.5 + 0.5 * np.sin(8 * score),
-        }  # fmt: skip
+            "steep": expit(20 * score),
+            "threshold": score > 0.3,
+            "propensity": people["p"],
+            "estimated propensity": models.acceptance,
+            "lottery": draw.random(2000) < people["new"],
+            "by group": np.where(people["sex"] == "m", 0.9, 0.2),
+            "wavy": 0.5 + 0.5 * np.sin(8 * score),
+        }
         for name, target in targets.items():
             assert judged(models, target).refused_value is None, name
 

@@ -66,9 +66,13 @@ def test_coverage_at_all_moments_of_logs_of_learners(monkeypatch: pytest.MonkeyP
         models.past = past.past(log, "logistic", "logistic", folds=5, seed=0)
         for policy, target in (("new", table["new"].to_numpy()), ("taken", log.accepted * 1.0)):
             own: Any = SimpleNamespace(
-                log=log, models=models, target=target, logged=policy == "taken", refused_value=None,
+                log=log,
+                models=models,
+                target=target,
+                logged=policy == "taken",
+                refused_value=None,
                 doubt=lambda *_: (True, None),
-            )  # fmt: skip
+            )
             one = Monitor(own)
             for name, course in courses(one).items():
                 true = truth.new[name] if policy == "new" else truth.taken[name][k][one.past.last]
@@ -236,9 +240,7 @@ def test_a_new_version_of_few_rows(table: pd.DataFrame, rows: int) -> None:
 
 def test_groups_that_are_small_and_periods_without_acceptance(table: pd.DataFrame) -> None:
     early = table["row"] <= 200.0
-    nobody = table.assign(
-        granted=table["granted"].where(~early, 0), repaid=table["repaid"].where(~early)
-    )  # fmt: skip
+    nobody = table.assign(granted=table["granted"].where(~early, 0), repaid=table["repaid"].where(~early))
     rare = nobody.assign(group=np.where(np.arange(N) % 100 == 0, "rare", nobody["group"]))
     found = monitor_of(log_of(rare))
     acceptance = found.rates["dpu"]["a"]

@@ -31,12 +31,20 @@ def changed(n: int = 3000, seed: int = 0, *, moved: float = 0.0, stopped: bool =
     p = np.where(second, 0.0 if stopped else expit(-3.0 * score - 0.5), expit(3.0 * score + 0.5))
     accepted, chance = draw.random(n) < p, expit(0.3 + score + moved * second)
     repays = (draw.random(n) < chance).astype(float)
-    return pd.DataFrame({
-        "score": score, "sex": sex, "granted": accepted.astype(int),
-        "repaid": np.where(accepted, repays, np.nan),
-        "version": np.where(second, "later", "first"), "day": np.arange(n) // 10,
-        "p": p, "new": expit(1.5 * score), "truth": repays, "chance": chance,
-    })  # fmt: skip
+    return pd.DataFrame(
+        {
+            "score": score,
+            "sex": sex,
+            "granted": accepted.astype(int),
+            "repaid": np.where(accepted, repays, np.nan),
+            "version": np.where(second, "later", "first"),
+            "day": np.arange(n) // 10,
+            "p": p,
+            "new": expit(1.5 * score),
+            "truth": repays,
+            "chance": chance,
+        }
+    )
 
 
 def judged(people: pd.DataFrame, **keys: Any) -> Evaluation:
@@ -120,6 +128,7 @@ def test_without_versions_periods_are_quarters_and_a_change_is_told() -> None:
     assert abs(day - 150) < 15
 
 
+@pytest.mark.whole
 def test_no_change_is_told_where_there_is_none() -> None:
     """Each of the two tests has an error of 1 %."""
     times, labels = 0, 0

@@ -32,16 +32,26 @@ def log(propensity: str | None = "p", groups: int = GROUPS, **options: Any) -> D
     score = random.normal(size=N)
     accepted = random.random(N) < 0.6
     sizes = np.arange(1, groups + 1) / (groups * (groups + 1) / 2)
-    table = pd.DataFrame({
-        "score": score, "region": random.choice([f"region {i}" for i in range(groups)], N, p=sizes),
-        "granted": accepted.astype(int), "p": 0.6, "earned": 100.0, "lost": 40.0,
-        "repaid": np.where(accepted, random.random(N) < 0.7, np.nan),
-    })  # fmt: skip
+    table = pd.DataFrame(
+        {
+            "score": score,
+            "region": random.choice([f"region {i}" for i in range(groups)], N, p=sizes),
+            "granted": accepted.astype(int),
+            "p": 0.6,
+            "earned": 100.0,
+            "lost": 40.0,
+            "repaid": np.where(accepted, random.random(N) < 0.7, np.nan),
+        }
+    )
     return DecisionLog.of(
         table.drop(columns=[name for name in ("earned", "lost") if name not in options.values()]),
-        decision="granted", label="repaid", sensitive="region", propensity=propensity,
-        drop=[] if propensity else ["p"], **options,
-    )  # fmt: skip
+        decision="granted",
+        label="repaid",
+        sensitive="region",
+        propensity=propensity,
+        drop=[] if propensity else ["p"],
+        **options,
+    )
 
 
 def table_of(shown: Shown, key: str) -> PageTable:
@@ -94,9 +104,12 @@ def test_numbers_for_mlflow_are_finite(compared: Shown) -> None:
 
 def test_every_measure_and_group_has_a_row(compared: Shown) -> None:
     found = {table.key: table for table in tables(compared)}
-    assert list(found) == [
-        "value", "fairness", "groups", "disagreement", "thresholds", "costs", "calibration", "balance",
-    ]  # fmt: skip
+    assert (
+        list(found)
+        == """
+        value fairness groups disagreement thresholds costs calibration balance
+    """.split()
+    )
     assert len(found["fairness"].frame) == 3 * len(MEASURES) + 2  # two ratios of acceptance
     names = found["groups"].frame.index.get_level_values(1)
     assert list(names) == 2 * [f"region {i}" for i in range(GROUPS)]
@@ -149,10 +162,15 @@ def test_the_first_line_is_the_result_and_the_second_a_disagreement() -> None:
     x = random.normal(size=4000)
     propensity = 1 / (1 + np.exp(-2 * x))
     accepted = random.random(4000) < propensity
-    people = pd.DataFrame({
-        "x": x, "sex": random.choice(["f", "m"], 4000), "granted": accepted.astype(int), "p": propensity,
-        "repaid": np.where(accepted, random.random(4000) < np.where(abs(x) < 0.5, 0.9, 0.3), np.nan),
-    })  # fmt: skip
+    people = pd.DataFrame(
+        {
+            "x": x,
+            "sex": random.choice(["f", "m"], 4000),
+            "granted": accepted.astype(int),
+            "p": propensity,
+            "repaid": np.where(accepted, random.random(4000) < np.where(abs(x) < 0.5, 0.9, 0.3), np.nan),
+        }
+    )
     past = DecisionLog.of(people, decision="granted", label="repaid", sensitive="sex", propensity="p")
     half = np.where(abs(x) < 0.5, 0.9, 0.05)
     shown = Shown(Evaluation(Models(past, outcome_model="logistic"), "half", half), LOG)
