@@ -416,4 +416,5 @@ def test_intervals_cover_few_outcomes_and_clusters(name: str, times: int) -> Non
 def test_each_interval_covers_in_two_thousand_logs(name: str) -> None:
     found = covered(SIMULATIONS[name], 2000)
     print(found.to_string())
-    assert found.min() >= OFTEN, found.sort_values().head()
+    error = np.sqrt(OFTEN * (1 - OFTEN) / 2000)  # 0.6 %: with ten people of whom 10 % accept, 93.0 % exactly
+    assert found.min() >= OFTEN - 2 * error, found.sort_values().head()
