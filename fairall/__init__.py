@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from fairall.runtime.lazy import imported_lazily
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
 
 if TYPE_CHECKING:
     from fairall.config.compose import compose_all, compose_config, places, stored_config
