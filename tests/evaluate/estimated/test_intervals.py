@@ -411,10 +411,12 @@ def test_intervals_cover_few_outcomes_and_clusters(name: str, times: int) -> Non
     assert found.mean() >= 0.94
 
 
+# A rate of 10 % of ten people is covered in 93.0 % exactly: among 2,000 logs that may fall below 92 % by chance.
 @pytest.mark.slow
-@pytest.mark.parametrize("name", SIMULATIONS)
-def test_each_interval_covers_in_two_thousand_logs(name: str) -> None:
-    found = covered(SIMULATIONS[name], 2000)
+@pytest.mark.parametrize(
+    ("name", "times"), [("few outcomes", 10_000), ("few labels", 2000), ("few people", 2000)]
+)
+def test_each_interval_covers_in_thousands_of_logs(name: str, times: int) -> None:
+    found = covered(SIMULATIONS[name], times)
     print(found.to_string())
-    error = np.sqrt(OFTEN * (1 - OFTEN) / 2000)  # 0.6 %: with ten people of whom 10 % accept, 93.0 % exactly
-    assert found.min() >= OFTEN - 2 * error, found.sort_values().head()
+    assert found.min() >= OFTEN, found.sort_values().head()
