@@ -67,9 +67,9 @@ def _defaults(config: Mapping[str, Any]) -> dict[str, Any]:
     root["world"] = readable(conf / "world" / "_parts.yaml")
     selected = readable(conf / "hparams" / f"{model}.yaml").get(config["dataset"]["name"], {})
     preset = config["preset"]
-    fewer = {f"{preset}/{path.stem}": path for path in (conf / "fewer" / str(preset)).glob("*.yaml")}
+    fewer = {f"/fewer/{preset}/{path.stem}": path for path in (conf / "fewer" / str(preset)).glob("*.yaml")}
     of_preset = [readable(conf / "preset" / f"{preset}.yaml")]
-    of_preset += [with_parents(fewer[name], fewer) for name in fewer if name == f"{preset}/{model}"]
+    of_preset += [with_parents(fewer[name], fewer) for name in fewer if name == f"/fewer/{preset}/{model}"]
     for values in (selected, *of_preset):
         root = merged(root, values)
     return {key: root[key] for key in root if key in config}

@@ -411,7 +411,7 @@ def test_intervals_cover_few_outcomes_and_clusters(name: str, times: int) -> Non
     assert found.mean() >= 0.94
 
 
-# A rate of 10 % of ten people is covered in 93.0 % exactly: among 2,000 logs that may fall below 92 % by chance.
+# A rate of 10 % of ten people is covered in 93.0 % exactly; in 2,000 logs that may fall below 92 % by chance.
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "times"), [("few outcomes", 10_000), ("few labels", 2000), ("few people", 2000)]
