@@ -60,11 +60,12 @@ torch.set_num_threads(1)
 
 @pytest.fixture(autouse=True)
 def _same_state_every_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Reset what earlier tests leave in the process: draws, threads, and how subnormal numbers are computed.
+    """Reset what earlier tests leave: draws, threads, how subnormal numbers are computed, MLflow's store.
 
     Without the width of a terminal, which workers of pytest-xdist are given, tables are not narrowed.
     """
     monkeypatch.delenv("COLUMNS", raising=False)
+    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)  # which mlflow.set_tracking_uri sets
     torch.manual_seed(0)
     use_threads(1)
     torch.set_flush_denormal(False)
