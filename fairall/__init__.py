@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from fairall.config.schema import Config
     from fairall.config.sources import hyperparameters
     from fairall.data.dataset import Dataset
-    from fairall.data.load import load_dataset
+    from fairall.data.load import load_dataset, people_of_run
     from fairall.decide.load import load_policy
     from fairall.errors import FairAllError
     from fairall.experiment import is_finished, run
@@ -40,6 +40,7 @@ __all__ = [
     "load_policy",
     "load_result",
     "load_results",
+    "people_of_run",
     "places",
     "run",
     "stored_config",
@@ -53,7 +54,7 @@ _, __getattr__ = imported_lazily(
         "config.schema": "Config",
         "config.sources": "hyperparameters",
         "data.dataset": "Dataset",
-        "data.load": "load_dataset",
+        "data.load": "load_dataset people_of_run",
         "decide.load": "load_policy",
         "errors": "FairAllError",
         "experiment": "is_finished run",

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 
 from fairall import Result
 from fairall.measuring import APART, OPPOSED, READABLE, label_directions
-from fairall.report import Space, dataset_label, latent_space, measures
+from fairall.report import dataset_label, measures
 from fairall.results import (
     COLUMN,
     Cell,
@@ -24,6 +24,7 @@ from fairall.results import (
     records_of,
 )
 from reproduction.figures import ROSE, TEAL
+from reproduction.latents import Space, latent_space
 from reproduction.plan import Planned, missing_runs
 
 SECTION = "Alignment of the groups' codes"

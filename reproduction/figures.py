@@ -15,11 +15,9 @@ from fairall import Result
 from fairall.metrics import Quantity
 from fairall.report import (
     STYLES,
-    Space,
     dataset_label,
     draw_over_time,
     first_reference,
-    latent_space,
     look_of,
     measures,
     method_label,
@@ -39,8 +37,9 @@ from fairall.results import (
     legend_below,
     level,
     principal,
-    synthetic_readings,
 )
+from reproduction.latents import Space, latent_space
+from reproduction.paper import synthetic_readings
 from reproduction.plan import EFFECTIVE, ON_SYNTHETIC, Planned, missing_runs
 from reproduction.tables import by_dataset
 

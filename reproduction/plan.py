@@ -24,7 +24,8 @@ from fairall import (
     stored_config,
 )
 from fairall.report import dataset_label, measures, method_label
-from fairall.results import QUICK, Lacking, paper_seeds
+from fairall.results import QUICK, Lacking
+from reproduction.paper import PAPER_SEEDS
 
 METHODS = ("fairall_I_II", "fairall_II", "fairlab_I_II", "fairlog", "unfairlog")  # of the paper
 OPTIMAL = ("opt_fair", "opt_unfair")
@@ -175,7 +176,7 @@ def with_runs(planned: Iterable[Planned], runs: Iterable[Result]) -> list[Planne
     most = {
         _key_but_seeds(run.config): run
         for run in sorted(runs, key=lambda run: len(run.seeds))
-        if len(run.seeds) >= paper_seeds()
+        if len(run.seeds) >= PAPER_SEEDS
     }
     return [replace(one, run=latest.get(one.key) or most.get(_key_but_seeds(one.config))) for one in planned]
 

@@ -17,7 +17,6 @@ from fairall.report import dataset_label, measures, method_label
 from fairall.results import (
     BLUE,
     GREY,
-    HALF_DIGIT,
     ORANGE,
     Cell,
     PageFigure,
@@ -28,9 +27,9 @@ from fairall.results import (
     legend_below,
     number,
     paper_metrics,
-    paper_seeds,
     records_of,
 )
+from reproduction.paper import HALF_DIGIT, PAPER_SEEDS
 from reproduction.plan import EFFECTIVE, TEMPORAL, Planned, missing_runs
 
 # The printed temporal measures are of drawn decisions.
@@ -116,7 +115,7 @@ def printed_tables(planned: Sequence[Planned], initial_policy: str, protocol: st
         protocol: its name.
     """
     setting = f"{initial_policy} initial policy, protocol {protocol}"
-    enough = [(one, one.run) for one in planned if one.run and len(one.run.seeds) >= paper_seeds()]
+    enough = [(one, one.run) for one in planned if one.run and len(one.run.seeds) >= PAPER_SEEDS]
     tables = []
     for statistic, (plural, ours) in SHOWN.items():
         rows, records = [], []
@@ -133,7 +132,7 @@ def printed_tables(planned: Sequence[Planned], initial_policy: str, protocol: st
         tables.append(
             PageTable(
                 key=f"printed_{statistic}_{initial_policy}_{protocol}",
-                title=f"Printed {plural} and what {paper_seeds()} seeds of ours would give, {setting}",
+                title=f"Printed {plural} and what {PAPER_SEEDS} seeds of ours would give, {setting}",
                 note=_note(ours, plural),
                 section="Printed values",
                 setting=setting,
@@ -146,7 +145,7 @@ def printed_tables(planned: Sequence[Planned], initial_policy: str, protocol: st
 
 
 def _note(ours: str, plural: str) -> str:
-    n = paper_seeds()
+    n = PAPER_SEEDS
     return (
         f"×100. {ours}. In italics the printed value, and whether it is inside the 95 % predictive interval "
         f"of {plural} of {n} seeds, by nested bootstrap of our seeds: it has the variance of so few seeds "
@@ -196,7 +195,7 @@ def _compared(
         statistic: `mean` or `std`.
     """
     printed = paper_metrics(run.config).get(measure.name.removesuffix("_sampled"))
-    values, n = run.values(measure.name), paper_seeds()
+    values, n = run.values(measure.name), PAPER_SEEDS
     spread = Spread.over_seeds(values.to_numpy(), bounds=measure.bounds)
     if printed is None or spread is None:
         return None
@@ -270,7 +269,7 @@ def printed_figure(means: PageTable) -> PageFigure:
         key=means.key.replace("printed_mean", "printed"),
         title=f"Printed means and ours, {means.setting}",
         note="Dots: the means that the paper prints. Bars: 95 % predictive intervals of the mean of "
-        f"{paper_seeds()} seeds, from our seeds.",
+        f"{PAPER_SEEDS} seeds, from our seeds.",
         section="Printed values",
         wide=True,
         draw=(lambda: draw_printed(records)) if len(records) else None,

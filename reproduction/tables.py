@@ -21,15 +21,14 @@ from fairall.results import (
     Lacking,
     PageTable,
     Row,
-    acceptance_rates,
     frame_of,
     marked,
     mean_std,
     paper_metrics,
     records_of,
     signed,
-    synthetic_readings,
 )
+from reproduction.paper import acceptance_rates, synthetic_readings
 from reproduction.plan import (
     BASELINE,
     DATASETS,

@@ -25,11 +25,11 @@ from fairall.models.phase1 import Phase1Epochs, Unlabelled
 from fairall.nn.native import functions
 from fairall.online.training import Training
 from fairall.policy import Policy
-from fairall.report.latents import latent_space
 from fairall.results.result import Result
 from fairall.results.runs import load_result
 from fairall.results.terminal import Display
 from fairall.storage.checkpoint import Checkpoint
+from reproduction.latents import latent_space
 from tests.conftest import cache_in, run_folder
 
 STEPS = "schedule.time_steps=5", "evaluation.window=[1,5]"

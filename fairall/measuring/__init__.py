@@ -6,7 +6,7 @@ __all__, __getattr__ = imported_lazily(
     __name__,
     {
         "diagnostics": "APART OPPOSED READABLE",
-        "latent_quality": "label_directions",
+        "latent_quality": "label_directions latent",
         "sequences": "ALARM LARGEST_GAP OBSERVATIONS gap_wealth largest_gap",
     },
 )

@@ -8,7 +8,6 @@ __all__, __getattr__ = imported_lazily(
         "comparable": "UNTESTED",
         "comparison": "STYLES chosen_runs compare draw_over_time made",
         "labels": "dataset_label look_of measures method_label",
-        "latents": "Space latent_space",
         "side_by_side": "WITH_ROW first_reference group_rows with_references",
         "statistics": "LEVEL holm paired_difference paired_p pairwise_p simultaneous_p standings",
     },

@@ -8,7 +8,7 @@ __all__, __getattr__ = imported_lazily(
         "figures": "LEVELS band has_level interval level principal",
         "format": "CAUTION QUICK in_words marked mean_interval mean_std number own_name signed",
         "page": "PageFigure cautioned save write write_page",
-        "paper": "HALF_DIGIT acceptance_rates paper_metrics paper_seeds synthetic_readings",
+        "paper": "paper_metrics",
         "result": "REFERENCES",
         "style": "BLUE COLUMN GREEN GREY ORANGE PALETTE PURPLE STYLE handles_of legend_below",
         "table": """

@@ -10,8 +10,6 @@ import yaml
 
 from fairall.config.schema import Config
 
-HALF_DIGIT = 0.0005  # half a unit of the last printed digit, plain units
-
 
 @functools.cache
 def _printed() -> dict[str, Any]:
@@ -50,24 +48,3 @@ def paper_metrics(config: Config) -> dict[str, tuple[float, float]]:
     if config.evaluation.split == "test" and config.evaluation.window == conditions["window"]:
         return metrics
     return {name: value for name, value in metrics.items() if name.startswith("effective_")}
-
-
-def paper_seeds() -> int:
-    """Number of seeds of the printed means and standard deviations."""
-    return _printed()["conditions"]["seeds"]
-
-
-def synthetic_readings(initial_policy: str, model: str) -> dict[str, tuple[float, float]]:
-    """Lowest and highest reading at t = 200 of the paper's figures on synthetic data, plain units."""
-    printed = _printed()["synthetic"]
-    readings = printed["optimal"] | printed.get(initial_policy, {})
-    return {
-        measure: (reading[0] / 100, reading[1] / 100) if isinstance(reading, list) else (reading / 100,) * 2
-        for measure, reading in readings.get(model, {}).items()
-    }
-
-
-def acceptance_rates(initial_policy: str, dataset: str) -> tuple[float, ...] | None:
-    """Printed acceptance rates of everybody, S = +1 and S = −1, in [0, 1]; None where none is printed."""
-    rates = _printed()["acceptance"].get(initial_policy, {}).get(dataset)
-    return None if rates is None else tuple(rate / 100 for rate in rates)

@@ -8,11 +8,11 @@ from matplotlib.colors import to_rgba
 from matplotlib.text import Annotation
 
 from fairall import Result
-from fairall.report import Space
 from fairall.results import STYLE
 from reproduction import alignment
 from reproduction.alignment import alignment_figure, alignment_table, draw_alignment, states
 from reproduction.figures import ROSE, TEAL
+from reproduction.latents import Space
 from reproduction.plan import Planned, with_runs
 from tests.reproduction.collection import planned, result
 

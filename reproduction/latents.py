@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from fairall.data.load import people_of_run
-from fairall.errors import FairAllError
-from fairall.measuring.latent_quality import latent
-from fairall.policy import Policy
-from fairall.results.result import Result
+from fairall import FairAllError, Result, load_policy, people_of_run
+from fairall.measuring import latent
 
 Space = tuple[np.ndarray, np.ndarray, np.ndarray]
 """Latent means of shape (N, Z), s in {−1, +1} of shape (N,), and labels in {0, 1} of shape (N,)."""
@@ -29,7 +26,7 @@ def latent_space(run: Result, seed: int | None = None) -> Space | None:
     if not (folder / "weights.safetensors").exists():
         return None
     try:
-        policy = Policy.load(folder)
+        policy = load_policy(folder)
         setting = policy.learner.setting
         data = people_of_run(run.config, len(setting.seeds), setting.splits, setting.protocol.scaler)
     except (FairAllError, RuntimeError):
