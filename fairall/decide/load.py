@@ -6,13 +6,13 @@ import os
 import re
 from collections.abc import Collection
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from fairall.config.schema import Config
 from fairall.errors import FairAllError
 from fairall.policy import FEATURES, SUMS, WEIGHTS, Policy
 from fairall.results.runs import load_result, run_folder
 from fairall.runtime.credentials import withheld
-from fairall.storage.files import temporary_folder
 
 IN_MLFLOW = ("runs:/", "models:/")
 ADDRESS = re.compile(r"runs:/[^/]+/.+|models:/.+")
@@ -66,7 +66,8 @@ def _downloaded(address: str, config: Config, modules: Collection[str]) -> Polic
     if not ADDRESS.fullmatch(address):
         raise told
     uri = config.tracking.uri or withheld(os.environ.get("MLFLOW_TRACKING_URI", "")) or None
-    with temporary_folder() as folder:
+    with TemporaryDirectory() as name:
+        folder = Path(name)
         download(address, folder, Config.of_places(config.outputs_dir, uri))
         found = [path.parent for path in folder.rglob(SUMS)]
         if not found:

@@ -19,7 +19,7 @@ from typing import IO
 from filelock import FileLock, Timeout
 
 from fairall.errors import FairAllError
-from fairall.runtime.process import is_gone, this_process
+from fairall.runtime.process import this_process
 from fairall.runtime.reading import DamagedFileError, opened, read_text, why_no_file
 
 Log = Callable[[str], None]
@@ -111,16 +111,6 @@ def replaced_by(name: str) -> str | None:
     if found is None or Path(found["name"]).suffix != found["suffix"]:
         return None
     return found["name"]
-
-
-@contextmanager
-def temporary_folder() -> Iterator[Path]:
-    """A folder in the system's temporary folder; deletes those of killed processes."""
-    for left in Path(tempfile.gettempdir()).glob("fairall-*:*-*"):
-        if is_gone(left.name.removeprefix("fairall-").rpartition("-")[0]):
-            shutil.rmtree(left, ignore_errors=True)
-    with tempfile.TemporaryDirectory(prefix=f"fairall-{this_process()}-") as folder:
-        yield Path(folder)
 
 
 def cache_folder(name: str) -> Path:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from fairall.config.checks import check, plain_name
 from fairall.config.compose import places
@@ -11,7 +12,6 @@ from fairall.config.schema import Config
 from fairall.errors import FairAllError
 from fairall.results.runs import Results, load_results
 from fairall.runtime.credentials import hidden
-from fairall.storage.files import temporary_folder
 from fairall.storage.run_folder import FILES, RunFolder
 from fairall.tracking.store import ELSEWHERE, RUN_TAG, Store, how_to_look, reaching, store_uri
 
@@ -29,8 +29,8 @@ def load_logged_results(*overrides: str) -> Results:
         FairAllError: where MLflow is not installed or cannot be reached.
     """
     config = places(overrides)
-    with temporary_folder() as folder:
-        reaching(config, lambda: fetch_runs(Store(config), folder))
+    with TemporaryDirectory() as folder:
+        reaching(config, lambda: fetch_runs(Store(config), Path(folder)))
         return load_results(folder)
 
 

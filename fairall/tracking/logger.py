@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from importlib.metadata import requires
@@ -17,7 +16,6 @@ from fairall.results.differences import differences
 from fairall.results.format import marked
 from fairall.results.result import Result
 from fairall.runtime import signals
-from fairall.runtime.credentials import hidden
 from fairall.storage.files import sha256, sha256_of_text
 from fairall.storage.identity import flattened
 from fairall.storage.origin import Origin, source_tags
@@ -31,7 +29,6 @@ if TYPE_CHECKING:
 
 RESULT_TAG = "fairall.result"  # digest of the result that was logged
 MOST_NAME = 150  # characters of a run's name before its id
-DIGEST = 36  # characters of a data set's fingerprint that MLflow keeps
 
 
 class Logged(NamedTuple):
@@ -85,8 +82,6 @@ def _write(store: Store, result: Result, identity: dict[str, str]) -> str:
 
     The curves of each seed are in metrics.csv alone. `identity` are the tags by which `log` finds the run.
     """
-    from mlflow.entities import Dataset, DatasetInput, InputTag
-
     client, config, origin = store.client, result.config, Origin.read(result.path)
     tags, ended = _tags(result), int(1000 * result.finished)
     words = f"{result.name('model')} {result.name('dataset')} {differences(config)}".strip()
@@ -105,9 +100,6 @@ def _write(store: Store, result: Result, identity: dict[str, str]) -> str:
     store.log(run_id, means | {("cpu_seconds", 0): origin.cpu_seconds}, parameters, model)
     curves = result.steps.drop(columns="seed").groupby("time_step").mean()
     store.log(run_id, stds | {(one, step): value for one in curves for step, value in curves[one].items()})
-    source_type, source = data_source(config.dataset)
-    data = Dataset(result.name("dataset"), result.fingerprint[:DIGEST], source_type, json.dumps(source))
-    client.log_inputs(run_id, [DatasetInput(data, [InputTag("mlflow.data.context", "training")])])
     store.log_files(run_id, result.path, *FILES, DECISIONS, "figures/*")
     client.set_tag(run_id, page.NOTE_TAG, page.note_of_run(result, store.experiment, run_id))
     tags |= {"mlflow.parentRunId": run_id, page.KIND_TAG: "seed"}
@@ -128,25 +120,12 @@ def _tags(result: Result) -> dict[str, str]:
     groups = ("model", "dataset", "initial_policy", "protocol")
     tags = {f"fairall.{group}": result.name(group) for group in groups} | {
         "fairall.cost": str(config.cost.value),
+        "fairall.fingerprint": result.fingerprint,
         page.DIFFERS_TAG: shorten(differs, page.MAX_NOTE, placeholder=" ..."),
         page.PRESET_TAG: config.preset,
         page.SWEEP_TAG: config.sweep.name,
     }
     return {tag: value for tag, value in tags.items() if value}
-
-
-def data_source(node: dict[str, Any]) -> tuple[str, dict[str, Any]]:
-    """Type and content of MLflow's dataset source: a file, an address, or the class that makes the people.
-
-    Args:
-        node: `dataset` of a stored configuration.
-    """
-    file, url = node.get("path") or node.get("raw_file"), (node.get("download") or {}).get("url")
-    if file:
-        return "local", {"uri": str(file)}
-    if url:
-        return "http", {"url": hidden(url)}
-    return "code", {"tags": {"mlflow.source.name": node["_target_"]}}
 
 
 def _log_policy(

@@ -4,22 +4,18 @@ import fcntl
 import os
 import stat
 import subprocess
-import sys
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from fairall.decide.load import load_policy
-from fairall.runtime.process import this_process
 from fairall.storage.files import (
     atomic,
     damaged,
     held,
     locked,
     replaced_by,
-    temporary_folder,
     tidied,
     unnamed,
     write_sums,
@@ -172,23 +168,3 @@ def test_nobody_deletes_the_files_of_a_process_at_work(tmp_path: Path) -> None:
     (tmp_path / ".out.csv.abcdefgh.csv").write_text("")
     with tidied(tmp_path):
         assert [path.name for path in tmp_path.iterdir()] == ["out.csv"]
-
-
-def test_the_temporary_folder_of_a_killed_process_is_deleted(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    killed = (
-        "import os, pathlib, signal, tempfile\n"
-        "from fairall.storage.files import temporary_folder\n"
-        f"tempfile.tempdir = {str(tmp_path)!r}\n"
-        "with temporary_folder() as folder:\n"
-        "    (folder / 'people.csv').write_text('people')\n"
-        "    os.kill(os.getpid(), signal.SIGKILL)\n"
-    )
-    assert subprocess.run([sys.executable, "-c", killed], check=False).returncode == -9
-    (left,) = tmp_path.iterdir()
-    (own := tmp_path / f"fairall-{this_process()}-abcdefgh").mkdir()
-    with temporary_folder() as folder:
-        assert {*tmp_path.iterdir()} == {own, folder}
-    assert not left.exists()

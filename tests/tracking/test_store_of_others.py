@@ -11,17 +11,14 @@ from typing import Any
 
 import mlflow
 import pytest
-from mlflow.data import get_source
-from mlflow.entities import Dataset
 
 from fairall.config.schema import Config
-from fairall.data.load import load_dataset
 from fairall.decide.load import load_policy
 from fairall.storage.origin import source_tags
 from fairall.storage.run_folder import RunFolder
 from fairall.storage.stored import read_stored
 from fairall.tracking.fetch import fetch_runs
-from fairall.tracking.logger import Logged, data_source, log
+from fairall.tracking.logger import Logged, log
 from fairall.tracking.store import Store, UnreachableError, reaching
 from tests.conftest import run_folder, typed
 
@@ -133,7 +130,7 @@ def assert_there_once(client: mlflow.MlflowClient, seeds: int = 2) -> Any:
 @pytest.mark.parametrize(
     "killed_in",
     """
-        create_run create_logged_model log_model_artifacts log_batch log_inputs log_artifact set_terminated
+        create_run create_logged_model log_model_artifacts log_batch log_artifact set_terminated
     """.split(),
 )
 def test_what_a_kill_leaves_half_logged_is_replaced_by_the_next_command(
@@ -194,38 +191,6 @@ def test_a_run_that_an_earlier_version_logged_stays(client: mlflow.MlflowClient,
 
 def parents_of(runs: list[Any]) -> set[str]:
     return {run.info.run_id for run in runs if "mlflow.parentRunId" not in run.data.tags}
-
-
-def test_the_data_are_an_input_of_the_run(client: mlflow.MlflowClient, once: Path) -> None:
-    (parent,) = (run for run in active(client) if run.data.tags.get("fairall.kind") == "command")
-    (data,) = parent.inputs.dataset_inputs
-    assert (data.dataset.name, len(data.dataset.digest)) == ("credit", 36)
-    assert load_dataset("credit").prepare().fingerprint().startswith(data.dataset.digest)
-    assert {tag.key: tag.value for tag in data.tags} == {"mlflow.data.context": "training"}
-    source = get_source(data.dataset)
-    assert source.to_dict() == {"tags": {"mlflow.source.name": "fairall.data.credit.Credit"}}
-
-
-@pytest.mark.parametrize(
-    ("node", "kind", "content"),
-    [
-        ({"path": "loans.csv"}, "local", {"uri": "loans.csv"}),
-        ({"raw_file": "raw.csv", "download": {"url": "https://host/data.csv"}}, "local", {"uri": "raw.csv"}),
-        (
-            {"raw_file": None, "download": {"url": "https://me:secret@host:8/data.csv?a=1"}},
-            "http",
-            {"url": "https://host:8/data.csv?a=1"},
-        ),
-        ({"raw_file": None, "download": {"url": None}}, "code", {"tags": {"mlflow.source.name": "a.B"}}),
-    ],
-)
-def test_sources_of_data_are_those_of_mlflow(
-    node: dict[str, Any], kind: str, content: dict[str, Any]
-) -> None:
-    given, source = data_source({"_target_": "a.B", **node})
-    assert (given, source) == (kind, content)
-    data = Dataset("name", "digest", given, json.dumps(source))
-    assert get_source(data).to_dict() == content
 
 
 def test_the_source_is_that_of_the_command(
