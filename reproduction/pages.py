@@ -20,7 +20,6 @@ from fairall.results import (
     cautioned,
     cell_text,
     escaped,
-    in_words,
     marked,
     own_name,
     to_markdown,
@@ -29,7 +28,7 @@ from fairall.results import (
 )
 from reproduction.fingerprint import mark
 from reproduction.plan import interpretable, nearest
-from reproduction.runs import read_durations
+from reproduction.runs import in_words, read_durations
 
 BLOCK = re.compile(r"^<!-- begin: (\S+) -->\n(.*?)^<!-- end: \1 -->", re.DOTALL | re.MULTILINE)
 BEGIN = re.compile(r"^<!-- begin: (\S+) -->$", re.MULTILINE)

@@ -28,7 +28,6 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
 
 from fairall import FairAllError, is_finished
-from fairall.results import in_words
 from reproduction.plan import Planned, added
 
 GRACE = 20.0  # seconds for an interrupted run to save its state or log its result
@@ -282,3 +281,16 @@ def _to_do(planned: Sequence[Planned]) -> tuple[list[Planned], Failures]:
         except FairAllError as error:
             impossible.append((one, str(error)))
     return to_do, impossible
+
+
+def in_words(seconds: float) -> str:
+    """A duration as text, rounded.
+
+    Examples:
+        >>> in_words(75.4), in_words(4000)
+        ('75 s', '67 min')
+    """
+    if seconds < 90:
+        return f"{max(1, round(seconds))} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60:02d} min"

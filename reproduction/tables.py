@@ -24,9 +24,9 @@ from fairall.results import (
     frame_of,
     marked,
     mean_std,
+    number,
     paper_metrics,
     records_of,
-    signed,
 )
 from reproduction.paper import acceptance_rates, synthetic_readings
 from reproduction.plan import (
@@ -249,3 +249,14 @@ def other_runs(runs: Sequence[Result]) -> PageTable:
         ),
         records=records_of(records),
     )
+
+
+def signed(value: float, digits: int = 1) -> str:
+    """A number with its sign.
+
+    Examples:
+        >>> signed(1.26), signed(-1.0), signed(-0.01)
+        ('+1.3', '−1.0', '0.0')
+    """
+    shown = number(value, 1, digits)
+    return f"+{shown}" if value > 0 and float(shown) else shown

@@ -25,7 +25,7 @@ from fairall.data.prepared import PreparedData
 from fairall.data.splits import ROLES
 from fairall.data.table import Table
 from fairall.errors import Collected, FairAllError
-from fairall.runtime.console import AnyConsole, say
+from fairall.runtime.console import say
 from fairall.tables.applicants import Applicants, read
 from fairall.tables.cells import FIRST, many_values
 from fairall.tables.features import DISCRETE, Kind
@@ -51,20 +51,18 @@ def list_known(overrides: Sequence[str], folder: Path | None) -> None:
         except USER_ERRORS as error:
             where = f"to fix: {message(error, overrides)}"
         grid.add_row(name, description(path), where)
-    _print(grid)
+    say(grid)
     own = [] if folder is None else sorted((folder / "dataset").glob("[!_]*.yaml"))
     if folder is not None and not own:
-        _print(f"Note: there is no data set in {folder}: each is a file {folder / 'dataset' / 'NAME.yaml'}.")
+        say(f"Note: there is no data set in {folder}: each is a file {folder / 'dataset' / 'NAME.yaml'}.")
     for path in own:
         if known[path.stem] != path:
-            _print(
-                f"Note: {path} is not used: dataset={path.stem} is a data set of fairall; rename the file."
-            )
+            say(f"Note: {path} is not used: dataset={path.stem} is a data set of fairall; rename the file.")
 
 
 def fetch(name: str, overrides: Sequence[str]) -> None:
     """Download the raw file of a data set and print its path."""
-    _print(f"{name}: {load_dataset(name, *overrides).fetch()}")
+    say(f"{name}: {load_dataset(name, *overrides).fetch()}")
 
 
 def describe(name: str, overrides: Sequence[str], folder: Path | None) -> None:
@@ -90,9 +88,9 @@ def check(path: str, overrides: Sequence[str], folder: Path | None) -> bool:
         except FairAllError as error:
             problems.append(str(error))
     for problem in Collected(problems).lines:
-        _print(f"To fix: {problem}")
+        say(f"To fix: {problem}")
     if not problems:
-        _print("Ready to run; first see the warnings above." if doubts else "Ready to run.")
+        say("Ready to run; first see the warnings above." if doubts else "Ready to run.")
     return not problems
 
 
@@ -120,16 +118,16 @@ def compare(old: str, new: str, overrides: Sequence[str]) -> None:
         "index: population stability index; by chance: its 95 % quantile where nothing has changed; p: "
         "corrected for all rows (Benjamini–Hochberg)"
     )
-    _print(f"{old}: {len(tables[0])} rows; {new}: {len(tables[1].frame)} rows")
-    _print(grid)
+    say(f"{old}: {len(tables[0])} rows; {new}: {len(tables[1].frame)} rows")
+    say(grid)
     drifted = dict.fromkeys(name for (name, _), p in zip(found, corrected, strict=True) if p < DRIFTED)
     told = f"more than by chance: {', '.join(drifted)}" if drifted else "none more than by chance"
-    _print(f"Columns that differ, {told}.")
+    say(f"Columns that differ, {told}.")
     for line in left_out:
-        _print(f"Note: {line}.")
+        say(f"Note: {line}.")
     more = sorted(set(tables[1].frame) - set(tables[0].cells))
     if more:
-        _print(f"Note: {new} has further columns: {', '.join(more)}.")
+        say(f"Note: {new} has further columns: {', '.join(more)}.")
 
 
 def _own_table(verb: str, path: str, overrides: Sequence[str]) -> tuple[OwnTable, list[str], list[str]]:
@@ -169,7 +167,7 @@ def _columns(people: Applicants) -> list[str]:
         values = ", ".join(str(value)[:16] for value in first.unique()[:4])
         more = ", ..." if many_values(cells, 4) else ""
         grid.add_row(name, taken, values + more, _missing(int(cells.isna().sum()), len(cells)))
-    _print(grid)
+    say(grid)
     return list(people.faults)
 
 
@@ -178,16 +176,16 @@ def _describe(source: Dataset, overrides: list[str], folder: Path | None) -> tup
     table, data = source.table(), source.prepare()
     n_unlabelled = int((~table.labelled).sum())
     unlabelled = f", {n_unlabelled} of them without a label" if n_unlabelled else ""
-    _print(f"{source.config.name}: {len(table)} rows{unlabelled}, {len(table.schema)} features")
-    _print(_features(table))
-    _print(_groups(table))
+    say(f"{source.config.name}: {len(table)} rows{unlabelled}, {len(table.schema)} features")
+    say(_features(table))
+    say(_groups(table))
     sizes = ", ".join(f"{role} {len(getattr(data, role))}" for role in ROLES)
-    _print(f"Split: {sizes} (pool: Phase I and, its first rows, the warm-up)")
-    _print(_acceptance(data, overrides, folder))
+    say(f"Split: {sizes} (pool: Phase I and, its first rows, the warm-up)")
+    say(_acceptance(data, overrides, folder))
     for note in data.notes:
-        _print(f"Note: {note}.")
+        say(f"Note: {note}.")
     for warning in data.warnings:
-        _print(f"Warning: {warning}.")
+        say(f"Warning: {warning}.")
     return data.warnings
 
 
@@ -256,10 +254,3 @@ def _missing(n: int, rows: int) -> str:
 
 def _grid(*columns: str) -> Grid:
     return Grid(*columns, title_justify="left", caption_justify="left")
-
-
-def _print(what: Grid | str) -> None:
-    if isinstance(what, Grid):
-        AnyConsole().print_table(what)
-    else:
-        say(what)

@@ -10,10 +10,11 @@ from fairall.errors import FairAllError
 from fairall.storage.files import atomic
 
 RUNS = "RUNS"  # file of a folder: the ids of the runs that its page is about, a line each
+OTHER = "of an earlier version or your own"  # a page without that file
 
 
 def place(given: str | None, default: Path, runs: Sequence[str]) -> Path:
-    """The folder to write a page about some runs to, marked as theirs.
+    """The folder to write a page about some runs to, marked as theirs; the same for the same runs.
 
     Args:
         given: by `-o`, if it was.
@@ -21,23 +22,22 @@ def place(given: str | None, default: Path, runs: Sequence[str]) -> Path:
             in a hash of the ids, is returned.
         runs: their ids, in order.
 
-    Returns:
-        The same folder for the same runs.
-
     Raises:
         FairAllError: where the folder of `-o` has a page about other runs, or it cannot be written to.
     """
     folder = Path(given) if given else default
-    if not _free(folder, runs):
+    known = _runs(folder)
+    # A page about these runs may have been cut off.
+    if known != [*runs] and (known is not None or (folder / "index.html").exists()):
+        about = f"about {', '.join(known[:4])}{', ...' * (len(known) > 4)}" if known is not None else OTHER
         if given:
             raise FairAllError(
-                f"-o {given}: it has a page already, {_content(folder)}; give another folder, or delete it"
+                f"-o {given}: it has a page already, {about}; give another folder, or delete it"
             )
         digest = hashlib.sha256("\n".join(runs).encode()).hexdigest()[:8]
-        print(f"{folder} has another page, {_content(folder)}")
+        print(f"{folder} has another page, {about}")
         folder = folder.with_name(f"{folder.name}_{digest}")
     try:
-        folder.mkdir(parents=True, exist_ok=True)
         with atomic(folder / RUNS) as temporary:
             temporary.write_text("".join(f"{run}\n" for run in runs))
     except OSError as error:
@@ -46,21 +46,6 @@ def place(given: str | None, default: Path, runs: Sequence[str]) -> Path:
             f"cannot write to {folder}: {reason}; choose another place with -o FOLDER"
         ) from error
     return folder
-
-
-def _free(folder: Path, runs: Sequence[str]) -> bool:
-    """Whether a folder has no page, or the one about these runs, which may have been cut off."""
-    known = _runs(folder)
-    return known == [*runs] if known is not None else not (folder / "index.html").exists()
-
-
-def _content(folder: Path) -> str:
-    known = _runs(folder)
-    return (
-        "of an earlier version or your own"
-        if known is None
-        else f"about {', '.join(known[:4])}" + ", ..." * (len(known) > 4)
-    )
 
 
 def _runs(folder: Path) -> list[str] | None:

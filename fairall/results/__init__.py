@@ -6,8 +6,8 @@ __all__, __getattr__ = imported_lazily(
     __name__,
     {
         "figures": "LEVELS band has_level interval level principal",
-        "format": "CAUTION QUICK in_words marked mean_interval mean_std number own_name signed",
-        "page": "PageFigure cautioned save write write_page",
+        "format": "CAUTION QUICK marked mean_interval mean_std number own_name",
+        "page": "PageFigure cautioned write write_page",
         "paper": "paper_metrics",
         "result": "REFERENCES",
         "style": "BLUE COLUMN GREEN GREY ORANGE PALETTE PURPLE STYLE handles_of legend_below",

@@ -21,17 +21,6 @@ def number(value: float | None, scale: float = 100, digits: int = 1) -> str:
     return shown.removeprefix("-") if float(shown) == 0 else shown.replace("-", "−")
 
 
-def signed(value: float, digits: int = 1) -> str:
-    """A number with its sign.
-
-    Examples:
-        >>> signed(1.26), signed(-1.0), signed(-0.01)
-        ('+1.3', '−1.0', '0.0')
-    """
-    shown = number(value, 1, digits)
-    return f"+{shown}" if value > 0 and float(shown) else shown
-
-
 def mean_std(mean: float | None, std: float | None = None, *, scale: float = 100, digits: int = 1) -> str:
     """A mean and its standard deviation, if there is one.
 
@@ -60,19 +49,6 @@ def mean_interval(spread: Spread | None, *, scale: float = 100, digits: int = 1)
         return ""
     ends = interval(*(spread.interval or (None, None)), scale=scale, digits=digits)
     return f"{number(spread.mean, scale, digits)} {ends}".rstrip()
-
-
-def in_words(seconds: float) -> str:
-    """A duration as text, rounded.
-
-    Examples:
-        >>> in_words(75.4), in_words(4000)
-        ('75 s', '67 min')
-    """
-    if seconds < 90:
-        return f"{max(1, round(seconds))} s"
-    minutes = round(seconds / 60)
-    return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60:02d} min"
 
 
 QUICK = "quick"  # the preset that makes everything small, to try a command in seconds

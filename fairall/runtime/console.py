@@ -117,9 +117,12 @@ class AnyConsole(Console):
         return part
 
 
-def say(text: str) -> None:
-    """Print one line of plain text on standard output."""
-    AnyConsole().print(text, soft_wrap=True)
+def say(what: str | Table) -> None:
+    """Print one line of plain text, or a table, on standard output."""
+    if isinstance(what, Table):
+        AnyConsole().print_table(what)
+    else:
+        AnyConsole().print(what, soft_wrap=True)
 
 
 def _least(columns: Iterable[Column]) -> int:

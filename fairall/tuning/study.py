@@ -283,11 +283,10 @@ def study_names(outputs: Path) -> list[str]:
 
 def progress_of_studies(outputs: Path) -> dict[str, str]:
     """`Study.standing` of every study in a folder of outputs by name, or why it cannot be read."""
-    return {name: _standing(name, outputs) for name in study_names(outputs)}
-
-
-def _standing(name: str, outputs: Path) -> str:
-    try:
-        return Study.load(name, outputs).standing
-    except FairAllError as error:
-        return str(error)
+    progress = {}
+    for name in study_names(outputs):
+        try:
+            progress[name] = Study.load(name, outputs).standing
+        except FairAllError as error:
+            progress[name] = str(error)
+    return progress

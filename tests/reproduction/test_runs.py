@@ -13,11 +13,10 @@ from pathlib import Path
 import pytest
 
 from fairall import FairAllError
-from fairall.results import in_words
 from fairall.storage.run_folder import RunFolder
 from reproduction.__main__ import main
 from reproduction.plan import LEADERBOARD, Planned, plan
-from reproduction.runs import Durations, Worker, make, read_durations
+from reproduction.runs import Durations, Worker, in_words, make, read_durations
 from tests.conftest import run_folder, typed
 
 pytestmark = pytest.mark.whole
