@@ -12,6 +12,7 @@ import numpy as np
 from omegaconf import DictConfig
 
 from fairall.config.checks import require
+from fairall.config.choices import flattened
 from fairall.config.schema import Config, objectives_of
 from fairall.config.validation import checked
 from fairall.data.dataset import Dataset, dataset
@@ -27,7 +28,7 @@ from fairall.results.result import Result
 from fairall.results.terminal import Display
 from fairall.runtime.process import prepare_processor, short_of_memory
 from fairall.storage.cache import Cache
-from fairall.storage.identity import flattened, run_id
+from fairall.storage.identity import run_id
 from fairall.storage.origin import Origin, source_tags
 from fairall.storage.own_code import name_of, own_code
 from fairall.storage.run_folder import CARD, RunFolder

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, cast
 
@@ -82,30 +82,36 @@ def shown(method: str) -> dict[str, str]:
 def configuration_keys(chosen: Mapping[str, str], own: str | None = None) -> list[str]:
     """Dotted keys of the configuration, the groups among them, with the choices `chosen` by group."""
     root = settings()
-    defaults = {
-        group: name for one in root.pop("defaults") if isinstance(one, dict) for group, name in one.items()
-    }
-    del root["hydra"]
-    keys = [*_flat(root)]
+    defaults = chosen_by(root)
+    del root["hydra"], root["defaults"]
+    keys = [*flattened(root)]
     files = choices(own)
     for group in MAIN:
         name = chosen.get(group, defaults.get(group))
         path = files[group].get(str(name))
         # Values of a preset or a sweep are of other nodes.
         if path is not None and group not in ("preset", "sweeps"):
-            for item in readable(path).get("defaults", []):  # a data set chooses the initial policy
-                for key, other in item.items() if isinstance(item, dict) else ():
-                    defaults[key.removeprefix("override /").partition("@")[0]] = other
+            defaults |= chosen_by(readable(path))  # a data set chooses the initial policy
             node = with_parents(path, files[group])
             if group == "world":
                 node |= readable(path.with_name("_parts.yaml"))
-            keys += _flat(node, f"{group}.")
-    return sorted({*MAIN, *keys})
+            keys += flattened(node, group)
+    return sorted({*MAIN, *(key for key in keys if not key.rpartition(".")[2].startswith("_"))})
 
 
 def settings() -> dict[str, Any]:
     """Content of conf/config.yaml."""
     return readable(configuration_root() / "conf" / "config.yaml")
+
+
+def chosen_by(node: Mapping[str, Any]) -> dict[str, Any]:
+    """What the `defaults` of a file choose, by group."""
+    chosen = (item for item in node.get("defaults", []) if isinstance(item, dict))
+    return {
+        key.removeprefix("override /").partition("@")[0]: name
+        for item in chosen
+        for key, name in item.items()
+    }
 
 
 def with_parents(path: Path, files: Mapping[str, Path]) -> dict[str, Any]:
@@ -153,9 +159,11 @@ def yaml_loader() -> Any:
     return getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
-def _flat(node: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
-    for key, value in node.items():
-        if isinstance(value, dict) and value:
-            yield from _flat(value, f"{prefix}{key}.")
-        elif not str(key).startswith("_"):
-            yield f"{prefix}{key}"
+def flattened(config: Any, prefix: str = "") -> dict[str, Any]:
+    """Values of a configuration, given as plain containers, by dotted key."""
+    if not isinstance(config, dict) or not config:
+        return {prefix: config}
+    flat: dict[str, Any] = {}
+    for key, value in config.items():
+        flat |= flattened(value, f"{prefix}.{key}" if prefix else str(key))
+    return flat

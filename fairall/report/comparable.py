@@ -6,10 +6,11 @@ import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from fairall.config.choices import flattened
 from fairall.report.labels import dataset_label
 from fairall.results.format import CAUTION
 from fairall.results.result import Result
-from fairall.storage.identity import defines_problem, determining, flattened
+from fairall.storage.identity import defines_problem, determining
 
 RULE = (
     "A group has the same data set, split, cost, initial policy, number of applicants and time steps, "

@@ -12,6 +12,7 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from fairall.config.choices import flattened
 from fairall.errors import FairAllError
 from fairall.metrics import Quantity
 from fairall.report.comparable import RULE, UNTESTED, Comparable, difference, grouped
@@ -25,7 +26,7 @@ from fairall.results.result import Result
 from fairall.results.runs import load_result, run_folder
 from fairall.results.style import COLUMN, GREY, PALETTE, handles_of, legend_below
 from fairall.results.table import Cell, PageTable, Row, frame_of, records_of
-from fairall.storage.identity import determining, flattened
+from fairall.storage.identity import determining
 
 MEASURES = measures(
     *"effective_utility effective_dpu tv_utility mean_utility tv_dpu mean_dpu mean_cfu".split(),

@@ -6,9 +6,18 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from fairall.config.choices import choices, configuration_root, merged, readable, settings, with_parents
+from fairall.config.choices import (
+    choices,
+    chosen_by,
+    configuration_root,
+    flattened,
+    merged,
+    readable,
+    settings,
+    with_parents,
+)
 from fairall.config.schema import Config
-from fairall.storage.identity import determining, flattened
+from fairall.storage.identity import determining
 
 REFERENCE = re.compile(r"\$\{([\w.]+)\}")
 # Groups, and the key of their nodes that names the choice, if they have one.
@@ -48,14 +57,10 @@ def _last_part(key: str) -> str:
 def _defaults(config: Mapping[str, Any]) -> dict[str, Any]:
     """The configuration of `model=... dataset=... preset=...` by the files of conf/, with references."""
     files, root = choices(), settings()
-    chosen = {
-        group: name for one in root.pop("defaults") if isinstance(one, dict) for group, name in one.items()
-    }
+    chosen = chosen_by(root)
     for group in ("protocol", "model", "dataset"):
         path = files[group].get(config[group]["name"])
-        for item in readable(path).get("defaults", []) if path else []:
-            for key, name in item.items() if isinstance(item, dict) else ():
-                chosen[key.removeprefix("override /").partition("@")[0]] = name
+        chosen |= chosen_by(readable(path)) if path else {}
     for group, names in GROUPS.items():
         # Its values are compared with those of the choice that the run has, its name with the usual choice.
         own = config[group].get(names, chosen[group])
@@ -69,7 +74,8 @@ def _defaults(config: Mapping[str, Any]) -> dict[str, Any]:
     preset = config["preset"]
     fewer = {f"/fewer/{preset}/{path.stem}": path for path in (conf / "fewer" / str(preset)).glob("*.yaml")}
     of_preset = [readable(conf / "preset" / f"{preset}.yaml")]
-    of_preset += [with_parents(fewer[name], fewer) for name in fewer if name == f"/fewer/{preset}/{model}"]
+    if path := fewer.get(f"/fewer/{preset}/{model}"):
+        of_preset.append(with_parents(path, fewer))
     for values in (selected, *of_preset):
         root = merged(root, values)
     return {key: root[key] for key in root if key in config}

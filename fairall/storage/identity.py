@@ -137,16 +137,6 @@ def configuration_key(config: Config) -> str:
     return json.dumps(determining(config.to_plain()), sort_keys=True, default=str)
 
 
-def flattened(config: Any, prefix: str = "") -> dict[str, Any]:
-    """Values of a configuration, given as plain containers, by dotted key."""
-    if not isinstance(config, dict) or not config:
-        return {prefix: config}
-    flat: dict[str, Any] = {}
-    for key, value in config.items():
-        flat |= flattened(value, f"{prefix}.{key}" if prefix else str(key))
-    return flat
-
-
 def run_id(config: Config, data_fingerprint: str, own_code: Sequence[str] = ()) -> str:
     """Identity of a run, 12 hexadecimal digits.
 

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from fairall.config.choices import flattened
 from fairall.config.schema import Config
 from fairall.errors import FairAllError
 from fairall.runtime.reading import DamagedFileError, read_text
@@ -24,7 +25,7 @@ from fairall.storage.files import (
     sha256_of_text,
     write_sums,
 )
-from fairall.storage.identity import determining, flattened
+from fairall.storage.identity import determining
 from fairall.storage.stored import read_stored
 
 if TYPE_CHECKING:

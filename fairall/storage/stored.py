@@ -9,11 +9,10 @@ from typing import Any
 import yaml
 
 from fairall.config.checks import check_values
-from fairall.config.choices import yaml_loader
+from fairall.config.choices import flattened, yaml_loader
 from fairall.config.schema import Config
 from fairall.errors import FairAllError
 from fairall.runtime.reading import read_text
-from fairall.storage.identity import flattened
 from fairall.storage.plain import MOST_SHOWN, of_plain
 
 MOST_CHARACTERS = 10_000  # of a value

@@ -9,6 +9,7 @@ from pathlib import Path
 from textwrap import shorten
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from fairall.config.choices import flattened
 from fairall.config.schema import Config
 from fairall.errors import FairAllError
 from fairall.policy import load_reader
@@ -17,7 +18,6 @@ from fairall.results.format import marked
 from fairall.results.result import Result
 from fairall.runtime import signals
 from fairall.storage.files import sha256, sha256_of_text
-from fairall.storage.identity import flattened
 from fairall.storage.origin import Origin, source_tags
 from fairall.storage.run_folder import CARD, DECISIONS, FILES, RunFolder
 from fairall.tables.people import PeopleReader

@@ -86,8 +86,9 @@ def begun(config: DictConfig, space: Space) -> Study:
     Raises:
         FairAllError: where the sweep is not possible, or cannot be compared with what the study has.
     """
+    from fairall.config.choices import flattened
     from fairall.config.validation import typed
-    from fairall.storage.identity import determining, flattened
+    from fairall.storage.identity import determining
 
     check("hydra.sweeper.study_name", config.hydra.sweeper.study_name, plain_name())
     first, sweeper = config.copy(), config.hydra.sweeper

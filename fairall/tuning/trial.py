@@ -69,7 +69,11 @@ def outcome_of(composed: DictConfig, known: Mapping[str, Any], command: str) -> 
     """
     try:
         if composed.sweep.trial == "phase1":
-            return phase1_outcome(composed, known)
+            composed.objective = []  # Phase I has further ones than a run
+            task = job(composed)
+            if known.get("identity") == task.identity:
+                return {**known}
+            return {"identity": task.identity, "measures": phase1_measures(task)}
         result = run(composed, Display(progress_only=True), command=command)
         return {"run": "/".join(result.path.parts[-3:])}
     except Exception as error:
@@ -78,23 +82,6 @@ def outcome_of(composed: DictConfig, known: Mapping[str, Any], command: str) -> 
         traceback.print_exc()
         lines = str(error).strip().splitlines()
         return {"reason": f"{type(error).__name__}: {lines[0] if lines else ''}"}
-
-
-def phase1_outcome(composed: DictConfig, known: Mapping[str, Any]) -> dict[str, Any]:
-    """Identity and measures of Phase I of a configuration; `known`, if it is of the same identity.
-
-    Args:
-        composed: by Hydra, of type `Config`.
-        known: outcome of an earlier call; it may be empty.
-
-    Raises:
-        FairAllError: if the configuration is invalid, or as `phase1_measures`.
-    """
-    composed.objective = []  # Phase I has further ones than a run
-    task = job(composed)
-    if known.get("identity") == task.identity:
-        return {**known}
-    return {"identity": task.identity, "measures": phase1_measures(task)}
 
 
 @short_of_memory()

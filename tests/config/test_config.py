@@ -11,14 +11,13 @@ import yaml
 from omegaconf import OmegaConf
 
 from fairall.config.checks import check_values
-from fairall.config.choices import configuration_root, load_yaml
+from fairall.config.choices import configuration_root, flattened, load_yaml
 from fairall.config.compose import compose_all, searched_folder
 from fairall.config.compose import compose_config as compose
 from fairall.config.schema import Config, ExplorationConfig, ExplorationRule, ProtocolConfig
 from fairall.config.sources import hyperparameters
 from fairall.config.validation import typed
 from fairall.errors import FairAllError
-from fairall.storage.identity import flattened
 from tests.conftest import ComposeConfig
 
 NEEDED = ("path", "label", "positive", "sensitive", "advantaged")  # of a table nobody else knows

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from fairall.config.choices import flattened
 from fairall.errors import count
 from fairall.evaluate.comparison import Comparison
 from fairall.evaluate.estimated.bounds import LARGEST_GAMMA
@@ -23,7 +24,6 @@ from fairall.evaluate.log import DecisionLog
 from fairall.evaluate.plain import spelt
 from fairall.evaluate.policies import LOGGED
 from fairall.results.format import interval, number
-from fairall.storage.identity import flattened
 
 # Sections of the page.
 VALUE, FAIRNESS, HIDDEN = "Value", "Fairness", "What the rejected may hide"

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from fairall.config.choices import flattened
 from fairall.data.drift import DRIFTED
 from fairall.evaluate.comparison import BETTER, FAIRER, OVERALL
 from fairall.evaluate.estimated.bounds import Limits
@@ -21,7 +22,6 @@ from fairall.evaluate.shown.figures import CURVES, NAMES, VIEWS_TOLD
 from fairall.evaluate.shown.sentences import CHECKS, CHOICES, FAIRNESS, HIDDEN, OVER_TIME, VALUE, Shown, share
 from fairall.results.format import interval, number
 from fairall.results.table import PageTable, Row, frame_of, records_of, without_empty
-from fairall.storage.identity import flattened
 
 INTERVALS = "with 95 % intervals"
 NO_ASSUMPTION = "no assumption: 95 % interval of what is possible, whatever the missing labels are."
