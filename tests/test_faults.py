@@ -217,10 +217,10 @@ def test_any_damage_to_a_result_is_known(damage: str, finished: Path, tmp_path: 
     shutil.copytree(finished / "outputs", tmp_path / "outputs")
     folder = RunFolder(run_folder(tmp_path / "outputs"))
     for name in NAMES[1:]:
-        assert folder.damaged() == []
+        assert folder.damage() is None
         whole = (folder.path / name).read_bytes()
         damage_file(folder.path / name, damage)
-        assert folder.damaged() == [name]
+        assert folder.damage() == f"{name} is damaged or missing"
         (folder.path / name).write_bytes(whole)
 
 
@@ -332,7 +332,7 @@ def test_a_result_stays_until_the_one_made_anew_is_complete(tmp_path: Path) -> N
     forced = typed(*words, "force=true", cwd=tmp_path)
     assert (forced.returncode, forced.stderr) == (0, "")
     assert files_of(folder).keys() == before.keys()
-    assert RunFolder(folder).damaged() == []
+    assert RunFolder(folder).damage() is None
     assert result(outputs) == {name: before[name] for name in ("metrics.csv", "summary.json")}
 
 
@@ -366,7 +366,7 @@ def test_an_exchange_of_results_that_is_killed_anywhere_is_made_good(
         monkeypatch.undo()
         with folder.locked():
             pass
-        assert folder.damaged() == []
+        assert folder.damage() is None
         assert (folder.path / "metrics.csv").read_text() == "the new one"
         left = {path.name for path in folder.path.iterdir()}
         assert left == {path.name for path in original.iterdir()} - {stale.name}

@@ -34,22 +34,23 @@ class Cache:
         """
         path, own = self.folder / f"{key}.pt", own_code([make.__module__]).hashes
         of = f"{key} {sha256_of_text(repr(own))}" if own else key
+        tag = f"result {of}"  # of the result, different from that of its checkpoint
         with locked(self.folder, self.folder / f"{key}.lock", log=self.log):
             remove_leftovers(self.folder, key)
-            stored = self._stored(path, of)
+            stored = self._stored(path, tag)
             if stored is not None:
                 return stored
             unfinished = self.folder / f"{key}.checkpoint.pt"
             checkpoint = Checkpoint(unfinished, of, seconds=self.checkpoint_seconds, log=self.log)
             made = make(checkpoint)
             try:
-                save_tensors({"of": _result(of), "result": made}, path)
+                save_tensors({"of": tag, "result": made}, path)
                 checkpoint.delete()
             except OSError as error:
                 self.log(f"Warning: {path} could not be saved: {error.strerror or error}.")
             return made
 
-    def _stored(self, path: Path, of: str) -> dict[str, Any] | None:
+    def _stored(self, path: Path, tag: str) -> dict[str, Any] | None:
         try:
             stored = load_tensors(path)
         except FileNotFoundError:
@@ -57,12 +58,7 @@ class Cache:
         except DamagedFileError as error:
             self.log(f"Warning: {error}; it is computed again.")
             return None
-        if stored.get("of") != _result(of):
+        if stored.get("of") != tag:
             self.log(f"Warning: {path} is the result of another computation; it is computed again.")
             return None
         return stored["result"]
-
-
-def _result(of: str) -> str:
-    """Tag of a stored result, different from that of a checkpoint of the same computation."""
-    return f"result {of}"

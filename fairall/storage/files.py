@@ -53,7 +53,8 @@ def atomic(path: Path) -> Iterator[Path]:
         yield temporary
         if mode is not None:
             temporary.chmod(mode)
-        _flush_to_disk(temporary)
+        with temporary.open("rb") as file:
+            os.fsync(file.fileno())  # after a loss of power the file could otherwise be empty
         temporary.replace(path)
     except OSError as error:
         raise OSError(error.errno, error.strerror, str(path)) from error
@@ -264,12 +265,3 @@ def _last_line(sums: str) -> str:
     """The last line of a list of checksums, its own checksum; `sha256sum -c` skips it."""
     n_files = sums.count("\n")
     return f"# {n_files} files; SHA-256 of the lines above: {sha256_of_text(sums)}\n"
-
-
-def _flush_to_disk(path: Path) -> None:
-    """Flush a file before it replaces another: after a loss of power it could otherwise be empty."""
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

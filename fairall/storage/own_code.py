@@ -24,6 +24,8 @@ from fairall.storage.identity import tree_hash
 
 PACKAGE = "fairall"
 INSTALLED = {"site-packages", "dist-packages"}
+# Folders of Python's own modules.
+STANDARD = [Path(sysconfig.get_path(key)).absolute() for key in ("stdlib", "platstdlib")]
 # What finds or runs code by a name or a text that is computed.
 DYNAMIC = {"import_module", "__import__", "run_path", "run_module", "spec_from_file_location"}
 DYNAMIC_ALONE = {"exec", "eval"}  # as methods they mean something else
@@ -181,17 +183,11 @@ def _inside(name: str) -> list[str]:
     return [f"{name}.{one.name}" for one in pkgutil.iter_modules(places or [])]
 
 
-@functools.cache
-def _standard() -> tuple[Path, ...]:
-    """Folders of Python's own modules."""
-    return tuple(Path(sysconfig.get_path(key)).absolute() for key in ("stdlib", "platstdlib"))
-
-
 def _is_own(file: Path | None) -> bool:
     """Whether a file is neither installed nor of Python itself; what is in no file has been typed."""
     if file is None:
         return True
-    return not (INSTALLED & {*file.parts} or any(file.is_relative_to(folder) for folder in _standard()))
+    return not (INSTALLED & {*file.parts} or any(file.is_relative_to(folder) for folder in STANDARD))
 
 
 def _content(spec: ModuleSpec | None, file: Path) -> bytes | None:

@@ -101,13 +101,9 @@ class RunFolder:
         """Whether the result is complete."""
         return (self.path / "DONE").exists()
 
-    def damaged(self, among: Collection[str] | None = None) -> list[str]:
-        """Files of a result that are missing or differ from their checksum in DONE (`files.damaged`)."""
-        return damaged(self.path / "DONE", among)
-
     def damage(self, among: Collection[str] | None = None) -> str | None:
-        """Damage of a complete result, in words; None without any. Arguments as for `damaged`."""
-        wrong = self.damaged(among)
+        """Damage of a complete result, in words; None without any. `among` as for `files.damaged`."""
+        wrong = damaged(self.path / "DONE", among)
         if wrong == ["DONE"]:
             return "DONE is damaged"
         return f"{wrong[0]} is damaged or missing" if wrong else None

@@ -39,7 +39,7 @@ def test_the_card_is_part_of_the_result_and_the_same_when_made_again(folder: Pat
     assert CARD in (folder / "DONE").read_text()
     damaged = Path(shutil.copytree(folder, tmp_path / "damaged"))
     (damaged / CARD).write_text("better numbers")
-    assert RunFolder(damaged).damaged() == [CARD]
+    assert RunFolder(damaged).damage() == f"{CARD} is damaged or missing"
 
 
 def test_the_card_has_what_was_measured(folder: Path) -> None:

@@ -66,4 +66,4 @@ def test_a_complete_new_result_replaces_the_old_one(tmp_path: Path) -> None:
         assert (folder.path / "metrics.csv").read_text() == "old"
         made.finish()
     assert (folder.path / "metrics.csv").read_text() == "new"
-    assert folder.damaged() == []
+    assert folder.damage() is None
