@@ -475,7 +475,7 @@ FEATURES: list[tuple[int, str, Any, str]] = [  # of which feature, what, and wha
     (0, "lowest", None, "null"),
     (1, "lowest", -1, "lowest"),
     (0, "name", 7, "7"),
-    (0, "kind", "word", "'word'"),
+    (0, "kind", "word", '"word"'),
     (0, "kind", [], "[]"),
     (0, "codes", [1.0], "'income'"),
     (3, "codes", [2.0, 1.0], "'town'"),
@@ -491,20 +491,17 @@ FEATURES: list[tuple[int, str, Any, str]] = [  # of which feature, what, and wha
 @pytest.mark.parametrize(
     ("keys", "value", "told"),
     [
-        *(
-            (("features", i, name), value, (f"features.{i} is not possible", told))
-            for i, name, value, told in FEATURES
-        ),
+        *((("features", i, name), value, (f"features.{i}", told)) for i, name, value, told in FEATURES),
         (("features", 0, "scale"), 10**400, ("1000", "is no finite number")),
         (("features", 1, "name"), "income", ("5 features", "'income'")),
         (("features", 0, "name"), "s", ("column 's'",)),
         (("features",), [], ("features must be",)),
-        (("features", 0), 3, ("features.0 is not possible",)),
-        (("features", 0), {}, ("features.0 is not possible", "'levels'")),
-        (("sensitive", "column"), None, ("sensitive is not possible", "null")),
+        (("features", 0), 3, ("features.0 cannot be 3",)),
+        (("features", 0), {}, ("features.0 lacks name",)),
+        (("sensitive", "column"), None, ("sensitive.column cannot be null",)),
         (("sensitive", "advantaged"), [], ("both groups",)),
         (("sensitive", "advantaged"), ["female"], ("both",)),
-        (("sensitive",), 3, ("sensitive is not possible",)),
+        (("sensitive",), 3, ("sensitive cannot be 3",)),
         (("format",), 3, ("another version of fairall",)),
     ],
 )
