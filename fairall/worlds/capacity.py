@@ -227,7 +227,7 @@ def top(pi: Tensor, places: int, rank: Tensor) -> Tensor:
     Args:
         pi: of all people, shape (E, N); people of equal rank have the same.
         places: C.
-        rank: orders people, shape (E, N).
+        rank: orders people, shape (E, N), from −1.
 
     Returns:
         Shape (E, N). People of equal rank are exchangeable, so that each has the mean of what they would have
@@ -250,8 +250,8 @@ def top(pi: Tensor, places: int, rank: Tensor) -> Tensor:
         taken[:, :-1] -= moved
         taken[:, 1:] += moved
     share = (ranked * torch.stack(free, dim=1)).clamp(0.0, 1.0)
-    equal = numbered(rank.gather(1, order))
-    zeros = torch.zeros_like(share)
+    equal = rank.gather(1, order) + 1
+    zeros = share.new_zeros(len(pi), int(equal.max()) + 1)
     total, size = zeros.scatter_add(1, equal, share), zeros.scatter_add(1, equal, torch.ones_like(share))
     share = (total / size.clamp(min=1.0)).gather(1, equal)
     return torch.zeros_like(pi).scatter(1, order, share.to(pi.dtype))
@@ -266,19 +266,8 @@ def ranks(*keys: Tensor) -> Tensor:
         >>> ranks(torch.tensor([[1.0, 0.0, 1.0, 1.0]]), torch.tensor([[2.0, 3.0, 1.0, 2.0]]))
         tensor([[2, 0, 1, 2]])
     """
-    order = torch.arange(keys[0].shape[1]).expand_as(keys[0])
-    for key in reversed(keys):
-        order = order.gather(1, key.gather(1, order).argsort(dim=1, stable=True))
-    number = numbered(*(key.gather(1, order) for key in keys))
-    return torch.zeros_like(number).scatter(1, order, number)
-
-
-def numbered(*keys: Tensor) -> Tensor:
-    """Numbers from 0 of runs of people who are equal in all keys (E, N), shape (E, N)."""
-    differs = torch.zeros(keys[0].shape, dtype=torch.bool)
-    for key in keys:
-        differs[:, 1:] |= key[:, 1:] != key[:, :-1]
-    return differs.long().cumsum(1)
+    people = torch.stack(keys, dim=-1)
+    return torch.stack([torch.unique(own, dim=0, return_inverse=True)[1] for own in people])
 
 
 def ranks_of(wanted: Decisions) -> tuple[Tensor, Tensor]:

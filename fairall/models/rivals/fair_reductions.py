@@ -228,8 +228,7 @@ def distribution(problem: Problem, *, iterations: int, rounds: int, mu: float, p
     D_π = V_π − b_π − 4 > 0 is added until there is none, at most `rounds`; ΣQ(4 + b) ≤ 4 bounds the regret of
     Q. Two classifiers are returned for each of `rounds` + 1 policies.
     """
-    best_response = ExponentiatedGradient(problem, iterations)
-    best = best_response(problem.loss)
+    best = exponentiated_gradient(problem, problem.loss, iterations)
     least = (best.accepted(problem.columns) * problem.loss).sum(-1)
     n_seeds, n = problem.loss.shape
     chosen: list[Found] = []
@@ -238,7 +237,8 @@ def distribution(problem: Problem, *, iterations: int, rounds: int, mu: float, p
         accepts = (pi @ q.unsqueeze(-1)).squeeze(-1)
         yes = (1.0 - 2.0 * mu) * accepts + mu
         no = (1.0 - 2.0 * mu) * (q.sum(-1, keepdim=True) - accepts) + mu
-        found = best_response(problem.loss / (psi * mu) - (1.0 / yes - 1.0 / no) / n)
+        cost = problem.loss / (psi * mu) - (1.0 / yes - 1.0 / no) / n
+        found = exponentiated_gradient(problem, cost, iterations)
         own = found.accepted(problem.columns)
         v, s = ((own / yes**k + (1.0 - own) / no**k).mean(-1) for k in (1, 2))
         regret = ((own * problem.loss).sum(-1) - least).clamp(min=0.0) / (psi * mu)
@@ -258,8 +258,8 @@ def distribution(problem: Problem, *, iterations: int, rounds: int, mu: float, p
     )
 
 
-class ExponentiatedGradient:
-    """Finds a randomised linear classifier of least cost among those that respect the constraint.
+def exponentiated_gradient(problem: Problem, cost: Tensor, iterations: int) -> Found:
+    """A randomised linear classifier of least cost among those that respect the constraint.
 
     The exponentiated gradient of Agarwal et al. (2018): the multipliers of the constraint and the best
     response to them, a weighted logistic regression, in turn. Of the classifiers found, and those that accept
@@ -269,50 +269,41 @@ class ExponentiatedGradient:
     The regressions minimise Σ_i |k_i|·log(1 + exp(sign(k_i)·f_i)), k the costs of acceptance plus multipliers
     times constraint. All steps use one upper bound of the curvature (Böhning and Lindsay 1988), so that no
     step increases the sum.
+
+    `cost` is that of acceptance, shape (E, N), and may be negative.
     """
-
-    def __init__(self, problem: Problem, iterations: int) -> None:
-        self.problem = problem
-        self.iterations = iterations
-
-    def __call__(self, cost: Tensor) -> Found:
-        """The classifier for costs of acceptance (E, N), which may be negative."""
-        problem, columns = self.problem, self.problem.columns
-        size = cost.abs().sum(-1, keepdim=True).clamp(min=1e-12)
-        cost = cost / size  # the weights of a classification error, for which B is meant
-        step = self._inverse_curvature(cost)
-        n_seeds, _, n_columns = columns.shape
-        classifier = columns.new_zeros(n_seeds, n_columns, 1)
-        theta = columns.new_zeros(n_seeds, 3)  # of both signs of the gap, and of no constraint
-        constant = columns.new_zeros(n_seeds, 2, n_columns)
-        constant[:, 0, -1], constant[:, 1, -1] = -1.0, 1.0
-        found, costs, gaps = [constant], [theta[:, 0], cost.sum(-1)], [theta[:, 0], problem.gap.sum(-1)]
-        for iteration in range(self.iterations):
-            above, below, _ = (LARGEST_MULTIPLIER * theta.softmax(-1)).unbind(-1)
-            charge = cost + (above - below).unsqueeze(-1) * problem.gap
-            for _ in range(NEXT_STEPS if iteration else FIRST_STEPS):
-                score = (columns @ classifier).squeeze(-1)
-                slope = charge * torch.sigmoid(charge.sign() * score)
-                gradient = columns.mT @ slope.unsqueeze(-1) + RIDGE * classifier
-                classifier = classifier - step @ gradient
-            accepts = (columns @ classifier).squeeze(-1) > 0
-            gap = (problem.gap * accepts).sum(-1)
-            found.append(classifier.mT)
-            costs.append((cost * accepts).sum(-1))
-            gaps.append(gap)
-            theta = theta + STEP * torch.stack(
-                [gap - problem.slack, -gap - problem.slack, torch.zeros_like(gap)], dim=-1
-            )
-        pair, probability = best_mixture(torch.stack(costs, -1), torch.stack(gaps, -1), problem.slack)
-        every = torch.cat(found, dim=1)
-        return Found(every[torch.arange(n_seeds).unsqueeze(-1), pair], probability)
-
-    def _inverse_curvature(self, cost: Tensor) -> Tensor:
-        """Inverse of an upper bound of all Hessians of the regressions, shape (E, D, D)."""
-        columns = self.problem.columns
-        most = cost.abs() + LARGEST_MULTIPLIER * self.problem.gap.abs()
-        bound = 0.25 * (columns * most.unsqueeze(-1)).mT @ columns
-        return torch.linalg.inv(bound + RIDGE * torch.eye(columns.shape[-1]))
+    columns = problem.columns
+    size = cost.abs().sum(-1, keepdim=True).clamp(min=1e-12)
+    cost = cost / size  # the weights of a classification error, for which B is meant
+    n_seeds, _, n_columns = columns.shape
+    # Inverse of an upper bound of all Hessians of the regressions, shape (E, D, D).
+    most = cost.abs() + LARGEST_MULTIPLIER * problem.gap.abs()
+    bound = 0.25 * (columns * most.unsqueeze(-1)).mT @ columns
+    step = torch.linalg.inv(bound + RIDGE * torch.eye(n_columns))
+    classifier = columns.new_zeros(n_seeds, n_columns, 1)
+    theta = columns.new_zeros(n_seeds, 3)  # of both signs of the gap, and of no constraint
+    constant = columns.new_zeros(n_seeds, 2, n_columns)
+    constant[:, 0, -1], constant[:, 1, -1] = -1.0, 1.0
+    found, costs, gaps = [constant], [theta[:, 0], cost.sum(-1)], [theta[:, 0], problem.gap.sum(-1)]
+    for iteration in range(iterations):
+        above, below, _ = (LARGEST_MULTIPLIER * theta.softmax(-1)).unbind(-1)
+        charge = cost + (above - below).unsqueeze(-1) * problem.gap
+        for _ in range(NEXT_STEPS if iteration else FIRST_STEPS):
+            score = (columns @ classifier).squeeze(-1)
+            slope = charge * torch.sigmoid(charge.sign() * score)
+            gradient = columns.mT @ slope.unsqueeze(-1) + RIDGE * classifier
+            classifier = classifier - step @ gradient
+        accepts = (columns @ classifier).squeeze(-1) > 0
+        gap = (problem.gap * accepts).sum(-1)
+        found.append(classifier.mT)
+        costs.append((cost * accepts).sum(-1))
+        gaps.append(gap)
+        theta = theta + STEP * torch.stack(
+            [gap - problem.slack, -gap - problem.slack, torch.zeros_like(gap)], dim=-1
+        )
+    pair, probability = best_mixture(torch.stack(costs, -1), torch.stack(gaps, -1), problem.slack)
+    every = torch.cat(found, dim=1)
+    return Found(every[torch.arange(n_seeds).unsqueeze(-1), pair], probability)
 
 
 def best_mixture(cost: Tensor, gap: Tensor, slack: float) -> tuple[Tensor, Tensor]:

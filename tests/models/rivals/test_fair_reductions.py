@@ -10,13 +10,13 @@ from fairall.data.people import Decided, People
 from fairall.models.learner import Setting
 from fairall.models.rivals.fair_reductions import (
     FAIRNESS,
-    ExponentiatedGradient,
     FairReductions,
     FairReductionsConfig,
     Found,
     Problem,
     best_mixture,
     distribution,
+    exponentiated_gradient,
     largest_deviation,
 )
 from fairall.randomness import SeedStreams
@@ -113,7 +113,7 @@ def test_the_oracle_finds_the_best_fair_policy_of_few_kinds_of_people(slack: flo
     problem = Problem(
         columns, (shares * (0.5 - worth)).unsqueeze(0), largest_deviation(shares.unsqueeze(0), s), slack
     )
-    accepts = accepted(problem, ExponentiatedGradient(problem, 50)(problem.loss))
+    accepts = accepted(problem, exponentiated_gradient(problem, problem.loss, 50))
     gaps = problem.gap[0].double().numpy()
     best = linprog(problem.loss[0].numpy(), A_ub=[gaps, -gaps], b_ub=[slack] * 2, bounds=(0, 1))
     assert (accepts * problem.loss).sum().item() == pytest.approx(best.fun, abs=3e-3)
@@ -132,18 +132,18 @@ def test_the_oracle_is_as_good_as_fairlearn() -> None:
     other.fit(x, label, sensitive_features=x[:, 1])
     mixed = zip(other.weights_, other.predictors_, strict=True)
     theirs = torch.tensor(sum(weight * one.predict(x) for weight, one in mixed)).float()
-    ours = accepted(problem, ExponentiatedGradient(problem, 50)(problem.loss))[0]
+    ours = accepted(problem, exponentiated_gradient(problem, problem.loss, 50))[0]
     assert (ours * problem.loss).sum() <= (theirs * problem.loss).sum() + 0.005
     assert (ours * problem.gap).sum().abs() <= problem.slack + 1e-5
     # Without the constraint the gap would be far from it.
-    free = accepted(problem, ExponentiatedGradient(replace(problem, slack=1.0), 50)(problem.loss))[0]
+    free = accepted(problem, exponentiated_gradient(replace(problem, slack=1.0), problem.loss, 50))[0]
     assert (free * problem.gap).sum() > 3 * problem.slack
 
 
 @pytest.mark.whole
 def test_the_distribution_explores_every_policy_and_its_regret_is_bounded() -> None:
     problem, mu, psi = population(3), 0.1, 20.0
-    best = accepted(problem, ExponentiatedGradient(problem, 30)(problem.loss))
+    best = accepted(problem, exponentiated_gradient(problem, problem.loss, 30))
     least = (best * problem.loss).sum(-1)
     found = distribution(problem, iterations=30, rounds=8, mu=mu, psi=psi)
     torch.testing.assert_close(found.probability.sum(-1), torch.ones(3))
