@@ -78,13 +78,8 @@ class StructuralModel:
     def __init__(self, config: StructuralModelConfig) -> None:
         self.config = config
 
-    @property
-    def n_normal(self) -> int:
-        """Number of normal draws per person: one for K and one for each variable."""
-        return 1 + len(self.config.variables)
-
     def individuals(self, uniform: np.ndarray, normal: np.ndarray) -> StructuralIndividuals:
-        """People from uniform numbers (..., 2) on [0, 1) and standard normal ones (..., n_normal)."""
+        """People from uniform numbers (..., 2) on [0, 1) and normal ones (..., 1 + number of variables)."""
         config = self.config
         s = np.where(uniform[..., 0] < config.advantaged_share, 1.0, -1.0)
         y = (uniform[..., 1] < config.ground_truth_share).astype(float)
@@ -119,7 +114,8 @@ class StructuralModel:
 
     def draw(self, streams: SeedStreams, n: int) -> StructuralIndividuals:
         """N new people per seed, arrays of shape (E, n)."""
-        uniform, normal = streams.uniform(n, 2), streams.normal(n, self.n_normal)
+        # A normal number for K and one for each variable.
+        uniform, normal = streams.uniform(n, 2), streams.normal(n, 1 + len(self.config.variables))
         return self.individuals(uniform.double().numpy(), normal.double().numpy())
 
 

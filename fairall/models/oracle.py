@@ -147,12 +147,13 @@ class Oracle(FixedPolicy):
         # With a bound, people tied at a threshold have a probability.
         self.rule = DecisionRule(drawn=self.bound is not None)
         self.inputs = FeatureInputs(setting.schema.seen_as(NetInputs.one_hot))
+        self.n_groups = setting.schema.n_groups
         # With several splits all have a leading axis of seeds.
         each = [len(setting.seeds)] if setting.splits > 1 else []
         # Of the inputs, of s, and the intercept.
         self.register_buffer("weight", torch.zeros(*each, self.inputs.size_with_s + 1, dtype=torch.float64))
         # By group: the least log odds accepted, and the acceptance probability there.
-        worth = torch.full((*each, setting.schema.n_groups), setting.cost, dtype=torch.float64).logit()
+        worth = torch.full((*each, self.n_groups), setting.cost, dtype=torch.float64).logit()
         self.register_buffer("threshold", worth)
         self.register_buffer("tied_share", torch.ones_like(worth))
 
@@ -245,11 +246,6 @@ class Oracle(FixedPolicy):
         """The value of each person's group, of the shape of s."""
         group = self._group(s)
         return values.gather(1, group) if values.dim() > 1 else values[group]
-
-    @property
-    def n_groups(self) -> int:
-        """G."""
-        return self.threshold.shape[-1]
 
     def _group(self, s: Tensor) -> Tensor:
         return group_index(s, self.n_groups)
