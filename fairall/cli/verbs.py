@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 from argparse import Namespace
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -15,6 +15,8 @@ from fairall.errors import FairAllError
 if TYPE_CHECKING:
     from fairall.config.schema import Config
     from fairall.policy import Policy
+    from fairall.results.result import Result
+    from fairall.results.table import PageTable
     from fairall.tables.files import File
 
 SHELLS = ("bash", "zsh")
@@ -38,41 +40,47 @@ def compare(given: Namespace) -> Done:
     """Compare runs on a page of their own."""
     from fairall.config.compose import places
     from fairall.report.comparison import chosen_runs, compare
-    from fairall.report.place import place
-    from fairall.results.format import own_name
-    from fairall.results.table import print_table
 
     config = places(given.words)
-    outputs = Path(config.outputs_dir)
-    runs, left_out = chosen_runs(given.names, outputs / "runs")
-    name = own_name("comparison", next(iter(runs.values())).config.preset)
-    folder = place(given.out, outputs / name, [run.identity for run in runs.values()])
-    for table in compare(runs, left_out, folder):
-        print_table(table)
-    for line in left_out:
-        print(f"Left out: {line}")
-    print(f"Comparison: {folder / 'index.html'}")
-    _log(given, config, folder, name)
-    return Done()
+    runs, left_out = chosen_runs(given.names, Path(config.outputs_dir) / "runs")
+
+    def write(folder: Path) -> list[PageTable]:
+        return compare(runs, left_out, folder)
+
+    return _page(given, config, "Comparison", [*runs.values()], write, left_out)
 
 
 def frontier(given: Namespace) -> Done:
     """Draw utility against the gap between groups."""
     from fairall.config.compose import places
     from fairall.report.frontier import frontier, points
+    from fairall.results.terminal import Display
+
+    config, found = places(given.words), points(given.words, Display())
+    runs = [point.result for point in found]
+    return _page(given, config, "Frontier", runs, lambda folder: frontier(found, folder))
+
+
+def _page(
+    given: Namespace,
+    config: Config,
+    what: str,
+    runs: Sequence[Result],
+    write: Callable[[Path], Sequence[PageTable]],
+    left_out: Sequence[str] = (),
+) -> Done:
+    """Write a page about some runs to a folder of its own, and print its tables."""
     from fairall.report.place import place
     from fairall.results.format import own_name
     from fairall.results.table import print_table
-    from fairall.results.terminal import Display
 
-    config = places(given.words)
-    found = points(given.words, Display())
-    name = own_name("frontier", found[0].result.config.preset)
-    identities = [point.result.identity for point in found]
-    folder = place(given.out, Path(config.outputs_dir) / name, identities)
-    for table in frontier(found, folder):
+    name = own_name(what.lower(), runs[0].config.preset)
+    folder = place(given.out, Path(config.outputs_dir) / name, [run.identity for run in runs])
+    for table in write(folder):
         print_table(table)
-    print(f"Frontier: {folder / 'index.html'}")
+    for line in left_out:
+        print(f"Left out: {line}")
+    print(f"{what}: {folder / 'index.html'}")
     _log(given, config, folder, name)
     return Done()
 
@@ -208,7 +216,9 @@ def tune(given: Namespace) -> Done:
 
 def data(given: Namespace) -> Done:
     """List, fetch, describe, check or compare data sets."""
+    from fairall.config.choices import choices
     from fairall.config.compose import searched_folder
+    from fairall.config.words import table_file
     from fairall.data import describe
 
     words, own = given.words, given.config_dir and Path(given.config_dir)
@@ -216,8 +226,9 @@ def data(given: Namespace) -> Done:
         if not own.is_dir():
             raise FairAllError(f"-cd {own}: there is no such folder")
         words = [searched_folder(own), *words]
-    if "name" in given:
-        _refuse_file(given.name, given.config_dir)
+    if "name" in given and given.name not in choices(own)["dataset"] and table_file(given.name):
+        path = shlex.quote(given.name)
+        raise FairAllError(f"{given.name} is a file: python -m fairall data check {path}")
     match given.verb:
         case "data fetch":
             describe.fetch(given.name, words)
@@ -230,15 +241,6 @@ def data(given: Namespace) -> Done:
         case _:
             describe.list_known(words, own)
     return Done()
-
-
-def _refuse_file(name: str, own: str | None) -> None:
-    """Raise FairAllError for a file in place of a data set's name; `own` is the folder of `-cd`."""
-    from fairall.config.choices import choices
-    from fairall.config.words import table_file
-
-    if name not in choices(own)["dataset"] and table_file(name):
-        raise FairAllError(f"{name} is a file: python -m fairall data check {shlex.quote(name)}")
 
 
 def mlflow(given: Namespace) -> Done:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import functools
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
+
+import yaml
 
 FOLDER = Path(__file__).resolve().parent.parent  # of the package
 # Groups that users choose from.
@@ -23,6 +25,7 @@ VERBS_ALSO_CALLED = {
 }
 PACKAGE = "# @package"  # how a line begins that is for Hydra
 SHOWN = "# Shown: "  # how the second line of a method begins
+LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # in C it is ten times as fast; without tags
 
 
 def configuration_root() -> Path:
@@ -35,7 +38,7 @@ def sweeps_folder() -> Path:
     return configuration_root() / "sweeps"
 
 
-def choices(own: str | None = None) -> dict[str, dict[str, Path]]:
+def choices(own: str | Path | None = None) -> dict[str, dict[str, Path]]:
     """The YAML file of every choice, by group and name.
 
     Args:
@@ -71,12 +74,8 @@ def shown(method: str) -> dict[str, str]:
     """
     path = configuration_root() / "conf" / "model" / f"{method}.yaml"
     lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
-    found = [line.removeprefix(SHOWN) for line in lines if line.startswith(SHOWN)]
-    if not found:
-        return {}
-    import yaml
-
-    return cast(dict[str, str], yaml.load(found[0], Loader=yaml_loader()))
+    text = next((line.removeprefix(SHOWN) for line in lines if line.startswith(SHOWN)), "{}")
+    return yaml.load(text, Loader=LOADER)
 
 
 def configuration_keys(chosen: Mapping[str, str], own: str | None = None) -> list[str]:
@@ -136,27 +135,22 @@ def merged(node: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any]
 
 def readable(path: Path) -> dict[str, Any]:
     """Content of a YAML file; empty if it cannot be read."""
-    from yaml import YAMLError
-
     try:
         content = load_yaml(path)
-    except (OSError, ValueError, YAMLError):
+    except (OSError, ValueError, yaml.YAMLError):
         return {}
     return content if isinstance(content, dict) else {}
 
 
 def load_yaml(path: Path) -> Any:
     """Content of a YAML file."""
-    import yaml
-
-    return yaml.load(path.read_text(encoding="utf-8"), Loader=yaml_loader())
+    return yaml.load(path.read_text(encoding="utf-8"), Loader=LOADER)
 
 
-def yaml_loader() -> Any:
-    """The loader in C if available, which is ten times as fast; without tags."""
-    import yaml
-
-    return getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+def nodes_and_keys(keys: Iterable[str]) -> list[str]:
+    """Dotted keys, each after the nodes that it is in."""
+    parts = [key.split(".") for key in keys]
+    return list(dict.fromkeys(".".join(of[:n]) for of in parts for n in range(1, len(of) + 1)))
 
 
 def flattened(config: Any, prefix: str = "") -> dict[str, Any]:

@@ -23,7 +23,7 @@ from omegaconf.errors import (
     OmegaConfBaseException,
 )
 
-from fairall.config.choices import MAIN, VERBS, VERBS_ALSO_CALLED, choices, configuration_keys
+from fairall.config.choices import MAIN, VERBS, VERBS_ALSO_CALLED, choices, configuration_keys, nodes_and_keys
 from fairall.config.words import closest, nearest, nearest_key, respelt, table_file, typed
 from fairall.errors import FairAllError, SeveralErrors
 from fairall.runtime.credentials import hidden
@@ -137,8 +137,7 @@ def _in_node(error: OmegaConfBaseException, overrides: Sequence[str]) -> str:
 def _no_such_key(name: str, overrides: Sequence[str]) -> str:
     """Message about an unknown key, or group as GROUP@NODE."""
     chosen = dict(word.split("=", 1) for word in overrides if "=" in word)
-    whole = [known.split(".") for known in configuration_keys(chosen)]
-    known = {".".join(parts[:n]): None for parts in whole for n in range(1, len(parts) + 1)}  # nodes too
+    known = nodes_and_keys(configuration_keys(chosen))
     return f"{name}: no such key{nearest_key(name.partition('@')[0], known)}; --help lists them all"
 
 

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from dataclasses import fields, replace
 from typing import Any, cast
 
 from omegaconf import DictConfig, OmegaConf
-from omegaconf.errors import (
-    ConfigAttributeError,
-    ConfigKeyError,
-    MissingMandatoryValue,
-    OmegaConfBaseException,
-)
+from omegaconf.errors import MissingMandatoryValue, OmegaConfBaseException
 
 from fairall.config.checks import check_values
-from fairall.config.messages import in_one_line
+from fairall.config.choices import flattened, nodes_and_keys
+from fairall.config.messages import NO_KEY, in_one_line
 from fairall.config.schema import GROUPS, Config, DatasetConfig, NodeConfig
 from fairall.config.target import require_trusted, target_class
 from fairall.config.words import nearest_key
@@ -32,8 +28,7 @@ def checked(composed: DictConfig) -> Config:
         FairAllError: as `typed`, and where a value is not possible.
     """
     config = typed(composed)
-    if config.tracking.uri is not None:
-        config.tracking.uri = withheld(config.tracking.uri)
+    config.tracking.uri = config.tracking.uri and withheld(config.tracking.uri)
     check_values(config)
     return config
 
@@ -127,9 +122,10 @@ def _merged(declared: Any, values: Any, place: str = "") -> DictConfig:
         return cast(DictConfig, OmegaConf.unsafe_merge(structured, values))
     except (OmegaConfBaseException, ValueError) as error:  # ValueError: a value in place of keys
         key = f"{prefix}{getattr(error, 'full_key', None) or ''}".rstrip(".")
-        if not isinstance(error, ConfigKeyError | ConfigAttributeError):
+        if not isinstance(error, NO_KEY):
             raise FairAllError(f"{key}: {next(iter(str(error).splitlines()))}") from error
-        known = [f"{prefix}{name}" for name in keys(OmegaConf.to_container(structured))]
+        own = nodes_and_keys(flattened(OmegaConf.to_container(structured)))
+        known = [f"{prefix}{name}" for name in own]
         known += [field.name for field in fields(Config)]
         # A class of the user's that declares no config_type has the keys of all classes of its group only.
         undeclared = NodeConfig in declared.__bases__
@@ -137,11 +133,3 @@ def _merged(declared: Any, values: Any, place: str = "") -> DictConfig:
         raise FairAllError(
             f"{key}: no such key{nearest_key(key, known)}; --help lists them all{hint}"
         ) from error
-
-
-def keys(nested: Any, prefix: str = "") -> Iterator[str]:
-    """Dotted keys of nested dicts."""
-    for key, value in nested.items():
-        yield f"{prefix}{key}"
-        if isinstance(value, dict):
-            yield from keys(value, f"{prefix}{key}.")

@@ -13,7 +13,6 @@ from scipy.stats import false_discovery_control
 from fairall.config.choices import choices, description
 from fairall.config.compose import compose_config
 from fairall.config.messages import USER_ERRORS, message
-from fairall.config.schema import InitialPolicyConfig
 from fairall.config.target import target_class
 from fairall.config.validation import checked, structured_node, typed_node
 from fairall.config.words import literal
@@ -42,7 +41,7 @@ def list_known(overrides: Sequence[str], folder: Path | None) -> None:
     The folder of the user's configurations (`-cd`) is also named in `overrides`, words of the command line.
     """
     grid = _grid("name", "what it is", "where it is")
-    known = _choices("dataset", folder)
+    known = dict(sorted(choices(folder)["dataset"].items()))
     for name, path in known.items():
         try:
             composed = compose_config(f"dataset={name}", *overrides)
@@ -219,11 +218,12 @@ def _groups(table: Table) -> Grid:
 def _acceptance(data: PreparedData, overrides: list[str], folder: Path | None) -> Grid:
     groups = sides(data.schema.n_groups)
     grid = _grid("initial policy", "accepts", *(f"of {data.pool_table.group_name(s)}" for s in groups))
-    chosen = _initial_policy(*overrides)
+    chosen = typed_node(compose_config(*overrides), "initial_policy")
     others = [word for word in overrides if not word.lstrip("+~").startswith("initial_policy")]
-    for name in _choices("initial_policy", folder):
+    for name in sorted(choices(folder)["initial_policy"]):
         own = chosen.name == name
-        config = chosen if own else _initial_policy(*others, f"initial_policy={name}")
+        words = overrides if own else [*others, f"initial_policy={name}"]
+        config = typed_node(compose_config(*words), "initial_policy")
         try:
             accepted = config.build().decide(data.pool_table)
         except Exception as error:
@@ -236,16 +236,6 @@ def _acceptance(data: PreparedData, overrides: list[str], folder: Path | None) -
         grid.add_row(name, *(f"{rate:.4f}" for rate in rates))
     grid.caption = "of the pool; people without a label count as rejected"
     return grid
-
-
-def _initial_policy(*overrides: str) -> InitialPolicyConfig:
-    config: InitialPolicyConfig = typed_node(compose_config(*overrides), "initial_policy")
-    return config
-
-
-def _choices(group: str, folder: Path | None) -> dict[str, Path]:
-    """Files of a group by name, sorted."""
-    return dict(sorted(choices(None if folder is None else str(folder))[group].items()))
 
 
 def _missing(n: int, rows: int) -> str:

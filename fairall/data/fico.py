@@ -5,7 +5,6 @@ References:
         effects on the availability and affordability of credit.
     Liu, L. T., Dean, S., Rolf, E., Simchowitz, M. and Hardt, M. (2018). Delayed impact of fair machine
         learning. ICML.
-    Hardt, M., Price, E. and Srebro, N. (2016). Equality of opportunity in supervised learning. NeurIPS.
 """
 
 from __future__ import annotations
@@ -105,30 +104,6 @@ class CreditScores:
         """Utility per person of a policy with acceptance probabilities (G, R) by group and score."""
         by_group = (self.share * acceptance * (self.repays - cost)).sum(1)
         return float(self.group_share @ by_group)
-
-    def best_policy(self, cost: float, *, parity: bool = False) -> np.ndarray:
-        """Acceptance probabilities (G, R) of the policy of greatest utility.
-
-        Without parity it accepts where P(ỹ = 1 | score, s) > c. With parity all groups have one acceptance
-        rate, of the people most likely to repay in each (Hardt et al. 2016, section 5.1); the utility is
-        concave in the rate, and linear between the rates at which a whole score is accepted.
-        """
-        if not parity:
-            return (self.repays > cost).astype(float)
-        order = np.argsort(-self.repays, axis=1, kind="stable")
-        share, gain = (np.take_along_axis(table, order, 1) for table in (self.share, self.repays - cost))
-        ends = np.pad(share.cumsum(1), ((0, 0), (1, 0)))
-        earned = np.pad((share * gain).cumsum(1), ((0, 0), (1, 0)))
-        rates = np.unique(ends.clip(max=1.0))
-        total = sum(
-            weight * np.interp(rates, own_ends, own)
-            for weight, own_ends, own in zip(self.group_share, ends, earned, strict=True)
-        )
-        rate = rates[np.argmax(total)]
-        accepted = ((rate - ends[:, :-1]) / np.where(share > 0, share, 1.0)).clip(0.0, 1.0)
-        acceptance = np.empty_like(accepted)
-        np.put_along_axis(acceptance, order, accepted, 1)
-        return acceptance
 
 
 class ScoreDynamics(Dynamics):

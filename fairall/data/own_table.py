@@ -30,7 +30,6 @@ from fairall.tables.files import Cells, read_cells
 from fairall.tables.groups import Sensitive, sides
 
 LEAST_LABELLED = 40  # rows for a training, a validation and a test set
-NEEDED = ("label", "sensitive")
 
 
 def _words() -> Any:

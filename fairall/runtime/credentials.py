@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 import re
-from typing import Any
 from urllib.parse import unquote
 
 # Environment variable with user and password by address as JSON: child processes need them too.
@@ -26,15 +25,6 @@ ADDRESS = re.compile(rf"(?P<scheme>[\w+.-]+://){USERINFO}{REST}", re.DOTALL)
 def hidden(text: str) -> str:
     """The text without user and password of the addresses in it."""
     return ADDRESS.sub(r"\g<scheme>\g<rest>", text)
-
-
-def hidden_in(node: Any) -> Any:
-    """Plain containers with `hidden` texts."""
-    if isinstance(node, dict):
-        return {key: hidden_in(value) for key, value in node.items()}
-    if isinstance(node, list):
-        return [hidden_in(value) for value in node]
-    return hidden(node) if isinstance(node, str) else node
 
 
 def withheld(text: str) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 import yaml
 
 from fairall.config.checks import check_values
-from fairall.config.choices import flattened, yaml_loader
+from fairall.config.choices import LOADER, flattened
 from fairall.config.schema import Config
 from fairall.errors import FairAllError
 from fairall.runtime.reading import read_text
@@ -66,7 +66,7 @@ def _plain(path: Path) -> dict[str, Any]:
     text = read_text(path)
     try:
         _refuse_expansions(text, path)
-        plain = yaml.load(text, Loader=yaml_loader())
+        plain = yaml.load(text, Loader=LOADER)
     except (yaml.YAMLError, ValueError) as error:  # ValueError: impossible numbers and dates
         reason = getattr(error, "problem", None) or type(error).__name__
         raise FairAllError(f"{path}: cannot be read as YAML ({reason})") from error
@@ -79,7 +79,7 @@ def _plain(path: Path) -> dict[str, Any]:
 def _refuse_expansions(text: str, path: Path) -> None:
     """Raise FairAllError for constructs that `read_stored` refuses before parsing the text."""
     depth = 0
-    for event in yaml.parse(text, Loader=yaml_loader()):
+    for event in yaml.parse(text, Loader=LOADER):
         where = f"{path}, line {event.start_mark.line + 1}"
         if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None) is not None:
             raise FairAllError(f"{where}: is an anchor or alias, and the configuration of a run has none")

@@ -111,12 +111,9 @@ class Space:
     @cached_property
     def points(self) -> list[Point]:
         """Every point of a grid, by number; empty for a space with intervals."""
-        grid = self.grid
-        return (
-            []
-            if grid is None
-            else [dict(zip(grid, of, strict=True)) for of in itertools.product(*grid.values())]
-        )
+        if (grid := self.grid) is None:
+            return []
+        return [dict(zip(grid, of, strict=True)) for of in itertools.product(*grid.values())]
 
     def point(self, words: Sequence[str]) -> Point:
         """The point that words of a command line set, as Optuna's sweeper writes them."""
@@ -125,10 +122,6 @@ class Space:
             key: of.read(given[key]) if isinstance(of, Range) else of[[*map(str, of)].index(given[key])]
             for key, of in self.values.items()
         }
-
-    def number(self, words: Sequence[str]) -> int:
-        """Number of the point of a grid that words of a command line set; see `point`."""
-        return self.points.index(self.point(words))
 
 
 def words_of(point: Point) -> list[str]:

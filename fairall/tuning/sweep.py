@@ -10,7 +10,7 @@ from hydra.experimental.callback import Callback
 from omegaconf import DictConfig, OmegaConf, flag_override
 
 from fairall.config.checks import at_least, check, one_of, plain_name, require
-from fairall.config.choices import configuration_root
+from fairall.config.choices import configuration_root, flattened
 from fairall.config.messages import ending
 from fairall.config.schema import objectives_of
 from fairall.errors import FairAllError
@@ -86,7 +86,6 @@ def begun(config: DictConfig, space: Space) -> Study:
     Raises:
         FairAllError: where the sweep is not possible, or cannot be compared with what the study has.
     """
-    from fairall.config.choices import flattened
     from fairall.config.validation import typed
     from fairall.storage.identity import determining
 

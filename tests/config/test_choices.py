@@ -3,9 +3,15 @@ from pathlib import Path
 import pytest
 from omegaconf import OmegaConf
 
-from fairall.config.choices import MAIN, choices, configuration_keys, description
+from fairall.config.choices import (
+    MAIN,
+    choices,
+    configuration_keys,
+    description,
+    flattened,
+    nodes_and_keys,
+)
 from fairall.config.compose import compose_config
-from fairall.config.validation import keys
 
 
 @pytest.mark.parametrize("group", MAIN)
@@ -46,9 +52,8 @@ def test_own_choices_follow_ours_and_do_not_replace_them(tmp_path: Path) -> None
 )
 def test_keys_are_those_that_hydra_composes(words: dict[str, str]) -> None:
     composed = compose_config(*(f"{group}={name}" for group, name in words.items()))
-    known = {
-        key for key in keys(OmegaConf.to_container(composed)) if not key.rpartition(".")[2].startswith("_")
-    }
+    keys = nodes_and_keys(flattened(OmegaConf.to_container(composed)))
+    known = {key for key in keys if not key.rpartition(".")[2].startswith("_")}
     found = {*configuration_keys(words)} - {"sweeps"}
     assert found <= known, found - known
     assert len(found) > 90

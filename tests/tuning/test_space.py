@@ -15,7 +15,7 @@ def test_points_are_all_combinations_as_the_command_line_spells_them() -> None:
         ["model.alpha=5", "model.clf_arch=[32,32]"],
         ["model.alpha=5", "model.clf_arch=[64,64,64]"],
     ]
-    assert [space.number(["dataset=credit", *reversed(point)]) for point in words] == [0, 1, 2, 3]
+    assert [space.point(["dataset=credit", *reversed(point)]) for point in words] == space.points
     assert words_of(space.points[2]) == words[2]
 
 
