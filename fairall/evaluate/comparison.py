@@ -84,7 +84,7 @@ class Comparison:
 
     def _certain(self, gamma: float) -> bool:
         """Whether the sign of the difference in value is certain for an odds ratio Γ."""
-        return self._utility(partial(_of_odds_ratio, gamma)).exclude_0()
+        return self._utility(partial(_of_odds_ratio, gamma)).limits().exclude_0
 
     @cached_property
     def turning_point(self) -> float | None:

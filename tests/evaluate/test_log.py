@@ -367,9 +367,9 @@ def test_propensities_of_rejected_people_may_be_missing() -> None:
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        ({"lable": "repaid"}, "lable=repaid: no such key of a log, did you mean label?"),
-        ({"persons": "customer"}, "persons=customer: no such key of a log, did you mean person?"),
-        ({"x": "1"}, "x=1: no such key of a log; there are"),
+        ({"lable": "repaid"}, "lable=repaid: no such key, did you mean label?"),
+        ({"persons": "customer"}, "persons=customer: no such key, did you mean person?"),
+        ({"x": "1"}, "x=1: no such key; there are"),
         ({"gain": "a(b"}, "gain=a(b: {path} has no such column"),
         ({"drop": "[sex"}, "cannot read 'drop=[sex': drop takes [A,B,...]"),
         ({"max_categories": "1"}, "max_categories=1 is not possible: it must be at least 2"),
@@ -403,10 +403,10 @@ def test_messages_have_the_words_that_were_typed(words: dict[str, str], told: st
     ("words", "told"),
     [
         ([], "log nope.csv: there is no such file"),
-        (["label"], "label: no such key of a log"),
+        (["label"], "label: no such key"),
         (
             ["decision_maker=officer"],
-            "decision_maker=officer: no such key of a log: give --decision-maker officer",
+            "decision_maker=officer: no such key: give --decision-maker officer",
         ),
     ],
 )

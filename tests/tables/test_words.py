@@ -53,9 +53,9 @@ def _unquoted(value: Any) -> Any:
 @pytest.mark.parametrize(
     ("word", "told"),
     [
-        ("lable=x", "lable=x: no such key of a log, did you mean label?"),
-        ("label", "label: no such key of a log"),
-        ("score=risk", "score=risk: no such key of a log: give --score risk"),
+        ("lable=x", "lable=x: no such key, did you mean label?"),
+        ("label", "label: no such key"),
+        ("score=risk", "score=risk: no such key: give --score risk"),
         ("drop=[a,b", "cannot read 'drop=[a,b': drop takes [A,B,...]"),
         ("drop=[a,[b]]", "cannot read 'drop=[a,[b]]': drop takes [A,B,...]"),
         ("dataset.kinds=age", "cannot read 'dataset.kinds=age': dataset.kinds takes {COLUMN: KIND, ...}"),

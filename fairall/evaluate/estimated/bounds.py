@@ -62,6 +62,11 @@ class Limits(NamedTuple):
         """The interval, without an estimate."""
         return Interval(np.nan, self.interval_low, self.interval_high, self.why)
 
+    @property
+    def exclude_0(self) -> bool:
+        """Whether the interval excludes 0."""
+        return self.interval_low > 0 or self.interval_high < 0
+
 
 class Bounds(NamedTuple):
     """Least and greatest value that a quantity may have."""
@@ -73,11 +78,6 @@ class Bounds(NamedTuple):
         """Bounds of a scalar with their sampling errors."""
         low, high = interval(self.low), interval(self.high)
         return Limits(float(self.low.value), float(self.high.value), low.low, high.high, low.why or high.why)
-
-    def exclude_0(self) -> bool:
-        """Whether the 95 % interval of the scalar within the bounds excludes 0."""
-        limits = self.limits()
-        return limits.interval_low > 0 or limits.interval_high < 0
 
 
 def manski(people: People) -> Labels:

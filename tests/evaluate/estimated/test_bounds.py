@@ -222,7 +222,7 @@ def test_turning_points_by_hand() -> None:
     assert turning_point(lambda gamma: False) == 1.0
 
     def sure(low: float, high: float, error: float) -> bool:
-        return Bounds(*(Estimate(np.array(end), np.array([error])) for end in (low, high))).exclude_0()
+        return Bounds(*(Estimate(np.array(end), np.array([error])) for end in (low, high))).limits().exclude_0
 
     assert sure(0.2, 0.5, 0.1)
     assert not sure(0.19, 0.5, 0.1), "the interval counts, not the bounds alone"
@@ -242,7 +242,7 @@ def test_turning_points_are_where_intervals_reach_zero() -> None:
         for gamma, certain in ((turn - 0.01, True), (turn + 0.01, False)):
             labels = odds_ratio(gamma, one.people)
             if name == "utility":
-                assert value_bounds(one.people, labels, one.sample).exclude_0() is certain
+                assert value_bounds(one.people, labels, one.sample).limits().exclude_0 is certain
             else:
                 ends = rate_bounds(name, one.people, labels, one.sample, log.group, 2)
                 assert (gap_interval(*ends).low > 0) is certain
