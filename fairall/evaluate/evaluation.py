@@ -90,15 +90,12 @@ class Evaluation(Judgement):
     def _bounds(
         self, labels: limits.Labels, names: Sequence[str] = ("utility", *MEASURES)
     ) -> dict[str, Limits]:
-        log, shown, found = self.log, self.models.shown, {}
+        shown, found = self.models.shown, {}
         for name in names:
             if name == "utility":
                 found[name] = limits.value_bounds(self.people, labels, self.sample).limits()
             elif len(shown) >= 2:
-                groups = log.group, len(log.groups)
-                low, high = limits.rate_bounds(
-                    name, self.people, labels, self.sample, *groups, logged=self.logged
-                )
+                low, high = limits.rate_bounds(name, self.people, labels, self.by_group, logged=self.logged)
                 found[name] = limits.gap_bounds(low[shown], high[shown])
         return found
 

@@ -24,7 +24,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from fairall.evaluate.estimated.estimators import People
-from fairall.evaluate.estimated.influence import Column, Estimate, Sample
+from fairall.evaluate.estimated.influence import Column, Estimate, Groups
 
 View = Literal["naive", "ips", "dr"]
 VIEWS: tuple[View, ...] = ("naive", "ips", "dr")
@@ -132,27 +132,19 @@ def columns(view: View, people: People) -> Sums:
     return Sums(r, own, r * y, own * y, own * margin, own * -loss, own * gained)
 
 
-def rates(view: View, people: People, sample: Sample, group: np.ndarray, groups: int) -> dict[str, Estimate]:
+def rates(view: View, people: People, by_group: Groups) -> dict[str, Estimate]:
     """The rate of each measure by group, shape (G,); NaN where a group has nobody whom the rate is about.
 
     Args:
         view: of the labels.
         people: the rows.
-        sample: of the rows.
-        group: codes 0 to G − 1, shape (N,).
-        groups: G.
+        by_group: the same by their G groups.
     """
-
-    def means(of: Sums) -> Sums:
-        return Sums(*(sample.mean(column, group, groups) for column in of))
-
-    found = means(columns(view, people))
+    found = Sums(*map(by_group.mean, columns(view, people)))
     everyone = found
     if view == "ips":  # acceptance has no sampling error of weights
         one, a = np.ones_like(people.target), people.target
-        everyone = found._replace(
-            weight=sample.mean(one, group, groups), accepted=sample.mean(a, group, groups)
-        )
+        everyone = found._replace(weight=by_group.mean(one), accepted=by_group.mean(a))
 
     def rate(one: FairnessMeasure) -> Estimate:
         ends: dict[str, Any] = {}
@@ -160,7 +152,7 @@ def rates(view: View, people: People, sample: Sample, group: np.ndarray, groups:
             lowest, highest = one.bounds(found)
             ends = {"lowest": lowest.value, "highest": highest.value, "cut": False}
         value = one.formula(everyone if one.labels == "none" else found)
-        return value.on(sample.support(support(one, view, people), group, groups, **ends))
+        return value.on(by_group.support(support(one, view, people), **ends))
 
     return {name: rate(one) for name, one in MEASURES.items()}
 

@@ -11,7 +11,7 @@ import numpy as np
 from fairall.evaluate.estimated import bounds as limits
 from fairall.evaluate.estimated.estimators import ESTIMATORS, LABELS, People, value_support
 from fairall.evaluate.estimated.fairness import MEASURES, VIEWS, View, columns, rates, support
-from fairall.evaluate.estimated.influence import Estimate, Sample
+from fairall.evaluate.estimated.influence import Estimate, Groups, Sample
 from fairall.evaluate.judged import checks
 from fairall.evaluate.judged.models import Models
 from fairall.evaluate.log import DecisionLog
@@ -53,6 +53,11 @@ class Judgement:
     def sample(self) -> Sample:
         """The rows of the log."""
         return self.models.sample
+
+    @property
+    def by_group(self) -> Groups:
+        """The rows by their groups."""
+        return self.sample.by(self.log.group, len(self.log.groups))
 
     @cached_property
     def people(self) -> People:
@@ -150,8 +155,7 @@ class Judgement:
         # Without labels, or a model of them, only acceptance is read from the corrected views.
         corrected: View = "dr" if self.log.revealed.any() and self.models.outcome else "ips"
         used: dict[View, View] = {"naive": "naive", "ips": "ips", "dr": corrected}
-        groups = self.log.group, len(self.log.groups)
-        return {view: rates(used[view], self.people, self.sample, *groups) for view in VIEWS}
+        return {view: rates(used[view], self.people, self.by_group) for view in VIEWS}
 
     def no_interval(self, estimator: str, by_label: bool = False) -> str | None:
         """Why an estimator, or the rates of its view, have no interval.
