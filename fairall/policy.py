@@ -150,9 +150,14 @@ class Policy:
         """
         return self.encoded_propensity(*self.encoded(people, strict=strict))
 
-    def encoded(self, people: pd.DataFrame, *, strict: bool = False) -> tuple[Tensor, Tensor]:
-        """Scaled x (N, D) and s (N,), float32; arguments and errors as for `propensity`."""
-        x, s = self.reader.read(people, strict=strict)
+    def encoded(
+        self, people: pd.DataFrame, *, strict: bool = False, judged: bool = False
+    ) -> tuple[Tensor, Tensor]:
+        """Scaled x (N, D) and s (N,), float32; arguments and errors as for `propensity`.
+
+        Of a table that `PeopleReader.doubts` has `judged` there are no warnings, nor errors of `strict`.
+        """
+        x, s = self.reader.read(people, strict=strict, judged=judged)
         return Scaler(schema_of(self.reader)).transform(x), torch.tensor(s, dtype=torch.float32)
 
     def encoded_propensity(self, x: Tensor, s: Tensor) -> np.ndarray:
@@ -225,10 +230,6 @@ class Policy:
         Arguments and errors as for `predict_proba`.
         """
         return (self.predict_proba(people, policy=policy, strict=strict)[:, 1] >= 0.5).astype(int)
-
-    def without_doubts(self) -> Policy:
-        """The same policy for people of a table that has been judged, see `PeopleReader.without_doubts`."""
-        return Policy(self.learner, self.reader.without_doubts(), self.points, self.config, self.modules)
 
     @property
     def seeds(self) -> list[int]:

@@ -233,15 +233,14 @@ def _computed(
     policy: Policy, table: File, rule: Rule, which: str, advance: ProgressCallback
 ) -> Iterator[tuple[Chunk, dict[str, np.ndarray]]]:
     """Rows of a table that was read before, and what the policy says of them, of shape (N,) each."""
-    judged = policy.without_doubts()
     for part in table.parts():
-        people = judged.encoded(part.frame)
-        propensity = judged.encoded_propensity(*people)
+        people = policy.encoded(part.frame, judged=True)
+        propensity = policy.encoded_propensity(*people)
         columns = {"probability": policy.combined(propensity, which), "spread": policy.spread(propensity)}
         columns[LABEL] = np.full(len(part.frame), np.nan)
         if policy.estimates_label:
-            columns[LABEL] = policy.combined(judged.encoded_label_probability(*people), which)
+            columns[LABEL] = policy.combined(policy.encoded_label_probability(*people), which)
         if rule.places is not None:
-            columns["margin"] = policy.combined_margin(judged.encoded_margin(*people), which)
+            columns["margin"] = policy.combined_margin(policy.encoded_margin(*people), which)
         yield part, columns
         advance()

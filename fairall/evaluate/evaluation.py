@@ -51,9 +51,7 @@ class Evaluation(Judgement):
     @cached_property
     def guarantee(self) -> Interval:
         """The interval of `estimators.guaranteed_interval`, without an estimate, where it holds."""
-        log, why = self.log, self.refused_value
-        if why is None and (not log.labels_complete or log.propensity is None or log.cost is None):
-            why = "it needs recorded propensities, labels of all accepted people, and one cost for all"
+        log, why = self.log, self.refused_guarantee
         if why is None and log.person is not None and len(np.unique(log.person)) < len(log):
             why = "it needs rows of different people"
         if why is not None:

@@ -47,11 +47,6 @@ def keywords(
     return found
 
 
-def prefixed(words: Sequence[str]) -> frozenset[str]:
-    """Keys that were typed with `dataset.` in front."""
-    return frozenset(word.partition("=")[0].removeprefix(PREFIX) for word in words if word.startswith(PREFIX))
-
-
 def _value(key: str, value: str) -> Any:
     """A value of the type of its key; raises ValueError with the type in words."""
     if value == "null":

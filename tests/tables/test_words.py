@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from fairall.config.words import override, quoted
 from fairall.errors import FairAllError
-from fairall.tables.words import keywords, prefixed
+from fairall.tables.words import keywords
 from tests.conftest import examples
 
 KEYS = ("label", "drop", "kinds", "cost", "max_count")
@@ -72,7 +72,5 @@ def test_what_cannot_be_read(word: str, told: str) -> None:
     assert str(caught.value).startswith(told)
 
 
-def test_prefixes_are_known() -> None:
-    words = ["dataset.label=x", "cost=0.3"]
-    assert read(*words) == {"label": "x", "cost": 0.3}
-    assert prefixed(words) == {"label"}
+def test_prefixes_are_left_out() -> None:
+    assert read("dataset.label=x", "cost=0.3") == {"label": "x", "cost": 0.3}

@@ -111,6 +111,15 @@ class Judgement:
         chance, error = models.acceptance * models.known, float(estimate.error / self.log.stake.mean())
         return checks.lacking(self.log, chance, models.separable, wanted, weight, whom, error)
 
+    @property
+    def refused_guarantee(self) -> str | None:
+        """Why the value has no guaranteed interval, of rows of different people; None where it has."""
+        log = self.log
+        if log.labels_complete and log.propensity is not None and log.cost is not None:
+            return self.refused_value
+        needs = "it needs recorded propensities, labels of all accepted people, and one cost for all"
+        return self.refused_value or needs
+
     @cached_property
     def refused_rates(self) -> str | None:
         """Why the measures `BY_LABEL`, whose denominators hold the rejected too, cannot be estimated."""
