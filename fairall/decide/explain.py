@@ -269,7 +269,11 @@ def explain_row(
     with unchanged(table.path):
         person = table.row(row)
         doubts = policy.reader.doubts(findings_in(table, policy.reader)[0], strict=strict)
-    others = training_people(policy) if against is None else read_people(policy, replace(table, path=against))
+    if against is None:
+        others = training_people(policy)
+    else:
+        parts = [part.frame for part in replace(table, path=against).parts()]
+        others = _some_of(*policy.encoded(pd.concat(parts)))
     return explain(policy, person, others, by=by, threshold=threshold, judged=True), doubts
 
 
@@ -298,12 +302,6 @@ def training_people(policy: Policy) -> tuple[Tensor, Tensor]:
         raise FairAllError(f"{name} has changed since the run; {instead}")
     train = data.train.merged()
     return _some_of(train.x, train.s)
-
-
-def read_people(policy: Policy, table: File) -> tuple[Tensor, Tensor]:
-    """At most `OTHERS` random people of a table, as of `training_people`; raises as `Policy.propensity`."""
-    parts = pd.concat([part.frame for part in table.parts()])
-    return _some_of(*policy.encoded(parts))
 
 
 def _some_of(x: Tensor, s: Tensor) -> tuple[Tensor, Tensor]:

@@ -16,6 +16,7 @@ from fairall.evaluate.estimated.bounds import Limits
 from fairall.evaluate.estimated.estimators import ESTIMATORS, LABELS, guaranteed_interval
 from fairall.evaluate.estimated.fairness import MEASURES, VIEWS, View
 from fairall.evaluate.estimated.gaps import NOTHING, Interval, gap_interval, interval, lacking
+from fairall.evaluate.estimated.officers import OFFICERS
 from fairall.evaluate.judged import checks, validation
 from fairall.evaluate.judged.checks import Misfit
 from fairall.evaluate.judged.judgement import Judgement
@@ -75,15 +76,12 @@ class Evaluation(Judgement):
     @cached_property
     def bounds(self) -> dict[str, Limits]:
         """Bounds of utility and gaps without assumption (`bounds.manski`), and 95 % intervals of them."""
-        return self._bounds(limits.manski(self.people))
+        return self._bounds(self.labels())
 
     @cached_property
     def officers(self) -> dict[str, Limits]:
         """The same by decision makers as an instrument (`officers`); empty where they bound nothing."""
-        of_log = self.models.officers
-        if of_log is None or self.models.why_no_officers is not None:
-            return {}
-        return self._bounds(of_log.labels(self.people, self.logged))
+        return {} if self.models.why_no_officers else self._bounds(self.labels(OFFICERS))
 
     def _bounds(
         self, labels: limits.Labels, names: Sequence[str] = ("utility", *MEASURES)
@@ -99,7 +97,7 @@ class Evaluation(Judgement):
 
     def _certain(self, name: str, gamma: float) -> bool:
         """Whether the sign of the utility, or a gap above 0, is certain for an odds ratio Γ."""
-        return self._bounds(limits.odds_ratio(gamma, self.people, self.logged), [name])[name].exclude_0
+        return self._bounds(self.labels(gamma), [name])[name].exclude_0
 
     @cached_property
     def few(self) -> str | None:
@@ -115,7 +113,7 @@ class Evaluation(Judgement):
         answered = ["utility", *(name for name in limits.SENSITIVE if self.doubt(name, "dr") == (True, None))]
         bounds: dict[str, list[dict[str, float]]] = {name: [] for name in answered}
         for gamma in limits.GAMMAS:
-            found = self._bounds(limits.odds_ratio(gamma, self.people, self.logged), answered)
+            found = self._bounds(self.labels(gamma), answered)
             for name, rows in bounds.items():
                 rows.append({"gamma": gamma} | found[name]._asdict())
         return {

@@ -70,6 +70,15 @@ class Judgement:
         models = self.models
         return People.of(self.log, target, models.weight, models.weight * target, models.outcome_column)
 
+    def labels(self, assumption: float | str | None = None) -> limits.Labels:
+        """Low and high labels by an odds ratio Γ, by decision makers (`OFFICERS`), or without assumption."""
+        if assumption is None:
+            return limits.manski(self.people)
+        if isinstance(assumption, str):
+            assert self.models.officers is not None
+            return self.models.officers.labels(self.people, self.logged)
+        return limits.odds_ratio(assumption, self.people, self.logged)
+
     @cached_property
     def refused(self) -> str | None:
         """What cannot be estimated, and why; None where everything can."""
@@ -100,7 +109,7 @@ class Judgement:
             if told is not None:
                 return told
         told = self.lacking(self.target, self.people.kept.value, "whom the policy accepts", read)
-        possible = limits.value_bounds(self.people, limits.manski(self.people), self.sample)
+        possible = limits.value_bounds(self.people, self.labels(), self.sample)
         for name in ("ips", "dr") if models.outcome else ("ips",):
             told = told or checks.outside(self.value(name), possible, LABELS[name])
         return told
