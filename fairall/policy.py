@@ -25,7 +25,7 @@ from fairall.data.features import Schema
 from fairall.data.prepared import PreparedData, Scaler
 from fairall.data.stored_reader import from_plain, to_plain
 from fairall.errors import FairAllError
-from fairall.models.learner import MARGIN_DECIMALS, Learner, Setting
+from fairall.models.learner import Learner, Setting
 from fairall.nn.stacked import in_chunks
 from fairall.randomness import FixedSamples, SeedStreams
 from fairall.runtime.reading import read_bytes
@@ -260,37 +260,21 @@ class Policy:
                 sound &= torch.isfinite(weights).reshape(len(sound), -1).all(dim=1).numpy()
         return [seed for seed, is_sound in zip(self.seeds, sound, strict=True) if not is_sound]
 
-    def combined(self, propensity: np.ndarray, policy: str = "mean") -> np.ndarray:
-        """Acceptance probability of one policy made of those of all seeds, or p(ỹ = 1 | x, s) likewise.
+    def combined(self, values: np.ndarray, policy: str = "mean", *, decimals: int = DECIMALS) -> np.ndarray:
+        """What one policy made of those of all seeds says of people.
 
         Args:
-            propensity: of every seed, shape (E, N).
+            values: of every seed, shape (E, N): acceptance probabilities, estimates of p(ỹ = 1 | x, s), or
+                margins, with `MARGIN_DECIMALS`.
             policy: `mean` or `median` over the seeds that have not diverged, or one of them, as `seed:3`.
+            decimals: to which the result is rounded.
 
         Returns:
-            Shape (N,), float64, in [0, 1], with `DECIMALS` decimals.
+            Shape (N,), float64.
 
         Raises:
             FairAllError: if there is no such policy, or it has diverged.
         """
-        return self._average(propensity, policy, DECIMALS)
-
-    def combined_margin(self, margin: np.ndarray, policy: str = "mean") -> np.ndarray:
-        """The order in which one policy made of those of all seeds gives few places.
-
-        Args:
-            margin: of every seed, shape (E, N).
-            policy: as for `combined`: mean or median over seeds, or one of them.
-
-        Returns:
-            Shape (N,), float64: log odds less those from which on each seed's policy accepts the person.
-
-        Raises:
-            FairAllError: as `combined`.
-        """
-        return self._average(margin, policy, MARGIN_DECIMALS)
-
-    def _average(self, values: np.ndarray, policy: str, decimals: int) -> np.ndarray:
         average = np.median if policy == "median" else np.mean
         combined = average(values[self.deciding(policy)].astype(float), axis=0)
         if not np.isfinite(combined).all():

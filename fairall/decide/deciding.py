@@ -17,7 +17,7 @@ from fairall.decide.rules import Rule
 from fairall.decide.writing import unchanged, writer
 from fairall.errors import FairAllError, count
 from fairall.measuring.decisions import free_names, told_of_renamed
-from fairall.models.learner import ProgressCallback
+from fairall.models.learner import MARGIN_DECIMALS, ProgressCallback
 from fairall.policy import ENSEMBLES, Policy
 from fairall.results.result import bound_of
 from fairall.results.table import print_frame
@@ -241,6 +241,7 @@ def _computed(
         if policy.estimates_label:
             columns[LABEL] = policy.combined(policy.encoded_label_probability(*people), which)
         if rule.places is not None:
-            columns["margin"] = policy.combined_margin(policy.encoded_margin(*people), which)
+            margin = policy.encoded_margin(*people)
+            columns["margin"] = policy.combined(margin, which, decimals=MARGIN_DECIMALS)
         yield part, columns
         advance()

@@ -49,7 +49,6 @@ class FairnessMeasure:
     Attributes:
         label: in tables and figures.
         rate: what is compared between groups.
-        people: those the rate is about; it is undefined for a group without them.
         formula: the rate of means within groups.
         labels: whose labels it needs: nobody's, those of people of one label, or those of the accepted.
         bounds: of the rate, of means within groups; None for those of a share, 0 and 1.
@@ -57,7 +56,6 @@ class FairnessMeasure:
 
     label: str
     rate: str
-    people: str
     formula: Callable[[Sums], Any]
     labels: Literal["none", "positive", "negative", "accepted"]
     bounds: Callable[[Sums], tuple[Any, Any]] | None = None
@@ -65,28 +63,19 @@ class FairnessMeasure:
 
 MEASURES = {
     # Demographic parity (Calders and Verwer 2010; definition 2.2): E[a].
-    "dpu": FairnessMeasure("DPU", "acceptance rate", "people", lambda m: m.accepted / m.weight, "none"),
+    "dpu": FairnessMeasure("DPU", "acceptance rate", lambda m: m.accepted / m.weight, "none"),
     # E[a y] / E[y] (Hardt et al. 2016).
     "equal_opportunity": FairnessMeasure(
-        "equal-opportunity gap",
-        "true-positive rate",
-        "people with a positive label",
-        lambda m: m.accepted_positive / m.positive,
-        "positive",
+        "equal-opportunity gap", "true-positive rate", lambda m: m.accepted_positive / m.positive, "positive"
     ),
     # E[a y] / E[a] (Chouldechova 2017).
     "predictive_parity": FairnessMeasure(
-        "predictive-parity gap",
-        "precision",
-        "people whom the policy accepts",
-        lambda m: m.accepted_positive / m.accepted,
-        "accepted",
+        "predictive-parity gap", "precision", lambda m: m.accepted_positive / m.accepted, "accepted"
     ),
     # E[a (1 − y)] / E[1 − y] (Hardt et al. 2016, with true positives equalised odds).
     "false_positive": FairnessMeasure(
         "false-positive gap",
         "false-positive rate",
-        "people with a negative label",
         lambda m: (m.accepted - m.accepted_positive) / (m.weight - m.positive),
         "negative",
     ),
@@ -94,7 +83,6 @@ MEASURES = {
     "false_negative": FairnessMeasure(
         "false-negative gap",
         "false-negative rate",
-        "people with a positive label",
         lambda m: (m.positive - m.accepted_positive) / m.positive,
         "positive",
     ),
@@ -102,7 +90,6 @@ MEASURES = {
     "utility_gap": FairnessMeasure(
         "utility gap",
         "utility per person",
-        "people",
         lambda m: m.gain / m.weight,
         "accepted",
         lambda m: (m.least / m.weight, m.most / m.weight),
