@@ -20,7 +20,7 @@ def _matrix(n: int, m: int | None = None, **options: Any) -> torch.Tensor:
     return torch.empty(n, n if m is None else m, **options)
 
 
-# On the device "meta" these are programs in Python, for which torch imports its compiler and sympy: two seconds.
+# On the device "meta" these are Python programs, for which torch imports its compiler and sympy: two seconds.
 OF_SIZE = {torch.randn: torch.empty, torch.eye: _matrix}
 PER_WEIGHT = 4  # numbers that nets may need in addition to their weights, for each of these
 IN_ANY_CASE = 10_000_000

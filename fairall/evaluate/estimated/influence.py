@@ -73,7 +73,7 @@ class Support:
         """Number of equally weighted rows worth as much (Kish 1965), shape (...)."""
         return _divided(self.weight.sum(-1) ** 2, self.squares)
 
-    @property
+    @cached_property
     def clusters(self) -> np.ndarray:
         """Number of equally heavy clusters worth as much, shape (...)."""
         return _divided(np.ones_like(self.squares), self._powers(2))
@@ -83,7 +83,7 @@ class Support:
         """Whether outcomes tell the variance by their mean: those of a rate, one of each cluster, (...)."""
         return self.cut & (self.clusters > self.rows * (1.0 - 1e-9))
 
-    @property
+    @cached_property
     def freedom(self) -> np.ndarray:
         """Degrees of freedom of the estimated variance, shape (...); infinite where it is `known`.
 
@@ -99,15 +99,20 @@ class Support:
         freedom = _divided(np.maximum(trace, 0.0) ** 2, square)
         return np.where((two > 0) & ~self.known, freedom, np.inf)
 
-    @property
+    @cached_property
     def shrinkage(self) -> np.ndarray:
         """Expectation of Σ φ² by the variance, likewise, shape (...): 1 − 1/K for K equal clusters."""
         two = self._powers(2)
         return np.where(self.known, 1.0, 1.0 - _divided(2.0 * self._powers(3), two) + two)
 
+    @cached_property
+    def _shares(self) -> np.ndarray:
+        """Shares of clusters in the weight, shape (..., M)."""
+        return _divided(self.weight, self.weight.sum(-1, keepdims=True))
+
     def _powers(self, power: int) -> np.ndarray:
-        """Sum of powers of the shares of clusters in the weight."""
-        return (_divided(self.weight, self.weight.sum(-1, keepdims=True)) ** power).sum(-1)
+        """Sum of powers of the shares, shape (...)."""
+        return (self._shares**power).sum(-1)
 
 
 def _divided(over: np.ndarray, under: np.ndarray) -> np.ndarray:
