@@ -40,6 +40,8 @@ from fairall.storage.checkpoint import Checkpoint
 from tests.composed import composed_once
 
 ComposeConfig = Callable[..., Config]
+MakePeople = Callable[[int], People]
+MakeSetting = Callable[..., Setting]
 CHECKOUT = Path(__file__).resolve().parents[1]
 LOANS = Path(__file__).parent / "data" / "loans.csv"
 MEANING = "dataset.label=repaid dataset.positive=yes dataset.sensitive=sex dataset.advantaged=male".split()
@@ -227,7 +229,7 @@ def schema() -> Schema:
 
 
 @pytest.fixture
-def people() -> Callable[[int], People]:
+def people() -> MakePeople:
     """People with the features of `schema`."""
 
     def made(n: int) -> People:
@@ -252,7 +254,7 @@ def people() -> Callable[[int], People]:
 
 
 @pytest.fixture
-def setting(schema: Schema, compose_config: ComposeConfig) -> Callable[..., Setting]:
+def setting(schema: Schema, compose_config: ComposeConfig) -> MakeSetting:
     """The setting of a learner for people of `schema`."""
 
     def made(seeds: list[int], *overrides: str) -> Setting:

@@ -1,6 +1,5 @@
 """People to learn from, decided by others, and small problems for methods that explore."""
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -11,6 +10,7 @@ from fairall.data.features import Feature, Kind, Schema
 from fairall.data.people import Decided, People
 from fairall.models.learner import Learner, Setting
 from fairall.randomness import SeedStreams
+from tests.conftest import MakeSetting
 
 CENTRES = torch.tensor([[2.0, 0.0], [-2.0, 2.0], [-2.0, -2.0]])
 WORTH = torch.tensor([0.95, 0.95, 0.05])  # p(ỹ = 1) of the three regions
@@ -18,7 +18,7 @@ KNOWN, MISJUDGED, BAD = range(3)
 
 
 @pytest.fixture
-def two_features(setting: Callable[..., Setting]) -> Callable[..., Setting]:
+def two_features(setting: MakeSetting) -> MakeSetting:
     """The setting of a learner for people with two real features."""
     schema = Schema([Feature("a", Kind.REAL), Feature("b", Kind.REAL)])
     return lambda seeds, *words: replace(setting(seeds, *words), schema=schema)

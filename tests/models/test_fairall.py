@@ -1,4 +1,3 @@
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -22,11 +21,8 @@ from fairall.nn.native import calls
 from fairall.nn.noise import RandomNumbers
 from fairall.nn.stacked import StackedMLP
 from fairall.randomness import SeedStreams
-from tests.conftest import ComposeConfig, cache_in, warm_up
+from tests.conftest import ComposeConfig, MakePeople, MakeSetting, cache_in, warm_up
 from tests.models.conftest import with_features
-
-MakePeople = Callable[[int], People]
-MakeSetting = Callable[..., Setting]
 
 
 @pytest.fixture

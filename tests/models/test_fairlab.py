@@ -1,4 +1,3 @@
-from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -14,11 +13,9 @@ from fairall.models.learner import Setting
 from fairall.models.objectives import cost_sensitive_cross_entropy, ips_risk, ips_weight
 from fairall.nn.noise import RandomNumbers
 from fairall.randomness import SeedStreams
-from tests.conftest import ComposeConfig, warm_up
+from tests.conftest import ComposeConfig, MakePeople, MakeSetting, warm_up
 from tests.models.conftest import decided_on
 
-MakePeople = Callable[[int], People]
-MakeSetting = Callable[..., Setting]
 WEIGHTS = ["inverse_propensity", "propensity"]
 
 

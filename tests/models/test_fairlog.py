@@ -1,5 +1,4 @@
 import functools
-from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -16,11 +15,9 @@ from fairall.models.fairlog import PENALTIES, FairLog, FairLogConfig, UnfairLog
 from fairall.models.learner import Setting
 from fairall.models.objectives import classification_risk
 from fairall.randomness import SeedStreams
-from tests.conftest import ComposeConfig, warm_up
+from tests.conftest import ComposeConfig, MakePeople, MakeSetting, warm_up
 from tests.models.conftest import decided_on, nobody_of, with_features
 
-MakePeople = Callable[[int], People]
-MakeSetting = Callable[..., Setting]
 FORMS = ["squared", "absolute", "fairtorch"]
 
 

@@ -1,4 +1,3 @@
-from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -9,15 +8,11 @@ from scipy.optimize import brentq
 from torch import Tensor
 
 from fairall.data.people import Decided, People
-from fairall.models.learner import Setting
 from fairall.models.rivals.dcem import DCEM, DCEMConfig
 from fairall.models.rivals.greedy import Greedy
 from fairall.randomness import SeedStreams
-from tests.conftest import ComposeConfig
+from tests.conftest import ComposeConfig, MakePeople, MakeSetting
 from tests.models.conftest import decided_on, propensities, someone, taught, with_features
-
-MakeSetting = Callable[..., Setting]
-MakePeople = Callable[[int], People]
 
 
 @pytest.fixture

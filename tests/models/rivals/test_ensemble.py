@@ -1,21 +1,16 @@
 import math
-from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
 import torch
 
-from fairall.data.people import Decided, People
-from fairall.models.learner import Setting
+from fairall.data.people import Decided
 from fairall.models.members import Resampled
 from fairall.models.rivals.ensemble import Ensemble, EnsembleConfig
 from fairall.nn.stacked import StackedLinear
 from fairall.randomness import SeedStreams
-from tests.conftest import ComposeConfig
+from tests.conftest import ComposeConfig, MakePeople, MakeSetting
 from tests.models.conftest import propensities, someone, taught
-
-MakeSetting = Callable[..., Setting]
-MakePeople = Callable[[int], People]
 
 
 @pytest.fixture

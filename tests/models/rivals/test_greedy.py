@@ -1,4 +1,3 @@
-from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -15,11 +14,8 @@ from fairall.models.rivals.greedy import Greedy
 from fairall.online.exploration import Exploration
 from fairall.online.history import History
 from fairall.randomness import SeedStreams
-from tests.conftest import ComposeConfig
+from tests.conftest import ComposeConfig, MakePeople, MakeSetting
 from tests.models.conftest import propensities, someone, taught
-
-MakeSetting = Callable[..., Setting]
-MakePeople = Callable[[int], People]
 
 
 @pytest.fixture

@@ -1,4 +1,3 @@
-from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -10,11 +9,10 @@ from fairall.data.people import Decided
 from fairall.models.learner import Setting
 from fairall.models.rivals.neural_ucb import NeuralUcb, NeuralUcbConfig
 from fairall.randomness import SeedStreams
-from tests.conftest import ComposeConfig
+from tests.conftest import ComposeConfig, MakeSetting
 from tests.models.conftest import BAD, MISJUDGED, first_decided, online_step, regional
 
 SEEDS = [0, 1]
-MakeSetting = Callable[..., Setting]
 
 
 @pytest.fixture

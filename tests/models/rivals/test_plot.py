@@ -1,5 +1,4 @@
 import copy
-from collections.abc import Callable
 from dataclasses import replace
 from typing import TypeVar
 
@@ -9,14 +8,13 @@ from torch import Tensor
 
 from fairall.data.people import Decided
 from fairall.models.adaptation import AdaptedNet
-from fairall.models.learner import Learner, Setting
+from fairall.models.learner import Learner
 from fairall.models.rivals.greedy import Greedy
 from fairall.models.rivals.plot import AdOpt, AdOptConfig, Plot, PlotConfig
 from fairall.randomness import SeedStreams
-from tests.conftest import ComposeConfig
+from tests.conftest import ComposeConfig, MakeSetting
 from tests.models.conftest import BAD, KNOWN, MISJUDGED, first_decided, online_step, regional, same
 
-MakeSetting = Callable[..., Setting]
 Method = TypeVar("Method", Plot, AdOpt)
 
 
