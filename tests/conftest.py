@@ -100,6 +100,20 @@ def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("fairall.results.figures.save_figure", in_process.undrawn)
 
 
+def succeeded(*words: str, cwd: Path, **options: Any) -> Ended:
+    """`typed` for a command that ends well and has nothing to say on stderr."""
+    ended = typed(*words, cwd=cwd, **options)
+    assert (ended.returncode, ended.stderr) == (0, "")
+    return ended
+
+
+def refused(*words: str, cwd: Path, **options: Any) -> str:
+    """The one line with which a command ends that cannot be done."""
+    ended = typed(*words, cwd=cwd, **options)
+    assert (ended.returncode, ended.stderr.count("\n")) == (1, 1), ended.stderr
+    return ended.stderr
+
+
 def typed_line(command: str, cwd: Path) -> Ended:
     """`typed` for a line of documentation, `python -m MODULE WORDS`."""
     _, _, module, *words = shlex.split(command)

@@ -13,7 +13,7 @@ from fairall.data.prepared import PreparedData
 from fairall.worlds.delay import Delay, DelayConfig
 from fairall.worlds.noise import Noise
 from fairall.worlds.world import World
-from tests.conftest import ComposeConfig, as_saved, typed
+from tests.conftest import ComposeConfig, as_saved, succeeded
 from tests.worlds.conftest import Fixed, close, online, run, sampled, setting_of, share_error
 
 
@@ -148,7 +148,6 @@ def test_labels_that_all_come_too_late_are_a_warning_before_and_beside_the_numbe
         assert own.notes(drawn=True) == []
         assert not any(own.due([one], t) for t, one in enumerate(decisions(8, 1), start=1))
     quick = ["preset=quick", "model=random", "tracking.enabled=false", f"outputs_dir={tmp_path}"]
-    ended = typed(*quick, "world=[capacity,delay]", cwd=tmp_path)
-    assert ended.returncode == 0, ended.stderr
+    ended = succeeded(*quick, "world=[capacity,delay]", cwd=tmp_path)
     before, _, after = ended.stdout.partition("mean_utility")
     assert all("Warning: world.delay.steps=10: " in part for part in (before, after))
