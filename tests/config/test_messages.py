@@ -56,6 +56,7 @@ TABLE = "_target_: own.Mine\nname: mine\n"
         ("x.yaml", "", ["dataset._target_=own.Lacking"], "lacks load, prepare, which every Dataset has"),
         ("x.yaml", "", ["dataset._target_=own.Unmade"], "so it begins `def __init__(self, config)`"),
         ("x.yaml", "", ["initial_policy._target_=own.Mine"], "not a fairall.online.initial_policy."),
+        ("x.yaml", "", ["model._target_=Nobody"], "it names the class with its module"),
         ("x.yaml", "", ["dataset._target_=wrong.Mine"], "SyntaxError: '(' was never closed, "),
         ("x.yaml", "", ["model._target_=lacking.Mine"], "(ModuleNotFoundError: No module named 'nopandas'"),
     ],

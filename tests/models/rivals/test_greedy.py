@@ -107,11 +107,3 @@ def test_false_rejections_last_without_exploration_and_end_with_it(
     assert (late_acceptance(ExplorationRule.none, config, given) == 0).all()
     assert (late_acceptance(ExplorationRule.epsilon, config, given) == 1).all()
     assert (late_acceptance(ExplorationRule.bounded, config, given) == 1).all()
-
-
-def test_epsilon_greedy_is_greedy_that_explores(compose_config: ComposeConfig) -> None:
-    greedy, epsilon = compose_config("model=greedy"), compose_config("model=epsilon_greedy")
-    assert greedy.exploration.rule is ExplorationRule.stuck
-    assert epsilon.exploration == ExplorationConfig(ExplorationRule.epsilon, propensity=0.2)
-    # Learning rates are tuned, each by itself.
-    assert replace(epsilon.model, name="greedy", learning_rate=greedy.model.learning_rate) == greedy.model
