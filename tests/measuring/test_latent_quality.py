@@ -8,7 +8,6 @@ from torch import Tensor
 
 from fairall.data.features import Schema
 from fairall.data.load import load_dataset
-from fairall.data.people import Decided
 from fairall.data.prepared import PreparedData
 from fairall.measuring.latent_quality import (
     label_agreement,
@@ -17,8 +16,7 @@ from fairall.measuring.latent_quality import (
     variance_gap,
 )
 from fairall.models.learner import Learner, Setting
-from fairall.randomness import SeedStreams
-from tests.conftest import ComposeConfig, MakePeople
+from tests.conftest import ComposeConfig, MakePeople, Shown
 
 N = 4000
 READABLE = [f"latent_{target}_{score}" for target in ("s", "label") for score in ("balanced_accuracy", "auc")]
@@ -143,22 +141,13 @@ def test_information_needs_more_people_of_a_value_than_neighbours() -> None:
     assert np.isfinite(mutual_information(z, np.arange(100) < 10, neighbours=9))
 
 
-class Known(Learner):
+class Known(Shown):
     """A latent and a way back that the test gives."""
 
     def __init__(self, encode: Callable[[Tensor, Tensor], Tensor], shift: Tensor | None = None) -> None:
-        super().__init__(None, None)  # type: ignore[arg-type]
+        super().__init__()
         self.encode = encode
         self.shift = shift
-
-    def warm_up_epoch(self, decided: Decided, epoch: int) -> dict[str, float]:
-        raise NotImplementedError
-
-    def score(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:
-        raise NotImplementedError
-
-    def update(self, decided: Decided) -> None:
-        raise NotImplementedError
 
     def representation(self, x: Tensor, s: Tensor) -> Tensor:
         return self.encode(x, s)
