@@ -45,6 +45,7 @@ from tests.composed import composed_once
 ComposeConfig = Callable[..., Config]
 MakePeople = Callable[[int], People]
 MakeSetting = Callable[..., Setting]
+Put = Callable[[Path], str]
 CHECKOUT = Path(__file__).resolve().parents[1]
 LOANS = Path(__file__).parent / "data" / "loans.csv"
 MEANING = "dataset.label=repaid dataset.positive=yes dataset.sensitive=sex dataset.advantaged=male".split()
@@ -233,7 +234,7 @@ class Shown(Learner):
 
 
 @pytest.fixture(scope="session")
-def empty_store(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Path], str]:
+def empty_store(tmp_path_factory: pytest.TempPathFactory) -> Put:
     """Puts MLflow's database, without runs, into a folder of outputs, and returns its address.
 
     MLflow takes seconds for the first database, and none for a copy of it.

@@ -17,7 +17,6 @@ import subprocess
 import sys
 import termios
 import time
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -35,7 +34,7 @@ from fairall.storage.checkpoint import Checkpoint
 from fairall.storage.files import held
 from fairall.storage.run_folder import RunFolder
 from fairall.storage.stored import read_stored
-from tests.conftest import files_of, refused, run_folder, succeeded, typed
+from tests.conftest import Put, files_of, refused, run_folder, succeeded, typed
 
 SMALL = """
     preset=quick seeds=3 schedule.phase1_epochs=30 schedule.warm_up_epochs=10 schedule.time_steps=20
@@ -43,7 +42,6 @@ SMALL = """
 """.split()
 TINY = ["preset=quick", "schedule.phase1_epochs=1", "schedule.warm_up_epochs=2", "checkpoint_seconds=0"]
 UNTRACKED = [*TINY, "tracking.enabled=false"]
-Put = Callable[[Path], str]
 METHODS = ["fairall_I_II", "fairall_II", "fairlab_I_II", "fairlog", "unfairlog"]
 
 

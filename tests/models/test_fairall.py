@@ -19,10 +19,9 @@ from fairall.models.vae import ConditionalVAE
 from fairall.nn.likelihoods import MIN_RATE, Poisson
 from fairall.nn.native import calls
 from fairall.nn.noise import RandomNumbers
-from fairall.nn.stacked import StackedMLP
 from fairall.randomness import SeedStreams
 from tests.conftest import ComposeConfig, MakePeople, MakeSetting, cache_in, warm_up
-from tests.models.conftest import with_features
+from tests.models.conftest import net_of, with_features
 
 
 @pytest.fixture
@@ -54,11 +53,6 @@ def decided(people: People, accepted: Tensor) -> Decided:
     """The same people for every replicate, decided as `accepted` (E, B) says with propensity ½."""
     stacked = people.rows(torch.arange(len(people)).expand(len(accepted), -1))
     return Decided.reveal(stacked, torch.full(accepted.shape, 0.5), accepted)
-
-
-def net_of(learner: FairAll) -> StackedMLP:
-    assert learner.policy_net is not None
-    return learner.policy_net
 
 
 @torch.no_grad()

@@ -3,7 +3,6 @@
 import json
 import os
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -17,10 +16,9 @@ from fairall.config.words import override
 from fairall.results.format import CAUTION
 from fairall.tracking.page import DESCRIPTION, NOTE_TAG, VIEW_TAG
 from fairall.tracking.store import RUN_TAG, Store, page_address, reaching
-from tests.conftest import run_folder, succeeded, typed
+from tests.conftest import Put, run_folder, succeeded, typed
 
 RUN = ["preset=quick", "model=fairlog", "schedule.time_steps=4", "evaluation.window=[1,4]"]
-Put = Callable[[Path], str]
 
 
 @pytest.fixture(scope="module")

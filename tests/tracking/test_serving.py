@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ import pandas as pd
 import pytest
 
 from fairall.policy import Policy
-from tests.conftest import LOANS, MEANING, refused, run_folder, succeeded, typed
+from tests.conftest import LOANS, MEANING, Put, refused, run_folder, succeeded, typed
 
 pytestmark = pytest.mark.whole
 
@@ -30,7 +30,6 @@ RUN = [
     *MEANING,
     "dataset.drop=[id,decision]",
 ]
-Put = Callable[[Path], str]
 
 
 @pytest.fixture(scope="module")

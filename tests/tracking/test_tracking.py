@@ -6,7 +6,6 @@ import shlex
 import shutil
 import sqlite3
 import sys
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -32,10 +31,9 @@ from fairall.storage.stored import read_stored
 from fairall.tracking.fetch import fetch_runs, load_logged_results
 from fairall.tracking.logger import log_report
 from fairall.tracking.store import Store, UnreachableError, reaching, require_store
-from tests.conftest import MEANING, refused, run_folder, succeeded, typed
+from tests.conftest import MEANING, Put, refused, run_folder, succeeded, typed
 
 QUICK = ["preset=quick", "schedule.warm_up_epochs=2", "evaluation.decisions=true"]
-Put = Callable[[Path], str]
 
 
 @pytest.fixture(scope="module")

@@ -80,3 +80,11 @@ def fico() -> PreparedData:
 @pytest.fixture(scope="session")
 def synthetic() -> PreparedData:
     return load_dataset("synthetic").prepare()
+
+
+@pytest.fixture
+def data(name: str, request: pytest.FixtureRequest) -> PreparedData:
+    """The data set of the parameter `name`."""
+    found = request.getfixturevalue(name)
+    assert isinstance(found, PreparedData)
+    return found

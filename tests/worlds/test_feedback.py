@@ -26,13 +26,6 @@ def coming(own: Feedback) -> People:
     return own.arriving(own.order.next, 1)
 
 
-@pytest.fixture
-def data(name: str, request: pytest.FixtureRequest) -> PreparedData:
-    found = request.getfixturevalue(name)
-    assert isinstance(found, PreparedData)
-    return found
-
-
 @pytest.fixture(scope="module")
 def scores() -> CreditScores:
     source = load_dataset("fico")
