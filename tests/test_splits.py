@@ -30,7 +30,7 @@ from fairall.results.runs import load_result
 from fairall.results.terminal import Display
 from fairall.storage.checkpoint import Checkpoint
 from reproduction.latents import latent_space
-from tests.conftest import cache_in, run_folder
+from tests.conftest import cache_in, run_folder, succeeded
 
 STEPS = "schedule.time_steps=5", "evaluation.window=[1,5]"
 SHORT = *STEPS, "schedule.phase1_epochs=6", "schedule.warm_up_epochs=4"
@@ -146,8 +146,7 @@ def test_compiled_phase1_learns_from_each_pool() -> None:
 
 def test_a_run_is_saved_resumed_and_explained(tmp_path: Path) -> None:
     words = "dataset=credit", "preset=quick", "seeds=2", "splits=2", "tracking.enabled=false"
-    ended = typed(*words, "evaluation.decisions=true", cwd=tmp_path)
-    assert ended.returncode == 0, ended.stderr
+    ended = succeeded(*words, "evaluation.decisions=true", cwd=tmp_path)
     assert "of one of 2 splits" in " ".join(ended.stdout.split())
     folder = run_folder(tmp_path / "outputs")
     assert "splits=2" in (folder / "model_card.md").read_text()

@@ -7,13 +7,13 @@ import torch
 from torch import Tensor
 
 from fairall.config.checks import check_values
-from fairall.config.schema import ExplorationConfig, ExplorationRule, ModelConfig
+from fairall.config.schema import ExplorationConfig, ExplorationRule
 from fairall.data.load import load_dataset
 from fairall.data.people import Decided, Decisions, People
 from fairall.data.prepared import PreparedData
 from fairall.errors import FairAllError
 from fairall.models.fairlog import FairLog
-from fairall.models.learner import DecisionRule, Learner, Setting
+from fairall.models.learner import DecisionRule, Setting
 from fairall.models.rivals.greedy import Greedy
 from fairall.online.evaluation import Evaluator
 from fairall.online.exploration import Exploration, lower_bound
@@ -22,30 +22,25 @@ from fairall.online.loop import OnlineLearning
 from fairall.randomness import SeedStreams
 from fairall.worlds.part import WorldSetting
 from fairall.worlds.world import World
-from tests.conftest import ComposeConfig, as_saved, assert_same_history
+from tests.conftest import (
+    ComposeConfig,
+    Shown,
+    assert_resumed_alike,
+    run_online,
+)
 
 THRESHOLD = 0.5
 BOUNDED = ExplorationConfig(ExplorationRule.bounded, propensity=0.25)
 EPSILON = ExplorationConfig(ExplorationRule.epsilon, propensity=0.25)
 
 
-class Scores(Learner):
+class Scores(Shown):
     """Accepts where the first feature is at least `THRESHOLD`, and keeps what it was shown."""
 
     rule = DecisionRule(THRESHOLD, drawn=False)
 
-    def __init__(self) -> None:
-        super().__init__(ModelConfig(), None)  # type: ignore[arg-type]
-        self.seen: list[Decided] = []
-
-    def warm_up_epoch(self, decided: Decided, epoch: int) -> dict[str, float]:
-        raise NotImplementedError
-
     def score(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:
         return x[..., 0]
-
-    def update(self, decided: Decided) -> None:
-        self.seen.append(decided)
 
 
 def scored(score: Tensor, s: Tensor, label: Tensor, propensity: Tensor | None = None) -> Decided:
@@ -234,10 +229,6 @@ def process(
     return OnlineLearning(learner, world, evaluation, seeds, exploration=exploration, keep_propensity=True)
 
 
-def run(own: OnlineLearning, time_steps: int) -> History:
-    return own.run(time_steps, lambda **_: None, lambda: None)
-
-
 @pytest.mark.parametrize("name", ["credit"])
 def test_bounded_exploration_goes_on_from_a_saved_state(name: str, compose_config: ComposeConfig) -> None:
     data = load_dataset(name).prepare()
@@ -247,12 +238,7 @@ def test_bounded_exploration_goes_on_from_a_saved_state(name: str, compose_confi
         return process("greedy", data, compose_config, BOUNDED, *words)
 
     undisturbed, resumed = fresh(), fresh()
-    run(undisturbed, 4)
-    saved = as_saved(undisturbed.state_dict())
-    run(undisturbed, 9)
-    resumed.load_state_dict(saved)
-    run(resumed, 9)
-    assert_same_history(undisturbed.history, resumed.history)
+    assert_resumed_alike(undisturbed, resumed, 4, 9)
     propensity = undisturbed.history.propensity[2:]
     assert {0.0, 0.25, 1.0} == set(propensity.unique().tolist())
 
@@ -261,7 +247,7 @@ def test_a_method_of_deterministic_decisions_explores(
     credit: PreparedData, compose_config: ComposeConfig
 ) -> None:
     own = process("fairlog", credit, compose_config, EPSILON, "model.decision=deterministic")
-    history = run(own, 6)
+    history = run_online(own, 6)
     propensity, accepted = history.propensity, history.accepted
     assert set(propensity.unique().tolist()) == {0.25, 1.0}
     assert accepted[propensity == 1].all()

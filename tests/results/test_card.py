@@ -18,7 +18,7 @@ from fairall.results.card import described, model_card, page_of, share, texts
 from fairall.results.format import CAUTION
 from fairall.results.result import Result
 from fairall.storage.run_folder import CARD, RunFolder
-from tests.conftest import CHECKOUT, LOANS, MEANING, run_folder, typed
+from tests.conftest import CHECKOUT, LOANS, MEANING, run_folder, succeeded, typed
 
 RUN = ["preset=quick", "model=fairlog", "schedule.time_steps=4", "evaluation.window=[1,4]"]
 
@@ -168,8 +168,7 @@ def test_a_card_of_a_table_of_the_users(tmp_path: Path) -> None:
             dataset.drop=[id,decision]
         """.split(),
     ]
-    ended = typed(*words, cwd=tmp_path)
-    assert (ended.returncode, ended.stderr) == (0, "")
+    succeeded(*words, cwd=tmp_path)
     card = (run_folder(tmp_path / "outputs") / CARD).read_text(encoding="utf-8")
     assert "from the column `` sex`|_ ``." in card
     assert str(tmp_path) not in card

@@ -3,7 +3,6 @@
 import json
 import os
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -17,18 +16,16 @@ from fairall.config.words import override
 from fairall.results.format import CAUTION
 from fairall.tracking.page import DESCRIPTION, NOTE_TAG, VIEW_TAG
 from fairall.tracking.store import RUN_TAG, Store, page_address, reaching
-from tests.conftest import run_folder, typed
+from tests.conftest import Put, run_folder, succeeded, typed
 
 RUN = ["preset=quick", "model=fairlog", "schedule.time_steps=4", "evaluation.window=[1,4]"]
-Put = Callable[[Path], str]
 
 
 @pytest.fixture(scope="module")
 def outputs(tmp_path_factory: pytest.TempPathFactory, empty_store: Put) -> Path:
     folder = tmp_path_factory.mktemp("page")
     empty_store(folder / "outputs")
-    ended = typed(*RUN, cwd=folder)
-    assert (ended.returncode, ended.stderr) == (0, "")
+    ended = succeeded(*RUN, cwd=folder)
     assert ended.stdout.endswith(f"mlflow.db\n         {page_address(Config.of_places('outputs'), '1')}\n"), (
         ended.stdout[-300:]
     )

@@ -4,7 +4,7 @@ import getpass
 import json
 import shutil
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ from fairall.storage.stored import read_stored
 from fairall.tracking.fetch import fetch_runs
 from fairall.tracking.logger import Logged, log
 from fairall.tracking.store import Store, UnreachableError, reaching
-from tests.conftest import run_folder, typed
+from tests.conftest import Put, run_folder, succeeded, typed
 
 pytestmark = pytest.mark.whole
 
@@ -29,7 +29,6 @@ SHORT = """
     evaluation.window=[1,4]
 """.split()
 SYNCED = "Logged {} to MLflow; {} were already there.\n"
-Put = Callable[[Path], str]
 
 
 @pytest.fixture(scope="module")
@@ -100,8 +99,7 @@ def test_an_answer_that_is_not_understood_is_a_warning(once: Path, monkeypatch: 
     monkeypatch.setattr(Store, "search", unheard_of)
     with pytest.raises(UnreachableError, match="KeyError"):
         log_it(once)
-    ended = typed(*SHORT, cwd=once)
-    assert (ended.returncode, ended.stderr) == (0, "")
+    ended = succeeded(*SHORT, cwd=once)
     (warning,) = (line for line in ended.stdout.splitlines() if line.startswith("Warning: tracking"))
     assert "(KeyError: 'mlflow.runName')" in warning
     assert "`python -m fairall mlflow sync` logs it later" in warning
