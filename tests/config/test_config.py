@@ -43,6 +43,34 @@ def test_combinations_have_every_pair_of_choices() -> None:
         assert {(chosen[a], chosen[b]) for chosen in COMBINATIONS} == set(itertools.product(of_a, of_b))
 
 
+def test_protocols_are_the_designs(compose_config: ComposeConfig) -> None:
+    names = ("corrected", "text", "published_code")
+    table: dict[str, tuple[object, ...]] = {
+        "kl": ("density", "density", "cdf"),
+        "policy_target": ("hard", "sampled", "hard"),
+        "policy_loss": ("cost_sensitive", "plain", "cost_sensitive"),
+        "fairlog_penalty": ("squared", "absolute", "fairtorch"),
+        "fairlog_minibatches": ("all", "all", "labelled"),
+        "fairlab_weight": ("inverse_propensity", "inverse_propensity", "propensity"),
+        "fairlab_classifier": ("trained", "trained", "untrained"),
+        "inputs": ("by_method", "codes", "codes"),
+        "scaler": ("training_rows", "training_rows", "each_file"),
+        "decision_luck": ("fresh", "fresh", "fixed"),
+        "effective": ("taken", "taken", "decided_again"),
+        "classifier_in_unlabelled_elbo": (False, True, False),
+        "vae_start": ("group_blind", "random", "random"),
+        "latent_frame": ("matched", "as_learnt", "as_learnt"),
+        "noise": ("independent", "independent", "independent"),
+        "weight_gain": ("relu", "one", "relu"),
+        "max_ips_weight": (100.0, None, None),
+    }
+    for i, name in enumerate(names):
+        protocol = vars(compose_config(f"protocol={name}").protocol)
+        named = {key: value.name if isinstance(value, Enum) else value for key, value in protocol.items()}
+        assert named == {"name": name} | {switch: values[i] for switch, values in table.items()}
+    assert choices("protocol") == sorted(names)
+
+
 @pytest.mark.parametrize(
     "chosen", [COMBINATIONS[::9], pytest.param(COMBINATIONS, marks=pytest.mark.whole)], ids=["some", "all"]
 )
