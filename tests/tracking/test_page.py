@@ -110,26 +110,6 @@ def test_ui_prints_the_address_and_becomes_the_server(port: int, outputs: Path) 
     execv.assert_called_once_with(sys.executable, [sys.executable, *server.split()])
 
 
-def test_ui_without_a_store_is_one_line(tmp_path: Path) -> None:
-    ended = typed("mlflow", "ui", cwd=tmp_path)
-    assert (ended.returncode, ended.stderr.count("\n"), [*tmp_path.iterdir()]) == (1, 1, [])
-    assert "has no MLflow store" in ended.stderr
-
-
-@pytest.mark.parametrize(
-    ("words", "code", "said"),
-    [
-        (["--port", "0"], 2, "a port from 1 to 65535"),
-        (["--port", "65536"], 2, "a port from 1 to 65535"),
-        (["--port=5055", "--tracking-uri", "http://127.0.0.1:9"], 1, "is a server with a page of its own"),
-    ],
-)
-def test_ports_that_the_page_cannot_have(words: list[str], code: int, said: str, tmp_path: Path) -> None:
-    ended = typed("mlflow", "ui", *words, cwd=tmp_path)
-    assert (ended.returncode, ended.stderr.count("\n")) == (code, 1)
-    assert said in ended.stderr
-
-
 def test_the_address_of_a_server_is_its_own() -> None:
     config = Config.of_places("outputs", "https://mlflow.example.org/here/")
     assert page_address(config, "3").startswith("https://mlflow.example.org/here/#/experiments/3/runs?")

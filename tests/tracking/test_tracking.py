@@ -259,15 +259,6 @@ def test_training_does_without_an_mlflow_that_is_away_and_tells_it_later(
     assert f"cannot use {uri}" in refused("mlflow", "sync", cwd=tmp_path)
 
 
-@pytest.mark.parametrize(
-    "uri", ["nonsense://x", "localhost:5000", "postgres://host/name", "sqlit:///outputs/mlflow.db"]
-)
-def test_an_address_of_no_store_is_one_line_before_training(uri: str, tmp_path: Path) -> None:
-    ended = typed(*QUICK, "model=unfairlog", f"tracking.uri={uri}", cwd=tmp_path)
-    assert (ended.returncode, ended.stderr.count("\n"), [*tmp_path.iterdir()]) == (1, 1, [])
-    assert ended.stderr.startswith(f"fairall: tracking.uri: cannot use {uri}")
-
-
 def test_the_check_of_an_address_opens_nothing(tmp_path: Path) -> None:
     for uri in (
         f"sqlite:///{tmp_path}/x.db",
