@@ -16,7 +16,7 @@ from fairall.config.words import override
 from fairall.results.format import CAUTION
 from fairall.tracking.page import DESCRIPTION, NOTE_TAG, VIEW_TAG
 from fairall.tracking.store import RUN_TAG, Store, page_address, reaching
-from tests.conftest import Put, run_folder, succeeded, typed
+from tests.conftest import Put, logged_runs, run_folder, succeeded, typed
 
 RUN = ["preset=quick", "model=fairlog", "schedule.time_steps=4", "evaluation.window=[1,4]"]
 
@@ -49,10 +49,11 @@ def view_of(client: mlflow.MlflowClient) -> dict[str, Any]:
 def test_the_view_finds_runs_and_not_their_seeds(outputs: Path) -> None:
     client = mlflow.MlflowClient(f"sqlite:///{outputs / 'mlflow.db'}")
     state = view_of(client)
-    experiment = client.get_experiment_by_name("fairall").experiment_id
-    (run,) = client.search_runs([experiment], state["searchFilter"])
+    (run,) = client.search_runs(
+        [client.get_experiment_by_name("fairall").experiment_id], state["searchFilter"]
+    )
     assert run.data.tags[RUN_TAG] == run_folder(outputs).name
-    assert len(client.search_runs([experiment])) == 3
+    assert len(logged_runs(client)) == 3
     assert run.data.tags["mlflow.runName"].endswith(f" ({CAUTION})")
     assert "tags.`fairall.preset`" in state["selectedColumns"]
     for column in state["selectedColumns"]:
