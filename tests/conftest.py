@@ -251,6 +251,11 @@ def empty_store(tmp_path_factory: pytest.TempPathFactory) -> Put:
     return put
 
 
+def logged_runs(client: Any) -> list[Any]:
+    """All runs of the experiment `fairall` in MLflow."""
+    return list(client.search_runs([client.get_experiment_by_name("fairall").experiment_id]))
+
+
 @pytest.fixture(scope="session")
 def compose_config() -> ComposeConfig:
     """The typed configuration of a command line; the same words are composed once."""

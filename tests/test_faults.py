@@ -34,7 +34,7 @@ from fairall.storage.checkpoint import Checkpoint
 from fairall.storage.files import held
 from fairall.storage.run_folder import RunFolder
 from fairall.storage.stored import read_stored
-from tests.conftest import Put, files_of, refused, run_folder, succeeded, typed
+from tests.conftest import Put, files_of, logged_runs, refused, run_folder, succeeded, typed
 
 SMALL = """
     preset=quick seeds=3 schedule.phase1_epochs=30 schedule.warm_up_epochs=10 schedule.time_steps=20
@@ -81,7 +81,7 @@ def as_undisturbed(model: str, chance: random.Random, times: int, tmp_path: Path
     assert len(table) == 3 * 21
     assert not table.duplicated(["seed", "time_step"]).any()
     client = mlflow.MlflowClient(uri)
-    found = client.search_runs([client.get_experiment_by_name("fairall").experiment_id])
+    found = logged_runs(client)
     assert [run.info.status for run in found] == ["FINISHED"] * (1 + 3)
     left = [path for path in (hunted / "outputs").rglob(".*") if path.is_file()]
     assert left == []
@@ -271,7 +271,7 @@ def test_a_run_whose_folder_was_deleted_meanwhile_is_not_finished(
     folder = run_folder(tmp_path / "outputs")
     assert (ended.returncode, ended.stderr) == (0, "")
     assert RunFolder(folder).intact()
-    found = client.search_runs([client.get_experiment_by_name("fairall").experiment_id])
+    found = logged_runs(client)
     assert {run.info.status for run in found} == {"FINISHED"}
     assert sum("mlflow.parentRunId" not in run.data.tags for run in found) == 1
 
@@ -461,7 +461,7 @@ def test_eight_at_once_in_an_empty_folder_all_finish(tmp_path: Path) -> None:
     assert len(list(tmp_path.glob("outputs/runs/*/*/*/DONE"))) == 8
     assert len(list(tmp_path.glob("outputs/cache/phase1/*.pt"))) == 1
     client = mlflow.MlflowClient(f"sqlite:///{tmp_path / 'outputs' / 'mlflow.db'}")
-    found = client.search_runs([client.get_experiment_by_name("fairall").experiment_id])
+    found = logged_runs(client)
     assert len(found) == 8 * (1 + 3)
     assert {run.info.status for run in found} == {"FINISHED"}
     for summary in tmp_path.glob("outputs/runs/*/*/*/summary.json"):

@@ -192,11 +192,6 @@ def test_list_narrows(tmp_path: Path) -> None:
     assert "--multirun sweeps=" in typed("list", "sweeps", cwd=tmp_path).stdout
 
 
-def test_list_of_choices_imports_nothing_heavy() -> None:
-    code = "sys.argv += ['list', 'models']\nfrom fairall.__main__ import main; assert main() == 0"
-    assert imported(code, *HEAVY, "sqlalchemy")[1] == []
-
-
 @pytest.fixture
 def outputs(quick: Path, tmp_path: Path) -> Path:
     """A copy of the outputs of the quick command."""
@@ -359,15 +354,3 @@ def test_help_is_of_the_configuration_that_the_other_words_choose(tmp_path: Path
     ended = typed("--help", "preset=quik", cwd=tmp_path)
     assert (ended.returncode, ended.stdout) == (1, "")
     assert ended.stderr.startswith("fairall: preset=quik: no such preset, did you mean quick?")
-
-
-def test_a_run_imports_what_it_needs(tmp_path: Path) -> None:
-    code = (
-        "import sys; sys.argv += ['model=fairlog', 'preset=quick', 'tracking.enabled=false']\n"
-        "sys.argv += ['schedule.warm_up_epochs=2']\n"
-        "from fairall.__main__ import main\n"
-        "assert main() == 0\n"
-        "print([name for name in ('mlflow', 'optuna', 'aif360') if name in sys.modules])"
-    )
-    ended = own_process("-c", code, cwd=tmp_path, check=True)
-    assert ended.stdout.splitlines()[-1] == "[]"

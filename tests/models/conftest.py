@@ -45,9 +45,9 @@ def first_decided(seeds: list[int]) -> Decided:
     return Decided(x, s, torch.ones_like(s), torch.ones_like(s).bool(), (region == KNOWN).float())
 
 
-def warmed(learner: AnyLearner) -> AnyLearner:
+def warmed(learner: AnyLearner, epochs: int = 2) -> AnyLearner:
     """After a warm-up on `first_decided`, so that the regions `MISJUDGED` and `BAD` are rejected."""
-    for epoch in range(2):
+    for epoch in range(epochs):
         learner.warm_up_epoch(first_decided(list(learner.setting.seeds)), epoch)
     return learner
 

@@ -17,7 +17,6 @@ from fairall.models.learner import PretrainCurves, Setting
 from fairall.models.policy_heads import net_targets
 from fairall.models.vae import ConditionalVAE
 from fairall.nn.likelihoods import MIN_RATE, Poisson
-from fairall.nn.native import calls
 from fairall.nn.noise import RandomNumbers
 from fairall.randomness import SeedStreams
 from tests.conftest import ComposeConfig, MakePeople, MakeSetting, cache_in, warm_up
@@ -299,36 +298,6 @@ def test_phase1_of_a_large_table_ends_within_its_updates(
     assert len(list((tmp_path / "phase1").glob("*.pt"))) == 2
     _, units, _ = pretrained("model.phase1.updates=null")
     assert units == []
-
-
-@pytest.mark.whole
-@pytest.mark.parametrize("latent_size", [5, 12])
-@pytest.mark.parametrize(("computed", "tolerance"), [("compiled", 0.0), ("torch", 1e-3)])
-def test_phase1_of_a_seed_is_the_same_alone_and_among_ten_if_compiled_to_the_last_bit(
-    computed: str,
-    tolerance: float,
-    latent_size: int,
-    credit: PreparedData,
-    compose_config: ComposeConfig,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    if computed == "compiled" and calls.kernels() is None:
-        pytest.skip("numba is not installed, or switched off")
-    if computed == "torch":
-        monkeypatch.setattr(calls, "kernels", lambda: None)
-    config = compose_config()
-    schedule = replace(config.schedule, phase1_epochs=10)  # 40 updates
-    model = replace(config.model, latent_size=latent_size)
-    model.phase1 = replace(model.phase1, validate_every=1)
-    found = {}
-    for k, seeds in ((3, range(10)), (0, [3])):
-        learner = FairAll(model, Setting(credit.schema, 0.5, list(seeds), schedule, config.protocol))
-        learned = learner.pretrain(credit, cache_in(tmp_path / str(k)), lambda **_: None)
-        assert learned is not None
-        weights = [values[k] for values in learner.model.vae.state_dict().values()]
-        found[k] = (learned.train[:, k], learned.validation[:, k], *weights)
-    torch.testing.assert_close(found[3], found[0], rtol=tolerance, atol=tolerance)
 
 
 def test_phase2_starts_with_fresh_optimisers(

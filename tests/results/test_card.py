@@ -174,10 +174,3 @@ def test_a_card_of_a_table_of_the_users(tmp_path: Path) -> None:
     assert str(tmp_path) not in card
     assert "was not checked by fairall" in card
     assert "| S = +1 (male) |" in card
-
-
-def test_the_card_of_credit_says_that_its_groups_are_not_men_and_women(folder: Path) -> None:
-    card = " ".join((folder / CARD).read_text(encoding="utf-8").split())
-    assert "Grömping 2019" in card
-    assert "A94, among the men (S = +1), are single women" in card
-    assert "A92, the women (S = −1), holds single men too" in card

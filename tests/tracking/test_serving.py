@@ -215,18 +215,6 @@ def test_a_run_is_registered_where_sync_logs_it_and_under_its_own_name(
     )
 
 
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (["tracking.register=a/b"], "tracking.register=a/b is not possible"),
-        (["tracking.register=loans", "tracking.enabled=false"], "null where tracking.enabled=false"),
-    ],
-)
-def test_names_that_cannot_be_registered(words: list[str], said: str, tmp_path: Path) -> None:
-    assert said in refused("preset=quick", *words, cwd=tmp_path)
-    assert not (tmp_path / "outputs").exists()
-
-
 def test_a_run_without_a_model_cannot_be_registered(outputs: Path, tmp_path: Path, empty_store: Put) -> None:
     uri = empty_store(tmp_path)
     (experiment,) = mlflow.MlflowClient(uri).search_experiments(filter_string="name = 'Default'")

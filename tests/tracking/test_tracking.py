@@ -31,7 +31,7 @@ from fairall.storage.stored import read_stored
 from fairall.tracking.fetch import fetch_runs, load_logged_results
 from fairall.tracking.logger import log_report
 from fairall.tracking.store import Store, UnreachableError, reaching, require_store
-from tests.conftest import MEANING, Put, refused, run_folder, succeeded, typed
+from tests.conftest import MEANING, Put, logged_runs, refused, run_folder, succeeded, typed
 
 QUICK = ["preset=quick", "schedule.warm_up_epochs=2", "evaluation.decisions=true"]
 
@@ -53,8 +53,7 @@ def client(outputs: Path) -> mlflow.MlflowClient:
 
 def runs(client: mlflow.MlflowClient) -> tuple[Any, list[Any]]:
     """The parent run and its nested runs."""
-    experiment = client.get_experiment_by_name("fairall")
-    found = client.search_runs([experiment.experiment_id])
+    found = logged_runs(client)
     (parent,) = (run for run in found if "mlflow.parentRunId" not in run.data.tags)
     nested = [run for run in found if run.data.tags.get("mlflow.parentRunId") == parent.info.run_id]
     assert len(found) == 1 + len(nested)
@@ -119,7 +118,7 @@ def test_a_report_is_a_run_with_its_files_but_what_a_kill_left(tmp_path: Path, e
         (report / name).parent.mkdir(exist_ok=True, parents=True)
         (report / name).touch()
     log_report(config, report, "A report", "a command", metrics={"value (%)": 0.5}, parameters={"of": 7})
-    (run,) = client.search_runs([client.get_experiment_by_name("fairall").experiment_id])
+    (run,) = logged_runs(client)
     assert (run.info.run_name, run.info.status, run.data.tags["fairall.kind"]) == (
         "A report",
         "FINISHED",
@@ -257,15 +256,6 @@ def test_training_does_without_an_mlflow_that_is_away_and_tells_it_later(
     again = typed("mlflow", "sync", there, cwd=tmp_path)
     assert again.stdout == "Logged 0 runs to MLflow; 1 were already there.\n"
     assert f"cannot use {uri}" in refused("mlflow", "sync", cwd=tmp_path)
-
-
-@pytest.mark.parametrize(
-    "uri", ["nonsense://x", "localhost:5000", "postgres://host/name", "sqlit:///outputs/mlflow.db"]
-)
-def test_an_address_of_no_store_is_one_line_before_training(uri: str, tmp_path: Path) -> None:
-    ended = typed(*QUICK, "model=unfairlog", f"tracking.uri={uri}", cwd=tmp_path)
-    assert (ended.returncode, ended.stderr.count("\n"), [*tmp_path.iterdir()]) == (1, 1, [])
-    assert ended.stderr.startswith(f"fairall: tracking.uri: cannot use {uri}")
 
 
 def test_the_check_of_an_address_opens_nothing(tmp_path: Path) -> None:
