@@ -349,6 +349,11 @@ def test_help_imports_nothing_heavy() -> None:
     assert imported(code, *HEAVY, "aif360")[1] == []
 
 
+def test_list_of_choices_imports_nothing_heavy() -> None:
+    code = "sys.argv += ['list', 'models']\nfrom fairall.__main__ import main; assert main() == 0"
+    assert imported(code, *HEAVY, "sqlalchemy")[1] == []
+
+
 def test_help_is_of_the_configuration_that_the_other_words_choose(tmp_path: Path) -> None:
     assert "fairall.models.fairlog.FairLog" in typed("model=fairlog", "--help", cwd=tmp_path).stdout
     ended = typed("--help", "preset=quik", cwd=tmp_path)

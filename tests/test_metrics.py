@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from sklearn.metrics import precision_score, recall_score
 
 from fairall import metrics
 
@@ -33,8 +34,31 @@ def test_groups_that_are_absent() -> None:
     assert advantaged[1].isnan().all()
 
 
+def test_dpu_agrees_with_aif360_on_the_same_decisions() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        from aif360.datasets import BinaryLabelDataset
+        from aif360.metrics import BinaryLabelDatasetMetric
+
+    generator = np.random.default_rng(0)
+    frame = pd.DataFrame({"s": generator.choice([-1, 1], 400), "d": generator.integers(0, 2, 400)})
+    frame.loc[frame["s"] == 1, "d"] |= generator.integers(0, 2, int((frame["s"] == 1).sum()))
+    dataset = BinaryLabelDataset(df=frame.astype(float), label_names=["d"], protected_attribute_names=["s"])
+    theirs = BinaryLabelDatasetMetric(
+        dataset, unprivileged_groups=[{"s": -1.0}], privileged_groups=[{"s": 1.0}]
+    )
+    decisions, s = torch.tensor(frame["d"].to_numpy()).float(), torch.tensor(frame["s"].to_numpy()).float()
+    assert metrics.dpu(decisions[None], s).item() == pytest.approx(abs(theirs.mean_difference()), abs=1e-6)
+    # Accepting is their favourable label, so the acceptance rate is their base rate.
+    accepted = (decisions > 0)[None, None]
+    pooled = metrics.effective_dpu_pooled(accepted, s[None, None])
+    assert pooled.item() == pytest.approx(abs(theirs.mean_difference()), abs=1e-6)
+    everybody_good = metrics.utility(decisions[None], torch.ones(400), 0.5).item()
+    assert everybody_good == pytest.approx(0.5 * theirs.base_rate(), abs=1e-6)
+
+
 @pytest.mark.parametrize("weighted", [False, True])
-def test_measures_by_group_agree_with_aif360(weighted: bool) -> None:
+def test_measures_by_group_agree_with_aif360_and_sklearn(weighted: bool) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         from aif360.datasets import BinaryLabelDataset
@@ -55,17 +79,20 @@ def test_measures_by_group_agree_with_aif360(weighted: bool) -> None:
     ours = {name: torch.tensor(values) for name, values in (("label", label), ("s", s))}
     ours["propensity"] = torch.tensor(accepted)[None]
     known = torch.tensor(weight) if weighted else None
-    assert metrics.equal_opportunity(**ours, weight=known).item() == pytest.approx(
-        abs(theirs.equal_opportunity_difference())
-    )
+    opportunity = metrics.equal_opportunity(**ours, weight=known).item()
+    assert opportunity == pytest.approx(abs(theirs.equal_opportunity_difference()))
     precision = [theirs.positive_predictive_value(privileged) for privileged in (True, False)]
-    assert metrics.predictive_parity(**ours, weight=known).item() == pytest.approx(
-        abs(precision[0] - precision[1])
-    )
+    parity = metrics.predictive_parity(**ours, weight=known).item()
+    assert parity == pytest.approx(abs(precision[0] - precision[1]))
     if not weighted:
         assert metrics.acceptance(ours["propensity"]).item() == pytest.approx(theirs.selection_rate())
-        gap = abs(theirs.statistical_parity_difference())
-        assert metrics.dpu(ours["propensity"], ours["s"]).item() == pytest.approx(gap, abs=1e-6)
+
+    # fairlearn's definitions: differences between groups of recall and of precision.
+    for score, value in ((recall_score, opportunity), (precision_score, parity)):
+        advantaged, others = (
+            score(label[group], accepted[group], sample_weight=weight[group]) for group in (s > 0, s < 0)
+        )
+        assert value == pytest.approx(abs(advantaged - others))
 
 
 def test_measures_by_group_of_probabilities_are_those_of_many_decisions() -> None:
@@ -159,3 +186,15 @@ def test_spread_over_seeds() -> None:
     assert cut.interval == (0.0, 3.0)
     assert metrics.Spread.over_seeds(np.array([2.0])) == metrics.Spread(2.0, None, None)
     assert metrics.Spread.over_seeds(np.array([1.0, np.nan])) is None
+
+
+@pytest.mark.whole
+@pytest.mark.parametrize("n_seeds", [2, 3, 5, 10, 50])
+def test_intervals_cover_the_mean_as_often_as_they_say(n_seeds: int) -> None:
+    generator, covered = np.random.default_rng(n_seeds), 0
+    for values in generator.normal(3.0, 2.0, (4000, n_seeds)):
+        spread = metrics.Spread.over_seeds(values)
+        assert spread is not None
+        assert spread.interval is not None
+        covered += spread.interval[0] <= 3.0 <= spread.interval[1]
+    assert 0.93 < covered / 4000 < 0.97

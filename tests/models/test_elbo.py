@@ -1,7 +1,9 @@
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 import torch
-from scipy import stats
+from scipy import integrate, stats
 from torch import distributions
 
 from fairall.models.elbo import cdf_mixture_kl, gaussian_kl, mixture_kl
@@ -29,12 +31,40 @@ def test_mixture_kl_is_the_quadrature(good: float, loc: list, scale: list) -> No
     assert estimate.item() == pytest.approx(exact, abs=0.01)
 
 
+def test_mixture_kl_of_equal_components_is_gaussian() -> None:
+    loc, scale = torch.randn(3, 1, 4).expand(3, 2, 4), torch.rand(3, 1, 4).expand(3, 2, 4) + 0.5
+    noise = torch.randn(3, 2, 4, 100_000, generator=torch.Generator().manual_seed(0))
+    estimate = mixture_kl(torch.zeros(3), loc, scale, noise)
+    torch.testing.assert_close(estimate, gaussian_kl(loc[:, 0], scale[:, 0]), atol=0.03, rtol=0)
+
+
 def test_mixture_kl_survives_a_certain_classifier() -> None:
     logit = torch.tensor([-200.0, 200.0], requires_grad=True)
     value = mixture_kl(logit, torch.randn(2, 2, 3), torch.rand(2, 2, 3) + 0.1, torch.randn(2, 2, 3, 5))
     (gradient,) = torch.autograd.grad(value.sum(), logit)
     assert value.isfinite().all()
     assert gradient.isfinite().all()
+
+
+def _cdf_integrand(good: float, loc: np.ndarray, scale: np.ndarray) -> Callable[[float], float]:
+    """Of one latent axis: the mixture's density times what stands in for log density ratio."""
+    shares = np.array([1 - good, good])
+
+    def integrand(z: float) -> float:
+        below = shares * stats.norm.cdf(z, loc, scale)
+        density = shares @ stats.norm.pdf(z, loc, scale)
+        return density * (np.log(np.exp(below).sum()) - stats.norm.logpdf(z))
+
+    return integrand
+
+
+@pytest.mark.parametrize(("good", "loc", "scale"), MIXTURES)
+def test_cdf_mixture_kl_is_its_quadrature(good: float, loc: list, scale: list) -> None:
+    axes = zip(np.array(loc).T, np.array(scale).T, strict=True)
+    exact = sum(integrate.quad(_cdf_integrand(good, *axis), -12, 12, limit=200)[0] for axis in axes)
+    noise = torch.randn(2, len(loc[0]), 200_000, generator=torch.Generator().manual_seed(0))
+    estimate = cdf_mixture_kl(torch.logit(torch.tensor(good)), torch.tensor(loc), torch.tensor(scale), noise)
+    assert estimate.item() == pytest.approx(exact, abs=0.01)
 
 
 def test_cdf_mixture_kl_is_its_sum_over_the_samples_of_each_person() -> None:

@@ -1,3 +1,4 @@
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,10 +18,15 @@ from fairall.models.learner import PretrainCurves, Setting
 from fairall.models.policy_heads import net_targets
 from fairall.models.vae import ConditionalVAE
 from fairall.nn.likelihoods import MIN_RATE, Poisson
+from fairall.nn.native import calls
 from fairall.nn.noise import RandomNumbers
+from fairall.nn.stacked import StackedMLP
 from fairall.randomness import SeedStreams
-from tests.conftest import ComposeConfig, MakePeople, MakeSetting, cache_in, warm_up
-from tests.models.conftest import net_of, with_features
+from tests.conftest import ComposeConfig, cache_in, warm_up
+from tests.models.conftest import with_features
+
+MakePeople = Callable[[int], People]
+MakeSetting = Callable[..., Setting]
 
 
 @pytest.fixture
@@ -52,6 +58,11 @@ def decided(people: People, accepted: Tensor) -> Decided:
     """The same people for every replicate, decided as `accepted` (E, B) says with propensity ½."""
     stacked = people.rows(torch.arange(len(people)).expand(len(accepted), -1))
     return Decided.reveal(stacked, torch.full(accepted.shape, 0.5), accepted)
+
+
+def net_of(learner: FairAll) -> StackedMLP:
+    assert learner.policy_net is not None
+    return learner.policy_net
 
 
 @torch.no_grad()
@@ -186,6 +197,27 @@ def test_loss_adds_the_weighted_risk_of_the_classifier(
     torch.testing.assert_close((loss(alpha) - loss(0.0)).squeeze(), alpha * risk, rtol=1e-4, atol=1e-4)
 
 
+def test_everybody_accepted_leaves_no_unlabelled_term(
+    config: FairAllConfig, setting: MakeSetting, people: MakePeople
+) -> None:
+    everybody = decided(people(9), torch.ones(2, 9, dtype=torch.bool))
+    learner = FairAll(config, setting([0, 1]))
+    loss = learner.loss(everybody).sum()
+    # Were there an unlabelled term, its weight in the KL would come from the classifier's gradient.
+    learner.config = replace(config, alpha=0.0)
+    learner.setting = replace(
+        learner.setting, protocol=replace(learner.setting.protocol, classifier_in_unlabelled_elbo=True)
+    )
+    for weight, gradient in zip(
+        learner.model.classifier.parameters(),
+        torch.autograd.grad(learner.loss(everybody).sum(), list(learner.model.classifier.parameters())),
+        strict=True,
+    ):
+        assert gradient.shape == weight.shape
+        assert (gradient == 0).all()
+    assert loss.isfinite()
+
+
 @pytest.mark.parametrize("switch", [False, True])
 def test_unlabelled_gradient_reaches_the_classifier_as_the_protocol_says(
     switch: bool, config: FairAllConfig, setting: MakeSetting, people: MakePeople
@@ -195,6 +227,33 @@ def test_unlabelled_gradient_reaches_the_classifier_as_the_protocol_says(
     learner.loss(decided(people(9), torch.zeros(1, 9, dtype=torch.bool))).sum().backward()
     gradients = [weight.grad for weight in learner.model.classifier.parameters()]
     assert any(g is not None and (g != 0).any() for g in gradients) is switch
+
+
+def test_loss_gradient_by_finite_differences(
+    config: FairAllConfig, setting: MakeSetting, people: MakePeople
+) -> None:
+    batch = decided(people(8), torch.tensor([[True, False] * 4, [False] * 7 + [True]]))
+    learner = FairAll(replace(config, clf_dropout=0.0), setting([0, 1], "protocol=text"))
+
+    def loss() -> Tensor:
+        learner.noise = RandomNumbers([0, 1], "the same noise each time")
+        return learner.loss(batch).sum()
+
+    parameters = list(learner.model.parameters())
+    gradients = torch.autograd.grad(loss(), parameters)
+    step = 3e-3
+    generator = torch.Generator().manual_seed(0)
+    directions = [torch.randn(p.shape, generator=generator) for p in parameters]
+    directional = sum((g * d).sum() for g, d in zip(gradients, directions, strict=True))
+    values = []
+    with torch.no_grad():
+        for sign in (1, -1):
+            for p, d in zip(parameters, directions, strict=True):
+                p.add_(d, alpha=sign * step)
+            values.append(loss())
+            for p, d in zip(parameters, directions, strict=True):
+                p.sub_(d, alpha=sign * step)
+    torch.testing.assert_close(directional, (values[0] - values[1]) / (2 * step), rtol=2e-2, atol=1e-2)
 
 
 def test_transfer_keeps_phase1_and_leaves_new_connections_random(schema: Schema) -> None:
@@ -210,6 +269,61 @@ def test_transfer_keeps_phase1_and_leaves_new_connections_random(schema: Schema)
     torch.testing.assert_close((loc, scale), phase1.encode(x, s))
     z = loc.unsqueeze(-1)
     torch.testing.assert_close(vae.decode(z, s)[:, :-1], phase1.decode(z, s))
+
+
+def test_propensity_weighs_both_branches_exactly_and_repeats(
+    config: FairAllConfig, setting: MakeSetting, people: MakePeople
+) -> None:
+    learner = FairAll(replace(config, propensity_samples=4000), setting([0]))
+    crowd = people(3)
+    x, s = crowd.x[None], crowd.s[None]
+    measured = learner.propensity(x, s, SeedStreams([0], "evaluation"))
+    torch.testing.assert_close(measured, learner.propensity(x, s, SeedStreams([0], "evaluation")))
+    with torch.no_grad():
+        good = torch.sigmoid(learner.model.classify(x, s))
+        by_branch = []
+        for u in (0.0, 1.0):
+            loc, scale = learner.model.vae.encode(x, s, torch.full((1, 3), u))
+            z = loc.unsqueeze(2) + scale.unsqueeze(2) * torch.randn(1, 3, 4000, 2)
+            accepts = torch.sigmoid(net_of(learner)(z.flatten(1, 2)))
+            by_branch.append(accepts.reshape(1, 3, 4000).mean(-1))
+    expected = (1 - good) * by_branch[0] + good * by_branch[1]
+    torch.testing.assert_close(measured, expected, atol=0.02, rtol=0)
+
+
+def test_policy_learns_what_the_decoder_says(
+    config: FairAllConfig, setting: MakeSetting, people: MakePeople
+) -> None:
+    learner = FairAll(replace(config, clf_dropout=0.0), setting([0, 1]))
+    # One group: the decoder reads s, which the policy may not.
+    crowd = decided(replace(people(64), s=torch.ones(64)), torch.ones(2, 64, dtype=torch.bool))
+    for _ in range(100):
+        learner.epochs.policy_epoch(learner, crowd)  # the policy alone learns
+    z, target = examples(learner, crowd)
+    with torch.no_grad():
+        guess = (net_of(learner)(z).squeeze(-1) > 0).float()
+    assert 0.1 < target.mean() < 0.9
+    assert (guess == target).float().mean() > 0.9
+
+
+@pytest.mark.parametrize("protocol", ["corrected", "text"])
+def test_policy_target_is_the_protocols(
+    protocol: str, config: FairAllConfig, setting: MakeSetting, people: MakePeople
+) -> None:
+    cost = 0.3
+    learner = FairAll(
+        replace(config, clf_dropout=0.0), replace(setting([0], f"protocol={protocol}"), cost=cost)
+    )
+    everybody = decided(people(400), torch.ones(1, 400, dtype=torch.bool))
+    z, target = examples(learner, everybody)
+    with torch.no_grad():
+        good = learner.model.decoded_utility(z.unsqueeze(-1), everybody.s).squeeze(-1)
+    assert ((good > cost) & (good < 0.5)).any(), "people on whom a threshold of ½ would differ"
+    if protocol == "corrected":
+        assert (target == (good >= cost)).all()
+    else:
+        assert 0.1 < (target == (good >= cost)).float().mean() < 0.95
+        assert abs(target.mean() - good.mean()) < 0.08
 
 
 def test_policy_sees_the_revealed_label_of_the_accepted(
@@ -298,6 +412,36 @@ def test_phase1_of_a_large_table_ends_within_its_updates(
     assert len(list((tmp_path / "phase1").glob("*.pt"))) == 2
     _, units, _ = pretrained("model.phase1.updates=null")
     assert units == []
+
+
+@pytest.mark.whole
+@pytest.mark.parametrize("latent_size", [5, 12])
+@pytest.mark.parametrize(("computed", "tolerance"), [("compiled", 0.0), ("torch", 1e-3)])
+def test_phase1_of_a_seed_is_the_same_alone_and_among_ten_if_compiled_to_the_last_bit(
+    computed: str,
+    tolerance: float,
+    latent_size: int,
+    credit: PreparedData,
+    compose_config: ComposeConfig,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    if computed == "compiled" and calls.kernels() is None:
+        pytest.skip("numba is not installed, or switched off")
+    if computed == "torch":
+        monkeypatch.setattr(calls, "kernels", lambda: None)
+    config = compose_config()
+    schedule = replace(config.schedule, phase1_epochs=10)  # 40 updates
+    model = replace(config.model, latent_size=latent_size)
+    model.phase1 = replace(model.phase1, validate_every=1)
+    found = {}
+    for k, seeds in ((3, range(10)), (0, [3])):
+        learner = FairAll(model, Setting(credit.schema, 0.5, list(seeds), schedule, config.protocol))
+        learned = learner.pretrain(credit, cache_in(tmp_path / str(k)), lambda **_: None)
+        assert learned is not None
+        weights = [values[k] for values in learner.model.vae.state_dict().values()]
+        found[k] = (learned.train[:, k], learned.validation[:, k], *weights)
+    torch.testing.assert_close(found[3], found[0], rtol=tolerance, atol=tolerance)
 
 
 def test_phase2_starts_with_fresh_optimisers(

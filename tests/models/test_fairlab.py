@@ -1,3 +1,4 @@
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -10,11 +11,14 @@ from fairall.data.people import Decided, People
 from fairall.models.fairlab import FairLab
 from fairall.models.latent_learner import LatentConfig
 from fairall.models.learner import Setting
+from fairall.models.objectives import cost_sensitive_cross_entropy, ips_risk, ips_weight
 from fairall.nn.noise import RandomNumbers
 from fairall.randomness import SeedStreams
-from tests.conftest import ComposeConfig, MakePeople, MakeSetting, warm_up
+from tests.conftest import ComposeConfig, warm_up
 from tests.models.conftest import decided_on
 
+MakePeople = Callable[[int], People]
+MakeSetting = Callable[..., Setting]
 WEIGHTS = ["inverse_propensity", "propensity"]
 
 
@@ -124,6 +128,17 @@ def test_only_labelled_rows_are_learnt_from(
     assert (loss_on_the_same_noise(learner, of_accepted) - losses[0]).abs() > 0.1
 
 
+def test_a_bound_on_the_weights_is_a_floor_under_the_propensities(
+    config: LatentConfig, setting: MakeSetting, people: MakePeople
+) -> None:
+    batch = decided_on(people(20), first=0.005)
+    floored = replace(batch, propensity=batch.propensity.clamp(min=0.1))
+    bounded = FairLab(config, setting([0], "protocol.max_ips_weight=10"))
+    free = FairLab(config, setting([0], "protocol.max_ips_weight=null"))
+    torch.testing.assert_close(loss_on_the_same_noise(bounded, batch), loss_on_the_same_noise(free, floored))
+    assert loss_on_the_same_noise(free, batch) > 1.5 * loss_on_the_same_noise(bounded, batch)
+
+
 def trained(config: LatentConfig, given: Setting, crowd: People, epochs: int) -> FairLab:
     learner = FairLab(config, given)
     warm_up(learner, decided_on(crowd, len(given.seeds), first=0.005))
@@ -148,6 +163,22 @@ def test_an_untrained_classifier_stays_as_it_starts_and_decides_otherwise_than_a
     x, s = crowd.x.expand(2, -1, -1), crowd.s.expand(2, -1)
     a, b = (learner.propensity(x, s, SeedStreams([0, 1], "p")) for learner in learners.values())
     assert ((a - b).abs().amax(-1) > 1e-4).all()
+
+
+def test_training_lowers_the_risk_of_the_classifier(
+    config: LatentConfig, setting: MakeSetting, people: MakePeople
+) -> None:
+    given = setting([0, 1], "schedule.warm_up_epochs=3")
+    batch = decided_on(people(60), 2, first=0.005)
+
+    @torch.no_grad()
+    def risk(learner: FairLab) -> Tensor:
+        entropy = cost_sensitive_cross_entropy(
+            learner.model.classify(batch.x, batch.s), batch.label, given.cost
+        )
+        return ips_risk(entropy, ips_weight(batch.propensity, batch.accepted, 100.0), batch.accepted)
+
+    assert (risk(trained(config, given, people(60), 40)) < 0.7 * risk(FairLab(config, given))).all()
 
 
 @pytest.mark.parametrize("protocol", ["corrected", "text", "published_code"])

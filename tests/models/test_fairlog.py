@@ -1,21 +1,26 @@
 import functools
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
+from scipy.special import expit
 from torch import Tensor
 
+from fairall.config.schema import FairLogPenalty
 from fairall.data.people import Decided, People
 from fairall.metrics import dpu
 from fairall.models.classifier import IPSClassifier, IPSClassifierConfig
-from fairall.models.fairlog import FairLog, FairLogConfig, UnfairLog
+from fairall.models.fairlog import PENALTIES, FairLog, FairLogConfig, UnfairLog
 from fairall.models.learner import Setting
 from fairall.models.objectives import classification_risk
 from fairall.randomness import SeedStreams
-from tests.conftest import ComposeConfig, MakePeople, MakeSetting, warm_up
+from tests.conftest import ComposeConfig, warm_up
 from tests.models.conftest import decided_on, nobody_of, with_features
 
+MakePeople = Callable[[int], People]
+MakeSetting = Callable[..., Setting]
 FORMS = ["squared", "absolute", "fairtorch"]
 
 
@@ -70,6 +75,14 @@ def test_without_a_multiplier_fairlog_is_unfairlog_to_the_last_digit(
     x, s = crowd.x.expand(2, -1, -1), crowd.s.expand(2, -1)
     propensities = [learner.propensity(x, s, SeedStreams([0, 1], "p")) for learner in learners]
     assert torch.equal(*propensities)
+
+
+def test_penalties_are_their_formulas() -> None:
+    gap, share = torch.tensor([0.0, 0.4, 1.0]), torch.tensor([0.5, 0.8, 0.25])
+    # ½(λ·DPU)², λ·DPU and 2(λ·p(S=+1)·DPU)², with λ = 3.
+    expected = {"squared": [0.0, 0.72, 4.5], "absolute": [0.0, 1.2, 3.0], "fairtorch": [0.0, 1.8432, 1.125]}
+    for form, values in expected.items():
+        torch.testing.assert_close(PENALTIES[FairLogPenalty[form]](gap, share, 3.0), torch.tensor(values))
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -139,6 +152,26 @@ def test_a_minibatch_without_labels_has_a_penalty_unless_only_labelled_ones_have
     risk = classification_risk(learner.classifier.logit(batch.x, batch.s), batch, learner.setting)
     assert (loss[0] > risk[0]) == (minibatches == "all")
     assert loss[1] > risk[1]
+
+
+@pytest.mark.parametrize("bound", [None, 100.0, 4.0])
+def test_risk_is_its_closed_form(
+    bound: float | None, plain: IPSClassifierConfig, setting: MakeSetting, people: MakePeople
+) -> None:
+    cost = 0.3
+    word = "null" if bound is None else str(bound)
+    learner = UnfairLog(plain, setting([0, 1], f"cost.value={cost}", f"protocol.max_ips_weight={word}"))
+    batch = decided(people(30), 2)
+    with torch.no_grad():
+        measured = learner.loss(batch)
+        logits = learner.classifier.logit(batch.x, batch.s).double()
+    for k in range(2):
+        terms = []
+        for row in np.flatnonzero(batch.accepted[k]):
+            q, y, pi = (values[k, row].item() for values in (expit(logits), batch.label, batch.propensity))
+            weight = 1 / pi if bound is None else min(1 / pi, bound)
+            terms.append(-weight * (cost * (1 - y) * np.log(1 - q) + (1 - cost) * y * np.log(q)))
+        assert measured[k].item() == pytest.approx(np.mean(terms), rel=1e-4)
 
 
 def test_with_nobody_accepted_there_is_nothing_to_learn_but_to_treat_groups_alike(

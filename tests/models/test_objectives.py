@@ -55,6 +55,15 @@ def test_inverse_propensity_weights_make_the_risk_unbiased() -> None:
     assert abs(unweighted - loss.mean().item()) > 0.2
 
 
+def test_nobody_labelled_is_no_loss_and_no_nan() -> None:
+    loss = torch.tensor([[1.0, 2.0]], requires_grad=True)
+    nobody = torch.zeros(1, 2, dtype=torch.bool)
+    risk = ips_risk(loss, ips_weight(torch.zeros(1, 2), nobody, None), nobody)
+    (gradient,) = torch.autograd.grad(risk.sum(), loss)
+    assert risk.tolist() == [0.0]
+    assert gradient.tolist() == [[0.0, 0.0]]
+
+
 def _gradcheck(function: Callable[..., Tensor], *inputs: Tensor) -> bool:
     return torch.autograd.gradcheck(function, tuple(i.double().requires_grad_() for i in inputs))
 

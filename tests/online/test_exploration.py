@@ -6,11 +6,14 @@ import pytest
 import torch
 from torch import Tensor
 
-from fairall.config.schema import ExplorationConfig, ExplorationRule
+from fairall.config.checks import check_values
+from fairall.config.schema import ExplorationConfig, ExplorationRule, ModelConfig
+from fairall.data.load import load_dataset
 from fairall.data.people import Decided, Decisions, People
 from fairall.data.prepared import PreparedData
+from fairall.errors import FairAllError
 from fairall.models.fairlog import FairLog
-from fairall.models.learner import DecisionRule, Setting
+from fairall.models.learner import DecisionRule, Learner, Setting
 from fairall.models.rivals.greedy import Greedy
 from fairall.online.evaluation import Evaluator
 from fairall.online.exploration import Exploration, lower_bound
@@ -19,25 +22,30 @@ from fairall.online.loop import OnlineLearning
 from fairall.randomness import SeedStreams
 from fairall.worlds.part import WorldSetting
 from fairall.worlds.world import World
-from tests.conftest import (
-    ComposeConfig,
-    Shown,
-    assert_resumed_alike,
-    run_online,
-)
+from tests.conftest import ComposeConfig, as_saved, assert_same_history
 
 THRESHOLD = 0.5
 BOUNDED = ExplorationConfig(ExplorationRule.bounded, propensity=0.25)
 EPSILON = ExplorationConfig(ExplorationRule.epsilon, propensity=0.25)
 
 
-class Scores(Shown):
+class Scores(Learner):
     """Accepts where the first feature is at least `THRESHOLD`, and keeps what it was shown."""
 
     rule = DecisionRule(THRESHOLD, drawn=False)
 
+    def __init__(self) -> None:
+        super().__init__(ModelConfig(), None)  # type: ignore[arg-type]
+        self.seen: list[Decided] = []
+
+    def warm_up_epoch(self, decided: Decided, epoch: int) -> dict[str, float]:
+        raise NotImplementedError
+
     def score(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:
         return x[..., 0]
+
+    def update(self, decided: Decided) -> None:
+        self.seen.append(decided)
 
 
 def scored(score: Tensor, s: Tensor, label: Tensor, propensity: Tensor | None = None) -> Decided:
@@ -77,6 +85,31 @@ def test_lower_bound_is_that_of_trying_all_scores() -> None:
         found = lower_bound(score, weight, 0.51).squeeze(-1)
         expected = [by_hand(*rows, 0.51) for rows in zip(score.tolist(), weight.tolist(), strict=True)]
         torch.testing.assert_close(found, torch.tensor(expected))
+
+
+def test_lower_bound_of_known_distributions() -> None:
+    generator = torch.Generator().manual_seed(2)
+    uniform = torch.rand(2, 40_000, generator=generator)
+    normal = 0.5 + 0.1 * torch.randn(1, 40_000, generator=generator)
+    # F₀(LB) = 1 − F₀(θ): of a symmetric distribution, the point opposite to the threshold.
+    for score, threshold in ((uniform, 0.8), (normal, 0.58)):
+        bound = lower_bound(score, torch.ones_like(score), threshold)
+        torch.testing.assert_close(bound, torch.full_like(bound, 1.0 - threshold), atol=0.01, rtol=0)
+    # Of the exponential distribution, 1 − exp(−LB) = exp(−θ).
+    exponential = -torch.log1p(-uniform)
+    bound = lower_bound(exponential, torch.ones_like(exponential), 1.2)
+    expected = -torch.log1p(-torch.exp(torch.tensor(-1.2)))
+    torch.testing.assert_close(bound, expected.expand(2, 1), atol=0.02, rtol=0)
+    # Weights undo that few low scores are known.
+    propensity = torch.where(uniform < 0.5, 0.1, 1.0)
+    known = torch.rand(2, 40_000, generator=generator) < propensity
+    weighted = lower_bound(uniform, known / propensity, 0.8)
+    torch.testing.assert_close(weighted, torch.full((2, 1), 0.2), atol=0.02, rtol=0)
+    assert (lower_bound(uniform, known.float(), 0.8) > 0.5).all()
+    # Where most of F₀ is above the threshold nobody is between; where all is below, its least score counts.
+    assert lower_bound(torch.tensor([[0.1, 0.6, 0.7, 0.8]]), torch.ones(1, 4), 0.5).item() >= 0.5
+    score, weight = torch.tensor([[0.05, 0.2, 0.3, 0.0, 0.0]]), torch.tensor([[0.0, 1.0, 2.0, 0.0, 0.0]])
+    assert lower_bound(score, weight, 0.5).item() == pytest.approx(0.2)
 
 
 def test_before_any_label_everybody_below_the_threshold_may_be_accepted() -> None:
@@ -201,14 +234,25 @@ def process(
     return OnlineLearning(learner, world, evaluation, seeds, exploration=exploration, keep_propensity=True)
 
 
-def test_bounded_exploration_goes_on_from_a_saved_state(
-    credit: PreparedData, compose_config: ComposeConfig
-) -> None:
+def run(own: OnlineLearning, time_steps: int) -> History:
+    return own.run(time_steps, lambda **_: None, lambda: None)
+
+
+@pytest.mark.parametrize("name", ["credit"])
+def test_bounded_exploration_goes_on_from_a_saved_state(name: str, compose_config: ComposeConfig) -> None:
+    data = load_dataset(name).prepare()
+
     def fresh() -> OnlineLearning:
-        return process("greedy", credit, compose_config, BOUNDED, "model.updates=3", "model.clf_arch=[8]")
+        words = f"dataset={name}", "model.updates=3", "model.clf_arch=[8]"
+        return process("greedy", data, compose_config, BOUNDED, *words)
 
     undisturbed, resumed = fresh(), fresh()
-    assert_resumed_alike(undisturbed, resumed, 4, 9)
+    run(undisturbed, 4)
+    saved = as_saved(undisturbed.state_dict())
+    run(undisturbed, 9)
+    resumed.load_state_dict(saved)
+    run(resumed, 9)
+    assert_same_history(undisturbed.history, resumed.history)
     propensity = undisturbed.history.propensity[2:]
     assert {0.0, 0.25, 1.0} == set(propensity.unique().tolist())
 
@@ -217,7 +261,7 @@ def test_a_method_of_deterministic_decisions_explores(
     credit: PreparedData, compose_config: ComposeConfig
 ) -> None:
     own = process("fairlog", credit, compose_config, EPSILON, "model.decision=deterministic")
-    history = run_online(own, 6)
+    history = run(own, 6)
     propensity, accepted = history.propensity, history.accepted
     assert set(propensity.unique().tolist()) == {0.25, 1.0}
     assert accepted[propensity == 1].all()
@@ -227,3 +271,11 @@ def test_a_method_of_deterministic_decisions_explores(
     everybody = people.x.expand(2, -1, -1), people.s.expand(2, -1)
     policy = own.learner.propensity(*everybody, SeedStreams([0, 1], "p"))
     torch.testing.assert_close(history.measures["acceptance"][-1], policy.mean(-1))
+
+
+@pytest.mark.parametrize("rate", ["0", "1.5"])
+def test_impossible_rates_are_refused(rate: str, compose_config: ComposeConfig) -> None:
+    with pytest.raises(
+        FairAllError, match=r"^exploration\.propensity=.* is not possible: it must be above 0"
+    ):
+        check_values(compose_config("exploration=bounded", f"exploration.propensity={rate}"))

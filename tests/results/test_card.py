@@ -18,7 +18,7 @@ from fairall.results.card import described, model_card, page_of, share, texts
 from fairall.results.format import CAUTION
 from fairall.results.result import Result
 from fairall.storage.run_folder import CARD, RunFolder
-from tests.conftest import CHECKOUT, LOANS, MEANING, run_folder, succeeded, typed
+from tests.conftest import CHECKOUT, LOANS, MEANING, run_folder, typed
 
 RUN = ["preset=quick", "model=fairlog", "schedule.time_steps=4", "evaluation.window=[1,4]"]
 
@@ -168,9 +168,17 @@ def test_a_card_of_a_table_of_the_users(tmp_path: Path) -> None:
             dataset.drop=[id,decision]
         """.split(),
     ]
-    succeeded(*words, cwd=tmp_path)
+    ended = typed(*words, cwd=tmp_path)
+    assert (ended.returncode, ended.stderr) == (0, "")
     card = (run_folder(tmp_path / "outputs") / CARD).read_text(encoding="utf-8")
     assert "from the column `` sex`|_ ``." in card
     assert str(tmp_path) not in card
     assert "was not checked by fairall" in card
     assert "| S = +1 (male) |" in card
+
+
+def test_the_card_of_credit_says_that_its_groups_are_not_men_and_women(folder: Path) -> None:
+    card = " ".join((folder / CARD).read_text(encoding="utf-8").split())
+    assert "Grömping 2019" in card
+    assert "A94, among the men (S = +1), are single women" in card
+    assert "A92, the women (S = −1), holds single men too" in card
