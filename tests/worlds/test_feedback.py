@@ -101,7 +101,7 @@ def test_labels_of_returning_people_are_those_of_their_score_by_then(
         raw = people.x[..., 0].double() * fico.scaler.scale[0] + fico.scaler.mean[0]
         torch.testing.assert_close(raw, own[..., 0], rtol=0, atol=1e-3)
         for group in (0, 1):
-            table, repays = torch.from_numpy(scores.score), torch.from_numpy(scores.repays)[group]
+            table, repays = torch.tensor(scores.score), torch.tensor(scores.repays)[group]
             after = torch.searchsorted(table, own[..., 0].contiguous(), right=True).clamp(max=len(table) - 1)
             (left, right), (at_left, at_right) = ((v[after - 1], v[after]) for v in (table, repays))
             p = at_left + (at_right - at_left) * (own[..., 0] - left) / (right - left)
