@@ -250,7 +250,8 @@ def test_objectives_are_those_of_hydras_own_sweeper_too(tmp_path: Path) -> None:
     words += ["objective=[mean_utility,mean_dpu]", "hydra.sweeper.direction=[maximize,minimize]"]
     words += ["model.learning_rate=choice(-1,0.01)", "hydra.sweeper.n_jobs=1", "hydra.sweep.dir=swept"]
     words += ["evaluation.split=validation"]
-    ended = succeeded("--multirun", *words, cwd=tmp_path)
+    ended = typed("--multirun", *words, cwd=tmp_path)
+    assert ended.returncode == 0, ended.stderr
     assert "model.learning_rate=-1.0 is not possible" in ended.stderr
     (best,) = OmegaConf.load(tmp_path / "swept" / "optimization_results.yaml").solutions
     assert best.params == {"model.learning_rate": 0.01}
