@@ -120,8 +120,13 @@ class DecisionLog:
         """
         given = keywords(words, KEYS, AS_OPTION)
         given["part"] = given.pop("split.column", None)
-        given |= {"path": str(path), "intersections": groups, "not_features": not_features}
-        given |= {"decision_maker": decision_maker, "time": time}
+        given |= {
+            "path": str(path),
+            "intersections": groups,
+            "not_features": not_features,
+            "decision_maker": decision_maker,
+            "time": time,
+        }
         return cls._of(Path(path), Spelling(bare=True), given)
 
     @classmethod

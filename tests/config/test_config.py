@@ -10,11 +10,10 @@ import yaml
 from omegaconf import OmegaConf
 
 from fairall.config.checks import check_values
-from fairall.config.choices import configuration_root, flattened, load_yaml
+from fairall.config.choices import configuration_root, flattened, hyperparameters, load_yaml
 from fairall.config.compose import compose_all, searched_folder
 from fairall.config.compose import compose_config as compose
 from fairall.config.schema import Config, ExplorationConfig, ExplorationRule, ProtocolConfig
-from fairall.config.sources import hyperparameters
 from fairall.config.validation import typed
 from fairall.errors import FairAllError
 from tests.conftest import ComposeConfig
