@@ -7,9 +7,9 @@ from fairall.runtime.lazy import imported_lazily
 __version__ = "0.3.0"
 
 if TYPE_CHECKING:
+    from fairall.config.choices import hyperparameters
     from fairall.config.compose import compose_all, compose_config, places, stored_config
     from fairall.config.schema import Config
-    from fairall.config.sources import hyperparameters
     from fairall.data.dataset import Dataset
     from fairall.data.load import load_dataset, people_of_run
     from fairall.decide.load import load_policy
@@ -52,7 +52,7 @@ _, __getattr__ = imported_lazily(
     {
         "config.compose": "compose_all compose_config places stored_config",
         "config.schema": "Config",
-        "config.sources": "hyperparameters",
+        "config.choices": "hyperparameters",
         "data.dataset": "Dataset",
         "data.load": "load_dataset people_of_run",
         "decide.load": "load_policy",

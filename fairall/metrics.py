@@ -714,7 +714,7 @@ def temporal_mean(series: Tensor, window: tuple[int, int]) -> Tensor:
         >>> temporal_mean(torch.tensor([[9.0], [1.0], [3.0]]), (1, 2))
         tensor([2.])
     """
-    return _window(series, window).mean(0)
+    return series[window[0] : window[1] + 1].mean(0)
 
 
 def temporal_variation(series: Tensor, window: tuple[int, int]) -> Tensor:
@@ -724,7 +724,7 @@ def temporal_variation(series: Tensor, window: tuple[int, int]) -> Tensor:
         >>> temporal_variation(torch.tensor([[9.0], [1.0], [3.0]]), (1, 2))
         tensor([1.4142])
     """
-    return _window(series, window).std(0, correction=1)
+    return series[window[0] : window[1] + 1].std(0, correction=1)
 
 
 @dataclass(frozen=True)
@@ -769,8 +769,3 @@ def as_markdown(measures: Iterable[Measure] = STANDARD) -> str:
 
 def _steps(series: Tensor) -> Tensor:
     return torch.arange(1, len(series) + 1, dtype=series.dtype).unsqueeze(-1)
-
-
-def _window(series: Tensor, window: tuple[int, int]) -> Tensor:
-    first, last = window
-    return series[first : last + 1]

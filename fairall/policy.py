@@ -25,7 +25,7 @@ from fairall.data.features import Schema
 from fairall.data.prepared import PreparedData, Scaler
 from fairall.data.stored_reader import from_plain, to_plain
 from fairall.errors import FairAllError
-from fairall.models.learner import MARGIN_DECIMALS, Learner, Setting
+from fairall.models.learner import Learner, Setting
 from fairall.nn.stacked import in_chunks
 from fairall.randomness import FixedSamples, SeedStreams
 from fairall.runtime.reading import read_bytes
@@ -150,9 +150,14 @@ class Policy:
         """
         return self.encoded_propensity(*self.encoded(people, strict=strict))
 
-    def encoded(self, people: pd.DataFrame, *, strict: bool = False) -> tuple[Tensor, Tensor]:
-        """Scaled x (N, D) and s (N,), float32; arguments and errors as for `propensity`."""
-        x, s = self.reader.read(people, strict=strict)
+    def encoded(
+        self, people: pd.DataFrame, *, strict: bool = False, judged: bool = False
+    ) -> tuple[Tensor, Tensor]:
+        """Scaled x (N, D) and s (N,), float32; arguments and errors as for `propensity`.
+
+        Of a table that `PeopleReader.doubts` has `judged` there are no warnings, nor errors of `strict`.
+        """
+        x, s = self.reader.read(people, strict=strict, judged=judged)
         return Scaler(schema_of(self.reader)).transform(x), torch.tensor(s, dtype=torch.float32)
 
     def encoded_propensity(self, x: Tensor, s: Tensor) -> np.ndarray:
@@ -226,10 +231,6 @@ class Policy:
         """
         return (self.predict_proba(people, policy=policy, strict=strict)[:, 1] >= 0.5).astype(int)
 
-    def without_doubts(self) -> Policy:
-        """The same policy for people of a table that has been judged, see `PeopleReader.without_doubts`."""
-        return Policy(self.learner, self.reader.without_doubts(), self.points, self.config, self.modules)
-
     @property
     def seeds(self) -> list[int]:
         """The E seeds."""
@@ -259,37 +260,21 @@ class Policy:
                 sound &= torch.isfinite(weights).reshape(len(sound), -1).all(dim=1).numpy()
         return [seed for seed, is_sound in zip(self.seeds, sound, strict=True) if not is_sound]
 
-    def combined(self, propensity: np.ndarray, policy: str = "mean") -> np.ndarray:
-        """Acceptance probability of one policy made of those of all seeds, or p(ỹ = 1 | x, s) likewise.
+    def combined(self, values: np.ndarray, policy: str = "mean", *, decimals: int = DECIMALS) -> np.ndarray:
+        """What one policy made of those of all seeds says of people.
 
         Args:
-            propensity: of every seed, shape (E, N).
+            values: of every seed, shape (E, N): acceptance probabilities, estimates of p(ỹ = 1 | x, s), or
+                margins, with `MARGIN_DECIMALS`.
             policy: `mean` or `median` over the seeds that have not diverged, or one of them, as `seed:3`.
+            decimals: to which the result is rounded.
 
         Returns:
-            Shape (N,), float64, in [0, 1], with `DECIMALS` decimals.
+            Shape (N,), float64.
 
         Raises:
             FairAllError: if there is no such policy, or it has diverged.
         """
-        return self._average(propensity, policy, DECIMALS)
-
-    def combined_margin(self, margin: np.ndarray, policy: str = "mean") -> np.ndarray:
-        """The order in which one policy made of those of all seeds gives few places.
-
-        Args:
-            margin: of every seed, shape (E, N).
-            policy: as for `combined`: mean or median over seeds, or one of them.
-
-        Returns:
-            Shape (N,), float64: log odds less those from which on each seed's policy accepts the person.
-
-        Raises:
-            FairAllError: as `combined`.
-        """
-        return self._average(margin, policy, MARGIN_DECIMALS)
-
-    def _average(self, values: np.ndarray, policy: str, decimals: int) -> np.ndarray:
         average = np.median if policy == "median" else np.mean
         combined = average(values[self.deciding(policy)].astype(float), axis=0)
         if not np.isfinite(combined).all():

@@ -16,13 +16,14 @@ from typing import Any
 import pytest
 import torch
 from filelock import FileLock
+from torch import Tensor
 
 from benchmarks import in_process
 from benchmarks.in_process import Ended, typed
 from benchmarks.machine import compile_code
 from fairall.config.compose import compose_config as compose
 from fairall.config.compose import typed_config
-from fairall.config.schema import Config
+from fairall.config.schema import Config, ModelConfig
 from fairall.data.dataset import dataset
 from fairall.data.features import Feature, Kind, Schema
 from fairall.data.people import Decided, People
@@ -34,12 +35,17 @@ from fairall.nn import native
 from fairall.nn.native import calls
 from fairall.nn.native.calls import use_threads
 from fairall.online.history import History
+from fairall.online.loop import OnlineLearning
 from fairall.online.training import Training
+from fairall.randomness import SeedStreams
 from fairall.storage.cache import Cache
 from fairall.storage.checkpoint import Checkpoint
 from tests.composed import composed_once
 
 ComposeConfig = Callable[..., Config]
+MakePeople = Callable[[int], People]
+MakeSetting = Callable[..., Setting]
+Put = Callable[[Path], str]
 CHECKOUT = Path(__file__).resolve().parents[1]
 LOANS = Path(__file__).parent / "data" / "loans.csv"
 MEANING = "dataset.label=repaid dataset.positive=yes dataset.sensitive=sex dataset.advantaged=male".split()
@@ -96,6 +102,20 @@ def _composed_once() -> Iterator[None]:
 def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
     """Runs without their figures, which take as long as a small run."""
     monkeypatch.setattr("fairall.results.figures.save_figure", in_process.undrawn)
+
+
+def succeeded(*words: str, cwd: Path, **options: Any) -> Ended:
+    """`typed` for a command that ends well and has nothing to say on stderr."""
+    ended = typed(*words, cwd=cwd, **options)
+    assert (ended.returncode, ended.stderr) == (0, "")
+    return ended
+
+
+def refused(*words: str, cwd: Path, **options: Any) -> str:
+    """The one line with which a command ends that cannot be done."""
+    ended = typed(*words, cwd=cwd, **options)
+    assert (ended.returncode, ended.stderr.count("\n")) == (1, 1), ended.stderr
+    return ended.stderr
 
 
 def typed_line(command: str, cwd: Path) -> Ended:
@@ -176,13 +196,45 @@ def assert_same_history(a: History, b: History) -> None:
     torch.testing.assert_close(*states, rtol=0, atol=0, equal_nan=True)
 
 
+def run_online(process: OnlineLearning, time_steps: int) -> History:
+    """Its history after some time steps."""
+    return process.run(time_steps, lambda **_: None, lambda: None)
+
+
+def assert_resumed_alike(whole: OnlineLearning, resumed: OnlineLearning, saved_at: int, end: int) -> None:
+    """Check that a process goes on from another's saved state to the same end."""
+    run_online(whole, saved_at)
+    saved = as_saved(whole.state_dict())
+    run_online(whole, end)
+    resumed.load_state_dict(saved)
+    run_online(resumed, end)
+    assert_same_history(whole.history, resumed.history)
+
+
 def warm_up(learner: Learner, decided: Decided) -> list[dict[str, float]]:
     """All of a learner's warm-up; the figures of its epochs."""
     return [learner.warm_up_epoch(decided, epoch) for epoch in range(learner.setting.schedule.warm_up_epochs)]
 
 
+class Shown(Learner):
+    """Learns nothing, and keeps what it is shown; subclasses say how it decides."""
+
+    def __init__(self) -> None:
+        super().__init__(ModelConfig(), None)  # type: ignore[arg-type]
+        self.seen: list[Decided] = []
+
+    def warm_up_epoch(self, decided: Decided, epoch: int) -> dict[str, float]:
+        return {}
+
+    def score(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:
+        raise NotImplementedError
+
+    def update(self, decided: Decided) -> None:
+        self.seen.append(decided)
+
+
 @pytest.fixture(scope="session")
-def empty_store(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Path], str]:
+def empty_store(tmp_path_factory: pytest.TempPathFactory) -> Put:
     """Puts MLflow's database, without runs, into a folder of outputs, and returns its address.
 
     MLflow takes seconds for the first database, and none for a copy of it.
@@ -197,6 +249,11 @@ def empty_store(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Path], st
         return f"sqlite:///{shutil.copy(database, outputs)}"
 
     return put
+
+
+def logged_runs(client: Any) -> list[Any]:
+    """All runs of the experiment `fairall` in MLflow."""
+    return list(client.search_runs([client.get_experiment_by_name("fairall").experiment_id]))
 
 
 @pytest.fixture(scope="session")
@@ -227,7 +284,7 @@ def schema() -> Schema:
 
 
 @pytest.fixture
-def people() -> Callable[[int], People]:
+def people() -> MakePeople:
     """People with the features of `schema`."""
 
     def made(n: int) -> People:
@@ -252,7 +309,7 @@ def people() -> Callable[[int], People]:
 
 
 @pytest.fixture
-def setting(schema: Schema, compose_config: ComposeConfig) -> Callable[..., Setting]:
+def setting(schema: Schema, compose_config: ComposeConfig) -> MakeSetting:
     """The setting of a learner for people of `schema`."""
 
     def made(seeds: list[int], *overrides: str) -> Setting:

@@ -48,6 +48,12 @@ def ended(command: str, folder: Path) -> Ended:
     return typed_line(command if "fairall data" in command else command + SHORT, folder)
 
 
+def done(command: str, folder: Path) -> Ended:
+    run = ended(command, folder)
+    assert (run.stderr, run.returncode) == ("", 0)
+    return run
+
+
 def refused(command: str, folder: Path, told: str) -> None:
     run = ended(command, folder)
     assert (run.returncode, run.stderr.count("\n")) == (1, 1), run.stderr
@@ -71,8 +77,7 @@ def own_method(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("command", commands("A method"))
 def test_commands_of_an_own_method(command: str, own_method: Path) -> None:
-    run = ended(command, own_method)
-    assert (run.stderr, run.returncode) == ("", 0)
+    run = done(command, own_method)
     assert "logistic_ips on credit" in run.stdout
 
 
@@ -118,10 +123,8 @@ def test_editing_an_own_method_makes_a_new_run(own_method: Path) -> None:
 
 
 def test_an_own_data_set(tmp_path: Path) -> None:
-    run, described = (ended(command, written("A data set", tmp_path)) for command in commands("A data set"))
-    assert (run.stderr, run.returncode) == ("", 0)
+    run, described = (done(command, written("A data set", tmp_path)) for command in commands("A data set"))
     assert "fairlog on students" in run.stdout
-    assert (described.stderr, described.returncode) == ("", 0)
     assert described.stdout.startswith("students: 1000 rows, 3 features")
     listed = ended("python -m fairall data list -cd conf", tmp_path).stdout
     assert re.search(r"│ students +│ Students drawn.*│ read by", listed)
@@ -138,8 +141,7 @@ def test_an_own_data_set(tmp_path: Path) -> None:
 
 def test_an_own_initial_policy(tmp_path: Path) -> None:
     (command,) = commands("An initial policy")
-    run = ended(command, written("An initial policy", tmp_path))
-    assert (run.stderr, run.returncode) == ("", 0)
+    run = done(command, written("An initial policy", tmp_path))
     assert "fairlog on credit, threshold initial policy" in run.stdout
     source = tmp_path / "threshold.py"
     source.write_text(source.read_text() + "\nANOTHER_IDEA = True\n")
@@ -184,13 +186,11 @@ def test_a_class_and_a_file_may_derive_from_ours_and_add_keys(tmp_path: Path) ->
     counts = []
     for age in (0, 30):
         command = f"python -m fairall data describe loans -cd conf dataset.min_age={age}"
-        described = ended(f"{command} dataset.kinds.dependants=real", tmp_path)
-        assert (described.stderr, described.returncode) == ("", 0)
+        described = done(f"{command} dataset.kinds.dependants=real", tmp_path)
         assert re.search(r"dependants +│ real", described.stdout)
         counts.append(int(re.findall(r"loans: (\d+) rows", described.stdout)[0]))
     assert 200 < counts[1] < counts[0] == 400
-    run = ended("python -m fairall -cd conf model=fairlog dataset=loans preset=quick", tmp_path)
-    assert (run.stderr, run.returncode) == ("", 0)
+    done("python -m fairall -cd conf model=fairlog dataset=loans preset=quick", tmp_path)
 
 
 @pytest.mark.whole

@@ -16,7 +16,7 @@ from fairall import metrics
 from fairall.errors import FairAllError
 from fairall.metrics import LATENT, STANDARD, as_markdown, load_measures, measure
 from fairall.online.evaluation import UTILITY_ERROR
-from tests.conftest import CHECKOUT, run_folder, typed, typed_line
+from tests.conftest import CHECKOUT, run_folder, succeeded, typed, typed_line
 
 PAGE = (CHECKOUT / "docs" / "extending.md").read_text()
 SECTION = PAGE.split("\n## A measure\n")[1].split("\n## ")[0]
@@ -149,8 +149,7 @@ def test_measures_of_the_documented_shapes_are_accepted(text: str, module: Path)
 def test_a_measure_of_places_has_values_where_there_are_places(world: str, module: Path) -> None:
     module.write_text(f"{HEAD}def filled(accepted, places): return accepted.sum(-1) / places")
     words = ["model=random", f"world={world}", "preset=quick", "seeds=2", "tracking.enabled=false"]
-    ended = typed(*words, "evaluation.measures=[some_measures.filled]", cwd=module.parent)
-    assert (ended.returncode, ended.stderr) == (0, "")
+    succeeded(*words, "evaluation.measures=[some_measures.filled]", cwd=module.parent)
     table = pd.read_csv(run_folder(module.parent / "outputs") / "metrics.csv")
     filled = table.query("time_step > 0")["filled"]
     assert filled.between(0, 1).all() if world == "capacity" else filled.isna().all()

@@ -122,6 +122,17 @@ def with_parents(path: Path, files: Mapping[str, Path]) -> dict[str, Any]:
     return node
 
 
+def hyperparameters(model: str, dataset: str) -> dict[str, Any]:
+    """Values of conf/hparams/<model>.yaml for a data set, as plain containers; empty without an entry."""
+    return hyperparameters_of(model).get(dataset, {})
+
+
+def hyperparameters_of(model: str) -> dict[str, dict[str, Any]]:
+    """Content of conf/hparams/<model>.yaml, values by data set; empty without such a file."""
+    path = configuration_root() / "conf" / "hparams" / f"{model}.yaml"
+    return load_yaml(path) if path.is_file() else {}
+
+
 def merged(node: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
     """Nested values over others."""
     both = dict(node)

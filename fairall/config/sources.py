@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from hydra.core.config_search_path import ConfigSearchPath
 from hydra.core.object_type import ObjectType
 from hydra.core.plugins import Plugins
@@ -11,7 +9,7 @@ from hydra.plugins.config_source import ConfigResult, ConfigSource
 from hydra.plugins.search_path_plugin import SearchPathPlugin
 from omegaconf import OmegaConf
 
-from fairall.config.choices import configuration_root, load_yaml, sweeps_folder
+from fairall.config.choices import hyperparameters_of, sweeps_folder
 
 SCHEME = "fairall"
 
@@ -45,7 +43,7 @@ class FairAllSource(ConfigSource):
         """Names of the choices of a group."""
         group, _, model = config_path.strip("/").partition("/")
         if group == "hparams":
-            return sorted(_of_method(model))
+            return sorted(hyperparameters_of(model))
         return sorted(path.stem for path in sweeps_folder().glob("*.yaml")) if config_path == "sweeps" else []
 
     def load_config(self, config_path: str) -> ConfigResult:
@@ -54,7 +52,7 @@ class FairAllSource(ConfigSource):
         if group == "sweeps":
             values = OmegaConf.load(sweeps_folder() / f"{name}.yaml")
         else:
-            values = OmegaConf.create(_of_method(group.removeprefix("hparams/"))[name])
+            values = OmegaConf.create(hyperparameters_of(group.removeprefix("hparams/"))[name])
         return ConfigResult(self.provider, self.full_path(), values, header={"package": "_global_"})
 
 
@@ -70,14 +68,3 @@ def register_sources() -> None:
     """Register both with Hydra, without a `hydra_plugins` package, which every Hydra program loads."""
     Plugins.instance().register(FairAllSource)
     Plugins.instance().register(FairAllSearchPath)
-
-
-def hyperparameters(model: str, dataset: str) -> dict[str, Any]:
-    """Values of conf/hparams/<model>.yaml for a data set, as plain containers; empty without an entry."""
-    return _of_method(model).get(dataset, {})
-
-
-def _of_method(model: str) -> dict[str, dict[str, Any]]:
-    """Content of conf/hparams/<model>.yaml, values by data set; empty without such a file."""
-    path = configuration_root() / "conf" / "hparams" / f"{model}.yaml"
-    return load_yaml(path) if path.is_file() else {}

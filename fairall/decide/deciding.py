@@ -12,24 +12,23 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from fairall.config.checks import require
-from fairall.config.compose import PLACES, compose_config
-from fairall.config.words import nearest_key
+from fairall.config.compose import PLACES
 from fairall.decide.rules import Rule
 from fairall.decide.writing import unchanged, writer
 from fairall.errors import FairAllError, count
 from fairall.measuring.decisions import free_names, told_of_renamed
-from fairall.models.learner import ProgressCallback
+from fairall.models.learner import MARGIN_DECIMALS, ProgressCallback
 from fairall.policy import ENSEMBLES, Policy
 from fairall.results.result import bound_of
 from fairall.results.table import print_frame
 from fairall.results.terminal import Display
 from fairall.runtime.reading import why_no_file
 from fairall.storage.files import unnamed
-from fairall.tables.declared import ONE_CHARACTER, Declared
+from fairall.tables.declared import Declared
 from fairall.tables.files import Chunk, File
 from fairall.tables.groups import sides
 from fairall.tables.people import Findings, PeopleReader
+from fairall.tables.words import keywords
 
 LABEL = "label_probability"
 COLUMNS = ("probability", "spread", LABEL, "decision", "propensity")
@@ -197,20 +196,8 @@ def people_file(path: Path, words: Sequence[str]) -> File:
     """
     if wrong := why_no_file(path):
         raise FairAllError(f"{path}: {wrong}; give the CSV or Parquet file of the people")
-    overrides = []
-    for word in (word.removeprefix("dataset.") for word in words if not word.startswith(PLACES)):
-        key, known = word.partition("=")[0], [*READING, "outputs_dir", "tracking.uri"]
-        if key not in READING:
-            near = nearest_key(key, known)
-            raise FairAllError(f"{word}: no such key{near}; there are {', '.join(known)}")
-        overrides.append(f"dataset.{word}")
-    if not overrides:
-        return File(path, Declared.of(missing_by_default=()))
-    config = compose_config("dataset=csv", *overrides).dataset
-    separator = str(config.separator)
-    require(len(separator) == 1, "dataset.separator", separator, ONE_CHARACTER)
-    encoding = str(config.text_encoding)
-    return File(path, Declared.of(missing_by_default=(), separator=separator, text_encoding=encoding))
+    given = keywords([word for word in words if not word.startswith(PLACES)], READING)
+    return File(path, Declared.of(missing_by_default=(), **given).checked())
 
 
 def findings_in(table: File, reader: PeopleReader) -> tuple[Findings, int]:
@@ -246,15 +233,15 @@ def _computed(
     policy: Policy, table: File, rule: Rule, which: str, advance: ProgressCallback
 ) -> Iterator[tuple[Chunk, dict[str, np.ndarray]]]:
     """Rows of a table that was read before, and what the policy says of them, of shape (N,) each."""
-    judged = policy.without_doubts()
     for part in table.parts():
-        people = judged.encoded(part.frame)
-        propensity = judged.encoded_propensity(*people)
+        people = policy.encoded(part.frame, judged=True)
+        propensity = policy.encoded_propensity(*people)
         columns = {"probability": policy.combined(propensity, which), "spread": policy.spread(propensity)}
         columns[LABEL] = np.full(len(part.frame), np.nan)
         if policy.estimates_label:
-            columns[LABEL] = policy.combined(judged.encoded_label_probability(*people), which)
+            columns[LABEL] = policy.combined(policy.encoded_label_probability(*people), which)
         if rule.places is not None:
-            columns["margin"] = policy.combined_margin(judged.encoded_margin(*people), which)
+            margin = policy.encoded_margin(*people)
+            columns["margin"] = policy.combined(margin, which, decimals=MARGIN_DECIMALS)
         yield part, columns
         advance()

@@ -170,6 +170,7 @@ def explain(
     *,
     by: str = "mean",
     threshold: float | None = None,
+    judged: bool = False,
 ) -> Explanation:
     """Explain the probability that a policy gives to one person.
 
@@ -184,6 +185,7 @@ def explain(
             s, shape (N,). The first `BACKGROUND` of them are those of the Shapley values.
         by: see `Policy.combined`.
         threshold: of decisions that are not drawn; `Policy.threshold` by default.
+        judged: see `Policy.encoded`.
 
     Raises:
         FairAllError: if there is not exactly one person, or nobody to compare with, or as
@@ -197,7 +199,7 @@ def explain(
         raise FairAllError(f"one decision is explained at a time, not {len(person)}")
     if not len(others[0]):
         raise FairAllError("there is nobody to compare the person with")
-    x, s = policy.encoded(person)
+    x, s = policy.encoded(person, judged=judged)
     own, background = _rows(x, s), _rows(*others)
 
     def probabilities(rows: np.ndarray) -> np.ndarray:
@@ -267,8 +269,12 @@ def explain_row(
     with unchanged(table.path):
         person = table.row(row)
         doubts = policy.reader.doubts(findings_in(table, policy.reader)[0], strict=strict)
-    others = training_people(policy) if against is None else read_people(policy, replace(table, path=against))
-    return explain(policy.without_doubts(), person, others, by=by, threshold=threshold), doubts
+    if against is None:
+        others = training_people(policy)
+    else:
+        parts = [part.frame for part in replace(table, path=against).parts()]
+        others = _some_of(*policy.encoded(pd.concat(parts)))
+    return explain(policy, person, others, by=by, threshold=threshold, judged=True), doubts
 
 
 def training_people(policy: Policy) -> tuple[Tensor, Tensor]:
@@ -296,12 +302,6 @@ def training_people(policy: Policy) -> tuple[Tensor, Tensor]:
         raise FairAllError(f"{name} has changed since the run; {instead}")
     train = data.train.merged()
     return _some_of(train.x, train.s)
-
-
-def read_people(policy: Policy, table: File) -> tuple[Tensor, Tensor]:
-    """At most `OTHERS` random people of a table, as of `training_people`; raises as `Policy.propensity`."""
-    parts = pd.concat([part.frame for part in table.parts()])
-    return _some_of(*policy.encoded(parts))
 
 
 def _some_of(x: Tensor, s: Tensor) -> tuple[Tensor, Tensor]:

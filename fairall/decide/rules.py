@@ -23,7 +23,7 @@ class Rule:
         threshold: of decisions that are not drawn.
         draw: seed of decisions drawn with their probability; None for decisions that are not drawn.
         places: most people to accept, a number (int) or a share of all (float); None: no limit. They go to
-            the greatest margins (`Policy.combined_margin`), of equal ones to the greatest probabilities, and
+            the greatest margins (`Policy.encoded_margin`), of equal ones to the greatest probabilities, and
             are drawn among people who are equal in both.
     """
 

@@ -7,17 +7,16 @@ References:
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from fairall.evaluate.estimated import bounds
-from fairall.evaluate.estimated.bounds import Bounds, Labels, Limits
+from fairall.evaluate.estimated.bounds import Bounds, Limits
 from fairall.evaluate.estimated.estimators import ESTIMATORS, difference_support
 from fairall.evaluate.estimated.fairness import MEASURES, VIEWS, View
 from fairall.evaluate.estimated.gaps import NOTHING, Interval, difference_interval, gap_difference
@@ -31,7 +30,6 @@ from fairall.evaluate.plain import plain
 BETTER, FAIRER = {"probability": "probability_better"}, {"probability": "probability_fairer"}
 OVERALL = "equal_opportunity", "false_positive", "predictive_parity"  # whose rates of all people are bounded
 SHOWN_GAMMAS = 1.5, 2.0
-LabelsOf: TypeAlias = Callable[[Evaluation], Labels]  # of the people judged by a policy
 UNKNOWN = NOTHING._replace(probability=np.nan)
 
 
@@ -74,17 +72,19 @@ class Comparison:
     def _logged(self) -> bool:
         return self.first.logged or self.second.logged
 
-    def _utility(self, labels: LabelsOf) -> Bounds:
-        """Bounds of the difference in value, for labels of each policy."""
+    def _utility(self, assumption: float | str | None) -> Bounds:
+        """Bounds of the difference in value; `assumption` as of `Judgement.labels`."""
         first, second = self.first, self.second
         if self._logged:  # its value was observed
-            own, other = (bounds.value_bounds(one.people, labels(one), one.sample) for one in (second, first))
+            own, other = (
+                bounds.value_bounds(one.people, one.labels(assumption), one.sample) for one in (second, first)
+            )
             return Bounds(own.low - other.high, own.high - other.low)
-        return bounds.difference_bounds(first.people, second.people, labels(second), first.sample)
+        return bounds.difference_bounds(first.people, second.people, second.labels(assumption), first.sample)
 
     def _certain(self, gamma: float) -> bool:
         """Whether the sign of the difference in value is certain for an odds ratio Γ."""
-        return self._utility(partial(_of_odds_ratio, gamma)).exclude_0()
+        return self._utility(gamma).limits().exclude_0
 
     @cached_property
     def turning_point(self) -> float | None:
@@ -103,21 +103,19 @@ class Comparison:
         where the log names them; none of rates where one policy took the logged decisions.
         """
         models = self.first.models
-        views: dict[str, LabelsOf] = {"no assumption": lambda one: bounds.manski(one.people)}
+        views: dict[str, float | str | None] = {"no assumption": None}
         if models.outcome is not None and self.refused_value is None:
-            views |= {f"Γ = {gamma:g}": partial(_of_odds_ratio, gamma) for gamma in SHOWN_GAMMAS}
-        found = models.officers
-        if found is not None and models.why_no_officers is None:
-            views[OFFICERS] = lambda one: found.labels(one.people, one.logged)
-        return {view: self._bounds(labels) for view, labels in views.items()}
+            views |= {f"Γ = {gamma:g}": gamma for gamma in SHOWN_GAMMAS}
+        if models.why_no_officers is None:
+            views[OFFICERS] = OFFICERS
+        return {view: self._bounds(assumption) for view, assumption in views.items()}
 
-    def _bounds(self, labels: LabelsOf) -> dict[str, Limits]:
+    def _bounds(self, assumption: float | str | None) -> dict[str, Limits]:
         first, second = self.first, self.second
-        found = {"utility": self._utility(labels).limits()}
+        found = {"utility": self._utility(assumption).limits()}
+        labels = second.labels(assumption)
         for name in () if self._logged else OVERALL:
-            own = bounds.rate_difference_bounds(
-                name, first.people, second.people, labels(second), first.sample
-            )
+            own = bounds.rate_difference_bounds(name, first.people, second.people, labels, first.sample)
             found[name] = own.limits()
         return found
 
@@ -167,10 +165,6 @@ class Comparison:
             },
             "refused": self.refused,
         }
-
-
-def _of_odds_ratio(gamma: float, one: Evaluation) -> Labels:
-    return bounds.odds_ratio(gamma, one.people, one.logged)
 
 
 def compare(

@@ -16,7 +16,8 @@ from fairall.evaluate.estimated.bounds import Limits
 from fairall.evaluate.estimated.estimators import ESTIMATORS, LABELS, guaranteed_interval
 from fairall.evaluate.estimated.fairness import MEASURES, VIEWS, View
 from fairall.evaluate.estimated.gaps import NOTHING, Interval, gap_interval, interval, lacking
-from fairall.evaluate.judged import validation
+from fairall.evaluate.estimated.officers import OFFICERS
+from fairall.evaluate.judged import checks, validation
 from fairall.evaluate.judged.checks import Misfit
 from fairall.evaluate.judged.judgement import Judgement
 from fairall.evaluate.judged.models import OPTIONS, Models
@@ -51,9 +52,7 @@ class Evaluation(Judgement):
     @cached_property
     def guarantee(self) -> Interval:
         """The interval of `estimators.guaranteed_interval`, without an estimate, where it holds."""
-        log, why = self.log, self.refused_value
-        if why is None and (not log.labels_complete or log.propensity is None or log.cost is None):
-            why = "it needs recorded propensities, labels of all accepted people, and one cost for all"
+        log, why = self.log, self.refused_guarantee
         if why is None and log.person is not None and len(np.unique(log.person)) < len(log):
             why = "it needs rows of different people"
         if why is not None:
@@ -63,48 +62,42 @@ class Evaluation(Judgement):
     @cached_property
     def fairness(self) -> dict[str, dict[View, Interval]]:
         """Each measure of unfairness in each view."""
-        return {name: {view: self._gap(name, view) for view in VIEWS} for name in MEASURES}
+        return {name: {view: self._interval(name, view) for view in VIEWS} for name in MEASURES}
 
-    def _gap(self, name: str, view: View) -> Interval:
-        may, why = self.doubt(name, view)
+    def _interval(self, name: str, view: View, code: int | None = None) -> Interval:
+        """Of a group's rate or, without a group, of the gap."""
+        may, why = self.doubt(name, view, code)
         if not may:
             return NOTHING.without_ends(why)
-        rates = self.rates[view][name][self.models.shown]
-        return gap_interval(rates).without_ends(why)
+        rates = self.rates[view][name]
+        found = gap_interval(rates[self.models.shown]) if code is None else interval(rates, code)
+        return found.without_ends(why)
 
     @cached_property
     def bounds(self) -> dict[str, Limits]:
         """Bounds of utility and gaps without assumption (`bounds.manski`), and 95 % intervals of them."""
-        return self._bounds(limits.manski(self.people))
+        return self._bounds(self.labels())
 
     @cached_property
     def officers(self) -> dict[str, Limits]:
         """The same by decision makers as an instrument (`officers`); empty where they bound nothing."""
-        of_log = self.models.officers
-        if of_log is None or self.models.why_no_officers is not None:
-            return {}
-        return self._bounds(of_log.labels(self.people, self.logged))
+        return {} if self.models.why_no_officers else self._bounds(self.labels(OFFICERS))
 
-    def _bounds(self, labels: limits.Labels) -> dict[str, Limits]:
-        shown = self.models.shown
-        found = {"utility": limits.value_bounds(self.people, labels, self.sample).limits()}
-        if len(shown) >= 2:
-            for name in MEASURES:
-                low, high = self._rate_bounds(name, labels)
+    def _bounds(
+        self, labels: limits.Labels, names: Sequence[str] = ("utility", *MEASURES)
+    ) -> dict[str, Limits]:
+        shown, found = self.models.shown, {}
+        for name in names:
+            if name == "utility":
+                found[name] = limits.value_bounds(self.people, labels, self.sample).limits()
+            elif len(shown) >= 2:
+                low, high = limits.rate_bounds(name, self.people, labels, self.by_group, logged=self.logged)
                 found[name] = limits.gap_bounds(low[shown], high[shown])
         return found
 
-    def _rate_bounds(self, name: str, labels: limits.Labels) -> limits.Bounds:
-        groups = self.log.group, len(self.log.groups)
-        return limits.rate_bounds(name, self.people, labels, self.sample, *groups, logged=self.logged)
-
     def _certain(self, name: str, gamma: float) -> bool:
         """Whether the sign of the utility, or a gap above 0, is certain for an odds ratio Γ."""
-        labels = limits.odds_ratio(gamma, self.people, self.logged)
-        if name == "utility":
-            return limits.value_bounds(self.people, labels, self.sample).exclude_0()
-        low, high = self._rate_bounds(name, labels)
-        return gap_interval(low[self.models.shown], high[self.models.shown]).low > 0
+        return self._bounds(self.labels(gamma), [name])[name].exclude_0
 
     @cached_property
     def few(self) -> str | None:
@@ -120,7 +113,7 @@ class Evaluation(Judgement):
         answered = ["utility", *(name for name in limits.SENSITIVE if self.doubt(name, "dr") == (True, None))]
         bounds: dict[str, list[dict[str, float]]] = {name: [] for name in answered}
         for gamma in limits.GAMMAS:
-            found = self._bounds(limits.odds_ratio(gamma, self.people, self.logged))
+            found = self._bounds(self.labels(gamma), answered)
             for name, rows in bounds.items():
                 rows.append({"gamma": gamma} | found[name]._asdict())
         return {
@@ -157,13 +150,11 @@ class Evaluation(Judgement):
                 "labelled": int(log.revealed[members].sum()),
                 "acceptance": float(self.target[members].mean()),
                 "overlap": self.overlap(members),
-                "rates": {name: {view: self._rate(name, view, code) for view in VIEWS} for name in MEASURES},
+                "rates": {
+                    name: {view: self._interval(name, view, code) for view in VIEWS} for name in MEASURES
+                },
             }
         return found
-
-    def _rate(self, name: str, view: View, code: int) -> Interval:
-        may, why = self.doubt(name, view, code)
-        return (interval(self.rates[view][name], code) if may else NOTHING).without_ends(why)
 
     def _of_officers(self) -> dict[str, Any] | None:
         """Bounds by decision makers, and the test of their assignment; None where the log names none."""
@@ -203,12 +194,13 @@ class Evaluation(Judgement):
     @cached_property
     def misfit(self) -> Misfit | None:
         """What the models of weights and outcome both leave over, so that the value is in doubt."""
-        if self.refused_estimator("dr") is not None or self.models.foretold is None:
+        models, imbalance = self.models, self.people.kept.value - self.target
+        estimated = models.propensity is not None or models.labelled is not None
+        if self.refused_estimator("dr") is not None or not estimated or not imbalance.any():
             return None
-        imbalance = self.people.kept.value - self.target
-        if not imbalance.any():  # the labels of all whom the policy accepts are known
-            return None
-        return self.models.foretold.misfit(imbalance, self.log.stake, float(self.value("dr").error))
+        assert models.outcome is not None
+        error = float(self.value("dr").error)
+        return checks.misfit(self.log, models.outcome.probability, imbalance, error, models.seed)
 
     @property
     def in_doubt(self) -> list[str]:

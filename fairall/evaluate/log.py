@@ -17,7 +17,7 @@ from fairall.tables.declared import Declared, Spelling, csv_defaults
 from fairall.tables.features import DISCRETE, MISSING_LEVEL, Feature
 from fairall.tables.groups import display_name
 from fairall.tables.overlap import empty_regions, feature_regions
-from fairall.tables.words import keywords, prefixed
+from fairall.tables.words import keywords
 
 # Keys of the words of a command line; `advantaged` has no effect.
 KEYS = (
@@ -120,19 +120,14 @@ class DecisionLog:
         """
         given = keywords(words, KEYS, AS_OPTION)
         given["part"] = given.pop("split.column", None)
-        spelling = Spelling(bare=True, prefixed=prefixed(words))
-        return cls._of(
-            Path(path),
-            spelling,
-            given
-            | {
-                "path": str(path),
-                "intersections": groups,
-                "decision_maker": decision_maker,
-                "time": time,
-                "not_features": not_features,
-            },
-        )
+        given |= {
+            "path": str(path),
+            "intersections": groups,
+            "not_features": not_features,
+            "decision_maker": decision_maker,
+            "time": time,
+        }
+        return cls._of(Path(path), Spelling(bare=True), given)
 
     @classmethod
     def of(

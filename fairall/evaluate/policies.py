@@ -50,25 +50,6 @@ class Target:
         return replace(self, probability=self.probability[chosen])
 
 
-@dataclass(frozen=True)
-class Given:
-    """A policy, or a score, as the user gave it.
-
-    Attributes:
-        probabilities: gives the probabilities of the people of a log, shape (N,).
-        name: for tables.
-        rule: see `Target`.
-        run: folder of its run, where it was given by that.
-        saved: whether it is a saved policy.
-    """
-
-    probabilities: Callable[[], Any]
-    name: str
-    rule: str
-    run: Path | None = None
-    saved: bool = False
-
-
 def target_policy(
     policy: Any,
     log: DecisionLog,
@@ -115,14 +96,19 @@ def target_policy(
         return Target(log.accepted.astype(float), LOGGED, logged=True, rule="as in the log")
     if proba not in (None, *PROBA):
         raise FairAllError(f"proba={proba} is not possible: it must be {' or '.join(PROBA)}")
-    given = _given(policy, log, proba, draw, places)
-    probability, name = _checked(given, log), given.name
-    target = Target(probability, name, rule=given.rule, draw=draw if given.saved else None)
-    if (probability == log.accepted).all():
+    run, called = None, ""
+    if isinstance(policy, str | Path) and str(policy) in log.raw:
+        target = _of_column(log.raw[str(policy)], log, proba)
+    else:
+        if isinstance(policy, str | Path):
+            policy, called, run = _saved().saved_policy(str(policy), log, **places)
+        target = _of_object(policy, called, log, proba, draw)
+    name = target.name
+    if (target.probability == log.accepted).all():
         return replace(target, logged=True)
     learnt, reason = None, ""
     try:
-        learnt = None if given.run is None else _saved().learnt_from(given.run, log)
+        learnt = None if run is None else _saved().learnt_from(run, log)
     except FairAllError as error:
         reason = " ({})".format(str(error).split("\n")[0])
     if learnt is None:
@@ -158,48 +144,39 @@ def label_score(score: Any, log: DecisionLog, **places: Any) -> np.ndarray:
         FairAllError: as `target_policy`, and where a saved policy has no estimate of the label.
     """
     if isinstance(score, str | Path) and str(score) in log.raw:
-        name = str(score)
-        return _checked(Given(lambda: _numbers(log.raw[name], log), name, ""), log)
+        return _checked(lambda: _numbers(log.raw[str(score)], log), str(score), log)
     if isinstance(score, str | Path):
         score, _, _ = _saved().saved_policy(str(score), log, **places)
+    name = type(score).__name__
     if _is_saved(score):
-        return _checked(Given(lambda: score.predict_proba(log.raw)[:, 1], type(score).__name__, ""), log)
+        return _checked(lambda: score.predict_proba(log.raw)[:, 1], name, log)
     if hasattr(score, "predict_proba"):
         _, position, _ = _reading(score, log, "label")
-        give = partial(_column_of, score, "predict_proba", log, position)
-        return _checked(Given(give, type(score).__name__, ""), log)
-    return _checked(_given(score, log, "decision", None, places), log)
+        return _checked(lambda: _column_of(score, "predict_proba", log, position), name, log)
+    return _of_object(score, "", log, "decision", None).probability
 
 
-def _given(
-    policy: Any, log: DecisionLog, proba: str | None, draw: int | None, places: dict[str, Any]
-) -> Given:
-    """What `target_policy` is given, with what its probabilities are of."""
-    name, run = "", None
-    if isinstance(policy, str | Path):
-        if str(policy) in log.raw:
-            return _of_column(log.raw[str(policy)], log, proba)
-        policy, name, run = _saved().saved_policy(str(policy), log, **places)
+def _of_object(policy: Any, name: str, log: DecisionLog, proba: str | None, draw: int | None) -> Target:
+    """A policy that is no column; a saved one may have a name."""
     if _is_saved(policy):
         name = name or type(policy.learner).__name__
         _refuse_label(proba, name, "a saved policy decides by its own rule")
         give, rule = _saved().deciding(policy, log, draw)
-        return Given(give, name, rule, run, saved=True)
-    name = type(policy).__name__
+        return Target(_checked(give, name, log), name, rule=rule, draw=draw)
+    name, of = type(policy).__name__, proba or "decision"
     if hasattr(policy, "decision_proba"):
         _refuse_label(proba, name, "its decision_proba is of acceptance")
         give = partial(_column_of, policy, "decision_proba", log, 1)
-        return Given(give, name, "accept with its decision_proba")
+        return _decided(give, name, "its decision_proba", log)
     if hasattr(policy, "predict_proba"):
         of, position, what = _reading(policy, log, proba)
         give = partial(_column_of, policy, "predict_proba", log, position)
-        return _decided(Given(give, name, f"its predict_proba of {what}"), log, of)
-    of = proba or "decision"
+        return _decided(give, name, f"its predict_proba of {what}", log, of)
     if callable(policy):
         name, give = getattr(policy, "__name__", name), partial(policy, _with_numbers(log.raw))
-        return _decided(Given(give, name, f"its probability of {PROBA[of]}"), log, of)
+        return _decided(give, name, f"its probability of {PROBA[of]}", log, of)
     name = str(getattr(policy, "name", None) or "array")
-    return _decided(Given(lambda: policy, name, f"the given probability of {PROBA[of]}"), log, of)
+    return _decided(lambda: policy, name, f"the given probability of {PROBA[of]}", log, of)
 
 
 def _is_saved(policy: Any) -> bool:
@@ -215,17 +192,15 @@ def _saved() -> ModuleType:
     return saved
 
 
-def _decided(given: Given, log: DecisionLog, of: str) -> Given:
+def _decided(give: Callable[[], Any], name: str, rule: str, log: DecisionLog, of: str = "decision") -> Target:
     """The policy that accepts with given probabilities, or, of a `label`, where they are at least c."""
+    probability = _checked(give, name, log)
     if of == "decision":
-        return replace(given, rule=f"accept with {given.rule}")
+        return Target(probability, name, rule=f"accept with {rule}")
     least = log.break_even if log.cost is None else np.full(len(log), log.cost)
     known = "loss/(gain + loss) of the row" if log.cost is None else f"c = {log.cost:g}"
-    return replace(
-        given,
-        probabilities=lambda: (_checked(given, log) >= least).astype(float),
-        rule=f"accept where {given.rule} is at least {known}",
-    )
+    accepts = (probability >= least).astype(float)
+    return Target(accepts, name, rule=f"accept where {rule} is at least {known}")
 
 
 def _refuse_label(proba: str | None, name: str, why: str) -> None:
@@ -237,11 +212,10 @@ def _refuse_label(proba: str | None, name: str, why: str) -> None:
         )
 
 
-def _checked(given: Given, log: DecisionLog) -> np.ndarray:
-    """The probabilities of a policy or a score, checked, shape (N,)."""
-    name = given.name
+def _checked(give: Callable[[], Any], name: str, log: DecisionLog) -> np.ndarray:
+    """The probabilities that a policy or a score of a name gives, checked, shape (N,)."""
     try:
-        values = np.asarray(given.probabilities(), dtype=float)
+        values = np.asarray(give(), dtype=float)
     except FairAllError as error:
         told = str(error)
         raise FairAllError(told if told.startswith("policy ") else f"policy {name}: {told}") from error
@@ -262,7 +236,7 @@ def _checked(given: Given, log: DecisionLog) -> np.ndarray:
     return values
 
 
-def _of_column(column: pd.Series, log: DecisionLog, proba: str | None) -> Given:
+def _of_column(column: pd.Series, log: DecisionLog, proba: str | None) -> Target:
     """Probabilities or decisions in a column of the log."""
     name, (rejection, acceptance) = str(column.name), map(spelling, log.decision_values)
     codes, words = words_of(column)
@@ -271,10 +245,10 @@ def _of_column(column: pd.Series, log: DecisionLog, proba: str | None) -> Given:
     if decides and (proba != "label" or any(isinstance(one, str) for one in spelt)):
         _refuse_label(proba, name, "the column holds decisions")
         accepts = np.array([value == acceptance for value in spelt], dtype=float)
-        return Given(lambda: accepts[codes], name, f"the decisions in column {name!r}")
+        return Target(accepts[codes], name, rule=f"the decisions in column {name!r}")
     of = proba or "decision"
     rule = f"the probability of {PROBA[of]} in column {name!r}"
-    return _decided(Given(lambda: _numbers(column, log), name, rule), log, of)
+    return _decided(lambda: _numbers(column, log), name, rule, log, of)
 
 
 def _numbers(column: pd.Series, log: DecisionLog) -> np.ndarray:

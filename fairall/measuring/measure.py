@@ -21,6 +21,8 @@ from fairall.storage.cache import Cache
 from fairall.tables.groups import sides
 from fairall.tables.overlap import effective_sample_size
 
+SPLITS = ("train", "validation", "test")
+
 
 def measure(training: Training, cache: Cache) -> Result:
     """The result of a training, not saved.
@@ -108,9 +110,6 @@ def _further(training: Training) -> dict[str, np.ndarray]:
         "largest_ips_weight": torch.maximum(at_first, history.largest_weight).double().numpy(),
         "longest_rejection": history.longest_rejection.double().numpy(),
     }
-
-
-SPLITS = ("train", "validation", "test")
 
 
 def groups(data: PreparedData, table: pd.DataFrame, window: tuple[int, int]) -> dict[str, Group]:

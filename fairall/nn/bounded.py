@@ -14,6 +14,14 @@ MAKERS = {torch.empty, torch.zeros, torch.ones, torch.full, torch.rand, torch.ra
     torch.randperm,
     torch.randint,
 }
+
+
+def _matrix(n: int, m: int | None = None, **options: Any) -> torch.Tensor:
+    return torch.empty(n, n if m is None else m, **options)
+
+
+# On the device "meta" these are Python programs, for which torch imports its compiler and sympy: two seconds.
+OF_SIZE = {torch.randn: torch.empty, torch.eye: _matrix}
 PER_WEIGHT = 4  # numbers that nets may need in addition to their weights, for each of these
 IN_ANY_CASE = 10_000_000
 CALLS_PER_WEIGHT, CALLS_IN_ANY_CASE = 20, 1000
@@ -48,7 +56,7 @@ class Bounded(TorchFunctionMode):
         kwargs = kwargs or {}
         if func in MAKERS:
             shape = {key: value for key, value in kwargs.items() if key not in ("generator", "out")}
-            self.numbers -= func(*args, **shape | {"device": "meta"}).numel()
+            self.numbers -= OF_SIZE.get(func, func)(*args, **shape | {"device": "meta"}).numel()
             self.calls -= 1
             if min(self.numbers, self.calls) < 0:
                 raise TooLargeError

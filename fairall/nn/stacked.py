@@ -23,6 +23,12 @@ if TYPE_CHECKING:
     from fairall.nn.noise import RandomNumbers
 
 RELU_GAIN = math.sqrt(2.0)  # a ReLU halves the second moment of its input
+# People of all replicates in a chunk; some 16 latent samples of each take a few megabytes.
+AT_ONCE = 5120
+# PyTorch draws normal numbers in blocks of 16, and fewer than 16 in another way; compiled nets compute 128
+# columns at once. With chunks of at least 128 people, all but the last a multiple of 128, a replicate has the
+# same numbers, however many are stacked.
+MULTIPLE = 128
 
 
 class StackedLinear(nn.Module):
@@ -146,14 +152,6 @@ def average_probability(net: StackedMLP, loc: Tensor, scale: Tensor, noise: Tens
     z = torch.addcmul(loc.unsqueeze(-1), scale.unsqueeze(-1), noise.unsqueeze(2))
     logit = net.forward_transposed(z.movedim(3, 1).flatten(2)).view(*loc.shape[:3], -1)
     return torch.sigmoid(logit).mean(-1)
-
-
-# People of all replicates; some 16 latent samples of each take a few megabytes.
-AT_ONCE = 5120
-# PyTorch draws normal numbers in blocks of 16, and fewer than 16 in another way; compiled nets compute 128
-# columns at once. With chunks of at least 128 people, all but the last a multiple of 128, a replicate has the
-# same numbers, however many are stacked.
-MULTIPLE = 128
 
 
 def in_chunks(compute: Callable[..., Tensor], *people: Tensor, rows: int | None = None) -> Tensor:

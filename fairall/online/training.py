@@ -25,6 +25,10 @@ from fairall.storage.cache import Cache
 from fairall.storage.checkpoint import Checkpoint
 from fairall.worlds.world import World
 
+PROCESS = 500e6  # bytes of Python, torch and the other libraries
+DECISION = 32  # bytes of a decision: those of reference policies, and what measures and tables take of it
+FLOAT, COPIES = 4, 3  # bytes; arrays of the same people that are there at once
+
 
 class PhaseDisplay(Protocol):
     """What shows the progress of a run, for instance `results.terminal.Display`."""
@@ -175,11 +179,6 @@ def initially_decided(policy: InitialPolicy, config: Config, data: PreparedData)
     propensity = torch.tensor(np.stack([p[: len(people)] for p, _ in of_seeds]), dtype=torch.float32)
     accepted = torch.tensor(np.stack([d[: len(people)] for _, d in of_seeds]), dtype=torch.bool)
     return Decided.reveal(people.rows(everyone), propensity, accepted)
-
-
-PROCESS = 500e6  # bytes of Python, torch and the other libraries
-DECISION = 32  # bytes of a decision: those of reference policies, and what measures and tables take of it
-FLOAT, COPIES = 4, 3  # bytes; arrays of the same people that are there at once
 
 
 def memory_needed(training: Training) -> float:

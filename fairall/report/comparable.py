@@ -20,7 +20,7 @@ RULE = (
 OF_ESTIMATES = ("dataset.drop", "dataset.kinds", "dataset.max_categories", "dataset.max_count")
 # Keys of the problem in which compared runs may differ, `OF_ESTIMATES` where no propensity is estimated. The
 # cost and the initial policy in use have keys of their own.
-COMPARED = (*"seed seeds dataset.cost dataset.initial_policies dataset.observed".split(), *OF_ESTIMATES)
+COMPARED = ("seed", "seeds", "dataset.cost", "dataset.initial_policies", "dataset.observed", *OF_ESTIMATES)
 WORDS = {"dataset.name": "data set", "cost.value": "cost", "initial_policy.name": "initial policy"}
 UNTESTED = f"{CAUTION}; nothing is compared or tested."
 

@@ -6,8 +6,15 @@ from fairall.config.choices import shown
 from fairall.metrics import STANDARD, Quantity, curves, summaries
 from fairall.results.style import GREY
 
-DATASETS = {"compas": "COMPAS", "meps": "MEPS", "fico": "FICO scores", "credit": "German Credit"}
-DATASETS |= {"synthetic": "Synthetic", "adult": "Adult", "law": "Law school"}
+DATASETS = {
+    "compas": "COMPAS",
+    "credit": "German Credit",
+    "meps": "MEPS",
+    "synthetic": "Synthetic",
+    "adult": "Adult",
+    "law": "Law school",
+    "fico": "FICO scores",
+}
 
 
 def measures(*names: str) -> tuple[Quantity, ...]:

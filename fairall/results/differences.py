@@ -11,6 +11,7 @@ from fairall.config.choices import (
     chosen_by,
     configuration_root,
     flattened,
+    hyperparameters,
     merged,
     readable,
     settings,
@@ -21,10 +22,15 @@ from fairall.storage.identity import determining
 
 REFERENCE = re.compile(r"\$\{([\w.]+)\}")
 # Groups, and the key of their nodes that names the choice, if they have one.
-GROUPS = dict.fromkeys(("protocol", "model", "dataset", "initial_policy"), "name")
-GROUPS |= {"fairness": "rule", "exploration": "rule", "cost": ""}
-CHOICE = {f"{group}.{GROUPS[group]}": group for group in GROUPS if group not in ("model", "dataset", "cost")}
-CHOICE["cost.value"] = "cost"
+NAMED = dict.fromkeys(("protocol", "model", "dataset", "initial_policy"), "name")
+GROUPS = NAMED | {"fairness": "rule", "exploration": "rule", "cost": ""}
+CHOICE = {
+    "initial_policy.name": "initial_policy",
+    "protocol.name": "protocol",
+    "fairness.rule": "fairness",
+    "exploration.rule": "exploration",
+    "cost.value": "cost",
+}
 
 
 def differences(config: Config) -> str:
@@ -70,7 +76,7 @@ def _defaults(config: Mapping[str, Any]) -> dict[str, Any]:
             root[group][names] = chosen[group]
     conf, model = configuration_root() / "conf", config["model"]["name"]
     root["world"] = readable(conf / "world" / "_parts.yaml")
-    selected = readable(conf / "hparams" / f"{model}.yaml").get(config["dataset"]["name"], {})
+    selected = hyperparameters(model, config["dataset"]["name"])
     preset = config["preset"]
     fewer = {f"/fewer/{preset}/{path.stem}": path for path in (conf / "fewer" / str(preset)).glob("*.yaml")}
     of_preset = [readable(conf / "preset" / f"{preset}.yaml")]

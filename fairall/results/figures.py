@@ -28,8 +28,12 @@ from fairall.results.style import (
 
 MOST_COLUMNS = 3  # panels of a run's figure side by side
 # How the levels of the reference policies are drawn.
-LEVELS: dict[str, Any] = {"accept_all": ":", "reject_all": "-"}
-LEVELS |= {"oracle": (0, (6, 2)), "oracle_fair": (0, (5, 1, 1, 1))}
+LEVELS: dict[str, Any] = {
+    "accept_all": ":",
+    "reject_all": "-",
+    "oracle": (0, (6, 2)),
+    "oracle_fair": (0, (5, 1, 1, 1)),
+}
 
 
 def band(

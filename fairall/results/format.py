@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from fairall.metrics import Spread  # imports torch, which a list of runs does not need
 
+QUICK = "quick"  # the preset that makes everything small, to try a command in seconds
+CAUTION = "preset=quick: do not interpret its numbers"
+
 
 def number(value: float | None, scale: float = 100, digits: int = 1) -> str:
     """A number ×`scale`, with a typographic minus; empty for None and NaN.
@@ -49,10 +52,6 @@ def mean_interval(spread: Spread | None, *, scale: float = 100, digits: int = 1)
         return ""
     ends = interval(*(spread.interval or (None, None)), scale=scale, digits=digits)
     return f"{number(spread.mean, scale, digits)} {ends}".rstrip()
-
-
-QUICK = "quick"  # the preset that makes everything small, to try a command in seconds
-CAUTION = "preset=quick: do not interpret its numbers"
 
 
 def interpretable(preset: str | None) -> bool:

@@ -31,8 +31,14 @@ from fairall.results.terminal import Display
 from fairall.storage.files import atomic, tidied
 
 DPI = 200
-EMPTY: dict[str, Any] = dict.fromkeys(("opening", "left_out", "passed_over", "not_run"), ())
-EMPTY |= {"folded": {}, "made": ""}
+EMPTY: dict[str, Any] = {
+    "opening": (),
+    "left_out": (),
+    "passed_over": (),
+    "not_run": (),
+    "folded": {},
+    "made": "",
+}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -217,5 +217,16 @@ def read(
         except LeftOut as reason:
             left_out[name] = str(reason)
     notes[:0] = [f"column {name!r} is left out: {reason}" for name, reason in left_out.items()]
-    found |= {"accepted": accepted, "notes": tuple(notes), "warnings": tuple(warnings), "numbers": numbers}
-    return Applicants(declared, frame, roles, kinds, left_out, tuple(faults.told), **found)
+    return Applicants(
+        declared,
+        frame,
+        roles,
+        kinds,
+        left_out,
+        tuple(faults.told),
+        accepted=accepted,
+        notes=tuple(notes),
+        warnings=tuple(warnings),
+        numbers=numbers,
+        **found,
+    )

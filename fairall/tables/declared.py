@@ -31,16 +31,14 @@ class Spelling:
     Attributes:
         python: as keywords of a function; else as words of a command line.
         bare: `label=` of a log; else `dataset.label=` of a run.
-        prefixed: keys of a log that were typed with `dataset.` in front all the same.
     """
 
     python: bool = False
     bare: bool = False
-    prefixed: frozenset[str] = frozenset()
 
     def key(self, name: str) -> str:
         """The key, as `dataset.label` or `label`."""
-        if self.python or (self.bare and name not in self.prefixed):
+        if self.python or self.bare:
             return "groups" if name == "intersections" else name
         return f"{PREFIX}{name}"
 

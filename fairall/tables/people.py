@@ -7,7 +7,7 @@ import itertools
 import warnings
 from collections import Counter, defaultdict
 from collections.abc import Container, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -78,7 +78,6 @@ class PeopleReader:
         lowest: training values, shape (D,), NaN for discrete features.
         highest: likewise.
         sensitive: the raw column of the sensitive attribute; None if people have only s.
-        judged: `doubts` has judged the tables to be read, so that `read` does not.
     """
 
     features: tuple[Feature, ...]
@@ -87,7 +86,6 @@ class PeopleReader:
     lowest: np.ndarray
     highest: np.ndarray
     sensitive: Sensitive | None
-    judged: bool = False
 
     @property
     def names(self) -> list[str]:
@@ -105,8 +103,10 @@ class PeopleReader:
         raw = [] if self.sensitive is None else [self.sensitive.column]
         return list(dict.fromkeys([*self.names, CODED, *raw]))
 
-    def read(self, people: pd.DataFrame, *, strict: bool = False) -> tuple[np.ndarray, np.ndarray]:
-        """Numbers and codes x (N, D) and s (N,) of raw people; arguments as of `Policy.propensity`.
+    def read(
+        self, people: pd.DataFrame, *, strict: bool = False, judged: bool = False
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Numbers and codes x (N, D) and s (N,) of raw people; arguments as of `Policy.encoded`.
 
         Spellings of a value are equivalent: 1, 1.0, True, "1" and "true"; upper and lower case; blanks. One
         warning per call lists accepted values that are unlike the training data.
@@ -116,7 +116,7 @@ class PeopleReader:
         """
         findings = Findings()
         x, s = self.read_part(people, findings)
-        if not self.judged and (doubts := self.doubts(findings, strict=strict)):
+        if not judged and (doubts := self.doubts(findings, strict=strict)):
             warnings.warn("; ".join(doubts), stacklevel=4)
         return x, s
 
@@ -176,10 +176,6 @@ class PeopleReader:
     def group_name(self, s: float) -> str:
         """The group S = s, with its words in the raw data if they are known."""
         return group_name(s, () if self.sensitive is None else self.sensitive.values(s), self.n_groups)
-
-    def without_doubts(self) -> PeopleReader:
-        """The same reader without the warnings and errors of `doubts`, for a table that it has judged."""
-        return replace(self, judged=True)
 
     def example(self) -> pd.DataFrame:
         """Artificial people, one of each group, as raw values.

@@ -165,6 +165,9 @@ def revealed(
 
     The propensity of the decision gives the probability that such a label is known, but not that of a
     rejected person's label. `unlabelled` says what is assumed of accepted rows without a label.
+
+    Raises:
+        FairAllError: where rejected people alone have labels.
     """
     known = ~np.isnan(label)
     if known.any() and not (known & accepted).any():

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from fairall.config.words import nearest_key
@@ -17,7 +18,9 @@ ENTRY = re.compile(rf"\s*({QUOTED}|(?:\\.|[^\\\[\]{{}},:])+)\s*:\s*({TEXT})\s*(?
 NUMBERS = {"cost": float, "max_categories": int, "max_count": int}
 
 
-def keywords(words: Sequence[str], known: Sequence[str], hints: dict[str, str]) -> dict[str, Any]:
+def keywords(
+    words: Sequence[str], known: Sequence[str], hints: Mapping[str, str] = MappingProxyType({})
+) -> dict[str, Any]:
     """Values by key, None for `null`; texts, lists of texts, `kinds` as a dict, and `NUMBERS`.
 
     Args:
@@ -36,17 +39,12 @@ def keywords(words: Sequence[str], known: Sequence[str], hints: dict[str, str]) 
         if not equals or key not in known:
             hint = nearest_key(key, known) or f"; there are {', '.join(known)}"
             hint = f": give {hints[key]} {value or 'COLUMN'}" if key in hints else hint
-            raise FairAllError(f"{word}: no such key of a log{hint}")
+            raise FairAllError(f"{word}: no such key{hint}")
         try:
             found[key] = _value(key, value.strip())
         except ValueError as error:
             raise FairAllError(f"cannot read {word!r}: {typed} takes {error}") from error
     return found
-
-
-def prefixed(words: Sequence[str]) -> frozenset[str]:
-    """Keys that were typed with `dataset.` in front."""
-    return frozenset(word.partition("=")[0].removeprefix(PREFIX) for word in words if word.startswith(PREFIX))
 
 
 def _value(key: str, value: str) -> Any:

@@ -8,8 +8,8 @@ from typing import Any
 
 from omegaconf import OmegaConf
 
+from fairall.config.choices import hyperparameters
 from fairall.config.compose import compose_config
-from fairall.config.sources import hyperparameters
 from fairall.errors import FairAllError
 from fairall.storage.files import atomic
 from fairall.tuning.space import Point, words_of
@@ -17,6 +17,7 @@ from fairall.tuning.study import Study
 from fairall.tuning.sweep import read
 
 HEADER = "# @package _global_\n# Selected by the sweep "
+PAPER = "the paper's selection"  # what `hyperparameters` is in its files of conf/hparams/
 
 
 def write_hyperparameters(study: Study, folder: Path) -> tuple[Path, str]:
@@ -59,9 +60,6 @@ def write_hyperparameters(study: Study, folder: Path) -> tuple[Path, str]:
     words = [f"{group}={name}" for group, name in names.items()] + words_of(groups)
     command = ["python", "-m", "fairall", "-cd", str(folder), *words, f"hparams={study.name}"]
     return path, shlex.join(command)
-
-
-PAPER = "the paper's selection"  # what `hyperparameters` is in its files of conf/hparams/
 
 
 def paper_point(study: Study) -> int | None:

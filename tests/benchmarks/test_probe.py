@@ -1,5 +1,4 @@
 import itertools
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -10,13 +9,12 @@ import torch
 from benchmarks import probe
 from benchmarks.probe import COMPILED, Stopwatch, count_products, parts, reached_rate
 from fairall.data.features import Schema
-from fairall.data.people import People
 from fairall.models.phase1 import Phase1Epochs, Unlabelled
 from fairall.models.vae import ConditionalVAE
 from fairall.nn.native import calls, fastest
 from fairall.nn.stacked import StackedMLP
 from fairall.randomness import SeedStreams
-from tests.conftest import PHASE1
+from tests.conftest import PHASE1, MakePeople
 from tests.models.test_phase2 import learner
 from tests.models.test_phase2 import people as people_decided
 
@@ -87,7 +85,7 @@ def test_products_that_are_differentiated_count_for_their_gradients(counted: lis
 
 
 def test_compiled_products_count_as_those_of_torch(
-    schema: Schema, people: Callable[[int], People], counted: list[int], monkeypatch: pytest.MonkeyPatch
+    schema: Schema, people: MakePeople, counted: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     config = replace(PHASE1, batch_size=4, elbo_samples=3)
     pool = Unlabelled.of(people(10))

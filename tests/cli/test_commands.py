@@ -12,7 +12,7 @@ from hydra._internal.utils import get_args_parser
 from fairall.cli.parser import COMMANDS, Parser, in_words
 from fairall.cli.run import _parser
 from fairall.config.choices import VERBS, VERBS_ALSO_CALLED
-from tests.conftest import imported, run_folder, typed
+from tests.conftest import imported, run_folder, succeeded, typed
 
 QUICK = ["model=fairlog", "preset=quick", "seeds=1", "schedule.warm_up_epochs=1", "tracking.enabled=false"]
 HEAVY = ("hydra", "omegaconf", "torch", "pandas", "numpy", "matplotlib", "optuna", "mlflow")
@@ -22,8 +22,7 @@ HEAVY = ("hydra", "omegaconf", "torch", "pandas", "numpy", "matplotlib", "optuna
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a run, made with the verb of runs and an option of all verbs."""
     folder = tmp_path_factory.mktemp("made")
-    ended = typed("run", *QUICK, "--outputs", "our runs", cwd=folder)
-    assert (ended.returncode, ended.stderr) == (0, "")
+    succeeded("run", *QUICK, "--outputs", "our runs", cwd=folder)
     assert run_folder(folder / "our runs").exists()
     return folder
 
@@ -37,8 +36,7 @@ def test_other_names_of_verbs_are_no_verbs() -> None:
 def test_every_command_is_a_verb_and_describes_itself(tmp_path: Path) -> None:
     assert {name.split()[0] for name in COMMANDS} | {"run"} == {*VERBS}
     for name in COMMANDS:
-        ended = typed(*name.split(), "--help", cwd=tmp_path)
-        assert (ended.returncode, ended.stderr) == (0, "")
+        ended = succeeded(*name.split(), "--help", cwd=tmp_path)
         assert ended.stdout.startswith(f"usage: python -m fairall {name} ")
         assert "Exit codes: 0 done" in ended.stdout
     helped = typed("--help", cwd=tmp_path).stdout
@@ -73,8 +71,7 @@ def test_options_are_words(tmp_path: Path) -> None:
 
 
 def document(*words: str, cwd: Path) -> object:
-    ended = typed(*words, "--json", cwd=cwd)
-    assert (ended.returncode, ended.stderr) == (0, "")
+    ended = succeeded(*words, "--json", cwd=cwd)
     return json.loads(ended.stdout)
 
 

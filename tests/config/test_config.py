@@ -1,7 +1,6 @@
 import functools
 import itertools
 import re
-import sys
 from enum import Enum
 from pathlib import Path
 from typing import Any, get_type_hints
@@ -11,11 +10,10 @@ import yaml
 from omegaconf import OmegaConf
 
 from fairall.config.checks import check_values
-from fairall.config.choices import configuration_root, flattened, load_yaml
+from fairall.config.choices import configuration_root, flattened, hyperparameters, load_yaml
 from fairall.config.compose import compose_all, searched_folder
 from fairall.config.compose import compose_config as compose
 from fairall.config.schema import Config, ExplorationConfig, ExplorationRule, ProtocolConfig
-from fairall.config.sources import hyperparameters
 from fairall.config.validation import typed
 from fairall.errors import FairAllError
 from tests.conftest import ComposeConfig
@@ -42,6 +40,34 @@ COMBINATIONS = [
 def test_combinations_have_every_pair_of_choices() -> None:
     for (a, of_a), (b, of_b) in itertools.combinations(enumerate(GROUPS.values()), 2):
         assert {(chosen[a], chosen[b]) for chosen in COMBINATIONS} == set(itertools.product(of_a, of_b))
+
+
+def test_protocols_are_the_designs(compose_config: ComposeConfig) -> None:
+    names = ("corrected", "text", "published_code")
+    table: dict[str, tuple[object, ...]] = {
+        "kl": ("density", "density", "cdf"),
+        "policy_target": ("hard", "sampled", "hard"),
+        "policy_loss": ("cost_sensitive", "plain", "cost_sensitive"),
+        "fairlog_penalty": ("squared", "absolute", "fairtorch"),
+        "fairlog_minibatches": ("all", "all", "labelled"),
+        "fairlab_weight": ("inverse_propensity", "inverse_propensity", "propensity"),
+        "fairlab_classifier": ("trained", "trained", "untrained"),
+        "inputs": ("by_method", "codes", "codes"),
+        "scaler": ("training_rows", "training_rows", "each_file"),
+        "decision_luck": ("fresh", "fresh", "fixed"),
+        "effective": ("taken", "taken", "decided_again"),
+        "classifier_in_unlabelled_elbo": (False, True, False),
+        "vae_start": ("group_blind", "random", "random"),
+        "latent_frame": ("matched", "as_learnt", "as_learnt"),
+        "noise": ("independent", "independent", "independent"),
+        "weight_gain": ("relu", "one", "relu"),
+        "max_ips_weight": (100.0, None, None),
+    }
+    for i, name in enumerate(names):
+        protocol = vars(compose_config(f"protocol={name}").protocol)
+        named = {key: value.name if isinstance(value, Enum) else value for key, value in protocol.items()}
+        assert named == {"name": name} | {switch: values[i] for switch, values in table.items()}
+    assert choices("protocol") == sorted(names)
 
 
 @pytest.mark.parametrize(
@@ -201,34 +227,6 @@ def test_protocol_and_method_choose_the_exploration_unless_the_user_does(
     assert compose_config(*words).exploration.rule.name == rule
 
 
-def test_protocols_are_the_designs(compose_config: ComposeConfig) -> None:
-    names = ("corrected", "text", "published_code")
-    table: dict[str, tuple[object, ...]] = {
-        "kl": ("density", "density", "cdf"),
-        "policy_target": ("hard", "sampled", "hard"),
-        "policy_loss": ("cost_sensitive", "plain", "cost_sensitive"),
-        "fairlog_penalty": ("squared", "absolute", "fairtorch"),
-        "fairlog_minibatches": ("all", "all", "labelled"),
-        "fairlab_weight": ("inverse_propensity", "inverse_propensity", "propensity"),
-        "fairlab_classifier": ("trained", "trained", "untrained"),
-        "inputs": ("by_method", "codes", "codes"),
-        "scaler": ("training_rows", "training_rows", "each_file"),
-        "decision_luck": ("fresh", "fresh", "fixed"),
-        "effective": ("taken", "taken", "decided_again"),
-        "classifier_in_unlabelled_elbo": (False, True, False),
-        "vae_start": ("group_blind", "random", "random"),
-        "latent_frame": ("matched", "as_learnt", "as_learnt"),
-        "noise": ("independent", "independent", "independent"),
-        "weight_gain": ("relu", "one", "relu"),
-        "max_ips_weight": (100.0, None, None),
-    }
-    for i, name in enumerate(names):
-        protocol = vars(compose_config(f"protocol={name}").protocol)
-        named = {key: value.name if isinstance(value, Enum) else value for key, value in protocol.items()}
-        assert named == {"name": name} | {switch: values[i] for switch, values in table.items()}
-    assert choices("protocol") == sorted(names)
-
-
 @pytest.mark.parametrize(
     ("words", "key"),
     [
@@ -255,36 +253,6 @@ def test_an_unknown_key_and_a_value_of_another_type_are_one_line(
     reason = "no such key" if "+" in words else ""
     with pytest.raises(FairAllError, match=rf"^{re.escape(key)}: {reason}[^\n]*$"):
         compose_config(*words.split())
-
-
-@pytest.mark.parametrize(
-    ("target", "told"),
-    [
-        ("fairall.nowhere.Nobody", "there is no such class"),
-        ("fairall.models.fairlog.Nobody", "there is no such class"),
-        ("Nobody", "it names the class with its module"),
-        ("fairall.models.vae.ConditionalVAE", "not a "),
-        ("half_a_method.Lacking", "it lacks update"),
-        ("half_a_method.Untyped", "its config_type is not a dataclass"),
-    ],
-)
-def test_a_class_that_is_no_method_is_one_line(
-    target: str, told: str, compose_config: ComposeConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "half_a_method.py").write_text(
-        "from dataclasses import dataclass\n"
-        "from fairall.models.learner import Learner\n"
-        "class Lacking(Learner):\n"
-        "    def warm_up_epoch(self, decided, epoch): ...\n"
-        "    def score(self, x, s, streams): ...\n"
-        "class Untyped(Lacking):\n"
-        "    config_type = dict\n"
-        "    def update(self, decided): ...\n"
-    )
-    monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.delitem(sys.modules, "half_a_method", raising=False)
-    with pytest.raises(FairAllError, match=rf"^[^\n]*{told}[^\n]*$"):
-        compose_config(f"model._target_={target}")
 
 
 @pytest.fixture(scope="module")

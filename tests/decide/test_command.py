@@ -346,8 +346,7 @@ def test_values_are_judged_by_the_table_and_not_by_its_parts(
         (["--policy", "best"], "policy best: no such policy; there are mean, median and seed:NUMBER"),
         (
             ["separatr=x"],
-            "separatr=x: no such key, did you mean separator?; there are separator, "
-            "text_encoding, outputs_dir, tracking.uri",
+            "separatr=x: no such key, did you mean separator?",
         ),
         (["-o", "people.csv"], "-o people.csv: is the table of people itself; give another file"),
         (

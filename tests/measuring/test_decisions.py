@@ -18,7 +18,7 @@ from fairall.online.training import Training
 from fairall.results.terminal import Display
 from fairall.storage.checkpoint import Checkpoint
 from fairall.storage.run_folder import RunFolder
-from tests.conftest import LOANS, no_cache, run_folder, training_of, typed
+from tests.conftest import LOANS, no_cache, run_folder, succeeded, training_of
 from tests.worlds.conftest import ALL_PARTS
 
 QUICK = """
@@ -40,8 +40,7 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     folders = []
     for decisions in ("false", "true"):
         cwd = tmp_path_factory.mktemp(decisions)
-        ended = typed(*QUICK, f"evaluation.decisions={decisions}", cwd=cwd)
-        assert (ended.returncode, ended.stderr) == (0, "")
+        succeeded(*QUICK, f"evaluation.decisions={decisions}", cwd=cwd)
         folders.append(run_folder(cwd / "outputs"))
     return folders[0], folders[1]
 
@@ -105,15 +104,13 @@ def test_a_deleted_log_is_written_again_from_the_checkpoint(both: tuple[Path, Pa
     before = path.read_bytes()
     path.unlink()
     cwd = path.parents[5]
-    ended = typed(*QUICK, "evaluation.decisions=true", cwd=cwd)
-    assert (ended.returncode, ended.stderr) == (0, "")
+    ended = succeeded(*QUICK, "evaluation.decisions=true", cwd=cwd)
     assert "decisions.csv is damaged or missing; the result is made again" in ended.stdout
     assert path.read_bytes() == before
 
 
 def test_the_log_is_a_data_set(both: tuple[Path, Path], tmp_path: Path) -> None:
-    told = typed("data", "check", str(both[1] / "decisions.csv"), *OF_LOG, cwd=tmp_path)
-    assert (told.returncode, told.stderr) == (0, "")
+    told = succeeded("data", "check", str(both[1] / "decisions.csv"), *OF_LOG, cwd=tmp_path)
     assert "Ready to run." in told.stdout
     assert "19 features" in told.stdout
 

@@ -8,7 +8,6 @@ from torch import Tensor
 
 from fairall.data.features import Schema
 from fairall.data.load import load_dataset
-from fairall.data.people import Decided, People
 from fairall.data.prepared import PreparedData
 from fairall.measuring.latent_quality import (
     label_agreement,
@@ -17,8 +16,7 @@ from fairall.measuring.latent_quality import (
     variance_gap,
 )
 from fairall.models.learner import Learner, Setting
-from fairall.randomness import SeedStreams
-from tests.conftest import ComposeConfig
+from tests.conftest import ComposeConfig, MakePeople, Shown
 
 N = 4000
 READABLE = [f"latent_{target}_{score}" for target in ("s", "label") for score in ("balanced_accuracy", "auc")]
@@ -143,22 +141,13 @@ def test_information_needs_more_people_of_a_value_than_neighbours() -> None:
     assert np.isfinite(mutual_information(z, np.arange(100) < 10, neighbours=9))
 
 
-class Known(Learner):
+class Known(Shown):
     """A latent and a way back that the test gives."""
 
     def __init__(self, encode: Callable[[Tensor, Tensor], Tensor], shift: Tensor | None = None) -> None:
-        super().__init__(None, None)  # type: ignore[arg-type]
+        super().__init__()
         self.encode = encode
         self.shift = shift
-
-    def warm_up_epoch(self, decided: Decided, epoch: int) -> dict[str, float]:
-        raise NotImplementedError
-
-    def score(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:
-        raise NotImplementedError
-
-    def update(self, decided: Decided) -> None:
-        raise NotImplementedError
 
     def representation(self, x: Tensor, s: Tensor) -> Tensor:
         return self.encode(x, s)
@@ -168,7 +157,7 @@ class Known(Learner):
 
 
 def test_readability_is_learnt_from_one_half_and_scored_on_the_other(
-    schema: Schema, people: Callable[[int], People]
+    schema: Schema, people: MakePeople
 ) -> None:
     # Seed 0 tells s and nothing else, seed 1 chance, seed 2 the opposite of s to whom it is not trained on.
     train, held_out = people(500), people(400)
@@ -184,9 +173,7 @@ def test_readability_is_learnt_from_one_half_and_scored_on_the_other(
     assert not any(name.startswith("reconstruction") for name in measures)
 
 
-def test_readability_of_a_target_with_one_value_is_nan(
-    schema: Schema, people: Callable[[int], People]
-) -> None:
+def test_readability_of_a_target_with_one_value_is_nan(schema: Schema, people: MakePeople) -> None:
     train, held_out = people(60), people(40)
     held_out.label[:] = 1.0
     measures = representation_measures(Known(lambda x, s: x[..., :2]), schema, train, held_out, 2)
@@ -195,9 +182,7 @@ def test_readability_of_a_target_with_one_value_is_nan(
     assert np.isfinite(measures["latent_s_auc"]).all()
 
 
-def test_a_seed_that_diverged_leaves_the_others_their_measures(
-    schema: Schema, people: Callable[[int], People]
-) -> None:
+def test_a_seed_that_diverged_leaves_the_others_their_measures(schema: Schema, people: MakePeople) -> None:
     def encode(x: Tensor, s: Tensor) -> Tensor:
         z = x[..., :2].clone()
         z[0, 3] = torch.nan
@@ -209,7 +194,7 @@ def test_a_seed_that_diverged_leaves_the_others_their_measures(
 
 
 def test_reconstruction_error_is_absolute_for_numbers_and_counts_wrong_categories(
-    schema: Schema, people: Callable[[int], People]
+    schema: Schema, people: MakePeople
 ) -> None:
     shift = torch.tensor([-0.5, 2.0, 1.0, 0.0, 3.0])
     measures = representation_measures(

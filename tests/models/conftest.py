@@ -1,7 +1,7 @@
 """People to learn from, decided by others, and small problems for methods that explore."""
 
-from collections.abc import Callable
 from dataclasses import replace
+from typing import TypeVar
 
 import pytest
 import torch
@@ -9,16 +9,20 @@ from torch import Tensor
 
 from fairall.data.features import Feature, Kind, Schema
 from fairall.data.people import Decided, People
+from fairall.models.fairall import FairAll
 from fairall.models.learner import Learner, Setting
+from fairall.nn.stacked import StackedMLP
 from fairall.randomness import SeedStreams
+from tests.conftest import MakeSetting
 
 CENTRES = torch.tensor([[2.0, 0.0], [-2.0, 2.0], [-2.0, -2.0]])
 WORTH = torch.tensor([0.95, 0.95, 0.05])  # p(ỹ = 1) of the three regions
 KNOWN, MISJUDGED, BAD = range(3)
+AnyLearner = TypeVar("AnyLearner", bound=Learner)
 
 
 @pytest.fixture
-def two_features(setting: Callable[..., Setting]) -> Callable[..., Setting]:
+def two_features(setting: MakeSetting) -> MakeSetting:
     """The setting of a learner for people with two real features."""
     schema = Schema([Feature("a", Kind.REAL), Feature("b", Kind.REAL)])
     return lambda seeds, *words: replace(setting(seeds, *words), schema=schema)
@@ -39,6 +43,13 @@ def first_decided(seeds: list[int]) -> Decided:
     x = CENTRES[region] + 0.3 * streams.normal(23, 2)
     s = 2.0 * (streams.uniform(23) < 0.5) - 1.0
     return Decided(x, s, torch.ones_like(s), torch.ones_like(s).bool(), (region == KNOWN).float())
+
+
+def warmed(learner: AnyLearner, epochs: int = 2) -> AnyLearner:
+    """After a warm-up on `first_decided`, so that the regions `MISJUDGED` and `BAD` are rejected."""
+    for epoch in range(epochs):
+        learner.warm_up_epoch(first_decided(list(learner.setting.seeds)), epoch)
+    return learner
 
 
 def online_step(learner: Learner, applicants: People, uniform: Tensor) -> tuple[Decided, Tensor]:
@@ -124,3 +135,9 @@ def with_features(given: Setting, *names: str) -> Setting:
 def stacked(people: People) -> tuple[Tensor, Tensor]:
     """x and s of the same people for two seeds."""
     return people.x.expand(2, -1, -1), people.s.expand(2, -1)
+
+
+def net_of(learner: FairAll) -> StackedMLP:
+    """That of its policy, which has one."""
+    assert learner.policy_net is not None
+    return learner.policy_net

@@ -1,5 +1,3 @@
-from collections.abc import Callable
-
 import pytest
 import torch
 from torch import Tensor
@@ -7,13 +5,13 @@ from torch import Tensor
 from fairall.data.people import Decided
 from fairall.models.adaptation import AdaptedNet, Reversed, discriminator_loss
 from fairall.models.classifier import accepted_cross_entropy
-from fairall.models.learner import Setting
 from fairall.nn.adam import Adam
 from fairall.randomness import SeedStreams
+from tests.conftest import MakeSetting
 
 
 @pytest.fixture
-def net(two_features: Callable[..., Setting]) -> AdaptedNet:
+def net(two_features: MakeSetting) -> AdaptedNet:
     """Of two replicates."""
     schema = two_features([0, 1]).schema
     return AdaptedNet(schema, [8, 6], [5], [4], SeedStreams([0, 1], "adapted"), gain=1.0)

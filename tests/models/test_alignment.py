@@ -1,5 +1,5 @@
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,10 +18,9 @@ from fairall.models.learner import Setting
 from fairall.models.phase1 import Phase1Task, Unlabelled, train_phase1
 from fairall.models.vae import ConditionalVAE
 from fairall.randomness import SeedStreams
-from tests.conftest import PHASE1, ComposeConfig, cache_in, no_checkpoint
+from tests.conftest import PHASE1, ComposeConfig, MakePeople, MakeSetting, cache_in, no_checkpoint
 from tests.models.conftest import stacked
 
-MakePeople = Callable[[int], People]
 SEEDS = [0, 1]
 
 Signed = tuple[tuple[int, ...], tuple[int, ...]]
@@ -272,7 +271,7 @@ def test_protocol_decides_whether_groups_are_read_together(
 
 @pytest.mark.parametrize(("choice", "blind"), [("group_blind", True), ("random", False)])
 def test_protocol_decides_how_the_vae_starts(
-    choice: str, blind: bool, compose_config: ComposeConfig, setting: Callable[..., Setting]
+    choice: str, blind: bool, compose_config: ComposeConfig, setting: MakeSetting
 ) -> None:
     vae = FairAll(compose_config().model, setting(SEEDS, f"protocol.vae_start={choice}")).model.vae
     assert bool((vae.encoder.layers[0].weight[:, vae.inputs.size] == 0).all()) is blind

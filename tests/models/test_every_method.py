@@ -8,11 +8,11 @@ import torch
 
 from fairall.data.people import People
 from fairall.models.latent_learner import LatentLearner
-from fairall.models.learner import Learner, Setting
+from fairall.models.learner import Learner
 from fairall.models.rivals.explore_exploit import ExploreExploit
 from fairall.models.rivals.plot import Plot
 from fairall.randomness import SeedStreams
-from tests.conftest import ComposeConfig, as_saved
+from tests.conftest import ComposeConfig, MakePeople, MakeSetting, as_saved
 from tests.models.conftest import propensities, someone, taught
 
 MakeLearner = Callable[[list[int]], Learner]
@@ -61,9 +61,7 @@ SMALL = {
 
 
 @pytest.fixture(params=METHODS)
-def make(
-    request: pytest.FixtureRequest, compose_config: ComposeConfig, setting: Callable[..., Setting]
-) -> MakeLearner:
+def make(request: pytest.FixtureRequest, compose_config: ComposeConfig, setting: MakeSetting) -> MakeLearner:
     """The learner of some seeds, with small nets."""
     words = [*request.param.split(), "schedule.time_steps=4", "schedule.applicants=32", "preset=quick"]
     model = compose_config(*words, "evaluation.window=[2,4]").model
@@ -73,7 +71,7 @@ def make(
 
 
 @pytest.fixture
-def crowd(people: Callable[[int], People]) -> People:
+def crowd(people: MakePeople) -> People:
     return people(60)
 
 

@@ -1,6 +1,5 @@
 """Thresholds on top of methods: what they are chosen from, what they reach, and what is refused."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -22,7 +21,7 @@ from fairall.policy import Policy
 from fairall.randomness import SeedStreams
 from fairall.results.terminal import Display
 from fairall.storage.checkpoint import Checkpoint
-from tests.conftest import no_cache, training_of
+from tests.conftest import MakeSetting, no_cache, training_of
 
 pytestmark = pytest.mark.usefixtures("undrawn")
 
@@ -70,7 +69,7 @@ def rates(pi: Tensor, s: Tensor) -> tuple[float, float]:
 
 
 def test_rejected_people_alone_are_enough_to_choose_the_best_thresholds(
-    two_features: Callable[..., Setting],
+    two_features: MakeSetting,
 ) -> None:
     setting = two_features([0, 1])
     learner = FairThresholds(PARITY, Known(setting))
@@ -93,7 +92,7 @@ def test_rejected_people_alone_are_enough_to_choose_the_best_thresholds(
         assert (pi[e] * (p[e] - cost)).mean().item() > best - 0.004
 
 
-def test_an_estimate_that_moves_takes_the_thresholds_with_it(two_features: Callable[..., Setting]) -> None:
+def test_an_estimate_that_moves_takes_the_thresholds_with_it(two_features: MakeSetting) -> None:
     learner = FairThresholds(PARITY, Known(two_features([0]), moves=True))
     for t in range(AT_ONCE // 64 + 5):
         learner.update(people(1, 64, t))
@@ -105,7 +104,7 @@ def test_an_estimate_that_moves_takes_the_thresholds_with_it(two_features: Calla
 
 
 @pytest.mark.parametrize("slack", [0.1, 0.25])
-def test_the_gap_is_the_slack_where_it_binds(slack: float, two_features: Callable[..., Setting]) -> None:
+def test_the_gap_is_the_slack_where_it_binds(slack: float, two_features: MakeSetting) -> None:
     bound = replace(PARITY, slack=slack)
     learner = FairThresholds(bound, Known(two_features([0])))
     for t in range(60):
@@ -123,7 +122,7 @@ def test_slack_1_is_no_bound(tmp_path: Path) -> None:
     assert free.steps["dpu"].equals(bound.steps["dpu"])
 
 
-def test_log_odds_of_a_cost_sensitive_score_are_those_of_the_label(setting: Callable[..., Setting]) -> None:
+def test_log_odds_of_a_cost_sensitive_score_are_those_of_the_label(setting: MakeSetting) -> None:
     """A classifier that minimises the cost-sensitive loss has σ(score) = ½ where p = c (Elkan 2001)."""
     c = setting([0]).cost
 
@@ -221,7 +220,7 @@ def test_blind_decisions_do_not_depend_on_s_and_are_fair(tmp_path: Path) -> None
         assert abs(low - high) < 0.15  # 0.5 and more without thresholds
 
 
-def test_resumed_from_any_state_the_thresholds_are_the_same(two_features: Callable[..., Setting]) -> None:
+def test_resumed_from_any_state_the_thresholds_are_the_same(two_features: MakeSetting) -> None:
     def fresh() -> FairThresholds:
         return FairThresholds(replace(PARITY, window=200), Known(two_features([0, 1]), moves=True))
 
@@ -237,7 +236,7 @@ def test_resumed_from_any_state_the_thresholds_are_the_same(two_features: Callab
     torch.testing.assert_close(resumed.training_state(), whole.training_state(), rtol=0, atol=0)
 
 
-def test_a_small_group_is_told_of(two_features: Callable[..., Setting]) -> None:
+def test_a_small_group_is_told_of(two_features: MakeSetting) -> None:
     words = ["model=ensemble", "dataset=credit", "fairness=demographic_parity", "fairness.window=50"]
     notes = training_of(*words).learner.notes(training_of(*words).data)
     assert any("rests on about" in note and "fairness.window=50" in note for note in notes)

@@ -15,8 +15,8 @@ from fairall.models.learner import Learner, Setting
 from fairall.nn.adam import Adam
 from fairall.nn.stacked import StackedLinear
 from fairall.randomness import SeedStreams
+from tests.conftest import MakeSetting
 
-MakeSetting = Callable[..., Setting]
 NOBODY = Decided(*[torch.zeros(1, 0)] * 5)
 
 

@@ -1,4 +1,3 @@
-from collections.abc import Callable
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,7 @@ from fairall.models.vae import ConditionalVAE
 from fairall.nn.native import calls
 from fairall.randomness import SeedStreams
 from fairall.storage.checkpoint import Checkpoint
-from tests.conftest import PHASE1, no_checkpoint
+from tests.conftest import PHASE1, MakePeople, no_checkpoint
 
 SEEDS = [0, 1]
 
@@ -46,15 +45,13 @@ def train(
     return train_phase1(task, progress=progress, checkpoint=checkpoint or no_checkpoint())
 
 
-def test_training_lowers_the_loss(schema: Schema, people: Callable[[int], People]) -> None:
+def test_training_lowers_the_loss(schema: Schema, people: MakePeople) -> None:
     _, curves = train(schema, people(64), people(40), 60)
     assert (curves.train[-1] < curves.train[0] - 0.3).all()
 
 
 @pytest.mark.whole
-def test_weights_of_the_best_validation_epoch_are_kept(
-    schema: Schema, people: Callable[[int], People]
-) -> None:
+def test_weights_of_the_best_validation_epoch_are_kept(schema: Schema, people: MakePeople) -> None:
     pool, validation = people(20), people(40)  # few people, so that later epochs overfit
     vae, curves = train(schema, pool, validation, 150)
     epoch = curves.validation.argmin(0)
@@ -67,9 +64,7 @@ def test_weights_of_the_best_validation_epoch_are_kept(
         torch.testing.assert_close(long[0], short[0], rtol=0, atol=0)
 
 
-def test_seeds_that_overfit_are_done_early_with_the_same_weights(
-    schema: Schema, people: Callable[[int], People]
-) -> None:
+def test_seeds_that_overfit_are_done_early_with_the_same_weights(schema: Schema, people: MakePeople) -> None:
     pool, validation = people(20), people(40)
     whole, curves = train(schema, pool, validation, 150)
     stopped, short = train(schema, pool, validation, 150, config=replace(PHASE1, patience=30))
@@ -84,9 +79,7 @@ def test_seeds_that_overfit_are_done_early_with_the_same_weights(
 
 
 @pytest.mark.whole
-def test_a_seed_that_is_done_changes_no_more_whoever_trains_on(
-    schema: Schema, people: Callable[[int], People]
-) -> None:
+def test_a_seed_that_is_done_changes_no_more_whoever_trains_on(schema: Schema, people: MakePeople) -> None:
     # A patience of one epoch and no margin: each seed is done at its first step upwards.
     impatient = replace(PHASE1, patience=1, margin=0.0)
     pool, validation = people(20), people(40)
@@ -100,7 +93,7 @@ def test_a_seed_that_is_done_changes_no_more_whoever_trains_on(
             torch.testing.assert_close(one[0], stacked[seed])
 
 
-def test_elbo_is_likelihood_minus_beta_kl(schema: Schema, people: Callable[[int], People]) -> None:
+def test_elbo_is_likelihood_minus_beta_kl(schema: Schema, people: MakePeople) -> None:
     vae = ConditionalVAE(schema, 2, [16], SeedStreams(SEEDS, "phase1"), utility=False, group_blind=False)
     crowd = people(5)
     x, s = crowd.x.expand(2, -1, -1), crowd.s.expand(2, -1)
@@ -117,7 +110,7 @@ class InterruptionError(Exception):
 
 @pytest.mark.parametrize("last", [1, 2, 37])
 def test_training_goes_on_after_any_epoch_to_the_same_end(
-    last: int, schema: Schema, people: Callable[[int], People], tmp_path: Path
+    last: int, schema: Schema, people: MakePeople, tmp_path: Path
 ) -> None:
     pool, validation = people(20), people(40)
     config = replace(PHASE1, patience=30)
@@ -144,7 +137,7 @@ def test_training_goes_on_after_any_epoch_to_the_same_end(
 
 
 def test_a_seed_that_diverges_leaves_the_others_as_they_are(
-    schema: Schema, people: Callable[[int], People], monkeypatch: pytest.MonkeyPatch
+    schema: Schema, people: MakePeople, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     untrained_vae = Phase1Task.untrained_vae
 
@@ -191,7 +184,7 @@ def test_patience_and_validation_are_shortened_with_the_epochs() -> None:
 
 
 def test_every_field_of_a_task_and_of_its_configuration_enters_the_key(
-    schema: Schema, people: Callable[[int], People], monkeypatch: pytest.MonkeyPatch
+    schema: Schema, people: MakePeople, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pool, validation = people(10), people(6)
     task = task_of(schema, pool, validation, 5)

@@ -7,19 +7,15 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
 
-from fairall.data.people import Decided, People
+from fairall.data.people import Decided
 from fairall.models.fairall import FairAll, FairAllConfig
-from fairall.models.learner import Setting
 from fairall.models.policy_heads import NET_POLICIES, POLICIES, net_loss, net_targets
 from fairall.models.vae import SemiSupervisedVAE
 from fairall.nn.noise import RandomNumbers
-from fairall.nn.stacked import StackedMLP
 from fairall.randomness import SeedStreams
-from tests.conftest import ComposeConfig
-from tests.models.conftest import decided_on, stacked
+from tests.conftest import ComposeConfig, MakePeople, MakeSetting
+from tests.models.conftest import decided_on, net_of, stacked
 
-MakePeople = Callable[[int], People]
-MakeSetting = Callable[..., Setting]
 MakeLearner = Callable[..., FairAll]
 COST = 0.3
 
@@ -47,11 +43,6 @@ def learner(compose_config: ComposeConfig, setting: MakeSetting) -> MakeLearner:
 
 
 decided = functools.partial(decided_on, n_seeds=2, share=0.5, first=0.005)
-
-
-def net_of(learner: FairAll) -> StackedMLP:
-    assert learner.policy_net is not None
-    return learner.policy_net
 
 
 def loss_of(learner: FairAll, batch: Decided) -> Tensor:

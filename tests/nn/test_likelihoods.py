@@ -1,13 +1,11 @@
-from collections.abc import Callable
-
 import pytest
 import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor, distributions
 
 from fairall.data.features import Feature, Kind, Schema
-from fairall.data.people import People
 from fairall.nn.likelihoods import MAX_LOGIT, MIN_RATE, MixedLikelihood
+from tests.conftest import MakePeople
 
 
 def _gaussian(outputs: Tensor) -> distributions.Distribution:
@@ -57,7 +55,7 @@ def test_log_prob_is_that_of_torch_distributions(case: str) -> None:
     torch.testing.assert_close(measured, expected, rtol=1e-5, atol=1e-5)
 
 
-def test_kinds_add_up(schema: Schema, people: Callable[[int], People]) -> None:
+def test_kinds_add_up(schema: Schema, people: MakePeople) -> None:
     likelihood = MixedLikelihood(schema)
     assert likelihood.n_outputs == 2 + 1 + 1 + 3 + 4
     x = people(20).x.unsqueeze(0)
@@ -70,7 +68,7 @@ def test_kinds_add_up(schema: Schema, people: Callable[[int], People]) -> None:
     torch.testing.assert_close(log_prob(likelihood, outputs, x), sum(parts))
 
 
-def test_samples_are_averaged(schema: Schema, people: Callable[[int], People]) -> None:
+def test_samples_are_averaged(schema: Schema, people: MakePeople) -> None:
     likelihood = MixedLikelihood(schema)
     x = people(10).x.expand(2, -1, -1)
     outputs = torch.randn(2, likelihood.n_outputs, 10, 5)
@@ -78,16 +76,14 @@ def test_samples_are_averaged(schema: Schema, people: Callable[[int], People]) -
     torch.testing.assert_close(likelihood.log_prob(outputs, x), torch.stack(singly).mean(0))
 
 
-def test_gradients_by_finite_differences(schema: Schema, people: Callable[[int], People]) -> None:
+def test_gradients_by_finite_differences(schema: Schema, people: MakePeople) -> None:
     likelihood = MixedLikelihood(schema)
     x = people(6).x.double().view(2, 3, -1)
     outputs = torch.randn(2, likelihood.n_outputs, 3, 4, dtype=torch.double, requires_grad=True)
     assert torch.autograd.gradcheck(lambda outputs: likelihood.log_prob(outputs, x), outputs)
 
 
-def test_extreme_outputs_stay_finite_and_so_do_their_gradients(
-    schema: Schema, people: Callable[[int], People]
-) -> None:
+def test_extreme_outputs_stay_finite_and_so_do_their_gradients(schema: Schema, people: MakePeople) -> None:
     likelihood = MixedLikelihood(schema)
     for size in (-1e4, 1e4):
         outputs = torch.full((1, likelihood.n_outputs, 5, 2), size, requires_grad=True)

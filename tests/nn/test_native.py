@@ -200,13 +200,10 @@ def test_no_number_depends_on_threads_or_on_other_seeds() -> None:
         return loss, *(parameter.detach().clone() for parameter in vae.parameters())
 
     one = trained([0, 1, 2, 3])
-    try:
-        for n in (2, 3, None):
-            use_threads(n)
-            for own, known in zip(trained([0, 1, 2, 3]), one, strict=True):
-                assert torch.equal(own, known)
-    finally:
-        use_threads(1)
+    for n in (2, 3, None):
+        use_threads(n)
+        for own, known in zip(trained([0, 1, 2, 3]), one, strict=True):
+            assert torch.equal(own, known)
     for own, known in zip(trained([2]), one, strict=True):
         assert torch.equal(own[0], known[2])
 
@@ -219,11 +216,8 @@ def test_a_seed_that_is_done_is_not_updated(threads: int) -> None:
     first = training.epoch(*draws(task), NONE)
     all_go_on.epoch(*draws(task), NONE)
     kept = [parameter[1].clone() for parameter in vae.parameters()]
-    try:
-        use_threads(threads)
-        loss = training.epoch(*draws(task), torch.tensor([False, True, False]))
-    finally:
-        use_threads(1)
+    use_threads(threads)
+    loss = training.epoch(*draws(task), torch.tensor([False, True, False]))
     expected = all_go_on.epoch(*draws(task), NONE)
     assert loss[1] == first[1]
     assert torch.equal(loss[[0, 2]], expected[[0, 2]])
@@ -240,20 +234,14 @@ def test_every_replicate_is_computed_once_but_those_left_out(
     computed: list[int] = []
     mask = None if left_out is None else [e in left_out for e in range(7)]
     use_threads(threads)
-    try:
-        over_replicates(lambda some: computed.extend(range(some.start, some.stop)), 7, mask)
-    finally:
-        use_threads(1)
+    over_replicates(lambda some: computed.extend(range(some.start, some.stop)), 7, mask)
     assert sorted(computed) == [e for e in range(7) if e not in (left_out or [])]
 
 
 def test_what_fails_in_a_thread_is_raised() -> None:
     use_threads(2)
-    try:
-        with pytest.raises(ZeroDivisionError):
-            over_replicates(lambda replicates: 1 // (replicates.start - 2), 3)  # the second thread's
-    finally:
-        use_threads(1)
+    with pytest.raises(ZeroDivisionError):
+        over_replicates(lambda replicates: 1 // (replicates.start - 2), 3)  # the second thread's
 
 
 FORKING = """\

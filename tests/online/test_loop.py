@@ -23,25 +23,24 @@ from fairall.results.terminal import Display
 from fairall.storage.checkpoint import Checkpoint
 from fairall.worlds.part import WorldSetting
 from fairall.worlds.world import World
-from tests.conftest import ComposeConfig, as_saved, assert_same_history, no_cache
+from tests.conftest import (
+    ComposeConfig,
+    Shown,
+    assert_resumed_alike,
+    no_cache,
+    run_online,
+)
 
 
-class Coin(Learner):
+class Coin(Shown):
     """Accepts with a fixed probability and remembers what it was shown."""
 
     def __init__(self, probability: float) -> None:
-        super().__init__(None, None)  # type: ignore[arg-type]
+        super().__init__()
         self.probability = probability
-        self.seen: list[Decided] = []
-
-    def warm_up_epoch(self, decided: Decided, epoch: int) -> dict[str, float]:
-        raise NotImplementedError
 
     def score(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:
         return torch.full(s.shape, self.probability)
-
-    def update(self, decided: Decided) -> None:
-        self.seen.append(decided)
 
 
 def stuck(*, after: int, propensity: float) -> ExplorationConfig:
@@ -54,10 +53,6 @@ def online(learner: Learner, data: PreparedData, seeds: list[int], **guards: Any
     fixed = guards.get("luck") is DecisionLuck.fixed
     world = World(WorldSetting(data, seeds, applicants=64, time_steps=100, fixed_luck=fixed))
     return OnlineLearning(learner, world, evaluation, seeds, **guards)
-
-
-def run(process: OnlineLearning, time_steps: int) -> Any:
-    return process.run(time_steps, lambda **_: None, lambda: None)
 
 
 def test_everyone_applies_once_per_pass_in_an_order_of_the_seeds_own(credit: PreparedData) -> None:
@@ -87,14 +82,14 @@ def test_in_one_order_a_person_keeps_the_position_in_their_time_step(credit: Pre
 
 def test_fixed_luck_decides_alike_at_every_step_and_again_after_the_update(credit: PreparedData) -> None:
     process = online(Coin(0.5), credit, [0, 1], decide_again=True, luck=DecisionLuck.fixed)
-    history = run(process, 4)
+    history = run_online(process, 4)
     first = history.accepted[0]
     assert not torch.equal(first[0], first[1])
     assert 0 < first.float().mean() < 1
     for accepted, counted in zip(history.accepted, history.counted, strict=True):
         assert torch.equal(accepted, first)
         assert torch.equal(counted, first)
-    fresh = run(online(Coin(0.5), credit, [0, 1]), 2)
+    fresh = run_online(online(Coin(0.5), credit, [0, 1]), 2)
     assert not torch.equal(fresh.accepted[0], fresh.accepted[1])
 
 
@@ -103,7 +98,7 @@ def test_fixed_luck_leaves_the_mean_over_seeds_and_widens_their_spread(credit: P
     seeds = list(range(200))
 
     def rates(luck: DecisionLuck) -> Tensor:
-        return run(online(Coin(0.3), credit, seeds, luck=luck), 16).accepted.float().mean((0, 2))
+        return run_online(online(Coin(0.3), credit, seeds, luck=luck), 16).accepted.float().mean((0, 2))
 
     fixed, fresh = rates(DecisionLuck.fixed), rates(DecisionLuck.fresh)
     # Of 64 uniforms and of 16 times as many: √(0.3·0.7/64) = 0.0573 and a quarter of it.
@@ -114,7 +109,7 @@ def test_fixed_luck_leaves_the_mean_over_seeds_and_widens_their_spread(credit: P
 
 def test_labels_of_the_rejected_stay_hidden_and_decisions_follow_the_propensity(credit: PreparedData) -> None:
     learner = Coin(0.3)
-    history = run(online(learner, credit, [0, 1, 2]), 30)
+    history = run_online(online(learner, credit, [0, 1, 2]), 30)
     accepted, label = history.accepted, history.label
     assert abs(accepted.float().mean() - 0.3) < 0.02
     for t, decided in enumerate(learner.seen):
@@ -185,7 +180,7 @@ class Thresholds(Coin):
 def test_effective_measures_of_ground_truth_and_counterfactuals() -> None:
     data, seeds = load_dataset("synthetic").prepare(), [0, 1]
     learner = Thresholds(0.5)
-    history = run(online(learner, data, seeds), 40)
+    history = run_online(online(learner, data, seeds), 40)
     table = measure_table(history.recorded(), seeds, cost=0.4)
     end = table[table["time_step"] == 40].set_index("seed")
     accepted, truth, other = (
@@ -220,11 +215,11 @@ def test_a_counterfactual_is_of_the_other_group(credit: PreparedData) -> None:
     measured = Evaluator(data.test, 0.5, [0]).measure(ByGroup(0.5))
     between = torch.sigmoid(torch.tensor(1.0)) - torch.sigmoid(torch.tensor(-1.0))
     torch.testing.assert_close(measured["cfu"], between.expand(1))
-    history = run(online(ByGroup(0.5), data, [0]), 30)
+    history = run_online(online(ByGroup(0.5), data, [0]), 30)
     flipped = history.accepted != history.recorded().applicants["counterfactually_accepted"]
     assert flipped.float().mean().item() == pytest.approx(between.item(), abs=0.03)
     # Without counterfactuals their measures are empty.
-    table = measure_table(run(online(Coin(0.5), credit, [0]), 2).recorded(), [0], cost=0.5)
+    table = measure_table(run_online(online(Coin(0.5), credit, [0]), 2).recorded(), [0], cost=0.5)
     names = ["cfu", "ground_truth_utility", "effective_cfu", "effective_ground_truth_utility"]
     assert table[names].isna().all(axis=None)
 
@@ -257,7 +252,7 @@ def decided_with(learner: Coin, seed: int, digits: int = 4) -> list[float]:
 def test_stuck_seeds_explore_after_so_many_steps_until_somebody_is_accepted(credit: PreparedData) -> None:
     learner = PerSeed(0.0, 0.01, 0.0)
     explores = stuck(after=3, propensity=0.2)
-    history = run(online(learner, credit, [0, 1, 2], exploration=explores), 40)
+    history = run_online(online(learner, credit, [0, 1, 2], exploration=explores), 40)
     assert decided_with(learner, 0) == 10 * [0.0, 0.0, 0.0, 0.2]
     assert decided_with(learner, 2) == decided_with(learner, 0)
     explored = history.accepted[3::4][:, [0, 2]].float()
@@ -272,13 +267,13 @@ def test_stuck_seeds_explore_after_so_many_steps_until_somebody_is_accepted(cred
 def test_the_propensities_kept_are_those_of_the_decisions_taken(credit: PreparedData) -> None:
     learner, explores = Rarer(0.0), stuck(after=2, propensity=0.2)
     guards = {"decide_again": True, "exploration": explores}
-    history = run(online(learner, credit, [0, 1], keep_propensity=True, **guards), 40)
+    history = run_online(online(learner, credit, [0, 1], keep_propensity=True, **guards), 40)
     assert len(history.propensity) == 40
     for kept, decided in zip(history.propensity, learner.seen, strict=True):
         assert torch.equal(kept, decided.propensity)
     raised = history.propensity[20:]
     assert (raised == torch.tensor(0.2)).any()
-    again = run(online(Rarer(0.0), credit, [0, 1], **guards), 40)
+    again = run_online(online(Rarer(0.0), credit, [0, 1], **guards), 40)
     assert "propensity" not in again.steps.read()
     assert torch.equal(again.counted, history.counted)
 
@@ -292,10 +287,10 @@ class Waking(Coin):
 
 def test_exploration_goes_on_while_nobody_is_accepted_and_lowers_no_propensity(credit: PreparedData) -> None:
     learner = PerSeed(0.0)
-    run(online(learner, credit, [0], exploration=stuck(after=2, propensity=1e-6)), 6)
+    run_online(online(learner, credit, [0], exploration=stuck(after=2, propensity=1e-6)), 6)
     assert decided_with(learner, 0, digits=7) == [0.0] * 2 + [1e-6] * 4
     waking = Waking(0.0)
-    run(online(waking, credit, [0], exploration=stuck(after=2, propensity=0.2)), 3)
+    run_online(online(waking, credit, [0], exploration=stuck(after=2, propensity=0.2)), 3)
     explored = waking.seen[2]
     expected = torch.where(explored.s > 0, torch.tensor(0.7), torch.tensor(0.2))
     torch.testing.assert_close(explored.propensity, expected)
@@ -303,7 +298,7 @@ def test_exploration_goes_on_while_nobody_is_accepted_and_lowers_no_propensity(c
 
 def test_the_policy_is_measured_without_exploration(credit: PreparedData) -> None:
     explores = stuck(after=1, propensity=1.0)
-    history = run(online(PerSeed(0.0), credit, [0], exploration=explores), 4)
+    history = run_online(online(PerSeed(0.0), credit, [0], exploration=explores), 4)
     assert history.accepted.any(-1).flatten().tolist() == [False, True, False, True]
     assert (history.measures["utility"] == 0).all()
 
@@ -311,7 +306,7 @@ def test_the_policy_is_measured_without_exploration(credit: PreparedData) -> Non
 def test_exploration_is_of_counterfactuals_too() -> None:
     data = load_dataset("synthetic", "dataset.rows.test=100").prepare()
     explores = stuck(after=1, propensity=0.5)
-    history = run(online(PerSeed(0.0), data, [0], exploration=explores), 4)
+    history = run_online(online(PerSeed(0.0), data, [0], exploration=explores), 4)
     assert history.counted[1].any()
     for counted, other in zip(
         history.counted, history.recorded().applicants["counterfactually_accepted"], strict=True
@@ -321,7 +316,7 @@ def test_exploration_is_of_counterfactuals_too() -> None:
 
 def test_without_exploration_a_policy_that_accepts_nobody_stays_so(credit: PreparedData) -> None:
     learner = PerSeed(0.0)
-    history = run(online(learner, credit, [0]), 30)
+    history = run_online(online(learner, credit, [0]), 30)
     assert not history.accepted.any()
     assert set(decided_with(learner, 0)) == {0.0}
     assert history.longest_rejection.tolist() == [30]
@@ -337,7 +332,7 @@ class Alternating(Coin):
 @pytest.mark.parametrize("again", [False, True])
 def test_effective_measures_count_what_is_decided_at_first_or_again(again: bool) -> None:
     data, seeds, learner = load_dataset("synthetic").prepare(), [0, 1], Alternating(0.0)
-    history = run(online(learner, data, seeds, decide_again=again), 5)
+    history = run_online(online(learner, data, seeds, decide_again=again), 5)
     s, label = history.s, history.label
     first_choice = (s * torch.tensor([1.0, -1, 1, -1, 1])[:, None, None]) > 0
     counted = ~first_choice if again else first_choice
@@ -367,7 +362,7 @@ def test_effective_measures_count_what_is_decided_at_first_or_again(again: bool)
 
 
 def test_deciding_again_is_with_luck_of_its_own(credit: PreparedData) -> None:
-    history = run(online(Coin(0.5), credit, [0], decide_again=True), 30)
+    history = run_online(online(Coin(0.5), credit, [0], decide_again=True), 30)
     taken, counted = history.accepted, history.counted
     assert counted.float().mean().item() == pytest.approx(0.5, abs=0.05)
     assert (taken == counted).float().mean().item() == pytest.approx(0.5, abs=0.05)
@@ -375,7 +370,7 @@ def test_deciding_again_is_with_luck_of_its_own(credit: PreparedData) -> None:
 
 def test_largest_weight_is_of_the_accepted(credit: PreparedData) -> None:
     learner = Thresholds(0.5)
-    history = run(online(learner, credit, [0, 1, 2]), 10)
+    history = run_online(online(learner, credit, [0, 1, 2]), 10)
     largest = [
         max((1 / decided.propensity[k][decided.accepted[k]]).max().item() for decided in learner.seen)
         for k in range(3)
@@ -387,8 +382,8 @@ def test_largest_weight_is_of_the_accepted(credit: PreparedData) -> None:
 
 def test_largest_weight_is_with_exploration_and_1_where_nobody_is_accepted(credit: PreparedData) -> None:
     learner, explores = (PerSeed(0.0, 0.5, 0.01), stuck(after=4, propensity=0.2))
-    assert run(online(learner, credit, [0, 1, 2], exploration=explores), 3).largest_weight[0] == 1
-    explored = run(online(learner, credit, [0, 1, 2], exploration=explores), 30)
+    assert run_online(online(learner, credit, [0, 1, 2], exploration=explores), 3).largest_weight[0] == 1
+    explored = run_online(online(learner, credit, [0, 1, 2], exploration=explores), 30)
     assert explored.largest_weight.tolist() == pytest.approx([5, 2, 100])
 
 
@@ -400,7 +395,7 @@ class Rarer(Coin):
 
 
 def test_largest_weight_is_of_decisions_taken_and_not_of_those_decided_again(credit: PreparedData) -> None:
-    history = run(online(Rarer(0.0), credit, [0], decide_again=True), 3)
+    history = run_online(online(Rarer(0.0), credit, [0], decide_again=True), 3)
     assert history.counted[2].any()
     assert history.largest_weight.tolist() == pytest.approx([4])
 
@@ -448,12 +443,7 @@ def test_going_on_from_a_saved_state_changes_nothing(
     config = compose_config("preset=quick", f"dataset={name}", "model.elbo_samples=2", "model.kl_samples=3")
     data, seeds = load_dataset(name).prepare(), [0, 1]
     undisturbed, resumed = (online(fairall(config, data, seeds), data, seeds, **guards) for _ in range(2))
-    run(undisturbed, 3)
-    saved = as_saved(undisturbed.state_dict())
-    run(undisturbed, 6)
-    resumed.load_state_dict(saved)
-    run(resumed, 6)
-    assert_same_history(undisturbed.history, resumed.history)
+    assert_resumed_alike(undisturbed, resumed, 3, 6)
 
 
 def test_going_on_amid_rejections_explores_when_it_would_have(credit: PreparedData) -> None:
@@ -461,14 +451,9 @@ def test_going_on_amid_rejections_explores_when_it_would_have(credit: PreparedDa
         explores = stuck(after=4, propensity=0.2)
         return online(PerSeed(0.0, 0.5), credit, [0, 1], exploration=explores, decide_again=True)
 
-    undisturbed, resumed = process(), process()
-    run(undisturbed, 3)
-    saved = as_saved(undisturbed.state_dict())
-    run(undisturbed, 7)
-    resumed.load_state_dict(saved)
-    run(resumed, 7)
+    resumed = process()
+    assert_resumed_alike(process(), resumed, 3, 7)
     somebody = [accepted[0].any().item() for accepted in resumed.history.accepted]
     assert somebody == [False, False, False, False, True, False, False]
     assert resumed.history.largest_weight.tolist() == pytest.approx([5, 2])
     assert resumed.history.longest_rejection.tolist() == [4, 0]
-    assert_same_history(undisturbed.history, resumed.history)

@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from fairall import FairAllError, Result
 from fairall.report import UNTESTED, chosen_runs, compare, draw_over_time, measures
 from fairall.results import CAUTION, STYLE, PageTable, page
-from tests.conftest import files_of, typed
+from tests.conftest import files_of, succeeded, typed
 from tests.made_up import lay_down, made_up
 
 CREDIT = ("model=fairlog", "dataset=credit", "seeds=10")
@@ -208,16 +208,14 @@ def test_a_comparison_that_was_cut_off_has_the_same_bytes_afterwards(
 def test_a_page_about_other_runs_is_not_replaced(tmp_path: Path) -> None:
     first, second, third = (lay_down(tmp_path, "seeds=2", *CREDIT[:2], number=k) for k in (1, 2, 3))
     pair, other = [str(first), str(second)], [str(second), str(third)]
-    said = typed("compare", *pair, cwd=tmp_path)
-    assert (said.returncode, said.stderr) == (0, "")
+    succeeded("compare", *pair, cwd=tmp_path)
     folder = tmp_path / "outputs" / "comparison"
     before = files_of(folder)
     assert before["RUNS"].decode().split() == [first.name, second.name]
     assert typed("compare", *pair, cwd=tmp_path).returncode == 0
     assert files_of(folder) == before
 
-    said = typed("compare", *other, cwd=tmp_path)
-    assert (said.returncode, said.stderr) == (0, "")
+    said = succeeded("compare", *other, cwd=tmp_path)
     assert f"outputs/comparison has another page, about {first.name}, {second.name}\n" in said.stdout
     (beside,) = (tmp_path / "outputs").glob("comparison_*")
     assert f"Comparison: outputs/{beside.name}/index.html\n" in said.stdout

@@ -1,10 +1,9 @@
-import math
 from collections import Counter
 
 import pytest
 
 from fairall import FairAllError
-from reproduction.plan import added, grid, missing_runs, plan, sweeps_of, with_runs
+from reproduction.plan import added, missing_runs, plan, sweeps_of, with_runs
 from tests.reproduction.collection import planned, result
 
 pytestmark = pytest.mark.whole
@@ -31,23 +30,6 @@ def test_every_run_of_the_paper_once() -> None:
     assert len({*names}) == len(names) == 16
     assert "FairAll (I+II) on German Credit with cost.value=0.3" in names
     assert "FairAll (I+II) on Synthetic with model.policy=clf" in names
-
-
-def test_points_of_the_sweeps() -> None:
-    points = {}
-    for sweep in sweeps_of(["all"]):
-        axes = grid(sweep)
-        points[sweep] = math.prod(len(str(values).split(",")) for values in axes.values())
-    assert points == {
-        "paper_harsh": 15,
-        "paper_lenient": 15,
-        "paper_published_code": 30,
-        "paper_optimal": 2,
-        "paper_synthetic": 10,
-        "paper_policies": 20,
-        "paper_costs": 27,
-        "paper_alignment": 12,
-    }
 
 
 def test_words_pick_from_an_axis_or_are_added() -> None:

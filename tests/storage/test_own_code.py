@@ -78,16 +78,6 @@ def test_a_module_counts_that_the_method_imports_at_whatever_remove(name: str, f
     assert (own_code(["mine.method"]).hashes != before.hashes) == (name in USED)
 
 
-def test_comments_docstrings_and_layout_do_not_count(folder: Path) -> None:
-    before = own_code(["mine.method"])
-    for name in USED:
-        (folder / name).write_text(f'"""A sentence."""\n\n\n{FILES[name]}\n\n# The end.\n')
-    (folder / "second.py").write_text(
-        'def part(x):\n    """The half."""\n\n    return (\n        x / 2\n    )\n'
-    )
-    assert own_code(["mine.method"]) == before
-
-
 def test_contents_that_change_places_are_another_code(folder: Path) -> None:
     before = own_code(["mine.method"])
     (folder / "by_name.py").write_text("VALUE = 2\n")

@@ -363,6 +363,8 @@ def test_limits_of_a_propensity(accepted: bool, chance: float, way: str, tmp_pat
         told = refused(people(p=values), way, tmp_path, **keys)
         assert told.startswith(f"column 'p', row {6 if accepted else 5}: ")
         assert told.endswith("is not a propensity, a number above 0 and at most 1")
+        values[[5, 7] if accepted else [4, 6]] = chance
+        assert refused(people(p=values), way, tmp_path, **keys).endswith("at most 1 (1 more such row)")
 
 
 def test_amounts(way: str, tmp_path: Path) -> None:

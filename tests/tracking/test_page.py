@@ -3,7 +3,6 @@
 import json
 import os
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -17,18 +16,16 @@ from fairall.config.words import override
 from fairall.results.format import CAUTION
 from fairall.tracking.page import DESCRIPTION, NOTE_TAG, VIEW_TAG
 from fairall.tracking.store import RUN_TAG, Store, page_address, reaching
-from tests.conftest import run_folder, typed
+from tests.conftest import Put, logged_runs, run_folder, succeeded, typed
 
 RUN = ["preset=quick", "model=fairlog", "schedule.time_steps=4", "evaluation.window=[1,4]"]
-Put = Callable[[Path], str]
 
 
 @pytest.fixture(scope="module")
 def outputs(tmp_path_factory: pytest.TempPathFactory, empty_store: Put) -> Path:
     folder = tmp_path_factory.mktemp("page")
     empty_store(folder / "outputs")
-    ended = typed(*RUN, cwd=folder)
-    assert (ended.returncode, ended.stderr) == (0, "")
+    ended = succeeded(*RUN, cwd=folder)
     assert ended.stdout.endswith(f"mlflow.db\n         {page_address(Config.of_places('outputs'), '1')}\n"), (
         ended.stdout[-300:]
     )
@@ -52,10 +49,11 @@ def view_of(client: mlflow.MlflowClient) -> dict[str, Any]:
 def test_the_view_finds_runs_and_not_their_seeds(outputs: Path) -> None:
     client = mlflow.MlflowClient(f"sqlite:///{outputs / 'mlflow.db'}")
     state = view_of(client)
-    experiment = client.get_experiment_by_name("fairall").experiment_id
-    (run,) = client.search_runs([experiment], state["searchFilter"])
+    (run,) = client.search_runs(
+        [client.get_experiment_by_name("fairall").experiment_id], state["searchFilter"]
+    )
     assert run.data.tags[RUN_TAG] == run_folder(outputs).name
-    assert len(client.search_runs([experiment])) == 3
+    assert len(logged_runs(client)) == 3
     assert run.data.tags["mlflow.runName"].endswith(f" ({CAUTION})")
     assert "tags.`fairall.preset`" in state["selectedColumns"]
     for column in state["selectedColumns"]:
@@ -111,26 +109,6 @@ def test_ui_prints_the_address_and_becomes_the_server(port: int, outputs: Path) 
     server = f"-m mlflow ui --host 127.0.0.1 --port {port}"
     assert served == [f"sqlite:///{outputs / 'mlflow.db'}"]
     execv.assert_called_once_with(sys.executable, [sys.executable, *server.split()])
-
-
-def test_ui_without_a_store_is_one_line(tmp_path: Path) -> None:
-    ended = typed("mlflow", "ui", cwd=tmp_path)
-    assert (ended.returncode, ended.stderr.count("\n"), [*tmp_path.iterdir()]) == (1, 1, [])
-    assert "has no MLflow store" in ended.stderr
-
-
-@pytest.mark.parametrize(
-    ("words", "code", "said"),
-    [
-        (["--port", "0"], 2, "a port from 1 to 65535"),
-        (["--port", "65536"], 2, "a port from 1 to 65535"),
-        (["--port=5055", "--tracking-uri", "http://127.0.0.1:9"], 1, "is a server with a page of its own"),
-    ],
-)
-def test_ports_that_the_page_cannot_have(words: list[str], code: int, said: str, tmp_path: Path) -> None:
-    ended = typed("mlflow", "ui", *words, cwd=tmp_path)
-    assert (ended.returncode, ended.stderr.count("\n")) == (code, 1)
-    assert said in ended.stderr
 
 
 def test_the_address_of_a_server_is_its_own() -> None:

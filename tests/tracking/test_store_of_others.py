@@ -4,7 +4,7 @@ import getpass
 import json
 import shutil
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ from fairall.storage.stored import read_stored
 from fairall.tracking.fetch import fetch_runs
 from fairall.tracking.logger import Logged, log
 from fairall.tracking.store import Store, UnreachableError, reaching
-from tests.conftest import run_folder, typed
+from tests.conftest import Put, logged_runs, run_folder, succeeded, typed
 
 pytestmark = pytest.mark.whole
 
@@ -29,7 +29,6 @@ SHORT = """
     evaluation.window=[1,4]
 """.split()
 SYNCED = "Logged {} to MLflow; {} were already there.\n"
-Put = Callable[[Path], str]
 
 
 @pytest.fixture(scope="module")
@@ -48,15 +47,11 @@ def client(once: Path) -> Iterator[mlflow.MlflowClient]:
     uri = f"sqlite:///{database}"
     mlflow.set_tracking_uri(uri)
     client = mlflow.MlflowClient(uri)
-    before = {run.info.run_id for run in active(client)}
+    before = {run.info.run_id for run in logged_runs(client)}
     yield client
-    for run in active(client):
+    for run in logged_runs(client):
         if run.info.run_id not in before:
             client.delete_run(run.info.run_id)
-
-
-def active(client: mlflow.MlflowClient) -> list[Any]:
-    return list(client.search_runs([client.get_experiment_by_name("fairall").experiment_id]))
 
 
 def kept(once: Path) -> tuple[Config, Path]:
@@ -87,7 +82,7 @@ def test_runs_of_others_do_not_stop_a_run(client: mlflow.MlflowClient, once: Pat
     before = {run.info.run_id: client.get_run(run.info.run_id).to_dictionary() for run in made}
     half = client.create_run(experiment, tags=kinds[1] | {"fairall.run_id": folder.name}).info.run_id
     assert not log_it(once).is_new
-    assert half not in parents_of(active(client))
+    assert half not in parents_of(logged_runs(client))
     assert {name: client.get_run(name).to_dictionary() for name in before} == before
     reaching(config, lambda: fetch_runs(Store(config), tmp_path / "fetched"))
     assert [path.name for path in (tmp_path / "fetched").glob("*/*/*")] == [folder.name]
@@ -100,8 +95,7 @@ def test_an_answer_that_is_not_understood_is_a_warning(once: Path, monkeypatch: 
     monkeypatch.setattr(Store, "search", unheard_of)
     with pytest.raises(UnreachableError, match="KeyError"):
         log_it(once)
-    ended = typed(*SHORT, cwd=once)
-    assert (ended.returncode, ended.stderr) == (0, "")
+    ended = succeeded(*SHORT, cwd=once)
     (warning,) = (line for line in ended.stdout.splitlines() if line.startswith("Warning: tracking"))
     assert "(KeyError: 'mlflow.runName')" in warning
     assert "`python -m fairall mlflow sync` logs it later" in warning
@@ -117,7 +111,7 @@ def killed(*arguments: Any, **named: Any) -> None:
 
 def assert_there_once(client: mlflow.MlflowClient, seeds: int = 2) -> Any:
     """Check that the store has one complete run with its seeds and its model, and return the run."""
-    left = active(client)
+    left = logged_runs(client)
     (parent,) = (run for run in left if "mlflow.parentRunId" not in run.data.tags)
     assert {run.info.status for run in left} == {"FINISHED"}
     nested = [run for run in left if run.data.tags.get("mlflow.parentRunId") == parent.info.run_id]
@@ -145,7 +139,7 @@ def test_what_a_kill_leaves_half_logged_is_replaced_by_the_next_command(
                 log_it(tmp_path)
     with monkeypatch.context() as patched:  # and one while the rest is deleted
         patched.setattr("mlflow.MlflowClient.delete_run", killed)
-        if active(client):
+        if logged_runs(client):
             with pytest.raises(KilledError):
                 log_it(tmp_path)
     assert typed("mlflow", "sync", cwd=tmp_path).stdout == SYNCED.format("1 run", 0)
@@ -169,7 +163,7 @@ def test_neither_damage_nor_force_leaves_a_second_copy(tmp_path: Path, empty_sto
     (folder / "summary.json").write_text(json.dumps(summary | {"notes": ["another"]}))
     RunFolder(folder).finish()
     again = typed(*SHORT, "tracking.register=loans", cwd=tmp_path).stdout
-    (left,) = parents_of(active(client))
+    (left,) = parents_of(logged_runs(client))
     assert left != first.info.run_id
     lines = [text.splitlines()[-1] for text in (said, again)]
     assert lines == [f"Registered: version {n} of loans: models:/loans/{n}" for n in (1, 2)]
@@ -181,12 +175,12 @@ def test_neither_damage_nor_force_leaves_a_second_copy(tmp_path: Path, empty_sto
 def test_a_run_that_an_earlier_version_logged_stays(client: mlflow.MlflowClient, once: Path) -> None:
     """It has no digest of its result; two of one id do not stay."""
     experiment, folder = client.get_experiment_by_name("fairall").experiment_id, run_folder(once / "outputs")
-    (parent,) = parents_of(active(client))
+    (parent,) = parents_of(logged_runs(client))
     client.delete_tag(parent, "fairall.result")
     older = client.create_run(experiment, start_time=1, tags={"fairall.run_id": folder.name}).info.run_id
     client.set_terminated(older)
     assert not log_it(once).is_new
-    assert parents_of(active(client)) == {parent}
+    assert parents_of(logged_runs(client)) == {parent}
 
 
 def parents_of(runs: list[Any]) -> set[str]:
@@ -215,7 +209,7 @@ def test_the_source_is_that_of_the_command(
     assert commit() != then
     later = empty_store(tmp_path / "later")
     assert typed("mlflow", "sync", f"tracking.uri={later}", cwd=project / "inside").stdout
-    (parent,) = (run for run in active(mlflow.MlflowClient(later)) if "fairall.run_id" in run.data.tags)
+    (parent,) = (run for run in logged_runs(mlflow.MlflowClient(later)) if "fairall.run_id" in run.data.tags)
     assert {key: parent.data.tags.get(key) for key in source_tags()} == {
         "mlflow.source.name": "fairall",  # the first word of the command line, see `typed`
         "mlflow.source.type": "LOCAL",

@@ -9,15 +9,15 @@ from torch import Tensor
 
 from fairall.config.schema import Config
 from fairall.data.load import load_dataset
-from fairall.data.people import Decided, People
+from fairall.data.people import People
 from fairall.data.prepared import PreparedData
 from fairall.models.learner import Learner
 from fairall.online.evaluation import Evaluator
-from fairall.online.history import History
 from fairall.online.loop import OnlineLearning
 from fairall.randomness import SeedStreams
 from fairall.worlds.part import WorldSetting
 from fairall.worlds.world import World
+from tests.conftest import Shown
 
 ALL_PARTS = (
     "world.capacity.share=0.5",
@@ -30,21 +30,11 @@ ALL_PARTS = (
 )
 
 
-class Fixed(Learner):
+class Fixed(Shown):
     """Accepts with a probability from 0.2 to 0.8 that depends on x and s, and keeps what it is shown."""
-
-    def __init__(self) -> None:
-        super().__init__(None, None)  # type: ignore[arg-type]
-        self.seen: list[Decided] = []
-
-    def warm_up_epoch(self, decided: Decided, epoch: int) -> dict[str, float]:
-        raise NotImplementedError
 
     def score(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:
         return 0.5 + 0.3 * torch.sin(3.0 * x.sum(-1) + s)
-
-    def update(self, decided: Decided) -> None:
-        self.seen.append(decided)
 
 
 def evaluation_of(data: PreparedData, seeds: list[int]) -> Evaluator:
@@ -57,10 +47,6 @@ def online(learner: Learner, config: Config, data: PreparedData, seeds: list[int
     return OnlineLearning(
         learner, World.of(config, data, seeds), evaluation_of(data, seeds), seeds, keep_propensity=True
     )
-
-
-def run(process: OnlineLearning, time_steps: int) -> History:
-    return process.run(time_steps, lambda **_: None, lambda: None)
 
 
 def setting_of(data: Any, seeds: list[int], applicants: int = 64, time_steps: int = 100) -> WorldSetting:
@@ -94,3 +80,11 @@ def fico() -> PreparedData:
 @pytest.fixture(scope="session")
 def synthetic() -> PreparedData:
     return load_dataset("synthetic").prepare()
+
+
+@pytest.fixture
+def data(name: str, request: pytest.FixtureRequest) -> PreparedData:
+    """The data set of the parameter `name`."""
+    found = request.getfixturevalue(name)
+    assert isinstance(found, PreparedData)
+    return found

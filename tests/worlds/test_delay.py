@@ -13,8 +13,8 @@ from fairall.data.prepared import PreparedData
 from fairall.worlds.delay import Delay, DelayConfig
 from fairall.worlds.noise import Noise
 from fairall.worlds.world import World
-from tests.conftest import ComposeConfig, as_saved, typed
-from tests.worlds.conftest import Fixed, close, online, run, sampled, setting_of, share_error
+from tests.conftest import ComposeConfig, as_saved, run_online, succeeded
+from tests.worlds.conftest import Fixed, close, online, sampled, setting_of, share_error
 
 
 def delay(seeds: list[int], steps: int = 0, mean: float | None = None, censored: float = 0.0) -> Delay:
@@ -101,7 +101,7 @@ def test_learners_get_propensities_and_labels_of_the_day_of_the_decision(
 ) -> None:
     learner = Fixed()
     process = online(learner, compose_config("dataset=fico", part, "world.capacity.share=0.3"), fico, [0, 1])
-    history = run(process, 30)
+    history = run_online(process, 30)
     of_day = {tuple(propensity.flatten().tolist()): t for t, propensity in enumerate(history.propensity)}
     days = [of_day.pop(tuple(decided.propensity.flatten().tolist())) for decided in learner.seen]
     assert len(days) == 25 if "steps" in part else 15 < len(days) < 30
@@ -114,7 +114,7 @@ def test_labels_are_false_before_they_are_late(compose_config: ComposeConfig, fi
     config = compose_config("dataset=fico", "world.delay.steps=3", "world.noise.advantaged.positive=1")
     assert isinstance(World.of(config, fico, [0]).parts["noise"], Noise)
     learner = Fixed()
-    history = run(online(learner, config, fico, [0]), 8)
+    history = run_online(online(learner, config, fico, [0]), 8)
     for t, decided in enumerate(learner.seen):
         assert (decided.label[decided.s > 0] == 0).all()
         assert torch.equal(decided.label, history.observed["revealed_label"][t] * history.accepted[t])
@@ -148,7 +148,6 @@ def test_labels_that_all_come_too_late_are_a_warning_before_and_beside_the_numbe
         assert own.notes(drawn=True) == []
         assert not any(own.due([one], t) for t, one in enumerate(decisions(8, 1), start=1))
     quick = ["preset=quick", "model=random", "tracking.enabled=false", f"outputs_dir={tmp_path}"]
-    ended = typed(*quick, "world=[capacity,delay]", cwd=tmp_path)
-    assert ended.returncode == 0, ended.stderr
+    ended = succeeded(*quick, "world=[capacity,delay]", cwd=tmp_path)
     before, _, after = ended.stdout.partition("mean_utility")
     assert all("Warning: world.delay.steps=10: " in part for part in (before, after))

@@ -38,13 +38,6 @@ def drift(data: PreparedData, seeds: list[int], *, time_steps: int = 100, **valu
     return Drift(config, setting_of(data, seeds, 64, time_steps))
 
 
-@pytest.fixture
-def data(name: str, request: pytest.FixtureRequest) -> PreparedData:
-    found = request.getfixturevalue(name)
-    assert isinstance(found, PreparedData)
-    return found
-
-
 def weights(data: PreparedData, people: People, slopes: dict[str, float], share: float) -> np.ndarray:
     """How often people (N,) come at extent 1 in units of before, from the definition."""
     train_x, train_s = data.train.x.double().numpy(), data.train.s.numpy()

@@ -10,8 +10,8 @@ from fairall.data.people import People
 from fairall.data.prepared import PreparedData
 from fairall.errors import FairAllError
 from fairall.worlds.feedback import Feedback, FeedbackConfig
-from tests.conftest import ComposeConfig
-from tests.worlds.conftest import Fixed, close, online, run, setting_of
+from tests.conftest import ComposeConfig, run_online
+from tests.worlds.conftest import Fixed, close, online, setting_of
 
 BOTH = pytest.mark.parametrize("name", ["fico", "synthetic"])
 SEEDS = [3, 4]
@@ -24,13 +24,6 @@ def returning(data: PreparedData, people: int, size: int = 64, seeds: list[int] 
 def coming(own: Feedback) -> People:
     """The applicants of the next time step."""
     return own.arriving(own.order.next, 1)
-
-
-@pytest.fixture
-def data(name: str, request: pytest.FixtureRequest) -> PreparedData:
-    found = request.getfixturevalue(name)
-    assert isinstance(found, PreparedData)
-    return found
 
 
 @pytest.fixture(scope="module")
@@ -108,7 +101,7 @@ def test_labels_of_returning_people_are_those_of_their_score_by_then(
         raw = people.x[..., 0].double() * fico.scaler.scale[0] + fico.scaler.mean[0]
         torch.testing.assert_close(raw, own[..., 0], rtol=0, atol=1e-3)
         for group in (0, 1):
-            table, repays = torch.from_numpy(scores.score), torch.from_numpy(scores.repays)[group]
+            table, repays = torch.tensor(scores.score), torch.tensor(scores.repays)[group]
             after = torch.searchsorted(table, own[..., 0].contiguous(), right=True).clamp(max=len(table) - 1)
             (left, right), (at_left, at_right) = ((v[after - 1], v[after]) for v in (table, repays))
             p = at_left + (at_right - at_left) * (own[..., 0] - left) / (right - left)
@@ -155,7 +148,7 @@ def test_a_run_has_the_scores_after_each_step(
     config = compose_config(f"dataset={name}", "world.feedback.people=100")
     process = online(Fixed(), config, data, SEEDS)
     measures = {measure.name: measure for measure in process.world.measures}
-    history = run(process, 12)
+    history = run_online(process, 12)
     group_score = history.observed["group_score"].double()
     assert group_score.shape == (12, 2, 2)
     assert torch.equal(group_score[-1], process.world.observed()["group_score"].double())

@@ -7,8 +7,8 @@ import torch
 from fairall.data.prepared import PreparedData
 from fairall.measuring.summary import measure_table
 from fairall.worlds.noise import FlipsConfig, Noise, NoiseConfig
-from tests.conftest import ComposeConfig
-from tests.worlds.conftest import Fixed, close, online, run, sampled, setting_of, share_error
+from tests.conftest import ComposeConfig, run_online
+from tests.worlds.conftest import Fixed, close, online, sampled, setting_of, share_error
 
 SHARES = {(1.0, 1.0): 0.1, (1.0, 0.0): 0.25, (-1.0, 1.0): 0.4, (-1.0, 0.0): 0.0}  # by s and label
 WORDS = [
@@ -40,13 +40,13 @@ def test_learners_see_false_labels_and_measures_true_ones(
 ) -> None:
     learner = Fixed()
     process = online(learner, compose_config("dataset=fico", *WORDS), fico, [0, 1])
-    history = run(process, 20)
+    history = run_online(process, 20)
     truth, revealed = history.label, history.observed["revealed_label"]
     accepted = history.accepted
     assert 0.05 < (truth != revealed).float().mean() < 0.3
     assert torch.equal(torch.stack([decided.label for decided in learner.seen]), revealed * accepted)
 
-    static = run(online(Fixed(), compose_config("dataset=fico"), fico, [0, 1]), 20)
+    static = run_online(online(Fixed(), compose_config("dataset=fico"), fico, [0, 1]), 20)
     assert torch.equal(static.label, truth)
     assert torch.equal(static.accepted, accepted)
     table = measure_table(

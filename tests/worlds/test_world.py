@@ -18,8 +18,8 @@ from fairall.errors import FairAllError
 from fairall.models.fairlog import FairLog
 from fairall.models.learner import Setting
 from fairall.worlds.world import World
-from tests.conftest import ComposeConfig, as_saved, assert_same_history
-from tests.worlds.conftest import ALL_PARTS, Fixed, close, online, run
+from tests.conftest import ComposeConfig, assert_resumed_alike, run_online
+from tests.worlds.conftest import ALL_PARTS, Fixed, close, online
 
 COST = 0.4
 # Of `top`, about as many places as the policy wants people: with fewer, some weights are very large.
@@ -69,7 +69,7 @@ def test_weighted_sums_are_those_of_all_applicants(
         return people
 
     process.world.next = noted  # type: ignore[method-assign]
-    history = run(process, 50)  # of 40 seeds: 2,000 time steps
+    history = run_online(process, 50)  # of 40 seeds: 2,000 time steps
     labels = history.observed.get("revealed_label", history.label)
     of_day = {x: (label - COST).sum(1) for x, label in zip(applicants, labels, strict=True)}
     assert len(of_day) == 50
@@ -135,15 +135,10 @@ def test_going_on_from_a_saved_state_changes_nothing(
     config = small(compose_config, f"world.capacity.rule={rule}")
     whole, resumed = (learning(config, fico, [0, 1, 2]) for _ in range(2))
     assert [*whole.world.parts] == ["feedback", "drift", "capacity", "noise", "delay"]
-    run(whole, 10)
+    assert_resumed_alike(whole, resumed, 10, 20)
     assert whole.world.parts["delay"].waiting
-    saved = as_saved(whole.state_dict())
-    run(whole, 20)
-    resumed.load_state_dict(saved)
-    run(resumed, 20)
     assert {*whole.history.observed} == {"revealed_label", "censored", "places", "group_score"}
     assert all(len(values) == 20 for values in whole.history.observed.values())
-    assert_same_history(whole.history, resumed.history)
     people: Any = [process.world.parts["feedback"].people for process in (whole, resumed)]
     assert torch.equal(*people)
 
@@ -151,8 +146,8 @@ def test_going_on_from_a_saved_state_changes_nothing(
 def test_a_seed_alone_is_as_among_others(fico: PreparedData, compose_config: ComposeConfig) -> None:
     config = small(compose_config)
     together, alone = (learning(config, fico, seeds) for seeds in ([0, 1, 2], [1]))
-    run(together, 20)
-    run(alone, 20)
+    run_online(together, 20)
+    run_online(alone, 20)
     for name in RECORDED:
         for both, one in zip(getattr(together.history, name), getattr(alone.history, name), strict=True):
             torch.testing.assert_close(both[1:2], one, rtol=1e-4, atol=1e-5)
@@ -215,17 +210,12 @@ def test_a_part_of_ones_own_acts_after_the_others_and_is_resumed(fico: PreparedD
     whole, resumed = (online(Fixed(), config, fico, [0, 1]) for _ in range(2))
     assert [*whole.world.parts] == ["capacity", "strike"]
     assert whole.world.notes(drawn=True) == ["on strike"]
-    run(whole, 10)
-    saved = as_saved(whole.state_dict())
-    run(whole, 25)
-    resumed.load_state_dict(saved)
-    run(resumed, 25)
-    assert_same_history(whole.history, resumed.history)
+    assert_resumed_alike(whole, resumed, 10, 25)
     closed: Any = [process.world.parts["strike"] for process in (whole, resumed)]
     assert closed[0].closed == closed[1].closed
     assert closed[0].closed == pytest.approx(0.25 * 25 * 2 * 64, rel=0.1)
     without = checked(composed("dataset=fico", "world.capacity.number=30"))
-    plainly = run(online(Fixed(), without, fico, [0, 1]), 1)
+    plainly = run_online(online(Fixed(), without, fico, [0, 1]), 1)
     torch.testing.assert_close(whole.history.propensity[0], 0.75 * plainly.propensity[0])
 
 

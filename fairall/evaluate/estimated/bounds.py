@@ -28,7 +28,7 @@ from scipy.special import logit
 
 from fairall.evaluate.estimated.estimators import People, difference_support, value_support
 from fairall.evaluate.estimated.gaps import Interval, ends, gap_interval, interval
-from fairall.evaluate.estimated.influence import Estimate, Sample
+from fairall.evaluate.estimated.influence import Estimate, Groups, Sample
 from fairall.evaluate.log import DecisionLog
 
 GAMMAS = tuple(np.linspace(1.0, 3.0, 9).tolist())
@@ -62,6 +62,11 @@ class Limits(NamedTuple):
         """The interval, without an estimate."""
         return Interval(np.nan, self.interval_low, self.interval_high, self.why)
 
+    @property
+    def exclude_0(self) -> bool:
+        """Whether the interval excludes 0."""
+        return self.interval_low > 0 or self.interval_high < 0
+
 
 class Bounds(NamedTuple):
     """Least and greatest value that a quantity may have."""
@@ -73,11 +78,6 @@ class Bounds(NamedTuple):
         """Bounds of a scalar with their sampling errors."""
         low, high = interval(self.low), interval(self.high)
         return Limits(float(self.low.value), float(self.high.value), low.low, high.high, low.why or high.why)
-
-    def exclude_0(self) -> bool:
-        """Whether the 95 % interval of the scalar within the bounds excludes 0."""
-        limits = self.limits()
-        return limits.interval_low > 0 or limits.interval_high < 0
 
 
 def manski(people: People) -> Labels:
@@ -182,9 +182,9 @@ def rate_difference_bounds(
         support = sample.support(weight * np.abs(change), lowest=lowest, highest=highest, cut=False)
         return Bounds(*((own - other).on(support) for own, other in shares))
     t = (1.0 + b - a) / 2.0
-    parts, everybody = np.stack([t, 1.0 - t]), np.zeros(len(t), dtype=int)
+    parts, everybody = np.stack([t, 1.0 - t]), sample.by(np.zeros(len(t), dtype=int), 1)
     free = Labels(parts * low, parts * high, parts * weight)
-    found = rate_bounds(name, replace(second, target=t), free, sample, everybody, 1)
+    found = rate_bounds(name, replace(second, target=t), free, everybody)
     return Bounds(*(2.0 * end[0] - 1.0 for end in found))
 
 
@@ -192,9 +192,7 @@ def rate_bounds(
     name: str,
     people: People,
     labels: Labels,
-    sample: Sample,
-    group: np.ndarray,
-    groups: int,
+    by_group: Groups,
     *,
     logged: bool = False,
 ) -> Bounds:
@@ -210,24 +208,20 @@ def rate_bounds(
         NaN where the rate is undefined whatever the labels; (0, 1) where noisy pseudo-labels give a sum below
         the line that is not positive.
     """
-    a = people.target
-
-    def mean(column: np.ndarray) -> Estimate:
-        return sample.mean(column, group, groups)
-
+    a, mean = people.target, by_group.mean
     if name in ("equal_opportunity", "false_negative"):
-        found = _share_bounds(people, labels, sample, group, groups, logged)
+        found = _share_bounds(people, labels, by_group, logged)
         return found if name == "equal_opportunity" else Bounds(1.0 - found.high, 1.0 - found.low)
     if name == "false_positive":
         parts = np.stack([a, 1 - a])
         negative = Labels(parts - labels.high, parts - labels.low, labels.weight)
-        return _share_bounds(people, negative, sample, group, groups, logged)
+        return _share_bounds(people, negative, by_group, logged)
     one = np.ones_like(a)
     if name == "dpu":
-        rate = (mean(a) / mean(one)).on(sample.support(one, group, groups))
+        rate = (mean(a) / mean(one)).on(by_group.support(one))
         return Bounds(rate, rate)
     if name == "predictive_parity":
-        support = sample.support(labels.weight[0], group, groups)
+        support = by_group.support(labels.weight[0])
         return Bounds(*((mean(end[0]) / mean(a)).on(support) for end in labels[:2]))
     loss = people.stake * people.break_even
     least, most, low, high = (
@@ -238,26 +232,19 @@ def rate_bounds(
             *(people.stake * end[0] - a * loss for end in labels[:2]),
         )
     )
-    support = sample.support(
-        labels.weight[0], group, groups, lowest=least.value, highest=most.value, cut=False
-    )
+    support = by_group.support(labels.weight[0], lowest=least.value, highest=most.value, cut=False)
     return Bounds(low.on(support), high.on(support))
 
 
 def _share_bounds(
     people: People,
     labels: Labels,
-    sample: Sample,
-    group: np.ndarray,
-    groups: int,
+    by_group: Groups,
     logged: bool,
 ) -> Bounds:
     """Bounds of Σ a z / Σ z by group over labels z between low and high: linear-fractional in a box."""
     low, high, weight = labels
-
-    def mean(column: np.ndarray) -> Estimate:
-        return sample.mean(column, group, groups)
-
+    group, groups, mean = by_group.group, by_group.groups, by_group.mean
     least, most = mean(low.sum(0)).value, mean(high.sum(0)).value
     noisy = np.bincount(group, low.sum(0) < 0, groups) > 0  # pseudo-labels below 0
     found = []
@@ -279,7 +266,7 @@ def _share_bounds(
         value = np.where(nobody, mean(high[0]).value > 0, share.value)
         fixed = (nobody | anything)[:, None]
         # Rows with a label of 1 count; pseudo-labels of revealed ones are above 1 or below 0.
-        support = sample.support(weight.sum(0) * np.clip(chosen.sum(0), 0.0, 1.0), group, groups)
+        support = by_group.support(weight.sum(0) * np.clip(chosen.sum(0), 0.0, 1.0))
         found.append(Estimate(np.where(anything, end, value), np.where(fixed, 0.0, share.phi), support))
     return Bounds(*found)
 

@@ -174,7 +174,7 @@ LABELS = {
 CLIP = 10.0  # largest a/π of the guaranteed interval, fixed before any log is seen
 
 
-def guaranteed_interval(people: People, clip: float = CLIP, level: float = LEVEL) -> tuple[float, float]:
+def guaranteed_interval(people: People, level: float = LEVEL) -> tuple[float, float]:
     """An interval that covers the value with at least `level` at any sample size, if propensities are right.
 
     The lower end is an empirical-Bernstein bound (Maurer & Pontil 2009, theorem 4) on the mean of
@@ -186,7 +186,6 @@ def guaranteed_interval(people: People, clip: float = CLIP, level: float = LEVEL
 
     Args:
         people: with weights from recorded propensities, all of whose accepted have labels.
-        clip: M, chosen without looking at the log.
         level: of both ends together.
 
     Returns:
@@ -197,18 +196,18 @@ def guaranteed_interval(people: People, clip: float = CLIP, level: float = LEVEL
         Thomas, P., Theocharous, G. and Ghavamzadeh, M. (2015). High-confidence off-policy evaluation. AAAI.
     """
     cost, error = float(people.break_even[0]), (1.0 - level) / 2.0
-    lower, upper = clipped_gains(people, clip)
-    low = lower.mean() - _bernstein(lower, clip + cost, error)
-    high = upper.mean() + _bernstein(upper, clip + 1.0 - cost, error)
+    lower, upper = clipped_gains(people)
+    low = lower.mean() - _bernstein(lower, CLIP + cost, error)
+    high = upper.mean() + _bernstein(upper, CLIP + 1.0 - cost, error)
     return (max(float(low), -cost), min(float(high), 1.0 - cost)) if low <= high else (math.nan, math.nan)
 
 
-def clipped_gains(people: People, clip: float = CLIP) -> tuple[np.ndarray, np.ndarray]:
+def clipped_gains(people: People) -> tuple[np.ndarray, np.ndarray]:
     """The two variables of `guaranteed_interval`, of expectations at most V and at least V, shape (N,) each.
 
     The first is at least −c, the second at most 1 − c.
     """
-    kept, cost = np.minimum(people.kept.value, clip), float(people.break_even[0])
+    kept, cost = np.minimum(people.kept.value, CLIP), float(people.break_even[0])
     lower = kept * people.label - cost * people.target
     return lower, people.target * (1.0 - cost) - kept * (1.0 - people.label)
 

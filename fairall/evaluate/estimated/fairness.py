@@ -24,7 +24,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from fairall.evaluate.estimated.estimators import People
-from fairall.evaluate.estimated.influence import Column, Estimate, Sample
+from fairall.evaluate.estimated.influence import Column, Estimate, Groups
 
 View = Literal["naive", "ips", "dr"]
 VIEWS: tuple[View, ...] = ("naive", "ips", "dr")
@@ -49,7 +49,6 @@ class FairnessMeasure:
     Attributes:
         label: in tables and figures.
         rate: what is compared between groups.
-        people: those the rate is about; it is undefined for a group without them.
         formula: the rate of means within groups.
         labels: whose labels it needs: nobody's, those of people of one label, or those of the accepted.
         bounds: of the rate, of means within groups; None for those of a share, 0 and 1.
@@ -57,7 +56,6 @@ class FairnessMeasure:
 
     label: str
     rate: str
-    people: str
     formula: Callable[[Sums], Any]
     labels: Literal["none", "positive", "negative", "accepted"]
     bounds: Callable[[Sums], tuple[Any, Any]] | None = None
@@ -65,28 +63,19 @@ class FairnessMeasure:
 
 MEASURES = {
     # Demographic parity (Calders and Verwer 2010; definition 2.2): E[a].
-    "dpu": FairnessMeasure("DPU", "acceptance rate", "people", lambda m: m.accepted / m.weight, "none"),
+    "dpu": FairnessMeasure("DPU", "acceptance rate", lambda m: m.accepted / m.weight, "none"),
     # E[a y] / E[y] (Hardt et al. 2016).
     "equal_opportunity": FairnessMeasure(
-        "equal-opportunity gap",
-        "true-positive rate",
-        "people with a positive label",
-        lambda m: m.accepted_positive / m.positive,
-        "positive",
+        "equal-opportunity gap", "true-positive rate", lambda m: m.accepted_positive / m.positive, "positive"
     ),
     # E[a y] / E[a] (Chouldechova 2017).
     "predictive_parity": FairnessMeasure(
-        "predictive-parity gap",
-        "precision",
-        "people whom the policy accepts",
-        lambda m: m.accepted_positive / m.accepted,
-        "accepted",
+        "predictive-parity gap", "precision", lambda m: m.accepted_positive / m.accepted, "accepted"
     ),
     # E[a (1 − y)] / E[1 − y] (Hardt et al. 2016, with true positives equalised odds).
     "false_positive": FairnessMeasure(
         "false-positive gap",
         "false-positive rate",
-        "people with a negative label",
         lambda m: (m.accepted - m.accepted_positive) / (m.weight - m.positive),
         "negative",
     ),
@@ -94,7 +83,6 @@ MEASURES = {
     "false_negative": FairnessMeasure(
         "false-negative gap",
         "false-negative rate",
-        "people with a positive label",
         lambda m: (m.positive - m.accepted_positive) / m.positive,
         "positive",
     ),
@@ -102,7 +90,6 @@ MEASURES = {
     "utility_gap": FairnessMeasure(
         "utility gap",
         "utility per person",
-        "people",
         lambda m: m.gain / m.weight,
         "accepted",
         lambda m: (m.least / m.weight, m.most / m.weight),
@@ -132,27 +119,19 @@ def columns(view: View, people: People) -> Sums:
     return Sums(r, own, r * y, own * y, own * margin, own * -loss, own * gained)
 
 
-def rates(view: View, people: People, sample: Sample, group: np.ndarray, groups: int) -> dict[str, Estimate]:
+def rates(view: View, people: People, by_group: Groups) -> dict[str, Estimate]:
     """The rate of each measure by group, shape (G,); NaN where a group has nobody whom the rate is about.
 
     Args:
         view: of the labels.
         people: the rows.
-        sample: of the rows.
-        group: codes 0 to G − 1, shape (N,).
-        groups: G.
+        by_group: the same by their G groups.
     """
-
-    def means(of: Sums) -> Sums:
-        return Sums(*(sample.mean(column, group, groups) for column in of))
-
-    found = means(columns(view, people))
+    found = Sums(*map(by_group.mean, columns(view, people)))
     everyone = found
     if view == "ips":  # acceptance has no sampling error of weights
         one, a = np.ones_like(people.target), people.target
-        everyone = found._replace(
-            weight=sample.mean(one, group, groups), accepted=sample.mean(a, group, groups)
-        )
+        everyone = found._replace(weight=by_group.mean(one), accepted=by_group.mean(a))
 
     def rate(one: FairnessMeasure) -> Estimate:
         ends: dict[str, Any] = {}
@@ -160,7 +139,7 @@ def rates(view: View, people: People, sample: Sample, group: np.ndarray, groups:
             lowest, highest = one.bounds(found)
             ends = {"lowest": lowest.value, "highest": highest.value, "cut": False}
         value = one.formula(everyone if one.labels == "none" else found)
-        return value.on(sample.support(support(one, view, people), group, groups, **ends))
+        return value.on(by_group.support(support(one, view, people), **ends))
 
     return {name: rate(one) for name, one in MEASURES.items()}
 

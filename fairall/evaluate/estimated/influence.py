@@ -73,7 +73,7 @@ class Support:
         """Number of equally weighted rows worth as much (Kish 1965), shape (...)."""
         return _divided(self.weight.sum(-1) ** 2, self.squares)
 
-    @property
+    @cached_property
     def clusters(self) -> np.ndarray:
         """Number of equally heavy clusters worth as much, shape (...)."""
         return _divided(np.ones_like(self.squares), self._powers(2))
@@ -83,7 +83,7 @@ class Support:
         """Whether outcomes tell the variance by their mean: those of a rate, one of each cluster, (...)."""
         return self.cut & (self.clusters > self.rows * (1.0 - 1e-9))
 
-    @property
+    @cached_property
     def freedom(self) -> np.ndarray:
         """Degrees of freedom of the estimated variance, shape (...); infinite where it is `known`.
 
@@ -99,15 +99,20 @@ class Support:
         freedom = _divided(np.maximum(trace, 0.0) ** 2, square)
         return np.where((two > 0) & ~self.known, freedom, np.inf)
 
-    @property
+    @cached_property
     def shrinkage(self) -> np.ndarray:
         """Expectation of Σ φ² by the variance, likewise, shape (...): 1 − 1/K for K equal clusters."""
         two = self._powers(2)
         return np.where(self.known, 1.0, 1.0 - _divided(2.0 * self._powers(3), two) + two)
 
+    @cached_property
+    def _shares(self) -> np.ndarray:
+        """Shares of clusters in the weight, shape (..., M)."""
+        return _divided(self.weight, self.weight.sum(-1, keepdims=True))
+
     def _powers(self, power: int) -> np.ndarray:
-        """Sum of powers of the shares of clusters in the weight."""
-        return (_divided(self.weight, self.weight.sum(-1, keepdims=True)) ** power).sum(-1)
+        """Sum of powers of the shares, shape (...)."""
+        return (self._shares**power).sum(-1)
 
 
 def _divided(over: np.ndarray, under: np.ndarray) -> np.ndarray:
@@ -175,11 +180,6 @@ class Estimate:
     def error(self) -> np.ndarray:
         """Standard error, shape (...)."""
         return np.sqrt((self.phi**2).sum(-1))
-
-    @property
-    def total(self) -> Estimate:
-        """Sum over the last axis of `value`."""
-        return Estimate(self.value.sum(-1), self.phi.sum(-2))
 
     def noise(self, seed: int = 0, draws: int = DRAWS) -> np.ndarray:
         """Draws (draws, K) of the errors of K estimates: the Gaussian multiplier bootstrap of φ.
@@ -276,74 +276,30 @@ class Sample:
             return person
         return (np.random.default_rng(self.seed).permutation(persons) % BLOCKS)[person]
 
-    @property
-    def clusters(self) -> int:
-        """M."""
-        return len(self._size)
-
     @cached_property
-    def _size(self) -> np.ndarray:
+    def size(self) -> np.ndarray:
         """Rows of each cluster, shape (M,)."""
         return np.bincount(self.cluster).astype(float)
 
-    def mean(self, column: Column | np.ndarray, group: np.ndarray | None = None, groups: int = 1) -> Estimate:
-        """Mean over all N rows of a quantity, counted as 0 outside of a group.
+    @property
+    def clusters(self) -> int:
+        """M."""
+        return len(self.size)
 
-        Args:
-            column: of the rows, shape (N,).
-            group: number of the group of each row, shape (N,); None for one group.
-            groups: G.
+    def by(self, group: np.ndarray, groups: int) -> Groups:
+        """The rows by their groups: codes 0 to G − 1, shape (N,), and G."""
+        return Groups(self, group, groups)
 
-        Returns:
-            Shape (G,), or () without groups.
-        """
-        column = column if isinstance(column, Column) else Column(column)
-        cell = np.zeros(self.n_rows, dtype=int) if group is None else group
-        clusters = len(self._size)
-        sums = np.bincount(cell * clusters + self.cluster, weights=column.value, minlength=groups * clusters)
-        sums = sums.reshape(groups, clusters)
-        value = sums.sum(-1) / self.n_rows
-        phi = (sums - value[:, None] * self._size) / self.n_rows
-        for name, slope in column.slope.items():
-            inputs = self.models[name].inputs
-            by_parameter = [inputs[cell == one].T @ slope[cell == one] for one in range(groups)]
-            phi += np.stack(by_parameter) / self.n_rows @ self._moves[name]
-        found = Estimate(value, phi)
-        return found[0] if group is None else found
+    def mean(self, column: Column | np.ndarray) -> Estimate:
+        """Mean over all N rows of a quantity (N,), a scalar."""
+        return self.by(np.zeros(self.n_rows, dtype=int), 1).mean(column)[0]
 
-    def support(
-        self,
-        weight: np.ndarray,
-        group: np.ndarray | None = None,
-        groups: int = 1,
-        *,
-        lowest: np.ndarray | float = 0.0,
-        highest: np.ndarray | float = 1.0,
-        cut: bool = True,
-    ) -> Support:
-        """The support of a mean or rate by group, of outcomes with weights.
-
-        Args:
-            weight: of the rows, at least 0, shape (N,).
-            group: number of the group of each row, shape (N,); None for one group.
-            groups: G.
-            lowest: as of `Support`, for all groups or for each, shape (G,).
-            highest: likewise.
-            cut: likewise.
-
-        Returns:
-            Of G estimates, or of one without groups.
-        """
-        cell = np.zeros(self.n_rows, dtype=int) if group is None else group
-        clusters = len(self._size)
-        sums = np.bincount(cell * clusters + self.cluster, weights=weight, minlength=groups * clusters)
-        squares = np.bincount(cell, weights=weight**2, minlength=groups)
-        low, high = (np.broadcast_to(np.asarray(end, dtype=float), groups) for end in (lowest, highest))
-        found = Support(sums.reshape(groups, clusters), squares, low, high, cut)
-        return found[0] if group is None else found
+    def support(self, weight: np.ndarray, **ends: Any) -> Support:
+        """`Groups.support` of a scalar."""
+        return self.by(np.zeros(self.n_rows, dtype=int), 1).support(weight, **ends)[0]
 
     @cached_property
-    def _moves(self) -> dict[str, np.ndarray]:
+    def moves(self) -> dict[str, np.ndarray]:
         """Influence functions of the parameters of each model, shape (D + 1, M)."""
         found = {}
         for name, model in self.models.items():
@@ -353,3 +309,53 @@ class Sample:
             # Residuals are out of fold, so that their scores do not sum to 0.
             found[name] = moves - moves.mean(-1, keepdims=True)
         return found
+
+
+@dataclass(frozen=True)
+class Groups:
+    """The rows of a sample by their groups.
+
+    Args:
+        sample: the rows.
+        group: number of the group of each row, shape (N,).
+        groups: G.
+    """
+
+    sample: Sample
+    group: np.ndarray
+    groups: int
+
+    def mean(self, column: Column | np.ndarray) -> Estimate:
+        """Mean over all N rows of a quantity (N,), counted as 0 outside of a group, shape (G,)."""
+        sample, column = self.sample, column if isinstance(column, Column) else Column(column)
+        sums = self._sums(column.value)
+        value = sums.sum(-1) / sample.n_rows
+        phi = (sums - value[:, None] * sample.size) / sample.n_rows
+        for name, slope in column.slope.items():
+            rows = (self.group == one for one in range(self.groups))
+            by_parameter = [sample.models[name].inputs[own].T @ slope[own] for own in rows]
+            phi += np.stack(by_parameter) / sample.n_rows @ sample.moves[name]
+        return Estimate(value, phi)
+
+    def support(
+        self,
+        weight: np.ndarray,
+        *,
+        lowest: np.ndarray | float = 0.0,
+        highest: np.ndarray | float = 1.0,
+        cut: bool = True,
+    ) -> Support:
+        """The support of a mean or rate by group, of outcomes with weights at least 0 (N,).
+
+        Further arguments are as of `Support`, for all groups or for each, shape (G,).
+        """
+        squares = np.bincount(self.group, weights=weight**2, minlength=self.groups)
+        low, high = (np.broadcast_to(np.asarray(end, dtype=float), self.groups) for end in (lowest, highest))
+        return Support(self._sums(weight), squares, low, high, cut)
+
+    def _sums(self, values: np.ndarray) -> np.ndarray:
+        """Sums by group and cluster, shape (G, M)."""
+        clusters = self.sample.clusters
+        cell = self.group * clusters + self.sample.cluster
+        sums = np.bincount(cell, weights=values, minlength=self.groups * clusters)
+        return sums.reshape(self.groups, clusters)

@@ -5,7 +5,6 @@ Each function gives a sentence that says what is wrong, or None.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -138,7 +137,7 @@ class Misfit(NamedTuple):
 
     Attributes:
         inputs: names of the inputs that tell it; none for the order of the rows.
-        shift: estimate of the bias of the value by what `inputs` tell, in units of `gain`.
+        shift: estimate of the bias of the value by what `inputs` tell, in its units.
         p: bound of the probability of as much by chance, where either model is right.
     """
 
@@ -162,79 +161,51 @@ class Misfit(NamedTuple):
         )
 
 
-@dataclass(frozen=True)
-class Foretold:
-    """Functions of the inputs, and how far the outcome model's residuals are correlated with them.
+def misfit(
+    log: DecisionLog, outcome: np.ndarray, imbalance: np.ndarray, error: float, seed: int
+) -> Misfit | None:
+    """Where the weights of a policy miss what the outcome model misses too.
 
-    Attributes:
-        rows: that are looked at, at most `MOST_ROWS`.
-        terms: M − W functions of inputs; those of the position of a row follow.
-        factors: of the terms on the rows.
-        waves: of the position, shape (rows, W); none where the file is sorted by decision or label.
-        deviation: of the outcome's residuals, see `terms.deviations`, shape (M,).
-        slope: Σ residual·h / Σ h² over the rows with a label, shape (M,).
-        person: codes of people of the rows; None for a row each.
+    The bias of a doubly robust value is E[(w·a − a)·(q − q̂)·stake]: w·a − a has the expectation 0 given the
+    inputs if propensities are right, y − q̂ if the outcome model is. In the direction of each function h of
+    the inputs, or of the position of a row, both are tested; where both models miss h, the bias is about
+    slope · E[(w·a − a)·h], with the slope Σ (y − q̂)·h / Σ h² over the rows with a label. If one model is
+    right, one of the two deviations is about N(0, 1), and the product |Z₁·Z₂| is above z with the probability
+    1 − (2/π) ∫₀ᶻ K₀ if both are. p is this, times the number of functions (Bonferroni). Such tests of a
+    doubly robust interval by products of residuals are those of Liu, Mukherjee and Robins (2020), here of one
+    direction at a time.
+
+    Args:
+        log: the people.
+        outcome: q̂, out of fold, shape (N,).
+        imbalance: w·a − a, shape (N,).
+        error: standard error of the value.
+        seed: chooses `MOST_ROWS` of the rows of a large log.
+
+    References:
+        Liu, L., Mukherjee, R. and Robins, J. (2020). On nearly assumption-free tests of nominal confidence
+        interval coverage for causal parameters estimated by machine learning. Statistical Science.
     """
-
-    rows: np.ndarray
-    terms: Terms
-    factors: np.ndarray
-    waves: np.ndarray
-    deviation: np.ndarray
-    slope: np.ndarray
-    person: np.ndarray | None
-
-    @classmethod
-    def of(cls, log: DecisionLog, outcome: np.ndarray, seed: int) -> Foretold:
-        """Of out-of-fold predictions of the outcome (N,); `seed` chooses rows of a large log."""
-        rows = np.sort(np.random.default_rng(seed).permutation(len(log))[:MOST_ROWS])
-        terms = Terms(log.design[rows], log.input_names)
-        factors, waves = terms.factors(log.design[rows]), _waves(log)[rows]
-        person = None if log.person is None else log.person[rows]
-        residual = np.where(log.revealed, np.nan_to_num(log.label) - outcome, 0.0)[rows]
-        known = log.revealed[rows]
-        found, slopes = [], []
-        for h in (*terms.blocks(factors), waves):
-            h = h - h.mean(0)
-            found.append(deviations(residual, h, person))
-            slopes.append(residual @ h / np.maximum((h[known] ** 2).sum(0), np.finfo(float).tiny))
-        return cls(rows, terms, factors, waves, np.concatenate(found), np.concatenate(slopes), person)
-
-    def misfit(self, imbalance: np.ndarray, stake: np.ndarray, error: float) -> Misfit | None:
-        """Where the weights of a policy miss what the outcome model misses too.
-
-        The bias of a doubly robust value is E[(w·a − a)·(q − q̂)·stake]: w·a − a has the expectation 0 given
-        the inputs if propensities are right, y − q̂ if the outcome model is. In the direction of each function
-        h of the inputs both are tested; where both models miss h, the bias is about slope · E[(w·a − a)·h].
-        If one model is right, one of the two deviations is about N(0, 1), and the product |Z₁·Z₂| is above z
-        with the probability 1 − (2/π) ∫₀ᶻ K₀ if both are. p is this, times the number of functions
-        (Bonferroni). Such tests of a doubly robust interval by products of residuals are those of Liu,
-        Mukherjee and Robins (2020), here of one direction at a time.
-
-        Args:
-            imbalance: w·a − a, shape (N,).
-            stake: what the value is about, shape (N,).
-            error: standard error of the value.
-
-        References:
-            Liu, L., Mukherjee, R. and Robins, J. (2020). On nearly assumption-free tests of nominal
-            confidence interval coverage for causal parameters estimated by machine learning. Statistical
-            Science.
-        """
-        weighted = (imbalance * stake)[self.rows]
-        own, means = [], []
-        for h in (*self.terms.blocks(self.factors), self.waves):
-            own.append(deviations(weighted, h, self.person))
-            means.append(weighted @ (h - h.mean(0)) / len(h))
-        balance, shift = np.concatenate(own), np.concatenate(means) * self.slope
-        least = np.minimum(np.abs(balance), np.abs(self.deviation))
-        product = np.where(least >= LEAST_DEVIATION, np.abs(balance * self.deviation), 0.0)
-        best = int(product.argmax())
-        p = min(1.0, len(product) * (1.0 - 2.0 / np.pi * float(iti0k0(product[best])[1])))
-        if p >= LEVEL or abs(shift[best]) < LEAST_SHIFT * error:
-            return None
-        inputs = self.terms.inputs_of(best) if best < len(self.terms) else []
-        return Misfit(inputs, float(shift[best]), max(p, 0.0))
+    rows = np.sort(np.random.default_rng(seed).permutation(len(log))[:MOST_ROWS])
+    person = None if log.person is None else log.person[rows]
+    residual = np.where(log.revealed, np.nan_to_num(log.label) - outcome, 0.0)[rows]
+    known, weighted = log.revealed[rows], (imbalance * log.stake)[rows]
+    terms = Terms(log.design[rows], log.input_names)
+    of_label, of_weights, shifts = [], [], []
+    for h in (*terms.blocks(terms.factors(log.design[rows])), _waves(log)[rows]):
+        centred = h - h.mean(0)
+        of_label.append(deviations(residual, centred, person))
+        of_weights.append(deviations(weighted, h, person))
+        slope = residual @ centred / np.maximum((centred[known] ** 2).sum(0), np.finfo(float).tiny)
+        shifts.append(weighted @ centred / len(h) * slope)
+    label, balance, shift = map(np.concatenate, (of_label, of_weights, shifts))
+    least = np.minimum(np.abs(balance), np.abs(label))
+    product = np.where(least >= LEAST_DEVIATION, np.abs(balance * label), 0.0)
+    best = int(product.argmax())
+    p = min(1.0, len(product) * (1.0 - 2.0 / np.pi * float(iti0k0(product[best])[1])))
+    if p >= LEVEL or abs(shift[best]) < LEAST_SHIFT * error:
+        return None
+    return Misfit(terms.inputs_of(best) if best < len(terms) else [], float(shift[best]), max(p, 0.0))
 
 
 def _waves(log: DecisionLog) -> np.ndarray:

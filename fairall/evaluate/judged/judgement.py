@@ -11,7 +11,7 @@ import numpy as np
 from fairall.evaluate.estimated import bounds as limits
 from fairall.evaluate.estimated.estimators import ESTIMATORS, LABELS, People, value_support
 from fairall.evaluate.estimated.fairness import MEASURES, VIEWS, View, columns, rates, support
-from fairall.evaluate.estimated.influence import Estimate, Sample
+from fairall.evaluate.estimated.influence import Estimate, Groups, Sample
 from fairall.evaluate.judged import checks
 from fairall.evaluate.judged.models import Models
 from fairall.evaluate.log import DecisionLog
@@ -54,6 +54,11 @@ class Judgement:
         """The rows of the log."""
         return self.models.sample
 
+    @property
+    def by_group(self) -> Groups:
+        """The rows by their groups."""
+        return self.sample.by(self.log.group, len(self.log.groups))
+
     @cached_property
     def people(self) -> People:
         """What the estimators see of the log's people."""
@@ -64,6 +69,15 @@ class Judgement:
         """The log's people, judged by other acceptance probabilities (N,)."""
         models = self.models
         return People.of(self.log, target, models.weight, models.weight * target, models.outcome_column)
+
+    def labels(self, assumption: float | str | None = None) -> limits.Labels:
+        """Low and high labels by an odds ratio Γ, by decision makers (`OFFICERS`), or without assumption."""
+        if assumption is None:
+            return limits.manski(self.people)
+        if isinstance(assumption, str):
+            assert self.models.officers is not None
+            return self.models.officers.labels(self.people, self.logged)
+        return limits.odds_ratio(assumption, self.people, self.logged)
 
     @cached_property
     def refused(self) -> str | None:
@@ -95,7 +109,7 @@ class Judgement:
             if told is not None:
                 return told
         told = self.lacking(self.target, self.people.kept.value, "whom the policy accepts", read)
-        possible = limits.value_bounds(self.people, limits.manski(self.people), self.sample)
+        possible = limits.value_bounds(self.people, self.labels(), self.sample)
         for name in ("ips", "dr") if models.outcome else ("ips",):
             told = told or checks.outside(self.value(name), possible, LABELS[name])
         return told
@@ -105,6 +119,15 @@ class Judgement:
         models = self.models
         chance, error = models.acceptance * models.known, float(estimate.error / self.log.stake.mean())
         return checks.lacking(self.log, chance, models.separable, wanted, weight, whom, error)
+
+    @property
+    def refused_guarantee(self) -> str | None:
+        """Why the value has no guaranteed interval, of rows of different people; None where it has."""
+        log = self.log
+        if log.labels_complete and log.propensity is not None and log.cost is not None:
+            return self.refused_value
+        needs = "it needs recorded propensities, labels of all accepted people, and one cost for all"
+        return self.refused_value or needs
 
     @cached_property
     def refused_rates(self) -> str | None:
@@ -150,8 +173,7 @@ class Judgement:
         # Without labels, or a model of them, only acceptance is read from the corrected views.
         corrected: View = "dr" if self.log.revealed.any() and self.models.outcome else "ips"
         used: dict[View, View] = {"naive": "naive", "ips": "ips", "dr": corrected}
-        groups = self.log.group, len(self.log.groups)
-        return {view: rates(used[view], self.people, self.sample, *groups) for view in VIEWS}
+        return {view: rates(used[view], self.people, self.by_group) for view in VIEWS}
 
     def no_interval(self, estimator: str, by_label: bool = False) -> str | None:
         """Why an estimator, or the rates of its view, have no interval.

@@ -15,7 +15,6 @@ from fairall.evaluate.estimated.nuisance import Fitted, fit, fit_by_version
 from fairall.evaluate.estimated.officers import Officers, officers, why_not
 from fairall.evaluate.estimated.past import Past, past
 from fairall.evaluate.judged import checks
-from fairall.evaluate.judged.checks import Foretold
 from fairall.evaluate.judged.periods import Period, changes, periods
 from fairall.evaluate.log import DecisionLog
 from fairall.measuring.sequences import LARGEST_GAP
@@ -136,13 +135,6 @@ class Models:
             return None
         q = self.outcome.probability
         return Column(q, {"outcome": q * (1.0 - q)} if self.outcome.parametric else {})
-
-    @cached_property
-    def foretold(self) -> Foretold | None:
-        """What the outcome model leaves over; None without one, or where no weight is estimated."""
-        if self.outcome is None or (self.propensity is None and self.labelled is None):
-            return None
-        return Foretold.of(self.log, self.outcome.probability, self.seed)
 
     @cached_property
     def impossible(self) -> str | None:

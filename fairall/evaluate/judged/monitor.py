@@ -104,24 +104,25 @@ class Monitor:
         stake = self.people.stake.mean()
         mean, variance = self._ratio(gain, np.ones_like(gain), counts, stake**2)
         labels = self._started(self.people.kept.value, counts)
-        return self._course(mean, variance, labels, "the log has fewer than {} labels that count", counts)
+        return self._course(
+            mean, variance, labels, f"the log has fewer than {LEAST_EFFECTIVE} labels that count", counts
+        )
 
     @cached_property
     def guarantee(self) -> Course:
         """An empirical-Bernstein sequence of the value of a target policy, valid from the first row on."""
-        log, why = self.log, self.judged.refused_value
-        if why is None and self.judged.logged:
-            why = "the decisions may have changed, and the value with them"
-        if why is None and (not log.labels_complete or log.propensity is None or log.cost is None):
-            why = "it needs recorded propensities, labels of all accepted people, and one cost for all"
+        cost, why = self.log.cost, self.judged.refused_guarantee
+        if self.judged.logged:
+            changed = "the decisions may have changed, and the value with them"
+            why = self.judged.refused_value or changed
         if why is not None:
             return self._nothing(why)
-        assert log.cost is not None
+        assert cost is not None
         lower, upper = clipped_gains(self.people)
-        error, most = (1.0 - LEVEL) / 2.0, 1.0 - log.cost
-        low = bernstein_low(lower + log.cost, error)[self.past.last] - log.cost
+        error, most = (1.0 - LEVEL) / 2.0, 1.0 - cost
+        low = bernstein_low(lower + cost, error)[self.past.last] - cost
         high = most - bernstein_low(most - upper, error)[self.past.last]
-        return Course(np.full(len(low), np.nan), np.maximum(low, -log.cost), np.minimum(high, most))
+        return Course(np.full(len(low), np.nan), np.maximum(low, -cost), np.minimum(high, most))
 
     @cached_property
     def rates(self) -> dict[str, dict[str, Course]]:
@@ -223,7 +224,7 @@ class Monitor:
     ) -> Course:
         half = half_width(np.maximum(self._so_far(np.ones(len(rows)), rows), 1.0))
         half = np.where(started, half * np.sqrt(variance), np.nan)
-        why = None if started[-1] else lacking.format(LEAST_EFFECTIVE)
+        why = None if started[-1] else lacking
         return Course(np.where(started, estimate, np.nan), estimate - half, estimate + half, why)
 
     def _of_rate(self, name: str, code: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
@@ -239,28 +240,30 @@ class Monitor:
 
     def _lacking(self, name: str, code: int) -> str:
         what = "people" if name == "dpu" else "positive labels that count"
-        return f"group {self.log.groups[code]} has fewer than {{}} {what}"
+        return f"group {self.log.groups[code]} has fewer than {LEAST_EFFECTIVE} {what}"
 
     def _rate(self, name: str, code: int) -> Course:
-        may, why = self.judged.doubt(name, "dr", code)
-        if not may or self._early:
-            return self._nothing((self._early if may else why) or "")
+        if (why := self._refused(name, code)) is not None:
+            return self._nothing(why)
         rate, variance, started, rows = self._of_rate(name, code)
         found = self._course(rate, variance, started, self._lacking(name, code), rows)
         return found._replace(low=np.clip(found.low, 0.0, 1.0), high=np.clip(found.high, 0.0, 1.0))
 
     def _gap(self, name: str) -> Course:
-        may, why = self.judged.doubt(name, "dr")
-        if not may or self._early:
-            return self._nothing((self._early if may else why) or "")
-        known = {code: self._of_rate(name, code) for code in self.models.shown.tolist()}
-        rates = np.stack([np.where(started, rate, np.nan) for rate, _, started, _ in known.values()])
-        variances = np.stack([variance for _, variance, _, _ in known.values()])
-        counts = next(iter(known.values()))[3]  # the same of all groups
-        found = largest_gap(rates, variances, self._so_far(np.ones(len(counts)), counts))
-        late = next((code for code, one in known.items() if not one[2][-1]), None)
-        why = None if late is None else self._lacking(name, late).format(LEAST_EFFECTIVE)
-        return Course(*found, why)
+        if (why := self._refused(name)) is not None:
+            return self._nothing(why)
+        codes = self.models.shown.tolist()
+        rates, variances, started, counts = zip(*(self._of_rate(name, code) for code in codes), strict=True)
+        known = np.where(started, rates, np.nan)
+        rows = self._so_far(np.ones(len(self.log)), counts[0])  # the same of all groups
+        late = [code for code, one in zip(codes, started, strict=True) if not one[-1]]
+        why = self._lacking(name, late[0]) if late else None
+        return Course(*largest_gap(known, np.stack(variances), rows), why)
+
+    def _refused(self, name: str, code: int | None = None) -> str | None:
+        """Why there is no rate of a group or, without a group, no gap."""
+        may, why = self.judged.doubt(name, "dr", code)
+        return self._early if may else why or ""
 
     def _alarm(self, name: str) -> Alarm:
         gap, epsilon = self.gaps[name], self.models.largest_gap

@@ -6,7 +6,7 @@ A period is a policy version or, in a log with times only, a quarter of its rows
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from scipy.stats import false_discovery_control, kstwobign, norm
@@ -14,7 +14,7 @@ from scipy.stats import false_discovery_control, kstwobign, norm
 from fairall.data.drift import Stability, binned, stability
 from fairall.errors import count
 from fairall.evaluate.estimated.gaps import NOTHING, Interval, gap_interval, interval
-from fairall.evaluate.estimated.influence import Estimate, Sample
+from fairall.evaluate.estimated.influence import Estimate, Groups, Sample
 from fairall.evaluate.estimated.nuisance import Fitted
 from fairall.evaluate.log import DecisionLog
 from fairall.evaluate.plain import spelt
@@ -89,13 +89,13 @@ def _period(log: DecisionLog, sample: Sample, smallest_cell: int, own: np.ndarra
     """A period with the rows `own` (N,), without its drift."""
     shown = [g for g in range(len(log.groups)) if (own & (log.group == g)).sum() >= smallest_cell]
 
-    def rate(of: np.ndarray, rows: np.ndarray, *groups: Any) -> Estimate:
+    def rate(of: np.ndarray, rows: np.ndarray, among: Sample | Groups = sample) -> Estimate:
         """The share of some of the rows."""
         weight = rows.astype(float)
-        found = sample.mean(np.where(rows, of, 0.0), *groups) / sample.mean(weight, *groups)
-        return found.on(sample.support(weight, *groups))
+        found = among.mean(np.where(rows, of, 0.0)) / among.mean(weight)
+        return found.on(among.support(weight))
 
-    rates = rate(log.accepted, own, log.group, len(log.groups))
+    rates = rate(log.accepted, own, sample.by(log.group, len(log.groups)))
     known = own & log.revealed
     positive = interval(rate(log.label, known)) if known.sum() >= smallest_cell else NOTHING
     gap = gap_interval(rates[shown]) if len(shown) > 1 else NOTHING

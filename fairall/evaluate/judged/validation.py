@@ -57,21 +57,18 @@ def calibration(of: Judgement) -> dict[str, Any] | None:
     if models.outcome is None or of.refused_rates is not None:
         return None
     score = models.outcome.probability if models.score is None else models.score
-    groups, label = len(log.groups), people.pseudo_label
-    size = of.sample.mean(np.ones(len(log)), log.group, groups)
+    label, by_group = people.pseudo_label, of.by_group
+    size = by_group.mean(np.ones(len(log)))
     weight = people.weight.value
-    least, error, most = (
-        of.sample.mean(column, log.group, groups) / size for column in (-score, label - score, 1.0 - score)
-    )
-    error = error.on(
-        of.sample.support(weight, log.group, groups, lowest=least.value, highest=most.value, cut=False)
-    )
+    least, error, most = (by_group.mean(column) / size for column in (-score, label - score, 1.0 - score))
+    error = error.on(by_group.support(weight, lowest=least.value, highest=most.value, cut=False))
     bin_ = np.minimum((score * BINS).astype(int), BINS - 1)
     cell = log.group * BINS + bin_
-    one = of.sample.mean(np.ones(len(log)), cell, groups * BINS)
-    scores, labels = (of.sample.mean(column, cell, groups * BINS) / one for column in (score, label))
-    labels = labels.on(of.sample.support(weight, cell, groups * BINS))
-    known = np.bincount(cell[log.revealed], minlength=groups * BINS)
+    by_cell = of.sample.by(cell, len(log.groups) * BINS)
+    one = by_cell.mean(np.ones(len(log)))
+    scores, labels = (by_cell.mean(column) / one for column in (score, label))
+    labels = labels.on(by_cell.support(weight))
+    known = np.bincount(cell[log.revealed], minlength=by_cell.groups)
     found: dict[str, Any] = {}
     for code in models.shown:
         may, why = of.doubt("equal_opportunity", "dr", code)
@@ -146,7 +143,7 @@ def thresholds(of: Judgement) -> list[dict[str, Any]] | None:
     intervals of a curve are simultaneous: they cover the whole curve with 95 % (by the multiplier bootstrap).
     None for a score with fewer than `BINS` values, and where labels of all people cannot be estimated.
     """
-    models, log = of.models, of.log
+    models = of.models
     score = of.target if models.score is None else models.score
     levels = np.unique(np.quantile(score, QUANTILES))
     may = (
@@ -161,7 +158,7 @@ def thresholds(of: Judgement) -> list[dict[str, Any]] | None:
         people = of.with_target((score >= level).astype(float))
         support = value_support(people, people.kept.value, of.sample)
         values.append(ESTIMATORS["dr"](people, of.sample).on(support))
-        found = rates("dr", people, of.sample, log.group, len(log.groups))
+        found = rates("dr", people, of.by_group)
         of_rates.append({name: found[name][models.shown] for name in ON_CURVE})
     k = stack(values).simultaneous()
     bands: dict[str, Iterator[Interval]] = {"value": (interval(value, k=k) for value in values)}

@@ -133,7 +133,9 @@ def told(shown: Shown) -> Iterator[str]:
         yield from _result("Utility" if difference is None else f"{name}: utility", one.values)
     if shown.refused is not None:
         yield f"Refused: {shown.refused}"
-    yield from (f"Warning: {text}" for text in _disagreements(shown))
+    for name, one in shown.evaluations.items():
+        whose = f"{name}: " if difference else ""
+        yield from (f"Warning: {whose}{text}" for text in one.in_doubt)
     for name, one in shown.evaluations.items():
         yield f"{name}: accepts {number(float(one.target.mean()))} % of the people. Rule: {one.rule}"
         yield from (*_overlap(one), *_sensitivity(one), *_monitor(name, one))
@@ -161,18 +163,10 @@ def told(shown: Shown) -> Iterator[str]:
 def doubts(shown: Shown) -> Iterator[str]:
     """Further warnings, and notes, each once."""
     evaluations = shown.evaluations.values()
-    warnings = dict.fromkeys(text for one in evaluations for text in one.warnings)
-    yield from (f"Warning: {text}" for text in warnings if text not in _disagreements(shown))
+    warnings = dict.fromkeys(text for one in evaluations for text in one.warnings[len(one.in_doubt) :])
+    yield from (f"Warning: {text}" for text in warnings)
     notes = dict.fromkeys(text for one in evaluations for text in (*one.log.notes, *one.notes))
     yield from (f"Note: {text}" for text in notes)
-
-
-def _disagreements(shown: Shown) -> list[str]:
-    return [
-        f"{name}: {text}" if shown.difference else text
-        for name, one in shown.evaluations.items()
-        for text in one.in_doubt
-    ]
 
 
 def _result(name: str, values: Mapping[str, Interval]) -> Iterator[str]:

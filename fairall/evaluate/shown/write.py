@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from fairall.errors import FairAllError
 from fairall.evaluate.comparison import Comparison
@@ -24,7 +25,6 @@ from fairall.evaluate.shown.sentences import (
     told,
 )
 from fairall.evaluate.shown.tables import tables
-from fairall.measuring.sequences import LARGEST_GAP
 from fairall.results.page import write as write_text
 from fairall.results.page import write_page
 from fairall.results.table import print_table
@@ -43,18 +43,12 @@ def evaluate_log(
     groups: Sequence[str] = (),
     decision_maker: str | None = None,
     score: str | None = None,
-    propensity_model: str = "auto",
-    outcome_model: str = "auto",
-    smallest_cell: int = 10,
     monitor: str | None = None,
-    largest_gap: float = LARGEST_GAP,
     proba: Sequence[str] = (),
-    draw: int | None = None,
-    trust: Collection[str] = (),
     outputs_dir: str | Path = "outputs",
-    tracking_uri: str | None = None,
     folder: Path | None = None,
     command: str = "",
+    **options: Any,
 ) -> Shown:
     """Read a log, judge one policy or compare two, write the page and its files, and print the result.
 
@@ -65,18 +59,12 @@ def evaluate_log(
         groups: columns whose combinations are the groups; by default `sensitive`.
         decision_maker: column of who decided, for bounds.
         score: column of the probability of a positive label by a model that is to be validated.
-        propensity_model: `auto` or `logistic`.
-        outcome_model: likewise.
-        smallest_cell: people below which nothing is shown.
         monitor: column of times, to watch the policy at all of them.
-        largest_gap: ε, the gap between groups above which the monitor gives an alarm.
         proba: what the probabilities of policies are of, as of `judge`: one word, or one for each policy.
-        draw: seed of the drawn decisions of saved policies.
-        trust: modules of methods that may be imported, see `fairall.load_policy`.
         outputs_dir: where runs are looked for by their ids.
-        tracking_uri: address of MLflow, see `saved.saved_policy`.
         folder: to write to; by default `evaluations/` in `outputs_dir`, by the names of log and policies.
         command: command line of the user, for the last line of the page.
+        options: further ones of `judge`.
 
     Returns:
         What was shown, with its `folder`, the content of evaluation.json, and `failure` where the exit code
@@ -99,15 +87,9 @@ def evaluate_log(
             policies,
             log,
             outputs_dir=outputs_dir,
-            tracking_uri=tracking_uri,
-            trust=trust,
-            propensity_model=propensity_model,
-            outcome_model=outcome_model,
-            smallest_cell=smallest_cell,
             score=score,
-            largest_gap=largest_gap,
             proba=proba[0] if len(proba) == 1 else proba or None,
-            draw=draw,
+            **options,
         )
         done()
     with display.phase("Judging", 1) as done:

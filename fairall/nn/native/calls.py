@@ -16,6 +16,11 @@ from torch import Tensor
 from fairall.errors import FairAllError
 from fairall.runtime.process import numba_version
 
+_announced: set[str] = set()
+_threads: ThreadPoolExecutor | None = None  # beside the main thread
+_n_threads = 1
+_training = False  # not where a program of the user's has loaded a policy
+
 
 def takes(*tensors: Tensor) -> bool:
     """Whether there are compiled functions for these tensors: with numba, of float32 on the CPU."""
@@ -56,9 +61,6 @@ def kernels() -> Any:
     return compiled
 
 
-_announced: set[str] = set()
-
-
 def announce(function: str, most: int) -> None:
     """Print that functions are being compiled, with the first one, and how far that is with every tenth.
 
@@ -92,11 +94,6 @@ def processor() -> str:
         if library["user_api"] == "blas"
     }
     return f"{get_host_cpu_name()} {get_host_cpu_features().flatten()} {sorted(blas)}"
-
-
-_threads: ThreadPoolExecutor | None = None  # beside the main thread
-_n_threads = 1
-_training = False  # not where a program of the user's has loaded a policy
 
 
 def use_threads(n: int | None) -> None:

@@ -56,7 +56,7 @@ def test_bounds_without_assumptions_are_the_extremes_over_all_labels(seed: int, 
     utilities = [value for value, _ in tried]
     assert (utility.low.value, utility.high.value) == pytest.approx((min(utilities), max(utilities)))
     for name in MEASURES:
-        low, high = rate_bounds(name, people, manski(people), sample, group, 2, logged=logged)
+        low, high = rate_bounds(name, people, manski(people), sample.by(group, 2), logged=logged)
         values = np.array([of[name] for _, of in tried])
         for one in (0, 1):
             defined = values[:, one][~np.isnan(values[:, one])]
@@ -109,7 +109,7 @@ def test_without_a_revealed_positive_the_rate_is_between_the_extreme_probabiliti
         people = people_of(a, np.full(3, np.nan))
         parts = np.stack([a, 1 - a])
         labels = Labels(parts * low, parts * high, parts)
-        return rate_bounds(name, people, labels, Sample(3), group, 1)
+        return rate_bounds(name, people, labels, Sample(3).by(group, 1))
 
     assert [end.value[0] for end in of([0, 0, 0], [1, 1, 0])] == pytest.approx([0.2, 0.7])
     assert [end.value[0] for end in of([0, 0, 0], [1, 1, 0], "false_negative")] == pytest.approx([0.3, 0.8])
@@ -139,7 +139,7 @@ class Log:
 
     def rates(self, name: str, labels: float | Labels) -> Bounds:
         labels = odds_ratio(labels, self.people) if isinstance(labels, float) else labels
-        return rate_bounds(name, self.people, labels, self.sample, self.group, 2)
+        return rate_bounds(name, self.people, labels, self.sample.by(self.group, 2))
 
 
 def test_an_odds_ratio_of_one_gives_the_doubly_robust_estimate() -> None:
@@ -148,7 +148,7 @@ def test_an_odds_ratio_of_one_gives_the_doubly_robust_estimate() -> None:
         expected = dr(log.people, log.sample)
         assert end.value == pytest.approx(expected.value)
         np.testing.assert_allclose(end.phi, expected.phi, atol=1e-12)
-    expected_rates = rates("dr", log.people, log.sample, log.group, 2)
+    expected_rates = rates("dr", log.people, log.sample.by(log.group, 2))
     for name in MEASURES:
         for end in log.rates(name, 1.0):
             np.testing.assert_allclose(end.value, expected_rates[name].value, atol=1e-9)
@@ -222,7 +222,7 @@ def test_turning_points_by_hand() -> None:
     assert turning_point(lambda gamma: False) == 1.0
 
     def sure(low: float, high: float, error: float) -> bool:
-        return Bounds(*(Estimate(np.array(end), np.array([error])) for end in (low, high))).exclude_0()
+        return Bounds(*(Estimate(np.array(end), np.array([error])) for end in (low, high))).limits().exclude_0
 
     assert sure(0.2, 0.5, 0.1)
     assert not sure(0.19, 0.5, 0.1), "the interval counts, not the bounds alone"
@@ -242,9 +242,9 @@ def test_turning_points_are_where_intervals_reach_zero() -> None:
         for gamma, certain in ((turn - 0.01, True), (turn + 0.01, False)):
             labels = odds_ratio(gamma, one.people)
             if name == "utility":
-                assert value_bounds(one.people, labels, one.sample).exclude_0() is certain
+                assert value_bounds(one.people, labels, one.sample).limits().exclude_0 is certain
             else:
-                ends = rate_bounds(name, one.people, labels, one.sample, log.group, 2)
+                ends = rate_bounds(name, one.people, labels, one.sample.by(log.group, 2))
                 assert (gap_interval(*ends).low > 0) is certain
 
 

@@ -33,7 +33,7 @@ def people_of(
 def rates_of(
     people: People, group: np.ndarray, view: View = "naive", groups: int = 2
 ) -> dict[str, np.ndarray]:
-    found = rates(view, people, Sample(len(group)), group, groups)
+    found = rates(view, people, Sample(len(group)).by(group, groups))
     return {name: one.value for name, one in found.items()}
 
 

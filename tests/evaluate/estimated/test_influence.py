@@ -1,7 +1,7 @@
 """Influence functions against derivatives by weights, the bootstrap that refits all models, and DoubleML."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -20,18 +20,23 @@ from fairall.evaluate.log import DecisionLog
 from tests.evaluate.simulated import COST, applicants, judged, log_of, models_of
 
 
+@dataclass
 class Weighted:
-    """A `Sample` whose rows have weights, without influence functions."""
+    """A `Sample`, or its `Groups`, whose rows have weights, without influence functions."""
 
-    def __init__(self, weight: np.ndarray) -> None:
-        self.weight = weight
+    weight: np.ndarray
+    group: np.ndarray | None = None
+    groups: int = 1
 
-    def mean(self, column: Any, group: np.ndarray | None = None, groups: int = 1) -> Estimate:
+    def by(self, group: np.ndarray, groups: int) -> "Weighted":
+        return Weighted(self.weight, group, groups)
+
+    def mean(self, column: Any) -> Estimate:
         values = column.value if isinstance(column, Column) else column
-        cell = np.zeros(len(values), dtype=int) if group is None else group
-        sums = np.bincount(cell, weights=self.weight * values, minlength=groups) / self.weight.sum()
-        found = Estimate(sums, np.zeros((groups, 1)))
-        return found[0] if group is None else found
+        cell = np.zeros(len(values), dtype=int) if self.group is None else self.group
+        sums = np.bincount(cell, weights=self.weight * values, minlength=self.groups) / self.weight.sum()
+        found = Estimate(sums, np.zeros((self.groups, 1)))
+        return found[0] if self.group is None else found
 
     def support(self, *_: Any, **__: Any) -> Any:
         return None
@@ -56,7 +61,7 @@ def test_arithmetic_of_estimates_is_that_of_derivatives() -> None:
     def of(sample: Any) -> Estimate:
         a, b, c = (sample.mean(column) for column in columns)
         both = stack([1.0 - a * 2.0 + 0.3, -(a / b) * c - b, np.float64(0.5) * (c - 1.0) / (a + b)])
-        return stack([both.total, both[0], (both * np.array([1.0, 2.0, 3.0])).total])
+        return stack([both[1] + both[2], both[0], (both * np.array([1.0, 2.0, 3.0]))[2]])
 
     found = of(Sample(40, person=person))
     np.testing.assert_allclose(found.value, of(Weighted(np.ones(40))).value)
@@ -182,7 +187,7 @@ class SmallLog:
         for estimator in ESTIMATORS.values():
             yield estimator(people, sample)
         for view in VIEWS:
-            for rate in rates(view, people, sample, self.group, 2).values():
+            for rate in rates(view, people, sample.by(self.group, 2)).values():
                 yield rate[0]
                 yield rate[1]
 

@@ -36,8 +36,9 @@ PAIRS = ((0.02, 0.02), (0.1, 0.1), (0.5, 0.5), (0.02, 0.3), (0.3, 0.5), (0.98, 0
 def shares(a: np.ndarray, group: np.ndarray, person: np.ndarray | None = None) -> Estimate:
     """The share of 1 in each group."""
     sample, groups, one = Sample(len(a), person=person), int(group.max()) + 1, np.ones(len(a))
-    share = sample.mean(a.astype(float), group, groups) / sample.mean(one, group, groups)
-    return share.on(sample.support(one, group, groups))
+    by_group = sample.by(group, groups)
+    share = by_group.mean(a.astype(float)) / by_group.mean(one)
+    return share.on(by_group.support(one))
 
 
 def of_count(k: int, n: int, rows: int = 1) -> Estimate:

@@ -13,7 +13,7 @@ from sklearn.linear_model import LogisticRegression
 from fairall.evaluate.estimated.terms import SparseLogistic, Terms, deviations
 from fairall.evaluate.evaluation import Evaluation
 from fairall.evaluate.judged import checks
-from fairall.evaluate.judged.checks import Foretold, Misfit
+from fairall.evaluate.judged.checks import Misfit
 from fairall.evaluate.judged.models import Models
 from fairall.evaluate.log import DecisionLog
 from tests.evaluate.truths import KEYS, REPRESENTABLE, SHARED, Drawn, drawn, judged, true_value
@@ -113,7 +113,7 @@ def misfit(one: Drawn, propensity: np.ndarray, outcome: np.ndarray, error: float
     """Of given models."""
     log = one.log()
     imbalance = one.target * (log.accepted / propensity - 1.0)
-    return Foretold.of(log, outcome, 0).misfit(imbalance, np.ones(len(log)), error)
+    return checks.misfit(log, outcome, imbalance, error, 0)
 
 
 def without(one: Drawn) -> tuple[np.ndarray, np.ndarray]:
@@ -177,9 +177,9 @@ def test_p_is_that_of_a_product_of_normal_numbers() -> None:
     found = misfit(one, 0.6 * p + 0.4 * one.propensity, 0.6 * q + 0.4 * one.chance)
     assert found is not None
     log = one.log()
-    of = Foretold.of(log, 0.6 * q + 0.4 * one.chance, 0)
+    terms = Terms(log.design)
     imbalance = one.target * (log.accepted / (0.6 * p + 0.4 * one.propensity) - 1.0)
-    columns = np.hstack([*of.terms.blocks(of.factors), of.waves])
+    columns = np.hstack([*terms.blocks(terms.factors(log.design)), checks._waves(log)])
     y = np.nan_to_num(log.label) - (0.6 * q + 0.4 * one.chance)
     both = deviations(imbalance, columns) * deviations(np.where(log.accepted, y, 0.0), columns)
     beyond = 2 / np.pi * quad(k0, np.abs(both).max(), np.inf)[0]

@@ -1,4 +1,3 @@
-from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -9,11 +8,9 @@ from fairall.data.people import Decided, People
 from fairall.models.learner import Setting
 from fairall.models.rivals.consequential import DATA, FAIRNESS, Consequential, ConsequentialConfig
 from fairall.randomness import SeedStreams
-from tests.conftest import ComposeConfig, warm_up
+from tests.conftest import ComposeConfig, MakePeople, MakeSetting, warm_up
 from tests.models.conftest import decided_on, with_features
 
-MakePeople = Callable[[int], People]
-MakeSetting = Callable[..., Setting]
 COST = 0.4
 # A population of six kinds: people of each, share with label 1, propensity of two policies of the past.
 X = torch.tensor([-1.0, 0.0, 2.0, -1.0, 0.0, 2.0])

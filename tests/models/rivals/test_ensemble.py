@@ -1,21 +1,15 @@
 import math
-from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
 import torch
 
-from fairall.data.people import Decided, People
-from fairall.models.learner import Setting
 from fairall.models.members import Resampled
 from fairall.models.rivals.ensemble import Ensemble, EnsembleConfig
 from fairall.nn.stacked import StackedLinear
 from fairall.randomness import SeedStreams
-from tests.conftest import ComposeConfig
+from tests.conftest import ComposeConfig, MakePeople, MakeSetting
 from tests.models.conftest import propensities, someone, taught
-
-MakeSetting = Callable[..., Setting]
-MakePeople = Callable[[int], People]
 
 
 @pytest.fixture
@@ -118,13 +112,3 @@ def test_members_disagree_less_where_they_know_more(
         return p.std(1).mean(-1)
 
     assert (spread(-4.0) > 1.5 * spread(1.0)).all()
-
-
-def test_people_of_the_warm_up_are_remembered_once(
-    config: EnsembleConfig, setting: MakeSetting, people: MakePeople
-) -> None:
-    learner = Ensemble(config, setting([0]))
-    decided: Decided = someone(people(30), 0, [0])
-    for epoch in range(3):
-        learner.warm_up_epoch(decided, epoch)
-    assert learner.memory.counts.tolist() == decided.accepted.sum(-1).tolist()

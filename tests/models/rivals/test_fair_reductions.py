@@ -1,4 +1,3 @@
-from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -7,7 +6,6 @@ import torch
 from scipy.optimize import linprog
 
 from fairall.data.people import Decided, People
-from fairall.models.learner import Setting
 from fairall.models.rivals.fair_reductions import (
     FAIRNESS,
     FairReductions,
@@ -20,12 +18,10 @@ from fairall.models.rivals.fair_reductions import (
     largest_deviation,
 )
 from fairall.randomness import SeedStreams
-from tests.conftest import ComposeConfig, warm_up
+from tests.conftest import ComposeConfig, MakePeople, MakeSetting, warm_up
 from tests.models.conftest import decided_on
 from tests.models.rivals.test_consequential import COST, NUMBER, QUALIFIED, S, X, as_expected, one_feature
 
-MakePeople = Callable[[int], People]
-MakeSetting = Callable[..., Setting]
 SHORT = "schedule.time_steps=8", "schedule.applicants=64"  # T = 512: 64 people are accepted with α = 1/3
 
 

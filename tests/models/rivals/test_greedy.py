@@ -1,4 +1,3 @@
-from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -15,11 +14,8 @@ from fairall.models.rivals.greedy import Greedy
 from fairall.online.exploration import Exploration
 from fairall.online.history import History
 from fairall.randomness import SeedStreams
-from tests.conftest import ComposeConfig
+from tests.conftest import ComposeConfig, MakePeople, MakeSetting
 from tests.models.conftest import propensities, someone, taught
-
-MakeSetting = Callable[..., Setting]
-MakePeople = Callable[[int], People]
 
 
 @pytest.fixture
@@ -111,11 +107,3 @@ def test_false_rejections_last_without_exploration_and_end_with_it(
     assert (late_acceptance(ExplorationRule.none, config, given) == 0).all()
     assert (late_acceptance(ExplorationRule.epsilon, config, given) == 1).all()
     assert (late_acceptance(ExplorationRule.bounded, config, given) == 1).all()
-
-
-def test_epsilon_greedy_is_greedy_that_explores(compose_config: ComposeConfig) -> None:
-    greedy, epsilon = compose_config("model=greedy"), compose_config("model=epsilon_greedy")
-    assert greedy.exploration.rule is ExplorationRule.stuck
-    assert epsilon.exploration == ExplorationConfig(ExplorationRule.epsilon, propensity=0.2)
-    # Learning rates are tuned, each by itself.
-    assert replace(epsilon.model, name="greedy", learning_rate=greedy.model.learning_rate) == greedy.model

@@ -1,4 +1,3 @@
-from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -7,15 +6,11 @@ import torch
 from numpy.testing import assert_allclose
 
 from fairall.data.people import Decided, People
-from fairall.models.learner import Setting
 from fairall.models.members import MembersConfig
 from fairall.models.rivals.multiple_imputation import Imputed, MultipleImputation
 from fairall.randomness import SeedStreams
-from tests.conftest import ComposeConfig
+from tests.conftest import ComposeConfig, MakePeople, MakeSetting
 from tests.models.conftest import propensities, someone, taught, with_features
-
-MakeSetting = Callable[..., Setting]
-MakePeople = Callable[[int], People]
 
 
 @pytest.fixture

@@ -1,4 +1,3 @@
-from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -7,28 +6,18 @@ import torch
 from torch import Tensor
 
 from fairall.data.people import Decided
-from fairall.models.learner import Setting
 from fairall.models.rivals.neural_ucb import NeuralUcb, NeuralUcbConfig
 from fairall.randomness import SeedStreams
-from tests.conftest import ComposeConfig
-from tests.models.conftest import BAD, MISJUDGED, first_decided, online_step, regional
+from tests.conftest import ComposeConfig, MakeSetting
+from tests.models.conftest import BAD, MISJUDGED, first_decided, online_step, regional, warmed
 
 SEEDS = [0, 1]
-MakeSetting = Callable[..., Setting]
 
 
 @pytest.fixture
 def config(compose_config: ComposeConfig) -> NeuralUcbConfig:
     model = compose_config("model=neural_ucb").model
     return replace(model, clf_arch=[8], updates=20, batch_size=32, learning_rate=0.02)
-
-
-def warmed(config: NeuralUcbConfig, given: Setting) -> NeuralUcb:
-    """After a warm-up of two epochs, so that f rejects the regions `MISJUDGED` and `BAD`."""
-    learner = NeuralUcb(config, given)
-    for epoch in range(2):
-        learner.warm_up_epoch(first_decided(list(given.seeds)), epoch)
-    return learner
 
 
 def features(learner: NeuralUcb, decided: Decided) -> np.ndarray:
@@ -39,7 +28,7 @@ def features(learner: NeuralUcb, decided: Decided) -> np.ndarray:
 
 
 def test_the_sum_and_the_bonus_are_those_of_numpy(config: NeuralUcbConfig, two_features: MakeSetting) -> None:
-    learner = warmed(replace(config, alpha=2.0, ridge=0.3, discount=0.7), two_features(SEEDS))
+    learner = warmed(NeuralUcb(replace(config, alpha=2.0, ridge=0.3, discount=0.7), two_features(SEEDS)))
     first = features(learner, first_decided(SEEDS))
     gram = first.transpose(0, 2, 1) @ first
     np.testing.assert_allclose(learner.gram.numpy(), gram, rtol=1e-4, atol=1e-5)
@@ -84,7 +73,7 @@ def test_with_few_accepted_people_everyone_is_accepted(
 def test_the_bonus_shrinks_where_people_are_accepted(
     config: NeuralUcbConfig, two_features: MakeSetting
 ) -> None:
-    learner = warmed(replace(config, discount=1.0), two_features(SEEDS))
+    learner = warmed(NeuralUcb(replace(config, discount=1.0), two_features(SEEDS)))
     people, region = regional(SeedStreams(SEEDS, "crowd"), 200)
     before = learner.bonus(people.x, people.s)
     kept = region == MISJUDGED
@@ -103,7 +92,7 @@ def test_the_bonus_shrinks_where_people_are_accepted(
 @pytest.mark.whole
 def test_false_rejections_vanish(config: NeuralUcbConfig, two_features: MakeSetting) -> None:
     seeds = [0, 1, 2, 3]
-    learner = warmed(config, two_features(seeds, "cost.value=0.5"))
+    learner = warmed(NeuralUcb(config, two_features(seeds, "cost.value=0.5")))
     crowd, luck = SeedStreams(seeds, "crowd"), SeedStreams(seeds, "luck")
     rejected = []
     for _ in range(25):

@@ -1,7 +1,5 @@
 import copy
-from collections.abc import Callable
 from dataclasses import replace
-from typing import TypeVar
 
 import pytest
 import torch
@@ -9,15 +7,12 @@ from torch import Tensor
 
 from fairall.data.people import Decided
 from fairall.models.adaptation import AdaptedNet
-from fairall.models.learner import Learner, Setting
+from fairall.models.learner import Learner
 from fairall.models.rivals.greedy import Greedy
 from fairall.models.rivals.plot import AdOpt, AdOptConfig, Plot, PlotConfig
 from fairall.randomness import SeedStreams
-from tests.conftest import ComposeConfig
-from tests.models.conftest import BAD, KNOWN, MISJUDGED, first_decided, online_step, regional, same
-
-MakeSetting = Callable[..., Setting]
-Method = TypeVar("Method", Plot, AdOpt)
+from tests.conftest import ComposeConfig, MakeSetting
+from tests.models.conftest import BAD, KNOWN, MISJUDGED, first_decided, online_step, regional, same, warmed
 
 
 @pytest.fixture
@@ -35,9 +30,7 @@ def adopt(compose_config: ComposeConfig) -> AdOptConfig:
 
 def history(learner: Learner, time_steps: int) -> tuple[Tensor, Tensor, Tensor]:
     """Policy, acceptance and region of the applicants after the warm-up, (T, E, N) each."""
-    seeds = list(learner.setting.seeds)
-    learner.warm_up_epoch(first_decided(seeds), 0)
-    learner.warm_up_epoch(first_decided(seeds), 1)
+    seeds = list(warmed(learner).setting.seeds)
     crowd, luck = SeedStreams(seeds, "crowd"), SeedStreams(seeds, "luck")
     rows = []
     for _ in range(time_steps):
@@ -63,14 +56,6 @@ def test_false_rejections_vanish_that_greedy_never_corrects(
     assert (policy[-5:][region[-5:] == MISJUDGED] == 0).float().mean() < 0.05
     assert accepted[region == BAD].float().mean() < 0.05
     assert accepted[region == BAD].any(), "nobody bad was ever a candidate whom the clone accepted"
-
-
-def warmed(learner: Method) -> Method:
-    """After a warm-up, so that f rejects the regions `MISJUDGED` and `BAD`."""
-    decided = first_decided(list(learner.setting.seeds))
-    learner.warm_up_epoch(decided, 0)
-    learner.warm_up_epoch(decided, 1)
-    return learner
 
 
 def test_exploration_accepts_candidates_of_the_clone_and_changes_nothing(

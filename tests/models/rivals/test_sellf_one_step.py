@@ -1,4 +1,3 @@
-from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -7,7 +6,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import binary_cross_entropy, logsigmoid
 
-from fairall.data.people import Decided, People
+from fairall.data.people import Decided
 from fairall.models.classifier import accepted_cross_entropy
 from fairall.models.learner import Setting
 from fairall.models.rivals import sellf_one_step
@@ -21,11 +20,8 @@ from fairall.models.rivals.sellf_one_step import (
 from fairall.nn.adam import Adam
 from fairall.nn.stacked import StackedLinear, StackedMLP
 from fairall.randomness import SeedStreams
-from tests.conftest import ComposeConfig
+from tests.conftest import ComposeConfig, MakePeople, MakeSetting
 from tests.models.conftest import someone, taught, with_features
-
-MakeSetting = Callable[..., Setting]
-MakePeople = Callable[[int], People]
 
 
 @pytest.fixture
@@ -37,7 +33,7 @@ def config(compose_config: ComposeConfig) -> SellfOneStepConfig:
 
 
 @pytest.fixture
-def one_feature(setting: MakeSetting) -> Callable[..., Setting]:
+def one_feature(setting: MakeSetting) -> MakeSetting:
     return lambda seeds, *words: with_features(setting(seeds, *words), "a")
 
 
