@@ -34,9 +34,8 @@ SIZES: dict[str, tuple[int, ...]] = {
 }
 """Values of each axis, a size of a small run."""
 BASE = (
-    # The samples of preset=fast, and epochs and time steps few enough for a million people.
+    # Epochs and time steps few enough for a million people.
     "model=fairall_I_II",
-    "preset=fast",
     "seeds=2",
     "schedule.phase1_epochs=20",
     "schedule.warm_up_epochs=8",

@@ -51,8 +51,10 @@ LOANS = Path(__file__).parent / "data" / "loans.csv"
 MEANING = "dataset.label=repaid dataset.positive=yes dataset.sensitive=sex dataset.advantaged=male".split()
 PHASE1 = Phase1Config(
     updates=None,
+    share=1.0,
     batch_size=16,
     learning_rate=3e-2,
+    annealed=False,
     beta=0.8,
     elbo_samples=1,
     validate_every=1,

@@ -49,7 +49,7 @@ def choices(own: str | Path | None = None) -> dict[str, dict[str, Path]]:
     shipped = configuration_root() / "conf"
     for folder in (shipped, *([] if own is None else [Path(own)])):
         for path in sorted(folder.glob("*/**/*.yaml")):
-            # conf/fewer is chosen by preset=fast, conf/hparams by model and dataset.
+            # conf/fewer is chosen by protocol and model, conf/hparams by model and dataset.
             chosen = folder == shipped and path.relative_to(folder).parts[0] in ("fewer", "hparams")
             if not (chosen or path.stem.startswith("_")):
                 found[path.parent.relative_to(folder).as_posix()].setdefault(path.stem, path)

@@ -1,4 +1,8 @@
-"""Phase I: the conditional VAE trained offline on people without labels (section 4.3)."""
+"""Phase I: the conditional VAE trained offline on people without labels (section 4.3).
+
+References:
+    Loshchilov, Hutter: SGDR: stochastic gradient descent with warm restarts, ICLR 2017.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from fairall.config.checks import at_least, not_negative, positive
+from fairall.config.checks import MISSING, at_least, not_negative, positive, positive_share
 from fairall.data.features import Schema
 from fairall.data.people import People, take
 from fairall.errors import FairAllError
@@ -27,11 +31,13 @@ from fairall.storage.identity import computation_key
 
 @dataclass
 class Phase1Config:
-    """Training of the Phase I VAE."""
+    """Training of the Phase I VAE; conf/model/fairall_I_II.yaml says what each value means."""
 
     updates: int | None = at_least(1)
+    share: float = positive_share()
     batch_size: int = at_least(1)
     learning_rate: float = positive()
+    annealed: bool = MISSING
     beta: float = not_negative()
     elbo_samples: int = at_least(1)
     validate_every: int = at_least(1)
@@ -40,10 +46,19 @@ class Phase1Config:
     margin: float = not_negative()
 
     def epochs_within(self, epochs: int, n_people: int) -> int:
-        """Number of `epochs` over a pool of `n_people` that `updates` allows, at least 1."""
-        if self.updates is None:
-            return epochs
-        return min(epochs, max(1, self.updates // math.ceil(n_people / self.batch_size)))
+        """The `share` of as many `epochs` over a pool of `n_people` as `updates` allows, at least 1."""
+        if self.updates is not None:
+            epochs = min(epochs, self.updates // math.ceil(n_people / self.batch_size))
+        return max(1, round(self.share * epochs))
+
+    def rate(self, epoch: int, epochs: int) -> float:
+        """Learning rate of an epoch, from 1 on, of `epochs`.
+
+        Where `annealed`, it falls from `learning_rate` to 0 as half a cosine (Loshchilov and Hutter 2017).
+        """
+        if not self.annealed:
+            return self.learning_rate
+        return 0.5 * (1.0 + math.cos(math.pi * (epoch - 1) / epochs)) * self.learning_rate
 
     def shortened(self, epochs: int, planned: int) -> Phase1Config:
         """The training for `epochs` instead of `planned` epochs, without a limit of updates.
@@ -178,7 +193,7 @@ def train_phase1(
             epoch += 1
             order = streams.permutations(len(pool))
             noise = streams.normal(len(pool), vae.latent_size, config.elbo_samples)
-            loss = training.epoch(order, noise, best.done)
+            loss = training.epoch(order, noise, best.done, config.rate(epoch, task.epochs))
             if epoch % config.validate_every == 0 or epoch == task.epochs:
                 held_out = training.loss(validation, validation_noise)
                 best.update(epoch, held_out, patience=config.patience, margin=config.margin)
@@ -209,17 +224,19 @@ class Phase1Epochs(Stateful):
         self.vae, self.pool, self.config = vae, pool, config
         self.optimiser = Adam(vae.parameters(), config.learning_rate)
 
-    def epoch(self, order: Tensor, noise: Tensor, done: Tensor) -> Tensor:
+    def epoch(self, order: Tensor, noise: Tensor, done: Tensor, learning_rate: float) -> Tensor:
         """Update the VAE on every minibatch of an epoch.
 
         Args:
             order: indices of all people in the order of the epoch, shape (E, N).
             noise: standard normal ε, L samples per person in that order, shape (E, N, Z, L).
             done: seeds that need no update, shape (E,), bool; here they are updated with the others.
+            learning_rate: of this epoch.
 
         Returns:
             The mean of the losses before each update, shape (E,), in nats per person.
         """
+        self.optimiser.learning_rate = learning_rate
         total = torch.zeros(len(order))
         size = self.config.batch_size
         for rows, eps in zip(order.split(size, 1), noise.split(size, 1), strict=True):

@@ -77,12 +77,10 @@ def _defaults(config: Mapping[str, Any]) -> dict[str, Any]:
     conf, model = configuration_root() / "conf", config["model"]["name"]
     root["world"] = readable(conf / "world" / "_parts.yaml")
     selected = hyperparameters(model, config["dataset"]["name"])
-    preset = config["preset"]
-    fewer = {f"/fewer/{preset}/{path.stem}": path for path in (conf / "fewer" / str(preset)).glob("*.yaml")}
-    of_preset = [readable(conf / "preset" / f"{preset}.yaml")]
-    if path := fewer.get(f"/fewer/{preset}/{model}"):
-        of_preset.append(with_parents(path, fewer))
-    for values in (selected, *of_preset):
+    fewer = {f"/{path.relative_to(conf).with_suffix('')}": path for path in (conf / "fewer").glob("*/*.yaml")}
+    for_model = fewer.get(f"/fewer/{config['protocol']['name']}/{model}")
+    of_preset = readable(conf / "preset" / f"{config['preset']}.yaml")
+    for values in (selected, of_preset, with_parents(for_model, fewer) if for_model else {}):
         root = merged(root, values)
     return {key: root[key] for key in root if key in config}
 

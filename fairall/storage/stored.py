@@ -20,6 +20,8 @@ MOST_TOLD = 500  # characters of a reason
 DEEPEST = 20  # nested containers
 # Classes by the names that they had up to 0.2.
 MOVED = {"fairall.data.csv.dataset.OwnCsv": "fairall.data.own_table.OwnTable"}
+# Values of `model.phase1` that were no keys up to 0.2.
+BEFORE_PHASE1 = {"share": 1.0, "annealed": False}
 
 
 def read_stored(path: Path) -> Config:
@@ -27,8 +29,8 @@ def read_stored(path: Path) -> Config:
 
     Runs store resolved values, so interpolations, anchors and tags are nothing that they wrote, and are
     refused: an interpolation could read the environment, and anchors can expand to any size. No code of the
-    classes that it names is imported. Of what earlier versions stored, `evaluation.monitor` is left out, and
-    classes that have moved are named as they are now.
+    classes that it names is imported. Of what earlier versions stored, `evaluation.monitor` is left out, classes
+    that have moved are named as they are now, and Phase I has the values that were no keys.
 
     Raises:
         FairAllError: where it is not such a file, or has other keys or impossible values.
@@ -42,6 +44,8 @@ def read_stored(path: Path) -> Config:
             plain["dataset"]["_target_"] = MOVED[plain["dataset"]["_target_"]]
         if isinstance(evaluation := plain.get("evaluation"), dict):
             evaluation.pop("monitor", None)
+        if isinstance(phase1 := plain["model"].get("phase1"), dict):
+            plain["model"]["phase1"] = BEFORE_PHASE1 | phase1
         config = of_plain(Config, plain)
         there, here = flattened(plain), flattened(config.to_plain())
         if differing := sorted(here.keys() - there.keys()) or sorted(there.keys() - here.keys()):

@@ -100,12 +100,13 @@ class Phase1Epochs(Stateful):
         """Whether these are of float32 on the CPU."""
         return takes(pool.x, *vae.parameters())
 
-    def epoch(self, order: Tensor, noise: Tensor, done: Tensor) -> Tensor:
+    def epoch(self, order: Tensor, noise: Tensor, done: Tensor, learning_rate: float) -> Tensor:
         """Update the VAE on every minibatch of an epoch; the losses, shape (E,). See the definition."""
-        steps, size, rate = int(self.model.steps), self._config.batch_size, self._config.learning_rate
+        steps, size = int(self.model.steps), self._config.batch_size
 
         def some(*arrays: np.ndarray) -> None:
-            kernels().phase1_epoch(arrays[:3], steps, rate, *arrays[3:6], size, arrays[6:], *self._objective)
+            vectors, own, people = arrays[:3], arrays[3:6], arrays[6:]
+            kernels().phase1_epoch(vectors, steps, learning_rate, *own, size, people, *self._objective)
 
         arrays = *self.model.vectors, order, noise, self.losses
         _over_replicates(some, *arrays, shared=self._tables, left_out=done.tolist())
