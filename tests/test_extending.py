@@ -81,6 +81,7 @@ def test_commands_of_an_own_method(command: str, own_method: Path) -> None:
     assert "logistic_ips on credit" in run.stdout
 
 
+@pytest.mark.whole
 def test_an_own_method_learns_saves_its_policy_and_refuses_unknown_keys(
     own_method: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -122,6 +123,7 @@ def test_editing_an_own_method_makes_a_new_run(own_method: Path) -> None:
     assert edited.stdout.split("Results: ")[1] != first.stdout.split("Results: ")[1]
 
 
+@pytest.mark.whole
 def test_an_own_data_set(tmp_path: Path) -> None:
     run, described = (done(command, written("A data set", tmp_path)) for command in commands("A data set"))
     assert "fairlog on students" in run.stdout
@@ -139,6 +141,7 @@ def test_an_own_data_set(tmp_path: Path) -> None:
     ended(f"{harsh} 'dataset.initial_policies.score={{grade: 1}}' dataset.rows=600", tmp_path)
 
 
+@pytest.mark.whole
 def test_an_own_initial_policy(tmp_path: Path) -> None:
     (command,) = commands("An initial policy")
     run = done(command, written("An initial policy", tmp_path))
@@ -174,6 +177,7 @@ class GrownUp(OwnTable):
 """
 
 
+@pytest.mark.whole
 def test_a_class_and_a_file_may_derive_from_ours_and_add_keys(tmp_path: Path) -> None:
     (tmp_path / "grown_up.py").write_text(GROWN_UP)
     (tmp_path / "conf" / "dataset").mkdir(parents=True)

@@ -356,6 +356,7 @@ def outputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.whole
 def test_a_run_tells_each_group(outputs: Path) -> None:
     folder, said = run_folder(outputs), (outputs / "said").read_text()
     plain = json.loads((folder / "summary.json").read_text())
@@ -399,6 +400,7 @@ def test_a_saved_policy_reads_the_words_of_all_groups(outputs: Path) -> None:
         policy.propensity(people.assign(race="green"))
 
 
+@pytest.mark.whole
 def test_decide_and_evaluate_tell_each_group(outputs: Path) -> None:
     folder = run_folder(outputs)
     log = folder / "decisions.csv"

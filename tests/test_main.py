@@ -136,6 +136,7 @@ def test_saved_policy_decides_on_raw_people(quick: Path) -> None:
         Policy.load(folder).propensity(people.assign(s=0))
 
 
+@pytest.mark.whole
 def test_a_sweep_runs_every_grid_point(tmp_path: Path) -> None:
     succeeded(
         "--multirun",
@@ -314,6 +315,7 @@ def test_a_table_of_ones_own_wherever_it_lies(tmp_path: Path) -> None:
     assert "Already done" in typed(*words, "dataset.path=moved.csv", cwd=tmp_path).stdout
 
 
+@pytest.mark.whole
 def test_synthetic_people_and_their_counterfactuals(tmp_path: Path) -> None:
     succeeded(*QUICK, "dataset=synthetic", "schedule.phase1_epochs=1", cwd=tmp_path, drawn=True)
     table = pd.read_csv(run_folder(tmp_path / "outputs") / "metrics.csv")

@@ -22,6 +22,7 @@ PAGE = (CHECKOUT / "docs" / "extending.md").read_text()
 SECTION = PAGE.split("\n## A measure\n")[1].split("\n## ")[0]
 
 
+@pytest.mark.whole
 def test_the_example_of_the_page_runs_and_its_measures_are_everywhere(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, empty_store: Callable[[Path], str]
 ) -> None:

@@ -55,6 +55,7 @@ def trained(tmp_path: Path) -> Trained:
     return run
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize(
     "words",
     [
@@ -143,6 +144,7 @@ def test_compiled_phase1_learns_from_each_pool() -> None:
     torch.testing.assert_close(*weights, rtol=1e-3, atol=1e-4)
 
 
+@pytest.mark.whole
 def test_a_run_is_saved_resumed_and_explained(tmp_path: Path) -> None:
     words = "dataset=credit", "preset=quick", "seeds=2", "splits=2", "tracking.enabled=false"
     ended = succeeded(*words, "evaluation.decisions=true", cwd=tmp_path)

@@ -18,6 +18,7 @@ def test_a_command_has_a_folder_of_its_own_and_one_thread(monkeypatch: pytest.Mo
     assert used.wall_seconds > 0
 
 
+@pytest.mark.whole
 def test_peak_memory_is_in_mib() -> None:
     # Linux counts what the parent had when it started the process, too.
     assert python("b'x' * (3000 * 2**20)").peak_mib == pytest.approx(3000, rel=0.1)

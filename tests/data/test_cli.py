@@ -178,6 +178,7 @@ def test_own_initial_policies_are_shown(own_folder: Path, fairall_data: FairAllD
     assert any("often" in line and line.count("1.0000") == 3 for line in lines)
 
 
+@pytest.mark.whole
 def test_own_data_sets_are_listed_and_fairalls_win(
     own_folder: Path, fairall_data: FairAllData, monkeypatch: pytest.MonkeyPatch
 ) -> None:

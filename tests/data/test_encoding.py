@@ -73,6 +73,7 @@ def test_a_feature_that_does_not_vary_in_training_is_not_divided_by_zero() -> No
     assert inputs(torch.tensor([[3.0], [5.0]])).tolist() == [[0.0], [2.0]]
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("inputs", [one for one in NetInputs if one is not NetInputs.by_method])
 def test_renaming_codes_changes_nothing_but_what_nets_see_of_codes(
     inputs: NetInputs,

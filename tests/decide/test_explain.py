@@ -169,6 +169,7 @@ def commanded(run: Path, *words: str) -> Ended:
     return typed("explain", run.name, "own.csv", *words, cwd=run.parents[4], drawn=True)
 
 
+@pytest.mark.whole
 def test_training_people_are_those_of_the_run(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(run.parents[4])
     policy = load_policy(run)

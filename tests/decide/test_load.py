@@ -39,6 +39,7 @@ def parent(outputs: Path) -> str:
     return run.info.run_id
 
 
+@pytest.mark.whole
 def test_a_run_by_folder_policy_or_id(outputs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = run_folder(outputs)
     policy = fairall.load_policy(folder)

@@ -30,6 +30,7 @@ def test_places_go_to_the_greatest_margin_then_probability() -> None:
     assert propensity.tolist() == [0, 1 / 3, 0, 1 / 3, 1 / 3, 0]
 
 
+@pytest.mark.whole
 def test_equal_people_share_places_by_lot() -> None:
     assert decided(Rule(0.5, places=2))[1] == [0, 2 / 3, 0, 2 / 3, 2 / 3, 0]
     chosen, probability = np.zeros(200), np.ones(200)

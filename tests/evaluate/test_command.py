@@ -100,6 +100,7 @@ def check_keys(plain: dict[str, Any]) -> None:
     assert plain["refused"] is None
 
 
+@pytest.mark.whole
 def test_a_comparison(compared: Path) -> None:
     plain = read(compared)
     for name in ("first", "second"):
@@ -137,6 +138,7 @@ def test_a_comparison_in_mlflow(compared: Path) -> None:
     }
 
 
+@pytest.mark.whole
 def test_the_same_command_writes_the_same_bytes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     written = []
     for _ in range(2):
@@ -183,6 +185,7 @@ def test_a_refusal_is_one_line_and_shows_what_is_known(
     assert "Refused: 1/π of the accepted" in (out / "index.html").read_text()
 
 
+@pytest.mark.whole
 def test_a_score_is_validated_and_no_feature(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = ["--score", "new", "--smallest-cell", "20", "propensity=p", "drop=[strict,officer]"]
     code, out = run(tmp_path, people(), *words)
@@ -232,6 +235,7 @@ def test_a_log_without_labels_is_no_error(tmp_path: Path, capsys: pytest.Capture
     assert plain["value"]["dr"]["estimate"] is None
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("policies", [("new",), ("decision", "new")])
 def test_a_monitor(policies: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     day = (pd.Timestamp("2025-01-01") + pd.to_timedelta(np.arange(1200) // 20, unit="D")).astype(str)

@@ -50,6 +50,7 @@ def log(both: tuple[Path, Path]) -> pd.DataFrame:
     return pd.read_csv(both[1] / "decisions.csv", float_precision="round_trip")
 
 
+@pytest.mark.whole
 def test_the_log_changes_no_other_file_and_is_of_another_identity(both: tuple[Path, Path]) -> None:
     without, with_log = both
     assert without.name != with_log.name

@@ -55,6 +55,7 @@ def quick(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Runs:
     return made
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("dataset", ["credit", "synthetic"])
 def test_references_are_what_a_run_of_them_gives(dataset: str, quick: Runs) -> None:
     learnt, _ = quick("model=unfairlog", f"dataset={dataset}")
@@ -71,6 +72,7 @@ def test_references_are_what_a_run_of_them_gives(dataset: str, quick: Runs) -> N
     assert (free > equal)[["effective_utility", "effective_dpu_pooled"]].all()
 
 
+@pytest.mark.whole
 def test_constant_policies_do_as_they_are_called(quick: Runs) -> None:
     everybody, _ = quick("model=accept_all")
     means = everybody.aggregate["mean"]
@@ -135,6 +137,7 @@ def test_a_run_shows_its_references_and_the_noise_of_its_people(
     assert f"mean_utility {100 * utility:.2f} and mean_dpu {100 * gap:.2f}, with par" in shown
 
 
+@pytest.mark.whole
 def test_preset_quick_is_marked_everywhere(quick: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
     drawn = kept_figures(monkeypatch)
     result, shown = quick("model=fairall_II", "schedule.time_steps=8")

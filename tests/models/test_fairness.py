@@ -114,6 +114,7 @@ def test_the_gap_is_the_slack_where_it_binds(slack: float, two_features: MakeSet
     assert high - low == pytest.approx(slack, abs=0.01)
 
 
+@pytest.mark.whole
 def test_slack_1_is_no_bound(tmp_path: Path) -> None:
     words = ["model=greedy", "dataset=fico", *QUICK, f"outputs_dir={tmp_path}"]
     free = run(compose_config(*words))
@@ -174,6 +175,7 @@ def test_methods_without_an_estimate_are_refused() -> None:
         job(compose_config(*words.split()))
 
 
+@pytest.mark.whole
 def test_places_go_by_thresholds_at_equal_rates(tmp_path: Path) -> None:
     words = ["model=ensemble", "dataset=fico", "world=capacity", "world.capacity.share=0.25", "preset=quick"]
     training = training_of(
@@ -199,6 +201,7 @@ def test_a_saved_policy_decides_by_the_thresholds(tmp_path: Path) -> None:
     assert not torch.equal(learner.threshold[:, 0], learner.threshold[:, 1])
 
 
+@pytest.mark.whole
 def test_blind_decisions_do_not_depend_on_s_and_are_fair(tmp_path: Path) -> None:
     words = [
         "model=greedy",

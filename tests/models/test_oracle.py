@@ -230,6 +230,7 @@ def test_the_fit_minimises_the_penalised_loss(kind: str) -> None:
     assert np.abs(gradient / len(x)).max() < 1e-8
 
 
+@pytest.mark.whole
 def test_a_run_whose_fits_are_cached_imports_what_it_needs(tmp_path: Path) -> None:
     words = ["model=fairlog", "preset=quick", "seeds=1", "tracking.enabled=false", f"outputs_dir={tmp_path}"]
     code = "sys.argv += {}\nfrom fairall.__main__ import main; assert main() == 0"

@@ -176,6 +176,7 @@ class CutOff(KeyboardInterrupt):
     """An interruption."""
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("files", [0, 2, 9])
 def test_a_comparison_that_was_cut_off_has_the_same_bytes_afterwards(
     files: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -205,6 +206,7 @@ def test_a_comparison_that_was_cut_off_has_the_same_bytes_afterwards(
     assert files_of(tmp_path / "cut") == whole
 
 
+@pytest.mark.whole
 def test_a_page_about_other_runs_is_not_replaced(tmp_path: Path) -> None:
     first, second, third = (lay_down(tmp_path, "seeds=2", *CREDIT[:2], number=k) for k in (1, 2, 3))
     pair, other = [str(first), str(second)], [str(second), str(third)]

@@ -55,6 +55,7 @@ def test_the_middle_by_weight_is_that_of_repeated_scores() -> None:
     assert middle(np.array([5.0, 0.0, 1.0, 2.0, 9.0, 3.0])) == pytest.approx((0.5 + 2 + 3 + 2.5) / 3)
 
 
+@pytest.mark.whole
 def test_the_interval_of_the_interquartile_mean_covers_other_data_sets() -> None:
     """Seven data sets that differ more than their replicates."""
     rng = np.random.default_rng(1)

@@ -303,6 +303,7 @@ def test_processor_time_is_of_the_last_run_of_a_command(tmp_path: Path) -> None:
     assert cells(standings_table(own), BASELINE)["CPU seconds a run"] == "50"
 
 
+@pytest.mark.whole
 def test_figures_of_all_methods() -> None:
     rng = np.random.default_rng(0)
     own = made({name: (rng.uniform(0, 0.4), rng.uniform(0.02, 0.3)) for name in METHODS})

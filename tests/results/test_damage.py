@@ -86,6 +86,7 @@ def test_any_value_of_summary_json(tmp_path: Path) -> None:
     assert told > len(near) / 2
 
 
+@pytest.mark.whole
 def test_any_value_of_config_yaml(tmp_path: Path) -> None:
     path, chance = lay_down(tmp_path), random.Random(1)
     run = RunFolder(path)

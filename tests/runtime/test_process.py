@@ -56,6 +56,7 @@ def test_a_number_of_threads_that_is_set_stays(tmp_path: Path) -> None:
     assert prepared(tmp_path, OMP_NUM_THREADS="3")["environment"][0] == "3"
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("words", [["list"], ["list", "runs"], ["tune", "list"], ["data", "list"]])
 def test_an_output_that_nobody_reads_ends_a_command_silently(words: list[str], tmp_path: Path) -> None:
     reading, writing = os.pipe()

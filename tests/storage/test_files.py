@@ -82,6 +82,7 @@ def test_an_existing_file_keeps_its_mode(known: int, tmp_path: Path) -> None:
     assert (path.read_text(), mode(path)) == ("new", known)
 
 
+@pytest.mark.whole
 @pytest.mark.usefixtures("private")
 def test_nothing_that_commands_write_is_for_others(tmp_path: Path) -> None:
     small = ["model=fairlog", "dataset=synthetic", "preset=quick", "seeds=2", "evaluation.decisions=true"]

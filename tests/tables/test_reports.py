@@ -213,6 +213,7 @@ def test_a_monitor_of_99_rows_says_that_they_are_too_few(reports: Path, tmp_path
     assert plain["monitor"]["rows"][-1] == len(raw(path))
 
 
+@pytest.mark.whole
 def test_labels_of_a_version_of_60_rows_do_not_count_yet(reports: Path, tmp_path: Path) -> None:
     path = reports / "monitor_new_version_60_rows.csv"
     table = raw(path)

@@ -223,6 +223,7 @@ def test_people_that_the_model_cannot_take_are_one_line(
     assert caught.value.__suppress_context__
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("uri", ["sqlite:////dev/null/x.db", "http://127.0.0.1:9"])
 def test_training_does_without_an_mlflow_that_is_away_and_tells_it_later(
     uri: str, tmp_path: Path, empty_store: Put
@@ -269,6 +270,7 @@ def test_the_check_of_an_address_opens_nothing(tmp_path: Path) -> None:
     assert not [*tmp_path.iterdir()]
 
 
+@pytest.mark.whole
 def test_a_run_without_mlflow_ends_with_one_warning_and_its_verbs_in_one_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -320,6 +322,7 @@ def test_a_database_that_nobody_finished_is_made_anew(
     assert {path.name for path in tmp_path.iterdir()} == {"mlflow.lock", "mlflow.db"}
 
 
+@pytest.mark.whole
 def test_databases_are_copies_of_a_template(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
 

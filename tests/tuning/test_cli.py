@@ -178,6 +178,7 @@ def _selects_nothing(name: str, reason: str, folder: Path, capsys: pytest.Captur
     assert not (folder / "tuned").exists()
 
 
+@pytest.mark.whole
 def test_failures_have_a_reason_and_end_nothing(tmp_path: Path) -> None:
     words = ["model.learning_rate=-1,1e30,0.01", "model.clf_arch=[32,32]"]
     ended = succeeded("--multirun", *SMALL, *words, cwd=tmp_path)
@@ -273,6 +274,7 @@ def test_a_swept_key_cannot_change_the_people_of_an_optimiser(tmp_path: Path) ->
     assert {config.evaluation.split for config in made} <= {"validation"}
 
 
+@pytest.mark.whole
 def test_a_list_of_runs_is_no_optimiser(tmp_path: Path) -> None:
     words = ["model=reject_all,accept_all", "dataset=synthetic", "preset=quick", "tracking.enabled=false"]
     assert typed("--multirun", *words, cwd=tmp_path).returncode == 0
@@ -287,6 +289,7 @@ def test_an_optimiser_of_which_every_run_is_refused_has_failed(tmp_path: Path) -
 INTERVALS = ["model.learning_rate=tag(log,interval(1e-3,1e-1))", "schedule.warm_up_epochs=int(interval(2,9))"]
 
 
+@pytest.mark.whole
 @pytest.mark.usefixtures("no_runs")
 def test_a_study_tries_intervals(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch

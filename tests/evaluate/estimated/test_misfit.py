@@ -124,6 +124,7 @@ def without(one: Drawn) -> tuple[np.ndarray, np.ndarray]:
     )
 
 
+@pytest.mark.whole
 def test_right_models_are_marked_at_the_level() -> None:
     """And so is one right model beside a wrong one."""
     name, marks = "parity of three", []

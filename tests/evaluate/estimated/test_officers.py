@@ -149,6 +149,7 @@ def test_ends_are_those_of_the_known_population() -> None:
     assert found.p_assignment > 0.001
 
 
+@pytest.mark.whole
 def test_assignment_by_features_is_seen_and_random_assignment_seldom() -> None:
     p = []
     for number in range(200):
