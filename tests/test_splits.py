@@ -136,7 +136,7 @@ def test_compiled_phase1_learns_from_each_pool() -> None:
     for kind in (Phase1Epochs, functions.Phase1Epochs):
         vae = task.untrained_vae(task.streams())
         training = kind(vae, pool, task.config)
-        losses.append(training.epoch(order, noise, torch.zeros(2, dtype=torch.bool)))
+        losses.append(training.epoch(order, noise, torch.zeros(2, dtype=torch.bool), 1e-3))
         losses.append(training.loss(pool, noise))
         weights.append(torch.cat([of.detach().flatten() for of in vae.parameters()]))
     torch.testing.assert_close(losses[0], losses[2], rtol=1e-4, atol=1e-5)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -158,8 +158,11 @@ class LatentLearner(Learner):
 
     def notes(self, data: PreparedData) -> list[str]:
         """A note where `phase1.updates` limits Phase I."""
-        config, planned = self.config.phase1, self.setting.schedule.phase1_epochs
-        if config is None or (epochs := self.phase1_task(data, config).epochs) == planned:
+        if (config := self.config.phase1) is None:
+            return []
+        epochs = self.phase1_task(data, config).epochs
+        planned = self.phase1_task(data, replace(config, updates=None)).epochs
+        if epochs == planned:
             return []
         return [
             f"Phase I is limited to {count(epochs, 'epoch')} of {planned} "

@@ -95,7 +95,7 @@ def test_compiled_products_count_as_those_of_torch(
         vae = ConditionalVAE(schema, 2, [6, 5], SeedStreams([0, 1], "test"), utility=False, group_blind=False)
         counted.clear()
         training = fastest(Phase1Epochs, vae, pool, config)
-        training.epoch(order, noise, torch.zeros(2, dtype=torch.bool))
+        training.epoch(order, noise, torch.zeros(2, dtype=torch.bool), 1e-3)
         training.loss(pool, noise)
         return sum(counted)
 

@@ -59,7 +59,7 @@ def test_protocols_are_the_designs(compose_config: ComposeConfig) -> None:
         "classifier_in_unlabelled_elbo": (False, True, False),
         "vae_start": ("group_blind", "random", "random"),
         "latent_frame": ("matched", "as_learnt", "as_learnt"),
-        "noise": ("independent", "independent", "independent"),
+        "noise": ("stratified", "independent", "independent"),
         "weight_gain": ("relu", "one", "relu"),
         "max_ips_weight": (100.0, None, None),
     }
@@ -86,23 +86,26 @@ def test_command_line_beats_presets_hyperparameters_and_the_data_set(compose_con
     config = compose_config("preset=quick", "seeds=7", "model.alpha=9")
     assert (config.seeds, config.schedule.time_steps, config.model.alpha) == (7, 8, 9)
     assert config.model.latent_size == 12
-    model = compose_config("preset=fast", "model.elbo_samples=7", "model.kl_samples=7").model
-    assert (model.elbo_samples, model.kl_samples) == (7, 7)
+    model = compose_config("model.elbo_samples=7", "model.kl_samples=7", "model.phase1.share=1").model
+    assert (model.elbo_samples, model.kl_samples, model.phase1.share) == (7, 7, 1)
     assert compose_config().cost.value == compose_config().dataset.cost
     assert compose_config("cost=fixed", "cost.value=0.3").cost.value == 0.3
 
 
 @pytest.mark.parametrize("model", ["fairall_I_II", "fairall_II", "fairlab_I_II", "fairlog", "unfairlog"])
-def test_the_fast_preset_lowers_samples_where_there_are_any(
+def test_corrected_has_fewer_samples_and_updates_where_there_are_any(
     model: str, compose_config: ComposeConfig
 ) -> None:
     words = [f"model={model}", "dataset=compas"]
-    fast = compose_config(*words, "preset=fast")
-    check_values(fast)
-    of_usual, of_fast = vars(compose_config(*words).model), vars(fast.model)
-    keys = [key for key in ("elbo_samples", "kl_samples") if key in of_usual]
+    corrected, text = (
+        vars(compose_config(*words, f"protocol={name}").model) for name in ("corrected", "text")
+    )
+    keys = [key for key in ("elbo_samples", "kl_samples") if key in text]
     assert bool(keys) == model.startswith(("fairall", "fairlab"))
-    assert all(of_fast[key] < of_usual[key] for key in keys)
+    assert all(corrected[key] < text[key] for key in keys)
+    if text.get("phase1"):
+        assert corrected["phase1"].share < text["phase1"].share == 1
+        assert corrected["phase1"].annealed and not text["phase1"].annealed
 
 
 def changed(config: Config, override: str) -> Config:
@@ -122,7 +125,7 @@ model.vae_arch=[] model.clf_arch=[32,0] model.clf_dropout=1 model.learning_rate=
 model.beta=-1 model.policy=z_foo model.decision=maybe model.kl_samples=0 model.elbo_samples=0
 model.propensity_samples=0 model.propensity_samples=7 model.phase1.learning_rate=-1
 model.phase1.batch_size=0 model.phase1.beta=-0.1 model.phase1.patience=0 model.phase1.updates=0
-model.phase1.margin=-0.1
+model.phase1.margin=-0.1 model.phase1.share=0 model.phase1.share=1.1
 """
 
 
@@ -293,7 +296,7 @@ def test_hyperparameters_are_the_papers(
     assert written["hyperparameters"] == "the paper's selection"
     assert set(written) <= {"model", "hyperparameters", "schedule"}
 
-    config = compose_config(f"model={model}", f"dataset={dataset}")
+    config = compose_config(f"model={model}", f"dataset={dataset}", "protocol=text")
     used = dict(vars(config.model))
     used["phase1"] = None if used.get("phase1") is None else vars(used["phase1"])
     phase1 = printed.pop("phase1", None)
@@ -308,7 +311,8 @@ def test_hyperparameters_are_the_papers(
 def test_schedule_samples_and_cost_are_the_papers(
     dataset: str, paper: dict[str, Any], compose_config: ComposeConfig
 ) -> None:
-    config, printed = compose_config("model=fairall_I_II", f"dataset={dataset}"), paper["protocol"]
+    config = compose_config("model=fairall_I_II", f"dataset={dataset}", "protocol=text")
+    printed = paper["protocol"]
     assert config.seeds == printed["seeds"]
     assert config.cost.value == printed["cost"][dataset]
     assert config.model.elbo_samples == printed["monte_carlo"]["elbo_samples"]

@@ -172,6 +172,33 @@ def test_epochs_within_a_number_of_updates(updates: int | None, n_people: int, w
     assert replace(PHASE1, updates=updates).epochs_within(200, n_people) == within
 
 
+def test_a_share_of_the_epochs_that_updates_allow_and_at_least_one() -> None:
+    assert replace(PHASE1, share=0.33).epochs_within(200, 64) == 66
+    assert replace(PHASE1, share=0.33, updates=400).epochs_within(200, 64) == 33
+    assert replace(PHASE1, share=0.01).epochs_within(20, 64) == 1
+
+
+def test_an_annealed_rate_falls_from_the_learning_rate_to_nearly_0() -> None:
+    config = replace(PHASE1, annealed=True, learning_rate=0.5)
+    rates = [config.rate(epoch, 4) for epoch in (1, 2, 3, 4)]
+    assert rates == pytest.approx([0.5, 0.25 + 0.125 * 2**0.5, 0.25, 0.25 - 0.125 * 2**0.5])
+    assert replace(config, annealed=False).rate(4, 4) == 0.5
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+def test_epochs_are_trained_at_their_rate(
+    compiled: bool, schema: Schema, people: MakePeople, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not compiled:
+        monkeypatch.setattr(phase1, "fastest", lambda definition, *given: definition(*given))
+    given = schema, people(64), people(40), 3
+    monkeypatch.setattr(Phase1Config, "rate", lambda self, epoch, epochs: 0.0 if epoch <= epochs else 1.0)
+    task = task_of(*given)
+    untrained = task.untrained_vae(task.streams())
+    for before, after in zip(untrained.parameters(), train(*given)[0].parameters(), strict=True):
+        torch.testing.assert_close(before, after, rtol=0, atol=0)
+
+
 def test_patience_and_validation_are_shortened_with_the_epochs() -> None:
     planned = replace(PHASE1, updates=90, validate_every=10, validation_samples=16, patience=300)
     same = planned.shortened(2000, 2000)

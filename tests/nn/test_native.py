@@ -37,6 +37,7 @@ KINDS = {
 MIXED = [features[i] for i in (0, 1) for features in KINDS.values() if i < len(features)]
 E = 3
 NONE = torch.zeros(8, dtype=torch.bool)  # seeds that are done
+RATE = 1e-3
 
 
 def unlabelled(features: list[Feature], n: int) -> Unlabelled:
@@ -95,7 +96,7 @@ def test_the_first_gradient_of_phase_1_is_that_of_torch(
     (oracle, _), (compiled, _) = both(task)
     assert isinstance(oracle, Phase1Epochs)
     assert isinstance(compiled, native.functions.Phase1Epochs)
-    expected, loss = oracle.epoch(*draws(task), NONE), compiled.epoch(*draws(task), NONE)
+    expected, loss = oracle.epoch(*draws(task), NONE, RATE), compiled.epoch(*draws(task), NONE, RATE)
     torch.testing.assert_close(loss, expected, rtol=1e-5, atol=0.0)
     # After one update Adam's first moment is a tenth of the gradient.
     mean = torch.cat([mean.flatten(1) for mean in oracle.optimiser.means], 1)
@@ -107,10 +108,10 @@ def test_the_first_gradient_of_phase_1_is_that_of_torch(
 )
 def test_some_epochs_leave_the_weights_of_torch(changes: dict[str, Any]) -> None:
     # 1,000 people are no multiple of a minibatch; 700 people and nine samples are computed in parts.
-    task = task_of(MIXED, 1000, **{"batch_size": 130} | changes, learning_rate=1e-3)
+    task = task_of(MIXED, 1000, **{"batch_size": 130} | changes)
     (oracle, of_torch), (twin, compiled) = both(task)
     for _ in range(2):
-        expected, loss = oracle.epoch(*draws(task), NONE), twin.epoch(*draws(task), NONE)
+        expected, loss = oracle.epoch(*draws(task), NONE, RATE), twin.epoch(*draws(task), NONE, RATE)
     torch.testing.assert_close(loss, expected, rtol=1e-4, atol=0.0)
     assert int(twin.model.steps) == int(oracle.optimiser.steps[0])
     for own, known in zip(compiled.parameters(), of_torch.parameters(), strict=True):
@@ -156,7 +157,7 @@ def test_extreme_outputs_are_as_in_torch(scale: float) -> None:
                 parameter.zero_()
             biases = np.random.default_rng(0).normal(scale=scale, size=vae.decoder.last.bias.shape)
             vae.decoder.last.bias.copy_(torch.from_numpy(biases))
-        loss = training.epoch(*draws(task), NONE)
+        loss = training.epoch(*draws(task), NONE, RATE)
         first.append((loss, vae.decoder.last.bias.detach().clone()))
     (expected, known), (loss, own) = first
     torch.testing.assert_close(loss, expected, rtol=2e-5, atol=1e-5)
@@ -168,14 +169,14 @@ def test_extreme_outputs_are_as_in_torch(scale: float) -> None:
 def test_a_parameter_that_is_not_finite_makes_its_seed_diverge_alone(layer: int, value: float) -> None:
     task = task_of(MIXED, 100)
     sound = task.untrained_vae(task.streams())
-    known = fastest(Phase1Epochs, sound, task.pool, task.config).epoch(*draws(task), NONE)
+    known = fastest(Phase1Epochs, sound, task.pool, task.config).epoch(*draws(task), NONE, RATE)
     vae = task.untrained_vae(task.streams())
     with torch.no_grad():
         list(vae.parameters())[layer][1] = value
     training = fastest(Phase1Epochs, vae, task.pool, task.config)
-    loss = training.epoch(*draws(task), NONE)
+    loss = training.epoch(*draws(task), NONE, RATE)
     assert torch.equal(loss[[0, 2]], known[[0, 2]])
-    loss = training.epoch(*draws(task), NONE)
+    loss = training.epoch(*draws(task), NONE, RATE)
     assert loss.isfinite().tolist() == [True, False, True]
 
 
@@ -196,7 +197,7 @@ def test_no_number_depends_on_threads_or_on_other_seeds() -> None:
     def trained(seeds: list[int]) -> tuple[Tensor, ...]:
         task = task_of(MIXED, 300, seeds=seeds)
         vae = task.untrained_vae(task.streams())
-        loss = fastest(Phase1Epochs, vae, task.pool, task.config).epoch(*draws(task), NONE)
+        loss = fastest(Phase1Epochs, vae, task.pool, task.config).epoch(*draws(task), NONE, RATE)
         return loss, *(parameter.detach().clone() for parameter in vae.parameters())
 
     one = trained([0, 1, 2, 3])
@@ -213,12 +214,12 @@ def test_a_seed_that_is_done_is_not_updated(threads: int) -> None:
     task = task_of(MIXED, 100)
     known, vae = (task.untrained_vae(task.streams()) for _ in range(2))
     all_go_on, training = (fastest(Phase1Epochs, each, task.pool, task.config) for each in (known, vae))
-    first = training.epoch(*draws(task), NONE)
-    all_go_on.epoch(*draws(task), NONE)
+    first = training.epoch(*draws(task), NONE, RATE)
+    all_go_on.epoch(*draws(task), NONE, RATE)
     kept = [parameter[1].clone() for parameter in vae.parameters()]
     use_threads(threads)
-    loss = training.epoch(*draws(task), torch.tensor([False, True, False]))
-    expected = all_go_on.epoch(*draws(task), NONE)
+    loss = training.epoch(*draws(task), torch.tensor([False, True, False]), RATE)
+    expected = all_go_on.epoch(*draws(task), NONE, RATE)
     assert loss[1] == first[1]
     assert torch.equal(loss[[0, 2]], expected[[0, 2]])
     for own, stopped, other in zip(vae.parameters(), kept, known.parameters(), strict=True):

@@ -35,7 +35,7 @@ def test_a_run_by_default_differs_in_nothing(model: str) -> None:
         assert differences(configuration(f"model={model}", f"dataset={dataset}")) == ""
 
 
-@pytest.mark.parametrize("words", [("protocol=published_code",), ("preset=quick",), ("preset=fast",)])
+@pytest.mark.parametrize("words", [("protocol=published_code",), ("preset=quick",)])
 def test_what_follows_from_a_choice_is_not_said(words: tuple[str, ...]) -> None:
     said = differences(configuration("model=fairall_I_II", "dataset=compas", *words))
     assert said == ("protocol=published_code" if words[0].startswith("protocol") else "")
