@@ -29,8 +29,8 @@ def read_stored(path: Path) -> Config:
 
     Runs store resolved values, so interpolations, anchors and tags are nothing that they wrote, and are
     refused: an interpolation could read the environment, and anchors can expand to any size. No code of the
-    classes that it names is imported. Of what earlier versions stored, `evaluation.monitor` is left out, classes
-    that have moved are named as they are now, and Phase I has the values that were no keys.
+    classes that it names is imported. Of what earlier versions stored, `evaluation.monitor` is left out,
+    classes that have moved are named as they are now, and Phase I has the values that were no keys.
 
     Raises:
         FairAllError: where it is not such a file, or has other keys or impossible values.

@@ -105,7 +105,7 @@ def test_corrected_has_fewer_samples_and_updates_where_there_are_any(
     assert all(corrected[key] < text[key] for key in keys)
     if text.get("phase1"):
         assert corrected["phase1"].share < text["phase1"].share == 1
-        assert corrected["phase1"].annealed and not text["phase1"].annealed
+        assert (corrected["phase1"].annealed, text["phase1"].annealed) == (True, False)
 
 
 def changed(config: Config, override: str) -> Config:

@@ -34,9 +34,11 @@ def test_what_earlier_versions_stored_is_read(plain: dict[str, Any], tmp_path: P
     now = read_stored(written(plain, tmp_path))
     plain["evaluation"]["monitor"] = True
     plain["dataset"]["_target_"] = "fairall.data.csv.dataset.OwnCsv"
+    plain["model"]["phase1"] = {"updates": 9}
     read = read_stored(written(plain, tmp_path))
     assert read.evaluation == now.evaluation
     assert read.dataset["_target_"] == "fairall.data.own_table.OwnTable"
+    assert read.model["phase1"] == {"share": 1.0, "annealed": False, "updates": 9}
 
 
 def test_no_code_of_a_stored_configuration_is_run(plain: dict[str, Any], tmp_path: Path) -> None:
