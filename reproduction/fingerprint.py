@@ -26,7 +26,7 @@ NAMED_IN = {
         ("alarms", ALARMS),
     )
 } | {"rivals": ["rivals.yaml"]}
-SHARED = ("protocol", "initial_policy", "exploration", "fairness", "cost", "world")  # folders of conf/
+SHARED = ("protocol", "fewer", "initial_policy", "exploration", "fairness", "cost", "world")  # folders of conf/
 # Values of keys that change nothing, which new keys may have.
 OFF: tuple[Any, ...] = (None, False, "none", {}, [])
 OF = re.compile(r"^<!-- of: (\w+) (\w+) -->\n", re.MULTILINE)  # a command and a fingerprint, in a block
@@ -68,7 +68,8 @@ def _parts(command: str, checkout: Path) -> Iterator[tuple[str, Any]]:
         determining({"dataset": {}} | {k: usual[k] for k in usual if k != "hydra"}),
     )
     for folder in SHARED:
-        yield folder, {path.stem: _read(path) for path in sorted((conf / folder).glob("*.yaml"))}
+        files = sorted((conf / folder).rglob("*.yaml"))
+        yield folder, {path.relative_to(conf / folder).as_posix(): _read(path) for path in files}
     data_sets = _values("dataset", texts)
     for name in data_sets:
         yield f"dataset/{name}", _read(conf / "dataset" / f"{name}.yaml")
