@@ -258,8 +258,9 @@ def test_folds_are_those_of_scikit_learn(folds: int) -> None:
         assert np.flatnonzero(fold == number).tolist() == left_out.tolist()
 
 
-def test_a_run_imports_what_it_needs(tmp_path: Path) -> None:
-    words = ["model=fairlog", "preset=quick", "seeds=1", "tracking.enabled=false", f"outputs_dir={tmp_path}"]
+@pytest.mark.parametrize("model", ["fairlog", "fairall_I_II"])
+def test_a_run_imports_what_it_needs(tmp_path: Path, model: str) -> None:
+    words = [f"model={model}", "preset=quick", "seeds=1", "tracking.enabled=false", f"outputs_dir={tmp_path}"]
     code = f"sys.argv += {words}\nfrom fairall.__main__ import main; assert main() == 0"
     assert imported(code, "sklearn", "scipy.stats", "mlflow", "optuna", "aif360")[1] == []
     assert len(list(tmp_path.rglob("summary.json"))) == 1
