@@ -351,6 +351,11 @@ def test_help_imports_nothing_heavy() -> None:
     assert imported(code, *HEAVY, "aif360")[1] == []
 
 
+def test_a_run_begins_without_what_only_its_end_needs() -> None:
+    late = ("sklearn", "scipy.stats", "scipy.optimize", "matplotlib", "PIL", "jinja2", "mlflow", "sqlalchemy")
+    assert imported("import fairall.experiment", *late, "optuna", "torch._dynamo") == ("", [])
+
+
 def test_list_of_choices_imports_nothing_heavy() -> None:
     code = "sys.argv += ['list', 'models']\nfrom fairall.__main__ import main; assert main() == 0"
     assert imported(code, *HEAVY, "sqlalchemy")[1] == []

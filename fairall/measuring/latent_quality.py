@@ -8,8 +8,8 @@ import torch
 from fairall.data.features import Kind, Schema
 from fairall.data.people import People
 from fairall.models.learner import Learner
+from fairall.models.logistic import penalised
 
-# sklearn is imported in functions: it takes most of a second, and methods without a latent do not need it.
 ENOUGH = 10_000  # training people of a regression on a latent of some tens of dimensions
 
 
@@ -119,15 +119,13 @@ def label_directions(
     Returns:
         Two unit vectors, shape (Z,); None where a group lacks one of the labels or a seed has diverged.
     """
-    from sklearn.linear_model import LogisticRegression
-
     directions: list[np.ndarray | None] = []
     labelled = np.ones(len(z), dtype=bool) if weight is None else weight > 0
     for group in (advantaged & labelled, ~advantaged & labelled):
         slope = np.zeros(z.shape[1])
         if np.isfinite(z).all() and len(set(good[group])) == 2:
             of_group = None if weight is None else weight[group]
-            slope = LogisticRegression(max_iter=1000).fit(z[group], good[group], of_group).coef_[0]
+            slope = penalised(z[group], good[group], 1.0, of_group)[:-1]
         size = np.linalg.norm(slope)
         directions.append(slope / size if size > 0 else None)
     return directions
@@ -152,7 +150,7 @@ def mutual_information(z: np.ndarray, y: np.ndarray, *, neighbours: int = 10) ->
         Ross, B. C. (2014). Mutual information between discrete and continuous data sets. PLoS ONE 9(2).
     """
     from scipy.special import digamma
-    from sklearn.neighbors import KDTree
+    from sklearn.neighbors import KDTree  # takes a second, and few data have y
 
     values, counts = np.unique(y, return_counts=True)
     if not np.isfinite(z).all() or counts.min() <= neighbours:
@@ -195,28 +193,39 @@ def readability(
     Returns:
         Both in [0, 1], 0.5 for chance; NaN where a target has one value only or a seed has diverged.
     """
-    from sklearn.linear_model import LogisticRegression
-    from sklearn.metrics import balanced_accuracy_score, roc_auc_score
-
     if not (np.isfinite(z_train).all() and np.isfinite(z_held_out).all()):
         return np.nan, np.nan  # a seed that diverged
-    if weight_train is not None:
-        labelled = weight_train > 0
-        z_train, target_train, weight_train = (
-            z_train[labelled],
-            target_train[labelled],
-            weight_train[labelled],
-        )
-    if weight_held_out is not None:
-        labelled = weight_held_out > 0
-        z_held_out, target_held_out = z_held_out[labelled], target_held_out[labelled]
-        weight_held_out = weight_held_out[labelled]
+    fitted, scored = (
+        np.ones(len(z)) if weight is None else weight
+        for z, weight in ((z_train, weight_train), (z_held_out, weight_held_out))
+    )
+    z_train, target_train, fitted = (of[fitted > 0] for of in (z_train, target_train, fitted))
+    z_held_out, target_held_out, scored = (of[scored > 0] for of in (z_held_out, target_held_out, scored))
     if len(set(target_train)) < 2 or len(set(target_held_out)) < 2:
         return np.nan, np.nan
     scale = z_train.std(0) + 1e-6
-    model = LogisticRegression(class_weight="balanced", max_iter=1000)
-    score = model.fit(z_train / scale, target_train, weight_train).decision_function(z_held_out / scale)
-    return (
-        balanced_accuracy_score(target_held_out, score > 0, sample_weight=weight_held_out),
-        roc_auc_score(target_held_out, score, sample_weight=weight_held_out),
-    )
+    of_target = np.bincount(target_train, fitted)  # both values count alike
+    balanced = fitted * fitted.sum() / (2 * of_target[target_train.astype(int)])
+    *slopes, intercept = penalised(z_train / scale, target_train, 1.0, balanced)
+    score = z_held_out / scale @ slopes + intercept
+    return balanced_accuracy(target_held_out, score > 0, scored), auc(target_held_out, score, scored)
+
+
+def balanced_accuracy(target: np.ndarray, predicted: np.ndarray, weight: np.ndarray) -> float:
+    """Mean over both values of a binary target of the share that is predicted, by weights; all shape (N,)."""
+    shares = [
+        np.average(predicted[target == value] == value, weights=weight[target == value]) for value in (0, 1)
+    ]
+    return float(np.mean(shares))
+
+
+def auc(target: np.ndarray, score: np.ndarray, weight: np.ndarray) -> float:
+    """Share of the pairs of both values of a binary target whose scores are in their order, by weights.
+
+    A pair of equal scores counts half. All shape (N,).
+    """
+    order = np.argsort(score[~target])
+    below = np.append(0.0, np.cumsum(weight[~target][order]))  # weight of those with lower scores
+    others = score[~target][order]
+    ends = [below[np.searchsorted(others, score[target], side)] for side in ("left", "right")]
+    return float(np.average(np.mean(ends, 0), weights=weight[target]) / below[-1])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -26,6 +25,7 @@ from fairall.models.learner import (
     ProgressCallback,
     Setting,
 )
+from fairall.models.logistic import penalised
 from fairall.models.thresholds import acceptance, fair_thresholds
 from fairall.nn.native import processor
 from fairall.nn.stacked import StackedLinear, in_chunks
@@ -33,13 +33,9 @@ from fairall.randomness import SeedStreams
 from fairall.storage.cache import Cache
 from fairall.storage.identity import computation_key
 
-if TYPE_CHECKING:
-    from sklearn.pipeline import Pipeline
-
 STRENGTHS = (1e-3, 1e-2, 0.1, 1.0)  # C of the logistic regression, from strong to weak penalties
 FOLDS = 5
 ENOUGH = 50_000  # a regression on some hundreds of columns is fitted to at most so many training rows
-EXACT = 1e-10  # largest component of the gradient of the mean loss in the end
 
 
 @dataclass
@@ -265,14 +261,31 @@ class Oracle(FixedPolicy):
 
 def selected_strength(x: np.ndarray, label: np.ndarray) -> float:
     """C of `STRENGTHS` whose `ridge` has the least loss in `FOLDS` folds; arguments as for `ridge`."""
-    from sklearn.model_selection import GridSearchCV
-
     folds = min(FOLDS, int(np.bincount(label.astype(int)).min()))
     if folds == 1:
         return STRENGTHS[0]
-    grid = {"logisticregression__C": STRENGTHS}
-    search = GridSearchCV(_penalised(1.0), grid, scoring="neg_log_loss", cv=folds, refit=False)
-    return search.fit(x, label).best_params_["logisticregression__C"]
+    fold = stratified(label, folds)
+    losses = np.zeros(len(STRENGTHS))
+    for number in range(folds):
+        fitted, left_out = fold != number, fold == number
+        for i, strength in enumerate(STRENGTHS):
+            *slopes, intercept = ridge(x[fitted], label[fitted], strength)
+            odds = x[left_out] @ slopes + intercept
+            losses[i] += np.mean(np.logaddexp(0.0, odds) - label[left_out] * odds)
+    return STRENGTHS[losses.argmin()]
+
+
+def stratified(label: np.ndarray, folds: int) -> np.ndarray:
+    """The fold of each person, shape (N,): in each the same share of both labels, as far as possible.
+
+    The first people of a label are in fold 0, as scikit-learn's `StratifiedKFold` has them.
+    """
+    other = label != label[0]
+    in_order, fold = np.sort(other), np.empty(len(label), dtype=int)
+    for kind in (False, True):
+        sizes = [np.count_nonzero(in_order[number::folds] == kind) for number in range(folds)]
+        fold[other == kind] = np.repeat(np.arange(folds), sizes)
+    return fold
 
 
 def ridge(x: np.ndarray, label: np.ndarray, c: float) -> np.ndarray:
@@ -286,17 +299,10 @@ def ridge(x: np.ndarray, label: np.ndarray, c: float) -> np.ndarray:
     Returns:
         Shape (D + 1,): the weights of the columns as given, and the intercept, without a penalty, last.
     """
-    scaler, logistic = _penalised(c).fit(x, label)
-    slopes = logistic.coef_[0] / scaler.scale_
-    return np.append(slopes, logistic.intercept_[0] - slopes @ scaler.mean_)
-
-
-def _penalised(c: float) -> Pipeline:
-    from sklearn.linear_model import LogisticRegression  # takes a second, and not where a fit is cached
-    from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import StandardScaler
-
-    return make_pipeline(StandardScaler(), LogisticRegression(C=c, solver="newton-cholesky", tol=EXACT))
+    mean, scale = x.mean(0), np.where((x == x[0]).all(0), 1.0, x.std(0))
+    weights = penalised((x - mean) / scale, label, c)
+    slopes = weights[:-1] / scale
+    return np.append(slopes, weights[-1] - slopes @ mean)
 
 
 def oracles(people: People, setting: Setting, cache: Cache) -> dict[str, Oracle]:

@@ -4,14 +4,19 @@ import numpy as np
 import pytest
 import torch
 from scipy import integrate, stats
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import balanced_accuracy_score, roc_auc_score
 from torch import Tensor
 
 from fairall.data.features import Schema
 from fairall.data.load import load_dataset
 from fairall.data.prepared import PreparedData
 from fairall.measuring.latent_quality import (
+    auc,
+    balanced_accuracy,
     label_agreement,
     mutual_information,
+    readability,
     representation_measures,
     variance_gap,
 )
@@ -238,3 +243,21 @@ def test_methods_without_a_latent_have_no_measures(name: str, compose_config: Co
     data = load_dataset("synthetic", "dataset.rows.pool=300", "dataset.rows.test=300").prepare()
     method = learner(data, compose_config, f"model={name}", "dataset=synthetic")
     assert representation_measures(method, data.schema, data.train, data.test, 3) == {}
+
+
+def test_scores_are_those_of_scikit_learn() -> None:
+    draw = rng()
+    target = draw.random(500) < 0.3
+    score, weight = np.round(draw.normal(size=500) + target, 1), draw.random(500)  # with equal scores
+    assert auc(target, score, weight) == pytest.approx(roc_auc_score(target, score, sample_weight=weight))
+    theirs = balanced_accuracy_score(target, score > 0, sample_weight=weight)
+    assert balanced_accuracy(target, score > 0, weight) == pytest.approx(theirs)
+
+
+def test_a_regression_on_latents_is_that_of_scikit_learn() -> None:
+    z, good, _ = latents("aligned")
+    weight = rng().random(N)
+    model = LogisticRegression(class_weight="balanced", tol=1e-10, max_iter=1000)
+    score = model.fit(z / (z.std(0) + 1e-6), good, weight).decision_function(z / (z.std(0) + 1e-6))
+    theirs = balanced_accuracy_score(good, score > 0), roc_auc_score(good, score)
+    assert readability(z, z, good, good, weight) == pytest.approx(theirs)

@@ -5,6 +5,10 @@ import numpy as np
 import pytest
 import torch
 from scipy.special import expit
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV, StratifiedKFold
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from fairall.config.compose import typed_config
 from fairall.config.schema import Config
@@ -17,7 +21,7 @@ from fairall.errors import FairAllError
 from fairall.metrics import dpu
 from fairall.models import oracle as of_oracle
 from fairall.models.learner import Setting
-from fairall.models.oracle import Oracle, oracles, ridge, selected_strength
+from fairall.models.oracle import STRENGTHS, Oracle, oracles, ridge, selected_strength, stratified
 from fairall.randomness import SeedStreams
 from tests.conftest import cache_in, imported, no_cache
 
@@ -230,14 +234,37 @@ def test_the_fit_minimises_the_penalised_loss(kind: str) -> None:
     assert np.abs(gradient / len(x)).max() < 1e-8
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_strength_and_weights_are_those_of_scikit_learn(kind: str) -> None:
+    x, label = simulated(kind)
+    strength = selected_strength(x, label)
+    model = make_pipeline(StandardScaler(), LogisticRegression(solver="newton-cholesky", tol=1e-10))
+    grid = {"logisticregression__C": STRENGTHS}
+    folds = min(5, *np.bincount(label.astype(int)))
+    search = GridSearchCV(model, grid, scoring="neg_log_loss", cv=folds).fit(x, label)
+    assert search.best_params_ == {"logisticregression__C": strength}
+    scaler, logistic = search.best_estimator_
+    *slopes, intercept = ridge(x, label, strength)
+    np.testing.assert_allclose(slopes * scaler.scale_, logistic.coef_[0], rtol=0, atol=1e-8)
+    assert intercept + slopes @ scaler.mean_ == pytest.approx(logistic.intercept_[0], abs=1e-8)
+
+
+@pytest.mark.parametrize("folds", [2, 3, 5])
+def test_folds_are_those_of_scikit_learn(folds: int) -> None:
+    label = (np.random.default_rng(folds).random(103) < 0.2).astype(float)
+    theirs = StratifiedKFold(folds).split(label, label)
+    fold = stratified(label, folds)
+    for number, (_, left_out) in enumerate(theirs):
+        assert np.flatnonzero(fold == number).tolist() == left_out.tolist()
+
+
 @pytest.mark.whole
-def test_a_run_whose_fits_are_cached_imports_what_it_needs(tmp_path: Path) -> None:
-    words = ["model=fairlog", "preset=quick", "seeds=1", "tracking.enabled=false", f"outputs_dir={tmp_path}"]
-    code = "sys.argv += {}\nfrom fairall.__main__ import main; assert main() == 0"
-    assert imported(code.format(words), "sklearn")[1] == ["sklearn"]
-    again = [*words, "seed=1"]
-    assert imported(code.format(again), "sklearn", "scipy.stats", "mlflow", "optuna", "aif360")[1] == []
-    assert len(list(tmp_path.rglob("summary.json"))) == 2
+@pytest.mark.parametrize("model", ["fairlog", "fairall_I_II"])
+def test_a_run_imports_what_it_needs(tmp_path: Path, model: str) -> None:
+    words = [f"model={model}", "preset=quick", "seeds=1", "tracking.enabled=false", f"outputs_dir={tmp_path}"]
+    code = f"sys.argv += {words}\nfrom fairall.__main__ import main; assert main() == 0"
+    assert imported(code, "sklearn", "scipy.stats", "mlflow", "optuna", "aif360")[1] == []
+    assert len(list(tmp_path.rglob("summary.json"))) == 1
 
 
 @pytest.mark.parametrize("positives", [1, 2])
