@@ -26,7 +26,8 @@ NAMED_IN = {
         ("alarms", ALARMS),
     )
 } | {"rivals": ["rivals.yaml"]}
-SHARED = ("protocol", "fewer", "initial_policy", "exploration", "fairness", "cost", "world")  # folders of conf/
+# Folders of conf/.
+SHARED = ("protocol", "fewer", "initial_policy", "exploration", "fairness", "cost", "world")
 # Values of keys that change nothing, which new keys may have.
 OFF: tuple[Any, ...] = (None, False, "none", {}, [])
 OF = re.compile(r"^<!-- of: (\w+) (\w+) -->\n", re.MULTILINE)  # a command and a fingerprint, in a block

@@ -228,7 +228,8 @@ def test_every_field_of_a_task_and_of_its_configuration_enters_the_key(
         "epochs": 6,
     }
     others = [replace(task, **{field.name: changed[field.name]}) for field in fields(Phase1Task)]
-    others += [replace(task, config=replace(PHASE1, **{field.name: 7})) for field in fields(Phase1Config)]
+    another: Any = 7
+    others += [replace(task, config=replace(PHASE1, **{of.name: another})) for of in fields(Phase1Config)]
     others.append(replace(task, pool=replace(task.pool, x=task.pool.x + 1)))
     keys = [task.key(), *(other.key() for other in others)]
     assert len(set(keys)) == len(keys)
