@@ -179,6 +179,8 @@ def _of_training(sizes: Any) -> int:
 
 def _of_phase1_epoch(vectors: Any, steps: int, rate: float, order: Any, noise: Any, *rest: Any) -> int:
     encoder, decoder = rest[4]
+    if rate == 0.0:  # losses alone
+        return order.size * (_of_net(encoder) + noise.shape[3] * _of_net(decoder))
     return order.size * (_of_training(encoder) + 3 * noise.shape[3] * _of_net(decoder))
 
 
@@ -203,9 +205,6 @@ COMPILED: dict[str, Callable[..., int]] = {
         noise.shape[0] * noise.shape[1] * loc.shape[2] * noise.shape[3] * _of_net(sizes)
     ),
     "phase1_epoch": _of_phase1_epoch,
-    "phase1_losses": lambda theta, noise, losses, people, layout, nets, *_: (
-        len(theta) * noise.shape[1] * (_of_net(nets[0]) + noise.shape[3] * _of_net(nets[1]))
-    ),
     "model_epoch": _of_model_epoch,
     "policy_epoch": _of_policy_epoch,
 }

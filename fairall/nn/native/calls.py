@@ -45,7 +45,8 @@ def kernels() -> Any:
             f"numba cannot be imported ({error}): install another version, or set NUMBA_DISABLE_JIT=1"
         ) from error
 
-    functions = sum(hasattr(of, "py_func") for of in vars(compiled).values())
+    dispatchers = [of for of in vars(compiled).values() if hasattr(of, "py_func")]
+    functions = sum(of.targetoptions["inline"] == "never" for of in dispatchers)
 
     class Announcement(event.Listener):
         def on_start(self, event: Any) -> None:

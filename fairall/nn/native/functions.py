@@ -102,26 +102,33 @@ class Phase1Epochs(Stateful):
 
     def epoch(self, order: Tensor, noise: Tensor, done: Tensor, learning_rate: float) -> Tensor:
         """Update the VAE on every minibatch of an epoch; the losses, shape (E,). See the definition."""
-        steps, size = int(self.model.steps), self._config.batch_size
-
-        def some(*arrays: np.ndarray) -> None:
-            vectors, own, people = arrays[:3], arrays[3:6], arrays[6:]
-            kernels().phase1_epoch(vectors, steps, learning_rate, *own, size, people, *self._objective)
-
-        arrays = *self.model.vectors, order, noise, self.losses
-        _over_replicates(some, *arrays, shared=self._tables, left_out=done.tolist())
+        given, size = (order, noise, self.losses), self._config.batch_size
+        self._epoch(self._tables, size, learning_rate, *given, left_out=done.tolist())
         self.model.steps += -(-order.shape[1] // size)
         return self.losses.clone()
 
     def loss(self, people: Any, noise: Tensor) -> Tensor:
         """−K of other people, shape (E,)."""
-        losses, tables = torch.empty(len(noise)), _tables(self.vae, people)
-
-        def some(theta: np.ndarray, noise: np.ndarray, losses: np.ndarray, *tables: np.ndarray) -> None:
-            kernels().phase1_losses(theta, noise, losses, tables, *self._objective)
-
-        _over_replicates(some, self.model.theta, noise, losses, shared=tables)
+        n_seeds, n_people = noise.shape[:2]
+        losses, everybody = torch.empty(n_seeds), torch.arange(n_people).expand(n_seeds, -1)
+        self._epoch(_tables(self.vae, people), n_people, 0.0, everybody, noise, losses)
         return losses
+
+    def _epoch(
+        self,
+        tables: Sequence[Tensor],
+        batch_size: int,
+        learning_rate: float,
+        *given: Tensor,
+        left_out: Sequence[bool] | None = None,
+    ) -> None:
+        steps = int(self.model.steps)
+
+        def some(*arrays: np.ndarray) -> None:
+            vectors, own, people = arrays[:3], arrays[3:6], arrays[6:]
+            kernels().phase1_epoch(vectors, steps, learning_rate, *own, batch_size, people, *self._objective)
+
+        _over_replicates(some, *self.model.vectors, *given, shared=tables, left_out=left_out)
 
 
 class Phase2Epochs(Stateful):

@@ -29,6 +29,7 @@ OVER_3, OVER_4, OVER_5, OVER_6, OVER_7 = F(1 / 3), F(1 / 4), F(1 / 5), F(1 / 6),
 OVER_9, OVER_11, OVER_13 = F(1 / 9), F(1 / 11), F(1 / 13)
 LOG2_E = F(1.4426950408889634)
 LN_2_HIGH, LN_2_LOW = F(0.693359375), F(-2.1219444e-4)  # their sum is log 2; the first has few digits
+YES, NO = np.bool_(True), np.bool_(False)  # a function is compiled for each value of Python's
 HALF_LOG_2_PI, SQRT_HALF, PER_SQRT_2_PI = F(0.9189385332), F(0.7071067812), F(0.3989422804)
 LEAST_EXPONENT = F(-87.0)  # e^x is a normal number above it
 BETA_1, BETA_2, EPSILON = 0.9, 0.999, 1e-8  # of Adam
@@ -42,13 +43,18 @@ LOW_BITS, BITS_32, BITS_9 = np.uint64(0xFFFFFFFF), np.uint64(32), np.uint64(9)
 UNIT, BELOW_ONE, SQRT_2 = F(2.0**-23), F(1.0 - 2.0**-24), F(2.0**0.5)
 
 
-def compiled(function: Callable[..., Any]) -> Any:
+def compiled(function: Callable[..., Any], inline: str = "never") -> Any:
     """Compile at the first call, or load from the cache beside this file or of the user."""
-    options = {"nogil": True, "fastmath": ARITHMETIC, "error_model": "numpy"}
+    options = {"nogil": True, "fastmath": ARITHMETIC, "error_model": "numpy", "inline": inline}
     try:
         return numba.njit(function, cache=True, **options)
     except RuntimeError:  # neither place can be written to
         return numba.njit(function, **options)
+
+
+def inlined(function: Callable[..., Any]) -> Any:
+    """The same as a part of each caller, which would compile it once more if it were compiled by itself."""
+    return compiled(function, inline="always")
 
 
 @compiled
@@ -391,7 +397,7 @@ def add_means(values, into):
         into[r] += total(values[r * n_samples : (r + 1) * n_samples]) / F(n_samples)
 
 
-@compiled
+@inlined
 def encode(theta, sizes, given, who, utility, min_scale):
     """Units of the encoder for people `who`, and location, scale and the scale's slope, each (Z, rows).
 
@@ -419,7 +425,7 @@ def positive_scale(scale, slope, min_scale):
         scale[i] = positive + min_scale
 
 
-@compiled
+@inlined
 def through_encoder(theta, sizes, values, slope, of_loc, of_scale, of_theta):
     """Add the gradient of the encoder's parameters, given that of location and scale."""
     n_latent, n = of_loc.shape
@@ -427,10 +433,10 @@ def through_encoder(theta, sizes, values, slope, of_loc, of_scale, of_theta):
     of_encoded = gradient[: 2 * n_latent * n].reshape(2 * n_latent, n)
     of_encoded[:n_latent] = of_loc
     np.multiply(of_scale, slope, of_encoded[n_latent:])
-    backward(theta, sizes, values, n, ZERO, gradient, of_theta, False)
+    backward(theta, sizes, values, n, ZERO, gradient, of_theta, NO)
 
 
-@compiled
+@inlined
 def decode(
     theta, sizes, layout, n_samples, given_s, x, who, loc, scale, eps, weight, utility, weight_utility,
     of_theta, of_loc, of_scale,
@@ -475,7 +481,7 @@ def decode(
             bernoulli(u, ONE, outputs[n_x], of_u, score[n_x], each)
             add_means(each, log_utility[some])
         if len(of_theta) > 0:
-            of_given = backward(theta, sizes, values, n, ZERO, gradient, of_theta, True)
+            of_given = backward(theta, sizes, values, n, ZERO, gradient, of_theta, YES)
             for k in range(n_latent):
                 add_moments(of_given[k * n : (k + 1) * n], eps[some], k, of_loc[k, some], of_scale[k, some])
     return log_x, log_utility
@@ -737,7 +743,7 @@ def n_parameters(sizes):
     return int(((sizes[:-1] + 1) * sizes[1:]).sum())
 
 
-@compiled
+@inlined
 def vae_loss(
     theta, nets, layout, n_samples, people, who, eps, weight, utility, weight_utility, min_scale, of_theta
 ):
@@ -766,10 +772,10 @@ def phase1_epoch(
     after `steps` updates before. People come in `order` (E, N) with noise ε (E, N, Z, L): `people` are inputs
     of the encoder (E, N, inputs), s the last, features by kind as in the `Layout` (E, N, D), and log h(x),
     or the same once for all replicates. `nets` are the sizes of the layers of both. The loss averaged over
-    the epoch goes to `losses` (E,).
+    the epoch goes to `losses` (E,). With a learning rate of 0 nothing is updated.
     """
     theta, mean, square = vectors
-    n_people, of_theta = order.shape[1], np.empty(theta.shape[1], F)
+    n_people, of_theta = order.shape[1], np.empty(theta.shape[1] if rate > 0.0 else 0, F)
     for e in range(len(theta)):
         loss, own = 0.0, pool_of_replicate(people, e)
         for first in range(0, n_people, batch_size):
@@ -778,20 +784,12 @@ def phase1_epoch(
             loss += (batch.stop - first) * phase1_loss(
                 theta[e], order[e, batch], noise[e, batch], own, layout, nets, beta, min_scale, of_theta
             )
-            adam(theta[e], mean[e], square[e], of_theta, steps + first // batch_size + 1, rate)
+            if rate > 0.0:
+                adam(theta[e], mean[e], square[e], of_theta, steps + first // batch_size + 1, rate)
         losses[e] = loss / n_people
 
 
-@compiled
-def phase1_losses(theta, noise, losses, people, layout, nets, beta, min_scale):
-    """Losses of Phase I of everybody, in the order of `people`, to `losses` (E,)."""
-    everybody, none = np.arange(noise.shape[1]), np.empty(0, F)
-    for e in range(len(theta)):
-        own = pool_of_replicate(people, e)
-        losses[e] = phase1_loss(theta[e], everybody, noise[e], own, layout, nets, beta, min_scale, none)
-
-
-@compiled
+@inlined
 def pool_of_replicate(people, e):
     """The people without labels of one replicate, of tables with a row for each or one for all."""
     given, x, log_base = people
@@ -799,7 +797,7 @@ def pool_of_replicate(people, e):
     return given[row], x[row], log_base[row]
 
 
-@compiled
+@inlined
 def phase1_loss(theta, who, eps, people, layout, nets, beta, min_scale, of_theta):
     """−K, averaged over people `who`; adds its gradient, unless `of_theta` is empty."""
     n, none, log_base = n_parameters(nets[0]), np.empty(0, F), people[2]
@@ -838,21 +836,21 @@ def model_epoch(vectors, steps, rate, streams, order, people, losses, layout, ne
             adam(theta[e], mean[e], square[e], of_theta, steps + batch + 1, rate)
 
 
-@compiled
+@inlined
 def of_replicate(people, e):
     """The people of one replicate."""
     given, x, log_base, accepted, label, risk_weight, elbo_weight = people
     return given[e], x[e], log_base[e], accepted[e], label[e], risk_weight[e], elbo_weight[e]
 
 
-@compiled
+@inlined
 def part(n, n_parts, i):
     """Part number i of n things in parts of nearly equal size, the larger ones first."""
     start = i * (n // n_parts) + min(i, n % n_parts)
     return slice(start, start + n // n_parts + (1 if i < n % n_parts else 0))
 
 
-@compiled
+@inlined
 def model_loss(theta, stream, rows, people, layout, nets, o, of_theta):
     """J (eq. 2), or the loss of FairLab (eq. 20), of a minibatch of people `rows`; adds its gradient."""
     encoder, decoder, classifier = nets
@@ -912,7 +910,7 @@ def model_loss(theta, stream, rows, people, layout, nets, o, of_theta):
     if o.trains_classifier:
         gradient = np.empty(classifier.max() * n, F)
         gradient[:n] = of_logit
-        backward(theta[n_vae:], classifier, classified, n, o.dropout, gradient, of_theta[n_vae:], False)
+        backward(theta[n_vae:], classifier, classified, n, o.dropout, gradient, of_theta[n_vae:], NO)
     return loss
 
 
@@ -924,7 +922,7 @@ def risk(logit, y, cost):
     return value, cost * (ONE - y) * q - (ONE - cost) * y * (ONE - q)
 
 
-@compiled
+@inlined
 def classify(theta, sizes, given, rows, dropout, stream, values):
     """Output of a net with one for people `rows`, whose inputs and units are left in `values`."""
     n = len(rows)
@@ -934,7 +932,7 @@ def classify(theta, sizes, given, rows, dropout, stream, values):
     return values[end : end + n]
 
 
-@compiled
+@inlined
 def masks_of(stream, sizes, n, dropout):
     """Uniform numbers for the dropout of n people's hidden units, drawn by layers; none without dropout."""
     masks, start = np.empty((sizes[1:-1].sum() * n) if dropout > ZERO else 0, F), 0
@@ -944,7 +942,7 @@ def masks_of(stream, sizes, n, dropout):
     return masks
 
 
-@compiled
+@inlined
 def samples(stream, stratify, out):
     """Fill `out` (rows, Z, n) with normal numbers."""
     rows, n_latent, n = out.shape
@@ -972,7 +970,7 @@ def policy_epoch(vectors, steps, rate, streams, order, people, model, frame, net
             adam(theta[e], mean[e], square[e], of_theta, steps + batch + 1, rate)
 
 
-@compiled
+@inlined
 def policy_loss(theta, stream, rows, people, model, frame, nets, sizes, o, of_theta):
     """Add the gradient of the loss of π^Z on a minibatch of people `rows`."""
     (encoder, decoder, classifier), (given, _, _, accepted, label, risk_weight, _) = nets, people
@@ -1023,4 +1021,4 @@ def policy_loss(theta, stream, rows, people, model, frame, nets, sizes, o, of_th
     for i in range(n):  # with equal costs, the risk is half of the plain cross-entropy
         _, slope = risk(of_policy[end + i], target[i], o.cost if o.cost_sensitive else HALF)
         gradient[i] = weight[i] * (slope if o.cost_sensitive else TWO * slope)
-    backward(theta, sizes, of_policy, n, o.dropout, gradient, of_theta, False)
+    backward(theta, sizes, of_policy, n, o.dropout, gradient, of_theta, NO)
