@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -122,6 +123,15 @@ def test_a_minibatch_without_labels_or_with_nothing_else_is_that_of_torch(
 @pytest.mark.parametrize("noise", ["stratified", "independent"])
 def test_fewer_samples_of_the_kl_term_than_of_the_elbo_and_many_are_as_in_torch(noise: str) -> None:
     agree(people([0.4, 0.6]), f"protocol.noise={noise}", "model.elbo_samples=140", "model.kl_samples=3")
+
+
+@compiled_only
+def test_no_class_of_the_package_is_in_the_signature_of_a_compiled_function() -> None:
+    agree(people([0.4, 0.6]))
+    compiled = [of for of in vars(calls.kernels()).values() if getattr(of, "signatures", None)]
+    assert {"model_epoch", "policy_epoch"} <= {of.py_func.__name__ for of in compiled}
+    for signature in (signature for of in compiled for signature in of.signatures):
+        assert not re.search("Layout|Objective", str(signature)), signature
 
 
 @compiled_only

@@ -93,7 +93,8 @@ class Phase1Epochs(Stateful):
         self.losses = torch.full((len(self.model.theta),), torch.nan)
         self.vae, self._config, self._tables = vae, config, _tables(vae, pool)
         sizes = tuple(_flat(net)[1] for net in nets)
-        self._objective = vae.likelihood.layout, sizes, np.float32(config.beta), np.float32(vae.min_scale)
+        scalars = np.float32(config.beta), np.float32(vae.min_scale)
+        self._objective = tuple(vae.likelihood.layout), sizes, *scalars
 
     @staticmethod
     def fits(vae: Any, pool: Any, config: Any) -> bool:
@@ -150,7 +151,7 @@ class Phase2Epochs(Stateful):
 
     def model_epoch(self, learner: Any, decided: Any) -> float:
         """Update VAE and classifier on every minibatch; see the definition."""
-        losses, shared = torch.empty(len(decided.s)), (learner.model.vae.likelihood.layout, self._nets)
+        losses, shared = torch.empty(len(decided.s)), (tuple(learner.model.vae.likelihood.layout), self._nets)
         self._epoch(kernels().model_epoch, self.model, learner, decided, (losses,), shared)
         return losses.mean().item()
 
@@ -172,7 +173,7 @@ class Phase2Epochs(Stateful):
         """Call a compiled epoch with what all have in common, and with more arrays and other arguments."""
         steps, order = int(updated.steps), learner.streams.permutations(decided.s.shape[1])
         plain = learner.objective()
-        objective = plain._make(np.float32(v) if isinstance(v, float) else v for v in plain)
+        objective = tuple(np.float32(v) if isinstance(v, float) else v for v in plain)
 
         def some(*arrays: np.ndarray) -> None:
             vectors, (state, order), rest = arrays[:3], arrays[3:5], arrays[5:]
@@ -182,7 +183,7 @@ class Phase2Epochs(Stateful):
 
         tables = learner.tables(decided)
         _over_replicates(some, *updated.vectors, learner.noise.state, order, *tables, *of_replicates)
-        updated.steps += objective.n_batches
+        updated.steps += plain.n_batches
 
 
 def _tables(vae: Any, people: Any) -> tuple[Tensor, ...]:

@@ -6,9 +6,10 @@ The formulas are those of `likelihoods`, `noise` and `adam` in `fairall.nn` and 
 and those of all layers lie one after the other in one buffer.
 
 All compiled functions are in this one file, since numba renews its cache of a function when the function's
-own file has changed, but not when that of a function it calls has. Loops over people stand in small
-functions, write to few arrays and load nothing conditionally: only then do they use vector registers.
-`a if x < a else x` keeps NaN, which max() and min() would lose.
+own file has changed, but not when that of a function it calls has. Arguments have no classes of this package:
+where a class has since been moved, numba could not read its list of what is compiled. Loops over people stand
+in small functions, write to few arrays and load nothing conditionally: only then do they use vector
+registers. `a if x < a else x` keeps NaN, which max() and min() would lose.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ from typing import Any
 import numba
 import numpy as np
 import scipy.linalg.cython_blas  # noqa: F401 - what np.dot calls; loaded before its threads are limited
+
+from fairall.nn.native.functions import Objective
 
 # Sums may be reordered, which lets loops over people use vector registers. NaN and infinity keep their
 # meaning: they tell that a seed has diverged.
@@ -816,17 +819,17 @@ def phase1_loss(theta, who, eps, people, layout, nets, beta, min_scale, of_theta
 
 
 @compiled
-def model_epoch(vectors, steps, rate, streams, order, people, losses, layout, nets, o):
+def model_epoch(vectors, steps, rate, streams, order, people, losses, layout, nets, objective):
     """One epoch of Phase II of VAEs and classifiers of a few replicates, one after the other.
 
     `vectors` are the parameters of encoder, decoder and classifier, and Adam's moments, each (E, n), which
     are updated after `steps` updates before; people come in `order` (E, N). `people` are the inputs of the
     nets (E, N, inputs), s the last, features by kind as in the `Layout` (E, N, D), and, all (E, N), log h(x),
     d, ỹ, and the weights of the labelled in the risk and in their ELBO. `nets` are the sizes of the layers,
-    `o` is an `Objective`. The loss of the last minibatch goes to `losses` (E,).
+    `objective` are the values of an `Objective`. The loss of the last minibatch goes to `losses` (E,).
     """
     theta, mean, square = vectors
-    of_theta = np.empty(theta.shape[1], F)
+    of_theta, o = np.empty(theta.shape[1], F), Objective(*objective)
     for e in range(len(theta)):
         for batch in range(o.n_batches):
             rows = order[e, part(order.shape[1], o.n_batches, batch)]
@@ -953,14 +956,14 @@ def samples(stream, stratify, out):
 
 
 @compiled
-def policy_epoch(vectors, steps, rate, streams, order, people, model, frame, nets, sizes, o):
+def policy_epoch(vectors, steps, rate, streams, order, people, model, frame, nets, sizes, objective):
     """One epoch of policy nets π^Z of a few replicates, `policy_heads.net_loss`; arguments as `model_epoch`.
 
     `vectors` are those of nets with layers of these `sizes`, `model` are the parameters of encoder, decoder
     and classifier, and `frame` is that of the VAE, (E, Z, Z).
     """
     theta, mean, square = vectors
-    of_theta = np.empty(theta.shape[1], F)
+    of_theta, o = np.empty(theta.shape[1], F), Objective(*objective)
     for e in range(len(theta)):
         for batch in range(o.n_batches):
             rows = order[e, part(order.shape[1], o.n_batches, batch)]
