@@ -184,8 +184,14 @@ def _of_phase1_epoch(vectors: Any, steps: int, rate: float, order: Any, noise: A
     return order.size * (_of_training(encoder) + 3 * noise.shape[3] * _of_net(decoder))
 
 
+def _objective(values: Any) -> Any:
+    from fairall.nn.native import Objective  # imports torch, whose time is a part of the run
+
+    return Objective(*values)
+
+
 def _of_model_epoch(*arguments: Any) -> int:
-    people, (encoder, decoder, classifier), o = arguments[5], arguments[8], arguments[9]
+    people, (encoder, decoder, classifier), o = arguments[5], arguments[8], _objective(arguments[9])
     accepted = people[3]
     rows = int(accepted.sum()) + 2 * o.unlabelled * int((~accepted).sum())
     classified = accepted.size * _of_training(classifier) if o.trains_classifier else 0
@@ -193,7 +199,8 @@ def _of_model_epoch(*arguments: Any) -> int:
 
 
 def _of_policy_epoch(*arguments: Any) -> int:
-    people, (encoder, decoder, classifier), sizes, o = arguments[5], *arguments[8:]
+    people, (encoder, decoder, classifier), sizes = arguments[5], *arguments[8:10]
+    o = _objective(arguments[10])
     teacher = _of_net(decoder) if o.from_decoder else 0
     per_person = _of_net(classifier) + _of_net(encoder) + teacher + _of_training(sizes)
     return int(people[3].size) * per_person
