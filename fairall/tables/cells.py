@@ -38,7 +38,7 @@ def distinct(column: pd.Series) -> tuple[np.ndarray, list[Any]]:
 def words_of(column: pd.Series) -> tuple[np.ndarray, np.ndarray]:
     """`distinct` with the values as texts (K,): 1, 1.0, True; dates without time if all are at midnight."""
     codes, values = distinct(column)
-    texts = np.array([str(value) for value in values], dtype=object)
+    texts = np.array(list(map(str, values)), dtype=object)
     if pd.api.types.is_datetime64_any_dtype(column) and all(text.endswith(" 00:00:00") for text in texts):
         texts = np.array([text.removesuffix(" 00:00:00") for text in texts], dtype=object)
     return codes, texts
@@ -77,11 +77,11 @@ def numbers_of(column: pd.Series) -> np.ndarray:
 
 def parsed(values: list[Any]) -> np.ndarray:
     """The float64 nearest to each value, a number or a text, shape (K,), NaN where it is none."""
-    told = [value if isinstance(value, str | float | np.number) else str(value) for value in values]
-    found = pd.to_numeric(pd.Series(told, dtype=object), errors="coerce")
-    numbers = found.to_numpy(dtype=float, na_value=np.nan).copy()
-    for i in np.flatnonzero(np.isfinite(numbers)):
-        numbers[i] = float(told[i])  # pandas rounds the last digit of some
+    kept = (str, float, np.number)
+    told = pd.Series([value if isinstance(value, kept) else str(value) for value in values], dtype=object)
+    numbers = pd.to_numeric(told, errors="coerce").to_numpy(dtype=float, na_value=np.nan).copy()
+    finite = np.isfinite(numbers)
+    numbers[finite] = told.to_numpy()[finite].astype(float)  # pandas rounds the last digit of some
     return numbers
 
 

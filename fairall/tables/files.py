@@ -326,8 +326,15 @@ def _names(header: Iterable[str], path: object, of_csv: Declared | None = None) 
 
 
 def _text(codes: np.ndarray, words: Iterable[Any]) -> pd.Categorical:
-    """Texts without surrounding blanks by their codes (N,), −1 where missing; empty texts are missing."""
-    texts = pd.Series([str(word).strip() for word in words], dtype=object)
+    """Texts without surrounding blanks by their codes (N,), −1 where missing; empty texts are missing.
+
+    Words are distinct; their texts need not be.
+    """
+    words = list(words)
+    stripped = [str(word).strip() for word in words]
+    if stripped == words and "" not in words:  # distinct too, which spares a second search for levels
+        return pd.Categorical.from_codes(codes, pd.Index(stripped, dtype=object))
+    texts = pd.Series(stripped, dtype=object)
     places, levels = pd.factorize(texts.where(texts != ""))
     return pd.Categorical.from_codes(np.append(places, -1)[codes], levels)
 

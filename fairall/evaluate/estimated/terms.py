@@ -17,7 +17,7 @@ QUARTILES = (0.5, 0.25, 0.75)
 TAIL = 0.005  # share of a real input at either end that is as far as the rest, in normal scores
 GRID = np.linspace(0.0, 1.0, 201)
 LEVELS = np.linspace(0.05, 0.95, 37)  # of the thresholds that `SparseLogistic` tries
-BLOCK = 256  # terms at once, which bounds memory
+BLOCK = 16  # terms at once, so that those of `MOST_ROWS_OF_PRODUCTS` rows stay in the cache
 CANDIDATES = 100  # terms of most correlation with the first residuals, from which `SparseLogistic` chooses
 MOST_CHOSEN = 10
 NOTHING = -1  # position of a factor 1
@@ -76,19 +76,21 @@ class Terms:
         return len(self.factor)
 
     def factors(self, inputs: np.ndarray) -> np.ndarray:
-        """Centred factors of rows, and a last column of ones, shape (N, factors + 1)."""
+        """Centred factors of rows, and a last column of ones, shape (N, factors + 1), column by column."""
         real = inputs[:, self.real].astype(float)
         scores = np.empty_like(real)
         for score, x, quantiles in zip(scores.T, real.T, self.quantiles.T, strict=True):
             score[:] = ndtri(np.clip(np.interp(x, quantiles, GRID), TAIL, 1.0 - TAIL))
         steps = [(real > at).astype(float) for at in self.steps]
         factors = np.hstack([scores, inputs[:, self.indicators].astype(float), *steps])
-        return np.column_stack([factors - self.mean, np.ones(len(inputs))])
+        return np.asfortranarray(np.column_stack([factors - self.mean, np.ones(len(inputs))]))
 
     def values(self, factors: np.ndarray, terms: np.ndarray) -> np.ndarray:
         """Some terms of rows, shape (N, len(terms))."""
-        first, second, third = self.factor[terms].T
-        return factors[:, first] * factors[:, second] * factors[:, third]
+        first, second, third = (factors.T[one] for one in self.factor[terms].T)  # whole columns at a time
+        first *= second
+        first *= third
+        return first.T
 
     def blocks(self, factors: np.ndarray) -> Iterator[np.ndarray]:
         """All terms of rows, (N, at most `BLOCK`) at a time."""
@@ -116,12 +118,14 @@ def deviations(residual: np.ndarray, columns: np.ndarray, person: np.ndarray | N
         columns: shape (N, M), which are centred.
         person: codes of people, whose rows depend on each other, shape (N,); None for a row each.
     """
-    product = residual[:, None] * (columns - columns.mean(0))
+    product = columns - columns.mean(0)
+    product = np.multiply(product, residual[:, None], out=product if product.dtype == float else None)
     if person is not None:
         order = np.argsort(person, kind="stable")
         starts = np.flatnonzero(np.diff(person[order], prepend=-1))
         product = np.add.reduceat(product[order], starts)
-    return product.sum(0) / np.maximum(np.sqrt((product**2).sum(0)), np.finfo(float).tiny)
+    squares = np.einsum("ij,ij->j", product, product)
+    return product.sum(0) / np.maximum(np.sqrt(squares), np.finfo(float).tiny)
 
 
 @dataclass
