@@ -6,7 +6,8 @@
 """
 
 from fairall.nn.native.calls import processor, takes, use_threads
-from fairall.nn.native.functions import Objective, average_probability, fastest, fill, outputs
+from fairall.nn.native.functions import average_probability, fastest, fill, outputs
+from fairall.nn.native.objective import Objective
 
 __all__ = [
     "Objective",
