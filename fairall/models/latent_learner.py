@@ -160,8 +160,10 @@ class LatentLearner(Learner):
         """A note where `phase1.updates` limits Phase I."""
         if (config := self.config.phase1) is None:
             return []
-        epochs = self.phase1_task(data, config).epochs
-        planned = self.phase1_task(data, replace(config, updates=None)).epochs
+        epochs, planned = (
+            one.epochs_within(self.setting.schedule.phase1_epochs, len(data.pool))
+            for one in (config, replace(config, updates=None))
+        )
         if epochs == planned:
             return []
         return [

@@ -264,7 +264,7 @@ def selected_strength(x: np.ndarray, label: np.ndarray) -> float:
     folds = min(FOLDS, int(np.bincount(label.astype(int)).min()))
     if folds == 1:
         return STRENGTHS[0]
-    fold = stratified(label, folds)
+    fold = stratified_folds(label, folds)
     losses = np.zeros(len(STRENGTHS))
     for number in range(folds):
         fitted, left_out = fold != number, fold == number
@@ -275,7 +275,7 @@ def selected_strength(x: np.ndarray, label: np.ndarray) -> float:
     return STRENGTHS[losses.argmin()]
 
 
-def stratified(label: np.ndarray, folds: int) -> np.ndarray:
+def stratified_folds(label: np.ndarray, folds: int) -> np.ndarray:
     """The fold of each person, shape (N,): in each the same share of both labels, as far as possible.
 
     The first people of a label are in fold 0, as scikit-learn's `StratifiedKFold` has them.

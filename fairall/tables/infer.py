@@ -313,7 +313,7 @@ def _identifies(name: str, numbers: np.ndarray, max_categories: int, *, codes: b
 
 def _are_codes(words: np.ndarray) -> bool:
     """Whether whole numbers are written with leading zeros, as zip codes are."""
-    # Most columns have a first word that is none, so that only one is looked at.
+    # Most columns of texts begin with a word that is no whole number, after which nothing else is looked at.
     return all(word.isascii() and word.isdecimal() for word in words) and any(
         LEADING_ZERO.fullmatch(word) for word in words
     )

@@ -93,9 +93,7 @@ def test_command_line_beats_presets_hyperparameters_and_the_data_set(compose_con
 
 
 @pytest.mark.parametrize("model", ["fairall_I_II", "fairall_II", "fairlab_I_II", "fairlog", "unfairlog"])
-def test_corrected_has_fewer_samples_where_there_are_any(
-    model: str, compose_config: ComposeConfig
-) -> None:
+def test_corrected_has_fewer_samples_where_there_are_any(model: str, compose_config: ComposeConfig) -> None:
     words = [f"model={model}", "dataset=compas"]
     corrected, text = (
         vars(compose_config(*words, f"protocol={name}").model) for name in ("corrected", "text")

@@ -21,7 +21,7 @@ from fairall.errors import FairAllError
 from fairall.metrics import dpu
 from fairall.models import oracle as of_oracle
 from fairall.models.learner import Setting
-from fairall.models.oracle import STRENGTHS, Oracle, oracles, ridge, selected_strength, stratified
+from fairall.models.oracle import STRENGTHS, Oracle, oracles, ridge, selected_strength, stratified_folds
 from fairall.randomness import SeedStreams
 from tests.conftest import cache_in, imported, no_cache
 
@@ -253,7 +253,7 @@ def test_strength_and_weights_are_those_of_scikit_learn(kind: str) -> None:
 def test_folds_are_those_of_scikit_learn(folds: int) -> None:
     label = (np.random.default_rng(folds).random(103) < 0.2).astype(float)
     theirs = StratifiedKFold(folds).split(label, label)
-    fold = stratified(label, folds)
+    fold = stratified_folds(label, folds)
     for number, (_, left_out) in enumerate(theirs):
         assert np.flatnonzero(fold == number).tolist() == left_out.tolist()
 

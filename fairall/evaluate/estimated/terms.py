@@ -118,8 +118,7 @@ def deviations(residual: np.ndarray, columns: np.ndarray, person: np.ndarray | N
         columns: shape (N, M), which are centred.
         person: codes of people, whose rows depend on each other, shape (N,); None for a row each.
     """
-    product = columns - columns.mean(0)
-    product = np.multiply(product, residual[:, None], out=product if product.dtype == float else None)
+    product = residual[:, None] * (columns - columns.mean(0))
     if person is not None:
         order = np.argsort(person, kind="stable")
         starts = np.flatnonzero(np.diff(person[order], prepend=-1))

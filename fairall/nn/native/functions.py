@@ -103,8 +103,8 @@ class Phase1Epochs(Stateful):
 
     def epoch(self, order: Tensor, noise: Tensor, done: Tensor, learning_rate: float) -> Tensor:
         """Update the VAE on every minibatch of an epoch; the losses, shape (E,). See the definition."""
-        given, size = (order, noise, self.losses), self._config.batch_size
-        self._epoch(self._tables, size, learning_rate, *given, left_out=done.tolist())
+        size = self._config.batch_size
+        self._epoch(order, noise, self.losses, self._tables, size, learning_rate, done.tolist())
         self.model.steps += -(-order.shape[1] // size)
         return self.losses.clone()
 
@@ -112,24 +112,28 @@ class Phase1Epochs(Stateful):
         """−K of other people, shape (E,)."""
         n_seeds, n_people = noise.shape[:2]
         losses, everybody = torch.empty(n_seeds), torch.arange(n_people).expand(n_seeds, -1)
-        self._epoch(_tables(self.vae, people), n_people, 0.0, everybody, noise, losses)
+        self._epoch(everybody, noise, losses, _tables(self.vae, people), n_people, learning_rate=0.0)
         return losses
 
     def _epoch(
         self,
+        order: Tensor,
+        noise: Tensor,
+        losses: Tensor,
         tables: Sequence[Tensor],
         batch_size: int,
         learning_rate: float,
-        *given: Tensor,
         left_out: Sequence[bool] | None = None,
     ) -> None:
+        """Call the compiled epoch, which fills `losses`, and updates nothing at a learning rate of 0."""
         steps = int(self.model.steps)
 
         def some(*arrays: np.ndarray) -> None:
             vectors, own, people = arrays[:3], arrays[3:6], arrays[6:]
             kernels().phase1_epoch(vectors, steps, learning_rate, *own, batch_size, people, *self._objective)
 
-        _over_replicates(some, *self.model.vectors, *given, shared=tables, left_out=left_out)
+        given = *self.model.vectors, order, noise, losses
+        _over_replicates(some, *given, shared=tables, left_out=left_out)
 
 
 class Phase2Epochs(Stateful):

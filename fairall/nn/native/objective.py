@@ -1,4 +1,4 @@
-"""The losses of Phase II in numbers."""
+"""What a learner of Phase II tells its compiled training, which imports no learner."""
 
 from __future__ import annotations
 
