@@ -88,7 +88,7 @@ def _compiled(tmp_path_factory: pytest.TempPathFactory) -> None:
     folder = tmp_path_factory.getbasetemp().parent
     source = Path(native.__file__).with_name("kernels.py")
     with FileLock(folder / "compiling.lock"):
-        kept = [path.stat().st_mtime for path in source.parent.glob("__pycache__/kernels.mixture_kl-*.nbi")]
+        kept = [path.stat().st_mtime for path in source.parent.glob("__pycache__/kernels.policy_epoch-*.nbi")]
         if calls.kernels() is None or max(kept, default=0.0) > source.stat().st_mtime:
             return
         compile_code()

@@ -1,5 +1,6 @@
 """Compiled code against the same in torch."""
 
+import gc
 import os
 import re
 from collections.abc import Iterator
@@ -281,12 +282,33 @@ def test_compiling_is_said_and_how_far_it_is(
             pass
     assert capsys.readouterr().err == "fairall: compiling, once for this installation ...\n"
     source = Path(calls.__file__).with_name("kernels.py").read_text()
-    names = re.findall(r"^@compiled\ndef (\w+)", source, re.MULTILINE)
+    names = re.findall(r"^@(?:compiled|inner)\ndef (\w+)", source, re.MULTILINE)
     for name in names[:25]:
         with event.trigger_event("numba:compile", data={"dispatcher": getattr(calls.kernels(), name)}):
             pass
     lines = [f"fairall: compiling function {n} of at most {len(names)} ...\n" for n in (10, 20)]
     assert capsys.readouterr().err == "".join(lines)
+
+
+def test_the_garbage_collector_is_as_before_after_a_compilation() -> None:
+    import numba
+
+    @numba.njit
+    def callee(x: Any) -> Any:
+        return x + 1
+
+    @numba.njit
+    def caller(x: Any) -> Any:
+        return callee(x)
+
+    for collects in (True, False):
+        caller.recompile()
+        (gc.enable if collects else gc.disable)()
+        try:
+            assert caller(1) == 2
+            assert gc.isenabled() == collects
+        finally:
+            gc.enable()
 
 
 def test_numba_that_cannot_be_imported_is_one_line() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import gc
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -46,18 +47,26 @@ def kernels() -> Any:
         ) from error
 
     dispatchers = [of for of in vars(compiled).values() if hasattr(of, "py_func")]
-    functions = sum(of.targetoptions["inline"] == "never" for of in dispatchers)
+    functions = sum("inline" not in of.targetoptions for of in dispatchers)
 
-    class Announcement(event.Listener):
+    class Compilation(event.Listener):
+        """Says so, and keeps the garbage collector, which takes a tenth of the time, from running."""
+
+        def __init__(self) -> None:
+            self.collects: list[bool] = []  # before each compilation that has not ended, inner ones last
+
         def on_start(self, event: Any) -> None:
+            self.collects.append(gc.isenabled())
+            gc.disable()
             function = event.data["dispatcher"].py_func
             if function.__module__ == compiled.__name__:
                 announce(function.__name__, functions)
 
         def on_end(self, event: Any) -> None:
-            pass
+            if self.collects.pop():
+                gc.enable()
 
-    event.register("numba:compile", Announcement())
+    event.register("numba:compile", Compilation())
     limit_blas()
     return compiled
 

@@ -46,7 +46,8 @@ def average_probability(layers: Sequence[Tensor], loc: Tensor, scale: Tensor, no
 
 def fill(kind: str, out: Tensor, state: Tensor) -> None:
     """Fill `out` (rows, n) with numbers of a kind by a seed's key and counter; see `fairall.nn.noise`."""
-    getattr(kernels(), kind)(state.numpy().view(np.uint64), out.numpy())
+    numbers = out if kind == "stratified" else out.view(-1)
+    getattr(kernels(), kind)(state.numpy().view(np.uint64), numbers.numpy())
 
 
 class Updated(Stateful):

@@ -26,13 +26,13 @@ from fairall.nn.native.objective import Objective
 # Sums may be reordered, which lets loops over people use vector registers. NaN and infinity keep their
 # meaning: they tell that a seed has diverged.
 ARITHMETIC = {"reassoc", "nsz", "arcp", "contract"}
+OPTIONS: dict[str, Any] = {"nogil": True, "fastmath": ARITHMETIC, "error_model": "numpy"}
 F = np.float32
 ZERO, HALF, ONE, TWO = F(0.0), F(0.5), F(1.0), F(2.0)
 OVER_3, OVER_4, OVER_5, OVER_6, OVER_7 = F(1 / 3), F(1 / 4), F(1 / 5), F(1 / 6), F(1 / 7)
 OVER_9, OVER_11, OVER_13 = F(1 / 9), F(1 / 11), F(1 / 13)
 LOG2_E = F(1.4426950408889634)
 LN_2_HIGH, LN_2_LOW = F(0.693359375), F(-2.1219444e-4)  # their sum is log 2; the first has few digits
-YES, NO = np.bool_(True), np.bool_(False)  # numba compiles a function twice for Python's True and False
 HALF_LOG_2_PI, SQRT_HALF, PER_SQRT_2_PI = F(0.9189385332), F(0.7071067812), F(0.3989422804)
 LEAST_EXPONENT = F(-87.0)  # e^x is a normal number above it
 BETA_1, BETA_2, EPSILON = 0.9, 0.999, 1e-8  # of Adam
@@ -44,23 +44,29 @@ MULTIPLY_0, MULTIPLY_1 = np.uint64(0xD2511F53), np.uint64(0xCD9E8D57)
 INCREASE_0, INCREASE_1 = np.uint64(0x9E3779B9), np.uint64(0xBB67AE85)
 LOW_BITS, BITS_32, BITS_9 = np.uint64(0xFFFFFFFF), np.uint64(32), np.uint64(9)
 UNIT, BELOW_ONE, SQRT_2 = F(2.0**-23), F(1.0 - 2.0**-24), F(2.0**0.5)
+# Arguments that are no literals, for each of which numba would compile a function once more.
+NO, YES, NONE, ONCE = np.bool_(False), np.bool_(True), np.int64(0), np.int64(1)
 
 
-def compiled(function: Callable[..., Any], inline: str = "never") -> Any:
+def compiled(function: Callable[..., Any]) -> Any:
     """Compile at the first call, or load from the cache beside this file or of the user."""
-    options = {"nogil": True, "fastmath": ARITHMETIC, "error_model": "numpy", "inline": inline}
     try:
-        return numba.njit(function, cache=True, **options)
+        return numba.njit(function, cache=True, **OPTIONS)
     except RuntimeError:  # neither place can be written to
-        return numba.njit(function, **options)
+        return numba.njit(function, **OPTIONS)
+
+
+def inner(function: Callable[..., Any]) -> Any:
+    """Compile for calls from the others, whose cached code has it in it."""
+    return numba.njit(function, **OPTIONS)
 
 
 def inlined(function: Callable[..., Any]) -> Any:
-    """The same as a part of each caller, which would compile it once more if it were compiled by itself."""
-    return compiled(function, inline="always")
+    """Compile as a part of each caller, which would compile it once more if it were compiled by itself."""
+    return numba.njit(function, inline="always", **OPTIONS)
 
 
-@compiled
+@inner
 def exp(x):
     """e^x for x ≤ 88, by its series after the division of x by log 2."""
     x = LEAST_EXPONENT if x < LEAST_EXPONENT else x
@@ -72,7 +78,7 @@ def exp(x):
     return series * np.int32((np.int32(n) + np.int32(127)) << np.int32(23)).view(np.float32)
 
 
-@compiled
+@inner
 def two_artanh(s):
     """2·artanh(s) = log((1 + s)/(1 − s)) for |s| ≤ 1/3, by its series."""
     square = s * s
@@ -81,7 +87,7 @@ def two_artanh(s):
     return TWO * s * series
 
 
-@compiled
+@inner
 def log(x):
     """Natural logarithm of a normal positive number."""
     bits = np.float32(x).view(np.int32)
@@ -92,7 +98,7 @@ def log(x):
     return two_artanh((mantissa - ONE) / (mantissa + ONE)) + exponent * LN_2_LOW + exponent * LN_2_HIGH
 
 
-@compiled
+@inner
 def softplus(x):
     """log(1 + e^x), and its derivative, the logistic function."""
     u = exp(-abs(x))
@@ -100,7 +106,7 @@ def softplus(x):
     return (ZERO if x < ZERO else x) + two_artanh(u / (TWO + u)), slope
 
 
-@compiled
+@inner
 def relu(values, bias):
     """Add the bias of a unit and apply the ReLU."""
     for i in range(len(values)):
@@ -108,7 +114,31 @@ def relu(values, bias):
         values[i] = ZERO if v < ZERO else v
 
 
-@compiled
+@inner
+def shift(values, bias):
+    """Add the bias of a unit."""
+    for i in range(len(values)):
+        values[i] += bias
+
+
+@inner
+def copy(values, into):
+    """Fill `into`; an assignment of arrays compiles a message of many words for arrays that do not fit."""
+    for i in range(len(values)):
+        into[i] = values[i]
+
+
+@inner
+def n_units(sizes):
+    """Number of units of all layers, and of the widest one."""
+    n, widest = 0, 0
+    for i in range(len(sizes)):
+        n += sizes[i]
+        widest = max(widest, sizes[i])
+    return n, widest
+
+
+@inner
 def total(values):
     """Sum."""
     result = ZERO
@@ -117,7 +147,7 @@ def total(values):
     return result
 
 
-@compiled
+@inner
 def forward(theta, sizes, values, n, dropout, masks):
     """Fill `values` behind the input, which is there; returns the offset of the output.
 
@@ -136,7 +166,7 @@ def forward(theta, sizes, values, n, dropout, masks):
             if layer < len(sizes) - 2:
                 relu(y[j], theta[weights + j])
             else:
-                y[j] += theta[weights + j]
+                shift(y[j], theta[weights + j])
         weights += n_out
         if layer < len(sizes) - 2 and dropout > ZERO:
             drop(values[units : units + n_out * n], masks[used : used + n_out * n], dropout)
@@ -144,7 +174,7 @@ def forward(theta, sizes, values, n, dropout, masks):
     return units
 
 
-@compiled
+@inner
 def drop(values, masks, dropout):
     """Set values to zero where a uniform number is below `dropout`, and scale the others."""
     factor = ONE / (ONE - dropout)
@@ -156,13 +186,15 @@ def drop(values, masks, dropout):
 def apply(theta, sizes, x, out):
     """Outputs of nets for x (E, in, n) to out (E, out, n)."""
     columns = max(1, min(COLUMNS, x.shape[2]))
-    values = np.empty(sizes.sum() * columns, F)
+    values = np.empty(n_units(sizes)[0] * columns, F)
     for e in range(len(theta)):
         for first in range(0, x.shape[2], columns):
             n = min(columns, x.shape[2] - first)
-            values[: sizes[0] * n].reshape(sizes[0], n)[:] = x[e, :, first : first + n]
+            for k in range(sizes[0]):
+                copy(x[e, k, first : first + n], values[k * n : (k + 1) * n])
             end = forward(theta[e], sizes, values, n, ZERO, values)
-            out[e, :, first : first + n] = values[end : end + sizes[-1] * n].reshape(sizes[-1], n)
+            for k in range(sizes[-1]):
+                copy(values[end + k * n : end + (k + 1) * n], out[e, k, first : first + n])
 
 
 @compiled
@@ -176,7 +208,7 @@ def average(theta, sizes, loc, scale, noise, out):
     n_noises, n_samples = noise.shape[1], noise.shape[3]
     of_person = n_branches * n_samples
     at_once = max(1, min(n_people, COLUMNS // of_person))
-    values = np.empty(sizes.sum() * at_once * of_person, F)
+    values = np.empty(n_units(sizes)[0] * at_once * of_person, F)
     for e in range(len(theta)):
         for first in range(0, n_people, at_once):
             n = min(at_once, n_people - first)
@@ -198,7 +230,7 @@ def average(theta, sizes, loc, scale, noise, out):
                     out[e, first + i, branch] = total(logit[start : start + n_samples]) / F(n_samples)
 
 
-@compiled
+@inner
 def through_relu(gradient, hidden, factor):
     """Set the gradient of units that are not active to zero, and scale the others."""
     for i in range(len(gradient)):
@@ -206,25 +238,33 @@ def through_relu(gradient, hidden, factor):
         gradient[i] = g if hidden[i] > ZERO else ZERO
 
 
-@compiled
+@inner
 def add_product(into, x, g):
     """Add x·gᵀ; OpenBLAS is up to twice as fast with the larger factor first."""
     if len(x) >= len(g):
-        into += np.dot(x, g.T)
+        product = np.empty(into.shape, F)
+        np.dot(x, g.T, product)
+        for i in range(len(x)):
+            for j in range(len(g)):
+                into[i, j] += product[i, j]
     else:
-        into += np.dot(g, x.T).T
+        product = np.empty((len(g), len(x)), F)
+        np.dot(g, x.T, product)
+        for i in range(len(x)):
+            for j in range(len(g)):
+                into[i, j] += product[j, i]
 
 
-@compiled
+@inner
 def backward(theta, sizes, values, n, dropout, gradient, of_theta, of_input):
     """Add the gradient of the net's parameters to `of_theta`, and return that of its input if `of_input`.
 
     `gradient` begins with that of the output and has room for the widest layer; it is written over.
     """
-    spare = np.empty(sizes.max() * n, F)
+    spare = np.empty(n_units(sizes)[1] * n, F)
     weights, units = len(theta), 0
-    for size in sizes[:-1]:
-        units += size * n
+    for layer in range(len(sizes) - 1):
+        units += sizes[layer] * n
     for layer in range(len(sizes) - 2, -1, -1):
         n_in, n_out = sizes[layer], sizes[layer + 1]
         weights -= (n_in + 1) * n_out
@@ -244,7 +284,7 @@ def backward(theta, sizes, values, n, dropout, gradient, of_theta, of_input):
     return gradient
 
 
-@compiled
+@inlined
 def log_prob(outputs, target, layout, weight, score, space, each):
     """Sum over features of log p(x | z, s) without log h(x) to `each`; weight times its gradient to `score`.
 
@@ -274,7 +314,7 @@ def log_prob(outputs, target, layout, weight, score, space, each):
         p, code = p + n, code + n
 
 
-@compiled
+@inner
 def gaussian(x, eta1, raw, weight, of_eta1, of_raw, precision, each, least):
     """One feature of `log_prob`, real: the outputs are as in `fairall.nn.likelihoods.Gaussian`."""
     for i in range(len(x)):
@@ -291,7 +331,7 @@ def gaussian(x, eta1, raw, weight, of_eta1, of_raw, precision, each, least):
         of_eta1[i] = weight[i] * (x[i] - eta1[i] / precision[i])
 
 
-@compiled
+@inner
 def poisson(x, raw, weight, of_raw, rate, each, least):
     """One feature of `log_prob`, a count: the output is as in `fairall.nn.likelihoods.Poisson`."""
     for i in range(len(x)):
@@ -303,7 +343,7 @@ def poisson(x, raw, weight, of_raw, rate, each, least):
         of_raw[i] *= weight[i] * (x[i] / rate[i] - ONE)
 
 
-@compiled
+@inner
 def bernoulli(x, second, logit, weight, score, each):
     """One feature of `log_prob`, binary; `second` is the code of its second value."""
     for i in range(len(x)):
@@ -313,7 +353,7 @@ def bernoulli(x, second, logit, weight, score, each):
         score[i] = weight[i] * (F(x[i] == second) - score[i])
 
 
-@compiled
+@inner
 def odds(x, code, logit, score, total_odds, each, most):
     """For one code of a categorical feature: e^logit to `score`, the logit added to `each` where x is it."""
     for i in range(len(x)):
@@ -326,7 +366,7 @@ def odds(x, code, logit, score, total_odds, each, most):
         each[i] += F(x[i] == code) * bounded
 
 
-@compiled
+@inner
 def normalise(total_odds, each):
     """Subtract the logarithm of the sum of odds, and take its reciprocal."""
     for i in range(len(each)):
@@ -335,14 +375,14 @@ def normalise(total_odds, each):
         total_odds[i] = ONE / total_odds[i]
 
 
-@compiled
+@inner
 def residual(x, code, weight, score, per_odds):
     """Weight times 1 or 0 less the probability of a code."""
     for i in range(len(x)):
         score[i] = weight[i] * (F(x[i] == code) - score[i] * per_odds[i])
 
 
-@compiled
+@inner
 def adam(theta, mean, square, gradient, step, learning_rate):
     """Update number `step`, from 1, of Adam."""
     size = F(learning_rate / (1.0 - BETA_1**step))
@@ -354,7 +394,7 @@ def adam(theta, mean, square, gradient, step, learning_rate):
         theta[i] -= size * mean[i] / (np.sqrt(square[i]) * unbias + F(EPSILON))
 
 
-@compiled
+@inner
 def repeated(into, values, n_samples, factor):
     """Fill `into` with `n_samples` times each value in turn, times a factor."""
     for r in range(len(values)):
@@ -362,37 +402,41 @@ def repeated(into, values, n_samples, factor):
             into[r * n_samples + j] = factor * values[r]
 
 
-@compiled
-def looked_up(into, table, who, n_samples):
-    """Fill `into` (columns, rows) with the values of people `who` in a table, `n_samples` times each."""
+@inner
+def looked_up(into, table, first, who, n_samples):
+    """Fill `into` (columns, rows) with the values of people `who` in a table, `n_samples` times each.
+
+    Its columns are those of the table from `first` on.
+    """
     for r in range(len(who)):
-        own = table[who[r]]
         for k in range(len(into)):
             for j in range(n_samples):
-                into[k, r * n_samples + j] = own[k]
+                into[k, r * n_samples + j] = table[who[r], first + k]
 
 
-@compiled
-def sampled(into, loc, scale, eps, k):
-    """Fill `into` with samples loc + scale·ε of coordinate k of each row; ε is (rows, Z, samples or more)."""
-    n_samples = len(into) // len(loc)
-    for r in range(len(loc)):
-        for j in range(n_samples):
-            into[r * n_samples + j] = loc[r] + scale[r] * eps[r, k, j]
+@inner
+def sampled(into, loc, scale, eps, first, n_samples):
+    """Fill `into` (Z, samples) with loc + scale·ε of rows from `first` on; ε has more rows or samples."""
+    for k in range(len(loc)):
+        for r in range(into.shape[1] // n_samples):
+            centre, width = loc[k, first + r], scale[k, first + r]
+            for j in range(n_samples):
+                into[k, r * n_samples + j] = centre + width * eps[first + r, k, j]
 
 
-@compiled
-def add_moments(gradient, eps, k, of_loc, of_scale):
-    """Add the gradients in location and scale of each row, given that in its samples of coordinate k."""
-    n_samples = len(gradient) // len(of_loc)
-    for r in range(len(of_loc)):
-        for j in range(n_samples):
-            of_sample = gradient[r * n_samples + j]
-            of_loc[r] += of_sample
-            of_scale[r] += of_sample * eps[r, k, j]
+@inner
+def add_moments(gradient, eps, first, n_rows, n_samples, of_loc, of_scale):
+    """Add the gradients in location and scale of rows from `first` on, given that in their samples."""
+    for k in range(len(of_loc)):
+        for i in range(n_rows):
+            r, start = first + i, (k * n_rows + i) * n_samples
+            for j in range(n_samples):
+                of_sample = gradient[start + j]
+                of_loc[k, r] += of_sample
+                of_scale[k, r] += of_sample * eps[r, k, j]
 
 
-@compiled
+@inner
 def add_means(values, into):
     """Add to each row the mean over its samples."""
     n_samples = len(values) // len(into)
@@ -400,27 +444,26 @@ def add_means(values, into):
         into[r] += total(values[r * n_samples : (r + 1) * n_samples]) / F(n_samples)
 
 
-@inlined
+@inner
 def encode(theta, sizes, given, who, utility, min_scale):
     """Units of the encoder for people `who`, and location, scale and the scale's slope, each (Z, rows).
 
     `given` (N, inputs) are its inputs, s the last, and then ũ of the rows if it is modelled.
     """
     n, n_inputs, n_latent = len(who), given.shape[1], sizes[-1] // 2
-    values = np.empty(sizes.sum() * n, F)
+    values = np.empty(n_units(sizes)[0] * n, F)
     entered = values[: sizes[0] * n].reshape(sizes[0], n)
-    looked_up(entered[:n_inputs], given, who, 1)
+    looked_up(entered[:n_inputs], given, NONE, who, ONCE)
     if sizes[0] > n_inputs:
-        entered[n_inputs] = utility
+        copy(utility, entered[n_inputs])
     end = forward(theta, sizes, values, n, ZERO, values)
     encoded = values[end : end + 2 * n_latent * n].reshape(2 * n_latent, n)
     loc, scale, slope = encoded[:n_latent], encoded[n_latent:], np.empty((n_latent, n), F)
-    for k in range(n_latent):
-        positive_scale(scale[k], slope[k], min_scale)
+    positive_scale(values[end + n_latent * n : end + 2 * n_latent * n], slope.ravel(), min_scale)
     return values, loc, scale, slope
 
 
-@compiled
+@inner
 def positive_scale(scale, slope, min_scale):
     """Apply the softplus to raw scales, and keep its derivative."""
     for i in range(len(scale)):
@@ -428,69 +471,19 @@ def positive_scale(scale, slope, min_scale):
         scale[i] = positive + min_scale
 
 
-@inlined
+@inner
 def through_encoder(theta, sizes, values, slope, of_loc, of_scale, of_theta):
     """Add the gradient of the encoder's parameters, given that of location and scale."""
     n_latent, n = of_loc.shape
-    gradient = np.empty(sizes.max() * n, F)
-    of_encoded = gradient[: 2 * n_latent * n].reshape(2 * n_latent, n)
-    of_encoded[:n_latent] = of_loc
-    np.multiply(of_scale, slope, of_encoded[n_latent:])
+    gradient = np.empty(n_units(sizes)[1] * n, F)
+    for k in range(n_latent):
+        copy(of_loc[k], gradient[k * n : (k + 1) * n])
+        for i in range(n):
+            gradient[(n_latent + k) * n + i] = of_scale[k, i] * slope[k, i]
     backward(theta, sizes, values, n, ZERO, gradient, of_theta, NO)
 
 
-@inlined
-def decode(
-    theta, sizes, layout, n_samples, given_s, x, who, loc, scale, eps, weight, utility, weight_utility,
-    of_theta, of_loc, of_scale,
-):  # fmt: skip
-    """Log likelihood of rows, averaged over their samples, and its gradients.
-
-    Rows are of people `who`, with s (N, 1), features x by kind as in the `Layout` (N, D), location and scale
-    (Z, rows) and ε (rows, Z, `n_samples` or more). Returns log p(x | z, s) without log h(x) and, if it is
-    modelled, log p(ũ | z, s, d = 1), each (rows,). The gradients of both, times `weight` and `weight_utility`
-    (rows,), are added to those of parameters, location and scale, unless `of_theta` is empty.
-    """
-    n_rows, n_latent, n_features, n_outputs = len(who), len(loc), x.shape[1], sizes[-1]
-    models_utility = len(utility) > 0
-    n_x = n_outputs - 1 if models_utility else n_outputs
-    log_x, log_utility = np.zeros(n_rows, F), np.zeros(n_rows, F)
-    at_once = max(1, min(COLUMNS // n_samples, n_rows))
-    most = at_once * n_samples
-    values, gradient = np.empty(sizes.sum() * most, F), np.empty(sizes.max() * most, F)
-    target, per_column = np.empty((n_features, most), F), np.empty((5, most), F)
-    per_sample = ONE / F(n_samples)
-    for first in range(0, n_rows, at_once):
-        some = slice(first, min(first + at_once, n_rows))
-        people = who[some]
-        n = len(people) * n_samples
-        given = values[: sizes[0] * n].reshape(sizes[0], n)
-        for k in range(n_latent):
-            sampled(given[k], loc[k, some], scale[k, some], eps[some], k)
-        looked_up(given[n_latent:], given_s, people, n_samples)
-        looked_up(target[:, :n], x, people, n_samples)
-        own, space, each = per_column[0, :n], per_column[1, :n], per_column[2, :n]
-        repeated(own, weight[some], n_samples, per_sample)
-        end = forward(theta, sizes, values, n, ZERO, values)
-        outputs = values[end : end + n_outputs * n].reshape(n_outputs, n)
-        score = gradient[: n_outputs * n].reshape(n_outputs, n)
-        log_prob(outputs[:n_x], target[:, :n], layout, own, score[:n_x], space, each)
-        add_means(each, log_x[some])
-        if models_utility:
-            u, of_u = per_column[3, :n], per_column[4, :n]
-            repeated(u, utility[some], n_samples, ONE)
-            repeated(of_u, weight_utility[some], n_samples, per_sample)
-            each[:] = ZERO
-            bernoulli(u, ONE, outputs[n_x], of_u, score[n_x], each)
-            add_means(each, log_utility[some])
-        if len(of_theta) > 0:
-            of_given = backward(theta, sizes, values, n, ZERO, gradient, of_theta, YES)
-            for k in range(n_latent):
-                add_moments(of_given[k * n : (k + 1) * n], eps[some], k, of_loc[k, some], of_scale[k, some])
-    return log_x, log_utility
-
-
-@compiled
+@inner
 def gaussian_kl(loc, scale, weight, of_loc, of_scale):
     """Sum of weighted KL terms to N(0, 1); its gradients are added to the last two."""
     kl = ZERO
@@ -502,7 +495,7 @@ def gaussian_kl(loc, scale, weight, of_loc, of_scale):
     return kl
 
 
-@compiled
+@inner
 def mixture_kl(logit, r, n_samples, loc, scale, eps, weight, of_loc, of_scale):
     """KL of a mixture of two Gaussians to N(0, I), `mixture_kl` of `fairall.models.elbo`, and its gradients.
 
@@ -547,7 +540,7 @@ def mixture_kl(logit, r, n_samples, loc, scale, eps, weight, of_loc, of_scale):
     return kl, q[0] * of_log_q[1] - q[1] * of_log_q[0]
 
 
-@compiled
+@inner
 def add_squares(eps, m, sigma, m_other, per_other, own, other, prior):
     """Add squares of one coordinate, standardised by its own component, by the other one, and not at all."""
     for j in range(len(eps)):
@@ -558,7 +551,7 @@ def add_squares(eps, m, sigma, m_other, per_other, own, other, prior):
         prior[j] += z * z
 
 
-@compiled
+@inner
 def log_ratio(own, other, prior, log_odds, share):
     """Sum over samples of the log density ratio less its constant; fills in the other component's shares."""
     result = ZERO
@@ -568,7 +561,7 @@ def log_ratio(own, other, prior, log_odds, share):
     return result
 
 
-@compiled
+@inner
 def moments(eps, m, sigma, m_other, per_other, share):
     """Sums over samples of z, z·ε and, by share, t, t·ε, t²; t is z standardised by the other component."""
     of_z, of_z_eps, of_t, of_t_eps, of_t_t = ZERO, ZERO, ZERO, ZERO, ZERO
@@ -584,7 +577,7 @@ def moments(eps, m, sigma, m_other, per_other, share):
     return of_z, of_z_eps, of_t, of_t_eps, of_t_t
 
 
-@compiled
+@inner
 def cdf_mixture_kl(logit, r, n_samples, loc, scale, eps, weight, of_loc, of_scale):
     """`cdf_mixture_kl` of `fairall.models.elbo`, in place of `mixture_kl`, with its arguments and results."""
     n_latent = len(loc)
@@ -610,7 +603,7 @@ def cdf_mixture_kl(logit, r, n_samples, loc, scale, eps, weight, of_loc, of_scal
     return value, q[0] * q[1] * (of_q[1] - of_q[0])
 
 
-@compiled
+@inner
 def cdf_moments(eps, m, sigma, m_other, per_other, q, q_other):
     """Sums over samples of one coordinate: log ratio, its derivatives in q and q_other, and moments.
 
@@ -637,7 +630,7 @@ def cdf_moments(eps, m, sigma, m_other, per_other, q, q_other):
     return ratio, of_own, of_other, of_z, of_z_eps, of_g, of_g_eps, of_g_t
 
 
-@compiled
+@inner
 def normal_cdf(x):
     """Φ(x) to 1e-7 (Abramowitz and Stegun 1964, 7.1.26), and the density."""
     a = abs(x) * SQRT_HALF
@@ -650,9 +643,8 @@ def normal_cdf(x):
 
 
 @compiled
-def uniforms(stream, numbers):
-    """Fill an array with uniform numbers in (0, 1) of a stream, its key and counter, which is advanced."""
-    out = numbers.ravel()  # a view, since arrays are contiguous
+def uniforms(stream, out):
+    """Fill a vector with uniform numbers in (0, 1) of a stream, its key and counter, which is advanced."""
     whole = len(out) // 4 * 4
     philox(stream[0], stream[1], out[:whole])
     stream[1] += np.uint64(whole // 4)
@@ -660,10 +652,10 @@ def uniforms(stream, numbers):
         last = np.empty(4, F)
         philox(stream[0], stream[1], last)
         stream[1] += np.uint64(1)
-        out[whole:] = last[: len(out) - whole]
+        copy(last[: len(out) - whole], out[whole:])
 
 
-@compiled
+@inner
 def philox(key, counter, out):
     """Uniform numbers of blocks of four from `counter` on: first the first one of all blocks, and so on."""
     n = len(out) // 4
@@ -682,7 +674,7 @@ def philox(key, counter, out):
         out[3 * n + i] = (F(np.int32(d >> BITS_9)) + HALF) * UNIT
 
 
-@compiled
+@inner
 def quantiles(values):
     """√2·erf⁻¹(x) in place of each x in (−1, 1) (Giles, in GPU Computing Gems 2012, single precision)."""
     for i in range(len(values)):
@@ -704,10 +696,9 @@ def quantiles(values):
 
 
 @compiled
-def normals(stream, numbers):
-    """Fill an array with standard normal numbers."""
-    uniforms(stream, numbers)
-    out = numbers.ravel()
+def normals(stream, out):
+    """Fill a vector with standard normal numbers."""
+    uniforms(stream, out)
     for i in range(len(out)):
         out[i] = TWO * out[i] - ONE
     quantiles(out)
@@ -740,28 +731,69 @@ def stratified(stream, out):
             out[i, j] = epsilon if j % 2 == 0 else -epsilon
 
 
-@compiled
+@inner
 def n_parameters(sizes):
     """Number of weights and biases of a net."""
-    return int(((sizes[:-1] + 1) * sizes[1:]).sum())
+    n = 0
+    for layer in range(len(sizes) - 1):
+        n += (sizes[layer] + 1) * sizes[layer + 1]
+    return n
 
 
-@inlined
+@inner
 def vae_loss(
-    theta, nets, layout, n_samples, people, who, eps, weight, utility, weight_utility, min_scale, of_theta
+    theta, nets, layout, n_samples, given, x, who, eps, weight, utility, weight_utility, min_scale, of_theta
 ):
-    """The log-likelihood terms of a loss, and what its KL terms need; see `encode` and `decode`.
+    """Log likelihood of rows, averaged over their samples; its gradients, and what KL terms need.
 
-    Returns the two of `decode`, then the encoder's values, location, scale and its slope, and the gradients
-    of location and scale, to which those of the KL terms are to be added.
+    Rows are of people `who`, with inputs of the encoder `given` (N, inputs), s the last, features x by kind
+    as in the `Layout` (N, D), and ε (rows, Z, `n_samples` or more).
+
+    Returns log p(x | z, s) without log h(x) and, if it is modelled, log p(ũ | z, s, d = 1), each (rows,);
+    then the encoder's values, location, scale and its slope, and the gradients of location and scale, to
+    which those of the KL terms are to be added. The gradients of both likelihoods, times `weight` and
+    `weight_utility` (rows,), are added to those of parameters, location and scale, unless `of_theta` is
+    empty.
     """
-    given, x, n = people[0], people[1], n_parameters(nets[0])
-    values, loc, scale, slope = encode(theta[:n], nets[0], given, who, utility, min_scale)
+    n_encoder, sizes = n_parameters(nets[0]), nets[1]
+    values, loc, scale, slope = encode(theta[:n_encoder], nets[0], given, who, utility, min_scale)
     of_loc, of_scale = np.zeros(loc.shape, F), np.zeros(loc.shape, F)
-    log_x, log_utility = decode(
-        theta[n:], nets[1], layout, n_samples, given[:, -1:], x, who, loc, scale, eps, weight, utility,
-        weight_utility, of_theta[n:], of_loc, of_scale,
-    )  # fmt: skip
+    decoder = theta[n_encoder:]
+    n_rows, n_latent, n_features, n_outputs = len(who), len(loc), x.shape[1], sizes[-1]
+    models_utility = len(utility) > 0
+    n_x = n_outputs - 1 if models_utility else n_outputs
+    log_x, log_utility = np.zeros(n_rows, F), np.zeros(n_rows, F)
+    at_once = max(1, min(COLUMNS // n_samples, n_rows))
+    most = at_once * n_samples
+    units, gradient = np.empty(n_units(sizes)[0] * most, F), np.empty(n_units(sizes)[1] * most, F)
+    targets, per_column = np.empty(n_features * most, F), np.empty((5, most), F)
+    per_sample = ONE / F(n_samples)
+    for first in range(0, n_rows, at_once):
+        last = min(first + at_once, n_rows)
+        people = who[first:last]
+        n = len(people) * n_samples
+        entered = units[: sizes[0] * n].reshape(sizes[0], n)
+        sampled(entered, loc, scale, eps, first, n_samples)
+        looked_up(entered[n_latent:], given, given.shape[1] - 1, people, n_samples)
+        target = targets[: n_features * n].reshape(n_features, n)
+        looked_up(target, x, NONE, people, n_samples)
+        own, space, each = per_column[0, :n], per_column[1, :n], per_column[2, :n]
+        repeated(own, weight[first:last], n_samples, per_sample)
+        end = forward(decoder, sizes, units, n, ZERO, units)
+        outputs = units[end : end + n_outputs * n].reshape(n_outputs, n)
+        score = gradient[: n_outputs * n].reshape(n_outputs, n)
+        log_prob(outputs[:n_x], target, layout, own, score[:n_x], space, each)
+        add_means(each, log_x[first:last])
+        if models_utility:
+            u, of_u = per_column[3, :n], per_column[4, :n]
+            repeated(u, utility[first:last], n_samples, ONE)
+            repeated(of_u, weight_utility[first:last], n_samples, per_sample)
+            each[:] = ZERO
+            bernoulli(u, ONE, outputs[n_x], of_u, score[n_x], each)
+            add_means(each, log_utility[first:last])
+        if len(of_theta) > 0:
+            of_given = backward(decoder, sizes, units, n, ZERO, gradient, of_theta[n_encoder:], YES)
+            add_moments(of_given, eps, first, len(people), n_samples, of_loc, of_scale)
     return log_x, log_utility, values, loc, scale, slope, of_loc, of_scale
 
 
@@ -803,16 +835,17 @@ def pool_of_replicate(people, e):
 @inlined
 def phase1_loss(theta, who, eps, people, layout, nets, beta, min_scale, of_theta):
     """−K, averaged over people `who`; adds its gradient, unless `of_theta` is empty."""
-    n, none, log_base = n_parameters(nets[0]), np.empty(0, F), people[2]
-    weight = np.full(len(who), ONE / F(len(who)))
+    n, none, (given, x, log_base) = n_parameters(nets[0]), np.empty(0, F), people
+    weight = np.full(len(who), -ONE / F(len(who)))
     log_x, _, values, loc, scale, slope, of_loc, of_scale = vae_loss(
-        theta, nets, layout, eps.shape[2], people, who, eps, -weight, none, none, min_scale, of_theta
+        theta, nets, layout, eps.shape[2], given, x, who, eps, weight, none, none, min_scale, of_theta
     )
-    loss = ZERO
+    loss, of_kl = ZERO, np.empty(len(who), F)
+    repeated(of_kl, weight, ONCE, -beta)
     for i in range(len(who)):
-        loss -= weight[i] * (log_x[i] + log_base[who[i]])
+        loss += weight[i] * (log_x[i] + log_base[who[i]])
     for k in range(len(loc)):
-        loss += gaussian_kl(loc[k], scale[k], beta * weight, of_loc[k], of_scale[k])
+        loss += gaussian_kl(loc[k], scale[k], of_kl, of_loc[k], of_scale[k])
     if len(of_theta) > 0:
         through_encoder(theta[:n], nets[0], values, slope, of_loc, of_scale, of_theta[:n])
     return loss
@@ -846,6 +879,19 @@ def of_replicate(people, e):
     return given[e], x[e], log_base[e], accepted[e], label[e], risk_weight[e], elbo_weight[e]
 
 
+@inner
+def divided(accepted, rows):
+    """Places in `rows` of people that are accepted, and of the others."""
+    places, n_known = np.empty((2, len(rows)), np.int64), 0
+    for i in range(len(rows)):
+        if accepted[rows[i]]:
+            places[0, n_known] = i
+            n_known += 1
+        else:
+            places[1, i - n_known] = i
+    return places[0, :n_known], places[1, : len(rows) - n_known]
+
+
 @inlined
 def part(n, n_parts, i):
     """Part number i of n things in parts of nearly equal size, the larger ones first."""
@@ -857,16 +903,17 @@ def part(n, n_parts, i):
 def model_loss(theta, stream, rows, people, layout, nets, o, of_theta):
     """J (eq. 2), or the loss of FairLab (eq. 20), of a minibatch of people `rows`; adds its gradient."""
     encoder, decoder, classifier = nets
-    given, _, log_base, accepted, label, risk_weight, elbo_weight = people
+    given, x, log_base, accepted, label, risk_weight, elbo_weight = people
     n_encoder, n_vae = n_parameters(encoder), n_parameters(encoder) + n_parameters(decoder)
     n, n_latent, loss = len(rows), decoder[0] - 1, ZERO
-    known, unknown = np.flatnonzero(accepted[rows]), np.flatnonzero(~accepted[rows])
+    known, unknown = divided(accepted, rows)
     per_known, per_unknown = ONE / F(max(len(known), 1)), ONE / F(max(len(unknown), 1))
 
-    logit, of_logit, classified = np.zeros(n, F), np.zeros(n, F), np.empty(classifier.sum() * n, F)
+    logit, of_logit, classified = np.zeros(n, F), np.zeros(n, F), np.empty(n_units(classifier)[0] * n, F)
     if o.trains_classifier:
-        logit[:] = classify(theta[n_vae:], classifier, given, rows, o.dropout, stream, classified)
-        for i in known:
+        copy(classify(theta[n_vae:], classifier, given, rows, o.dropout, stream, classified), logit)
+        for j in range(len(known)):
+            i = known[j]
             w = o.alpha * per_known * risk_weight[rows[i]]
             value, of_value = risk(logit[i], label[rows[i]], o.cost)
             loss += w * value
@@ -891,12 +938,13 @@ def model_loss(theta, stream, rows, people, layout, nets, o, of_theta):
         samples(stream, o.stratified, eps[:n_known])
         samples(stream, o.stratified, eps[n_known:])
         log_x, log_utility, values, loc, scale, slope, of_loc, of_scale = vae_loss(
-            theta[:n_vae], nets[:2], layout, o.n_elbo, people, who, eps, weight, utility, weight_utility,
+            theta[:n_vae], nets[:2], layout, o.n_elbo, given, x, who, eps, weight, utility, weight_utility,
             o.min_scale, of_theta[:n_vae],
         )  # fmt: skip
         for r in range(n_rows):
             loss += weight[r] * (log_x[r] + log_base[who[r]]) + weight_utility[r] * log_utility[r]
-        of_kl = -o.beta * weight[:n_known]
+        of_kl = np.empty(n_known, F)
+        repeated(of_kl, weight[:n_known], ONCE, -o.beta)
         for k in range(n_latent):
             loss += gaussian_kl(loc[k, :n_known], scale[k, :n_known], of_kl, of_loc[k], of_scale[k])
         for r in range(n_known, n_rows, 2):
@@ -911,13 +959,13 @@ def model_loss(theta, stream, rows, people, layout, nets, o, of_theta):
                 of_logit[i] = w * slope_of_kl - per_unknown * q * (ONE - q) * (log_x[r + 1] - log_x[r])
         through_encoder(theta[:n_encoder], encoder, values, slope, of_loc, of_scale, of_theta[:n_encoder])
     if o.trains_classifier:
-        gradient = np.empty(classifier.max() * n, F)
-        gradient[:n] = of_logit
+        gradient = np.empty(n_units(classifier)[1] * n, F)
+        copy(of_logit, gradient)
         backward(theta[n_vae:], classifier, classified, n, o.dropout, gradient, of_theta[n_vae:], NO)
     return loss
 
 
-@compiled
+@inner
 def risk(logit, y, cost):
     """`cost_sensitive_cross_entropy` of `fairall.models.objectives`, and its derivative in the logit."""
     positive, q = softplus(logit)
@@ -925,12 +973,12 @@ def risk(logit, y, cost):
     return value, cost * (ONE - y) * q - (ONE - cost) * y * (ONE - q)
 
 
-@inlined
+@inner
 def classify(theta, sizes, given, rows, dropout, stream, values):
     """Output of a net with one for people `rows`, whose inputs and units are left in `values`."""
     n = len(rows)
     entered = values[: sizes[0] * n].reshape(sizes[0], n)
-    looked_up(entered, given, rows, 1)
+    looked_up(entered, given, NONE, rows, ONCE)
     end = forward(theta, sizes, values, n, dropout, masks_of(stream, sizes, n, dropout))
     return values[end : end + n]
 
@@ -938,21 +986,23 @@ def classify(theta, sizes, given, rows, dropout, stream, values):
 @inlined
 def masks_of(stream, sizes, n, dropout):
     """Uniform numbers for the dropout of n people's hidden units, drawn by layers; none without dropout."""
-    masks, start = np.empty((sizes[1:-1].sum() * n) if dropout > ZERO else 0, F), 0
-    for size in sizes[1:-1]:
-        uniforms(stream, masks[start : start + size * n])
-        start += size * n
+    hidden = n_units(sizes[1:-1])[0] if dropout > ZERO else 0
+    masks, start = np.empty(hidden * n, F), 0
+    for layer in range(1, len(sizes) - 1):
+        end = min(start + sizes[layer] * n, len(masks))
+        uniforms(stream, masks[start:end])
+        start = end
     return masks
 
 
-@inlined
+@inner
 def samples(stream, stratify, out):
     """Fill `out` (rows, Z, n) with normal numbers."""
     rows, n_latent, n = out.shape
     if stratify:
         stratified(stream, out.reshape(rows * n_latent, n))
     else:
-        normals(stream, out)
+        normals(stream, out.ravel())
 
 
 @compiled
@@ -978,32 +1028,30 @@ def policy_loss(theta, stream, rows, people, model, frame, nets, sizes, o, of_th
     """Add the gradient of the loss of π^Z on a minibatch of people `rows`."""
     (encoder, decoder, classifier), (given, _, _, accepted, label, risk_weight, _) = nets, people
     n_encoder, n_vae = n_parameters(encoder), n_parameters(encoder) + n_parameters(decoder)
-    n, n_latent, s = len(rows), decoder[0] - 1, given[:, -1:]
-    values = np.empty(max(classifier.sum(), decoder.sum()) * n, F)
-    logit = classify(model[n_vae:], classifier, given, rows, ZERO, stream, values).copy()
-    utility = np.empty(n, F)
+    n, n_latent, s = len(rows), decoder[0] - 1, given.shape[1] - 1
+    values = np.empty(max(n_units(classifier)[0], n_units(decoder)[0]) * n, F)
+    logit, utility = np.empty(n, F), np.empty(n, F)
+    copy(classify(model[n_vae:], classifier, given, rows, ZERO, stream, values), logit)
     uniforms(stream, utility)
     for i in range(n):
         _, q = softplus(logit[i])
         utility[i] = label[rows[i]] if accepted[rows[i]] else F(utility[i] < q)
     _, loc, scale, _ = encode(model[:n_encoder], encoder, given, rows, utility, o.min_scale)
     eps = np.empty((n, n_latent, 1), F)
-    normals(stream, eps)
+    normals(stream, eps.ravel())
     inputs = values[: decoder[0] * n].reshape(decoder[0], n)
-    for k in range(n_latent):
-        sampled(inputs[k], loc[k], scale[k], eps, k)
-    looked_up(inputs[n_latent:], s, rows, 1)
-    of_policy = np.empty(sizes.sum() * n, F)
+    sampled(inputs, loc, scale, eps, NONE, ONCE)
+    looked_up(inputs[n_latent:], given, s, rows, ONCE)
+    of_policy, turned = np.empty(n_units(sizes)[0] * n, F), np.empty((n_latent, n), F)
     z = of_policy[: n_latent * n].reshape(n_latent, n)
-    z[:] = inputs[:n_latent]
-    turned = np.dot(frame.T, z)
-    for i in range(n):
-        if s[rows[i], 0] < ZERO:
-            z[:, i] = turned[:, i]
+    np.dot(frame.T, inputs[:n_latent], turned)
+    for k in range(n_latent):
+        for i in range(n):
+            z[k, i] = turned[k, i] if given[rows[i], s] < ZERO else inputs[k, i]
 
     target, weight = np.empty(n, F), np.full(n, ONE / F(n))
     if o.learns_labels:
-        per_known = ONE / F(max(accepted[rows].sum(), 1))
+        per_known = ONE / F(max(len(divided(accepted, rows)[0]), 1))
         for i in range(n):
             target[i] = label[rows[i]]
             weight[i] = per_known * risk_weight[rows[i]] if accepted[rows[i]] else ZERO
@@ -1012,7 +1060,7 @@ def policy_loss(theta, stream, rows, people, model, frame, nets, sizes, o, of_th
             end = forward(model[n_encoder:n_vae], decoder, values, n, ZERO, values)
             logit = values[end + (decoder[-1] - 1) * n : end + decoder[-1] * n]
         else:
-            logit += F(np.log(o.cost / (ONE - o.cost)))
+            shift(logit, F(np.log(o.cost / (ONE - o.cost))))
         if not o.hard:
             uniforms(stream, target)
         for i in range(n):
@@ -1020,7 +1068,7 @@ def policy_loss(theta, stream, rows, people, model, frame, nets, sizes, o, of_th
             target[i] = F(p >= o.cost) if o.hard else F(target[i] < p)
 
     end = forward(theta, sizes, of_policy, n, o.dropout, masks_of(stream, sizes, n, o.dropout))
-    gradient = np.empty(sizes.max() * n, F)
+    gradient = np.empty(n_units(sizes)[1] * n, F)
     for i in range(n):  # with equal costs, the risk is half of the plain cross-entropy
         _, slope = risk(of_policy[end + i], target[i], o.cost if o.cost_sensitive else HALF)
         gradient[i] = weight[i] * (slope if o.cost_sensitive else TWO * slope)
