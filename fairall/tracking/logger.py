@@ -132,29 +132,27 @@ def _log_policy(
     store: Store, run_id: str, result: Result, parameters: dict[str, str], tags: dict[str, str]
 ) -> str | None:
     """Log the policy, with its card, as a model and return its id; None for one of another version."""
-    from mlflow import pyfunc
     from mlflow.models import Model
+
+    from fairall.tracking import model as flavor
 
     try:
         reader = load_reader(result.path / "policy")
     except FairAllError:
         return None
     model = store.client.create_logged_model(store.experiment, "policy", run_id, tags, parameters).model_id
-    files = {"policy": result.path / "policy", "card": result.path / CARD}
-    # `pyfunc.log_model` would need an active run, and end it.
+    # `log_model` of a flavor of MLflow would need an active run, and end it.
     Model.log(
         None,
-        pyfunc,
+        flavor,
         run_id=run_id,
         model_id=model,
-        python_model=str(Path(__file__).with_name("model.py")),
-        # MLflow reads a path as an address, in which %20 is a space.
-        artifacts={name: path.resolve().as_uri() for name, path in files.items() if path.exists()},
-        model_config={"modules": [result.config.model["_target_"].rpartition(".")[0]]},
+        files=[path for path in (result.path / "policy", result.path / CARD) if path.exists()],
+        modules=[result.config.model["_target_"].rpartition(".")[0]],
         signature=_signature(reader, result.seeds),
-        input_example=reader.example(),
+        example=reader.example(),
         # Without this package, which is on no index and has to be installed.
-        pip_requirements=[r for r in requires("fairall") or [] if "extra ==" not in r],
+        requirements=[r for r in requires("fairall") or [] if "extra ==" not in r],
     )
     return model
 
