@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import platform
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +15,12 @@ from mlflow import pyfunc
 from mlflow.exceptions import MlflowException
 from mlflow.models import Model, ModelSignature
 from mlflow.protos.databricks_pb2 import INVALID_PARAMETER_VALUE
+from mlflow.types import ColSpec, DataType, ParamSchema, ParamSpec, Schema
+from mlflow.types.schema import AnyType
 
 from fairall.errors import FairAllError
 from fairall.policy import Policy
-from fairall.tracking.logger import columns
+from fairall.tables.people import PeopleReader
 
 REQUIREMENTS, ENVIRONMENT, EXAMPLE = "requirements.txt", "python_env.yaml", "input_example.json"
 
@@ -28,8 +30,8 @@ def save_model(
     mlflow_model: Model,
     files: Sequence[Path],
     modules: Sequence[str],
-    signature: ModelSignature,
-    example: pd.DataFrame,
+    reader: PeopleReader,
+    seeds: Sequence[int],
     requirements: Sequence[str],
 ) -> None:
     """Write the folder of a model, as `Model.log` asks of a flavor.
@@ -42,8 +44,8 @@ def save_model(
         mlflow_model: its description.
         files: the policy's folder and other files.
         modules: that have to be imported to load the policy.
-        signature: of the model.
-        example: input of the model.
+        reader: of the people that the policy takes.
+        seeds: of the policy.
         requirements: of pip, to serve it.
     """
     folder = Path(path)
@@ -53,8 +55,8 @@ def save_model(
     (folder / REQUIREMENTS).write_text("\n".join(requirements))
     environment = {"python": platform.python_version(), "dependencies": [f"-r {REQUIREMENTS}"]}
     (folder / ENVIRONMENT).write_text(yaml.safe_dump(environment))
-    example.to_json(folder / EXAMPLE, orient="split", index=False)
-    mlflow_model.signature = signature
+    reader.example().to_json(folder / EXAMPLE, orient="split", index=False)
+    mlflow_model.signature = _signature(reader, seeds)
     mlflow_model.saved_input_example_info = {
         "artifact_path": EXAMPLE,
         "type": "dataframe",
@@ -68,6 +70,24 @@ def save_model(
         model_config={"modules": [*modules]},
     )
     mlflow_model.save(str(folder / "MLmodel"))
+
+
+def columns(seeds: Iterable[int]) -> list[str]:
+    """Columns of what the model predicts: all seeds together, and each of them."""
+    return ["probability", *(f"seed_{seed}" for seed in seeds)]
+
+
+def _signature(reader: PeopleReader, seeds: Sequence[int]) -> ModelSignature:
+    """Signature of the model.
+
+    MLflow checks neither types nor presence of columns: the policy does, with messages of one line, and it
+    accepts numbers as text and codes as numbers too.
+    """
+    return ModelSignature(
+        inputs=Schema([ColSpec(AnyType(), name, required=False) for name in reader.columns]),
+        outputs=Schema([ColSpec(DataType.float, name) for name in columns(seeds)]),
+        params=ParamSchema([ParamSpec("strict", DataType.boolean, False)]),
+    )
 
 
 def _load_pyfunc(path: str, model_config: dict[str, Any] | None = None) -> ServedPolicy:
