@@ -12,6 +12,7 @@ import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal, TypeVar
 
 import numpy as np
@@ -119,7 +120,7 @@ class Measure(Quantity):
     function: Callable[..., Tensor]
     cumulative: bool = False
 
-    @property
+    @cached_property  # asked for thousands of times in a run
     def needs(self) -> tuple[str, ...]:
         """Names of the function's parameters."""
         return tuple(inspect.signature(self.function).parameters)

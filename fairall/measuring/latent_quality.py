@@ -149,8 +149,8 @@ def mutual_information(z: np.ndarray, y: np.ndarray, *, neighbours: int = 10) ->
     References:
         Ross, B. C. (2014). Mutual information between discrete and continuous data sets. PLoS ONE 9(2).
     """
+    from scipy.spatial import KDTree  # few data have y
     from scipy.special import digamma
-    from sklearn.neighbors import KDTree  # takes a second, and few data have y
 
     values, counts = np.unique(y, return_counts=True)
     if not np.isfinite(z).all() or counts.min() <= neighbours:
@@ -158,8 +158,9 @@ def mutual_information(z: np.ndarray, y: np.ndarray, *, neighbours: int = 10) ->
     everybody, negative = KDTree(z), 0.0
     for value, count in zip(values, counts, strict=True):
         alike = z[y == value]
-        distances, _ = KDTree(alike).query(alike, k=neighbours + 1)  # the nearest is oneself
-        nearer = everybody.query_radius(alike, np.nextafter(distances[:, -1], 0.0), count_only=True)
+        distance, _ = KDTree(alike).query(alike, [neighbours + 1])  # the nearest is oneself
+        radius = np.nextafter(distance[:, 0], 0.0)
+        nearer = everybody.query_ball_point(alike, radius, return_length=True)
         negative += (count * digamma(count) + digamma(nearer).sum()) / len(z)
     return float(digamma(len(z)) + digamma(neighbours) - negative)
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from importlib.metadata import requires
 from pathlib import Path
 from textwrap import shorten
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from fairall.config.choices import flattened
 from fairall.config.schema import Config
@@ -20,12 +20,8 @@ from fairall.runtime import signals
 from fairall.storage.files import sha256, sha256_of_text
 from fairall.storage.origin import Origin, source_tags
 from fairall.storage.run_folder import CARD, DECISIONS, FILES, RunFolder
-from fairall.tables.people import PeopleReader
 from fairall.tracking import page
 from fairall.tracking.store import RUN_TAG, Store, equal, parameters_of, reaching
-
-if TYPE_CHECKING:
-    from mlflow.models import ModelSignature
 
 RESULT_TAG = "fairall.result"  # digest of the result that was logged
 MOST_NAME = 150  # characters of a run's name before its id
@@ -132,53 +128,29 @@ def _log_policy(
     store: Store, run_id: str, result: Result, parameters: dict[str, str], tags: dict[str, str]
 ) -> str | None:
     """Log the policy, with its card, as a model and return its id; None for one of another version."""
-    from mlflow import pyfunc
     from mlflow.models import Model
+
+    from fairall.tracking import model as flavor
 
     try:
         reader = load_reader(result.path / "policy")
     except FairAllError:
         return None
     model = store.client.create_logged_model(store.experiment, "policy", run_id, tags, parameters).model_id
-    files = {"policy": result.path / "policy", "card": result.path / CARD}
-    # `pyfunc.log_model` would need an active run, and end it.
+    # `log_model` of a flavor of MLflow would need an active run, and end it.
     Model.log(
         None,
-        pyfunc,
+        flavor,
         run_id=run_id,
         model_id=model,
-        python_model=str(Path(__file__).with_name("model.py")),
-        # MLflow reads a path as an address, in which %20 is a space.
-        artifacts={name: path.resolve().as_uri() for name, path in files.items() if path.exists()},
-        model_config={"modules": [result.config.model["_target_"].rpartition(".")[0]]},
-        signature=_signature(reader, result.seeds),
-        input_example=reader.example(),
+        files=[path for path in (result.path / "policy", result.path / CARD) if path.exists()],
+        modules=[result.config.model["_target_"].rpartition(".")[0]],
+        reader=reader,
+        seeds=result.seeds,
         # Without this package, which is on no index and has to be installed.
-        pip_requirements=[r for r in requires("fairall") or [] if "extra ==" not in r],
+        requirements=[r for r in requires("fairall") or [] if "extra ==" not in r],
     )
     return model
-
-
-def columns(seeds: Iterable[int]) -> list[str]:
-    """Columns of what the model predicts: all seeds together, and each of them."""
-    return ["probability", *(f"seed_{seed}" for seed in seeds)]
-
-
-def _signature(reader: PeopleReader, seeds: list[int]) -> ModelSignature:
-    """Signature of the model.
-
-    MLflow checks neither types nor presence of columns: the policy does, with messages of one line, and it
-    accepts numbers as text and codes as numbers too.
-    """
-    from mlflow.models import ModelSignature
-    from mlflow.types import ColSpec, DataType, ParamSchema, ParamSpec, Schema
-    from mlflow.types.schema import AnyType
-
-    return ModelSignature(
-        inputs=Schema([ColSpec(AnyType(), name, required=False) for name in reader.columns]),
-        outputs=Schema([ColSpec(DataType.float, name) for name in columns(seeds)]),
-        params=ParamSchema([ParamSpec("strict", DataType.boolean, False)]),
-    )
 
 
 def _register(store: Store, run_id: str, name: str, tags: dict[str, str]) -> str | None:

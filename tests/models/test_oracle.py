@@ -259,11 +259,16 @@ def test_folds_are_those_of_scikit_learn(folds: int) -> None:
 
 
 @pytest.mark.whole
-@pytest.mark.parametrize("model", ["fairlog", "fairall_I_II"])
-def test_a_run_imports_what_it_needs(tmp_path: Path, model: str) -> None:
-    words = [f"model={model}", "preset=quick", "seeds=1", "tracking.enabled=false", f"outputs_dir={tmp_path}"]
+@pytest.mark.parametrize(
+    ("model", "compiled"),
+    [("fairlog", []), ("fairall_I_II", ["numba"]), ("fairall_I_II dataset=synthetic", ["numba"])],
+)
+def test_a_run_imports_what_it_needs(tmp_path: Path, model: str, compiled: list[str]) -> None:
+    given = f"model={model} preset=quick seeds=1 tracking.enabled=false"
+    words = [*given.split(), f"outputs_dir={tmp_path}"]
     code = f"sys.argv += {words}\nfrom fairall.__main__ import main; assert main() == 0"
-    assert imported(code, "sklearn", "scipy.stats", "mlflow", "optuna", "aif360")[1] == []
+    others = "sklearn scipy.stats mlflow optuna aif360 torch._dynamo torch._inductor sympy".split()
+    assert imported(code, "numba", *others)[1] == compiled
     assert len(list(tmp_path.rglob("summary.json"))) == 1
 
 

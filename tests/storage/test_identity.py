@@ -1,6 +1,7 @@
 """What changes the identity of a result, and what does not."""
 
 import ast
+import os
 import shutil
 from pathlib import Path
 
@@ -47,8 +48,9 @@ def test_a_log_of_decisions_is_another_result_with_the_same_numbers() -> None:
 
 
 @pytest.fixture
-def package(tmp_path: Path) -> Path:
-    """A copy of the package's sources."""
+def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy of the package's sources, and no hash kept of them."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     return shutil.copytree(PACKAGE, tmp_path / "fairall", ignore=shutil.ignore_patterns("__pycache__"))
 
 
@@ -124,6 +126,22 @@ def test_sentences_constants_and_modules_of_the_package(package: Path) -> None:
     moved = code_hash(package)
     (package / "models" / "new.py").touch()
     assert len({before, moved, code_hash(package)}) == 3
+
+
+@pytest.mark.usefixtures("package")
+def test_the_hash_of_the_code_is_kept_where_it_can_be(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    usual = code_hash(PACKAGE)
+    (kept,) = (tmp_path / "cache" / "fairall" / "code").iterdir()
+    for damaged in ("", "nonsense", usual[1:], "\0" * 64):
+        kept.write_text(damaged)
+        assert code_hash(PACKAGE) == usual == kept.read_text()
+    with monkeypatch.context() as patched:
+        patched.setattr(identities, "syntax_hash", None)
+        assert code_hash(PACKAGE) == usual
+    monkeypatch.setenv("XDG_CACHE_HOME", os.devnull)
+    assert code_hash(PACKAGE) == usual
 
 
 def test_the_hash_is_the_same_where_python_adds_empty_fields(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -169,7 +169,7 @@ def test_the_model_has_the_card_and_says_what_it_gives(outputs: Path) -> None:
 def test_a_diverged_seed_is_left_out_of_the_probability(outputs: Path) -> None:
     mlflow.set_tracking_uri(f"sqlite:///{outputs / 'mlflow.db'}")
     sound, model = (mlflow.pyfunc.load_model("models:/loans/1") for _ in range(2))
-    policy = model.unwrap_python_model().policy
+    policy = model.get_raw_model()
     people = pd.read_csv(LOANS).head(3)
     before = sound.predict(people)
     for weights in policy.learner.parameters():

@@ -31,7 +31,7 @@ from fairall.storage.stored import read_stored
 from fairall.tracking.fetch import fetch_runs, load_logged_results
 from fairall.tracking.logger import log_report
 from fairall.tracking.store import Store, UnreachableError, reaching, require_store
-from tests.conftest import MEANING, Put, logged_runs, refused, run_folder, succeeded, typed
+from tests.conftest import MEANING, Put, imported, logged_runs, refused, run_folder, succeeded, typed
 
 QUICK = ["preset=quick", "schedule.warm_up_epochs=2", "evaluation.decisions=true"]
 
@@ -175,6 +175,26 @@ def test_policy_is_a_model_that_loads_and_predicts(client: mlflow.MlflowClient) 
     assert list(predicted.columns) == ["probability", "seed_0", "seed_1"]
     assert len(predicted) == 5
     assert ((predicted >= 0) & (predicted <= 1)).all(axis=None)
+
+
+def test_logging_lists_no_installed_packages_and_ends_with_a_model_that_is_ready(
+    outputs: Path, tmp_path: Path, empty_store: Put
+) -> None:
+    client = mlflow.MlflowClient(empty_store(tmp_path))
+    code = f"""
+import importlib_metadata  # by which MLflow's own flavors compare requirements with all that is installed
+from dataclasses import replace
+from pathlib import Path
+from fairall.storage.stored import read_stored
+from fairall.tracking.logger import log
+importlib_metadata.packages_distributions = lambda: sys.exit("listed")
+folder = Path({str(run_folder(outputs))!r})
+log(folder, replace(read_stored(folder / "config.yaml"), outputs_dir={str(tmp_path)!r}))
+"""
+    assert imported(code, "mlflow.pyfunc.scoring_server") == ("", [])  # which tries the example
+    parent, _ = runs(client)
+    model = client.get_logged_model(parent.outputs.model_outputs[-1].model_id)
+    assert (model.name, model.status, model.source_run_id) == ("policy", "READY", parent.info.run_id)
 
 
 def test_the_model_says_what_it_takes_and_gives(client: mlflow.MlflowClient, outputs: Path) -> None:
