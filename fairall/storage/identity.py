@@ -6,6 +6,7 @@ import ast
 import functools
 import hashlib
 import json
+import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from importlib.metadata import version
@@ -57,11 +58,11 @@ def computation_key(*parts: bytes) -> str:
 def code_hash(package: Path) -> str:
     """Hash of the names and syntax trees of the files of `package` that compute.
 
-    It is kept in the user's cache folder, by the content of these files and of this one: to parse a hundred
-    files takes a third of a second.
+    It is kept in the user's cache folder, since to parse a hundred files takes a third of a second.
     """
     sources = {path.relative_to(package).as_posix(): path.read_bytes() for path in computing_files(package)}
-    content = hashlib.sha256(repr((sources, Path(__file__).read_bytes())).encode()).hexdigest()
+    made_by = Path(__file__).read_bytes(), sys.version_info  # on which syntax trees depend
+    content = hashlib.sha256(repr((sources, made_by)).encode()).hexdigest()
     with suppress(FairAllError, OSError, ValueError):
         known = (cache_folder("code") / content).read_text(encoding="ascii")
         if len(bytes.fromhex(known)) == hashlib.sha256().digest_size:
