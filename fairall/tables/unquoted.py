@@ -28,7 +28,7 @@ BLOCK = 1 << 23  # bytes that are parsed at once
 
 
 def is_unquoted(path: Path, encoding: str, separator: str) -> bool:
-    """Whether Arrow reads a file as `csv.reader` does: UTF-8 without quotation marks or lone carriage returns."""
+    """Whether Arrow reads a file as `csv.reader` does: UTF-8 without quotation marks or lone returns."""
     if codecs.lookup(encoding).name != "utf-8" or not separator.isascii() or not path.stat().st_size:
         return False
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
