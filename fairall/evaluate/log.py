@@ -12,6 +12,7 @@ import pandas as pd
 
 from fairall.errors import FairAllError
 from fairall.evaluate.persons import repeated
+from fairall.runtime.steps import doing
 from fairall.tables.applicants import read
 from fairall.tables.declared import Declared, Spelling, csv_defaults
 from fairall.tables.features import DISCRETE, MISSING_LEVEL, Feature
@@ -190,6 +191,7 @@ class DecisionLog:
         assert group is not None
         assert accepted is not None
         x = pd.DataFrame(people.values(features), index=people.cells.index, copy=False)
+        doing("columns that tell what is not known before the decision")
         told, doubts = people.leaks(features)
         notes = [*people.notes, *of_features]
         if people.label is None:

@@ -58,8 +58,11 @@ def _regions(
     columns = [(feature, x[feature.name].to_numpy(dtype=float)) for feature in features]
     cells = [(feature, values, _cells(feature, values)) for feature, values in columns]
     for group, members in {"": np.ones(len(found), dtype=bool), **groups}.items():
+        those = np.flatnonzero(found & members)
         for feature, values, cell in cells:
-            empty = np.flatnonzero(np.bincount(cell[found & members], minlength=int(cell.max()) + 1) == 0)
+            empty = np.flatnonzero(np.bincount(cell[those], minlength=int(cell.max()) + 1) == 0)
+            if not len(empty):
+                continue
             # Neighbouring empty deciles are one region.
             apart = (np.diff(empty) > 1) | (empty[1:] == BINS) | (feature.kind in DISCRETE)
             for run in np.split(empty, np.flatnonzero(apart) + 1):
