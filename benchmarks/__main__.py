@@ -30,6 +30,7 @@ since every measurement has a process and a folder of its own. Raw files are loo
   python -m benchmarks compare main . model=fairlog dataset=credit
   python -m benchmarks probe model=fairall_I_II dataset=credit protocol=text
   python -m benchmarks tables --rows 100000 --columns 300
+  python -m benchmarks evaluate --rows 100000 --columns 300
   python -m benchmarks soak --kills 200 --inputs 20000
 
 `run` and `compare` write measurements.csv, every one as soon as it is made, and report.md."""
@@ -100,6 +101,13 @@ def _probe(arguments: argparse.Namespace) -> int:
 
 def _tables(arguments: argparse.Namespace) -> int:
     from benchmarks.tables import measured
+
+    print(_text(measured(arguments.rows, arguments.columns)))
+    return 0
+
+
+def _evaluate(arguments: argparse.Namespace) -> int:
+    from benchmarks.evaluate import measured
 
     print(_text(measured(arguments.rows, arguments.columns)))
     return 0
@@ -196,8 +204,10 @@ def _parser() -> Parser:
         )
 
     wide = command("tables", _tables, "reading a wide table from Parquet and from a DataFrame")
-    wide.add_argument("--rows", type=whole_number, default=100_000, metavar="N", help="of the table (100000)")
-    wide.add_argument("--columns", type=whole_number, default=300, metavar="N", help="likewise (300)")
+    log = command("evaluate", _evaluate, "an audit of a large log of decisions")
+    for table in (wide, log):
+        table.add_argument("--rows", type=whole_number, default=100_000, metavar="N", help="(100000)")
+        table.add_argument("--columns", type=whole_number, default=300, metavar="N", help="(300)")
 
     wrong = command("soak", _soak, "kills runs and tries random inputs, one to two hours")
     wrong.add_argument("--kills", type=count, default=200, metavar="N", help="of runs (200)")

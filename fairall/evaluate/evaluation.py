@@ -25,6 +25,7 @@ from fairall.evaluate.judged.monitor import Monitor
 from fairall.evaluate.log import DecisionLog
 from fairall.evaluate.plain import plain
 from fairall.evaluate.policies import SAY, label_score, target_policy
+from fairall.runtime.steps import doing
 from fairall.tables.overlap import effective_sample_size
 
 DISAGREEING = 3.0  # standard errors between two estimators
@@ -110,6 +111,7 @@ class Evaluation(Judgement):
         """Bounds by odds ratio Γ, where conclusions turn, and the Γ of hiding a feature of the log."""
         if self.refused_value is not None or self.models.outcome is None or self.few is not None:
             return None
+        doing("what a hidden feature could change")
         answered = ["utility", *(name for name in limits.SENSITIVE if self.doubt(name, "dr") == (True, None))]
         bounds: dict[str, list[dict[str, float]]] = {name: [] for name in answered}
         for gamma in limits.GAMMAS:

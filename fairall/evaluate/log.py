@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +13,12 @@ import pandas as pd
 
 from fairall.errors import FairAllError
 from fairall.evaluate.persons import repeated
+from fairall.runtime.steps import doing
 from fairall.tables.applicants import read
 from fairall.tables.declared import Declared, Spelling, csv_defaults
 from fairall.tables.features import DISCRETE, MISSING_LEVEL, Feature
 from fairall.tables.groups import display_name
-from fairall.tables.overlap import empty_regions, feature_regions
+from fairall.tables.overlap import empty_regions, feature_regions, region_numbers
 from fairall.tables.words import keywords
 
 # Keys of the words of a command line; `advantaged` has no effect.
@@ -190,6 +192,7 @@ class DecisionLog:
         assert group is not None
         assert accepted is not None
         x = pd.DataFrame(people.values(features), index=people.cells.index, copy=False)
+        doing("columns that tell what is not known before the decision")
         told, doubts = people.leaks(features)
         notes = [*people.notes, *of_features]
         if people.label is None:
@@ -280,8 +283,8 @@ class DecisionLog:
     def regions(self) -> Iterator[tuple[str, np.ndarray]]:
         """Names and masks (N,) of groups, levels of features and deciles of numbers, of 50 rows or more."""
         yield from ((name, rows) for name, rows in self._members().items() if rows.sum() >= LEAST_ROWS)
-        for feature in self.features:
-            for name, rows in feature_regions(feature, self.x[feature.name].to_numpy()):
+        for feature, cell in zip(self.features, self._cells, strict=True):
+            for name, rows in feature_regions(feature, self.x[feature.name].to_numpy(), cell):
                 if rows.sum() >= LEAST_ROWS:
                     yield name, rows
 
@@ -299,8 +302,13 @@ class DecisionLog:
         """
         known = self.revealed if self.revealed.any() else self.accepted
         least = max(LEAST_WANTED * wanted.sum(), np.finfo(float).tiny)
-        empty = empty_regions(self._members(), self.features, self.x, known)
+        empty = empty_regions(self._members(), self.features, self.x, known, self._cells)
         return [(name, rows) for name, rows in empty if wanted[rows].sum() >= least]
+
+    @cached_property
+    def _cells(self) -> list[np.ndarray]:
+        """`region_numbers` of the features, which several checks need."""
+        return [region_numbers(one, self.x[one.name].to_numpy()) for one in self.features]
 
     def _members(self) -> dict[str, np.ndarray]:
         return {f"of group {name}": self.group == code for code, name in enumerate(self.groups)}

@@ -16,6 +16,7 @@ from rich.table import Column
 from fairall.results.format import interval, mean_std, number
 from fairall.results.table import print_frame
 from fairall.runtime.console import AnyConsole
+from fairall.runtime.steps import steps_told
 
 # Time of a unit of a phase, in epochs of Phase I. Measured for FairAll and FairLab on three data sets: 0.4 to
 # 6 in the warm-up, 2.6 to 6 in Phase II.
@@ -48,7 +49,8 @@ class Display:
     def phase(self, name: str, total: int, *, done: int = 0) -> Iterator[ProgressCallback]:
         """A bar of `total` units, `done` of them by an earlier process; yields its `ProgressCallback`.
 
-        Below it is a bar of the run, in epochs of Phase I, if the phase is one of `run_of`.
+        Beside it is what `runtime.steps.doing` says. Below it is a bar of the run, in epochs of Phase I, if
+        the phase is one of `run_of`.
         """
         progress = Progress(
             TextColumn("{task.description:<9}"),
@@ -76,7 +78,8 @@ class Display:
                         progress.reset(one, completed=int(progress.tasks[one].completed) + units * resumed)
                 progress.update(task, measures=shown)
 
-            yield advance
+            with steps_told(lambda what: progress.update(task, measures=what)):
+                yield advance
             if progress.tasks[task].completed < total:
                 progress.update(task, measures="stopped early")
 

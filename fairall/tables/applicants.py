@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from fairall.errors import Collected
+from fairall.runtime.steps import doing
 from fairall.tables import roles as meaning
 from fairall.tables.cells import numbers_of
 from fairall.tables.declared import Declared
@@ -204,6 +205,7 @@ def read(
     with faults.one():
         if declared.gain is not None or declared.loss is not None:
             found["gain"], found["loss"] = meaning.amounts(cells, declared)
+    doing("kinds of columns")
     roles = {name: key for name, key in roles.items() if key != "kinds"}
     frame = cells.frame
     kinds, left_out, numbers = dict[str, Kind](), dict[str, str](), dict[str, np.ndarray]()

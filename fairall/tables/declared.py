@@ -170,6 +170,11 @@ class Declared:
         ]
         return [(key, name) for key, name in pairs if name]
 
+    @property
+    def as_text(self) -> set[str]:
+        """Names of the columns whose numbers are read as they are written."""
+        return {name for _, name in self.named} | {*self.not_features, self.gain or "", self.loss or ""}
+
     def dropped(self, name: str) -> str:
         """The word that leaves out a further column."""
         return self.spelling.word("drop", [*self.drop, name])

@@ -10,7 +10,7 @@ import codecs
 import csv
 import itertools
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +27,7 @@ from fairall.errors import FairAllError, count
 from fairall.runtime.reading import why_no_file
 from fairall.tables.cells import distinct, is_text, parsed, shown
 from fairall.tables.declared import Declared
+from fairall.tables.unquoted import is_unquoted, read_unquoted
 
 ROWS = 10_000  # of a part of a file; another number may change the last decimal of probabilities
 UNDEFINED_IN_CP1252 = {0x81, 0x8D, 0x8F, 0x90, 0x9D}  # Windows' extension of latin-1, with the euro sign
@@ -159,6 +160,9 @@ class File:
                 yield from self._of_parquet(None if large else ROWS)
                 return
             with self._open() as file:
+                if large and (whole := self._unquoted()) is not None:
+                    yield whole
+                    return
                 yield from self._of_csv(self._rows(file), 5 * ROWS if large else ROWS)
         except UnicodeError as error:
             raise FairAllError(self._undecodable()) from error
@@ -201,7 +205,7 @@ class File:
         with self.path.open("rb") as file:
             return file.read(4)
 
-    def _rows(self, file: IO[str]) -> Iterator[list[str]]:
+    def _rows(self, file: Iterable[str]) -> Iterator[list[str]]:
         """Non-empty rows, the header first."""
         separator = self.declared.separator
         blanks = separator != " "  # allowed before a quotation mark
@@ -221,7 +225,7 @@ class File:
             if any(map(str.strip, row)):
                 yield row
 
-    def _lines(self, file: IO[str]) -> Iterator[str]:
+    def _lines(self, file: Iterable[str]) -> Iterator[str]:
         for number, line in enumerate(file, start=1):
             if "\0" in line:
                 raise FairAllError(
@@ -229,6 +233,19 @@ class File:
                     f"encoding, for instance {self.declared.spelling.given('text_encoding', 'utf-16')}?"
                 )
             yield line.removeprefix("\ufeff") if number == 1 else line
+
+    def _unquoted(self) -> Chunk | None:
+        """All rows of a CSV file, read fast; None where that is not possible."""
+        declared, path = self.declared, self.path
+        if not is_unquoted(path, declared.text_encoding, declared.separator):
+            return None
+        with path.open("rb") as file, suppress(FairAllError, pa.ArrowException):  # the slow way tells why
+            lines = (line.decode() for line in iter(file.readline, b""))
+            names = _names(next(self._rows(lines), []), path)
+            columns = read_unquoted(file, names, declared.separator, declared.as_text, declared.no_value)
+            frame, _ = _frame(columns, names)
+            return Chunk(frame) if len(frame) else None
+        return None
 
     def _of_csv(self, rows: Iterator[list[str]], size: int) -> Iterator[Chunk]:
         header = next(rows, None)
@@ -261,20 +278,10 @@ class File:
         n_rows = 0
         for table in self._tables(rows):
             names = _names(table.column_names, self.path)
-            columns = [_of_arrow(*pair) for pair in zip(table.columns, names, strict=True)]
-            filled = np.zeros(table.num_rows, dtype=bool)  # empty rows are skipped as in a CSV file
-            for column in columns:
-                filled |= column.notna().to_numpy()
-                if filled.all():
-                    break
-            else:
-                columns, table = [column[filled] for column in columns], table.filter(pa.array(filled))
-            if not table.num_rows:
-                continue
-            index = pd.RangeIndex(n_rows, n_rows + table.num_rows)
-            n_rows += table.num_rows
-            cells = {name: column.array for name, column in zip(names, columns, strict=True)}
-            yield Chunk(pd.DataFrame(cells, index=index, copy=False), table.rename_columns(names))
+            frame, filled = _frame(table.columns, names, n_rows)
+            n_rows += len(frame)
+            if len(frame):
+                yield Chunk(frame, table.filter(pa.array(filled)).rename_columns(names))
         if n_rows == 0:
             raise FairAllError(f"{self.path}: there are columns, but no rows")
 
@@ -323,6 +330,23 @@ def _names(header: Iterable[str], path: object, of_csv: Declared | None = None) 
         only = f"is a single column, {shown(names[0])!r}" if names else "are no columns"
         raise FairAllError(f"{path}: there {only}; {hint}")
     return names
+
+
+def _frame(
+    columns: Iterable[pa.ChunkedArray], names: Sequence[str], first: int = 0
+) -> tuple[pd.DataFrame, np.ndarray]:
+    """Cells of the rows that are not empty, numbered from `first`, and which rows (N,) these are."""
+    cells = [_of_arrow(*pair) for pair in zip(columns, names, strict=True)]
+    filled = np.zeros(len(cells[0]), dtype=bool)
+    for column in cells:
+        filled |= column.notna().to_numpy()
+        if filled.all():
+            break
+    else:
+        cells = [column[filled] for column in cells]
+    index = pd.RangeIndex(first, first + int(filled.sum()))
+    arrays = {name: column.array for name, column in zip(names, cells, strict=True)}
+    return pd.DataFrame(arrays, index=index, copy=False), filled
 
 
 def _text(codes: np.ndarray, words: Iterable[Any]) -> pd.Categorical:

@@ -32,18 +32,27 @@ def effective_sample_size(weight: np.ndarray) -> float:
 
 
 def empty_regions(
-    groups: Mapping[str, np.ndarray], features: Sequence[Feature], x: pd.DataFrame, found: np.ndarray
+    groups: Mapping[str, np.ndarray],
+    features: Sequence[Feature],
+    x: pd.DataFrame,
+    found: np.ndarray,
+    cells: Sequence[np.ndarray] | None = None,
 ) -> list[tuple[str, np.ndarray]]:
     """Names and masks (N,) of groups and regions of a feature in which nobody is `found`.
 
     A region is a level of a discrete feature or consecutive deciles of a real feature or count, overall or
     within a group. It is returned if the share of the found predicts at least `EXPECTED` of them in it,
     unless it is part of another. Wider regions come first. NaN in x (N, D), where a number is missing, is a
-    region of its own.
+    region of its own. `cells` are the `region_numbers` of the features, where they are known.
     """
+    cells = (
+        [region_numbers(one, x[one.name].to_numpy(dtype=float)) for one in features]
+        if cells is None
+        else cells
+    )
     rate = found.mean()
     empty: list[tuple[str, np.ndarray]] = []
-    for name, rows in _regions(groups, features, x, found):
+    for name, rows in _regions(groups, features, x, found, cells):
         within_another = any((rows <= others).all() for _, others in empty)
         if rows.sum() * rate >= EXPECTED and not within_another:
             empty.append((name, rows))
@@ -51,32 +60,39 @@ def empty_regions(
 
 
 def _regions(
-    groups: Mapping[str, np.ndarray], features: Sequence[Feature], x: pd.DataFrame, found: np.ndarray
+    groups: Mapping[str, np.ndarray],
+    features: Sequence[Feature],
+    x: pd.DataFrame,
+    found: np.ndarray,
+    cells: Sequence[np.ndarray],
 ) -> Iterator[tuple[str, np.ndarray]]:
     """Names and masks (N,) of all groups and regions in which nobody is `found`."""
     yield from ((name, members) for name, members in groups.items() if not found[members].any())
-    columns = [(feature, x[feature.name].to_numpy(dtype=float)) for feature in features]
-    cells = [(feature, values, _cells(feature, values)) for feature, values in columns]
     for group, members in {"": np.ones(len(found), dtype=bool), **groups}.items():
-        for feature, values, cell in cells:
-            empty = np.flatnonzero(np.bincount(cell[found & members], minlength=int(cell.max()) + 1) == 0)
+        those = np.flatnonzero(found & members)
+        for feature, cell in zip(features, cells, strict=True):
+            empty = np.flatnonzero(np.bincount(cell[those], minlength=int(cell.max()) + 1) == 0)
+            if not len(empty):
+                continue
             # Neighbouring empty deciles are one region.
             apart = (np.diff(empty) > 1) | (empty[1:] == BINS) | (feature.kind in DISCRETE)
             for run in np.split(empty, np.flatnonzero(apart) + 1):
                 rows = np.isin(cell, run)
                 if rows.any():
-                    yield f"{group} {_name(feature, values[rows])}".lstrip(), rows & members
+                    values = x[feature.name].to_numpy(dtype=float)[rows]
+                    yield f"{group} {_name(feature, values)}".lstrip(), rows & members
 
 
-def feature_regions(feature: Feature, values: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:
-    """Names and masks (N,) of the levels of a discrete feature, else of the deciles of its values and NaN."""
-    cell = _cells(feature, values)
+def feature_regions(
+    feature: Feature, values: np.ndarray, cell: np.ndarray
+) -> Iterator[tuple[str, np.ndarray]]:
+    """Names and masks (N,) of the regions of a feature with values and `region_numbers` (N,)."""
     for i in np.unique(cell):
         rows = cell == i
         yield _name(feature, values[rows]), rows
 
 
-def _cells(feature: Feature, values: np.ndarray) -> np.ndarray:
+def region_numbers(feature: Feature, values: np.ndarray) -> np.ndarray:
     """Number of the level or decile of each value, `BINS` of a missing number, shape (N,)."""
     if feature.kind in DISCRETE:
         return np.searchsorted(feature.codes, values).astype(np.int16)

@@ -8,6 +8,7 @@ import pytest
 from rich.console import Console
 
 from fairall.results.terminal import Display
+from fairall.runtime.steps import doing
 
 PHASES = {"Phase I": 100, "Warm-up": 10, "Phase II": 20}  # 100 + 20 + 80 epochs of Phase I
 
@@ -47,6 +48,15 @@ def test_a_terminal_shows_phase_and_run() -> None:
     phase, run = shown("Phase II", units=5)
     assert re.search(r"^Phase II +\S+ +25% 0:00:30 validation loss 2\.5", phase)
     assert re.search(r"^Run +\S+ +70% 0:00:30", run)
+
+
+def test_what_a_phase_does_is_shown_beside_its_bar() -> None:
+    terminal = Terminal(force_terminal=True)
+    with suppress(KeyboardInterrupt), Display(terminal=terminal).phase("Fitting", 1):
+        doing("fit 7 of 20: label, fold 2")
+        raise KeyboardInterrupt
+    assert terminal.lines()[-1].endswith("fit 7 of 20: label, fold 2")
+    doing("nobody listens")
 
 
 def test_later_phases_are_estimated_by_the_speed_of_this_one() -> None:

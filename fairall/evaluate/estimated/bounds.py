@@ -24,16 +24,20 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
+from scipy.linalg import cho_solve, solve_triangular
+from scipy.linalg.lapack import dpstrf
 from scipy.special import logit
 
 from fairall.evaluate.estimated.estimators import People, difference_support, value_support
 from fairall.evaluate.estimated.gaps import Interval, ends, gap_interval, interval
 from fairall.evaluate.estimated.influence import Estimate, Groups, Sample
+from fairall.evaluate.estimated.nuisance import CHUNK
 from fairall.evaluate.log import DecisionLog
 
 GAMMAS = tuple(np.linspace(1.0, 3.0, 9).tolist())
 LARGEST_GAMMA = 10.0  # up to which a turning point is searched
 HALVINGS = 10  # of that range, of ln Γ
+SINGULAR = 1e-9  # share of a variance, or coefficient, below which it is rounding
 SENSITIVE = ("equal_opportunity", "predictive_parity", "false_positive", "utility_gap")
 
 
@@ -333,12 +337,31 @@ def benchmarks(log: DecisionLog, outcome: np.ndarray) -> dict[str, float]:
         log: the people.
         outcome: q, shape (N,).
     """
-    inputs = np.column_stack([log.accepted, log.inputs]).astype(float)
-    gram, moment = inputs.T @ inputs, inputs.T @ logit(outcome)
+    gram, moment = np.zeros((2 + log.design.shape[1],) * 2), np.zeros(2 + log.design.shape[1])
+    for start in range(0, len(log), CHUNK):
+        rows = slice(start, start + CHUNK)
+        inputs = np.column_stack([log.accepted[rows], log.inputs[rows]]).astype(float)
+        gram += inputs.T @ inputs
+        moment += inputs.T @ logit(outcome[rows])
     names = np.array(["", "", *log.input_names])
+    # Of independent columns without their means, all but those of a feature follow from the inverse at once.
+    # Pivots choose the columns; the others are sums of these, as the last level of a feature is.
+    centred = gram - np.outer(gram[1], gram[1]) / gram[1, 1]
+    factor, pivots, rank, _ = dpstrf(centred, tol=SINGULAR * len(log), lower=0)
+    own, pivots = pivots[:rank] - 1, pivots - 1
+    upper = np.triu(factor[:rank, :rank])
+    sums = solve_triangular(upper, factor[:rank, rank:])
+    inverse = cho_solve((upper, False), np.eye(rank))
+    fitted = inverse @ (moment - gram[1] * moment[1] / gram[1, 1])[own]
+    decision = np.flatnonzero(own == 0)
     found = {}
     for feature in dict.fromkeys(filter(None, log.input_names)):
-        others = np.flatnonzero(names != feature)
-        coefficient = np.linalg.lstsq(gram[np.ix_(others, others)], moment[others], rcond=None)[0]
+        left_out, kept = names[own] == feature, names[pivots[rank:]] != feature
+        if len(decision) and not (np.abs(sums[left_out][:, kept]) > SINGULAR).any():
+            to_others = np.linalg.solve(inverse[np.ix_(left_out, left_out)], fitted[left_out])
+            coefficient = fitted[decision] - inverse[np.ix_(decision, left_out)] @ to_others
+        else:
+            others = np.flatnonzero(names != feature)
+            coefficient = np.linalg.lstsq(gram[np.ix_(others, others)], moment[others], rcond=None)[0]
         found[feature] = math.exp(abs(coefficient[0]))
     return dict(sorted(found.items(), key=lambda item: -item[1]))

@@ -21,8 +21,10 @@ from sklearn.preprocessing import FunctionTransformer, PolynomialFeatures, Stand
 from fairall.errors import FairAllError
 from fairall.evaluate.estimated.terms import SparseLogistic
 from fairall.evaluate.log import DecisionLog
+from fairall.runtime.steps import doing
 
 MODELS = ("auto", "logistic")
+STACKED = 4  # models that `auto` stacks
 PENALTY = 1.0  # of squared coefficients, halved
 MOST_INPUTS = 30  # whose products are inputs: 495 of them
 # Training rows of a fold, beyond which these models gain little; the logistic regression uses all rows.
@@ -137,7 +139,7 @@ def fit(
         raise FairAllError(f"a model of the {what} needs two folds; there are {folds}")
     if min(int((target == value).sum()) for value in (0, 1)) < 2:
         return None
-    return CrossFit(log, target, folds, seed, past).fit(model)
+    return CrossFit(log, target, folds, seed, past, what).fit(model)
 
 
 def fit_by_version(
@@ -175,12 +177,19 @@ def fit_by_version(
 
 
 class CrossFit:
-    """Folds of the rows, and the fits on them; `target` is NaN where it is unknown."""
+    """Folds of the rows, and the fits on them; arguments as of `fit`."""
 
     def __init__(
-        self, log: DecisionLog, target: np.ndarray, folds: int, seed: int, past: int | None = None
+        self,
+        log: DecisionLog,
+        target: np.ndarray,
+        folds: int,
+        seed: int,
+        past: int | None = None,
+        what: str = "target",
     ) -> None:
         self.inputs, self.design, self.target, self.seed = log.inputs, log.design, target, seed
+        self.what, self.fits, self.all_fits = what, 0, 0
         self.past = slice(past)
         self.known = ~np.isnan(target)
         most = folds if len(target) <= MANY_ROWS else 2
@@ -197,6 +206,7 @@ class CrossFit:
 
     def fit(self, model: Any) -> Fitted:
         """See `fit`."""
+        self.all_fits = self.folds * (STACKED if model == "auto" else 1)
         if not isinstance(model, str):
             return self._fitted(self._stacked([self._out_of_fold(model, MOST_ROWS)]), type(model).__name__)
         logistic = self._out_of_fold(_logistic(1.0 / PENALTY), len(self.target))
@@ -215,7 +225,7 @@ class CrossFit:
             logistic,
             self._out_of_fold(products, MOST_ROWS_OF_PRODUCTS, self._with_steps()),
             self._out_of_fold(SparseLogistic(1.0 / PENALTY), MOST_ROWS_OF_PRODUCTS),
-            self._out_of_fold(boosting, MOST_ROWS),
+            self._out_of_fold(make_pipeline(FunctionTransformer(_by_column), boosting), MOST_ROWS),
         ]
         return self._fitted(
             self._stacked(members), "logistic regression, with and without products, and gradient boosting"
@@ -243,6 +253,8 @@ class CrossFit:
         inputs = self.design if inputs is None else inputs
         probability = np.empty(len(self.target))
         for fold in range(self.folds):
+            self.fits += 1
+            doing(f"fit {self.fits} of {self.all_fits}: {self.what}, fold {fold + 1}")
             train = self.order[(self.fold[self.order] != fold) & self.known[self.order]]
             # Evenly from the ordered rows, which keeps the strata and, with the ends, both targets.
             chosen = train[np.linspace(0, len(train) - 1, min(most, len(train))).astype(int)]
@@ -288,6 +300,11 @@ class CrossFit:
 
 def _logistic(inverse_penalty: float) -> LogisticRegression:
     return LogisticRegression(C=inverse_penalty, tol=TOLERANCE, solver="newton-cholesky")
+
+
+def _by_column(rows: np.ndarray) -> np.ndarray:
+    """Rows as the gradient boosting reads them, a column after the other, in its precision."""
+    return np.asfortranarray(rows, dtype=np.float64)
 
 
 def _inside(probability: np.ndarray) -> np.ndarray:

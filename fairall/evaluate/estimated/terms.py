@@ -118,13 +118,16 @@ def deviations(residual: np.ndarray, columns: np.ndarray, person: np.ndarray | N
         columns: shape (N, M), which are centred.
         person: codes of people, whose rows depend on each other, shape (N,); None for a row each.
     """
-    product = residual[:, None] * (columns - columns.mean(0))
-    if person is not None:
+    centred = columns - columns.mean(0)
+    total = residual @ centred
+    if person is None:
+        squares = residual**2 @ np.square(centred, out=centred)
+    else:
         order = np.argsort(person, kind="stable")
         starts = np.flatnonzero(np.diff(person[order], prepend=-1))
-        product = np.add.reduceat(product[order], starts)
-    squares = np.einsum("ij,ij->j", product, product)
-    return product.sum(0) / np.maximum(np.sqrt(squares), np.finfo(float).tiny)
+        product = np.add.reduceat((residual[:, None] * centred)[order], starts)
+        squares = np.einsum("ij,ij->j", product, product)
+    return total / np.maximum(np.sqrt(squares), np.finfo(float).tiny)
 
 
 @dataclass

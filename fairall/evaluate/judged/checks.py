@@ -5,6 +5,7 @@ Each function gives a sentence that says what is wrong, or None.
 
 from __future__ import annotations
 
+import itertools
 from typing import NamedTuple
 
 import numpy as np
@@ -19,6 +20,7 @@ from fairall.evaluate.estimated.bounds import Bounds
 from fairall.evaluate.estimated.influence import Estimate
 from fairall.evaluate.estimated.terms import Terms, deviations
 from fairall.evaluate.log import DecisionLog
+from fairall.runtime.steps import doing
 from fairall.tables.overlap import LEAST_EFFECTIVE, TOTAL_TOLERANCE, effective_sample_size
 
 UNLIKELY = 0.01  # propensity below which acceptance is too rare to learn from
@@ -50,11 +52,12 @@ def impossible(log: DecisionLog, propensity: np.ndarray, recorded: bool) -> str 
         propensity: π, shape (N,), NaN where unknown.
         recorded: whether it is recorded, not estimated.
     """
+    doing("sums of 1/π in all regions")
     d, source = log.accepted, "recorded" if recorded else "estimated"
     certain = ~d & (propensity >= 1.0)
     if certain.any():
-        rows = count(int(certain.sum()), "rejected person", "rejected people")
-        return f"{rows} had a recorded propensity of 1: these are not the propensities of the decisions"
+        whom = count(int(certain.sum()), "rejected person", "rejected people")
+        return f"{whom} had a recorded propensity of 1: these are not the propensities of the decisions"
     inverse = np.where(d, 1.0 / np.where(d, propensity, 1.0), 0.0)
     possible = ~(propensity <= 0)
     unknown = np.isnan(propensity)
@@ -65,13 +68,14 @@ def impossible(log: DecisionLog, propensity: np.ndarray, recorded: bool) -> str 
     by_group = ((f"of group {name}", log.group == g) for g, name in enumerate(log.groups))
     regions = log.regions() if recorded and not unknown.any() else by_group
     worst, told = 0.0, None
-    for name, rows in (everybody, *regions):
+    for name, mask in itertools.chain([everybody], regions):
+        rows = np.flatnonzero(mask)
         expected, total = possible[rows].sum(), inverse[rows].sum()
         deviation = abs(total - expected)
         jump = SURPRISE * largest[rows].max() / 3.0
         noise = jump + np.sqrt(jump**2 + 2.0 * SURPRISE * variance[rows].sum())
         if deviation > max(TOTAL_TOLERANCE * expected, noise, worst * expected):
-            who, worst = name if rows.all() else f"the people {name}", deviation / max(expected, 1)
+            who, worst = name if len(rows) == len(d) else f"the people {name}", deviation / max(expected, 1)
             told = (
                 f"1/π of the accepted, by the {source} propensities π, adds up to {total:.0f} for {who} "
                 f"instead of their number {expected}: π is not the probability of these decisions, or some "

@@ -22,6 +22,7 @@ from fairall.evaluate.estimated.gaps import (
 from fairall.evaluate.estimated.influence import Estimate, stack
 from fairall.evaluate.judged.judgement import Judgement
 from fairall.evaluate.log import DecisionLog
+from fairall.runtime.steps import doing
 
 BINS = 10  # of equal width on [0, 1], of probabilities
 UNBALANCED = 0.1  # standardised difference of means from which a feature is unbalanced (Austin 2009)
@@ -143,6 +144,7 @@ def thresholds(of: Judgement) -> list[dict[str, Any]] | None:
     intervals of a curve are simultaneous: they cover the whole curve with 95 % (by the multiplier bootstrap).
     None for a score with fewer than `BINS` values, and where labels of all people cannot be estimated.
     """
+    doing("values and gaps over thresholds")
     models = of.models
     score = of.target if models.score is None else models.score
     levels = np.unique(np.quantile(score, QUANTILES))

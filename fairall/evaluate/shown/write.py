@@ -100,7 +100,9 @@ def evaluate_log(
         name = re.sub(r"[^\w.-]+", "-", "-".join([path.stem, *shown.names]))
         folder = Path(outputs_dir) / "evaluations" / name
     shown.folder = folder
-    write(shown, folder, command)
+    with display.phase("Writing", 1) as done:
+        write(shown, folder, command)
+        done()
     show(shown)
     print(f"Evaluation: {folder / 'index.html'}")
     return shown

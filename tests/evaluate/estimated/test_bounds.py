@@ -296,3 +296,21 @@ def test_bounds_of_differences_of_rates_are_the_extremes_over_all_labels(seed: i
         defined = values[~np.isnan(values)]
         expected = (defined.min(), defined.max()) if len(defined) else (np.nan, np.nan)
         assert (low.value, high.value) == pytest.approx(expected, nan_ok=True), name
+
+
+def test_benchmarks_are_those_of_a_regression_without_the_feature() -> None:
+    """Also where columns are sums of others: all levels of a word, and the same column twice."""
+    draw, n = np.random.default_rng(1), 3000
+    x, word = draw.normal(size=n), draw.choice(["a", "b", "c"], n)
+    accepted = draw.random(n) < expit(x + (word == "a"))
+    table = pd.DataFrame({"x": x, "word": word, "z": draw.normal(size=n), "s": draw.choice(["f", "m"], n)})
+    table = table.assign(twice=table["z"], count=draw.poisson(3, n), d=accepted.astype(int))
+    log, q = DecisionLog.of(table, decision="d", sensitive="s"), expit(x + 0.3 * accepted)
+    found = benchmarks(log, q)
+    assert list(found) == sorted(found, key=lambda name: -found[name])
+    assert found.keys() == {"x", "word", "z", "twice", "count"}
+    names = np.array(["", "", *log.input_names])
+    inputs = np.column_stack([log.accepted, log.inputs]).astype(float)
+    for name, gamma in found.items():
+        coefficient = np.linalg.lstsq(inputs[:, names != name], logit(q), rcond=None)[0][0]
+        assert gamma == pytest.approx(np.exp(abs(coefficient)), rel=1e-7)

@@ -14,6 +14,7 @@ from fairall.errors import FairAllError
 from fairall.evaluate.estimated import nuisance
 from fairall.evaluate.estimated.nuisance import Fitted, fit
 from fairall.evaluate.log import DecisionLog
+from fairall.runtime.steps import steps_told
 
 
 def population(
@@ -47,6 +48,16 @@ def test_models_converge_to_a_logistic_truth(model: str) -> None:
         errors.append([np.abs(fitted(log, model, target).probability - of).mean() for target, of in pairs])
     assert np.max(errors[1]) < 0.025
     assert np.mean(errors[1]) < 0.6 * np.mean(errors[0])
+
+
+def test_each_fit_is_told() -> None:
+    log, told = population(300)[0], list[str]()
+    with steps_told(told.append):
+        fitted(log, "auto")
+        fitted(log, "logistic")
+    assert told[:2] == ["fit 1 of 20: target, fold 1", "fit 2 of 20: target, fold 2"]
+    assert told[19:21] == ["fit 20 of 20: target, fold 5", "fit 1 of 5: target, fold 1"]
+    assert len(told) == 25
 
 
 def test_auto_finds_an_interaction_that_the_logistic_regression_cannot_and_is_calibrated() -> None:
