@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import fields, replace
+from functools import lru_cache
 from typing import Any, cast
 
 from omegaconf import DictConfig, OmegaConf
@@ -114,9 +115,15 @@ def _structured(composed: DictConfig, groups: Collection[str]) -> DictConfig:
     return whole
 
 
+@lru_cache(maxsize=64)
+def _declared(config_type: type) -> DictConfig:
+    """The structured node of a class, which takes OmegaConf several times as long to make as to copy."""
+    return cast(DictConfig, OmegaConf.structured(config_type))
+
+
 def _merged(declared: Any, values: Any, place: str = "") -> DictConfig:
     """Values in a structured node; raises FairAllError for an unknown key or another type."""
-    structured = OmegaConf.structured(declared)
+    structured = _declared(declared).copy()
     prefix = f"{place}." if place else ""
     try:
         return cast(DictConfig, OmegaConf.unsafe_merge(structured, values))

@@ -42,6 +42,12 @@ def test_combinations_have_every_pair_of_choices() -> None:
         assert {(chosen[a], chosen[b]) for chosen in COMBINATIONS} == set(itertools.product(of_a, of_b))
 
 
+def test_one_configuration_leaves_nothing_in_the_next() -> None:
+    given, plain = compose_all([["+sweep.grid.credit={}"], []])
+    assert typed(given).sweep.grid == {"credit": {}}
+    assert typed(plain).sweep.grid == {}
+
+
 def test_protocols_are_the_designs(compose_config: ComposeConfig) -> None:
     names = ("corrected", "text", "published_code")
     table: dict[str, tuple[object, ...]] = {
