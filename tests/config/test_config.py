@@ -1,7 +1,6 @@
 import functools
 import itertools
 import re
-from dataclasses import replace
 from enum import Enum
 from pathlib import Path
 from typing import Any, get_type_hints
@@ -100,9 +99,7 @@ def test_command_line_beats_presets_hyperparameters_and_the_data_set(compose_con
 
 
 @pytest.mark.parametrize("model", ["fairall_I_II", "fairall_II", "fairlab_I_II", "fairlog", "unfairlog"])
-def test_corrected_has_fewer_samples_and_a_shorter_phase_1_where_there_are_any(
-    model: str, compose_config: ComposeConfig
-) -> None:
+def test_corrected_has_fewer_samples_where_there_are_any(model: str, compose_config: ComposeConfig) -> None:
     words = [f"model={model}", "dataset=compas"]
     corrected, text = (
         vars(compose_config(*words, f"protocol={name}").model) for name in ("corrected", "text")
@@ -110,8 +107,7 @@ def test_corrected_has_fewer_samples_and_a_shorter_phase_1_where_there_are_any(
     keys = [key for key in ("elbo_samples", "kl_samples") if key in text]
     assert bool(keys) == model.startswith(("fairall", "fairlab"))
     assert all(corrected[key] < text[key] for key in keys)
-    if "phase1" in text:
-        assert corrected["phase1"] == replace(text["phase1"], patience=200, margin=0.0)
+    assert corrected.get("phase1") == text.get("phase1")
 
 
 def changed(config: Config, override: str) -> Config:
