@@ -10,6 +10,7 @@ import codecs
 import mmap
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
+from csv import field_size_limit
 from pathlib import Path
 from typing import BinaryIO
 
@@ -53,7 +54,7 @@ def read_unquoted(
         no_value: words that are missing numbers.
 
     Raises:
-        pa.ArrowException: where a row is malformed, or no UTF-8.
+        pa.ArrowException: where a row is malformed, a cell is longer than `csv.reader` reads, or no UTF-8.
     """
     places, none = list(map(str, range(len(names)))), pa.array(no_value, pa.string())
     columns = csv.read_csv(
@@ -66,6 +67,8 @@ def read_unquoted(
     ).columns
     for name in names:
         column = columns.pop(0)  # and free its texts
+        if (pc.max(pc.utf8_length(column)).as_py() or 0) > field_size_limit():
+            raise pa.ArrowInvalid("a cell is longer than csv.reader reads")
         yield column if name in as_text or POSTAL.fullmatch(name) else _number(column, none)
 
 
