@@ -7,6 +7,7 @@ from scipy.special import expit
 
 EXACT = 1e-10  # largest component of the gradient of the mean loss in the end
 MOST_STEPS = 100
+ROUNDING = 1e-12  # relative, of the loss: no reason to shorten a step
 
 
 def penalised(x: np.ndarray, label: np.ndarray, c: float, weight: np.ndarray | None = None) -> np.ndarray:
@@ -39,7 +40,7 @@ def penalised(x: np.ndarray, label: np.ndarray, c: float, weight: np.ndarray | N
         curvature = (columns.T * (share * p * (1.0 - p))) @ columns + np.diag(penalty)
         step = np.linalg.solve(curvature, gradient)
         # Far from the minimum a whole step may lead further away; one that changes nothing ends this.
-        while (further := loss(weights - step, columns @ (weights - step))) > reached:
+        while (further := loss(weights - step, columns @ (weights - step))) > reached * (1.0 + ROUNDING):
             step /= 2
         weights, reached = weights - step, further
         odds = columns @ weights

@@ -21,6 +21,7 @@ from fairall.errors import FairAllError
 from fairall.metrics import dpu
 from fairall.models import oracle as of_oracle
 from fairall.models.learner import Setting
+from fairall.models.logistic import EXACT, penalised
 from fairall.models.oracle import STRENGTHS, Oracle, oracles, ridge, selected_strength, stratified_folds
 from fairall.randomness import SeedStreams
 from tests.conftest import cache_in, imported, no_cache
@@ -232,6 +233,16 @@ def test_the_fit_minimises_the_penalised_loss(kind: str) -> None:
     of_z = np.append(slopes, weight[-1] + weight[:-1] @ x.mean(0))
     gradient = z.T @ (expit(z @ of_z) - label) + np.append(slopes / strength, 0.0)
     assert np.abs(gradient / len(x)).max() < 1e-8
+
+
+def test_rounding_of_the_loss_does_not_stop_a_fit_early() -> None:
+    for seed in range(100):
+        generator = np.random.default_rng(seed)
+        x = np.column_stack([generator.poisson(3, 150), generator.integers(0, 2, 150)]).astype(float)
+        label = (generator.random(150) < 0.4).astype(float)
+        weights = penalised(x, label, 1.0)
+        residual = expit(x @ weights[:-1] + weights[-1]) - label
+        assert np.abs(np.append(x.T @ residual + weights[:-1], residual.sum())).max() <= 150 * EXACT
 
 
 @pytest.mark.parametrize("kind", KINDS)
