@@ -206,8 +206,10 @@ def _parser() -> Parser:
     wide = command("tables", _tables, "reading a wide table from Parquet and from a DataFrame")
     log = command("evaluate", _evaluate, "an audit of a large log of decisions")
     for table in (wide, log):
-        table.add_argument("--rows", type=whole_number, default=100_000, metavar="N", help="(100000)")
-        table.add_argument("--columns", type=whole_number, default=300, metavar="N", help="(300)")
+        table.add_argument(
+            "--rows", type=whole_number, default=100_000, metavar="N", help="of the table (100000)"
+        )
+        table.add_argument("--columns", type=whole_number, default=300, metavar="N", help="likewise (300)")
 
     wrong = command("soak", _soak, "kills runs and tries random inputs, one to two hours")
     wrong.add_argument("--kills", type=count, default=200, metavar="N", help="of runs (200)")

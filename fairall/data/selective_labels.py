@@ -7,7 +7,13 @@ import numpy as np
 from fairall.data.splits import Splits
 from fairall.data.table import Table
 from fairall.errors import count
-from fairall.tables.overlap import LEAST_EFFECTIVE, TOTAL_TOLERANCE, effective_sample_size, empty_regions
+from fairall.tables.overlap import (
+    LEAST_EFFECTIVE,
+    TOTAL_TOLERANCE,
+    effective_sample_size,
+    empty_regions,
+    region_numbers,
+)
 
 DEVIATIONS = 4.0  # of the sum of 1/π, in standard deviations
 MOST_WARNINGS = 5  # regions reported by name
@@ -77,7 +83,8 @@ def overlap_warnings(table: Table) -> list[str]:
     if table.labelled.all():
         return []
     groups = {f"of the {name} group": rows for name, rows in table.groups.items()}
-    empty = empty_regions(groups, table.schema, table.x, table.labelled)
+    cells = region_numbers(table.schema, table.x)
+    empty = empty_regions(groups, table.schema, table.x, table.labelled, cells)
     verb = "has a label" if table.logged is None else "was accepted with a known label"
     told = [
         f"none of {count(int(rows.sum()), 'row')} {name} {verb}: the utility of accepting such people "

@@ -308,7 +308,7 @@ class DecisionLog:
     @cached_property
     def _cells(self) -> list[np.ndarray]:
         """`region_numbers` of the features, which several checks need."""
-        return [region_numbers(one, self.x[one.name].to_numpy()) for one in self.features]
+        return region_numbers(self.features, self.x)
 
     def _members(self) -> dict[str, np.ndarray]:
         return {f"of group {name}": self.group == code for code, name in enumerate(self.groups)}

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import torch
 from omegaconf import MISSING
-from threadpoolctl import threadpool_info, threadpool_limits
+from threadpoolctl import threadpool_limits
 from torch import Tensor
 from typing_extensions import override
 
@@ -28,6 +28,7 @@ from fairall.models.learner import (
 )
 from fairall.models.logistic import penalised
 from fairall.models.thresholds import acceptance, fair_thresholds
+from fairall.nn.native import blas
 from fairall.nn.stacked import StackedLinear, in_chunks
 from fairall.randomness import SeedStreams
 from fairall.storage.cache import Cache
@@ -189,7 +190,7 @@ class Oracle(FixedPolicy):
         if any(own.label.min() == own.label.max() for own in splits):
             raise NoOracleError(f"model={name}: everybody has the same label: nothing to fit")
         values = [of.numpy().tobytes() for own in splits for of in (own.x, own.s, own.label)]
-        key = computation_key(_blas().encode(), repr(self.setting.schema).encode(), *values)
+        key = computation_key(blas().encode(), repr(self.setting.schema).encode(), *values)
         with threadpool_limits(1, "blas"):  # sums do not depend on the number of threads
             weight = cache.part("oracles").result(key, lambda _: {"weight": self._fits(splits)})["weight"]
         several = torch.arange(len(self.setting.seeds)) % len(splits)
@@ -258,12 +259,6 @@ class Oracle(FixedPolicy):
             strength = strength or selected_strength(x, label)
             weights.append(ridge(x, label, strength))
         return torch.from_numpy(np.stack(weights))
-
-
-def _blas() -> str:
-    """The BLAS as far as rounding depends on it; to ask compiled functions too would import numba."""
-    libraries = [of for of in threadpool_info() if of["user_api"] == "blas"]
-    return str(sorted(f"{of['version']} {of.get('architecture')}" for of in libraries))
 
 
 def selected_strength(x: np.ndarray, label: np.ndarray) -> float:

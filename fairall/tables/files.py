@@ -281,7 +281,8 @@ class File:
             frame, filled = _frame(table.columns, names, n_rows)
             n_rows += len(frame)
             if len(frame):
-                yield Chunk(frame, table.filter(pa.array(filled)).rename_columns(names))
+                kept = table if filled.all() else table.filter(pa.array(filled))
+                yield Chunk(frame, kept.rename_columns(names))
         if n_rows == 0:
             raise FairAllError(f"{self.path}: there are columns, but no rows")
 

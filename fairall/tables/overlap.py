@@ -36,20 +36,15 @@ def empty_regions(
     features: Sequence[Feature],
     x: pd.DataFrame,
     found: np.ndarray,
-    cells: Sequence[np.ndarray] | None = None,
+    cells: Sequence[np.ndarray],
 ) -> list[tuple[str, np.ndarray]]:
     """Names and masks (N,) of groups and regions of a feature in which nobody is `found`.
 
     A region is a level of a discrete feature or consecutive deciles of a real feature or count, overall or
     within a group. It is returned if the share of the found predicts at least `EXPECTED` of them in it,
     unless it is part of another. Wider regions come first. NaN in x (N, D), where a number is missing, is a
-    region of its own. `cells` are the `region_numbers` of the features, where they are known.
+    region of its own. `cells` are the `region_numbers`.
     """
-    cells = (
-        [region_numbers(one, x[one.name].to_numpy(dtype=float)) for one in features]
-        if cells is None
-        else cells
-    )
     rate = found.mean()
     empty: list[tuple[str, np.ndarray]] = []
     for name, rows in _regions(groups, features, x, found, cells):
@@ -86,13 +81,18 @@ def _regions(
 def feature_regions(
     feature: Feature, values: np.ndarray, cell: np.ndarray
 ) -> Iterator[tuple[str, np.ndarray]]:
-    """Names and masks (N,) of the regions of a feature with values and `region_numbers` (N,)."""
+    """Names and masks (N,) of the regions of a feature with values and numbers of regions (N,)."""
     for i in np.unique(cell):
         rows = cell == i
         yield _name(feature, values[rows]), rows
 
 
-def region_numbers(feature: Feature, values: np.ndarray) -> np.ndarray:
+def region_numbers(features: Sequence[Feature], x: pd.DataFrame) -> list[np.ndarray]:
+    """Number of the region of each row of x (N, D) in each feature, shapes (N,)."""
+    return [_region_numbers(one, x[one.name].to_numpy(dtype=float)) for one in features]
+
+
+def _region_numbers(feature: Feature, values: np.ndarray) -> np.ndarray:
     """Number of the level or decile of each value, `BINS` of a missing number, shape (N,)."""
     if feature.kind in DISCRETE:
         return np.searchsorted(feature.codes, values).astype(np.int16)

@@ -1,3 +1,5 @@
+"""The benchmark of `evaluate`."""
+
 import pytest
 
 from benchmarks.evaluate import measured

@@ -290,6 +290,17 @@ def test_compiling_is_said_and_how_far_it_is(
     assert capsys.readouterr().err == "".join(lines)
 
 
+def test_the_blas_is_the_same_before_functions_are_compiled() -> None:
+    code = """
+import sys
+from fairall.nn.native.calls import blas, kernels
+before = blas()
+assert "numba" not in sys.modules and kernels() is not None
+assert blas() == before
+"""
+    own_process("-c", code, check=True)
+
+
 def test_the_garbage_collector_is_as_before_after_a_compilation() -> None:
     import numba
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -24,7 +25,6 @@ from fairall.evaluate.log import DecisionLog
 from fairall.runtime.steps import doing
 
 MODELS = ("auto", "logistic")
-STACKED = 4  # models that `auto` stacks
 PENALTY = 1.0  # of squared coefficients, halved
 MOST_INPUTS = 30  # whose products are inputs: 495 of them
 # Training rows of a fold, beyond which these models gain little; the logistic regression uses all rows.
@@ -189,7 +189,7 @@ class CrossFit:
         what: str = "target",
     ) -> None:
         self.inputs, self.design, self.target, self.seed = log.inputs, log.design, target, seed
-        self.what, self.fits, self.all_fits = what, 0, 0
+        self.what = what
         self.past = slice(past)
         self.known = ~np.isnan(target)
         most = folds if len(target) <= MANY_ROWS else 2
@@ -206,12 +206,13 @@ class CrossFit:
 
     def fit(self, model: Any) -> Fitted:
         """See `fit`."""
-        self.all_fits = self.folds * (STACKED if model == "auto" else 1)
         if not isinstance(model, str):
-            return self._fitted(self._stacked([self._out_of_fold(model, MOST_ROWS)]), type(model).__name__)
-        logistic = self._out_of_fold(_logistic(1.0 / PENALTY), len(self.target))
+            members = self._out_of_fold((model, MOST_ROWS, self.design))
+            return self._fitted(self._stacked(members), type(model).__name__)
+        logistic = _logistic(1.0 / PENALTY), len(self.target), self.design
         if model == "logistic":
-            return self._fitted(logistic, "logistic regression", self._parametric(logistic))
+            (member,) = self._out_of_fold(logistic)
+            return self._fitted(member, "logistic regression", self._parametric(member))
         products = make_pipeline(
             FunctionTransformer(np.float64),  # squares and products are nearly collinear in float32
             PolynomialFeatures(include_bias=False),
@@ -221,12 +222,12 @@ class CrossFit:
         boosting = HistGradientBoostingClassifier(
             max_iter=80, max_leaf_nodes=8, l2_regularization=5.0, early_stopping=False, random_state=self.seed
         )
-        members = [
+        members = self._out_of_fold(
             logistic,
-            self._out_of_fold(products, MOST_ROWS_OF_PRODUCTS, self._with_steps()),
-            self._out_of_fold(SparseLogistic(1.0 / PENALTY), MOST_ROWS_OF_PRODUCTS),
-            self._out_of_fold(make_pipeline(FunctionTransformer(_by_column), boosting), MOST_ROWS),
-        ]
+            (products, MOST_ROWS_OF_PRODUCTS, self._with_steps()),
+            (SparseLogistic(1.0 / PENALTY), MOST_ROWS_OF_PRODUCTS, self.design),
+            (make_pipeline(FunctionTransformer(_by_column), boosting), MOST_ROWS, self.design),
+        )
         return self._fitted(
             self._stacked(members), "logistic regression, with and without products, and gradient boosting"
         )
@@ -248,31 +249,40 @@ class CrossFit:
             information += z.T @ (z * weights[:, None])
         return Parametric(self.inputs, residual, np.linalg.inv(information))
 
-    def _out_of_fold(self, model: Any, most: int, inputs: np.ndarray | None = None) -> np.ndarray:
-        """Probabilities of all rows, each by a model fitted on at most `most` rows of other folds."""
-        inputs = self.design if inputs is None else inputs
-        probability = np.empty(len(self.target))
-        for fold in range(self.folds):
-            self.fits += 1
-            doing(f"fit {self.fits} of {self.all_fits}: {self.what}, fold {fold + 1}")
-            train = self.order[(self.fold[self.order] != fold) & self.known[self.order]]
-            # Evenly from the ordered rows, which keeps the strata and, with the ends, both targets.
-            chosen = train[np.linspace(0, len(train) - 1, min(most, len(train))).astype(int)]
-            target = self.target[chosen].astype(int)
-            if len(target) == 0:  # all known targets are of persons in this fold
-                probability[self.fold == fold] = self.target[self.known].mean()
-                continue
-            if target.min() == target.max():  # the other target is of persons in this fold
-                probability[self.fold == fold] = target[0]
-                continue
-            with warnings.catch_warnings():
-                # The tolerance is near the precision of float32, at which the last line search may fail.
-                warnings.simplefilter("ignore", ConvergenceWarning)
-                fitted = clone(model).fit(inputs[chosen], target)
+    def _out_of_fold(self, *models: tuple[Any, int, np.ndarray]) -> list[np.ndarray]:
+        """Probabilities of all rows by each of some models, each row by a fit on other folds.
+
+        Args:
+            models: estimators, with the most rows that one is fitted on and its inputs (N, D).
+        """
+        members = [np.empty(len(self.target)) for _ in models]
+        for number, fold in itertools.product(range(len(models)), range(self.folds)):
+            fit, fits = number * self.folds + fold + 1, len(models) * self.folds
+            doing(f"fit {fit} of {fits}: {self.what}, fold {fold + 1}")
             rows = np.flatnonzero(self.fold == fold)
-            for start in range(0, len(rows), CHUNK):
-                some = rows[start : start + CHUNK]
-                probability[some] = fitted.predict_proba(inputs[some])[:, 1]
+            members[number][rows] = self._fitted_elsewhere(fold, rows, *models[number])
+        return members
+
+    def _fitted_elsewhere(
+        self, fold: int, rows: np.ndarray, model: Any, most: int, inputs: np.ndarray
+    ) -> np.ndarray | float:
+        """Probabilities of `rows`, of a fold, by a model fitted on at most `most` rows of other folds."""
+        train = self.order[(self.fold[self.order] != fold) & self.known[self.order]]
+        # Evenly from the ordered rows, which keeps the strata and, with the ends, both targets.
+        chosen = train[np.linspace(0, len(train) - 1, min(most, len(train))).astype(int)]
+        target = self.target[chosen].astype(int)
+        if len(target) == 0:  # all known targets are of persons in this fold
+            return float(self.target[self.known].mean())
+        if target.min() == target.max():  # the other target is of persons in this fold
+            return float(target[0])
+        with warnings.catch_warnings():
+            # The tolerance is near the precision of float32, at which the last line search may fail.
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            fitted = clone(model).fit(inputs[chosen], target)
+        probability = np.empty(len(rows))
+        for start in range(0, len(rows), CHUNK):
+            some = slice(start, start + CHUNK)
+            probability[some] = fitted.predict_proba(inputs[rows[some]])[:, 1]
         return probability
 
     def _stacked(self, members: list[np.ndarray]) -> np.ndarray:

@@ -5,13 +5,14 @@
 (NUMBA_DISABLE_JIT=1) they give the same to rounding, in several times the time.
 """
 
-from fairall.nn.native.calls import processor, takes, use_threads
+from fairall.nn.native.calls import blas, processor, takes, use_threads
 from fairall.nn.native.functions import average_probability, fastest, fill, outputs
 from fairall.nn.native.objective import Objective
 
 __all__ = [
     "Objective",
     "average_probability",
+    "blas",
     "fastest",
     "fill",
     "outputs",

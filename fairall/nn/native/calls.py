@@ -96,14 +96,17 @@ def processor() -> str:
     if kernels() is None:
         return "none"
     from llvmlite.binding import get_host_cpu_features, get_host_cpu_name
+
+    return f"{get_host_cpu_name()} {get_host_cpu_features().flatten()} {blas()}"
+
+
+def blas() -> str:
+    """The BLAS of numpy and of scipy as far as rounding depends on it."""
+    import scipy.special  # noqa: F401 - loads scipy's, as compiled functions do: the same in every process
     from threadpoolctl import threadpool_info
 
-    blas = {
-        f"{library['version']} {library.get('architecture')}"
-        for library in threadpool_info()
-        if library["user_api"] == "blas"
-    }
-    return f"{get_host_cpu_name()} {get_host_cpu_features().flatten()} {sorted(blas)}"
+    libraries = [library for library in threadpool_info() if library["user_api"] == "blas"]
+    return str(sorted({f"{library['version']} {library.get('architecture')}" for library in libraries}))
 
 
 def use_threads(n: int | None) -> None:

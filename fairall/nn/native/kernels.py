@@ -44,8 +44,8 @@ MULTIPLY_0, MULTIPLY_1 = np.uint64(0xD2511F53), np.uint64(0xCD9E8D57)
 INCREASE_0, INCREASE_1 = np.uint64(0x9E3779B9), np.uint64(0xBB67AE85)
 LOW_BITS, BITS_32, BITS_9 = np.uint64(0xFFFFFFFF), np.uint64(32), np.uint64(9)
 UNIT, BELOW_ONE, SQRT_2 = F(2.0**-23), F(1.0 - 2.0**-24), F(2.0**0.5)
-# Arguments that are no literals, for each of which numba would compile a function once more.
-NO, YES, NONE, ONCE = np.bool_(False), np.bool_(True), np.int64(0), np.int64(1)
+# Typed constants: numba would compile a function once more for each literal argument.
+NO, YES, START, ONCE = np.bool_(False), np.bool_(True), np.int64(0), np.int64(1)
 
 
 def compiled(function: Callable[..., Any]) -> Any:
@@ -57,7 +57,7 @@ def compiled(function: Callable[..., Any]) -> Any:
 
 
 def inner(function: Callable[..., Any]) -> Any:
-    """Compile for calls from the others, whose cached code has it in it."""
+    """Compile for calls from other compiled functions, in whose cached code it is."""
     return numba.njit(function, **OPTIONS)
 
 
@@ -116,14 +116,14 @@ def relu(values, bias):
 
 @inner
 def shift(values, bias):
-    """Add the bias of a unit."""
+    """Add a number, for instance the bias of a unit, to all values."""
     for i in range(len(values)):
         values[i] += bias
 
 
 @inner
 def copy(values, into):
-    """Fill `into`; an assignment of arrays compiles a message of many words for arrays that do not fit."""
+    """Copy values to `into`; an assignment would also compile the error for arrays of different lengths."""
     for i in range(len(values)):
         into[i] = values[i]
 
@@ -453,7 +453,7 @@ def encode(theta, sizes, given, who, utility, min_scale):
     n, n_inputs, n_latent = len(who), given.shape[1], sizes[-1] // 2
     values = np.empty(n_units(sizes)[0] * n, F)
     entered = values[: sizes[0] * n].reshape(sizes[0], n)
-    looked_up(entered[:n_inputs], given, NONE, who, ONCE)
+    looked_up(entered[:n_inputs], given, START, who, ONCE)
     if sizes[0] > n_inputs:
         copy(utility, entered[n_inputs])
     end = forward(theta, sizes, values, n, ZERO, values)
@@ -776,7 +776,7 @@ def vae_loss(
         sampled(entered, loc, scale, eps, first, n_samples)
         looked_up(entered[n_latent:], given, given.shape[1] - 1, people, n_samples)
         target = targets[: n_features * n].reshape(n_features, n)
-        looked_up(target, x, NONE, people, n_samples)
+        looked_up(target, x, START, people, n_samples)
         own, space, each = per_column[0, :n], per_column[1, :n], per_column[2, :n]
         repeated(own, weight[first:last], n_samples, per_sample)
         end = forward(decoder, sizes, units, n, ZERO, units)
@@ -978,7 +978,7 @@ def classify(theta, sizes, given, rows, dropout, stream, values):
     """Output of a net with one for people `rows`, whose inputs and units are left in `values`."""
     n = len(rows)
     entered = values[: sizes[0] * n].reshape(sizes[0], n)
-    looked_up(entered, given, NONE, rows, ONCE)
+    looked_up(entered, given, START, rows, ONCE)
     end = forward(theta, sizes, values, n, dropout, masks_of(stream, sizes, n, dropout))
     return values[end : end + n]
 
@@ -1040,7 +1040,7 @@ def policy_loss(theta, stream, rows, people, model, frame, nets, sizes, o, of_th
     eps = np.empty((n, n_latent, 1), F)
     normals(stream, eps.ravel())
     inputs = values[: decoder[0] * n].reshape(decoder[0], n)
-    sampled(inputs, loc, scale, eps, NONE, ONCE)
+    sampled(inputs, loc, scale, eps, START, ONCE)
     looked_up(inputs[n_latent:], given, s, rows, ONCE)
     of_policy, turned = np.empty(n_units(sizes)[0] * n, F), np.empty((n_latent, n), F)
     z = of_policy[: n_latent * n].reshape(n_latent, n)
