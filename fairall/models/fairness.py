@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import torch
 import torch.nn.functional as F  # noqa: N812
@@ -27,14 +27,6 @@ FEW = 100  # people of a group: the standard error of their acceptance rate can 
 # Utility per person that the nearest to the thresholds of the time step before may lose. Estimates of the
 # utility of nearly equal thresholds differ by more, and jumps are unfairness that labels do not ask for.
 TOLERANCE = 1e-3
-AT_ONCE = 1024  # people who are scored again after an update
-
-
-@dataclass(frozen=True)
-class Scored(Decided):
-    """Decided people with the log odds of p(ỹ = 1 | x, s) by the learner, shape (E, B), float64."""
-
-    log_odds: Tensor
 
 
 class FairThresholds(Learner):
@@ -45,9 +37,8 @@ class FairThresholds(Learner):
     update from the last `window` people seen. That needs estimates and no labels, so that rejected people
     count too, and the rates are those of all applicants, not of those whom earlier policies have accepted.
 
-    New people have the estimates by which they were decided on. After an update some of the window are scored
-    again, in turn, so that no estimate is older than a few time steps: an update can move all estimates of a
-    group, and its acceptance rate with them.
+    The whole window is estimated anew at each choice: an update can move all estimates of a group, and its
+    acceptance rate with them.
 
     Args:
         fairness: rates that are compared, slack and window.
@@ -59,7 +50,6 @@ class FairThresholds(Learner):
         threshold: log odds from which on a group's people are accepted, float64, shape (E, G).
         tied_share: acceptance probability at these log odds, shape (E, G).
         least_rate: least of the groups' rates at the last choice, shape (E,); NaN before the first.
-        next: position in the window of who is scored again next, shape ().
 
     Raises:
         FairAllError: where the learner has no estimate of p(ỹ = 1 | x, s).
@@ -68,7 +58,6 @@ class FairThresholds(Learner):
     threshold: Tensor
     tied_share: Tensor
     least_rate: Tensor
-    next: Tensor
 
     def __init__(self, fairness: FairnessConfig, learner: Learner, share: float = 1.0) -> None:
         super().__init__(learner.config, learner.setting)
@@ -81,7 +70,7 @@ class FairThresholds(Learner):
         self.fairness, self.learner, self.share = fairness, learner, share
         self.two_groups = learner.two_groups
         self.rule = DecisionRule()  # people tied at a threshold have a probability
-        self.seen = Memory("all", fairness.window, of=Scored)
+        self.seen = Memory("all", fairness.window)
         self.streams = SeedStreams(self.setting.seeds, "scores of fairness")
         self.n_groups = self.setting.schema.n_groups
         shape = len(self.setting.seeds), self.n_groups
@@ -89,7 +78,6 @@ class FairThresholds(Learner):
         self.register_buffer("threshold", cost.logit().expand(shape).clone())
         self.register_buffer("tied_share", torch.ones(shape, dtype=torch.float64))
         self.register_buffer("least_rate", torch.full(shape[:1], torch.nan, dtype=torch.float64))
-        self.register_buffer("next", torch.zeros((), dtype=torch.long))
 
     def seen_by_learner(self, s: Tensor) -> Tensor:
         """The sensitive attribute as the learner gets it, of the shape of s."""
@@ -99,7 +87,7 @@ class FairThresholds(Learner):
     def warm_up_epoch(self, decided: Decided, epoch: int) -> dict[str, float]:
         """Train the learner; after the last epoch choose the first thresholds."""
         if epoch == 0:
-            self.see(decided)
+            self.seen.add(decided)
         values = self.learner.warm_up_epoch(replace(decided, s=self.seen_by_learner(decided.s)), epoch)
         if epoch == self.setting.schedule.warm_up_epochs - 1:
             self.choose()
@@ -107,23 +95,14 @@ class FairThresholds(Learner):
 
     @override
     def update(self, decided: Decided) -> None:
-        """Note the applicants' estimates, train the learner, and choose thresholds."""
-        self.see(decided)
+        """Remember the applicants, train the learner, and choose thresholds."""
+        self.seen.add(decided)
         self.learner.update(replace(decided, s=self.seen_by_learner(decided.s)))
         self.choose()
 
-    def see(self, decided: Decided) -> None:
-        """Remember people and the estimates of them, before anything is learnt from them."""
-        self.seen.add(Scored(**vars(decided), log_odds=self.log_odds(decided.x, decided.s, self.streams)))
-
     def choose(self) -> None:
         """Choose the thresholds of all replicates."""
-        seen, n_seen = self.seen.rows(), len(self.seen)
-        assert isinstance(seen, Scored)
-        rows = (self.next + torch.arange(min(AT_ONCE, n_seen))) % n_seen
-        self.next = (rows[-1] + 1) % n_seen
-        # Into the memory, of which `rows` is a view.
-        seen.log_odds[:, rows] = self.log_odds(seen.x[:, rows], seen.s[:, rows], self.streams)
+        seen = self.seen.rows()
         estimates = self.estimates(seen)
         for e, n in enumerate(self.seen.counts.tolist()):
             known, s = estimates[e, :n], seen.s[e, :n]
@@ -131,9 +110,9 @@ class FairThresholds(Learner):
             if len(s.unique()) == self.n_groups and known.isfinite().all():
                 self.choose_for(e, s, known)
 
-    def estimates(self, seen: Scored) -> Tensor:
+    def estimates(self, seen: Decided) -> Tensor:
         """What thresholds are chosen by, of each person, shape (E, M, 1): the log odds."""
-        return seen.log_odds.unsqueeze(-1)
+        return self.log_odds(seen.x, seen.s, self.streams).unsqueeze(-1)
 
     def choose_for(self, e: int, s: Tensor, estimates: Tensor) -> None:
         """Choose the thresholds of replicate e from n people with s (n,) and `estimates` (n, ...)."""
@@ -287,9 +266,9 @@ class BlindThresholds(FairThresholds):
 
     @override
     @torch.no_grad()
-    def estimates(self, seen: Scored) -> Tensor:
+    def estimates(self, seen: Decided) -> Tensor:
         """The log odds and p(S = +1 | x), shape (E, M, 2)."""
-        return torch.stack([seen.log_odds, self._advantaged(seen.x)], -1)
+        return torch.cat([super().estimates(seen), self._advantaged(seen.x).unsqueeze(-1)], -1)
 
     @override
     @torch.no_grad()

@@ -5,12 +5,20 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import expit
 
-EXACT = 1e-10  # largest component of the gradient of the mean loss in the end
+EXACT = 1e-10
 MOST_STEPS = 100
 ROUNDING = 1e-12  # relative, of the loss: no reason to shorten a step
 
 
-def penalised(x: np.ndarray, label: np.ndarray, c: float, weight: np.ndarray | None = None) -> np.ndarray:
+def penalised(
+    x: np.ndarray,
+    label: np.ndarray,
+    c: float,
+    weight: np.ndarray | None = None,
+    *,
+    start: np.ndarray | None = None,
+    exact: float = EXACT,
+) -> np.ndarray:
     """Slopes w and intercept of a logistic model that minimise Σ weight·loss + |w|²/(2c).
 
     Args:
@@ -18,6 +26,8 @@ def penalised(x: np.ndarray, label: np.ndarray, c: float, weight: np.ndarray | N
         label: in {0, 1}, both present, shape (N,).
         c: inverse strength of the penalty, which the intercept is without.
         weight: of each row, not negative, shape (N,); None: 1.
+        start: a guess of the result, shape (D + 1,); None: 0.
+        exact: largest component of the gradient of the mean loss in the end.
 
     Returns:
         Shape (D + 1,), the intercept last.
@@ -30,12 +40,13 @@ def penalised(x: np.ndarray, label: np.ndarray, c: float, weight: np.ndarray | N
     def loss(weights: np.ndarray, odds: np.ndarray) -> float:
         return float(share @ (np.logaddexp(0.0, odds) - label * odds) + penalty @ weights**2 / 2)
 
-    weights, odds = np.zeros(columns.shape[1]), np.zeros(len(x))
+    weights = np.zeros(columns.shape[1]) if start is None else start
+    odds = columns @ weights
     reached = loss(weights, odds)
     for _ in range(MOST_STEPS):
         p = expit(odds)
         gradient = columns.T @ (share * (p - label)) + penalty * weights
-        if np.abs(gradient).max() <= EXACT:
+        if np.abs(gradient).max() <= exact:
             break
         curvature = (columns.T * (share * p * (1.0 - p))) @ columns + np.diag(penalty)
         step = np.linalg.solve(curvature, gradient)

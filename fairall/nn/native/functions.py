@@ -44,6 +44,22 @@ def average_probability(layers: Sequence[Tensor], loc: Tensor, scale: Tensor, no
     return averages
 
 
+def tree_sums(feature: Tensor, bound: Tensor, child: Tensor, value: Tensor, x: Tensor) -> Tensor:
+    """Sums of the leaves that rows x (E, B, F) end at, shape (E, B), float64; nodes as `BoostedTrees` has."""
+    if takes(x):
+        sums = x.new_empty(x.shape[:2], dtype=torch.float64)
+        _over_replicates(kernels().sum_trees, feature, bound, child, value, x, sums)
+        return sums
+    feature, child = feature.long(), child.long().flatten(-2)
+    trees = feature.shape[1]
+    node = torch.zeros(len(x), trees, x.shape[1], dtype=torch.long)
+    for _ in range(feature.shape[2] // 2):  # no tree is deeper
+        asked = x.unsqueeze(1).expand(-1, trees, -1, -1).gather(3, feature.gather(2, node).unsqueeze(-1))
+        right = ~(asked.squeeze(-1) <= bound.gather(2, node))
+        node = child.gather(2, 2 * node + right.long())
+    return value.gather(2, node).sum(1)
+
+
 def fill(kind: str, out: Tensor, state: Tensor) -> None:
     """Fill `out` (rows, n) with numbers of a kind by a seed's key and counter; see `fairall.nn.noise`."""
     numbers = out if kind == "stratified" else out.view(-1)

@@ -1,0 +1,156 @@
+"""Linear models and boosted trees, mixed by how well they have foretold labels.
+
+References:
+    Dawid: Present position and potential developments: some personal views, statistical theory, the
+    prequential approach, Journal of the Royal Statistical Society A 147, 1984.
+    Genest, Zidek: Combining probability distributions: a critique and an annotated bibliography, Statistical
+    Science 1, 1986 (the logarithmic opinion pool).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+import torch.nn.functional as F  # noqa: N812
+from torch import Tensor
+from typing_extensions import override
+
+from fairall.config.checks import limited, positive
+from fairall.config.schema import ModelConfig, NetInputs
+from fairall.data.features import FeatureInputs
+from fairall.data.people import Decided
+from fairall.models.learner import DecisionRule, Learner, Setting
+from fairall.models.logistic import penalised
+from fairall.models.memory import Memory
+from fairall.models.trees import BoostedTrees
+from fairall.nn.stacked import in_chunks
+from fairall.randomness import SeedStreams
+
+EXACT = 1e-6  # of the gradient of the mean loss
+
+
+@dataclass
+class StackedConfig(ModelConfig):
+    """When models are fitted anew, penalties of the linear ones, and how long evidence counts."""
+
+    growth: float = positive()
+    linear_c: list[float] = limited(
+        "a list of one or more positive numbers", lambda values: len(values) > 0 and min(values) > 0
+    )
+    evidence: float = positive()
+
+
+class Stacked(Learner):
+    """p(ỹ = 1 | x, s) by a mixture of classifiers of all accepted people; accepts where it is at least c.
+
+    The classifiers are logistic regressions with a penalty each, and boosted trees. All are fitted anew when
+    the number of people seen has grown by a share. Before it is learnt from, the label of an accepted person
+    tells how well each classifier foretells: the log odds of the mixture are the mean of those of the
+    classifiers, with weights proportional to exp(−Σ cross-entropy).
+
+    Attributes:
+        memory: of accepted people.
+        slopes: of the linear models, and their intercepts last, shape (E, L, inputs + 1), float64.
+        evidence: Σ log p(label) by each classifier, shape (E, L + 1), float64; the trees are last.
+        share: weights of the mixture since the last fit, shape (E, L + 1), float64.
+        n_seen: number of people seen, shape ().
+        n_fitted: number of people seen before the last fit, shape ().
+    """
+
+    two_groups = False
+    net_inputs = NetInputs.one_hot
+    config: StackedConfig
+    config_type = StackedConfig
+    slopes: Tensor
+    evidence: Tensor
+    share: Tensor
+    n_seen: Tensor
+    n_fitted: Tensor
+
+    def __init__(self, config: StackedConfig, setting: Setting) -> None:
+        super().__init__(config, setting)
+        self.rule = DecisionRule(setting.cost, drawn=False)
+        self.memory = Memory("accepted")
+        n_seeds, n_linear = len(setting.seeds), len(config.linear_c)
+        self.inputs = FeatureInputs(setting.schema.seen_as(NetInputs.one_hot))
+        self.codes = FeatureInputs(setting.schema.seen_as(NetInputs.standardised))
+        self.trees = BoostedTrees(n_seeds)
+        shape = n_seeds, n_linear, self.inputs.size_with_s + 1
+        self.register_buffer("slopes", torch.zeros(shape, dtype=torch.float64))
+        self.register_buffer("evidence", torch.zeros(n_seeds, n_linear + 1, dtype=torch.float64))
+        self.register_buffer("share", self.evidence.softmax(-1))
+        self.register_buffer("n_seen", torch.zeros((), dtype=torch.long))
+        self.register_buffer("n_fitted", torch.zeros((), dtype=torch.long))
+
+    @override
+    def warm_up_epoch(self, decided: Decided, epoch: int) -> dict[str, float]:
+        """Learn from the people of the warm-up in its first epoch."""
+        if epoch == 0:
+            self.learn(decided)
+        return {}
+
+    @override
+    def update(self, decided: Decided) -> None:
+        """Judge the classifiers by the labels of the applicants, and learn from these."""
+        logit = self.of_classifiers(decided.x, decided.s)
+        label = decided.label.double().unsqueeze(-1).expand_as(logit)
+        loss = F.binary_cross_entropy_with_logits(logit, label, reduction="none")
+        loss = torch.where(decided.accepted.unsqueeze(-1), loss, 0.0).sum(1)
+        kept = torch.exp(-decided.accepted.sum(-1, keepdim=True).double() / self.config.evidence)
+        self.evidence.mul_(kept).sub_(loss)
+        self.learn(decided)
+
+    def learn(self, decided: Decided) -> None:
+        """Remember people, and fit all classifiers if enough have come since the last fit."""
+        self.memory.add(decided)
+        self.n_seen += decided.s.shape[1]
+        if self.n_seen < self.n_fitted * (1.0 + self.config.growth):
+            return
+        self.n_fitted.copy_(self.n_seen)
+        rows = self.memory.rows()
+        for e, n in enumerate(self.memory.counts.tolist()):
+            self.fit(e, rows.x[e, :n], rows.s[e, :n], rows.label[e, :n].numpy())
+        self.share.copy_(self.evidence.softmax(-1))
+
+    def fit(self, e: int, x: Tensor, s: Tensor, label: np.ndarray) -> None:
+        """Fit the classifiers of replicate e to accepted people."""
+        ones = float(label.sum())
+        if ones in (0.0, len(label)):
+            # No classifier is known to differ from one that says the same of everybody.
+            cost = self.setting.cost
+            p = (ones + 2.0 * cost) / (len(label) + 2.0)
+            self.slopes[e].zero_()
+            self.slopes[e, :, -1] = self.trees.base[e] = math.log(p / (1.0 - p))
+            return
+        inputs = self.inputs.with_s(x, s).double().numpy()
+        mean, scale = inputs.mean(0), inputs.std(0)
+        scale[scale < 1e-9] = 1.0
+        inputs = (inputs - mean) / scale
+        start = None
+        for i, c in enumerate(self.config.linear_c):
+            start = penalised(inputs, label, c, start=start, exact=EXACT)
+            slopes = start[:-1] / scale
+            self.slopes[e, i] = torch.from_numpy(np.append(slopes, start[-1] - slopes @ mean))
+        self.trees.fit(e, self.codes.with_s(x, s).numpy(), label)
+
+    @torch.no_grad()
+    def of_classifiers(self, x: Tensor, s: Tensor) -> Tensor:
+        """Log odds of people x (E, B, D) and s (E, B) by each classifier, shape (E, B, L + 1), float64."""
+        linear = in_chunks(self._linear, x, s)
+        return torch.cat([linear, self.trees(self.codes.with_s(x, s)).unsqueeze(-1)], -1)
+
+    def _linear(self, x: Tensor, s: Tensor) -> Tensor:
+        inputs = self.inputs.with_s(x, s).double()
+        return inputs @ self.slopes[..., :-1].mT + self.slopes[..., -1:].mT
+
+    @override
+    def log_odds(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:
+        """Those of the mixture, shape (E, B); draws nothing."""
+        return (self.of_classifiers(x, s) @ self.share.unsqueeze(-1)).squeeze(-1)
+
+    def score(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:
+        """p(ỹ = 1 | x, s), shape (E, B); draws nothing."""
+        return self.log_odds(x, s, streams).sigmoid().to(x.dtype)
