@@ -36,7 +36,7 @@ def reference_histories(training: Training, cache: Cache) -> dict[str, Recorded]
     """
     evaluation, history, own = training.evaluation, training.history, training.world
     try:
-        policies = oracles(training.data.train, training.learner.setting, cache)
+        policies = oracles(training.data.train, training.data.validation, training.learner.setting, cache)
     except NoOracleError:
         policies = {}
     series = {name: _Series() for name in (*CONSTANT, *policies)}

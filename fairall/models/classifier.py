@@ -16,7 +16,7 @@ from fairall.config.schema import ModelConfig, NetInputs
 from fairall.data.features import FeatureInputs, Schema
 from fairall.data.people import Decided
 from fairall.models.learner import DECISIONS, DecisionRule, Learner, Setting
-from fairall.models.memory import Memory
+from fairall.models.memory import MEMORIES, Memory
 from fairall.models.objectives import masked_mean, train_on
 from fairall.nn.adam import Adam
 from fairall.nn.stacked import StackedMLP
@@ -98,14 +98,15 @@ class Classifier(Learner):
 
 @dataclass
 class IPSClassifierConfig(ClassifierConfig):
-    """How the classifier decides, and its dropout."""
+    """How the classifier decides, whom it is trained on, and its dropout."""
 
     decision: str = one_of(DECISIONS)
+    memory: str = one_of(MEMORIES)
     clf_dropout: float = below_one()
 
 
 class IPSClassifier(Classifier):
-    """Acceptance probability as a net of (x, s), trained on the applicants of each time step.
+    """Acceptance probability as a net of (x, s), trained on the applicants of each time step, or on all so far.
 
     The loss weighs labelled people by 1/π and contains c, so that the score is ½ where p(ỹ = 1 | x, s) = c
     (Kilbertus et al. 2020, with a deep net).
@@ -117,9 +118,13 @@ class IPSClassifier(Classifier):
     def __init__(self, config: IPSClassifierConfig, setting: Setting) -> None:
         super().__init__(config, setting, dropout=config.clf_dropout)
         self.rule = DecisionRule(drawn=config.decision == "sample")
+        self.past = Memory("all") if config.memory == "all" else None
+        self.replays = SeedStreams(setting.seeds, "replay")
 
     def warm_up_epoch(self, decided: Decided, epoch: int) -> dict[str, float]:
         """Train for one epoch."""
+        if epoch == 0 and self.past is not None:
+            self.past.add(decided)
         loss = self._epoch(decided)
         if epoch == self.setting.schedule.warm_up_epochs - 1:
             # As in `LatentLearner`: Phase II must not start with second moments close to zero.
@@ -127,7 +132,9 @@ class IPSClassifier(Classifier):
         return {"loss": loss}
 
     def update(self, decided: Decided) -> None:
-        """Train for one epoch."""
+        """Train for one epoch, with `memory=all` of people drawn from everybody so far (`LatentLearner`)."""
+        if self.past is not None:
+            decided = self.past.replay(decided, self.setting.schedule.batches_per_epoch, self.replays)
         self._epoch(decided)
 
     def _epoch(self, decided: Decided) -> float:

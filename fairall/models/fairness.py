@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import torch
 import torch.nn.functional as F  # noqa: N812
@@ -29,6 +29,13 @@ FEW = 100  # people of a group: the standard error of their acceptance rate can 
 TOLERANCE = 1e-3
 
 
+@dataclass(frozen=True)
+class Scored(Decided):
+    """Decided people with the log odds of p(ỹ = 1 | x, s) by the learner, shape (E, B), float64."""
+
+    log_odds: Tensor
+
+
 class FairThresholds(Learner):
     """A learner that decides by one threshold per group on its estimate of p(ỹ = 1 | x, s).
 
@@ -37,8 +44,8 @@ class FairThresholds(Learner):
     update from the last `window` people seen. That needs estimates and no labels, so that rejected people
     count too, and the rates are those of all applicants, not of those whom earlier policies have accepted.
 
-    The whole window is estimated anew at each choice: an update can move all estimates of a group, and its
-    acceptance rate with them.
+    The whole window is estimated anew after each update that changes the learner's estimates: it can move all
+    those of a group, and its acceptance rate with them.
 
     Args:
         fairness: rates that are compared, slack and window.
@@ -70,7 +77,7 @@ class FairThresholds(Learner):
         self.fairness, self.learner, self.share = fairness, learner, share
         self.two_groups = learner.two_groups
         self.rule = DecisionRule()  # people tied at a threshold have a probability
-        self.seen = Memory("all", fairness.window)
+        self.seen = Memory("all", fairness.window, of=Scored)
         self.streams = SeedStreams(self.setting.seeds, "scores of fairness")
         self.n_groups = self.setting.schema.n_groups
         shape = len(self.setting.seeds), self.n_groups
@@ -87,7 +94,7 @@ class FairThresholds(Learner):
     def warm_up_epoch(self, decided: Decided, epoch: int) -> dict[str, float]:
         """Train the learner; after the last epoch choose the first thresholds."""
         if epoch == 0:
-            self.seen.add(decided)
+            self.see(decided)
         values = self.learner.warm_up_epoch(replace(decided, s=self.seen_by_learner(decided.s)), epoch)
         if epoch == self.setting.schedule.warm_up_epochs - 1:
             self.choose()
@@ -96,13 +103,21 @@ class FairThresholds(Learner):
     @override
     def update(self, decided: Decided) -> None:
         """Remember the applicants, train the learner, and choose thresholds."""
-        self.seen.add(decided)
+        self.see(decided)
         self.learner.update(replace(decided, s=self.seen_by_learner(decided.s)))
         self.choose()
+
+    def see(self, decided: Decided) -> None:
+        """Remember people and the estimates of them."""
+        self.seen.add(Scored(**vars(decided), log_odds=self.log_odds(decided.x, decided.s, self.streams)))
 
     def choose(self) -> None:
         """Choose the thresholds of all replicates."""
         seen = self.seen.rows()
+        assert isinstance(seen, Scored)
+        if not self.learner.unchanged:
+            # Into the memory, of which this is a view.
+            seen.log_odds.copy_(self.log_odds(seen.x, seen.s, self.streams))
         estimates = self.estimates(seen)
         for e, n in enumerate(self.seen.counts.tolist()):
             known, s = estimates[e, :n], seen.s[e, :n]
@@ -110,9 +125,9 @@ class FairThresholds(Learner):
             if len(s.unique()) == self.n_groups and known.isfinite().all():
                 self.choose_for(e, s, known)
 
-    def estimates(self, seen: Decided) -> Tensor:
+    def estimates(self, seen: Scored) -> Tensor:
         """What thresholds are chosen by, of each person, shape (E, M, 1): the log odds."""
-        return self.log_odds(seen.x, seen.s, self.streams).unsqueeze(-1)
+        return seen.log_odds.unsqueeze(-1)
 
     def choose_for(self, e: int, s: Tensor, estimates: Tensor) -> None:
         """Choose the thresholds of replicate e from n people with s (n,) and `estimates` (n, ...)."""
@@ -266,9 +281,9 @@ class BlindThresholds(FairThresholds):
 
     @override
     @torch.no_grad()
-    def estimates(self, seen: Decided) -> Tensor:
+    def estimates(self, seen: Scored) -> Tensor:
         """The log odds and p(S = +1 | x), shape (E, M, 2)."""
-        return torch.cat([super().estimates(seen), self._advantaged(seen.x).unsqueeze(-1)], -1)
+        return torch.stack([seen.log_odds, self._advantaged(seen.x)], -1)
 
     @override
     @torch.no_grad()

@@ -23,6 +23,7 @@ from fairall.models.learner import (
     ProgressCallback,
     Setting,
 )
+from fairall.models.memory import MEMORIES, Memory
 from fairall.models.objectives import ips_weight, train_on
 from fairall.models.phase1 import Phase1Config, Phase1Task, Unlabelled, train_phase1
 from fairall.models.policy_heads import NET_POLICIES, POLICIES, acceptance, net_loss, threshold
@@ -42,6 +43,7 @@ class LatentConfig(ModelConfig):
 
     policy: str = one_of(POLICIES)
     decision: str = one_of(DECISIONS)
+    memory: str = one_of(MEMORIES)
     learning_rate: float = positive()
     latent_size: int = at_least(1)
     vae_arch: list[int] = hidden_sizes()
@@ -60,6 +62,7 @@ class LatentLearner(Learner):
     Attributes:
         model: VAE and classifier.
         policy_net: π^Z, of a policy that has a net.
+        past: everybody so far, with `memory=all`; None with `memory=step`.
     """
 
     config: LatentConfig
@@ -67,6 +70,8 @@ class LatentLearner(Learner):
     def __init__(self, config: LatentConfig, setting: Setting) -> None:
         super().__init__(config, setting)
         self.streams = SeedStreams(setting.seeds, "phase2")
+        self.past = Memory("all") if config.memory == "all" else None
+        self.replays = SeedStreams(setting.seeds, "replay")
         stratified = setting.protocol.noise is NoiseKind.stratified
         self.noise = RandomNumbers(setting.seeds, "noise of phase2", stratified=stratified)
         vae = ConditionalVAE(
@@ -209,6 +214,8 @@ class LatentLearner(Learner):
 
     def warm_up_epoch(self, decided: Decided, epoch: int) -> dict[str, float]:
         """Train VAE and classifier for one epoch; after the last one, the policy for as many epochs."""
+        if epoch == 0 and self.past is not None:
+            self.past.add(decided)
         epochs, loss = self.setting.schedule.warm_up_epochs, self.epochs.model_epoch(self, decided)
         if epoch == epochs - 1:
             for _ in range(epochs):
@@ -219,7 +226,13 @@ class LatentLearner(Learner):
         return {"loss": loss}
 
     def update(self, decided: Decided) -> None:
-        """Train VAE and classifier for one epoch, then the policy for one."""
+        """Train VAE and classifier for one epoch, then the policy for one.
+
+        With `memory=all` an epoch is of people drawn from everybody so far, with the propensities of their
+        time, and a minibatch is as large as the applicants of a time step.
+        """
+        if self.past is not None:
+            decided = self.past.replay(decided, self.setting.schedule.batches_per_epoch, self.replays)
         self.epochs.model_epoch(self, decided)
         self.epochs.policy_epoch(self, decided)
 

@@ -120,6 +120,7 @@ class Learner(nn.Module, ABC):
         rule: how its score becomes π; by default π is the score.
         two_groups: whether it is for two groups only, so that a run with more is refused.
         estimates_label: whether `log_odds` are an estimate; False where the score is no function of one.
+        unchanged: whether the last update has left `log_odds` as they were.
     """
 
     config_type: ClassVar[type[ModelConfig]] = ModelConfig
@@ -127,6 +128,7 @@ class Learner(nn.Module, ABC):
     estimates_label: ClassVar[bool] = True
     rule: DecisionRule = DecisionRule()
     two_groups: bool = True
+    unchanged: bool = False
 
     def __init__(self, config: Any, setting: Setting) -> None:
         super().__init__()

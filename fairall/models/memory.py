@@ -12,6 +12,9 @@ from fairall.data.people import Decided, take
 from fairall.randomness import SeedStreams
 
 
+MEMORIES = ("step", "all")  # `model.memory`: an update trains on the step's applicants, or draws from all so far
+
+
 class Memory:
     """Decided people of E seeds, of each seed the most recent `limit`.
 
@@ -83,6 +86,11 @@ class Memory:
         drawn = self.sample(n_batches * size, streams)
         columns = [getattr(drawn, field.name).split(size, dim=1) for field in fields(self.of)]
         return [self.of(*parts) for parts in zip(*columns, strict=True)]
+
+    def replay(self, decided: Decided, n: int, streams: SeedStreams) -> Decided:
+        """Remember people (E, B, ...), and draw n times as many as in `sample`."""
+        self.add(decided)
+        return self.sample(n * decided.s.shape[1], streams)
 
     def __len__(self) -> int:
         """Largest number of people of a seed."""

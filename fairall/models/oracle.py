@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import torch
@@ -28,6 +29,7 @@ from fairall.models.learner import (
 )
 from fairall.models.logistic import penalised
 from fairall.models.thresholds import acceptance, fair_thresholds
+from fairall.models.trees import TREES, BoostedTrees
 from fairall.nn.native import blas
 from fairall.nn.stacked import StackedLinear, in_chunks
 from fairall.randomness import SeedStreams
@@ -122,19 +124,29 @@ class OracleConfig(ModelConfig):
 
 
 class Oracle(FixedPolicy):
-    """Logistic model of p(ỹ | x, s), fitted to the labels of all training rows, at most the first `ENOUGH`.
+    """Model of p(ỹ | x, s) fitted to the labels of all training rows, at most the first `ENOUGH`.
 
-    One fit serves all seeds with the same split. The penalty is selected by cross-validation in the first
-    split and is the same in all.
+    It is a logistic regression or boosted trees, whichever has the smaller log loss on validation people,
+    summed over splits. One fit serves all seeds with the same split. The penalty of the regression is
+    selected by cross-validation in the first split and is the same in all.
 
     It accepts where p ≥ c, which maximises the utility if p is true, or from thresholds of each group on
     (`models.thresholds`), chosen from the training rows. People tied at a group's threshold are accepted with
     the probability that makes the rates of the training rows right.
+
+    Attributes:
+        trees: the boosted trees, of each seed with several splits, else one for all.
+        boosted: whether these are the model, shape ().
+        weight: of the columns, of s, and the intercept of the regression, with a leading axis of seeds with
+            several splits, float64.
+        threshold: least log odds accepted of each group, with a leading axis likewise, float64.
+        tied_share: acceptance probability there.
     """
 
     two_groups = False
     config: OracleConfig
     config_type = OracleConfig
+    boosted: Tensor
     weight: Tensor
     threshold: Tensor
     tied_share: Tensor
@@ -144,12 +156,12 @@ class Oracle(FixedPolicy):
         # With a bound, people tied at a threshold have a probability.
         self.rule = DecisionRule(drawn=self.bound is not None)
         self.inputs = FeatureInputs(setting.schema.seen_as(NetInputs.one_hot))
+        self.codes = FeatureInputs(setting.schema.seen_as(NetInputs.codes))
         self.n_groups = setting.schema.n_groups
-        # With several splits all have a leading axis of seeds.
         each = [len(setting.seeds)] if setting.splits > 1 else []
-        # Of the inputs, of s, and the intercept.
+        self.trees = BoostedTrees(*each or [1])
+        self.register_buffer("boosted", torch.zeros((), dtype=torch.bool))
         self.register_buffer("weight", torch.zeros(*each, self.inputs.size_with_s + 1, dtype=torch.float64))
-        # By group: the least log odds accepted, and the acceptance probability there.
         worth = torch.full((*each, self.n_groups), setting.cost, dtype=torch.float64).logit()
         self.register_buffer("threshold", worth)
         self.register_buffer("tied_share", torch.ones_like(worth))
@@ -166,14 +178,15 @@ class Oracle(FixedPolicy):
 
     def pretrain(self, data: PreparedData, cache: Cache, progress: ProgressCallback) -> PretrainCurves | None:
         """Fit to the training rows; raises as `fit`."""
-        self.fit(data.train, cache)
+        self.fit(data.train, data.validation, cache)
         progress()
         return None
 
-    def fit(self, people: People, cache: Cache) -> None:
+    def fit(self, people: People, validation: People, cache: Cache) -> None:
         """Fit to all labels of N people, the same for all replicates or those of each split.
 
-        Fits are kept in `cache`: all runs with the same people have the same.
+        The model is chosen on `validation` people. Fits are kept in `cache`: all runs with the same people
+        have the same.
 
         Raises:
             NoOracleError: if a label is unknown, all are the same, or, with parity, a group is absent.
@@ -189,12 +202,15 @@ class Oracle(FixedPolicy):
         splits = [people.replicate(number) for number in range(self.setting.splits)]
         if any(own.label.min() == own.label.max() for own in splits):
             raise NoOracleError(f"model={name}: everybody has the same label: nothing to fit")
-        values = [of.numpy().tobytes() for own in splits for of in (own.x, own.s, own.label)]
-        key = computation_key(blas().encode(), repr(self.setting.schema).encode(), *values)
+        left_out = [validation.replicate(number) for number in range(len(splits))]
+        values = [of.numpy().tobytes() for own in (*splits, *left_out) for of in (own.x, own.s, own.label)]
+        key = computation_key(blas().encode(), repr(self.setting.schema).encode(), repr(TREES).encode(), *values)
         with threadpool_limits(1, "blas"):  # sums do not depend on the number of threads
-            weight = cache.part("oracles").result(key, lambda _: {"weight": self._fits(splits)})["weight"]
-        several = torch.arange(len(self.setting.seeds)) % len(splits)
-        self.weight = weight[several] if people.by_replicate else weight[0]
+            fitted = cache.part("oracles").result(key, lambda _: self._fits(splits, left_out))
+        several = torch.arange(len(self.setting.seeds) if people.by_replicate else 1) % len(splits)
+        self.boosted = fitted["boosted"]
+        self.weight = fitted["weight"][several] if people.by_replicate else fitted["weight"][0]
+        self.trees.load_state_dict({name: values[several] for name, values in fitted["trees"].items()})
         if self.bound is not None:
             self.choose_thresholds(self.log_odds(people.x, people.s), people.s)
 
@@ -220,6 +236,9 @@ class Oracle(FixedPolicy):
 
     def log_odds(self, x: Tensor, s: Tensor, streams: SeedStreams | None = None) -> Tensor:
         """Log odds of p(ỹ = 1 | x, s) of people x (..., D) and s (...), shape (...), float64."""
+        if self.boosted:
+            inputs = self.codes.with_s(x, s)
+            return self.trees(inputs.view(len(self.trees.base), -1, inputs.shape[-1])).view(s.shape)
         slopes, intercept = self.weight[..., :-1], self.weight[..., -1:]
         if slopes.dim() == 1:
             return self._columns(x, s) @ slopes + intercept
@@ -251,14 +270,34 @@ class Oracle(FixedPolicy):
     def _columns(self, x: Tensor, s: Tensor) -> Tensor:
         return self.inputs.with_s(x, s).double()
 
-    def _fits(self, splits: Sequence[People]) -> Tensor:
-        """Weights of the model of each split, shape (K, size + 2), float64."""
-        strength, weights = None, []
-        for own in splits:
+    def _fits(self, splits: Sequence[People], validation: Sequence[People]) -> dict[str, Any]:
+        """Both models of each of K splits, and whether trees have less loss on its validation people.
+
+        Returns:
+            `weight`, shape (K, size + 2), float64; the state of `trees`; `boosted`, shape ().
+        """
+        strength, weights, trees = None, [], BoostedTrees(len(splits))
+        excess = 0.0  # of the loss of the trees
+        for k, (own, other) in enumerate(zip(splits, validation, strict=True)):
             x, label = self._columns(own.x, own.s).numpy(), own.label.numpy()
             strength = strength or selected_strength(x, label)
             weights.append(ridge(x, label, strength))
-        return torch.from_numpy(np.stack(weights))
+            trees.fit(k, self.codes.with_s(own.x, own.s).numpy(), label)
+            *slopes, intercept = weights[-1]
+            linear = self._columns(other.x, other.s).numpy() @ slopes + intercept
+            boosted = trees.of_replicate(k, self.codes.with_s(other.x, other.s)).numpy()
+            of_models = [log_loss(odds, other.label.numpy()) for odds in (boosted, linear)]
+            excess += of_models[0] - of_models[1]
+        return {
+            "weight": torch.from_numpy(np.stack(weights)),
+            "trees": trees.state_dict(),
+            "boosted": torch.tensor(excess < 0.0),
+        }
+
+
+def log_loss(log_odds: np.ndarray, label: np.ndarray) -> float:
+    """Mean cross-entropy of log odds (N,) and labels in {0, 1} (N,)."""
+    return float(np.mean(np.logaddexp(0.0, log_odds) - label * log_odds))
 
 
 def selected_strength(x: np.ndarray, label: np.ndarray) -> float:
@@ -272,8 +311,7 @@ def selected_strength(x: np.ndarray, label: np.ndarray) -> float:
         fitted, left_out = fold != number, fold == number
         for i, strength in enumerate(STRENGTHS):
             *slopes, intercept = ridge(x[fitted], label[fitted], strength)
-            odds = x[left_out] @ slopes + intercept
-            losses[i] += np.mean(np.logaddexp(0.0, odds) - label[left_out] * odds)
+            losses[i] += log_loss(x[left_out] @ slopes + intercept, label[left_out])
     return STRENGTHS[losses.argmin()]
 
 
@@ -307,15 +345,15 @@ def ridge(x: np.ndarray, label: np.ndarray, c: float) -> np.ndarray:
     return np.append(slopes, weights[-1] - slopes @ mean)
 
 
-def oracles(people: People, setting: Setting, cache: Cache) -> dict[str, Oracle]:
-    """The oracles without and with parity, by name, from one fit to N people; raises as `Oracle.fit`."""
+def oracles(people: People, validation: People, setting: Setting, cache: Cache) -> dict[str, Oracle]:
+    """The oracles without and with parity, by name, from one fit; arguments and errors as of `Oracle.fit`."""
 
     def oracle(name: str, rule: FairnessRule) -> Oracle:
         return Oracle(OracleConfig(name=name, fairness=BoundConfig(rule=rule, slack=0.0)), setting)
 
     free = oracle("oracle", FairnessRule.none)
     equal = oracle("oracle_fair", FairnessRule.demographic_parity)
-    free.fit(people, cache)
+    free.fit(people, validation, cache)
     equal.load_state_dict(free.state_dict())
     equal.choose_thresholds(equal.log_odds(people.x, people.s), people.s)
     return {"oracle": free, "oracle_fair": equal}

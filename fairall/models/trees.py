@@ -87,4 +87,12 @@ class BoostedTrees(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Log odds of inputs x (E, B, F), float32, shape (E, B), float64."""
-        return self.base.unsqueeze(-1) + tree_sums(self.feature, self.bound, self.child, self.value, x)
+        return self._log_odds(slice(None), x)
+
+    def of_replicate(self, e: int, x: Tensor) -> Tensor:
+        """Log odds of inputs x (B, F) by the trees of one replicate, shape (B,)."""
+        return self._log_odds(slice(e, e + 1), x.unsqueeze(0)).squeeze(0)
+
+    def _log_odds(self, some: slice, x: Tensor) -> Tensor:
+        nodes = (values[some] for values in (self.feature, self.bound, self.child, self.value))
+        return self.base[some].unsqueeze(-1) + tree_sums(*nodes, x)

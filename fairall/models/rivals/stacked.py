@@ -18,7 +18,7 @@ import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
 from typing_extensions import override
 
-from fairall.config.checks import limited, positive
+from fairall.config.checks import limited, not_negative, positive
 from fairall.config.schema import ModelConfig, NetInputs
 from fairall.data.features import FeatureInputs
 from fairall.data.people import Decided
@@ -34,28 +34,34 @@ EXACT = 1e-6  # of the gradient of the mean loss
 
 @dataclass
 class StackedConfig(ModelConfig):
-    """When models are fitted anew, penalties of the linear ones, and how long evidence counts."""
+    """When classifiers are fitted anew, which there are, how they are weighed, and the optimism."""
 
     growth: float = positive()
     linear_c: list[float] = limited(
         "a list of one or more positive numbers", lambda values: len(values) > 0 and min(values) > 0
     )
     evidence: float = positive()
+    optimism: float = not_negative()
 
 
 class Stacked(Learner):
-    """p(ỹ = 1 | x, s) by a mixture of classifiers of all accepted people; accepts where it is at least c.
+    """Mixture of classifiers of all accepted people; accepts where its p(ỹ = 1 | x, s) is at least c.
 
-    The classifiers are logistic regressions with a penalty each, and boosted trees. All are fitted anew when
-    the number of people seen has grown by a share. Before it is learnt from, the label of an accepted person
-    tells how well each classifier foretells: the log odds of the mixture are the mean of those of the
-    classifiers, with weights proportional to exp(−Σ cross-entropy).
+    The classifiers are logistic regressions, each with another penalty, and boosted trees. All are fitted
+    anew when the number of people seen has grown by a share. The label of an accepted person, before it is
+    learnt from, tells how well each classifier foretells: classifiers have weights proportional to
+    exp(−Σ cross-entropy), in which earlier labels count exponentially less. The log odds of the mixture are
+    the weighted mean of those of the classifiers, and a share of their weighted standard deviation more.
+
+    That is optimism where classifiers of which none has proved wrong disagree. Without it, classifiers with a
+    strong penalty, which say nearly the same of everybody, may reject so many that it takes long to learn
+    better from the few accepted.
 
     Attributes:
         memory: of accepted people.
         slopes: of the linear models, and their intercepts last, shape (E, L, inputs + 1), float64.
         evidence: Σ log p(label) by each classifier, shape (E, L + 1), float64; the trees are last.
-        share: weights of the mixture since the last fit, shape (E, L + 1), float64.
+        share: weights of the classifiers since the last fit, shape (E, L + 1), float64.
         n_seen: number of people seen, shape ().
         n_fitted: number of people seen before the last fit, shape ().
     """
@@ -107,7 +113,8 @@ class Stacked(Learner):
         """Remember people, and fit all classifiers if enough have come since the last fit."""
         self.memory.add(decided)
         self.n_seen += decided.s.shape[1]
-        if self.n_seen < self.n_fitted * (1.0 + self.config.growth):
+        self.unchanged = bool(self.n_seen < self.n_fitted * (1.0 + self.config.growth))
+        if self.unchanged:
             return
         self.n_fitted.copy_(self.n_seen)
         rows = self.memory.rows()
@@ -119,7 +126,7 @@ class Stacked(Learner):
         """Fit the classifiers of replicate e to accepted people."""
         ones = float(label.sum())
         if ones in (0.0, len(label)):
-            # No classifier is known to differ from one that says the same of everybody.
+            # Labels that are all the same: one p for everybody, c where there are none.
             cost = self.setting.cost
             p = (ones + 2.0 * cost) / (len(label) + 2.0)
             self.slopes[e].zero_()
@@ -149,7 +156,10 @@ class Stacked(Learner):
     @override
     def log_odds(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:
         """Those of the mixture, shape (E, B); draws nothing."""
-        return (self.of_classifiers(x, s) @ self.share.unsqueeze(-1)).squeeze(-1)
+        logit, share = self.of_classifiers(x, s), self.share.unsqueeze(1)
+        mean = (share * logit).sum(-1)
+        variance = (share * (logit - mean.unsqueeze(-1)) ** 2).sum(-1)
+        return mean + self.config.optimism * variance.sqrt()
 
     def score(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:
         """p(ỹ = 1 | x, s), shape (E, B); draws nothing."""
