@@ -106,7 +106,7 @@ class IPSClassifierConfig(ClassifierConfig):
 
 
 class IPSClassifier(Classifier):
-    """Acceptance probability as a net of (x, s), trained on the applicants of each time step, or on all so far.
+    """Acceptance probability as a net of (x, s), trained on a time step's applicants or on all so far.
 
     The loss weighs labelled people by 1/π and contains c, so that the score is ½ where p(ỹ = 1 | x, s) = c
     (Kilbertus et al. 2020, with a deep net).

@@ -11,8 +11,7 @@ from torch import Tensor
 from fairall.data.people import Decided, take
 from fairall.randomness import SeedStreams
 
-
-MEMORIES = ("step", "all")  # `model.memory`: an update trains on the step's applicants, or draws from all so far
+MEMORIES = ("step", "all")  # whether an update trains on the applicants of a time step or on all so far
 
 
 class Memory:

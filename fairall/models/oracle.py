@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import torch
 from omegaconf import MISSING
 from threadpoolctl import threadpool_limits
-from torch import Tensor
+from torch import Tensor, nn
 from typing_extensions import override
 
 from fairall.config.checks import at_least, one_of
 from fairall.config.schema import BoundConfig, FairnessRule, ModelConfig, NetInputs
 from fairall.data.features import FeatureInputs
-from fairall.data.people import People, group_index
+from fairall.data.people import People, group_index, take
 from fairall.data.prepared import PreparedData
 from fairall.errors import FairAllError
 from fairall.models.learner import (
@@ -28,12 +28,14 @@ from fairall.models.learner import (
     Setting,
 )
 from fairall.models.logistic import penalised
+from fairall.models.objectives import PackedRows
 from fairall.models.thresholds import acceptance, fair_thresholds
 from fairall.models.trees import TREES, BoostedTrees
 from fairall.nn.native import blas
 from fairall.nn.stacked import StackedLinear, in_chunks
 from fairall.randomness import SeedStreams
 from fairall.storage.cache import Cache
+from fairall.storage.checkpoint import Stateful
 from fairall.storage.identity import computation_key
 
 STRENGTHS = (1e-3, 1e-2, 0.1, 1.0)  # C of the logistic regression, from strong to weak penalties
@@ -130,17 +132,23 @@ class Oracle(FixedPolicy):
     summed over splits. One fit serves all seeds with the same split. The penalty of the regression is
     selected by cross-validation in the first split and is the same in all.
 
+    It is fitted to all folds but one, for each of `FOLDS` folds. Training people, who are the applicants of a
+    run, have the estimate of the fit without them: boosted trees would know some labels by heart. Of other
+    people one fit decides, which a hash of the person chooses, so that their estimates have the distribution
+    that thresholds are chosen from.
+
     It accepts where p ≥ c, which maximises the utility if p is true, or from thresholds of each group on
     (`models.thresholds`), chosen from the training rows. People tied at a group's threshold are accepted with
     the probability that makes the rates of the training rows right.
 
     Attributes:
-        trees: the boosted trees, of each seed with several splits, else one for all.
+        trees: boosted trees of each fold, of R replicates: of each seed with several splits, else of all.
         boosted: whether these are the model, shape ().
-        weight: of the columns, of s, and the intercept of the regression, with a leading axis of seeds with
-            several splits, float64.
-        threshold: least log odds accepted of each group, with a leading axis likewise, float64.
-        tied_share: acceptance probability there.
+        weight: of the columns, of s, and the intercept of the regression of each fold, shape
+            (R, folds, size + 1), float64.
+        known: estimates of the training people, (R, N).
+        threshold: least log odds accepted of each group, shape (R, G), float64.
+        tied_share: acceptance probability at these log odds, shape (R, G).
     """
 
     two_groups = False
@@ -158,11 +166,13 @@ class Oracle(FixedPolicy):
         self.inputs = FeatureInputs(setting.schema.seen_as(NetInputs.one_hot))
         self.codes = FeatureInputs(setting.schema.seen_as(NetInputs.codes))
         self.n_groups = setting.schema.n_groups
-        each = [len(setting.seeds)] if setting.splits > 1 else []
-        self.trees = BoostedTrees(*each or [1])
+        n = len(setting.seeds) if setting.splits > 1 else 1
+        self.trees, self.known = nn.ModuleList(BoostedTrees(n) for _ in range(FOLDS)), Known()
         self.register_buffer("boosted", torch.zeros((), dtype=torch.bool))
-        self.register_buffer("weight", torch.zeros(*each, self.inputs.size_with_s + 1, dtype=torch.float64))
-        worth = torch.full((*each, self.n_groups), setting.cost, dtype=torch.float64).logit()
+        self.register_buffer(
+            "weight", torch.zeros(n, FOLDS, self.inputs.size_with_s + 1, dtype=torch.float64)
+        )
+        worth = torch.full((n, self.n_groups), setting.cost, dtype=torch.float64).logit()
         self.register_buffer("threshold", worth)
         self.register_buffer("tied_share", torch.ones_like(worth))
 
@@ -182,11 +192,14 @@ class Oracle(FixedPolicy):
         progress()
         return None
 
-    def fit(self, people: People, validation: People, cache: Cache) -> None:
+    def fit(self, people: People, validation: People, cache: Cache) -> tuple[Tensor, Tensor]:
         """Fit to all labels of N people, the same for all replicates or those of each split.
 
         The model is chosen on `validation` people. Fits are kept in `cache`: all runs with the same people
         have the same.
+
+        Returns:
+            Log odds and s of the people, at most `ENOUGH`, shapes (R, N).
 
         Raises:
             NoOracleError: if a label is unknown, all are the same, or, with parity, a group is absent.
@@ -204,25 +217,31 @@ class Oracle(FixedPolicy):
             raise NoOracleError(f"model={name}: everybody has the same label: nothing to fit")
         left_out = [validation.replicate(number) for number in range(len(splits))]
         values = [of.numpy().tobytes() for own in (*splits, *left_out) for of in (own.x, own.s, own.label)]
-        key = computation_key(blas().encode(), repr(self.setting.schema).encode(), repr(TREES).encode(), *values)
+        key = computation_key(
+            blas().encode(), repr(self.setting.schema).encode(), repr(TREES).encode(), *values
+        )
         with threadpool_limits(1, "blas"):  # sums do not depend on the number of threads
             fitted = cache.part("oracles").result(key, lambda _: self._fits(splits, left_out))
-        several = torch.arange(len(self.setting.seeds) if people.by_replicate else 1) % len(splits)
-        self.boosted = fitted["boosted"]
-        self.weight = fitted["weight"][several] if people.by_replicate else fitted["weight"][0]
-        self.trees.load_state_dict({name: values[several] for name, values in fitted["trees"].items()})
+        several = torch.arange(len(self.weight)) % len(splits)
+        self.boosted, self.weight = fitted["boosted"], fitted["weight"][several]
+        self.trees.load_state_dict({key: values[several] for key, values in fitted["trees"].items()})
+        hashed, s = fitted["hashes"][several], torch.stack([own.s for own in splits])[several]
+        self.known = Known(hashed, fitted["log_odds"][several])
+        log_odds = self.known.log_odds_of(hashed, torch.empty(hashed.shape, dtype=torch.float64))
         if self.bound is not None:
-            self.choose_thresholds(self.log_odds(people.x, people.s), people.s)
+            self.choose_thresholds(log_odds, s)
+        return log_odds, s
 
     def choose_thresholds(self, log_odds: Tensor, s: Tensor) -> None:
-        """Choose the thresholds of the bound from people of log odds and s (N,), or (E, N) with splits.
+        """Choose the thresholds of the bound from people of log odds and s, (R, N) or, of all, (N,).
 
         Raises:
             NoOracleError: where everybody belongs to one group.
         """
         assert self.bound is not None
         chosen = []
-        for own, own_s in zip(log_odds.view(-1, log_odds.shape[-1]), s.view(-1, s.shape[-1]), strict=True):
+        own_people = (values.reshape(len(self.weight), -1) for values in (log_odds, s))
+        for own, own_s in zip(*own_people, strict=True):
             if own_s.min() == own_s.max():
                 raise NoOracleError(
                     f"model={self.config.name}: all training rows have s = {own_s[0]:+.0f}: no second group "
@@ -231,20 +250,29 @@ class Oracle(FixedPolicy):
             chosen.append(
                 fair_thresholds(own, self._group(own_s), self.n_groups, self.bound, self.setting.cost)
             )
-        self.threshold = torch.stack([one.threshold for one in chosen]).view_as(self.threshold)
-        self.tied_share = torch.stack([one.tied_share for one in chosen]).view_as(self.threshold)
+        self.threshold = torch.stack([one.threshold for one in chosen])
+        self.tied_share = torch.stack([one.tied_share for one in chosen])
 
     def log_odds(self, x: Tensor, s: Tensor, streams: SeedStreams | None = None) -> Tensor:
         """Log odds of p(ỹ = 1 | x, s) of people x (..., D) and s (...), shape (...), float64."""
+        n = len(self.weight)
+        x, of_s = x.reshape(n, -1, x.shape[-1]), s.reshape(n, -1)
+        hashed = hashes(x, of_s)
+        log_odds = torch.zeros(hashed.shape, dtype=torch.float64)
+        for number in range(FOLDS):
+            own = hashed.remainder(FOLDS) == number
+            rows = PackedRows.of(own).rows
+            found = self._of_fold(number, take(x, rows), take(of_s, rows))
+            log_odds = torch.where(own, log_odds.scatter(1, rows, found), log_odds)
+        return self.known.log_odds_of(hashed, log_odds).view(s.shape)
+
+    def _of_fold(self, number: int, x: Tensor, s: Tensor) -> Tensor:
+        """The same by the fit without a fold, for x (R, B, D) and s (R, B), shape (R, B)."""
         if self.boosted:
-            inputs = self.codes.with_s(x, s)
-            return self.trees(inputs.view(len(self.trees.base), -1, inputs.shape[-1])).view(s.shape)
-        slopes, intercept = self.weight[..., :-1], self.weight[..., -1:]
-        if slopes.dim() == 1:
-            return self._columns(x, s) @ slopes + intercept
+            return self.trees[number](self.codes.with_s(x, s))
+        slopes, intercept = self.weight[:, number, :-1].unsqueeze(-1), self.weight[:, number, -1:]
         # The columns of all splits at once would take more memory than the rest of a run.
-        product = in_chunks(lambda x, s: self._columns(x, s) @ slopes.unsqueeze(-1), x, s)
-        return product.squeeze(-1) + intercept
+        return in_chunks(lambda x, s: self._columns(x, s) @ slopes, x, s).squeeze(-1) + intercept
 
     def score(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:
         """The acceptance probability, shape (E, B); draws nothing."""
@@ -262,7 +290,7 @@ class Oracle(FixedPolicy):
     def _of_group(self, values: Tensor, s: Tensor) -> Tensor:
         """The value of each person's group, of the shape of s."""
         group = self._group(s)
-        return values.gather(1, group) if values.dim() > 1 else values[group]
+        return values.gather(1, group.reshape(len(values), -1)).view(s.shape)
 
     def _group(self, s: Tensor) -> Tensor:
         return group_index(s, self.n_groups)
@@ -271,28 +299,103 @@ class Oracle(FixedPolicy):
         return self.inputs.with_s(x, s).double()
 
     def _fits(self, splits: Sequence[People], validation: Sequence[People]) -> dict[str, Any]:
-        """Both models of each of K splits, and whether trees have less loss on its validation people.
+        """The models of K splits: `weight`, `trees` and `boosted`, and `hashes` and `log_odds` (K, N).
 
-        Returns:
-            `weight`, shape (K, size + 2), float64; the state of `trees`; `boosted`, shape ().
+        A model of the kind that is not chosen is 0.
         """
-        strength, weights, trees = None, [], BoostedTrees(len(splits))
+        designs = [self._design(own) for own in splits]
+        strength = selected_strength(designs[0].columns, designs[0].label)
         excess = 0.0  # of the loss of the trees
-        for k, (own, other) in enumerate(zip(splits, validation, strict=True)):
-            x, label = self._columns(own.x, own.s).numpy(), own.label.numpy()
-            strength = strength or selected_strength(x, label)
-            weights.append(ridge(x, label, strength))
-            trees.fit(k, self.codes.with_s(own.x, own.s).numpy(), label)
-            *slopes, intercept = weights[-1]
-            linear = self._columns(other.x, other.s).numpy() @ slopes + intercept
-            boosted = trees.of_replicate(k, self.codes.with_s(other.x, other.s)).numpy()
-            of_models = [log_loss(odds, other.label.numpy()) for odds in (boosted, linear)]
-            excess += of_models[0] - of_models[1]
+        for own, other in zip(designs, map(self._design, validation), strict=True):
+            trees = BoostedTrees(1)
+            trees.fit(0, own.codes.numpy(), own.label)
+            weight = ridge(own.columns, own.label, strength)
+            of_models = trees.of_replicate(0, other.codes).numpy(), linear(other.columns, weight)
+            excess += log_loss(of_models[0], other.label) - log_loss(of_models[1], other.label)
+        of_folds = nn.ModuleList(BoostedTrees(len(splits)) for _ in range(FOLDS))
+        weights = np.zeros((len(splits), FOLDS, designs[0].columns.shape[1] + 1))
+        log_odds = np.empty((len(splits), len(designs[0].label)))
+        for k, (_, codes, label) in enumerate(designs):
+            fold = mixed_folds(label)
+            n = fold.max() + 1
+            for number in range(FOLDS):
+                left_out = fold == number % n
+                fitted = ~left_out if n > 1 else left_out  # one fold: a label that a single person has
+                if excess < 0.0:
+                    trees = cast(BoostedTrees, of_folds[number])
+                    trees.fit(k, codes[fitted].numpy(), label[fitted])
+                    log_odds[k, left_out] = trees.of_replicate(k, codes[left_out]).numpy()
+                else:
+                    weights[k, number] = ridge(designs[k].columns[fitted], label[fitted], strength)
+                    log_odds[k, left_out] = linear(designs[k].columns[left_out], weights[k, number])
         return {
-            "weight": torch.from_numpy(np.stack(weights)),
-            "trees": trees.state_dict(),
+            "weight": torch.from_numpy(weights),
             "boosted": torch.tensor(excess < 0.0),
+            "trees": of_folds.state_dict(),
+            "hashes": torch.stack([hashes(own.x, own.s) for own in splits]),
+            "log_odds": torch.from_numpy(log_odds),
         }
+
+    def _design(self, people: People) -> Design:
+        return Design(
+            self._columns(people.x, people.s).numpy(),
+            self.codes.with_s(people.x, people.s),
+            people.label.numpy(),
+        )
+
+
+class Design(NamedTuple):
+    """Inputs of both models, shapes (N, size + 1) and (N, D + 1), and labels in {0, 1} (N,)."""
+
+    columns: np.ndarray
+    codes: Tensor
+    label: np.ndarray
+
+
+class Known(Stateful):
+    """Log odds of known people, and the mean of those of people who are alike.
+
+    Attributes:
+        hashes: of the people, ascending, shape (R, N).
+        log_odds: theirs, float64, shape (R, N).
+    """
+
+    kept = ("hashes", "log_odds")
+
+    def __init__(self, hashed: Tensor | None = None, log_odds: Tensor | None = None) -> None:
+        self.hashes, self.log_odds = torch.zeros(1, 0, dtype=torch.long), torch.zeros(1, 0)
+        if hashed is not None and log_odds is not None:
+            self.hashes, order = hashed.sort(-1)
+            own = log_odds.gather(1, order)
+            first = torch.searchsorted(self.hashes, self.hashes)
+            total, n = (torch.zeros_like(own).scatter_add(1, first, of) for of in (own, torch.ones_like(own)))
+            self.log_odds = (total / n.clamp(min=1.0)).gather(1, first)
+
+    def log_odds_of(self, hashed: Tensor, unknown: Tensor) -> Tensor:
+        """Log odds of people with hashes (R, B), or those of `unknown` (R, B) where they are not known."""
+        if self.hashes.shape[1] == 0:
+            return unknown
+        place = torch.searchsorted(self.hashes, hashed).clamp(max=self.hashes.shape[1] - 1)
+        return torch.where(self.hashes.gather(1, place) == hashed, self.log_odds.gather(1, place), unknown)
+
+
+def hashes(x: Tensor, s: Tensor) -> Tensor:
+    """A number of each person that equal x (..., D) and s (...) share, shape (...), int64."""
+    values = torch.cat([x, s.unsqueeze(-1)], -1).float() + 0.0  # no negative zeros
+    odd = torch.randint(2**62, values.shape[-1:], generator=torch.Generator().manual_seed(0)) * 2 + 1
+    return (values.view(torch.int32).long() * odd).sum(-1)
+
+
+def mixed_folds(label: np.ndarray) -> np.ndarray:
+    """The fold of each person, shape (N,), by chance: in a sorted table folds of neighbours would differ."""
+    order, fold = np.random.default_rng(0).permutation(len(label)), np.empty(len(label), dtype=int)
+    fold[order] = stratified_folds(label[order], n_folds(label))
+    return fold
+
+
+def linear(columns: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    """Log odds of columns (N, D) by the weights of a `ridge`, shape (N,)."""
+    return columns @ weight[:-1] + weight[-1]
 
 
 def log_loss(log_odds: np.ndarray, label: np.ndarray) -> float:
@@ -302,7 +405,7 @@ def log_loss(log_odds: np.ndarray, label: np.ndarray) -> float:
 
 def selected_strength(x: np.ndarray, label: np.ndarray) -> float:
     """C of `STRENGTHS` whose `ridge` has the least loss in `FOLDS` folds; arguments as for `ridge`."""
-    folds = min(FOLDS, int(np.bincount(label.astype(int)).min()))
+    folds = n_folds(label)
     if folds == 1:
         return STRENGTHS[0]
     fold = stratified_folds(label, folds)
@@ -310,9 +413,14 @@ def selected_strength(x: np.ndarray, label: np.ndarray) -> float:
     for number in range(folds):
         fitted, left_out = fold != number, fold == number
         for i, strength in enumerate(STRENGTHS):
-            *slopes, intercept = ridge(x[fitted], label[fitted], strength)
-            losses[i] += log_loss(x[left_out] @ slopes + intercept, label[left_out])
+            weight = ridge(x[fitted], label[fitted], strength)
+            losses[i] += log_loss(linear(x[left_out], weight), label[left_out])
     return STRENGTHS[losses.argmin()]
+
+
+def n_folds(label: np.ndarray) -> int:
+    """`FOLDS`, or as many as there are people of the rarer label in {0, 1}."""
+    return min(FOLDS, int(np.bincount(label.astype(int)).min()))
 
 
 def stratified_folds(label: np.ndarray, folds: int) -> np.ndarray:
@@ -353,7 +461,7 @@ def oracles(people: People, validation: People, setting: Setting, cache: Cache) 
 
     free = oracle("oracle", FairnessRule.none)
     equal = oracle("oracle_fair", FairnessRule.demographic_parity)
-    free.fit(people, validation, cache)
-    equal.load_state_dict(free.state_dict())
-    equal.choose_thresholds(equal.log_odds(people.x, people.s), people.s)
+    log_odds, s = free.fit(people, validation, cache)
+    equal.load_training_state(free.training_state())
+    equal.choose_thresholds(log_odds, s)
     return {"oracle": free, "oracle_fair": equal}

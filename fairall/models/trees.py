@@ -17,7 +17,6 @@ from torch import Tensor, nn
 
 from fairall.nn.native import tree_sums
 
-
 # Of scikit-learn's HistGradientBoostingClassifier. Small trees and a penalty, since labels are often few;
 # 63 bins take two thirds of the time of 255.
 TREES: dict[str, Any] = {
@@ -94,5 +93,5 @@ class BoostedTrees(nn.Module):
         return self._log_odds(slice(e, e + 1), x.unsqueeze(0)).squeeze(0)
 
     def _log_odds(self, some: slice, x: Tensor) -> Tensor:
-        nodes = (values[some] for values in (self.feature, self.bound, self.child, self.value))
+        nodes = self.feature[some], self.bound[some], self.child[some], self.value[some]
         return self.base[some].unsqueeze(-1) + tree_sums(*nodes, x)

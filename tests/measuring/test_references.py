@@ -65,7 +65,7 @@ def test_references_are_what_a_run_of_them_gives(dataset: str, quick: Runs) -> N
         pd.testing.assert_frame_equal(alone.references.loc[name], reference, check_exact=True)
         own = alone.aggregate.loc[reference.index]
         # Of the applicants tied at a threshold of parity others are drawn.
-        atol = 0.002 if "fair" in name else 1e-7
+        atol = 0.01 if "fair" in name else 1e-7
         pd.testing.assert_series_equal(own["mean"], reference["mean"], atol=atol, check_names=False)
         assert np.isnan(reference.loc["effective_cfu", "mean"]) == (dataset == "credit")
     free, equal = (learnt.references.loc[name, "mean"] for name in ("oracle", "oracle_fair"))
@@ -202,7 +202,7 @@ def trained(*words: str) -> Training:
 
 
 def first_day(training: Training) -> dict[str, Oracle]:
-    return oracles(training.data.train, training.learner.setting, no_cache())
+    return oracles(training.data.train, training.data.validation, training.learner.setting, no_cache())
 
 
 SHIFT = ["world.drift.course=step", "world.drift.start=20"]
@@ -270,7 +270,7 @@ def test_references_have_the_places_of_the_world(rule: str, quotas: str) -> None
     oracle = first_day(training)["oracle"]
     for t, (_, people) in enumerate(training.replayed()):
         score = oracle.log_odds(people.x, people.s)
-        wanted = score > oracle.threshold[0]
+        wanted = score > oracle.threshold[0, 0]
         chosen = histories["oracle"].applicants["accepted"][t]
         for k in range(3):
             queues = [s[t, k] < 0, s[t, k] > 0] if quotas else [torch.ones(64, dtype=torch.bool)]

@@ -10,7 +10,8 @@ from sklearn.model_selection import GridSearchCV, StratifiedKFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from fairall.config.compose import typed_config
+from fairall import run
+from fairall.config.compose import compose_config, typed_config
 from fairall.config.schema import Config
 from fairall.data.dataset import dataset
 from fairall.data.features import Feature, Kind, Schema
@@ -22,7 +23,15 @@ from fairall.metrics import dpu
 from fairall.models import oracle as of_oracle
 from fairall.models.learner import Setting
 from fairall.models.logistic import EXACT, penalised
-from fairall.models.oracle import STRENGTHS, Oracle, oracles, ridge, selected_strength, stratified_folds
+from fairall.models.oracle import (
+    STRENGTHS,
+    Oracle,
+    mixed_folds,
+    oracles,
+    ridge,
+    selected_strength,
+    stratified_folds,
+)
 from fairall.randomness import SeedStreams
 from tests.conftest import cache_in, imported, no_cache
 
@@ -43,6 +52,12 @@ def logistic_people(n: int, *, coarse: bool = False) -> tuple[People, np.ndarray
     x = torch.tensor(np.column_stack([income, town]), dtype=torch.float32)
     s_and_label = (torch.tensor(values, dtype=torch.float32) for values in (s, label))
     return People(x, *s_and_label), p
+
+
+def validation_of(people: People) -> People:
+    """Validation people of the same population, for each replicate of `people`."""
+    new, _ = logistic_people(1001)
+    return new.rows(torch.arange(1001).expand(len(people.s), -1)) if people.by_replicate else new
 
 
 def setting(cost: float) -> Setting:
@@ -69,7 +84,7 @@ def fitted(*words: str) -> tuple[Config, Oracle, PreparedData]:
 @pytest.mark.parametrize("cost", [0.3, 0.5, 0.8])
 def test_it_earns_what_can_be_earned(cost: float) -> None:
     people, p = logistic_people(20_000)
-    free, equal = oracles(people, setting(cost), no_cache()).values()
+    free, equal = oracles(people, validation_of(people), setting(cost), no_cache()).values()
     np.testing.assert_allclose(free.log_odds(people.x, people.s).sigmoid(), p, atol=0.03)
     best = np.maximum(p - cost, 0).mean()
     earned = (accepted(free, people).numpy() * (p - cost)).mean()
@@ -85,7 +100,7 @@ def test_with_parity_the_rates_are_equal_and_no_other_common_rate_earns_more(
     cost: float, coarse: bool
 ) -> None:
     people, _ = logistic_people(1500, coarse=coarse)
-    equal = oracles(people, setting(cost), no_cache())["oracle_fair"]
+    equal = oracles(people, validation_of(people), setting(cost), no_cache())["oracle_fair"]
     decided = accepted(equal, people)
     assert dpu(decided.double().unsqueeze(0), people.s).item() < 1e-7
     p = equal.log_odds(people.x, people.s).sigmoid().numpy()
@@ -121,7 +136,7 @@ def test_on_training_rows_of_a_data_set(data_set: str, gap: float) -> None:
 
 def test_a_fitted_one_can_be_saved() -> None:
     people, _ = logistic_people(400, coarse=True)
-    for name, oracle in oracles(people, setting(0.5), no_cache()).items():
+    for name, oracle in oracles(people, validation_of(people), setting(0.5), no_cache()).items():
         twin = Oracle(oracle.config, setting(0.5))
         twin.load_training_state(oracle.training_state())
         assert torch.equal(accepted(twin, people), accepted(oracle, people)), name
@@ -137,18 +152,27 @@ def test_runs_with_the_same_people_share_fits(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setattr(of_oracle, "selected_strength", counted)
     people, _ = logistic_people(400)
     cache = cache_in(tmp_path)
-    first, second = (oracles(people, setting(cost), cache)["oracle"] for cost in (0.3, 0.6))
+    first, second = (
+        oracles(people, validation_of(people), setting(cost), cache)["oracle"] for cost in (0.3, 0.6)
+    )
     assert fits == [400]
     assert torch.equal(first.weight, second.weight)
     assert not torch.equal(first.threshold, second.threshold)
     # Others, the same with a label changed, and features of another encoding have fits of their own.
     flipped = people.label.clone()
     flipped[0] = 1 - flipped[0]
-    for others in (people.rows(torch.arange(300)), replace(people, label=flipped)):
-        other = oracles(others, setting(0.3), cache)["oracle"]
+    for changed in (people.rows(torch.arange(300)), replace(people, label=flipped)):
+        other = oracles(changed, validation_of(changed), setting(0.3), cache)["oracle"]
         assert not torch.equal(other.weight, first.weight)
     counts = Schema([Feature("income", Kind.REAL), Feature("town", Kind.REAL)])
-    assert len(oracles(people, replace(setting(0.3), schema=counts), cache)["oracle"].weight) == 4
+    assert (
+        len(
+            oracles(people, validation_of(people), replace(setting(0.3), schema=counts), cache)[
+                "oracle"
+            ].weight[0, 0]
+        )
+        == 4
+    )
     assert fits == [400, 300, 400, 400]
 
 
@@ -156,14 +180,17 @@ def test_each_split_has_a_fit_with_the_penalty_of_the_first(tmp_path: Path) -> N
     of_splits = [logistic_people(n)[0].rows(torch.arange(40)) for n in (40, 41)]
     people = People(*(torch.stack([getattr(of_splits[e % 2], name) for e in range(4)]) for name in FIELDS))
     several = replace(setting(0.5), seeds=[0, 1, 2, 3], splits=2)
-    oracle = oracles(people, several, cache_in(tmp_path))["oracle"]
+    oracle = oracles(people, validation_of(people), several, cache_in(tmp_path))["oracle"]
+    assert not oracle.boosted
     columns = [oracle._columns(own.x, own.s).numpy() for own in of_splits]
     labels = [own.label.numpy() for own in of_splits]
     strengths = [selected_strength(*own) for own in zip(columns, labels, strict=True)]
     assert strengths[0] != strengths[1]  # else this test could not tell
     for e in range(4):
-        known = ridge(columns[e % 2], labels[e % 2], strengths[0])
-        np.testing.assert_array_equal(oracle.weight[e], known)
+        for number, weight in enumerate(oracle.weight[e]):
+            rows = mixed_folds(labels[e % 2]) != number
+            known = ridge(columns[e % 2][rows], labels[e % 2][rows], strengths[0])
+            np.testing.assert_array_equal(weight, known)
     assert len(list((tmp_path / "oracles").glob("*.pt"))) == 1
 
 
@@ -174,7 +201,7 @@ def test_what_it_cannot_be_fitted_to() -> None:
     def refused(train: People, reason: str) -> None:
         with pytest.raises(FairAllError, match=reason):
             Oracle(config.model, setting(0.5)).pretrain(
-                replace(data, train=train), no_cache(), lambda **_: None
+                replace(data, train=train, validation=train), no_cache(), lambda **_: None
             )
 
     weight = (torch.arange(50) > 9).float()
@@ -277,6 +304,8 @@ def test_folds_are_those_of_scikit_learn(folds: int) -> None:
 def test_a_run_imports_what_it_needs(tmp_path: Path, model: str, compiled: list[str]) -> None:
     given = f"model={model} preset=quick seeds=1 tracking.enabled=false"
     words = [*given.split(), f"outputs_dir={tmp_path}"]
+    run(compose_config(*words))  # the oracle is fitted once to a data set, which needs scikit-learn
+    words.append("force=true")
     code = f"sys.argv += {words}\nfrom fairall.__main__ import main; assert main() == 0"
     others = "sklearn scipy.stats mlflow optuna aif360 torch._dynamo torch._inductor sympy".split()
     assert imported(code, "numba", *others)[1] == compiled
