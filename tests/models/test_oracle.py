@@ -152,9 +152,8 @@ def test_runs_with_the_same_people_share_fits(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setattr(of_oracle, "selected_strength", counted)
     people, _ = logistic_people(400)
     cache = cache_in(tmp_path)
-    first, second = (
-        oracles(people, validation_of(people), setting(cost), cache)["oracle"] for cost in (0.3, 0.6)
-    )
+    known = validation_of(people)
+    first, second = (oracles(people, known, setting(cost), cache)["oracle"] for cost in (0.3, 0.6))
     assert fits == [400]
     assert torch.equal(first.weight, second.weight)
     assert not torch.equal(first.threshold, second.threshold)
@@ -165,14 +164,8 @@ def test_runs_with_the_same_people_share_fits(tmp_path: Path, monkeypatch: pytes
         other = oracles(changed, validation_of(changed), setting(0.3), cache)["oracle"]
         assert not torch.equal(other.weight, first.weight)
     counts = Schema([Feature("income", Kind.REAL), Feature("town", Kind.REAL)])
-    assert (
-        len(
-            oracles(people, validation_of(people), replace(setting(0.3), schema=counts), cache)[
-                "oracle"
-            ].weight[0, 0]
-        )
-        == 4
-    )
+    of_counts = oracles(people, known, replace(setting(0.3), schema=counts), cache)["oracle"]
+    assert of_counts.weight.shape[-1] == 4
     assert fits == [400, 300, 400, 400]
 
 
@@ -297,18 +290,15 @@ def test_folds_are_those_of_scikit_learn(folds: int) -> None:
 
 
 @pytest.mark.whole
-@pytest.mark.parametrize(
-    ("model", "compiled"),
-    [("fairlog", []), ("fairall_I_II", ["numba"]), ("fairall_I_II dataset=synthetic", ["numba"])],
-)
-def test_a_run_imports_what_it_needs(tmp_path: Path, model: str, compiled: list[str]) -> None:
+@pytest.mark.parametrize("model", ["fairlog", "fairall_I_II", "fairall_I_II dataset=synthetic"])
+def test_a_run_imports_what_it_needs(tmp_path: Path, model: str) -> None:
     given = f"model={model} preset=quick seeds=1 tracking.enabled=false"
     words = [*given.split(), f"outputs_dir={tmp_path}"]
     run(compose_config(*words))  # the oracle is fitted once to a data set, which needs scikit-learn
     words.append("force=true")
     code = f"sys.argv += {words}\nfrom fairall.__main__ import main; assert main() == 0"
     others = "sklearn scipy.stats mlflow optuna aif360 torch._dynamo torch._inductor sympy".split()
-    assert imported(code, "numba", *others)[1] == compiled
+    assert imported(code, "numba", *others)[1] == ["numba"]
     assert len(list(tmp_path.rglob("summary.json"))) == 1
 
 
