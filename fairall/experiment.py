@@ -226,10 +226,10 @@ def untuned(config: Config, learner: Learner) -> list[str]:
 
 
 def show_result(result: Result, display: Display) -> None:
-    """Print the table of a saved result, its warnings, and where it is."""
-    display.result(result)
+    """Print the warnings of a saved result, its table, and where it is."""
     for warning in result.warnings:
         display.say(f"Warning: {warning}.")
+    display.result(result)
     display.say(f"Results: {result.path}")
 
 

@@ -32,6 +32,22 @@ def warm_up_warnings(decided: Decided) -> list[str]:
     return [f"the initial policy accepted nobody of the {n} of the warm-up, which therefore had no labels"]
 
 
+def no_better_than_everybody(aggregate: pd.DataFrame, everybody: float) -> list[str]:
+    """A line where a method surely earns less than accepting everybody does.
+
+    Args:
+        aggregate: `Result.aggregate`.
+        everybody: effective utility of accepting all of the same applicants.
+    """
+    earned, _, _, high = aggregate.loc["effective_utility", ["mean", "std", "low", "high"]]
+    if not (high if pd.notna(high) else earned) < everybody:
+        return []
+    return [
+        f"the decisions taken while learning earned {100 * earned:.2f} for each 100 people, less than the "
+        f"{100 * everybody:.2f} of accepting everybody (effective_utility)"
+    ]
+
+
 def warnings_of(per_seed: pd.DataFrame, config: Config, *, learns: bool) -> list[str]:
     """A line for every kind of problem, with its seeds.
 

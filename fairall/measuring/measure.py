@@ -10,7 +10,12 @@ from fairall import metrics
 from fairall.data.people import People
 from fairall.data.prepared import PreparedData
 from fairall.measuring.decisions import renamed
-from fairall.measuring.diagnostics import preset_warnings, warm_up_warnings, warnings_of
+from fairall.measuring.diagnostics import (
+    no_better_than_everybody,
+    preset_warnings,
+    warm_up_warnings,
+    warnings_of,
+)
 from fairall.measuring.latent_quality import representation_measures
 from fairall.measuring.references import oracle_decisions, reference_histories, references
 from fairall.measuring.summary import measure_table, summarise
@@ -45,6 +50,7 @@ def measure(training: Training, cache: Cache) -> Result:
         table, window=window, further=_further(training), measures=evaluation.measures
     )
     of_references = references(histories, training, window)
+    everybody = float(of_references.loc[("accept_all", "effective_utility"), "mean"])
     del histories  # decisions of several policies
     sensitive, decided = data.pool_table.sensitive, training.decided.accepted
     return Result(
@@ -65,6 +71,7 @@ def measure(training: Training, cache: Cache) -> Result:
             *data.warnings,
             *training.warnings(),
             *warm_up_warnings(training.decided),
+            *(no_better_than_everybody(aggregate, everybody) if training.learner.learns else ()),
             *warnings_of(per_seed, config, learns=training.learner.learns),
         ],
     )

@@ -3,7 +3,7 @@ import pandas as pd
 import pytest
 
 from fairall.config.schema import Config
-from fairall.measuring.diagnostics import warnings_of
+from fairall.measuring.diagnostics import no_better_than_everybody, warnings_of
 from tests.conftest import ComposeConfig
 
 QUIET = {
@@ -125,3 +125,19 @@ def test_a_policy_that_no_longer_tells_people_apart_has_collapsed(
     (line,) = warnings_of(seeds("mean_acceptance", 0.98, rate, 0.02), config, learns=True)
     assert line.startswith(f"1 seed (6) collapsed to accepting {whom} over the time steps")
     assert warnings_of(seeds("mean_acceptance", rate), config, learns=False) == []
+
+
+@pytest.mark.parametrize(
+    ("mean", "high", "told"),
+    [(0.1, 0.12, True), (0.1, 0.2, False), (0.1, np.nan, True), (0.2, np.nan, False)],
+)
+def test_a_method_that_surely_earns_less_than_accepting_everybody(
+    mean: float, high: float, told: bool
+) -> None:
+    row = {"mean": mean, "std": 0.01, "low": 0.08, "high": high}
+    aggregate = pd.DataFrame([row], index=["effective_utility"])
+    expected = (
+        "the decisions taken while learning earned 10.00 for each 100 people, less than the 15.00 of "
+        "accepting everybody (effective_utility)"
+    )
+    assert no_better_than_everybody(aggregate, 0.15) == [expected] * told
