@@ -72,8 +72,8 @@ def leaderboard(
     n = sum(one.run is not None for one in planned)
     opening = [
         f"{len(own.methods)} methods on {len(own.tasks)} tasks, a task being a data set with an initial "
-        f"policy, and {len(every.methods) - len(own.methods)} of them with other words. Finished runs: {n} of "
-        f"{len(planned)}."
+        f"policy, and {len(every.methods) - len(own.methods)} of them with other words. "
+        f"Finished runs: {n} of {len(planned)}."
     ]
     compared = interpretable(config.preset)
     if not compared:
