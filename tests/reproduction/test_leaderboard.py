@@ -150,7 +150,7 @@ def test_standings_of_methods_that_differ() -> None:
 
 
 def test_rows_that_decide_alike_stand_together() -> None:
-    rows = {
+    rows: dict[tuple[str, str], dict[str, Any]] = {
         ("leaderboard_paper", "fairlog"): {"model": {"name": "fairlog", "decision": "sample"}},
         ("leaderboard_cut", "fairlog"): {"model": {"name": "fairlog", "decision": "deterministic"}},
         ("leaderboard_parity", "greedy"): {"fairness": FairnessConfig(rule=FairnessRule.demographic_parity)},
