@@ -8,7 +8,7 @@ ARGS ?= model=fairall_I_II dataset=credit
 WORDS ?=
 JOBS ?=
 
-.PHONY: run test test-all check ui clean reproduce reproduce-tables reproduce-figures reproduce-rivals report leaderboard worlds docs
+.PHONY: run test test-all check ui clean reproduce reproduce-tables reproduce-figures reproduce-rivals report leaderboard ablation worlds docs
 
 run: .venv/installed
 	$(BIN)/python -m fairall $(ARGS)
@@ -45,6 +45,9 @@ report: .venv/installed
 BOARD = docs/leaderboard.md docs/leaderboard_tables.md docs/reproduction.md $(wildcard docs/methods/*.md)
 leaderboard: .venv/installed
 	$(BIN)/python -m reproduction leaderboard $(BOARD:%=--into %) $(JOBS:%=--jobs %) $(WORDS)
+
+ablation: .venv/installed
+	$(BIN)/python -m reproduction ablation --into docs/ablation.md $(JOBS:%=--jobs %) $(WORDS)
 
 worlds: .venv/installed
 	$(BIN)/python -m reproduction worlds --into docs/worlds_results.md $(JOBS:%=--jobs %) $(WORDS)

@@ -24,6 +24,7 @@ sweep picks from it, as dataset=credit; any other is added to every command, for
   python -m reproduction report --into docs/results.md      the report of the runs in outputs/runs
   python -m reproduction leaderboard                        all methods on all data sets
   python -m reproduction worlds                             methods in other worlds
+  python -m reproduction ablation                           parts of methods, each with the others fixed
   python -m reproduction alarms                             how soon unfairness in a log is found
   python -m reproduction rivals dataset=fico                beside the figures of other methods' authors
   python -m reproduction logs dataset=credit                a benchmark of estimators from logs of decisions
@@ -38,6 +39,7 @@ COMMANDS = {
     "report": "Tables and figures of the paper, of the runs that are there.",
     "leaderboard": "Make and show all methods on all data sets.",
     "worlds": "Make and show methods in other worlds.",
+    "ablation": "Make and show what each part of a method is worth with the others fixed.",
     "alarms": "Make logs, and show how soon they tell or exclude a gap between acceptance rates.",
     "rivals": "Make and show figures that the authors of other methods print.",
     "logs": "A benchmark of estimators: logs with exact propensities, the truth apart, and scores.",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -12,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from fairall import Result
+from fairall.config.schema import FairnessRule
 from fairall.metrics import Quantity
 from fairall.report import first_reference, measures
 from reproduction.aggregates import (
@@ -32,16 +32,24 @@ from reproduction.runs import read_durations
 
 BASELINE, RIVAL = "fairall_I_II", "adopt"
 ORACLE = "oracle"
-UTILITY, DPU, OPPORTUNITY, TEST_UTILITY = measures(
-    "effective_utility", "effective_dpu_pooled", "mean_equal_opportunity", "mean_utility"
+UTILITY, DPU, OPPORTUNITY, TEST_UTILITY, TEST_DPU = measures(
+    "effective_utility", "effective_dpu_pooled", "mean_equal_opportunity", "mean_utility", "mean_dpu"
 )
 RANKED = (UTILITY, DPU)
+DRAWN = ("consequential", "fair_reductions", "sellf_one_step")  # without a key for it
+WAYS = (
+    "drawn with probability π",
+    "cut at one threshold",
+    "cut at thresholds with equal acceptance rates",
+)
 NOT_MADE, NO_VALUE = "not made", "no seed has a value"
 
 
 @dataclass(frozen=True)
 class Task:
     """A data set with an initial policy, and the runs of all methods there.
+
+    A method with other words, as `fairlog cut`, counts as a method of its own (`Planned.row`).
 
     Attributes:
         dataset: its name.
@@ -140,19 +148,39 @@ class Board:
     Attributes:
         tasks: in the order of the sweeps.
         methods: in the order of the sweeps.
-        better: `improvements` by name of the measure: of earning more, and of being fairer.
-        surely: `surely_better` by name of the measure.
     """
 
     tasks: Sequence[Task]
     methods: Sequence[str]
-    better: Mapping[str, Mapping[Pair, Estimate]]
-    surely: Mapping[str, AbstractSet[Pair]]
 
     @property
     def planned(self) -> list[Planned]:
         """All runs."""
         return [one for task in self.tasks for one in task.planned.values()]
+
+    @cached_property
+    def better(self) -> dict[str, dict[Pair, Estimate]]:
+        """`improvements` by name of the measure: of earning more, and of being fairer."""
+        return {one.name: improvements(self._scores(one)) for one in RANKED}
+
+    @cached_property
+    def surely(self) -> dict[str, set[Pair]]:
+        """`surely_better` by name of the measure."""
+        return {one.name: surely_better(self._scores(one)) for one in RANKED}
+
+    def _scores(self, measure: Quantity) -> dict[str, dict[TaskKey, pd.Series]]:
+        """Values by method, task and seed, greater is better."""
+        sign = 1 if measure.higher_is_better else -1
+        by_task = {task.key: task.values(measure) for task in self.tasks}
+        return {
+            name: {key: sign * own[name] for key, own in by_task.items() if name in own}
+            for name in self.methods
+        }
+
+    @cached_property
+    def ways(self) -> dict[str, str]:
+        """How each method decides, of `WAYS`."""
+        return {one.row: way_of(one) for one in self.planned}
 
     @cached_property
     def standings(self) -> list[Standing]:
@@ -195,6 +223,14 @@ class Board:
         return _middle([level for level in levels if level is not None])
 
 
+def way_of(planned: Planned) -> str:
+    """How a run decides, of `WAYS`."""
+    config = planned.config
+    if config.fairness.rule is FairnessRule.demographic_parity:
+        return WAYS[2]
+    return WAYS[planned.model not in DRAWN and config.model.get("decision") != "sample"]
+
+
 def _middle(levels: Sequence[float]) -> float | None:
     return float(middle(np.asarray(levels))) if levels else None
 
@@ -207,7 +243,7 @@ def _aggregate(by_task: Mapping[TaskKey, Mapping[str, pd.Series]], method: str) 
 def board(
     planned: Sequence[Planned], reasons: Mapping[str, str], cpu: Mapping[frozenset[str], float]
 ) -> Board:
-    """Tasks and comparisons of some runs.
+    """Tasks of some runs.
 
     Args:
         planned: with their runs.
@@ -216,7 +252,7 @@ def board(
     """
     tasks: dict[TaskKey, dict[str, Planned]] = {}
     for one in planned:
-        tasks.setdefault((one.dataset, one.name("initial_policy")), {})[one.model] = one
+        tasks.setdefault((one.dataset, one.name("initial_policy")), {})[one.row] = one
     found = [
         Task(
             *key,
@@ -226,17 +262,7 @@ def board(
         )
         for key, own in tasks.items()
     ]
-    methods = list(dict.fromkeys(one.model for one in planned))
-    better, surely = {}, {}
-    for measure in RANKED:
-        sign = 1 if measure.higher_is_better else -1
-        by_task = {task.key: task.values(measure) for task in found}
-        scores = {
-            name: {key: sign * own[name] for key, own in by_task.items() if name in own} for name in methods
-        }
-        better[measure.name] = improvements(scores)
-        surely[measure.name] = surely_better(scores)
-    return Board(found, methods, better, surely)
+    return Board(found, list(dict.fromkeys(one.row for one in planned)))
 
 
 def cpu_seconds(path: Path) -> dict[frozenset[str], float]:

@@ -12,7 +12,7 @@ from typing import Any
 import yaml
 
 from fairall import FairAllError, determining
-from reproduction.plan import ALARMS, EVERY, LEADERBOARD, LOGS, WORLDS
+from reproduction.plan import ABLATION, ABLATION_WORLDS, ALARMS, EVERY, LEADERBOARD, LOGS, WORLDS
 
 CHECKOUT = Path(__file__).parents[1]
 # Files of reproduction/ that name the runs of each command; those of `evidence` are of no configuration.
@@ -22,6 +22,7 @@ NAMED_IN = {
         ("report", EVERY),
         ("leaderboard", LEADERBOARD),
         ("worlds", WORLDS),
+        ("ablation", (*ABLATION, *ABLATION_WORLDS)),
         ("logs", LOGS),
         ("alarms", ALARMS),
     )

@@ -14,6 +14,7 @@ from reproduction.claims import REAL, SYNTHETIC, claims_table, judge
 from reproduction.figures import curve_figures
 from reproduction.leaderboard_figures import board_figures
 from reproduction.leaderboard_tables import (
+    alike_table,
     care_table,
     method_table,
     short_table,
@@ -22,7 +23,7 @@ from reproduction.leaderboard_tables import (
     versus_table,
 )
 from reproduction.pages import publish, refuse
-from reproduction.plan import DATASETS, LEADERBOARD, METHODS, grid, interpretable, plan
+from reproduction.plan import DATASETS, LEADERBOARD, METHODS, VARIANTS, grid, interpretable, plan
 from reproduction.runs import make
 
 CLAIMS = {"claims_splits_real": REAL, "claims_splits_synthetic": SYNTHETIC}
@@ -46,30 +47,42 @@ def leaderboard(
     outputs = Path(config.outputs_dir)
     finished = sorted(load_results(outputs / "runs").results, key=lambda run: run.finished)
     by_key = {run.key: run for run in finished}
-    own = board(
-        [replace(one, run=by_key.get(one.key)) for one in planned],
-        {one.key: reason for one, reason in failures},
-        cpu_seconds(outputs / "reproduction.csv"),
+    planned = [replace(one, run=by_key.get(one.key)) for one in planned]
+    reasons, cpu = {one.key: reason for one, reason in failures}, cpu_seconds(outputs / "reproduction.csv")
+    every, own, alike = (
+        board(some, reasons, cpu)
+        for some in (
+            planned,
+            [one for one in planned if one.sweep not in VARIANTS],
+            [one for one in planned if one.name("initial_policy") == "harsh"],
+        )
     )
-    tables = [task_table(own, name) for name in dict.fromkeys(task.dataset for task in own.tasks)]
+    tables = [task_table(every, name) for name in dict.fromkeys(task.dataset for task in every.tasks)]
     standings = standings_table(own)
     sections: dict[str, list[Item]] = {
         "All tasks": [short_table(own), standings, *board_figures(own)],
+        "Rows that decide alike": [alike_table(alike)],
         "FairAll and AdOpt": [versus_table(own, BASELINE, RIVAL)],
         "Data sets": [*tables],
         "The paper's claims": [*claims_tables(own)],
-        "Runs to read with care": [care_table(own)],
+        "Runs to read with care": [care_table(every)],
         "Methods over time": [*curve_figures(own.planned)],
         "Methods": [method_table(own, name) for name in own.methods],
     }
     n = sum(one.run is not None for one in planned)
     opening = [
         f"{len(own.methods)} methods on {len(own.tasks)} tasks, a task being a data set with an initial "
-        f"policy. Finished runs: {n} of {len(planned)}."
+        f"policy, and {len(every.methods) - len(own.methods)} of them with other words. "
+        f"Finished runs: {n} of {len(planned)}."
     ]
     compared = interpretable(config.preset)
     if not compared:
-        for of_comparisons in ("All tasks", "FairAll and AdOpt", "The paper's claims"):
+        for of_comparisons in (
+            "All tasks",
+            "Rows that decide alike",
+            "FairAll and AdOpt",
+            "The paper's claims",
+        ):
             del sections[of_comparisons]
         opening.append(f"{UNTESTED} Standings and ranks are left out.")
     for table in [standings] if compared else tables:

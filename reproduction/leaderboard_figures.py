@@ -13,12 +13,12 @@ from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 
 from fairall.metrics import Quantity, Spread
-from fairall.report import WITH_ROW, dataset_label, look_of, method_label
+from fairall.report import WITH_ROW, dataset_label, look_of
 from fairall.results import COLUMN, GREY, LEVELS, REFERENCES, PageFigure, interval, legend_below
 from reproduction.aggregates import Estimate, Pair
 from reproduction.board import BASELINE, DPU, TEST_UTILITY, UTILITY, Board, Task
 from reproduction.figures import ORACLES, pareto
-from reproduction.plan import missing_runs
+from reproduction.plan import missing_runs, row_label
 
 REFERENCE_MARKS = {"accept_all": "+"} | ORACLES
 FRONT = "Pareto front"
@@ -28,7 +28,7 @@ TINTS = LinearSegmentedColormap.from_list("tints", ["#F0A860", "#FFFFFF", "#7DB4
 
 def board_figures(own: Board) -> list[PageFigure]:
     """Figures of a board; those that need more than there is cannot be drawn."""
-    baseline, some = method_label(BASELINE), bool(own.standings)
+    baseline, some = row_label(BASELINE), bool(own.standings)
     shares = any(one.share for one in own.standings)
     items: list[tuple[str, str, Callable[[], Figure] | None, str]] = [
         (
@@ -77,7 +77,7 @@ def draw_aggregates(own: Board) -> Figure:
     figure = Figure(figsize=(2 * COLUMN, 0.17 * len(names) + 0.6), layout="constrained")
     panels: Sequence[Axes] = figure.subplots(1, 5, sharey=True)
     better = [{name: own.better[one.name].get((name, BASELINE)) for name in names} for one in (UTILITY, DPU)]
-    baseline = method_label(BASELINE)
+    baseline = row_label(BASELINE)
     for axes, of, title in zip(
         panels,
         (
@@ -104,7 +104,7 @@ def draw_aggregates(own: Board) -> Figure:
         axes.tick_params(axis="y", length=0)
     complete = len(own.tasks)
     panels[0].set_yticks(
-        range(len(names)), [method_label(one.method) + "*" * (one.tasks < complete) for one in standings]
+        range(len(names)), [row_label(one.method) + "*" * (one.tasks < complete) for one in standings]
     )
     panels[0].set_ylim(-0.6, len(names) - 0.4)
     handles: dict[str, Any] = {}
@@ -156,7 +156,7 @@ def draw_planes(tasks: Sequence[Task]) -> Figure:
         axes.set_xlabel("DPU (×100), less is fairer")
     # In the order of the methods, whichever panel is the first to have one.
     methods = [name for task in tasks for name in task.planned]
-    order = [*map(method_label, (*methods, *WITH_ROW)), FRONT]
+    order = [*map(row_label, (*methods, *WITH_ROW)), FRONT]
     legend_below(figure, {name: handles[name] for name in order if name in handles}, 6)
     return figure
 
@@ -171,7 +171,7 @@ def _plane(axes: Axes, task: Task) -> dict[str, Any]:
             continue
         x, y = _spread(dpu[name], DPU), _spread(utility[name], UTILITY)
         points.append((100 * x.mean, 100 * y.mean))
-        handles[method_label(name)] = interval(axes, x, y, clip_on=False, **_mark(name))
+        handles[row_label(name)] = interval(axes, x, y, clip_on=False, **_mark(name))
     for policy, mark in REFERENCE_MARKS.items():
         unfairness, earned = (task.reference(policy, one) for one in (DPU, UTILITY))
         # One that loses would compress the axis of all others.
@@ -202,7 +202,7 @@ def draw_pairs(own: Board) -> Figure:
     ):
         _matrix(axes, names, own.better[measure.name], own.surely[measure.name])
         axes.set_title(title)
-    panels[0].set_yticks(range(len(names)), map(method_label, names))
+    panels[0].set_yticks(range(len(names)), map(row_label, names))
     return figure
 
 
@@ -227,7 +227,7 @@ def _matrix(
             color="black",
             fontweight="bold" if sure else "normal",
         )
-    axes.set_xticks(range(len(names)), map(method_label, names), rotation=90)
+    axes.set_xticks(range(len(names)), map(row_label, names), rotation=90)
     axes.tick_params(length=0)
     for side in axes.spines.values():
         side.set_visible(False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from textwrap import shorten
 from typing import Any
 
@@ -15,7 +16,7 @@ from fairall.report import (
     WITH_ROW,
     dataset_label,
     holm,
-    method_label,
+    measures,
     paired_difference,
     paired_p,
 )
@@ -37,12 +38,14 @@ from reproduction.board import (
     OPPORTUNITY,
     ORACLE,
     RANKED,
+    TEST_DPU,
     TEST_UTILITY,
     UTILITY,
+    WAYS,
     Board,
     Task,
 )
-from reproduction.plan import missing_runs
+from reproduction.plan import missing_runs, row_label
 
 MISSING = "missing"
 SHORT = 50  # characters of a reason beside it
@@ -51,7 +54,9 @@ RANKS = (
     "Rank: 1 + the number of significantly better methods, corrected for all pairs, and to what the 95 % "
     "confidence set reaches; bold: rank 1."
 )
-MEASURES = (UTILITY, TEST_UTILITY, DPU, OPPORTUNITY)  # in the order of the columns
+CFU = "CFU ↓"  # column of data whose counterfactuals are known
+FURTHER = (TEST_DPU, *measures("tv_utility", "tv_dpu", "effective_cfu"))
+MEASURES = (UTILITY, TEST_UTILITY, DPU, OPPORTUNITY, *FURTHER)  # in the order of the columns
 OF_A_TASK = [
     "rank by utility",
     UTILITY.heading,
@@ -60,11 +65,16 @@ OF_A_TASK = [
     "rank by DPU",
     "DPU ↓",
     "equal-opportunity gap ↓",
+    "test DPU ↓",
+    "TV of test utility ↓",
+    "TV of test DPU ↓",
+    CFU,
     "on the front",
     "tuned by",
     "CPU seconds",
 ]
 SPREAD = "×100, mean ± standard deviation over seeds. "
+VARIATION = "TV: standard deviation over the time steps of evaluation.window. "
 
 
 def short_table(own: Board) -> PageTable:
@@ -72,7 +82,7 @@ def short_table(own: Board) -> PageTable:
     rows = [
         Row(
             "",
-            method_label(one.method),
+            row_label(one.method),
             [
                 _rank(one.ranks.get(UTILITY.name)),
                 _estimate(one.share),
@@ -100,10 +110,23 @@ def short_table(own: Board) -> PageTable:
     )
 
 
-def standings_table(own: Board) -> PageTable:
-    """A row per method on all tasks, and a row per reference."""
+def alike_table(own: Board) -> PageTable:
+    """`standings_table`, its rows by how they decide."""
+    table = standings_table(own, grouped=True)
+    note = (
+        "Of the tasks with the harsh initial policy, on which all rows have runs: ranks are of all rows and "
+        "shares are of these tasks, so that they differ from the standings over all tasks. Rows that decide "
+        "alike stand together. Cut: accepts from the method's threshold on, in place of a draw. + parity: "
+        "thresholds per group with equal acceptance rates of everybody seen, in place of the method's rule. "
+    )
+    return replace(table, key="leaderboard_alike", title="Rows that decide alike", note=note + table.note)
+
+
+def standings_table(own: Board, *, grouped: bool = False) -> PageTable:
+    """A row per method on all tasks, and a row per reference; grouped: by how the methods decide."""
     rows, records = [], []
-    for one in own.standings:
+    order = sorted(own.standings, key=lambda one: WAYS.index(own.ways[one.method]) if grouped else 0)
+    for one in order:
         pair = (one.method, BASELINE)
         more, fairer = (own.better[measure.name].get(pair) for measure in RANKED)
         cells = [
@@ -115,7 +138,7 @@ def standings_table(own: Board) -> PageTable:
             f"{one.tasks} of {len(own.tasks)}",
             number(one.cpu, 1, 0),
         ]
-        rows.append(Row("", method_label(one.method), cells))
+        rows.append(Row(own.ways[one.method] if grouped else "", row_label(one.method), cells))
         record: dict[str, Any] = {"method": one.method, "tasks": one.tasks, "front": one.front}
         for key, rank in one.ranks.items():
             record |= {f"rank_{key}": rank.best, f"worst_rank_{key}": rank.worst}
@@ -143,7 +166,7 @@ def standings_table(own: Board) -> PageTable:
         cells = ["", share, "", test, "", dpu, "", opportunity, "", "", ""]
         rows.append(Row("references", REFERENCES[policy], cells))
         records.append({"method": policy} | levels)
-    baseline = method_label(BASELINE)
+    baseline = row_label(BASELINE)
     columns = [
         "rank by utility",
         "share of the oracle's utility ↑",
@@ -180,25 +203,28 @@ def task_table(own: Board, dataset: str) -> PageTable:
             names.sort(key=lambda name: (task.ranks[UTILITY.name][name].best, -of_utility[name].mean()))
         for name in names:
             cells, values = _of_method(task, name)
-            rows.append(Row(group, method_label(name), cells))
+            rows.append(Row(group, row_label(name), cells))
             records += values
         for name in task.planned:
             if reason := task.reason(name):
-                cells = ["", Cell(MISSING, shorten(reason, SHORT, placeholder=" …")), *[""] * 8]
-                rows.append(Row(group, method_label(name), cells))
+                cells = ["", Cell(MISSING, shorten(reason, SHORT, placeholder=" …")), *[""] * 12]
+                rows.append(Row(group, row_label(name), cells))
         oracle = task.reference(ORACLE, UTILITY)
         for policy in WITH_ROW if task.runs else ():
             levels = [task.reference(policy, one) for one in MEASURES]
             left = None if oracle is None or levels[0] is None else oracle - levels[0]
-            utility, test, dpu, opportunity = map(number, levels)
-            cells = ["", utility, number(left), test, "", dpu, opportunity, "", "", ""]
+            utility, test, dpu, opportunity, *further = map(number, levels)
+            cells = ["", utility, number(left), test, "", dpu, opportunity, *further, "", "", ""]
             rows.append(Row(group, REFERENCES[policy], cells))
+    frame = frame_of(OF_A_TASK, rows)
+    if dataset != "synthetic":
+        frame = frame.drop(columns=CFU)
     compared = all(task.compared for task in tasks)
     return PageTable(
         key=f"leaderboard_{dataset}",
         title=dataset_label(dataset),
-        note=SPREAD + (f"{RANKS} References have no rank." if compared else UNTESTED),
-        frame=frame_of(OF_A_TASK, rows),
+        note=SPREAD + VARIATION + (f"{RANKS} References have no rank." if compared else UNTESTED),
+        frame=frame,
         records=records_of(records),
         lacking=missing_runs([one for task in tasks for one in task.planned.values()]),
     )
@@ -214,11 +240,13 @@ def method_table(own: Board, method: str) -> PageTable:
     compared = all(task.compared for task in own.tasks)
     return PageTable(
         key=f"method_{method}",
-        title=method_label(method),
-        note=SPREAD + (f"Regret: the oracle's utility less the method's. {RANKS}" if compared else UNTESTED),
+        title=row_label(method),
+        note=SPREAD
+        + VARIATION
+        + (f"Regret: the oracle's utility less the method's. {RANKS}" if compared else UNTESTED),
         frame=frame_of(OF_A_TASK, rows),
         records=records_of(records),
-        lacking=missing_runs([one for one in own.planned if one.model == method]),
+        lacking=missing_runs([one for one in own.planned if one.row == method]),
     )
 
 
@@ -227,7 +255,7 @@ def _of_method(task: Task, name: str) -> tuple[list[str | Cell], list[dict[str, 
     oracle = task.reference(ORACLE, UTILITY)
     values = {one.name: task.runs[name].values(one.name) for one in MEASURES}
     regret = None if oracle is None else oracle - values[UTILITY.name]
-    utility, test, dpu, opportunity = map(_spread, values.values())
+    utility, test, dpu, opportunity, *further = map(_spread, values.values())
     cells = [
         _rank(task.ranks[UTILITY.name].get(name)),
         utility,
@@ -236,6 +264,7 @@ def _of_method(task: Task, name: str) -> tuple[list[str | Cell], list[dict[str, 
         _rank(task.ranks[DPU.name].get(name)),
         dpu,
         opportunity,
+        *further,
         "yes" if name in task.front else "",
         _tuning(task.runs[name].config.hyperparameters),
         number(task.cpu.get(name), 1, 0),
@@ -291,7 +320,7 @@ def versus_table(own: Board, first: str, second: str) -> PageTable:
             better = [record["better"] for record in records if record["measure"] == one.name]
             counted += [*(f"{better.count(name)} of {len(better)}" for name in (first, second)), "", ""]
         rows.append(Row("all tasks", "significantly better", counted))
-    names = [method_label(name) for name in (first, second)]
+    names = [row_label(name) for name in (first, second)]
     columns = [
         column
         for one in ("utility ↑", "DPU ↓")
@@ -362,7 +391,7 @@ def _tuning(origin: str) -> str:
 def _names(methods: Sequence[str], task: Task) -> str:
     if 1 < len(methods) == len(task.planned):
         return "every method"
-    return ", ".join(map(method_label, methods))
+    return ", ".join(map(row_label, methods))
 
 
 def _rank(rank: Rank | None) -> Cell:

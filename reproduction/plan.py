@@ -43,11 +43,34 @@ PAPER = {
 }
 EVERY = tuple(itertools.chain(*PAPER.values()))
 WORLDS = ("worlds_capacity", "worlds_delay", "worlds_noise", "worlds_shift", "worlds_feedback")
-LEADERBOARD = ("leaderboard_paper", "leaderboard_rivals")
+VARIANTS = {"leaderboard_cut": "cut", "leaderboard_parity": "parity"}  # rows of the board by sweep
+LEADERBOARD = ("leaderboard_paper", "leaderboard_rivals", *VARIANTS)
+ABLATION_WORLDS = tuple(f"ablation_worlds_{name}" for name in ("latent", "thresholds", "stacked"))
+ABLATION = (
+    "ablation_vae",
+    "ablation_vae_thresholds",
+    "ablation_net",
+    "ablation_net_thresholds",
+    "ablation_mixtures",
+)
 LOGS, ALARMS = ("logs",), ("alarms",)
-FURTHER = (*WORLDS, *LEADERBOARD, *LOGS, *ALARMS)
-PARTS = PAPER | {"worlds": WORLDS, "leaderboard": LEADERBOARD, "logs": LOGS, "alarms": ALARMS}
-SINGLE_VALUES = ("cost.value=", "model.policy=", "world.")  # axes that set a value, not a group
+FURTHER = (*WORLDS, *LEADERBOARD, *ABLATION, *ABLATION_WORLDS, *LOGS, *ALARMS)
+PARTS = PAPER | {
+    "worlds": WORLDS,
+    "leaderboard": LEADERBOARD,
+    "ablation": (*ABLATION, *ABLATION_WORLDS),
+    "logs": LOGS,
+    "alarms": ALARMS,
+}
+# Axes that set a value, not a group.
+SINGLE_VALUES = (
+    "cost.value=",
+    "model.policy=",
+    "model.decision=",
+    "model.memory=",
+    "schedule.applicants=",
+    "world.",
+)
 PLACES = ("outputs_dir=", "tracking.")  # words that do not change results
 
 
@@ -81,9 +104,25 @@ class Planned:
         return self.name("model")
 
     @property
+    def row(self) -> str:
+        """Key of its row on the leaderboard: the method, and what its sweep changes in it."""
+        return " ".join([self.model, *filter(None, [VARIANTS.get(self.sweep)])])
+
+    @property
     def dataset(self) -> str:
         """Name of the data set."""
         return self.name("dataset")
+
+
+def row_label(row: str) -> str:
+    """The label of a row of the leaderboard by its key.
+
+    Examples:
+        >>> row_label("fairlog"), row_label("fairlog cut"), row_label("fairlog parity")
+        ('FairLog', 'FairLog, cut', 'FairLog + parity')
+    """
+    model, _, variant = row.partition(" ")
+    return method_label(model) + {"cut": ", cut", "parity": " + parity"}.get(variant, "")
 
 
 def missing_runs(planned: Sequence[Planned]) -> Lacking:
@@ -94,7 +133,7 @@ def missing_runs(planned: Sequence[Planned]) -> Lacking:
 
 def _described(one: Planned) -> str:
     values = [word for word in one.words if word.startswith(SINGLE_VALUES)]
-    name = f"{method_label(one.model)} on {dataset_label(one.dataset)}"
+    name = f"{row_label(one.row)} on {dataset_label(one.dataset)}"
     return f"{name} with {' '.join(values)}" if values else name
 
 

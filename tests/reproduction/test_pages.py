@@ -24,7 +24,7 @@ from reproduction.pages import (
     refuse,
     shown_csv,
 )
-from reproduction.plan import LEADERBOARD, WORLDS, plan
+from reproduction.plan import ABLATION, LEADERBOARD, WORLDS, plan
 from reproduction.report import contents
 from reproduction.rivals import studies
 
@@ -148,7 +148,12 @@ def test_blocks_of_the_documentation_can_be_made() -> None:
         item.key for item in contents([], ["model=fairall_I_II"]).items
     }
     datasets = {f"leaderboard_{one.dataset}" for one in plan(LEADERBOARD, ["model=greedy"])}
-    assert set(of_page["leaderboard"]) == {"leaderboard_short", "leaderboard_fairall_I_II_adopt", "setting"}
+    assert set(of_page["leaderboard"]) == {
+        "leaderboard_short",
+        "leaderboard_alike",
+        "leaderboard_fairall_I_II_adopt",
+        "setting",
+    }
     assert set(of_page["leaderboard_tables"]) == datasets | {"leaderboard", "leaderboard_care"}
     of_methods = [key for path in DOCS.glob("methods/*.md") for key in BEGIN.findall(path.read_text())]
     assert sorted(of_methods) == sorted({f"method_{one.model}" for one in plan(LEADERBOARD, [])})
@@ -156,6 +161,13 @@ def test_blocks_of_the_documentation_can_be_made() -> None:
         f"{key}_{policy}" for key in CLAIMS for policy in ("harsh", "lenient")
     }
     assert set(BEGIN.findall((DOCS / "worlds_results.md").read_text())) == {"setting", *WORLDS}
+    of_ablation = {f"ablation_{one.dataset}" for one in plan(ABLATION, ["model=ensemble"])}
+    assert set(BEGIN.findall((DOCS / "ablation.md").read_text())) == of_ablation | {
+        "setting",
+        "ablation",
+        "ablation_worlds",
+        "ablation_worlds_effects",
+    }
     assert set(BEGIN.findall((DOCS / "rivals.md").read_text())) == {"setting", *studies()}
     assert BEGIN.findall((DOCS / "logs.md").read_text()) == ["setting", "logs"]
 

@@ -1,0 +1,242 @@
+"""What each part of a method is worth with the others fixed: the runs of sweeps/ablation_*.yaml."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import pandas as pd
+
+from fairall import Config, Result, load_results, places
+from fairall.config.schema import FairnessRule
+from fairall.metrics import Spread
+from fairall.report import dataset_label, paired_difference
+from fairall.results import PageTable, Row, frame_of, mean_interval, records_of
+from reproduction.board import DPU, TEST_DPU, TEST_UTILITY, UTILITY
+from reproduction.pages import publish, refuse
+from reproduction.plan import (
+    ABLATION,
+    ABLATION_WORLDS,
+    Planned,
+    distinct,
+    grid,
+    missing_runs,
+    plan,
+    with_runs,
+)
+from reproduction.runs import make
+from reproduction.tables import by_dataset
+
+MEASURES = (UTILITY, DPU, TEST_UTILITY, TEST_DPU)
+COLUMNS = ["effective utility ↑", "DPU ↓", "test utility ↑", "test DPU ↓"]
+CLASSIFIERS = {"fairall_I_II": "VAE", "fairlog": "net", "unfairlog": "net"}  # else the name of the method
+EVERY = "all data sets"
+
+
+class Arm(NamedTuple):
+    """A level of each factor."""
+
+    p: str  # what estimates p(ỹ = 1 | x, s)
+    fairness: str
+    decision: str
+    memory: str
+
+    @property
+    def label(self) -> str:
+        """Its levels in words."""
+        return ", ".join(self)
+
+
+# Factor, level, and reference that the level is compared with.
+EFFECTS = (
+    ("decision", "cut", "drawn"),
+    ("memory", "all", "step"),
+    ("fairness", "thresholds", "none"),
+    ("fairness", "latent", "none"),
+    ("fairness", "latent + thresholds", "latent"),
+    ("fairness", "latent + thresholds", "thresholds"),
+    ("fairness", "penalty", "none"),
+    ("p", "VAE", "net"),
+    ("p", "ensemble", "net"),
+    ("p", "stacked", "net"),
+)
+
+
+def arm_of(config: Config) -> Arm:
+    """The levels of a run."""
+    model = config.model
+    name = config.name("model")
+    thresholds = config.fairness.rule is FairnessRule.demographic_parity
+    terms = [
+        *["latent"] * (model.get("policy") == "z_dec"),
+        *["penalty"] * (name == "fairlog"),
+        *["thresholds"] * thresholds,
+    ]
+    drawn = model.get("decision") == "sample" and not thresholds
+    return Arm(
+        CLASSIFIERS.get(name, name.removeprefix("parity_")),
+        " + ".join(terms) or "none",
+        "drawn" if drawn else "cut",
+        model.get("memory", "all"),
+    )
+
+
+def ablation(
+    overrides: Sequence[str], folder: Path | None = None, into: Sequence[Path] = (), jobs: int | None = None
+) -> bool:
+    """Make the runs that are missing, and write a page of them; return whether all runs are there.
+
+    Args:
+        overrides: words that pick from the axes of the sweeps, or are added to every command.
+        folder: of the page; None: `ablation` in outputs_dir.
+        into: pages of the documentation with blocks to fill.
+        jobs: number of runs at once; None: one per core.
+    """
+    config = places(overrides)
+    refuse(into, config)
+    planned = plan((*ABLATION, *ABLATION_WORLDS), overrides, once=False)
+    failures = make(distinct(planned), overrides, jobs=jobs)
+    found = with_runs(planned, load_results(Path(config.outputs_dir) / "runs").results)
+    static = by_dataset([one for one in found if one.sweep in ABLATION])
+    worlds: dict[str, list[Planned]] = {}
+    for one in found:
+        if one.sweep in ABLATION_WORLDS:
+            worlds.setdefault(world_label(one), []).append(one)
+    by_label = {dataset_label(name): own for name, own in static.items()}
+    sections = {
+        "Effects": [
+            effects_table("ablation", "Effects", by_label, over=EVERY),
+            effects_table("ablation_worlds_effects", "Effects in other worlds", worlds),
+        ],
+        "Cells": [
+            *(
+                cells_table(f"ablation_{name}", dataset_label(name), {"": own})
+                for name, own in static.items()
+            ),
+            cells_table("ablation_worlds", "Few applicants, and drift", worlds),
+        ],
+    }
+    publish(
+        "ablation",
+        "FairAll: parts of methods",
+        sections,
+        config,
+        folder=folder,
+        into=into,
+        known=lambda: [f"ablation_{name}" for name in grid(ABLATION[0]).dataset.split(",")],
+    )
+    return not failures
+
+
+def world_label(one: Planned) -> str:
+    """Data set, applicants per time step, and drift of a run."""
+    drift = ", drift" if one.config.world else ""
+    return f"{dataset_label(one.dataset)}, {one.config.schedule.applicants} applicants{drift}"
+
+
+def cells_table(key: str, title: str, groups: Mapping[str, Sequence[Planned]]) -> PageTable:
+    """A row per group and cell: means over seeds of `MEASURES`, ×100, with 95 % intervals."""
+    rows, records = [], []
+    for group, planned in groups.items():
+        for arm, run in _runs(planned).items():
+            spreads = {one.name: run.spread(one.name) for one in MEASURES}
+            rows.append(Row(group, arm.label, [mean_interval(spread) for spread in spreads.values()]))
+            records += [
+                {"group": group} | arm._asdict() | {"measure": name, "seed": seed, "value": value}
+                for name in spreads
+                for seed, value in run.values(name).items()
+            ]
+    return PageTable(
+        key=key,
+        title=title,
+        note="×100, mean over seeds with its 95 % interval (Student's t). Cell: what estimates the label, "
+        "fairness, decision, memory.",
+        section="",
+        frame=frame_of(COLUMNS, rows),
+        records=records_of(records),
+        lacking=missing_runs([one for planned in groups.values() for one in planned]),
+    )
+
+
+def effects_table(
+    key: str, title: str, groups: Mapping[str, Sequence[Planned]], *, over: str = ""
+) -> PageTable:
+    """A row per effect and group: mean differences of the pairs of cells that differ in one factor alone.
+
+    Args:
+        key: of the table.
+        title: of the table.
+        groups: runs by data set or world.
+        over: name of a further group, the mean over all others; empty for none.
+    """
+    rows, records = [], []
+    runs = {group: _runs(planned) for group, planned in groups.items()}
+    for factor, level, reference in EFFECTS:
+        pairs = {group: pairs_of(own, factor, level, reference) for group, own in runs.items()}
+        pairs = {group: own for group, own in pairs.items() if own}
+        parts = {group: [group] for group in pairs}
+        if over and len(pairs) > 1:
+            parts = {over: [*pairs]} | parts
+        for group, members in parts.items():
+            spreads = [
+                effect([pairs[member] for member in members], [runs[member] for member in members], one.name)
+                for one in MEASURES
+            ]
+            n = sum(len(pairs[member]) for member in members)
+            cells = [*map(mean_interval, spreads), str(n)]
+            name = f"{level} − {reference}"
+            rows.append(Row(name, group, cells))
+            for one, spread in zip(MEASURES, spreads, strict=True):
+                low, high = spread.interval if spread and spread.interval else (None, None)
+                records.append(
+                    {"effect": name, "group": group, "pairs": n, "measure": one.name}
+                    | {"difference": spread.mean if spread else None, "low": low, "high": high}
+                )
+    return PageTable(
+        key=key,
+        title=title,
+        note="×100, mean difference of the pairs of cells that differ in this alone, with the 95 % interval "
+        "for other seeds and splits of the same data (Student's t, paired by seed). Greater utility is "
+        "better, and less DPU. Intervals are of each difference alone.",
+        section="",
+        frame=frame_of([*COLUMNS, "pairs"], rows),
+        records=records_of(records),
+        lacking=missing_runs([one for planned in groups.values() for one in planned]),
+    )
+
+
+def pairs_of(runs: Mapping[Arm, Result], factor: str, level: str, reference: str) -> list[tuple[Arm, Arm]]:
+    """Cells with a level of a factor, each with the one that differs in having the reference."""
+    pairs = [(arm, arm._replace(**{factor: reference})) for arm in runs if getattr(arm, factor) == level]
+    return [pair for pair in pairs if pair[1] in runs]
+
+
+def effect(
+    pairs: Sequence[Sequence[tuple[Arm, Arm]]], runs: Sequence[Mapping[Arm, Result]], measure: str
+) -> Spread | None:
+    """Mean difference of pairs of cells over seeds, and its interval; None where no seed has a value.
+
+    Args:
+        pairs: by group. Of each, the mean over its pairs counts once.
+        runs: of the same groups.
+        measure: name.
+    """
+    sides = []
+    for side in (0, 1):
+        of_groups = [
+            _mean([own[pair[side]].values(measure) for pair in some])
+            for some, own in zip(pairs, runs, strict=True)
+        ]
+        sides.append(_mean(of_groups))
+    return paired_difference(*sides)
+
+
+def _mean(values: Sequence[pd.Series]) -> pd.Series:
+    """Mean of several measures by seed, of the seeds that all of them have."""
+    return pd.concat(values, axis=1, join="inner").mean(axis=1)
+
+
+def _runs(planned: Sequence[Planned]) -> dict[Arm, Result]:
+    """Finished runs by cell."""
+    return {arm_of(one.config): one.run for one in planned if one.run is not None}
