@@ -9,7 +9,6 @@ from typing import NamedTuple
 import pandas as pd
 
 from fairall import Config, Result, load_results, places
-from fairall.config.schema import FairnessRule
 from fairall.metrics import Spread
 from fairall.report import dataset_label, paired_difference
 from fairall.results import PageTable, Row, frame_of, mean_interval, records_of
@@ -67,7 +66,7 @@ def arm_of(config: Config) -> Arm:
     """The levels of a run."""
     model = config.model
     name = config.name("model")
-    thresholds = config.fairness.rule is FairnessRule.demographic_parity
+    thresholds = config.fairness.rule.name == "demographic_parity"
     terms = [
         *["latent"] * (model.get("policy") == "z_dec"),
         *["penalty"] * (name == "fairlog"),

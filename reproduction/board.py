@@ -11,7 +11,6 @@ import numpy as np
 import pandas as pd
 
 from fairall import Result
-from fairall.config.schema import FairnessRule
 from fairall.metrics import Quantity
 from fairall.report import first_reference, measures
 from reproduction.aggregates import (
@@ -226,7 +225,7 @@ class Board:
 def way_of(planned: Planned) -> str:
     """How a run decides, of `WAYS`."""
     config = planned.config
-    if config.fairness.rule is FairnessRule.demographic_parity:
+    if config.fairness.rule.name == "demographic_parity":
         return WAYS[2]
     return WAYS[planned.model not in DRAWN and config.model.get("decision") != "sample"]
 
