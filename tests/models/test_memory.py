@@ -3,16 +3,21 @@
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
+from fairall.config.compose import typed_config
 from fairall.data.people import Decided
+from fairall.models.latent_learner import LatentLearner
+from fairall.models.learner import Learner
 from fairall.models.memory import Memory
 from fairall.randomness import SeedStreams
-from tests.conftest import as_saved, examples
+from tests.conftest import MakePeople, MakeSetting, as_saved, examples
+from tests.models.conftest import someone
 
 Keep = Literal["accepted", "all"]
 
@@ -176,3 +181,38 @@ def test_added_people_can_be_changed_afterwards(limit: int | None) -> None:
     memory.add(one)
     one.x.zero_()
     assert numbers(memory.rows(), 2, 0) == [1.0, 2.0]
+
+
+@pytest.mark.parametrize("model", ["fairall_II", "fairlab_I_II", "fairlog", "unfairlog"])
+@pytest.mark.parametrize("kept", ["step", "all"])
+def test_an_update_is_on_the_applicants_or_on_everybody_so_far(
+    model: str, kept: str, setting: MakeSetting, people: MakePeople, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = setting([0, 1])
+    words = f"model={model}", f"model.memory={kept}", *["model.phase1=null"] * ("_I_" in model)
+    config = typed_config(*words).model
+    learner, twin = (config.build(own) for _ in range(2))
+    assert isinstance(learner, Learner)
+    steps = [someone(people(40), step, [0, 1], rate=0.3 + 0.1 * step) for step in range(4)]
+    learner.warm_up_epoch(steps[0], 0)
+    learner.update(steps[1])
+    twin.load_training_state(as_saved(learner.training_state()))
+    trained = []
+
+    def noted(decided: Decided) -> None:
+        trained.append(decided)
+
+    for one in (learner, twin):
+        if isinstance(one, LatentLearner):
+            monkeypatch.setattr(one.epochs, "model_epoch", lambda _, decided: noted(decided))
+            monkeypatch.setattr(one.epochs, "policy_epoch", lambda *_: None)
+        else:
+            monkeypatch.setattr(one, "_epoch", noted)
+        one.update(steps[2])
+    (decided, again), n = trained, steps[2].s.shape[1]
+    assert decided.s.shape == (2, n if kept == "step" else 3 * n)
+    # Of a step, people have the propensity of that step, which tells the steps apart.
+    rates = decided.propensity.unique().numpy()
+    np.testing.assert_allclose(rates, [0.5] if kept == "step" else [0.3, 0.4, 0.5])
+    for one, other in zip(vars(decided).values(), vars(again).values(), strict=True):
+        assert torch.equal(one, other)
