@@ -41,8 +41,9 @@ class FairThresholds(Learner):
 
     The thresholds are the ones of greatest estimated utility under a bound on the gap between the groups'
     acceptance rates, or true positive rates Σ π·p̂ / Σ p̂ (`models.thresholds`). They are chosen after every
-    update from the last `window` people seen. That needs estimates and no labels, so that rejected people
-    count too, and the rates are those of all applicants, not of those whom earlier policies have accepted.
+    update from the last `window` people seen, the first of whom are of the unlabelled pool. That needs
+    estimates and no labels, so that rejected people count too, and the rates are those of all applicants, not
+    of those whom earlier policies have accepted.
 
     The whole window is estimated anew after each update that changes the learner's estimates: it can move all
     those of a group, and its acceptance rate with them.
@@ -187,7 +188,12 @@ class FairThresholds(Learner):
 
     @override
     def pretrain(self, data: PreparedData, cache: Cache, progress: ProgressCallback) -> PretrainCurves | None:
-        """As the learner."""
+        """Fill the window with people of the pool, without their labels, and pretrain the learner."""
+        pool = data.pool.rows(torch.arange(min(self.fairness.window, len(data.pool))))
+        shape = len(self.setting.seeds), len(pool)
+        nothing = torch.zeros(shape)
+        x = pool.x.expand(*shape, pool.x.shape[-1])
+        self.see(Decided(x, pool.s.expand(shape), nothing, nothing > 0, nothing))
         return self.learner.pretrain(data, cache, progress)
 
     @override

@@ -24,7 +24,7 @@ from torch import Tensor
 
 from fairall.config.schema import BoundConfig, FairnessRule
 
-TIED = 1e-9  # log odds no further apart are equal; rounding differs with the number of rows
+TIED = 1e-6  # log odds no further apart are equal: those of a net in float32 differ with the number of rows
 HALVINGS = 40  # bisection steps for the price of a gap
 MOST_EXPENSIVE = 64.0  # upper end of the bisection; at this price nobody of the favoured group is accepted
 

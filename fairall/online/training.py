@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Protocol
 
 import numpy as np
@@ -135,8 +135,10 @@ class Training:
             del phases["Phase I"]
         display.run_of(phases)
         self.history.steps.path = checkpoint.appended
-        if checkpoint.load(self.load_state_dict) is None and (units := learner.pretrain_units(self.data)) > 0:
-            with display.phase("Phase I", units) as advance:
+        if checkpoint.load(self.load_state_dict) is None:
+            units = learner.pretrain_units(self.data)
+            unseen: AbstractContextManager[ProgressCallback] = nullcontext(lambda **_: None)
+            with display.phase("Phase I", units) if units > 0 else unseen as advance:
                 self.curves = learner.pretrain(self.data, cache, advance)
         with signals.deferred():
             with display.phase("Warm-up", epochs, done=self._warmed_up) as advance:

@@ -120,6 +120,20 @@ def test_a_learner_that_stays_as_it_is_is_not_asked_again(
     assert asked == [64, 64, 64, 64, 64, 256]
 
 
+def test_the_window_begins_with_the_pool() -> None:
+    training = training_of("model=greedy", "dataset=credit", "fairness=demographic_parity", "seeds=2")
+    learner, data = training.learner, training.data
+    assert isinstance(learner, FairThresholds)
+    learner.pretrain(data, no_cache(), lambda **_: None)
+    seen = learner.seen.rows()
+    assert torch.equal(seen.x, data.pool.x.expand(2, -1, -1))
+    assert torch.equal(seen.s, data.pool.s.expand(2, -1))
+    assert not seen.accepted.any()
+    learner.choose()
+    low, high = rates(learner.propensity(seen.x, seen.s, learner.streams)[0], seen.s[0])
+    assert abs(low - high) < 0.02
+
+
 @pytest.mark.parametrize("slack", [0.1, 0.25])
 def test_the_gap_is_the_slack_where_it_binds(slack: float, two_features: MakeSetting) -> None:
     bound = replace(PARITY, slack=slack)
