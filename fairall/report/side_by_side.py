@@ -16,9 +16,8 @@ WITH_ROW = ("accept_all", "oracle", "oracle_fair")
 REFERENCE_NOTES = {
     "accept_all": "Accept everybody: a policy with π = 1 on the same people at the same cost, for reference, "
     "not tested; accepting nobody has 0 in every column by definition.",
-    "oracle": "Knows every label: a logistic regression on the labels of all training rows, accepted or "
-    "not; it accepts where p ≥ c, or, with parity, at one rate in both groups. Of real data its effective "
-    "measures are on the people whom it was fitted to.",
+    "oracle": "Knows every label: a logistic regression or boosted trees on the labels of all training rows, "
+    "accepted or not, but no person's own; it accepts where p ≥ c, or, with parity, at one rate in both groups.",
 }
 
 Printed = Callable[[Result, Quantity, "float | None"], "tuple[str, dict[str, Any]]"]

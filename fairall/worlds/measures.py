@@ -44,7 +44,7 @@ def effective_revealed_utility(accepted: Tensor, revealed_label: Tensor, cost: f
 def regret(accepted: Tensor, label: Tensor, cost: float, oracle_accepted: Tensor) -> Tensor:
     """Effective utility of the oracle on the same applicants, minus that of the decisions taken.
 
-    The oracle knows P(ỹ | x, s) as a logistic model of all training labels (`models.oracle.Oracle`), moved as
+    The oracle knows P(ỹ | x, s) as a model of all training labels (`models.oracle.Oracle`), moved as
     the labels have moved by the time step, and gives the places to those of greatest P.
 
     Examples:
