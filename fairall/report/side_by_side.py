@@ -17,7 +17,8 @@ REFERENCE_NOTES = {
     "accept_all": "Accept everybody: a policy with π = 1 on the same people at the same cost, for reference, "
     "not tested; accepting nobody has 0 in every column by definition.",
     "oracle": "Knows every label: a logistic regression or boosted trees on the labels of all training rows, "
-    "accepted or not, but no person's own; it accepts where p ≥ c, or, with parity, at one rate in both groups.",
+    "accepted or not, but no person's own; it accepts where p ≥ c, or, with parity, at one rate in both "
+    "groups.",
 }
 
 Printed = Callable[[Result, Quantity, "float | None"], "tuple[str, dict[str, Any]]"]
