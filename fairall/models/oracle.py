@@ -27,7 +27,7 @@ from fairall.models.learner import (
     ProgressCallback,
     Setting,
 )
-from fairall.models.logistic import penalised
+from fairall.models.logistic import ridge
 from fairall.models.objectives import PackedRows
 from fairall.models.thresholds import acceptance, fair_thresholds
 from fairall.models.trees import TREES, BoostedTrees
@@ -434,23 +434,6 @@ def stratified_folds(label: np.ndarray, folds: int) -> np.ndarray:
         sizes = [np.count_nonzero(in_order[number::folds] == kind) for number in range(folds)]
         fold[other == kind] = np.repeat(np.arange(folds), sizes)
     return fold
-
-
-def ridge(x: np.ndarray, label: np.ndarray, c: float) -> np.ndarray:
-    """Weights of a logistic model that minimise Σ loss + |w|²/(2c), w of standardised columns.
-
-    Args:
-        x: columns, shape (N, D); standardised, so that the penalty does not depend on their units.
-        label: in {0, 1}, both present, shape (N,).
-        c: inverse strength of the penalty.
-
-    Returns:
-        Shape (D + 1,): the weights of the columns as given, and the intercept, without a penalty, last.
-    """
-    mean, scale = x.mean(0), np.where((x == x[0]).all(0), 1.0, x.std(0))
-    weights = penalised((x - mean) / scale, label, c)
-    slopes = weights[:-1] / scale
-    return np.append(slopes, weights[-1] - slopes @ mean)
 
 
 def oracles(people: People, validation: People, setting: Setting, cache: Cache) -> dict[str, Oracle]:

@@ -22,13 +22,12 @@ from fairall.errors import FairAllError
 from fairall.metrics import dpu
 from fairall.models import oracle as of_oracle
 from fairall.models.learner import Setting
-from fairall.models.logistic import EXACT, penalised
+from fairall.models.logistic import EXACT, penalised, ridge
 from fairall.models.oracle import (
     STRENGTHS,
     Oracle,
     mixed_folds,
     oracles,
-    ridge,
     selected_strength,
     stratified_folds,
 )

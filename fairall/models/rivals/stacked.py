@@ -23,7 +23,7 @@ from fairall.config.schema import ModelConfig, NetInputs
 from fairall.data.features import FeatureInputs
 from fairall.data.people import Decided
 from fairall.models.learner import DecisionRule, Learner, Setting
-from fairall.models.logistic import penalised
+from fairall.models.logistic import ridge
 from fairall.models.memory import Memory
 from fairall.models.trees import BoostedTrees
 from fairall.nn.stacked import in_chunks
@@ -133,14 +133,10 @@ class Stacked(Learner):
             self.slopes[e, :, -1] = self.trees.base[e] = math.log(p / (1.0 - p))
             return
         inputs = self.inputs.with_s(x, s).double().numpy()
-        mean, scale = inputs.mean(0), inputs.std(0)
-        scale[scale < 1e-9] = 1.0
-        inputs = (inputs - mean) / scale
-        start = None
+        weights = None
         for i, c in enumerate(self.config.linear_c):
-            start = penalised(inputs, label, c, start=start, exact=EXACT)
-            slopes = start[:-1] / scale
-            self.slopes[e, i] = torch.from_numpy(np.append(slopes, start[-1] - slopes @ mean))
+            weights = ridge(inputs, label, c, start=weights, exact=EXACT)
+            self.slopes[e, i] = torch.from_numpy(weights)
         self.trees.fit(e, self.codes.with_s(x, s).numpy(), label)
 
     @torch.no_grad()
