@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -23,6 +24,7 @@ VERBS_ALSO_CALLED = {
     "tune": "sweep optimize optimise",
     "show": "results",
 }
+OTHERS = "chosen by the other data sets"  # what `hyperparameters` is in `hyperparameters_without`
 PACKAGE = "# @package"  # how a line begins that is for Hydra
 SHOWN = "# Shown: "  # how the second line of a method begins
 LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # in C it is ten times as fast; without tags
@@ -131,6 +133,31 @@ def hyperparameters_of(model: str) -> dict[str, dict[str, Any]]:
     """Content of conf/hparams/<model>.yaml, values by data set; empty without such a file."""
     path = configuration_root() / "conf" / "hparams" / f"{model}.yaml"
     return load_yaml(path) if path.is_file() else {}
+
+
+def hyperparameters_without(model: str, dataset: str) -> dict[str, Any]:
+    """What the other data sets of conf/hparams/<model>.yaml choose, so that nothing is tuned to this one.
+
+    Each key has the value that most of them have. Where it is missing or null, which is no choice, theirs is
+    that of conf/model/. Of tied values that of conf/model/ goes first, then that of the data set which is
+    first in the file. Empty without others.
+    """
+    others = [flattened(node) for name, node in hyperparameters_of(model).items() if name != dataset]
+    if not others:
+        return {}
+    files = choices()["model"]
+    usual = flattened({"model": with_parents(files[model], files)})
+    chosen: dict[str, Any] = {}
+    for key in dict.fromkeys(itertools.chain(*others)):
+        own = usual.get(key)
+        values = [own if node.get(key) is None else node[key] for node in others]
+        most = max(map(values.count, values))
+        tied = [value for value in values if values.count(value) == most]
+        value = own if own in tied else tied[0]
+        if value != own:
+            parts = reversed(key.split("."))
+            chosen = merged(chosen, functools.reduce(lambda inner, part: {part: inner}, parts, value))
+    return chosen | {"hyperparameters": OTHERS}
 
 
 def merged(node: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:

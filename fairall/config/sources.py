@@ -9,13 +9,16 @@ from hydra.plugins.config_source import ConfigResult, ConfigSource
 from hydra.plugins.search_path_plugin import SearchPathPlugin
 from omegaconf import OmegaConf
 
-from fairall.config.choices import hyperparameters_of, sweeps_folder
+from fairall.config.choices import hyperparameters_of, hyperparameters_without, sweeps_folder
 
 SCHEME = "fairall"
+WITHOUT = "without_"  # how the choice begins that the other data sets make
 
 
 class FairAllSource(ConfigSource):
     """`sweeps/NAME` is sweeps/NAME.yaml, `hparams/MODEL/DATASET` a key of conf/hparams/MODEL.yaml.
+
+    `hparams/MODEL/without_DATASET` is what the file's other data sets choose.
 
     Both may set any value. A file is read when it is chosen. With a search path to the parent of sweeps/,
     Hydra would offer every other file there as a choice.
@@ -43,7 +46,8 @@ class FairAllSource(ConfigSource):
         """Names of the choices of a group."""
         group, _, model = config_path.strip("/").partition("/")
         if group == "hparams":
-            return sorted(hyperparameters_of(model))
+            names = hyperparameters_of(model)
+            return sorted([*names, *(WITHOUT + name for name in names)])
         return sorted(path.stem for path in sweeps_folder().glob("*.yaml")) if config_path == "sweeps" else []
 
     def load_config(self, config_path: str) -> ConfigResult:
@@ -52,7 +56,13 @@ class FairAllSource(ConfigSource):
         if group == "sweeps":
             values = OmegaConf.load(sweeps_folder() / f"{name}.yaml")
         else:
-            values = OmegaConf.create(hyperparameters_of(group.removeprefix("hparams/"))[name])
+            model, dataset = group.removeprefix("hparams/"), name.removeprefix(WITHOUT)
+            found = (
+                hyperparameters_of(model)[name]
+                if name == dataset
+                else hyperparameters_without(model, dataset)
+            )
+            values = OmegaConf.create(found)
         return ConfigResult(self.provider, self.full_path(), values, header={"package": "_global_"})
 
 
