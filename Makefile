@@ -42,7 +42,7 @@ report: .venv/installed
 	$(BIN)/python -m reproduction report $(WORDS)
 
 # Make the runs that are missing, and fill the tables of the pages of docs/ that have some of them.
-BOARD = docs/leaderboard.md docs/leaderboard_tables.md docs/reproduction.md $(wildcard docs/methods/*.md)
+BOARD = docs/leaderboard.md docs/leaderboard_tables.md $(wildcard docs/methods/*.md)
 leaderboard: .venv/installed
 	$(BIN)/python -m reproduction leaderboard $(BOARD:%=--into %) $(JOBS:%=--jobs %) $(WORDS)
 

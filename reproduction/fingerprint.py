@@ -12,14 +12,14 @@ from typing import Any
 import yaml
 
 from fairall import FairAllError, determining
-from reproduction.plan import ABLATION, ABLATION_WORLDS, ALARMS, EVERY, LEADERBOARD, LOGS, WORLDS
+from reproduction.plan import ABLATION, ABLATION_WORLDS, ALARMS, EVERY, LEADERBOARD, LOGS, SPLITS, WORLDS
 
 CHECKOUT = Path(__file__).parents[1]
 # Files of reproduction/ that name the runs of each command; those of `evidence` are of no configuration.
 NAMED_IN = {
     command: [f"sweeps/{sweep}.yaml" for sweep in sweeps]
     for command, sweeps in (
-        ("report", EVERY),
+        ("report", (*EVERY, *SPLITS)),
         ("leaderboard", LEADERBOARD),
         ("worlds", WORLDS),
         ("ablation", (*ABLATION, *ABLATION_WORLDS)),

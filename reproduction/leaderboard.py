@@ -8,9 +8,8 @@ from pathlib import Path
 
 from fairall import load_results
 from fairall.report import UNTESTED
-from fairall.results import Item, PageTable, print_table
-from reproduction.board import BASELINE, RIVAL, Board, board, cpu_seconds
-from reproduction.claims import REAL, SYNTHETIC, claims_table, judge
+from fairall.results import Item, print_table
+from reproduction.board import BASELINE, RIVAL, board, cpu_seconds
 from reproduction.figures import curve_figures
 from reproduction.leaderboard_figures import board_figures
 from reproduction.leaderboard_tables import (
@@ -23,10 +22,8 @@ from reproduction.leaderboard_tables import (
     versus_table,
 )
 from reproduction.pages import publish, refuse
-from reproduction.plan import DATASETS, LEADERBOARD, METHODS, VARIANTS, grid, interpretable, plan
+from reproduction.plan import LEADERBOARD, VARIANTS, grid, interpretable, plan
 from reproduction.runs import make
-
-CLAIMS = {"claims_splits_real": REAL, "claims_splits_synthetic": SYNTHETIC}
 
 
 def leaderboard(
@@ -49,22 +46,16 @@ def leaderboard(
     by_key = {run.key: run for run in finished}
     planned = [replace(one, run=by_key.get(one.key)) for one in planned]
     reasons, cpu = {one.key: reason for one, reason in failures}, cpu_seconds(outputs / "reproduction.csv")
-    every, own, alike = (
-        board(some, reasons, cpu)
-        for some in (
-            planned,
-            [one for one in planned if one.sweep not in VARIANTS],
-            [one for one in planned if one.name("initial_policy") == "harsh"],
-        )
+    every, own = (
+        board(some, reasons, cpu) for some in (planned, [one for one in planned if one.sweep not in VARIANTS])
     )
     tables = [task_table(every, name) for name in dict.fromkeys(task.dataset for task in every.tasks)]
     standings = standings_table(own)
     sections: dict[str, list[Item]] = {
         "All tasks": [short_table(own), standings, *board_figures(own)],
-        "Rows that decide alike": [alike_table(alike)],
+        "Rows that decide alike": [alike_table(every)],
         "FairAll and AdOpt": [versus_table(own, BASELINE, RIVAL)],
         "Data sets": [*tables],
-        "The paper's claims": [*claims_tables(own)],
         "Runs to read with care": [care_table(every)],
         "Methods over time": [*curve_figures(own.planned)],
         "Methods": [method_table(own, name) for name in own.methods],
@@ -77,12 +68,7 @@ def leaderboard(
     ]
     compared = interpretable(config.preset)
     if not compared:
-        for of_comparisons in (
-            "All tasks",
-            "Rows that decide alike",
-            "FairAll and AdOpt",
-            "The paper's claims",
-        ):
+        for of_comparisons in ("All tasks", "Rows that decide alike", "FairAll and AdOpt"):
             del sections[of_comparisons]
         opening.append(f"{UNTESTED} Standings and ranks are left out.")
     for table in [standings] if compared else tables:
@@ -100,29 +86,9 @@ def leaderboard(
             for kind, names in (
                 ("leaderboard", axes.dataset),
                 ("method", axes.model),
-                *((kind, axes.initial_policy) for kind in CLAIMS),
             )
             for name in names.split(",")
         ],
         opening=opening,
     )
     return not failures
-
-
-def claims_tables(own: Board) -> list[PageTable]:
-    """The paper's claims on its data sets in the splits of a board, by initial policy, real data first."""
-    tables = []
-    for policy in dict.fromkeys(task.initial_policy for task in own.tasks):
-        for key, claims in CLAIMS.items():
-            synthetic = claims is SYNTHETIC
-            datasets = [name for name in DATASETS if (name == "synthetic") is synthetic]
-            some = [
-                task.planned[model]
-                for task in own.tasks
-                if task.initial_policy == policy and task.dataset in datasets
-                for model in METHODS
-                if model in task.planned
-            ]
-            title = f"{'Synthetic' if synthetic else 'Real'} data, {policy} initial policy"
-            tables.append(claims_table(judge(claims, some), some, f"{key}_{policy}", title))
-    return tables

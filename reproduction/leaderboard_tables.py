@@ -114,10 +114,9 @@ def alike_table(own: Board) -> PageTable:
     """`standings_table`, its rows by how they decide."""
     table = standings_table(own, grouped=True)
     note = (
-        "Of the tasks with the harsh initial policy, on which all rows have runs: ranks are of all rows and "
-        "shares are of these tasks, so that they differ from the standings over all tasks. Rows that decide "
-        "alike stand together. Cut: accepts from the method's threshold on, in place of a draw. + parity: "
-        "thresholds per group with equal acceptance rates of everybody seen, in place of the method's rule. "
+        "Ranks are of all rows, so that they differ from the standings. Rows that decide alike stand "
+        "together. Cut: accepts from the method's threshold on, in place of a draw. + parity: thresholds per "
+        "group with equal acceptance rates of everybody seen, in place of the method's rule. "
     )
     return replace(table, key="leaderboard_alike", title="Rows that decide alike", note=note + table.note)
 
@@ -385,7 +384,12 @@ def _remarks(task: Task) -> dict[str, list[str]]:
 
 def _tuning(origin: str) -> str:
     """Where the hyperparameters of a run come from, in a word."""
-    return {"defaults": "nothing", "the paper's selection": "the paper"}.get(origin, "a sweep")
+    known = {
+        "defaults": "nothing",
+        "the paper's selection": "the paper",
+        "chosen by the other data sets": "the others",
+    }
+    return known.get(origin, "a sweep")
 
 
 def _names(methods: Sequence[str], task: Task) -> str:

@@ -42,6 +42,7 @@ PAPER = {
     "alignment": ("paper_alignment",),
 }
 EVERY = tuple(itertools.chain(*PAPER.values()))
+SPLITS = ("paper_splits",)  # the paper's methods on other splits of the data
 WORLDS = ("worlds_capacity", "worlds_delay", "worlds_noise", "worlds_shift", "worlds_feedback")
 VARIANTS = {"leaderboard_cut": "cut", "leaderboard_parity": "parity"}  # rows of the board by sweep
 LEADERBOARD = ("leaderboard_paper", "leaderboard_rivals", *VARIANTS)
@@ -54,8 +55,9 @@ ABLATION = (
     "ablation_mixtures",
 )
 LOGS, ALARMS = ("logs",), ("alarms",)
-FURTHER = (*WORLDS, *LEADERBOARD, *ABLATION, *ABLATION_WORLDS, *LOGS, *ALARMS)
+FURTHER = (*SPLITS, *WORLDS, *LEADERBOARD, *ABLATION, *ABLATION_WORLDS, *LOGS, *ALARMS)
 PARTS = PAPER | {
+    "splits": SPLITS,
     "worlds": WORLDS,
     "leaderboard": LEADERBOARD,
     "ablation": (*ABLATION, *ABLATION_WORLDS),

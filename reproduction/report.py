@@ -19,6 +19,7 @@ from reproduction.plan import (
     OPTIMAL,
     PAPER,
     PLACES,
+    SPLITS,
     Planned,
     interpretable,
     plan,
@@ -35,6 +36,7 @@ from reproduction.tables import (
 
 INITIAL_POLICIES = ("harsh", "lenient")
 MAIN_POLICY = "harsh"  # of the paper's main text
+CLAIMS = {"claims_splits_real": REAL, "claims_splits_synthetic": SYNTHETIC}  # on other splits
 MAIN, BESIDE = "corrected", "published_code"
 SECTIONS = [
     "What reproduced",
@@ -109,9 +111,9 @@ def report(
 def contents(runs: Iterable[Result], overrides: Sequence[str]) -> Contents:
     """Contents of the report of some runs; `overrides` as of `report`."""
     runs = list(runs)
-    needed = sorted(plan(EVERY, overrides, once=False), key=_order)
+    needed = sorted(plan((*EVERY, *SPLITS), overrides, once=False), key=_order)
     keys = {one.key for one in needed}
-    of_paper = {one.key for one in needed if one.sweep not in PAPER["alignment"]}
+    of_paper = {one.key for one in needed if one.sweep not in (*PAPER["alignment"], *SPLITS)}
     planned = with_runs(needed, runs)
     shown = {one.run.path: one.run.name("dataset") for one in planned if one.run is not None}
     finished = {one.key for one in planned if one.run is not None and one.key in of_paper}
@@ -159,6 +161,7 @@ def contents(runs: Iterable[Result], overrides: Sequence[str]) -> Contents:
     items.append(hyperparameter_table(planned))
     if compared:
         items.insert(0, counts_table([item for item in items if isinstance(item, PageTable) and item.shown]))
+        items += claims_on_splits(of(*SPLITS))
     others = [run for run in runs if run.key not in keys and run.path not in shown]
     n = f"{len(finished)} of the {len(of_paper)} runs that the paper's tables and figures need are here."
     return Contents(
@@ -168,6 +171,23 @@ def contents(runs: Iterable[Result], overrides: Sequence[str]) -> Contents:
         passed_over=sorted(str(run.path) for run in runs if run.key in keys and run.path not in shown),
         others=other_runs(others) if others else None,
     )
+
+
+def claims_on_splits(splits: Sequence[Planned]) -> list[PageTable]:
+    """The paper's claims in the runs of `paper_splits`, by initial policy, real data first."""
+    tables = []
+    for policy in INITIAL_POLICIES:
+        for key, claims in CLAIMS.items():
+            synthetic = claims is SYNTHETIC
+            some = [
+                one
+                for one in splits
+                if one.name("initial_policy") == policy and (one.dataset == "synthetic") is synthetic
+            ]
+            title = f"{'Synthetic' if synthetic else 'Real'} data, {policy} initial policy"
+            if some:
+                tables.append(claims_table(judge(claims, some), some, f"{key}_{policy}", title))
+    return tables
 
 
 def _order(one: Planned) -> tuple[int, int]:

@@ -10,7 +10,14 @@ import yaml
 from omegaconf import OmegaConf
 
 from fairall.config.checks import check_values
-from fairall.config.choices import configuration_root, flattened, hyperparameters, load_yaml
+from fairall.config.choices import (
+    OTHERS,
+    configuration_root,
+    flattened,
+    hyperparameters,
+    hyperparameters_without,
+    load_yaml,
+)
 from fairall.config.compose import compose_all, searched_folder
 from fairall.config.compose import compose_config as compose
 from fairall.config.schema import Config, ExplorationConfig, ExplorationRule, ProtocolConfig
@@ -342,6 +349,35 @@ def test_typed_values_win_over_selected_ones_and_those_of_another_pair_can_be_ch
     own.write_text("# @package _global_\nhyperparameters: by hand\nmodel: {lambda_: 9}\n")
     config = compose(searched_folder(tmp_path), "model=fairlog", "dataset=mine")
     assert (config.hyperparameters, config.model.lambda_) == ("by hand", 9)
+
+
+def test_the_other_data_sets_choose_hyperparameters(monkeypatch: pytest.MonkeyPatch) -> None:
+    written = {
+        "one": {"model": {"learning_rate": 0.5, "clf_arch": [7]}},
+        "two": {"model": {"learning_rate": 0.1, "clf_arch": [32]}, "exploration": {"propensity": 0.3}},
+        "three": {"model": {"learning_rate": 0.1, "updates": None}, "exploration": {"propensity": 0.3}},
+        "four": {"model": {"learning_rate": 0.01, "clf_arch": [32]}, "exploration": {"propensity": 0.3}},
+        "five": {"model": {"learning_rate": 0.01, "batch_size": 9}},
+    }
+    monkeypatch.setattr("fairall.config.choices.hyperparameters_of", lambda model: written)
+    # What the others agree on, where they do; else, or where they are tied, what conf/model/greedy.yaml has.
+    expected: dict[str, dict[str, Any]] = {
+        "one": {"exploration": {"propensity": 0.3}},
+        "four": {"model": {"learning_rate": 0.1}},
+        "five": {"model": {"learning_rate": 0.1, "clf_arch": [32]}, "exploration": {"propensity": 0.3}},
+    }
+    for dataset, values in expected.items():
+        assert hyperparameters_without("greedy", dataset) == values | {"hyperparameters": OTHERS}
+
+
+def test_a_run_can_have_what_the_other_data_sets_choose() -> None:
+    word = "hparams=${model}/without_${dataset}"
+    own, others = compose_all([["model=ensemble", "dataset=meps", *words] for words in ([], [word])])
+    assert (own.model.learning_rate, own.model.quantile) == (0.001, 0.9)
+    assert (others.model.learning_rate, others.model.quantile) == (0.01, 0.6)
+    assert others.hyperparameters == OTHERS
+    (untuned,) = compose_all([["model=stacked", "dataset=meps", word]])
+    assert untuned.hyperparameters == "defaults"
 
 
 SELECTED = [

@@ -14,6 +14,7 @@ from reproduction.claims import (
 )
 from reproduction.plan import with_runs
 from reproduction.printed import printed_tables
+from reproduction.report import claims_on_splits
 from reproduction.tables import methods_table
 from tests.reproduction.collection import planned, result
 
@@ -51,6 +52,23 @@ def test_with_several_splits_a_claim_is_not_of_one() -> None:
     verdicts = judge([SAME_BUT_BETTER], needed)
     assert [verdict.words for verdict in verdicts] == [REPRODUCED]
     assert claims_table(verdicts, needed, "claims", "Claims").frame.iloc[0, 0].best
+
+
+def test_claims_on_other_splits_are_judged_by_initial_policy() -> None:
+    words = ("seeds=10", "splits=10", "initial_policy=lenient")
+    runs = [
+        result(f"model={model}", "dataset=credit", *words, shift=shift, number=number)
+        for number, (model, shift) in enumerate(((SAME_BUT_BETTER.model, 0.4), (SAME_BUT_BETTER.other, 0.2)))
+    ]
+    tables = claims_on_splits(with_runs(planned("paper_splits", *words[:2]), runs))
+    assert [table.key for table in tables] == [
+        f"claims_splits_{kind}_{policy}" for policy in ("harsh", "lenient") for kind in ("real", "synthetic")
+    ]
+    table = tables[2]
+    assert [*table.frame.columns] == ["German Credit"]
+    verdicts = table.records.set_index("claim")["verdict"]
+    assert verdicts[SAME_BUT_BETTER.text] == REPRODUCED
+    assert not any(one.shown for one in (*tables[:2], tables[3]))
 
 
 def test_counts_are_those_of_the_tables() -> None:

@@ -27,6 +27,7 @@ BOARD = [
     "model=fairall_I_II,fairlog,greedy,adopt",
     "dataset=credit,compas",
     "initial_policy=harsh",
+    "hparams=${model}/${dataset}",
     "seeds=10",
     "splits=1",
 ]

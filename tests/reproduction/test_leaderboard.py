@@ -31,7 +31,6 @@ from reproduction.board import (
     board,
     cpu_seconds,
 )
-from reproduction.leaderboard import claims_tables
 from reproduction.leaderboard_figures import board_figures
 from reproduction.leaderboard_tables import (
     alike_table,
@@ -190,19 +189,6 @@ def test_the_table_of_a_method_has_its_rows_of_all_data_sets() -> None:
     fico = task_table(own, "fico").frame.loc[("harsh initial policy", "Greedy")]
     assert [*table.frame.drop(columns="CFU ↓").loc[tasks[-1]]] == [*fico]
     assert {*table.records["method"]} == {"greedy"}
-
-
-def test_the_claims_of_the_paper_are_judged_in_the_splits_of_the_board() -> None:
-    own = made({BASELINE: (0.3, 0.1), "fairlog": (0.2, 0.1), "greedy": (0.4, 0.1)})
-    tables = {table.key: table for table in claims_tables(own)}
-    assert [*tables] == [
-        f"claims_splits_{kind}_{policy}" for policy in ("harsh", "lenient") for kind in ("real", "synthetic")
-    ]
-    table = tables["claims_splits_real_lenient"]
-    assert [*table.frame.columns] == ["German Credit"]  # FICO scores are none of the paper's data sets
-    more = table.records.set_index("claim")["verdict"]["FairAll (I+II) accumulates more utility than FairLog"]
-    assert more == "reproduced"
-    assert not tables["claims_splits_synthetic_harsh"].shown
 
 
 def test_a_missing_run_has_a_row_with_the_reason() -> None:

@@ -11,7 +11,6 @@ import pytest
 from fairall import FairAllError, places
 from fairall.results import Cell, PageTable, Row, frame_of, records_of
 from reproduction.fingerprint import CHANGED, NAMED_IN, OF, fingerprint
-from reproduction.leaderboard import CLAIMS
 from reproduction.pages import (
     BEGIN,
     BESIDE,
@@ -25,7 +24,7 @@ from reproduction.pages import (
     shown_csv,
 )
 from reproduction.plan import ABLATION, LEADERBOARD, WORLDS, plan
-from reproduction.report import contents
+from reproduction.report import CLAIMS, contents
 from reproduction.rivals import studies
 
 DOCS = Path(__file__).parents[2] / "docs"

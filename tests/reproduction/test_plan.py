@@ -84,6 +84,6 @@ def test_parts() -> None:
     assert sweeps_of(["paper_costs", "paper_costs", "paper_harsh"]) == ["paper_costs", "paper_harsh"]
     with pytest.raises(
         FairAllError,
-        match=r"no part 'table', did you mean tables\?; there are all, tables, figures, alignment, worlds",
+        match=r"no part .table., did you mean tables\?; there are all, tables, figures, alignment, splits",
     ):
         sweeps_of(["table"])

@@ -15,7 +15,7 @@ import pytest
 from fairall import FairAllError
 from fairall.storage.run_folder import RunFolder
 from reproduction.__main__ import main
-from reproduction.plan import LEADERBOARD, Planned, plan
+from reproduction.plan import LEADERBOARD, SPLITS, Planned, plan
 from reproduction.runs import Durations, Worker, in_words, make, read_durations
 from tests.conftest import run_folder, typed
 
@@ -99,7 +99,7 @@ def test_runs_that_wait_for_the_same_phase1_are_apart(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     words = ["model=fairall_I_II,fairlog", "dataset=credit,synthetic", "preset=quick"]
-    planned = plan(LEADERBOARD[:2], words)
+    planned = plan(SPLITS, words)
     make(planned, words, jobs=2, dry_run=True)
     listed = [
         line.split("python -m fairall ")[1].split()[:3] for line in capsys.readouterr().out.splitlines()[1:]
