@@ -158,8 +158,11 @@ class Remembering(Classifier):
 
     Attributes:
         memory: of accepted people; a subclass may replace it.
+        fresh_adam: whether Adam starts anew at every time step, its moments 0. The first update then has the
+            size of the learning rate, so that the classifier moves more from one time step to the next.
     """
 
+    fresh_adam = False
     config: RememberingConfig
     config_type = RememberingConfig
 
@@ -193,6 +196,8 @@ class Remembering(Classifier):
 
     def train_classifier(self) -> float:
         """Train on `updates` minibatches; return the loss of the last, averaged over replicates."""
+        if self.fresh_adam:
+            self.optimiser = Adam(self.classifier.parameters(), self.config.learning_rate)
         return train_on(self.minibatches(), self.loss, self.optimiser)
 
 

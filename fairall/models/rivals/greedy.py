@@ -8,7 +8,9 @@ from fairall.models.classifier import Remembering
 class Greedy(Remembering):
     """Cross-entropy on all accepted people so far, unweighted; accepts where p(ỹ = 1 | x, s) ≥ c.
 
-    Where it rejects it never learns that it is wrong: with `exploration=none` false rejections last.
+    Where it rejects it never learns that it is wrong: with `exploration=none` false rejections last. Adam
+    starts anew at every time step, as in the comparisons of PLOT and AdOpt.
     """
 
     two_groups = False
+    fresh_adam = True

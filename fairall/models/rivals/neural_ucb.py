@@ -41,6 +41,7 @@ class NeuralUcb(Remembering):
     """
 
     two_groups = False
+    fresh_adam = True  # as in the public code of PLOT, which compares with it
     config: NeuralUcbConfig
     config_type = NeuralUcbConfig
     gram: Tensor

@@ -44,6 +44,7 @@ class PseudoLabelled(Remembering):
     """
 
     two_groups = False
+    fresh_adam = True  # as in PLOT's public code
     config: PseudoLabelConfig
     config_type = PseudoLabelConfig
 
