@@ -8,9 +8,12 @@ from torch import Tensor
 from fairall.config.schema import ExplorationConfig, ExplorationRule
 from fairall.data.features import Feature, Kind, Schema
 from fairall.data.people import Decided, Decisions, People
-from fairall.models.classifier import RememberingConfig
+from fairall.models.classifier import Remembering, RememberingConfig
 from fairall.models.learner import Setting
+from fairall.models.rivals.explore_exploit import ExploreExploit
 from fairall.models.rivals.greedy import Greedy
+from fairall.models.rivals.neural_ucb import NeuralUcb
+from fairall.models.rivals.plot import AdOpt, Plot
 from fairall.online.exploration import Exploration
 from fairall.online.history import History
 from fairall.randomness import SeedStreams
@@ -60,6 +63,31 @@ def test_it_learns_from_all_accepted_so_far(
     expected = sum(someone(crowd, step, [0, 1]).accepted.sum(-1) for step in range(4))
     assert isinstance(expected, Tensor)
     assert torch.equal(learner.memory.counts, expected)
+
+
+@pytest.mark.parametrize(
+    ("model", "kind", "updates"),
+    [
+        ("greedy", Greedy, 3),
+        ("epsilon_greedy", Greedy, 3),
+        ("plot", Plot, 3),
+        ("adopt", AdOpt, 3),
+        ("neural_ucb", NeuralUcb, 3),
+        ("explore_exploit", ExploreExploit, 9),  # of two epochs of the warm-up and one time step
+    ],
+)
+def test_adam_starts_anew_at_every_time_step_where_plots_authors_have_it_so(
+    model: str,
+    kind: type[Remembering],
+    updates: int,
+    compose_config: ComposeConfig,
+    setting: MakeSetting,
+    people: MakePeople,
+) -> None:
+    config = compose_config(f"model={model}", "model.updates=3", "model.batch_size=8").model
+    learner = kind(config, setting([0, 1]))
+    taught(learner, people(20), range(2))
+    assert all(steps == updates for steps in learner.optimiser.steps)
 
 
 def late_acceptance(rule: ExplorationRule, config: RememberingConfig, given: Setting) -> Tensor:

@@ -92,7 +92,8 @@ def test_the_bonus_shrinks_where_people_are_accepted(
 @pytest.mark.whole
 def test_false_rejections_vanish(config: NeuralUcbConfig, two_features: MakeSetting) -> None:
     seeds = [0, 1, 2, 3]
-    learner = warmed(NeuralUcb(config, two_features(seeds, "cost.value=0.5")))
+    wide = replace(config, clf_arch=[40], learning_rate=0.01)  # of 8 units, those of a region may all be dead
+    learner = warmed(NeuralUcb(wide, two_features(seeds, "cost.value=0.5")))
     crowd, luck = SeedStreams(seeds, "crowd"), SeedStreams(seeds, "luck")
     rejected = []
     for _ in range(25):
