@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any
@@ -138,22 +139,19 @@ def _mark(method: str) -> dict[str, Any]:
 
 
 def draw_planes(tasks: Sequence[Task]) -> Figure:
-    """Draw effective utility against DPU: a row per data set, a column per initial policy."""
-    datasets, policies = (list(dict.fromkeys(of)) for of in zip(*(task.key for task in tasks), strict=True))
-    figure = Figure(figsize=(2 * COLUMN, 1.7 * len(datasets) + 0.1), layout="constrained")
-    panels = figure.subplots(len(datasets), len(policies), sharex="row", sharey="row", squeeze=False)
-    by_key = {task.key: task for task in tasks}
+    """Draw effective utility against DPU: a panel per task, two in a row."""
+    rows = math.ceil(len(tasks) / 2)
+    figure = Figure(figsize=(2 * COLUMN, 1.7 * rows + 0.1), layout="constrained")
+    panels = figure.subplots(rows, 2, squeeze=False).flatten()
     handles: dict[str, Any] = {}
-    for i, dataset in enumerate(datasets):
-        for j, policy in enumerate(policies):
-            axes, task = panels[i, j], by_key.get((dataset, policy))
-            axes.set_title(f"{dataset_label(dataset)}, {policy} initial policy")
-            if task is not None:
-                handles |= _plane(axes, task)
-        panels[i, 0].set_ylabel("effective utility (×100)")
-        panels[i, 0].set_xlim(left=0)
-    for axes in panels[-1]:
+    for axes, task in zip(panels, tasks, strict=False):
+        axes.set_title(f"{dataset_label(task.dataset)}, {task.initial_policy} initial policy")
+        handles |= _plane(axes, task)
+        axes.set_xlim(left=0)
+        axes.set_ylabel("effective utility (×100)")
         axes.set_xlabel("DPU (×100), less is fairer")
+    for axes in panels[len(tasks) :]:
+        axes.remove()
     # In the order of the methods, whichever panel is the first to have one.
     methods = [name for task in tasks for name in task.planned]
     order = [*map(row_label, (*methods, *WITH_ROW)), FRONT]

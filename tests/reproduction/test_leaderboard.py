@@ -326,8 +326,7 @@ def test_figures_of_all_methods() -> None:
     assert {label.get_text() for label in aggregates.axes[0].get_yticklabels()} == names
     (legend,) = planes.legends
     assert {text.get_text() for text in legend.get_texts()} == {*names, "knows every label", "Pareto front"}
-    # One panel stays empty: FICO scores with the lenient initial policy.
-    assert [len(axes.containers) for axes in planes.axes] == [n, n, n, 0]
+    assert [len(axes.containers) for axes in planes.axes] == [n] * len(TASKS)
     assert [len(axes.texts) for axes in pairs.axes] == [n * (n - 1)] * 2
     # The method of the greatest rank is in the first row of the matrix and on top of the aggregates.
     best = method_label(own.standings[0].method)
