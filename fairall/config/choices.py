@@ -153,10 +153,11 @@ def hyperparameters_without(model: str, dataset: str) -> dict[str, Any]:
         values = [own if node.get(key) is None else node[key] for node in others]
         most = max(map(values.count, values))
         tied = [value for value in values if values.count(value) == most]
-        value = own if own in tied else tied[0]
+        value: Any = own if own in tied else tied[0]
         if value != own:
-            parts = reversed(key.split("."))
-            chosen = merged(chosen, functools.reduce(lambda inner, part: {part: inner}, parts, value))
+            for part in reversed(key.split(".")):
+                value = {part: value}
+            chosen = merged(chosen, value)
     return chosen | {"hyperparameters": OTHERS}
 
 
