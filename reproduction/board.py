@@ -225,7 +225,7 @@ class Board:
 def way_of(planned: Planned) -> str:
     """How a run decides, of `WAYS`."""
     config = planned.config
-    if str(config.fairness.rule).endswith("demographic_parity"):
+    if config.fairness.rule.name == "demographic_parity":
         return WAYS[2]
     return WAYS[planned.model not in DRAWN and config.model.get("decision") != "sample"]
 

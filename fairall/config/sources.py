@@ -9,7 +9,7 @@ from hydra.plugins.config_source import ConfigResult, ConfigSource
 from hydra.plugins.search_path_plugin import SearchPathPlugin
 from omegaconf import OmegaConf
 
-from fairall.config.choices import hyperparameters_of, hyperparameters_without, sweeps_folder
+from fairall.config.choices import hyperparameters, hyperparameters_of, hyperparameters_without, sweeps_folder
 
 SCHEME = "fairall"
 WITHOUT = "without_"  # how the choice begins that the other data sets make
@@ -56,13 +56,8 @@ class FairAllSource(ConfigSource):
         if group == "sweeps":
             values = OmegaConf.load(sweeps_folder() / f"{name}.yaml")
         else:
-            model, dataset = group.removeprefix("hparams/"), name.removeprefix(WITHOUT)
-            found = (
-                hyperparameters_of(model)[name]
-                if name == dataset
-                else hyperparameters_without(model, dataset)
-            )
-            values = OmegaConf.create(found)
+            chosen = hyperparameters_without if name.startswith(WITHOUT) else hyperparameters
+            values = OmegaConf.create(chosen(group.removeprefix("hparams/"), name.removeprefix(WITHOUT)))
         return ConfigResult(self.provider, self.full_path(), values, header={"package": "_global_"})
 
 

@@ -62,6 +62,7 @@ def point(
         model={"name": method},
         dataset={"name": dataset},
         initial_policy={"name": policy},
+        fairness=FairnessConfig(rule=FairnessRule.none),
         world={},
         preset=None,
         seeds=SEEDS,

@@ -84,6 +84,7 @@ def test_parts() -> None:
     assert sweeps_of(["paper_costs", "paper_costs", "paper_harsh"]) == ["paper_costs", "paper_harsh"]
     with pytest.raises(
         FairAllError,
-        match=r"no part .table., did you mean tables\?; there are all, tables, figures, alignment, splits",
+        match=r"no part 'table', did you mean tables\?; there are all, tables, figures, alignment, "
+        "splits, worlds",
     ):
         sweeps_of(["table"])
