@@ -91,6 +91,7 @@ class Decisions:
             (E, N), bool; None where counterfactuals are unknown.
         margin: `Learner.margin` of the people, shape (E, N); None where nothing is ordered by it.
         counterfactual_margin: of the counterfactuals, likewise.
+        uniform: random numbers in [0, 1) of the decisions, shape (E, N); None where nobody needs them.
     """
 
     propensity: Tensor
@@ -99,6 +100,7 @@ class Decisions:
     counterfactually_accepted: Tensor | None = None
     margin: Tensor | None = None
     counterfactual_margin: Tensor | None = None
+    uniform: Tensor | None = None
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from fairall.config.schema import ExplorationConfig, ExplorationRule
 from fairall.data.people import Decided, group_index
 from fairall.models.learner import Learner
 from fairall.models.memory import Memory
-from fairall.online.history import History
+from fairall.online.history import Taken
 from fairall.randomness import SeedStreams
 from fairall.storage.checkpoint import Stateful
 
@@ -37,18 +37,24 @@ class Exploration(Stateful):
             self.memory.add(decided)
 
     @torch.no_grad()
-    def explored(
-        self, learner: Learner, x: Tensor, s: Tensor, propensity: Tensor, history: History
-    ) -> Tensor:
-        """Acceptance probabilities of applicants, shape (E, N), nowhere below those of the policy."""
+    def explored(self, learner: Learner, x: Tensor, s: Tensor, propensity: Tensor, taken: Taken) -> Tensor:
+        """Acceptance probabilities of applicants, shape (E, N), nowhere below those of the policy.
+
+        Args:
+            learner: the policy.
+            x: features, shape (E, N, D).
+            s: sensitive attribute, shape (E, N).
+            propensity: of the policy, shape (E, N).
+            taken: the time steps before.
+        """
         rule, after, rate = self.config.rule, self.config.after, self.config.propensity
         if rule is ExplorationRule.none:
             return propensity
         if self.config.decay:
-            rate /= math.sqrt(len(history.steps) + 1)
+            rate /= math.sqrt(taken.steps + 1)
         if rule is ExplorationRule.stuck:
             assert after is not None
-            stuck = history.rejected_all(after).unsqueeze(-1)
+            stuck = taken.rejected_all(after).unsqueeze(-1)
             return torch.where(stuck, propensity.clamp(min=rate), propensity)
         raised = propensity + (1.0 - propensity) * rate
         if rule is ExplorationRule.epsilon:

@@ -10,10 +10,11 @@ import torch
 from torch import Tensor
 
 from fairall.data.people import Decisions, People
+from fairall.storage.checkpoint import Stateful
 from fairall.storage.spool import Spool
 
 MEASURE, OBSERVED = "measure ", "observed "  # prefixes of names in a record
-PLAIN = ("largest_weight", "longest_rejection", "_rejections", "_at_first")  # attributes of the state
+PLAIN = ("largest_weight", "longest_rejection", "_at_first")  # attributes of the state
 
 
 @dataclass(frozen=True)
@@ -22,6 +23,33 @@ class Recorded:
 
     measures: dict[str, Tensor]  # of the policy by name, at time steps 0..T, shapes (T + 1, E)
     applicants: dict[str, Tensor]  # by name in `metrics.APPLICANTS_DATA`, at 1..T, shapes (T, E, ...)
+
+
+class Taken(Stateful):
+    """Time steps that were decided on, and how long each seed has accepted nobody.
+
+    Args:
+        n_seeds: E.
+
+    Attributes:
+        steps: number of time steps.
+        rejections: of the last steps, how many in a row without an acceptance, shape (E,).
+    """
+
+    kept = ("steps", "rejections")
+
+    def __init__(self, n_seeds: int) -> None:
+        self.steps = 0
+        self.rejections = torch.zeros(n_seeds, dtype=torch.long)
+
+    def add(self, accepted: Tensor) -> None:
+        """Count a time step with the decisions `accepted`, shape (E, N), bool."""
+        self.steps += 1
+        self.rejections = torch.where(accepted.any(-1), 0, self.rejections + 1)
+
+    def rejected_all(self, steps: int) -> Tensor:
+        """Seeds that have accepted nobody in the last `steps` steps, if there were so many; (E,), bool."""
+        return self.rejections >= steps
 
 
 class History:
@@ -33,6 +61,7 @@ class History:
 
     Attributes:
         steps: a record per time step from 1.
+        taken: their number, and rejections in a row.
         largest_weight: largest 1/π of the applicants accepted so far, shape (E,).
         longest_rejection: the most steps in a row in which a seed accepted nobody, shape (E,).
     """
@@ -41,8 +70,8 @@ class History:
         self.keep_propensity = keep_propensity
         self.steps = Spool()
         self.largest_weight = torch.ones(n_seeds)
-        self.longest_rejection = torch.zeros(n_seeds, dtype=torch.long)
-        self._rejections = self.longest_rejection  # in a row up to now
+        self.taken = Taken(n_seeds)
+        self.longest_rejection = self.taken.rejections
         self._at_first: dict[str, Tensor] = {}  # measures at time step 0
 
     @property
@@ -121,14 +150,10 @@ class History:
         values |= {OBSERVED + name: of for name, of in observed.items()}
         self.steps.append(values | {MEASURE + name: of for name, of in measures.items()})
 
-        self._rejections = torch.where(taken.accepted.any(-1), 0, self._rejections + 1)
-        self.longest_rejection = torch.maximum(self.longest_rejection, self._rejections)
+        self.taken.add(taken.accepted)
+        self.longest_rejection = torch.maximum(self.longest_rejection, self.taken.rejections)
         weight = torch.where(taken.accepted, 1.0 / taken.propensity, 1.0).amax(-1)
         self.largest_weight = torch.maximum(self.largest_weight, weight)
-
-    def rejected_all(self, steps: int) -> Tensor:
-        """Seeds that have accepted nobody in the last `steps` steps, if there were so many; (E,), bool."""
-        return self._rejections >= steps
 
     def recorded(self) -> Recorded:
         """Measures and applicants with the decisions counted."""
@@ -150,7 +175,8 @@ class History:
     def state_dict(self) -> dict[str, Any]:
         """All that is recorded, or where it is (`Spool.state_dict`), as plain containers of tensors."""
         plain = {name: getattr(self, name) for name in PLAIN}
-        return plain | {"steps_done": self.steps_done, "steps": self.steps.state_dict()}
+        records = {"steps": self.steps.state_dict(), "taken": self.taken.state_dict()}
+        return plain | {"steps_done": self.steps_done} | records
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Restore what `state_dict` returned.
@@ -159,5 +185,6 @@ class History:
             DamagedFileError: if the steps are damaged; nothing is changed then.
         """
         self.steps.load_state_dict(state["steps"])
+        self.taken.load_state_dict(state["taken"])
         for name in PLAIN:
             setattr(self, name, state[name])

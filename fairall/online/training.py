@@ -18,7 +18,8 @@ from fairall.models.memory import Memory
 from fairall.online.evaluation import Evaluator
 from fairall.online.history import History
 from fairall.online.initial_policy import InitialPolicy
-from fairall.online.loop import NO_EXPLORATION, OnlineLearning
+from fairall.online.loop import OnlineLearning
+from fairall.online.process import NO_EXPLORATION, Process
 from fairall.runtime import signals
 from fairall.runtime.process import available_memory
 from fairall.storage.cache import Cache
@@ -93,6 +94,11 @@ class Training:
         return self._online.world
 
     @property
+    def process(self) -> Process:
+        """The learner with its exploration, which decides and learns."""
+        return self._online.process
+
+    @property
     def history(self) -> History:
         """The decisions and measures so far."""
         return self._online.history
@@ -109,7 +115,7 @@ class Training:
     def _drawn(self) -> bool:
         """Whether the method and its exploration leave decisions to chance."""
         # `stuck` leaves propensities of 0 and 1 while somebody is accepted.
-        explores = self._online.exploration.config.rule in (ExplorationRule.epsilon, ExplorationRule.bounded)
+        explores = self.process.exploration.config.rule in (ExplorationRule.epsilon, ExplorationRule.bounded)
         explores |= type(self.learner).explore is not Learner.explore
         return self.learner.rule.drawn or explores
 
@@ -124,10 +130,9 @@ class Training:
     def run(self, checkpoint: Checkpoint, cache: Cache, display: PhaseDisplay) -> None:
         """Run all phases, or what the last checkpoint leaves to do of them; raises Stopped after saving."""
         learner, schedule = self.learner, self.config.schedule
-        epochs = schedule.warm_up_epochs
         phases = {
             "Phase I": learner.pretrain_units(self.data),
-            "Warm-up": epochs,
+            "Warm-up": schedule.warm_up_epochs,
             "Phase II": schedule.time_steps,
         }
         if phases["Phase I"] != schedule.phase1_epochs:
@@ -135,21 +140,31 @@ class Training:
             del phases["Phase I"]
         display.run_of(phases)
         self.history.steps.path = checkpoint.appended
-        if checkpoint.load(self.load_state_dict) is None:
-            units = learner.pretrain_units(self.data)
-            unseen: AbstractContextManager[ProgressCallback] = nullcontext(lambda **_: None)
-            with display.phase("Phase I", units) if units > 0 else unseen as advance:
-                self.curves = learner.pretrain(self.data, cache, advance)
+        self.pretrain(checkpoint, cache, display)
         with signals.deferred():
-            with display.phase("Warm-up", epochs, done=self._warmed_up) as advance:
-                while self._warmed_up < epochs:
-                    advance(**learner.warm_up_epoch(self.decided, self._warmed_up))
-                    self._warmed_up += 1
-                    checkpoint.maybe_save(self.state_dict)
+            self.warm_up(checkpoint, display)
             done = max(0, self.history.steps_done)
             with display.phase("Phase II", schedule.time_steps, done=done) as advance:
                 self._online.run(schedule.time_steps, advance, lambda: checkpoint.maybe_save(self.state_dict))
             checkpoint.save(self.state_dict)
+
+    def pretrain(self, checkpoint: Checkpoint, cache: Cache, display: PhaseDisplay) -> None:
+        """Go back to the last checkpoint; without one, train Phase I."""
+        if checkpoint.load(self.load_state_dict) is not None:
+            return
+        units = self.learner.pretrain_units(self.data)
+        unseen: AbstractContextManager[ProgressCallback] = nullcontext(lambda **_: None)
+        with display.phase("Phase I", units) if units > 0 else unseen as advance:
+            self.curves = self.learner.pretrain(self.data, cache, advance)
+
+    def warm_up(self, checkpoint: Checkpoint, display: PhaseDisplay) -> None:
+        """Train on the decisions of the initial policy, for the epochs that are left."""
+        epochs = self.config.schedule.warm_up_epochs
+        with display.phase("Warm-up", epochs, done=self._warmed_up) as advance:
+            while self._warmed_up < epochs:
+                advance(**self.learner.warm_up_epoch(self.decided, self._warmed_up))
+                self._warmed_up += 1
+                checkpoint.maybe_save(self.state_dict)
 
     def state_dict(self) -> dict[str, Any]:
         """Everything the remaining epochs and time steps depend on, as plain containers of tensors."""

@@ -9,7 +9,7 @@ from torch import Tensor
 from fairall.config.checks import check_values
 from fairall.config.schema import ExplorationConfig, ExplorationRule, ModelConfig
 from fairall.data.load import load_dataset
-from fairall.data.people import Decided, Decisions, People
+from fairall.data.people import Decided
 from fairall.data.prepared import PreparedData
 from fairall.errors import FairAllError
 from fairall.models.fairlog import FairLog
@@ -17,7 +17,7 @@ from fairall.models.learner import DecisionRule, Learner, Setting
 from fairall.models.rivals.greedy import Greedy
 from fairall.online.evaluation import Evaluator
 from fairall.online.exploration import Exploration, lower_bound
-from fairall.online.history import History
+from fairall.online.history import History, Taken
 from fairall.online.loop import OnlineLearning
 from fairall.randomness import SeedStreams
 from fairall.worlds.part import WorldSetting
@@ -55,12 +55,11 @@ def scored(score: Tensor, s: Tensor, label: Tensor, propensity: Tensor | None = 
 
 
 def explored(rule: Exploration, score: Tensor, s: Tensor, steps_done: int = 0) -> Tensor:
-    history = History(len(score))
-    rejected = Decisions(torch.zeros_like(score), torch.zeros_like(score, dtype=torch.bool))
+    taken = Taken(len(score))
     for _ in range(steps_done):
-        history.record(People(score, s, score), rejected, rejected, {}, {})
+        taken.add(torch.zeros_like(score, dtype=torch.bool))
     x, learner = score.unsqueeze(-1), Scores()
-    return rule.explored(learner, x, s, learner.propensity(x, s, rule.streams), history)
+    return rule.explored(learner, x, s, learner.propensity(x, s, rule.streams), taken)
 
 
 def by_hand(score: list[float], weight: list[float], threshold: float) -> float:
@@ -162,7 +161,7 @@ def test_epsilon_raises_all_and_decays_by_the_root_of_the_time_step() -> None:
     constant = Exploration(EPSILON, [0])
     assert explored(constant, score, s, steps_done=24)[0].tolist() == [0.25, 1.0]
     by_chance = torch.tensor([[0.0, 0.4, 1.0]])
-    raised = constant.explored(Scores(), torch.zeros(1, 3, 1), torch.ones(1, 3), by_chance, History(1))
+    raised = constant.explored(Scores(), torch.zeros(1, 3, 1), torch.ones(1, 3), by_chance, Taken(1))
     torch.testing.assert_close(raised, torch.tensor([[0.25, 0.55, 1.0]]))
 
 

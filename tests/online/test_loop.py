@@ -424,7 +424,7 @@ def test_longest_rejection_is_the_most_steps_in_a_row() -> None:
 def test_who_rejected_all_is_of_the_last_steps_taken() -> None:
     history = recorded(["0011000", "1111111", "0000000", "0000001"], counted=4 * ["1111111"])
     for steps, expected in ((3, [1, 0, 1, 0]), (4, [0, 0, 1, 0]), (7, [0, 0, 1, 0]), (8, [0] * 4)):
-        assert history.rejected_all(steps).tolist() == [bool(value) for value in expected]
+        assert history.taken.rejected_all(steps).tolist() == [bool(value) for value in expected]
 
 
 GUARDS: list[dict[str, Any]] = [

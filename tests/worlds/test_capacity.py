@@ -157,7 +157,7 @@ def test_a_run_of_a_method_with_a_threshold_gives_places_by_its_log_odds(words: 
     training = training_of("world=capacity", "world.capacity.rule=top", *words.split())
     learner, people = training.learner, training.world.next()
     taken = training._online._decide(people)
-    log_odds = learner.log_odds(people.x, people.s, training._online.decisions)
+    log_odds = learner.log_odds(people.x, people.s, training.process.decisions)
     least = torch.full_like(people.s, learner.setting.cost, dtype=torch.float64).logit()
     if "fairness" in words:
         least = torch.where(people.s > 0, learner.threshold[:, 1:], learner.threshold[:, :1])

@@ -116,7 +116,7 @@ def late_acceptance(rule: ExplorationRule, config: RememberingConfig, given: Set
         one = people()
         uniform = one.propensity
         propensity = learner.propensity(one.x, one.s, streams)
-        propensity = exploration.explored(learner, one.x, one.s, propensity, history)
+        propensity = exploration.explored(learner, one.x, one.s, propensity, history.taken)
         accepted = uniform < propensity
         decided = replace(one, propensity=propensity, accepted=accepted, label=one.label * accepted)
         learner.update(decided)
