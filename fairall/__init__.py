@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from fairall.decide.load import load_policy
     from fairall.errors import FairAllError
     from fairall.experiment import is_finished, run
+    from fairall.live.ledger import Ledger
     from fairall.models.learner import Learner
     from fairall.online.load import load_initial_policy
     from fairall.results.result import Result
@@ -27,6 +28,7 @@ __all__ = [
     "Dataset",
     "FairAllError",
     "Learner",
+    "Ledger",
     "Result",
     "compose_all",
     "compose_config",
@@ -58,6 +60,7 @@ _, __getattr__ = imported_lazily(
         "decide.load": "load_policy",
         "errors": "FairAllError",
         "experiment": "is_finished run",
+        "live.ledger": "Ledger",
         "models.learner": "Learner",
         "online.load": "load_initial_policy",
         "results.result": "Result",

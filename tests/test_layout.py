@@ -14,7 +14,7 @@ PACKAGE = Path(__file__).parents[1] / "fairall"
 # From the bottom to the top: a room imports from those before it only. docs/architecture.md describes them.
 ROOMS = """
     errors runtime randomness metrics config storage tables data nn models worlds online policy results
-    measuring tracking decide experiment tuning evaluate report main cli __main__ __init__
+    measuring tracking decide experiment tuning evaluate live report main cli __main__ __init__
 """.split()
 MOST = 31  # folders and modules of the root together
 ROOT_MODULES = 8

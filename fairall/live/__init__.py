@@ -1,0 +1,1 @@
+"""A policy that goes on learning from its own decisions: ledger, versions, guard."""

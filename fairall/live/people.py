@@ -1,0 +1,198 @@
+"""Tables of people and of outcomes for a ledger, with every mistake found before anything is written."""
+
+from __future__ import annotations
+
+import csv
+import io
+import time
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+import torch
+from torch import Tensor
+
+from fairall.data.prepared import Scaler
+from fairall.errors import FairAllError
+from fairall.live.settings import Settings
+from fairall.policy import schema_of
+from fairall.tables.cells import is_text, refuse, shown, spelling
+from fairall.tables.features import DISCRETE
+from fairall.tables.groups import sides
+from fairall.tables.people import CODED, Findings, PeopleReader
+
+AHEAD = 86400  # seconds that a time may be after that of this machine, which may be in another time zone
+LONGEST = 200  # characters of an id
+
+
+class Applicants(NamedTuple):
+    """N people of a table.
+
+    Attributes:
+        ids: of the people.
+        time: in seconds since 1970, shape (N,).
+        features: cells of the features as a row of CSV each.
+        x: encoded and scaled, shape (N, D), float32.
+        s: sensitive attribute, shape (N,), float32.
+        notes: doubts about values, a sentence each.
+    """
+
+    ids: list[str]
+    time: np.ndarray
+    features: list[str]
+    x: Tensor
+    s: Tensor
+    notes: list[str]
+
+
+class Outcomes(NamedTuple):
+    """M outcomes of a table: ids, labels 0 or 1, and times in seconds, shape (M,)."""
+
+    ids: list[str]
+    label: np.ndarray
+    time: np.ndarray
+
+
+def applicants(people: pd.DataFrame, reader: PeopleReader, settings: Settings) -> Applicants:
+    """Read a table of people to decide on.
+
+    Args:
+        people: a row for each, with the columns of `settings.id`, of the features and of the sensitive
+            attribute, perhaps of `settings.time`, and no others.
+        reader: of people as the policy has learnt from.
+        settings: of the ledger.
+
+    Raises:
+        FairAllError: where a column is missing or unknown, or a value is not possible.
+    """
+    ids = _ids(people, settings)
+    unknown = [str(name) for name in people if name not in (settings.id, settings.time, *reader.columns)]
+    if unknown:
+        raise FairAllError(f"column {shown(unknown[0])!r} is new to the policy: leave it out of the table")
+    cells = pd.DataFrame({name: _texts(people[name]) for name in reader.columns if name in people})
+    findings = Findings()
+    x, s = reader.read_part(cells, findings)
+    unseen = any(findings.odd[one.name].n for one in reader.features if one.kind in DISCRETE)
+    notes = reader.doubts(findings, strict=unseen)
+    features = list(map(as_row, cells[reader.names].fillna("").to_numpy(dtype=object)))
+    scaled = Scaler(schema_of(reader)).transform(x)
+    group = torch.tensor(s, dtype=torch.float32)
+    return Applicants(ids, _times(people, settings), features, scaled, group, notes)
+
+
+def require_order(people: pd.DataFrame, times: np.ndarray, new: np.ndarray, latest: int, column: str) -> None:
+    """Raise FairAllError where a new person, a mask (N,), applied before the `latest` application."""
+    early = new & (times < latest)
+    if column in people:
+        why = f"is before the last application, of {told(latest)}: times may not run backwards"
+        refuse(people[column], early, why)
+    elif early.any():
+        raise FairAllError(
+            f"the last application is of {told(latest)}, later than now: give a column {column!r}"
+        )
+
+
+def encoded(features: Sequence[str], reader: PeopleReader) -> Tensor:
+    """X (N, D) of people as `Applicants.features` has them; that of a row without cells is 0."""
+    known = [row for row in features if row]
+    x = torch.zeros(len(features), len(reader.features))
+    if known:
+        anybody = f"{sides(reader.n_groups)[0]:g}"
+        values, _ = reader.read_part(cells_of(known, reader.names).assign(**{CODED: anybody}), Findings())
+        x[[bool(row) for row in features]] = Scaler(schema_of(reader)).transform(values)
+    return x
+
+
+def cells_of(features: Sequence[str], names: Sequence[str]) -> pd.DataFrame:
+    """Cells of rows of CSV as texts, missing where they are empty."""
+    rows = list(csv.reader(io.StringIO("\n".join(features), newline="")))
+    frame = pd.DataFrame(rows, columns=list(names), dtype=object)
+    return frame.mask(frame == "")
+
+
+def as_row(cells: Sequence[object]) -> str:
+    """Cells as a row of CSV."""
+    text = io.StringIO(newline="")
+    csv.writer(text, lineterminator="").writerow(cells)
+    return text.getvalue()
+
+
+def outcomes(table: pd.DataFrame, settings: Settings) -> Outcomes:
+    """Read a table of outcomes: the columns of `settings.id` and `settings.label`, perhaps of times.
+
+    Raises:
+        FairAllError: where a column is missing or unknown, or a value is not possible.
+    """
+    ids = _ids(table, settings)
+    unknown = [str(name) for name in table if name not in (settings.id, settings.label, settings.time)]
+    if unknown or settings.label not in table:
+        what = f"has a column {shown(unknown[0])!r}" if unknown else f"lacks the column {settings.label!r}"
+        raise FairAllError(
+            f"the table {what}; it has {settings.id!r}, {settings.label!r} and perhaps {settings.time!r}"
+        )
+    words: Mapping[float | str, int] = {
+        0.0: 0, 1.0: 1, spelling(settings.negative): 0, spelling(settings.positive): 1
+    }  # fmt: skip
+    given = table[settings.label].astype(object)
+    label = np.array([-1 if pd.isna(cell) else words.get(spelling(cell), -1) for cell in given])
+    refuse(
+        given, label < 0, f"is no outcome; it must be {settings.positive} or {settings.negative}, or 1 or 0"
+    )
+    return Outcomes(ids, label, _times(table, settings))
+
+
+def told(seconds: float) -> str:
+    """A time in words, to the second and without it at midnight.
+
+    Examples:
+        >>> told(86400)
+        '1970-01-02'
+    """
+    return str(pd.Timestamp(int(seconds), unit="s")).removesuffix(" 00:00:00")
+
+
+def _ids(table: pd.DataFrame, settings: Settings) -> list[str]:
+    """Ids as text; raises FairAllError where one is missing, repeated or too long, or there is no row."""
+    if not isinstance(table, pd.DataFrame):
+        raise FairAllError(f"it must be a DataFrame, a row per person, not {type(table).__name__}")
+    if not len(table):
+        raise FairAllError("the table has no row")
+    twice = table.columns[table.columns.duplicated()]
+    if len(twice):
+        raise FairAllError(f"the table has more than one column {shown(str(twice[0]))!r}")
+    if settings.id not in table:
+        raise FairAllError(f"the table lacks the column {settings.id!r} of ids (live.id=COLUMN at the start)")
+    column = table[settings.id]
+    texts = _texts(column)
+    refuse(column, texts.isna(), "is no id")
+    refuse(column, texts.str.len() > LONGEST, f"is no id: at most {LONGEST} characters are possible")
+    refuse(column, texts.duplicated(), "is the id of a row above; an id stands for one application")
+    return [str(text) for text in texts]
+
+
+def _texts(column: pd.Series) -> pd.Series:
+    """Cells as texts that read as the same values, missing where they are empty."""
+    if is_text(column):
+        words = np.array([*map(str.strip, map(str, column.cat.categories)), None], dtype=object)
+        values = words[column.cat.codes]
+    else:
+        values = np.array([str(cell).strip() for cell in column.astype(object).tolist()], dtype=object)
+        values[column.isna().to_numpy()] = None
+    texts = pd.Series(values, dtype=object, index=column.index, name=column.name)
+    return texts.mask(texts == "")
+
+
+def _times(table: pd.DataFrame, settings: Settings) -> np.ndarray:
+    """Times in seconds since 1970 as UTC, shape (N,); now, where the table has none."""
+    now = int(time.time())
+    if settings.time not in table:
+        return np.full(len(table), now)
+    column = table[settings.time]
+    texts = _texts(column)
+    parsed = pd.to_datetime(texts, errors="coerce", utc=True, format="ISO8601")
+    refuse(column, parsed.isna(), "is no time; it must be as 2026-03-31 or 2026-03-31 17:05:00")
+    seconds = (parsed - pd.Timestamp(0, tz="UTC")) // pd.Timedelta(seconds=1)
+    refuse(column, seconds > now + AHEAD, "is in the future")
+    refuse(column, seconds < 0, "is before 1970")
+    return seconds.to_numpy(dtype=np.int64)

@@ -1,0 +1,290 @@
+"""Versions of a policy in a ledger: the first one, and how they are stored and read."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pandas as pd
+import sqlalchemy as sql
+import torch
+
+from fairall.config.compose import PLACES, compose_config, places
+from fairall.config.schema import Config, ExplorationRule
+from fairall.config.validation import checked_node
+from fairall.data.own_table import OwnTable
+from fairall.data.people import Decided
+from fairall.decide.load import find_policy
+from fairall.errors import FairAllError
+from fairall.live.people import encoded
+from fairall.live.state import Update, joined, packed, split, unpacked
+from fairall.live.store import APPLICATIONS, LEARNT, OUTCOMES, VERSIONS
+from fairall.models.learner import Learner
+from fairall.online.history import Taken
+from fairall.online.process import NO_EXPLORATION, Process
+from fairall.policy import CONFIG, FEATURES, SUMS, WEIGHTS, Policy
+from fairall.storage.cache import Cache
+from fairall.storage.checkpoint import Checkpoint
+from fairall.storage.files import write_sums
+from fairall.tables.cells import spelling
+
+
+@dataclass(frozen=True)
+class Version:
+    """A version of the policy.
+
+    Attributes:
+        policy: its learner, with what tables of people it reads.
+        process: the same learner, with exploration and the state of training as far as it was read.
+        state: the whole state of training; None where it was not read.
+    """
+
+    policy: Policy
+    process: Process
+    state: Any = None
+
+    @classmethod
+    def of(cls, policy: Policy) -> Version:
+        """The version of a policy, with a fresh state of training."""
+        config, learner = policy.config, policy.learner
+        assert config is not None
+        process = Process(
+            learner,
+            policy.seeds,
+            exploration=config.exploration if learner.learns else NO_EXPLORATION,
+            taken=Taken(len(policy.seeds)),
+            n_groups=policy.reader.n_groups,
+        )
+        return cls(policy, process)
+
+    @property
+    def decides_by_state(self) -> bool:
+        """Whether decisions depend on more than the weights, as those of methods that explore by memory."""
+        bounded = self.process.exploration.config.rule is ExplorationRule.bounded
+        return bounded or type(self.process.learner).explore is not Learner.explore
+
+    def trained(self) -> Any:
+        """The state of training but for the weights, as plain containers of tensors."""
+        parts = self.process.learner.training_state()["parts"]
+        return {"parts": parts, "exploration": self.process.exploration.state_dict()}
+
+    def restore(self, state: Any) -> Version:
+        """The version with a state of `trained`."""
+        learner = self.process.learner
+        learner.load_training_state({"modules": learner.state_dict(), "parts": state["parts"]})
+        self.process.exploration.load_state_dict(state["exploration"])
+        return replace(self, state=state)
+
+    def learnt(self, updates: Sequence[Update]) -> Version:
+        """The version after further updates; this one is no longer to be used."""
+        self.process.learn(update.decided for update in updates)
+        policy, learner = self.policy, self.process.learner
+        after = Policy(learner, policy.reader, policy.points, policy.config, policy.modules)
+        return replace(self, policy=after, state=None)
+
+    def columns(self, before: Any | None = None, updates: Sequence[Update] = ()) -> dict[str, Any]:
+        """Values of the columns of `VERSIONS`: `weights`, `state`, `memory` and their `sum`.
+
+        Args:
+            before: state of the version that it was made from; None without one.
+            updates: by which it was made.
+        """
+        state = self.trained()
+        memory = packed(split(state, before, updates))
+        with _saved(self.policy) as folder:
+            weights = (folder / WEIGHTS).read_bytes()
+        parts = {"weights": weights, "state": packed(state), "memory": memory}
+        return parts | {"sum": checksum(parts)}
+
+
+def checksum(parts: Mapping[str, Any]) -> str:
+    """SHA-256 of the columns of a version."""
+    return hashlib.sha256(b"".join(parts[name] for name in ("weights", "state", "memory"))).hexdigest()
+
+
+def first(run: str, words: Sequence[str], modules: Collection[str] = ()) -> Version:
+    """The first version of a ledger.
+
+    Args:
+        run: a finished run, as of `fairall.load_policy`, whose weights it gets and whose optimisers and
+            memories it has not, since runs do not keep them; "" for a learner that `words` describe.
+        words: of a run, of which Phase I and the warm-up are made, or places.
+        modules: as of `fairall.load_policy`.
+
+    Raises:
+        FairAllError: where there is no such run, a word is not possible, or the method learns nothing.
+    """
+    if run:
+        if other := [word for word in words if not word.startswith(PLACES)]:
+            raise FairAllError(f"{other[0]}: {run} is a finished run; give a run, or the words of one")
+        version = Version.of(find_policy(run, places(words), modules)[0])
+    else:
+        version = _warmed_up(words)
+    learner, config = version.process.learner, config_of(version.policy)
+    if not learner.learns:
+        raise FairAllError(f"model={learner.config.name} learns nothing: decide by it with `fairall decide`")
+    if config.splits > 1:
+        raise FairAllError("splits: a ledger is of one split of the people; set splits=1")
+    if config.parts:
+        raise FairAllError(
+            f"world.{next(iter(config.parts))}: the world of a ledger is the real one; leave world out"
+        )
+    return version
+
+
+def _warmed_up(words: Sequence[str]) -> Version:
+    """A learner after Phase I and the warm-up of a run."""
+    from fairall.experiment import cache_of, job  # what a ledger needs no more once it has begun
+    from fairall.online.training import Training
+    from fairall.results.terminal import Display
+
+    task, display = job(compose_config(*words)), Display()
+    training = Training(task.learner, task.initial_policy, task.config, task.world)
+    with TemporaryDirectory() as folder:
+        checkpoint = Checkpoint(Path(folder) / "checkpoint.pt", task.identity, seconds=1e9)
+        cache: Cache = cache_of(task.config, display)
+        training.pretrain(checkpoint, cache, display)
+        training.warm_up(checkpoint, display)
+    policy = Policy.of(training.learner, task.data)
+    policy.config = task.config.stored()
+    return replace(Version.of(policy), process=training.process)
+
+
+def outcome_words(config: Config) -> dict[str, str]:
+    """Column of the outcome, and its words, as a run's own table has them; empty for other data sets."""
+    node = config.dataset
+    if node["_target_"] != f"{OwnTable.__module__}.{OwnTable.__qualname__}":
+        return {}
+    found = {name: str(node[name]) for name in ("label", "positive")}
+    with suppress(FairAllError):  # the table of a finished run may be gone
+        words = OwnTable(checked_node(node, "dataset")).raw[node["label"]].dropna().unique()
+        others = [str(word) for word in words if spelling(word) != spelling(found["positive"])]
+        if len(others) == 1:
+            found["negative"] = others[0]
+    return found
+
+
+def about(policy: Policy) -> dict[str, str]:
+    """Configuration and features of a policy, as a ledger keeps them."""
+    with _saved(policy) as folder:
+        return {name: (folder / name).read_text(encoding="utf-8") for name in (CONFIG, FEATURES)}
+
+
+@contextmanager
+def _saved(policy: Policy) -> Iterator[Path]:
+    with TemporaryDirectory() as name:
+        policy.save(Path(name), config_of(policy))
+        yield Path(name)
+
+
+def config_of(policy: Policy) -> Config:
+    """The configuration of a policy that was loaded or just made."""
+    assert policy.config is not None
+    return policy.config
+
+
+def lineage(connection: sql.Connection, number: int) -> list[int]:
+    """The numbers of a version and of those that it was made from, the first one first.
+
+    Raises:
+        FairAllError: where there is no such version.
+    """
+    parents = {row.id: row.parent for row in connection.execute(sql.select(VERSIONS.c.id, VERSIONS.c.parent))}
+    if number not in parents:
+        known = f"there are 1 to {len(parents)}" if len(parents) > 1 else "there is 1 alone"
+        raise FairAllError(f"version {number}: no such version; {known}")
+    found = [number]
+    while (parent := parents[found[-1]]) is not None:
+        found.append(parent)
+    return found[::-1]
+
+
+def read(
+    connection: sql.Connection,
+    kept: Mapping[str, str],
+    number: int,
+    *,
+    modules: Collection[str] = (),
+    whole: bool = False,
+) -> Version:
+    """A version of a ledger.
+
+    Args:
+        connection: in a transaction.
+        kept: by `about`.
+        number: of the version.
+        modules: as of `fairall.load_policy`.
+        whole: whether its state of training is needed; else it is read where decisions depend on it.
+
+    Raises:
+        FairAllError: where there is no such version, or it is damaged.
+    """
+    numbers = lineage(connection, number)
+    with TemporaryDirectory() as name:
+        folder = Path(name)
+        for file in (CONFIG, FEATURES):
+            (folder / file).write_text(kept[file], encoding="utf-8")
+        (folder / WEIGHTS).write_bytes(_stored(connection, number)["weights"])
+        write_sums(folder / SUMS, [CONFIG, FEATURES, WEIGHTS])
+        version = Version.of(Policy.load(folder, modules=modules))
+    if not whole and not version.decides_by_state:
+        return version
+    before = None
+    for one in numbers:
+        stored = _stored(connection, one)
+        state, memory = unpacked(stored["state"]), unpacked(stored["memory"])
+        by_reference = any("rows" in of for part in memory for of in part["columns"].values())
+        joined(state, memory, before, updates_of(connection, version.policy, one) if by_reference else [])
+        before = state
+    return version.restore(before)
+
+
+def _stored(connection: sql.Connection, number: int) -> Mapping[str, Any]:
+    """The columns of a version; raises FairAllError where they are damaged."""
+    found = connection.execute(sql.select(VERSIONS).where(VERSIONS.c.id == number)).mappings().one()
+    row: dict[str, Any] = {str(name): value for name, value in found.items()}
+    if checksum(row) != row["sum"]:
+        raise FairAllError(
+            f"version {number} is damaged: take the last copy of the ledger, or another version"
+        )
+    return row
+
+
+def updates_of(connection: sql.Connection, policy: Policy, number: int) -> list[Update]:
+    """The updates by which a version was made from its parent."""
+    rows = connection.execute(
+        sql.select(*OF_PEOPLE, OUTCOMES.c.label, LEARNT.c.part)
+        .select_from(LEARNT.join(APPLICATIONS).outerjoin(OUTCOMES, OUTCOMES.c.id == LEARNT.c.outcome))
+        .where(LEARNT.c.version == number)
+        .order_by(LEARNT.c.part, APPLICATIONS.c.id)
+    )
+    found = pd.DataFrame(rows.all(), columns=list(rows.keys()))
+    return [update(part, policy) for _, part in found.groupby("part")]
+
+
+# Columns of an application that `update` needs.
+OF_PEOPLE = [APPLICATIONS.c[name] for name in ("id", "features", "s", "propensity", "accepted")]
+
+
+def update(rows: pd.DataFrame, policy: Policy) -> Update:
+    """People as a learner gets them, the same for all seeds.
+
+    Args:
+        rows: B of them, with the columns of `OF_PEOPLE`, and `label`.
+        policy: whose features they have.
+    """
+    known = torch.tensor(rows["features"].notna().to_numpy(dtype=bool))
+    accepted = torch.tensor(rows["accepted"].to_numpy(dtype=bool))
+    x = encoded(rows["features"].fillna("").tolist(), policy.reader)
+    s, propensity, label = (
+        torch.where(known, torch.tensor(rows[name].fillna(0).to_numpy(dtype=float)), 0.0).float()
+        for name in ("s", "propensity", "label")
+    )
+    columns = (x, s, propensity, accepted & known, torch.where(accepted & known, label, 0.0))
+    n_seeds = len(policy.seeds)
+    return Update(Decided(*(one.expand(n_seeds, *one.shape).contiguous() for one in columns)), accepted)

@@ -1,0 +1,67 @@
+"""A ledger that is driven with a run's applicants and labels is that run, to the byte."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fairall import Ledger
+from tests.live.conftest import AS_IN_A_RUN, begun, outcomes_of, simulated
+
+METHODS = """
+    fairall_I_II fairall_II fairlab_I_II fairlog unfairlog opt_fair opt_unfair greedy epsilon_greedy plot adopt
+    neural_ucb ensemble stacked explore_exploit consequential dcem fair_reductions multiple_imputation
+    sellf_one_step parity_ensemble parity_stacked
+""".split()
+QUICK = {
+    "fairall_I_II": ["schedule.phase1_epochs=2"],
+    "fairlab_I_II": ["schedule.phase1_epochs=2"],
+}
+
+
+def driven(place: Path, words: list[str], *of_run: str) -> None:
+    """Check that a ledger of some words decides as the run with further ones."""
+    run = simulated(*words, *of_run)
+    ledger = begun(place, *words, *AS_IN_A_RUN)
+    learnt = 0
+    for step, table in enumerate(run.tables):
+        decided = ledger.decide(table)
+        np.testing.assert_array_equal(decided["propensity"].to_numpy(np.float32), run.propensities[step])
+        np.testing.assert_array_equal(decided["decision"] == 1, run.accepted[step])
+        for earlier in run.due[step]:
+            given = outcomes_of(run.tables[earlier], run.accepted[earlier], run.labels[earlier], step)
+            if len(given):
+                ledger.outcomes(given)
+        if run.due[step]:
+            version = Ledger(place).learn()["version"]
+            assert version is not None
+            ledger.promote(version)
+            learnt += 1
+    assert learnt > 2
+    assert len(np.unique(np.concatenate(run.propensities))) > 1
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_every_method_learns_as_in_a_run(name: str, tmp_path: Path) -> None:
+    driven(tmp_path / "loans.db", [f"model={name}", "schedule.warm_up_epochs=4", *QUICK.get(name, [])])
+
+
+@pytest.mark.parametrize("delay", ["world.delay.steps=3", "world.delay.mean=2"])
+@pytest.mark.parametrize("name", ["fairlog", "ensemble", "plot"])
+def test_labels_that_come_late(name: str, delay: str, tmp_path: Path) -> None:
+    words = [f"model={name}", "schedule.warm_up_epochs=4"]
+    of_run = ["world=delay", "world.delay.steps=0", delay]
+    driven(tmp_path / "loans.db", words, *of_run)
+
+
+@pytest.mark.parametrize("rule", ["none", "stuck", "epsilon", "bounded"])
+def test_exploration(rule: str, tmp_path: Path) -> None:
+    decay = ["exploration.decay=true"] if rule == "epsilon" else []
+    driven(tmp_path / "loans.db", ["model=greedy", f"exploration={rule}", *decay])
+
+
+@pytest.mark.parametrize(
+    "words", [["model=fairlog", "model.memory=all"], ["model=greedy", "fairness=demographic_parity"]]
+)
+def test_memories(words: list[str], tmp_path: Path) -> None:
+    driven(tmp_path / "loans.db", words)
