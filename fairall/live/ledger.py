@@ -206,9 +206,8 @@ class Ledger:
             process.taken.load_state_dict(state["taken"])
         shape = len(version.policy.seeds), n
         x, s = given.x[rows].expand(*shape, -1), given.s[rows].expand(shape)
-        with torch.no_grad():
-            wanted = process.decide(People(x, s, torch.zeros(shape)))
-        propensity = self._combined(version, wanted.propensity)
+        wanted = process.decide(People(x, s, torch.zeros(shape)))
+        propensity = self._combined(version, wanted.propensity.detach())
         propensity = propensity + (1.0 - propensity) * settings.explore
         assert wanted.uniform is not None
         uniform, places = wanted.uniform[0], None
