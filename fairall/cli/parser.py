@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, NoReturn
 
-from fairall.cli import listing, show, verbs
+from fairall.cli import listing, live, show, verbs
 from fairall.cli.verbs import Done
 from fairall.config.words import PATH, nearest, quoted
 from fairall.runtime.process import whole_number
@@ -31,6 +31,10 @@ OF_FRONTIER = """\
 KEY=VALUE is as for a run; model=A,B and dataset=A,B are several, fairness=demographic_parity or
 equal_opportunity the rates compared, fairness.slack=0,0.1,1 the largest gaps allowed. Runs that are done are
 read, so that a frontier can be extended."""
+OF_LEDGER = """\
+LEDGER is an SQLite file or the URL of a database. RUN is a finished run, whose policy is version 1; without
+it KEY=VALUE are those of a run, whose method begins after its warm-up. live.KEY=VALUE: horizon=90d, held_out,
+explore, promote=by_hand|if_better, gap, and columns id, time, label with its words positive and negative."""
 
 
 class Command(NamedTuple):
@@ -188,6 +192,8 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "--outcome-model": MODEL,
     "--monitor": {"metavar": "time=COLUMN", "type": _time, "help": "intervals and alarms over time"},
     "--gap": {"metavar": "E", "type": _probability, "help": "gap above which --monitor alarms; 0.05"},
+    "--dry-run": {"action": "store_true", "help": "tell what would change, and write nothing"},
+    "--html": {"metavar": "FOLDER", "help": "write a page too"},
     "--port": {"metavar": "N", "type": _port, "help": "of the page on this machine; 5000"},
     "--smallest-cell": {"metavar": "N", "type": whole_number, "default": 10, "help": "fewest people shown"},
 }
@@ -222,6 +228,17 @@ COMMANDS = {
     "decide": Command("decide on people with a run's policy", verbs.decide, "RUN PEOPLE", DECIDE, OF_RUN),
     "explain": Command("why a person has a probability", verbs.explain, "RUN PEOPLE", EXPLAIN, OF_RUN),
     "evaluate": Command("judge decisions and policies by a log", verbs.evaluate, "LOG", EVALUATE, OF_LOG),
+    "live start": Command(
+        "begin a ledger: a policy that learns", live.start, "LEDGER RUN...", "--trust... --json", OF_LEDGER
+    ),
+    "live decide": Command(
+        "decide on people, and record it", live.decide, "LEDGER PEOPLE", "-o! --capacity --trust... --json"
+    ),
+    "live outcomes": Command("record outcomes", live.outcomes, "LEDGER OUTCOMES", "--json"),
+    "live learn": Command("learn from what is new", live.learn, "LEDGER", "--dry-run --trust... --json"),
+    "live status": Command("where a ledger stands", live.status, "LEDGER", "--html --trust... --json"),
+    "live promote": Command("put a version on duty", live.promote, "LEDGER VERSION", "--trust... --json"),
+    "live forget": Command("erase a person", live.forget, "LEDGER ID", "--trust... --json"),
     "mlflow sync": Command("log finished runs that MLflow does not have", verbs.mlflow, resumes=True),
     "mlflow ui": Command("MLflow's page of the runs", verbs.mlflow, options="--port"),
     "completion": Command("the completion script of bash or zsh", verbs.completion, "SHELL"),

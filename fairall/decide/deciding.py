@@ -152,13 +152,7 @@ def decide(
             has diverged, or `out` is the table itself or cannot be a file.
     """
     policy.deciding(which)
-    wrong = why_no_file(out) if out.exists() else None
-    if not out.parent.is_dir():
-        raise FairAllError(f"-o {out}: there is no folder {out.parent}")
-    if wrong:
-        raise FairAllError(f"-o {out}: {wrong}; give the file to write")
-    if out.exists() and out.samefile(table.path):
-        raise FairAllError(f"-o {out}: is the table of people itself; give another file")
+    require_place(out, table.path)
     decided = Tally(policy, which, rule)
     # Through a symbolic link, which stays.
     with unnamed(out.resolve()) as file, unchanged(table.path):
@@ -182,6 +176,17 @@ def decide(
             f"{count(round(decided.shared), 'place')}, drawn by lot: the propensity of each is the share"
         )
     return decided
+
+
+def require_place(out: Path, table: Path) -> None:
+    """Raise FairAllError where decisions on the people of a table cannot be written to `out`."""
+    wrong = why_no_file(out) if out.exists() else None
+    if not out.parent.is_dir():
+        raise FairAllError(f"-o {out}: there is no folder {out.parent}")
+    if wrong:
+        raise FairAllError(f"-o {out}: {wrong}; give the file to write")
+    if out.exists() and out.samefile(table):
+        raise FairAllError(f"-o {out}: is the table of people itself; give another file")
 
 
 def people_file(path: Path, words: Sequence[str]) -> File:

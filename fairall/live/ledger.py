@@ -23,6 +23,7 @@ from fairall.errors import FairAllError, count
 from fairall.live import people as tables
 from fairall.live import versions
 from fairall.live.due import due, latest_outcomes
+from fairall.live.guard import Log, compared, log_of
 from fairall.live.people import Applicants
 from fairall.live.settings import PREFIX, Settings
 from fairall.live.state import blanked, packed, unpacked
@@ -225,7 +226,7 @@ class Ledger:
             "people": n,
         }
         state = {"decisions": process.decisions.state_dict(), "taken": process.taken.state_dict()}
-        number = connection.scalar(self._duty_query())
+        number = self._duty(connection)
         connection.execute(
             sql.insert(BATCHES).values(
                 id=batch, version=number, at=_now(), words=json.dumps(words), state=packed(state)
@@ -328,9 +329,9 @@ class Ledger:
 
         Returns:
             What has changed: `version` (None where nothing is new, or nothing was written), `parent`,
-            `people` learnt from and `labels` of them, `updates`, `waiting` and `young` (`Due`), `changed`, the
-            mean change of the acceptance probability of these people, and `acceptance` by group, before and
-            after.
+            `people` learnt from and `labels` of them, `updates`, `waiting` and `young` (`Due`); `changed`,
+            the mean change of the acceptance probability of these people, and `acceptance` by group, before
+            and after; `guard`, how it compares with the policy on duty (`guard.compared`), and `promoted`.
 
         Raises:
             FairAllError: where learning diverges, or another process has learnt meanwhile.
@@ -346,6 +347,8 @@ class Ledger:
             assert config is not None
             numbers = versions.lineage(connection, parent)
             found = due(connection, numbers, settings, config.schedule, json.loads(report)["first"])
+            held = log_of(connection, before.policy.reader, settings, held=True)
+            duty = versions.read(connection, kept, self._duty(connection), modules=self.modules)
             rows = pd.concat(
                 [self._people(connection, part.tolist()) for part in found.parts] or [pd.DataFrame()]
             )
@@ -354,7 +357,7 @@ class Ledger:
             return {"version": None, "parent": parent, "people": 0, **counts}
         rows["label"] = rows.index.map(found.label)
         updates = [versions.update(rows.loc[part].reset_index(), before.policy) for part in found.parts]
-        told = {
+        told: dict[str, Any] = {
             "parent": parent,
             "people": len(rows),
             "labels": len(found.label),
@@ -364,6 +367,7 @@ class Ledger:
         probability = self._probability(before, some)
         after = before.learnt(updates)
         told |= self._changes(after, some, probability)
+        told["guard"] = self._compared(held, duty, after)
         if dry_run:
             return {"version": None, **told}
         columns = after.columns(before.state, updates)
@@ -380,6 +384,9 @@ class Ledger:
             text = json.dumps(told | {"first": found.first})
             self._insert_version(connection, columns, parent=parent, report=text)
             connection.execute(sql.insert(LEARNT), learnt)
+            told["promoted"] = settings.promote == "if_better" and told["guard"]["better"]
+            if told["promoted"]:
+                self._promote(connection, newest + 1, told["guard"]["why"])
         return {"version": newest + 1, **told}
 
     def promote(self, version: int, *, why: str = "by hand") -> bool:
@@ -391,7 +398,7 @@ class Ledger:
         self.about  # noqa: B018  refuses what is no ledger
         with self.store.writing() as connection:
             versions.lineage(connection, version)
-            if connection.scalar(self._duty_query()) == version:
+            if self._duty(connection) == version:
                 return False
             self._promote(connection, version, why)
         return True
@@ -441,15 +448,15 @@ class Ledger:
 
     def _on_duty(self, connection: sql.Connection, kept: dict[str, str]) -> Version:
         """The version on duty, as decisions need it."""
-        number = connection.scalar(self._duty_query())
-        assert number is not None
+        number = self._duty(connection)
         if number not in self._read:
             self._read = {number: versions.read(connection, kept, number, modules=self.modules)}
         return self._read[number]
 
-    @staticmethod
-    def _duty_query() -> sql.Select[tuple[int]]:
-        return sql.select(DUTY.c.version).order_by(DUTY.c.id.desc()).limit(1)
+    def _duty(self, connection: sql.Connection) -> int:
+        """The number of the version on duty."""
+        last = sql.select(DUTY.c.version).order_by(DUTY.c.id.desc()).limit(1)
+        return connection.execute(last).scalar_one()
 
     def _parent(self, connection: sql.Connection) -> tuple[int, int]:
         """The version that learning goes on from, and the newest one."""
@@ -486,9 +493,18 @@ class Ledger:
 
     def _probability(self, version: Version, rows: pd.DataFrame) -> np.ndarray:
         """Acceptance probabilities of people (N,) by a version, without exploration."""
+        if rows.empty:
+            return np.zeros(0)
         x = tables.encoded(rows["features"].tolist(), version.policy.reader)
         s = torch.tensor(rows["s"].to_numpy(dtype=float), dtype=torch.float32)
         return version.policy.combined(version.policy.encoded_propensity(x, s))
+
+    def _compared(self, log: Log, duty: Version, challenger: Version) -> dict[str, Any]:
+        """`guard.compared` of two versions as they decide, with the share for exploration."""
+        config = versions.config_of(duty.policy)
+        own = [self._probability(one, log.rows) for one in (duty, challenger)]
+        both = [one + (1.0 - one) * self.settings.explore for one in own]
+        return compared(log, both[0], both[1], cost=config.cost.value, gap=self.settings.gap)
 
     def _changes(self, after: Version, rows: pd.DataFrame, before: np.ndarray) -> dict[str, Any]:
         """Changes of the acceptance probabilities `before` (N,) of people."""
