@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fairall.cli.verbs import Done
-from fairall.errors import FairAllError
+from fairall.errors import FairAllError, count
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -89,7 +89,8 @@ def learn(given: Namespace) -> Done:
         print(f"Nothing new to learn from: {waiting}")
         return Done(told)
     made = "It would be a version" if told["version"] is None else f"Version {told['version']}"
-    learnt = f"{told['people']} people with {told['labels']} outcomes in {told['updates']} updates"
+    updates = count(told["updates"], "update")
+    learnt = f"{told['people']} people with {told['labels']} outcomes in {updates}"
     print(f"{made} made from version {told['parent']} by {learnt}; {waiting}")
     print(
         f"Acceptance probabilities of these people change by {100 * told['changed']:.2f} on average (×100):"

@@ -5,9 +5,11 @@ from __future__ import annotations
 import shlex
 import sys
 from argparse import Namespace
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from importlib.resources import files
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fairall.errors import FairAllError
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from fairall.tables.files import File
 
 SHELLS = ("bash", "zsh")
+SQLITE = b"SQLite format 3\0"  # how the file of a ledger begins
 # Of an evaluation.
 OPTIONS = ("propensity_model", "outcome_model", "smallest_cell", "score", "monitor", "proba", "draw")
 
@@ -151,19 +154,20 @@ def evaluate(given: Namespace) -> Done:
         if given.monitor is None:
             raise FairAllError("--gap: it is of alarms over time; give --monitor time=COLUMN too")
         options["largest_gap"] = given.gap
-    shown = evaluate_log(
-        Path(given.log),
-        [word for word in given.words if word not in of_places],
-        policies=[None if name == "decision" else name for name in given.policy] or [None],
-        groups=[name for name in given.groups.split(",") if name],
-        decision_maker=given.decision_maker,
-        trust=given.trust,
-        outputs_dir=config.outputs_dir,
-        tracking_uri=config.tracking.uri,
-        folder=given.out and Path(given.out),
-        command=given.typed,
-        **options,
-    )
+    with _as_log(given) as (log, of_ledger):
+        shown = evaluate_log(
+            log,
+            [*of_ledger, *(word for word in given.words if word not in of_places)],
+            policies=[None if name == "decision" else name for name in given.policy] or [None],
+            groups=[name for name in given.groups.split(",") if name],
+            decision_maker=given.decision_maker,
+            trust=given.trust,
+            outputs_dir=config.outputs_dir,
+            tracking_uri=config.tracking.uri,
+            folder=given.out and Path(given.out),
+            command=given.typed,
+            **options,
+        )
     assert shown.folder is not None
     columns = dict(word.partition("=")[::2] for word in given.words)
     parameters = {"policy": ", ".join(shown.names), "log": given.log, "groups": given.groups}
@@ -174,6 +178,31 @@ def evaluate(given: Namespace) -> Done:
     if shown.failure is not None:
         print(shown.failure, file=sys.stderr)
     return Done(shown.content, int(shown.failure is not None))
+
+
+@contextmanager
+def _as_log(given: Namespace) -> Iterator[tuple[Path, list[str]]]:
+    """The file of a log; of a ledger a temporary one, and the words that describe it."""
+    path = Path(given.log)
+    is_ledger = "://" in given.log
+    if not is_ledger and path.is_file():
+        with path.open("rb") as file:
+            is_ledger = file.read(len(SQLITE)) == SQLITE
+    if not is_ledger:
+        yield path, []
+        return
+    from fairall.config.words import override
+    from fairall.live.ledger import Ledger
+
+    log = Ledger(given.log, modules=given.trust).log()
+    roles = {"decision": "decision", "label": "label", "propensity": "propensity", "sensitive": "group"}
+    roles |= {"policy_version": "version", "person": "id"}
+    words = [override(role, log.names[name]) for role, name in roles.items()]
+    dropped = [] if given.monitor == log.names["time"] else [log.names["time"]]
+    with TemporaryDirectory() as folder:
+        table = Path(folder) / f"{path.stem}.csv"
+        log.frame.to_csv(table, index=False)
+        yield table, [*words, override("drop", dropped), "accepted=1", "positive=1", f"cost={log.cost}"]
 
 
 def outputs_dir(words: Sequence[str]) -> Path:

@@ -15,11 +15,12 @@ from fairall.live.people import cells_of
 from fairall.live.settings import Settings
 from fairall.live.store import APPLICATIONS, BATCHES
 from fairall.measuring.sequences import half_width
-from fairall.tables.people import PeopleReader
+from fairall.policy import Policy
+from fairall.tables.people import CODED
 
 LEAST = 100  # held-out people, below which versions are not compared
 GAPS = {"dpu": "acceptance rates", "equal_opportunity": "true-positive rates"}
-NAMES = ("decision", "label", "propensity", "group", "version", "time", "id")  # of the columns of a log
+NAMES = ("decision", "label", "propensity", "version", "time", "id")  # of the columns of a log
 PREFIX = "live "  # of a column whose name is that of a feature
 FIRST, SECOND = "policy on duty", "challenger"
 
@@ -28,28 +29,30 @@ class Log(NamedTuple):
     """Decisions of a ledger.
 
     Attributes:
-        frame: a row for each of N people: features as texts, and the columns of `NAMES`.
-        names: what these are called there.
+        frame: a row for each of N people: features and sensitive attribute as in the raw data, as texts, and
+            the columns of `NAMES`.
+        names: what these and the `group` are called there.
         rows: `features` and `s` as in the ledger, N rows.
+        cost: c.
     """
 
     frame: pd.DataFrame
     names: dict[str, str]
     rows: pd.DataFrame
+    cost: float
 
 
-def log_of(
-    connection: sql.Connection, reader: PeopleReader, settings: Settings, *, held: bool = False
-) -> Log:
+def log_of(connection: sql.Connection, policy: Policy, settings: Settings, *, held: bool = False) -> Log:
     """The ledger as a log of decisions, a row for each person who was not forgotten.
 
     Args:
         connection: in a transaction.
-        reader: of the people.
+        policy: of any version.
         settings: of the ledger.
         held: only people who are held out, and who applied `settings.horizon` ago or earlier.
     """
-    last = latest_outcomes(1)
+    assert policy.config is not None
+    last, reader = latest_outcomes(1), policy.reader
     named = ("person", "time", "features", "s", "propensity", "accepted")
     columns = [APPLICATIONS.c[name] for name in named]
     query = (
@@ -62,27 +65,28 @@ def log_of(
         old = clock(connection) - (settings.horizon or 0)
         query = query.where(APPLICATIONS.c.held, APPLICATIONS.c.time <= old)
     rows = pd.DataFrame(connection.execute(query).all(), columns=[*named, "version", "label"])
-    names = {name: PREFIX * (name in reader.names) + name for name in NAMES}
-    groups = {s: reader.group_name(float(s)) for s in rows["s"].unique()}
+    raw = reader.sensitive
+    taken = {*reader.names, CODED if raw is None else raw.column}
+    names = {name: PREFIX * (name in taken) + name for name in NAMES}
+    names["group"] = CODED if raw is None else raw.column
+    words = {s: str(s) if raw is None else raw.values(float(s))[0] for s in rows["s"].unique()}
     log = (
         cells_of(rows["features"].tolist(), reader.names) if len(rows) else pd.DataFrame(columns=reader.names)
     )
     log[names["decision"]] = rows["accepted"].astype(int)
     log[names["label"]] = rows["label"].where(rows["accepted"].astype(bool)).astype(float)
     log[names["propensity"]] = rows["propensity"].astype(float)
-    log[names["group"]] = rows["s"].map(groups)
+    log[names["group"]] = rows["s"].map(words)
     log[names["version"]] = rows["version"]
     log[names["time"]] = pd.to_datetime(rows["time"].astype("int64"), unit="s")
     log[names["id"]] = rows["person"]
-    return Log(log, names, rows)
+    return Log(log, names, rows, policy.config.cost.value)
 
 
 def compared(
     log: Log,
     first: np.ndarray,
     second: np.ndarray,
-    *,
-    cost: float,
     gap: float,
 ) -> dict[str, Any]:
     """Whether a challenger is better than the policy on duty, by a log of held-out people.
@@ -94,7 +98,6 @@ def compared(
         log: of N held-out people.
         first: acceptance probabilities by the policy on duty, shape (N,).
         second: by the challenger.
-        cost: c.
         gap: most that a gap between groups may grow.
 
     Returns:
@@ -126,7 +129,7 @@ def compared(
             **roles,
             positive="good",
             sensitive=names["group"],
-            cost=cost,
+            cost=log.cost,
             drop=drop,
             proba="decision",
         )

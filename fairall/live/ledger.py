@@ -347,7 +347,7 @@ class Ledger:
             assert config is not None
             numbers = versions.lineage(connection, parent)
             found = due(connection, numbers, settings, config.schedule, json.loads(report)["first"])
-            held = log_of(connection, before.policy.reader, settings, held=True)
+            held = log_of(connection, before.policy, settings, held=True)
             duty = versions.read(connection, kept, self._duty(connection), modules=self.modules)
             rows = pd.concat(
                 [self._people(connection, part.tolist()) for part in found.parts] or [pd.DataFrame()]
@@ -388,6 +388,13 @@ class Ledger:
             if told["promoted"]:
                 self._promote(connection, newest + 1, told["guard"]["why"])
         return {"version": newest + 1, **told}
+
+    def log(self) -> Log:
+        """The decisions so far, with their exact propensities, as a log for `fairall evaluate`."""
+        kept = self.about
+        with self.store.reading() as connection:
+            version = versions.read(connection, kept, self._duty(connection), modules=self.modules)
+            return log_of(connection, version.policy, self.settings)
 
     def promote(self, version: int, *, why: str = "by hand") -> bool:
         """Put a version on duty, or back on duty; return whether it was not.
@@ -501,10 +508,9 @@ class Ledger:
 
     def _compared(self, log: Log, duty: Version, challenger: Version) -> dict[str, Any]:
         """`guard.compared` of two versions as they decide, with the share for exploration."""
-        config = versions.config_of(duty.policy)
         own = [self._probability(one, log.rows) for one in (duty, challenger)]
         both = [one + (1.0 - one) * self.settings.explore for one in own]
-        return compared(log, both[0], both[1], cost=config.cost.value, gap=self.settings.gap)
+        return compared(log, both[0], both[1], self.settings.gap)
 
     def _changes(self, after: Version, rows: pd.DataFrame, before: np.ndarray) -> dict[str, Any]:
         """Changes of the acceptance probabilities `before` (N,) of people."""

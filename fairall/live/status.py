@@ -42,8 +42,9 @@ def status(ledger: Ledger) -> dict[str, Any]:
     """
     kept, settings = ledger.about, ledger.settings
     with ledger.store.reading() as connection:
-        duty = connection.scalars(sql.select(DUTY.c.version).order_by(DUTY.c.id)).all()
-        version = versions.read(connection, kept, duty[-1], modules=ledger.modules)
+        rows = connection.execute(sql.select(DUTY.c.version, DUTY.c.why).order_by(DUTY.c.id)).all()
+        duty, on_duty = {row.version: row.why for row in rows}, rows[-1].version
+        version = versions.read(connection, kept, on_duty, modules=ledger.modules)
         reader, config = version.policy.reader, versions.config_of(version.policy)
         found = _counts(connection)
         now = clock(connection)
@@ -76,9 +77,9 @@ def status(ledger: Ledger) -> dict[str, Any]:
             .join(last, last.c.application == APPLICATIONS.c.id)
             .group_by(APPLICATIONS.c.s),
         ).set_index("s")
-        found["versions"] = _versions(connection, list(duty))
+        found["versions"] = _versions(connection, duty, on_duty)
         found["drift"] = _drift(connection, reader, found["people"])
-    found["duty"] = duty[-1]
+    found["duty"] = on_duty
     found["groups"] = _groups(by_batch, earned, reader, config.cost.value)
     found["courses"] = [
         {"batch": int(row.batch), "group": reader.group_name(float(row.s)), "people": int(row.people),
@@ -113,7 +114,7 @@ def _counts(connection: sql.Connection) -> dict[str, Any]:
     }
 
 
-def _versions(connection: sql.Connection, duty: list[int]) -> list[dict[str, Any]]:
+def _versions(connection: sql.Connection, duty: dict[int, str], on_duty: int) -> list[dict[str, Any]]:
     """Each version with what it was made from, where it stands, and why."""
     forgotten = sql.select(LEARNT.c.version).join(FORGOTTEN, FORGOTTEN.c.application == LEARNT.c.application)
     touched, found, broken = {*connection.scalars(forgotten.distinct())}, [], set()
@@ -122,7 +123,7 @@ def _versions(connection: sql.Connection, duty: list[int]) -> list[dict[str, Any
         report = json.loads(row.report)
         if row.id in touched or row.parent in broken:
             broken.add(row.id)
-        stands = "on duty" if row.id == duty[-1] else "was on duty" if row.id in duty else "challenger"
+        stands = "on duty" if row.id == on_duty else "was on duty" if row.id in duty else "challenger"
         guard = report.get("guard", {})
         found.append(
             {
@@ -132,7 +133,7 @@ def _versions(connection: sql.Connection, duty: list[int]) -> list[dict[str, Any
                 "people": report.get("people", 0),
                 "labels": report.get("labels", 0),
                 "stands": stands,
-                "why": guard.get("why", f"from {report.get('made_from')}"),
+                "why": duty.get(row.id, guard.get("why")),
                 "value": guard.get("value"),
                 "can_be_made_again": row.id not in broken,
             }
