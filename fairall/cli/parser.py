@@ -234,7 +234,7 @@ COMMANDS = {
     "live decide": Command(
         "decide on people, and record it", live.decide, "LEDGER PEOPLE", "-o! --capacity --trust... --json"
     ),
-    "live outcomes": Command("record outcomes", live.outcomes, "LEDGER OUTCOMES", "--json"),
+    "live outcomes": Command("record outcomes", live.outcomes, "LEDGER OUTCOMES", "--trust... --json"),
     "live learn": Command("learn from what is new", live.learn, "LEDGER", "--dry-run --trust... --json"),
     "live status": Command("where a ledger stands", live.status, "LEDGER", "--html --trust... --json"),
     "live promote": Command("put a version on duty", live.promote, "LEDGER VERSION", "--trust... --json"),

@@ -19,7 +19,7 @@ from torch import Tensor
 
 import fairall
 from fairall.data.people import People
-from fairall.errors import FairAllError, count
+from fairall.errors import FairAllError
 from fairall.live import people as tables
 from fairall.live import versions
 from fairall.live.due import due, latest_outcomes
@@ -53,8 +53,7 @@ MOST_OF_REPORT = 10_000  # people whose probabilities before and after learning 
 class Ledger:
     """A policy on duty, the decisions that its versions took, and what became of them.
 
-    Every method opens the ledger anew, so that several processes can use it: one that writes waits for
-    another for half a minute.
+    Several processes can use a ledger: one that writes waits for another for half a minute.
 
     Args:
         place: path of an SQLite file, or the URL of a database.
@@ -74,50 +73,44 @@ class Ledger:
     def __init__(self, place: str | Path, *, modules: Collection[str] = ()) -> None:
         self.store = Store(place)
         self.modules = tuple(modules)
-        self._read: dict[int, Version] = {}  # versions that decide
+        self._read: dict[int, Version] = {}  # the version that decides
 
     @classmethod
-    def start(
-        cls, place: str | Path, run: str | Path = "", *words: str, modules: Collection[str] = ()
-    ) -> Ledger:
+    def start(cls, place: str | Path, *words: str, modules: Collection[str] = ()) -> Ledger:
         """Make a ledger.
 
         Args:
-            place: path of a new file, or the URL of a database without tables of a ledger.
-            run: a finished run, whose policy is version 1, as of `fairall.load_policy`; or a word of `words`.
-            words: `live.KEY=VALUE` of `Settings`; places (`outputs_dir=FOLDER`); and, without a run, the
-                words of one, as of `python -m fairall`: version 1 is its method after the warm-up.
+            place: path of a new file, or the URL of a database without a ledger.
+            words: a finished run, whose policy is version 1, as of `fairall.load_policy`; or the words of a
+                run, as of `python -m fairall`, whose method after the warm-up is version 1. Besides,
+                `live.KEY=VALUE` of `Settings`.
             modules: as of the class.
 
         Raises:
             FairAllError: where something is there already, or as `versions.first`.
         """
         ledger = cls(place, modules=modules)
-        given, found = [*([str(run)] if "=" in str(run) else []), *words], "" if "=" in str(run) else str(run)
-        of_live = [word for word in given if word.startswith(PREFIX)]
-        if ledger.store.path is not None and ledger.store.path.exists():
-            raise ledger.store.there()
-        Settings.read(of_live)  # before the work
-        version = versions.first(found, [word for word in given if word not in of_live], modules)
+        if ledger.store.path is not None and ledger.store.path.exists():  # before the work
+            raise FairAllError(f"{place}: is there already; give a new place")
+        of_live = [word for word in words if word.startswith(PREFIX)]
+        Settings.read(of_live)
+        version = versions.first([word for word in words if word not in of_live], modules)
         settings = Settings.read(of_live, **versions.outcome_words(versions.config_of(version.policy)))
-        kept = {
-            "format": str(FORMAT),
-            "fairall": fairall.__version__,
-            "settings": json.dumps(asdict(settings)),
-            **versions.about(version.policy),
-        }
+        kept = versions.about(version.policy) | {"settings": json.dumps(asdict(settings))}
+        kept |= {"format": str(FORMAT), "fairall": fairall.__version__}
+        report = json.dumps({"words": words, "first": 1})
         ledger.store.create()
         try:
             with ledger.store.writing() as connection:
                 ledger.store.make_tables(connection)
-                connection.execute(
-                    sql.insert(ABOUT), [{"key": key, "value": text} for key, text in kept.items()]
-                )
-                report = json.dumps({"made_from": found or " ".join(given), "first": 1})
-                ledger._insert_version(connection, version.columns(), parent=None, report=report)
+                values = [{"key": key, "value": text} for key, text in kept.items()]
+                connection.execute(sql.insert(ABOUT), values)
+                row = version.columns() | {"id": 1, "at": _now(), "report": report}
+                connection.execute(sql.insert(VERSIONS).values(**row))
                 ledger._promote(connection, 1, "the first version")
         except BaseException:
-            ledger.store.delete()
+            if ledger.store.path is not None:
+                ledger.store.path.unlink(missing_ok=True)
             raise
         return ledger
 
@@ -127,13 +120,11 @@ class Ledger:
         with self.store.reading() as connection:
             there = sql.inspect(connection).has_table(ABOUT.name)
             found = {row.key: row.value for row in connection.execute(sql.select(ABOUT))} if there else {}
-        if not found:
+        if "format" not in found:
             raise FairAllError(f"{self.store.name}: is no ledger of fairall")
-        if found.get("format") != str(FORMAT):
-            by = f"fairall {found.get('fairall', 'of another kind')}"
-            raise FairAllError(
-                f"{self.store.name}: a ledger of another version ({by}); this is {fairall.__version__}"
-            )
+        if found["format"] != str(FORMAT):
+            by = f"fairall {found.get('fairall')}; this is {fairall.__version__}"
+            raise FairAllError(f"{self.store.name}: a ledger of another version ({by})")
         return found
 
     @cached_property
@@ -167,22 +158,19 @@ class Ledger:
             version = self._on_duty(connection, kept)
             given = tables.applicants(people, version.policy.reader, settings)
             known = self._applications(connection, given.ids)
-            new = ~np.isin(np.array(given.ids, dtype=object), known["person"].to_numpy(dtype=object))
             self._refuse_others(people, given, known, version)
+            rows = {person: row for row, person in enumerate(given.ids)}
+            at = np.array([rows[person] for person in known["person"]], dtype=int)
+            new = ~np.isin(np.arange(len(people)), at)
+            found = np.zeros((len(people), 3))
+            found[at] = known[["accepted", "propensity", "version"]].to_numpy(dtype=float)
             if new.any():
                 latest = connection.scalar(sql.select(sql.func.max(APPLICATIONS.c.time)))
                 tables.require_order(people, given.time, new, latest or 0, settings.time)
-                self._decide(connection, version, given, np.flatnonzero(new), capacity)
-                known = self._applications(connection, given.ids)
-        found = known.set_index("person").loc[given.ids]
-        columns = {
-            settings.id: given.ids,
-            "decision": found["accepted"].to_numpy(dtype=int),
-            "propensity": found["propensity"].to_numpy(dtype=float),
-            "version": found["version"].to_numpy(dtype=int),
-            "new": new,
-        }
-        decided = pd.DataFrame(columns, index=people.index)
+                found[new] = self._decide(connection, version, given, np.flatnonzero(new), capacity)
+        numbers = {"decision": found[:, 0].astype(int), "propensity": found[:, 1]}
+        numbers |= {"version": found[:, 2].astype(int), "new": new}
+        decided = pd.DataFrame({settings.id: given.ids} | numbers, index=people.index)
         decided.attrs["notes"] = given.notes
         return decided
 
@@ -193,47 +181,43 @@ class Ledger:
         given: Applicants,
         rows: np.ndarray,
         capacity: int | float | None,
-    ) -> None:
-        """Decide on the people at `rows` (N,), and insert them as a batch."""
-        settings, process, n = self.settings, version.process, len(rows)
+    ) -> np.ndarray:
+        """Decide on the people at `rows` (N,), and insert them as a batch.
+
+        Returns:
+            Decision, propensity and version, shape (N, 3).
+        """
+        settings, process, policy, n = self.settings, version.process, version.policy, len(rows)
         if n > MOST_AT_ONCE:
             raise FairAllError(f"{n} people are too many at once: give tables of {MOST_AT_ONCE} at most")
         last = sql.select(BATCHES.c.id, BATCHES.c.state).order_by(BATCHES.c.id.desc()).limit(1)
-        before = connection.execute(last).one_or_none()
-        batch = 1 if before is None else before.id + 1
+        before, batch = connection.execute(last).one_or_none(), 1
         if before is not None:
-            state = unpacked(before.state)
+            batch, state = before.id + 1, unpacked(before.state)
             process.decisions.load_state_dict(state["decisions"])
             process.taken.load_state_dict(state["taken"])
-        shape = len(version.policy.seeds), n
+        shape = len(policy.seeds), n
         x, s = given.x[rows].expand(*shape, -1), given.s[rows].expand(shape)
         wanted = process.decide(People(x, s, torch.zeros(shape)))
-        propensity = self._combined(version, wanted.propensity.detach())
-        propensity = propensity + (1.0 - propensity) * settings.explore
         assert wanted.uniform is not None
-        uniform, places = wanted.uniform[0], None
-        accepted = uniform < propensity
+        uniform, propensity = wanted.uniform[0], self._combined(version, wanted.propensity.detach())
+        propensity = propensity + (1.0 - propensity) * settings.explore
+        accepted, places = uniform < propensity, None
         if capacity is not None:
             places = _places(capacity, n)
-            lot = SeedStreams(version.policy.seeds[:1], f"places of batch {batch}").uniform(n)[0]
-            accepted &= torch.where(accepted, lot, -1.0) >= _least(lot, accepted, places)
+            lot = SeedStreams(policy.seeds[:1], f"places of batch {batch}").uniform(n)[0]
+            drawn = lot[accepted].sort(descending=True).values[:places]
+            accepted = accepted & (lot >= drawn[-1]) if len(drawn) else accepted
             propensity = lottery(propensity.unsqueeze(0), places)[0]
         process.taken.add(accepted.expand(shape))
-        words = {
-            "explore": settings.explore,
-            "exploration": process.exploration.config.rule.name,
-            "places": places,
-            "people": n,
-        }
-        state = {"decisions": process.decisions.state_dict(), "taken": process.taken.state_dict()}
+        rule = process.exploration.config.rule.name
+        words = {"people": n, "places": places, "explore": settings.explore, "exploration": rule}
+        state = packed({"decisions": process.decisions.state_dict(), "taken": process.taken.state_dict()})
         number = self._duty(connection)
-        connection.execute(
-            sql.insert(BATCHES).values(
-                id=batch, version=number, at=_now(), words=json.dumps(words), state=packed(state)
-            )
-        )
+        row = {"id": batch, "version": number, "at": _now(), "words": json.dumps(words), "state": state}
+        connection.execute(sql.insert(BATCHES).values(**row))
         newest = connection.scalar(sql.select(sql.func.max(APPLICATIONS.c.id))) or 0
-        seed, ids = version.policy.seeds[0], [given.ids[row] for row in rows]
+        ids = [given.ids[row] for row in rows]
         columns = {
             "id": range(newest + 1, newest + n + 1),
             "person": ids,
@@ -244,10 +228,11 @@ class Ledger:
             "propensity": propensity.tolist(),
             "uniform": uniform.tolist(),
             "accepted": accepted.tolist(),
-            "held": [_share(f"{seed} held out {person}") < settings.held_out for person in ids],
+            "held": [_drawn(f"{policy.seeds[0]} held out {person}") < settings.held_out for person in ids],
         }
         values = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
         connection.execute(sql.insert(APPLICATIONS), values)
+        return np.stack([accepted.numpy(), propensity.double().numpy(), np.full(n, number)], axis=1)
 
     def _combined(self, version: Version, propensity: Tensor) -> Tensor:
         """Acceptance probabilities (N,) of those of all seeds (E, N): of one they are as they are."""
@@ -261,21 +246,23 @@ class Ledger:
         self, people: pd.DataFrame, given: Applicants, known: pd.DataFrame, version: Version
     ) -> None:
         """Raise FairAllError where somebody is there with other values, or has been forgotten."""
-        rows = {person: row for row, person in enumerate(given.ids)}
-        at = np.array([rows[person] for person in known["person"]], dtype=int)
-        if not len(at):
+        if known.empty:
             return
-        column, wrong = people[self.settings.id], np.zeros(len(people), dtype=bool)
+        places = {person: row for row, person in enumerate(given.ids)}
+        at = np.array([places[person] for person in known["person"]])
         forgotten = known["features"].isna().to_numpy()
-        wrong[at[forgotten]] = True
-        refuse(column, wrong, "has been decided on, and was forgotten")
-        x = tables.encoded(known["features"].tolist(), version.policy.reader)
-        other = (x != given.x[at]).any(1) | (torch.tensor(known["s"].to_numpy()) != given.s[at])
-        wrong[at[other.numpy()]] = True
-        refuse(column, wrong, "has been decided on with other features; an id stands for one application")
-        if self.settings.time in people:
-            wrong[at[known["time"].to_numpy(dtype=int) != given.time[at]]] = True
-            refuse(column, wrong, "has been decided on at another time; an id stands for one application")
+        x = tables.encoded(known["features"].fillna("").tolist(), version.policy.reader)
+        other = (x != given.x[at]).any(1) | (torch.tensor(known["s"].to_numpy(dtype=float)) != given.s[at])
+        late = (known["time"].to_numpy() != given.time[at]) & (self.settings.time in people)
+        reasons = {
+            "has been decided on, and was forgotten": forgotten,
+            "has been decided on with other features; an id stands for one application": other.numpy(),
+            "has been decided on at another time; an id stands for one application": late,
+        }
+        for why, wrong in reasons.items():
+            marked = np.zeros(len(people), dtype=bool)
+            marked[at[wrong]] = True
+            refuse(people[self.settings.id], marked, why)
 
     def outcomes(self, table: pd.DataFrame) -> dict[str, int]:
         """Record outcomes of accepted people, in one transaction.
@@ -296,25 +283,26 @@ class Ledger:
         given = tables.outcomes(table, settings)
         with self.store.writing() as connection:
             known = self._applications(connection, given.ids).set_index("person").reindex(given.ids)
-            column, nobody = table[settings.id], known["id"].isna().to_numpy()
-            refuse(column, nobody, "has not been decided on: an outcome needs a decision")
+            column, timed = table[settings.id], settings.time in table
+            refuse(column, known["id"].isna(), "has not been decided on: an outcome needs a decision")
             refused = ~known["accepted"].to_numpy(dtype=bool)
             refuse(column, refused, "was rejected: an outcome needs an acceptance")
-            refuse(column, known["features"].isna().to_numpy(), "was forgotten")
+            refuse(column, known["features"].isna(), "was forgotten")
             early = given.time < known["time"].to_numpy(dtype=np.int64)
-            if settings.time in table:
-                refuse(table[settings.time], early, "is before the application of that person")
-            refuse(column, early, f"applied later than now: give a column {settings.time!r}")
+            refuse(table[settings.time if timed else settings.id], early, "is before the application")
             numbers = known["id"].to_numpy(dtype=np.int64)
-            before = self._outcomes(connection, numbers.tolist())
-            label, times = (before[name].reindex(numbers).to_numpy(dtype=float) for name in ("label", "time"))
-            same = (label == given.label) & ((times == given.time) | (settings.time not in table))
+            last = latest_outcomes(int(numbers.min()))
+            before = _found(connection, sql.select(last), last.c.application, numbers.tolist())
+            before = before.set_index("application").reindex(numbers)
+            label, times = (before[name].to_numpy(dtype=float) for name in ("label", "time"))
+            same = (label == given.label) & ((times == given.time) | (not timed))
+            columns = (one[~same].tolist() for one in (numbers, given.label, given.time))
             rows = [
-                {"application": int(number), "label": int(one), "time": int(at), "at": _now()}
-                for number, one, at in zip(numbers[~same], given.label[~same], given.time[~same], strict=True)
+                dict(zip(("application", "label", "time"), row, strict=True))
+                for row in zip(*columns, strict=True)
             ]
             if rows:
-                connection.execute(sql.insert(OUTCOMES), rows)
+                connection.execute(sql.insert(OUTCOMES), [row | {"at": _now()} for row in rows])
         corrected = int((~same & ~np.isnan(label)).sum())
         return {"new": len(rows) - corrected, "corrected": corrected, "known": int(same.sum())}
 
@@ -328,10 +316,10 @@ class Ledger:
             dry_run: whether to write nothing.
 
         Returns:
-            What has changed: `version` (None where nothing is new, or nothing was written), `parent`,
-            `people` learnt from and `labels` of them, `updates`, `waiting` and `young` (`Due`); `changed`,
-            the mean change of the acceptance probability of these people, and `acceptance` by group, before
-            and after; `guard`, how it compares with the policy on duty (`guard.compared`), and `promoted`.
+            `version` (None where nothing is new, or nothing was written), its `parent`, `people` learnt from
+            and `labels` of them, `updates`, `waiting` and `young` (`Due`); `changed`, the mean change of the
+            acceptance probability of these people, and `acceptance` by group, before and after; `guard`, how
+            it compares with the policy on duty (`guard.compared`), and `promoted`.
 
         Raises:
             FairAllError: where learning diverges, or another process has learnt meanwhile.
@@ -340,37 +328,29 @@ class Ledger:
         with self.store.reading() as connection:
             parent, newest = self._parent(connection)
             before = versions.read(connection, kept, parent, modules=self.modules, whole=True)
-            report = connection.execute(
-                sql.select(VERSIONS.c.report).where(VERSIONS.c.id == parent)
-            ).scalar_one()
-            config = before.policy.config
-            assert config is not None
-            numbers = versions.lineage(connection, parent)
-            found = due(connection, numbers, settings, config.schedule, json.loads(report)["first"])
+            report = sql.select(VERSIONS.c.report).where(VERSIONS.c.id == parent)
+            first = json.loads(connection.execute(report).scalar_one())["first"]
+            schedule = versions.config_of(before.policy).schedule
+            found = due(connection, versions.lineage(connection, parent), settings, schedule, first)
+            told: dict[str, Any] = {"version": None, "parent": parent, "people": sum(map(len, found.parts))}
+            told |= {"waiting": found.waiting, "young": found.young}
+            if not found.parts:
+                return told
             held = log_of(connection, before.policy, settings, held=True)
             duty = versions.read(connection, kept, self._duty(connection), modules=self.modules)
-            rows = pd.concat(
-                [self._people(connection, part.tolist()) for part in found.parts] or [pd.DataFrame()]
-            )
-        counts = {"waiting": found.waiting, "young": found.young}
-        if not found.parts:
-            return {"version": None, "parent": parent, "people": 0, **counts}
+            rows = versions.people(connection, np.concatenate(found.parts).tolist())
         rows["label"] = rows.index.map(found.label)
-        updates = [versions.update(rows.loc[part].reset_index(), before.policy) for part in found.parts]
-        told: dict[str, Any] = {
-            "parent": parent,
-            "people": len(rows),
-            "labels": len(found.label),
-            "updates": len(updates),
-        } | counts
+        updates = [versions.update(rows.loc[part], before.policy) for part in found.parts]
         some = rows.iloc[-MOST_OF_REPORT:]
         probability = self._probability(before, some)
         after = before.learnt(updates)
+        told |= {"labels": len(found.label), "updates": len(updates)}
         told |= self._changes(after, some, probability)
-        told["guard"] = self._compared(held, duty, after)
+        guard = self._compared(held, duty, after)
+        told |= {"guard": guard, "promoted": False}
         if dry_run:
-            return {"version": None, **told}
-        columns = after.columns(before.state, updates)
+            return told
+        row = after.columns(before.state, updates) | {"id": newest + 1, "parent": parent, "at": _now()}
         learnt = [
             {"version": newest + 1, "application": number, "outcome": found.outcome.get(number), "part": k}
             for k, part in enumerate(found.parts)
@@ -378,16 +358,14 @@ class Ledger:
         ]
         with self.store.writing() as connection:
             if self._parent(connection) != (parent, newest):
-                raise FairAllError(
-                    f"{self.store.name}: another process has learnt or promoted meanwhile; learn again"
-                )
-            text = json.dumps(told | {"first": found.first})
-            self._insert_version(connection, columns, parent=parent, report=text)
+                raise FairAllError(f"{self.store.name}: another process has learnt or promoted meanwhile")
+            row |= {"report": json.dumps(told | {"first": found.first})}
+            connection.execute(sql.insert(VERSIONS).values(**row))
             connection.execute(sql.insert(LEARNT), learnt)
-            told["promoted"] = settings.promote == "if_better" and told["guard"]["better"]
-            if told["promoted"]:
-                self._promote(connection, newest + 1, told["guard"]["why"])
-        return {"version": newest + 1, **told}
+            if settings.promote == "if_better" and guard["better"]:
+                self._promote(connection, newest + 1, guard["why"])
+                told["promoted"] = True
+        return told | {"version": newest + 1}
 
     def log(self) -> Log:
         """The decisions so far, with their exact propensities, as a log for `fairall evaluate`."""
@@ -396,7 +374,7 @@ class Ledger:
             version = versions.read(connection, kept, self._duty(connection), modules=self.modules)
             return log_of(connection, version.policy, self.settings)
 
-    def promote(self, version: int, *, why: str = "by hand") -> bool:
+    def promote(self, version: int) -> bool:
         """Put a version on duty, or back on duty; return whether it was not.
 
         Raises:
@@ -407,17 +385,17 @@ class Ledger:
             versions.lineage(connection, version)
             if self._duty(connection) == version:
                 return False
-            self._promote(connection, version, why)
+            self._promote(connection, version, "by hand")
         return True
 
-    def forget(self, person: str) -> dict[str, Any]:
+    def forget(self, person: str) -> list[int]:
         """Erase the features of a person from the ledger and from the memory of all versions.
 
         The decision, the group and the outcome stay, so that counts do. What a version has learnt stays in
         its weights; a version that has learnt from the person cannot be made again.
 
         Returns:
-            `versions` that have learnt from the person.
+            The versions that have learnt from the person.
 
         Raises:
             FairAllError: where the person is not there, or was forgotten already.
@@ -425,33 +403,25 @@ class Ledger:
         kept = self.about
         with self.store.writing() as connection:
             known = self._applications(connection, [person])
-            if known.empty:
-                raise FairAllError(f"{person}: has not been decided on; nothing is known")
-            row = known.iloc[0]
-            if row["features"] is None:
-                raise FairAllError(f"{person}: was forgotten already")
-            number = int(row["id"])
-            policy = self._on_duty(connection, kept).policy
-            x = tables.encoded([row["features"]], policy.reader)[0]
-            connection.execute(
-                sql.update(APPLICATIONS).where(APPLICATIONS.c.id == number).values(features=None)
-            )
+            if known.empty or known["features"].isna().any():
+                why = "has not been decided on; nothing is known" if known.empty else "was forgotten already"
+                raise FairAllError(f"{person}: {why}")
+            number = int(known["id"].iloc[0])
+            x = tables.encoded(known["features"].tolist(), self._on_duty(connection, kept).policy.reader)[0]
+            own = sql.update(APPLICATIONS).where(APPLICATIONS.c.id == number)
+            connection.execute(own.values(features=None))
             connection.execute(sql.insert(FORGOTTEN).values(application=number, at=_now()))
-            of = sql.select(LEARNT.c.version).where(LEARNT.c.application == number)
-            learnt = sorted(connection.scalars(of))
-            for stored in connection.execute(sql.select(VERSIONS)).mappings().all() if learnt else ():
-                parts = {name: unpacked(stored[name]) for name in ("state", "memory")}
+            by = sql.select(LEARNT.c.version).where(LEARNT.c.application == number)
+            learnt = sorted(connection.scalars(by))
+            stored = connection.execute(sql.select(VERSIONS)).all() if learnt else []
+            for row in stored:
+                parts = {"state": unpacked(row.state), "memory": unpacked(row.memory)}
                 if sum(blanked(one, x) for one in parts.values()):
-                    columns = {name: packed(one) for name, one in parts.items()} | {
-                        "weights": stored["weights"]
-                    }
-                    columns["sum"] = versions.checksum(columns)
-                    changed = {name: columns[name] for name in ("state", "memory", "sum")}
-                    connection.execute(
-                        sql.update(VERSIONS).where(VERSIONS.c.id == stored["id"]).values(**changed)
-                    )
+                    columns: dict[str, Any] = {name: packed(one) for name, one in parts.items()}
+                    columns["sum"] = versions.checksum(columns | {"weights": row.weights})
+                    connection.execute(sql.update(VERSIONS).where(VERSIONS.c.id == row.id).values(**columns))
         self._read = {}
-        return {"versions": learnt}
+        return learnt
 
     def _on_duty(self, connection: sql.Connection, kept: dict[str, str]) -> Version:
         """The version on duty, as decisions need it."""
@@ -468,16 +438,8 @@ class Ledger:
     def _parent(self, connection: sql.Connection) -> tuple[int, int]:
         """The version that learning goes on from, and the newest one."""
         duty = connection.execute(sql.select(DUTY).order_by(DUTY.c.id.desc()).limit(1)).one()
-        newest = connection.scalar(sql.select(sql.func.max(VERSIONS.c.id)))
-        assert newest is not None
+        newest = connection.execute(sql.select(sql.func.max(VERSIONS.c.id))).scalar_one()
         return (newest if newest > duty.newest else duty.version), newest
-
-    def _insert_version(
-        self, connection: sql.Connection, columns: dict[str, Any], *, parent: int | None, report: str
-    ) -> None:
-        number = (connection.scalar(sql.select(sql.func.max(VERSIONS.c.id))) or 0) + 1
-        values = {"id": number, "parent": parent, "made": _now(), "report": report} | columns
-        connection.execute(sql.insert(VERSIONS).values(**values))
 
     def _promote(self, connection: sql.Connection, version: int, why: str) -> None:
         newest = connection.scalar(sql.select(sql.func.max(VERSIONS.c.id)))
@@ -487,16 +449,6 @@ class Ledger:
         """The people of these ids who have been decided on, with the version that did."""
         query = sql.select(APPLICATIONS, BATCHES.c.version).join(BATCHES)
         return _found(connection, query, APPLICATIONS.c.person, ids)
-
-    def _people(self, connection: sql.Connection, numbers: Sequence[int]) -> pd.DataFrame:
-        """Columns of `versions.OF_PEOPLE` by the number of the application, in the order of numbers."""
-        found = _found(connection, sql.select(*versions.OF_PEOPLE), APPLICATIONS.c.id, numbers)
-        return found.set_index("id").sort_index()
-
-    def _outcomes(self, connection: sql.Connection, numbers: Sequence[int]) -> pd.DataFrame:
-        """The outcomes that count, by the number of the application."""
-        last = latest_outcomes(min(numbers))
-        return _found(connection, sql.select(last), last.c.application, numbers).set_index("application")
 
     def _probability(self, version: Version, rows: pd.DataFrame) -> np.ndarray:
         """Acceptance probabilities of people (N,) by a version, without exploration."""
@@ -518,11 +470,9 @@ class Ledger:
             probability = self._probability(after, rows)
         except FairAllError as error:
             raise FairAllError(f"learning has diverged, and no version was made: {error}") from error
-        groups = {}
-        for s in sorted(rows["s"].unique()):
-            own = (rows["s"] == s).to_numpy()
-            name = after.policy.reader.group_name(float(s))
-            groups[name] = [float(before[own].mean()), float(probability[own].mean())]
+        both = pd.DataFrame({"before": before, "after": probability}).groupby(rows["s"].to_numpy()).mean()
+        name = after.policy.reader.group_name
+        groups = {name(float(s)): [float(b), float(a)] for s, b, a in both.itertuples()}
         return {"changed": float(np.abs(probability - before).mean()), "acceptance": groups}
 
 
@@ -532,7 +482,7 @@ def _found(
     """Rows of a query whose column has one of some values."""
     found: list[Any] = []
     for start in range(0, len(values), IN_QUERY):
-        found += connection.execute(query.where(column.in_(values[start : start + IN_QUERY]))).all()
+        found += map(tuple, connection.execute(query.where(column.in_(values[start : start + IN_QUERY]))))
     return pd.DataFrame(found, columns=[one.name for one in query.selected_columns])
 
 
@@ -540,21 +490,15 @@ def _places(capacity: int | float, n: int) -> int:
     """Places for n people; raises FairAllError where there is none, or n is too large."""
     places = capacity if isinstance(capacity, int) else int(capacity * n + ROUNDING)
     if places < 1:
-        raise FairAllError(f"--capacity {capacity}: not one place for {count(n, 'person', 'people')}")
+        raise FairAllError(f"--capacity {capacity}: not one place for {n} people")
     if n > MOST_WITH_PLACES:
         raise FairAllError(
-            f"--capacity: exact propensities take too long for {n} people; give tables of {MOST_WITH_PLACES}"
+            f"--capacity: exact propensities are for {MOST_WITH_PLACES} people at most, not {n}"
         )
     return places
 
 
-def _least(lot: Tensor, accepted: Tensor, places: int) -> float:
-    """The least lot of those who find one of the places."""
-    drawn = lot[accepted].sort(descending=True).values
-    return float(drawn[min(places, len(drawn)) - 1]) if len(drawn) else 1.0
-
-
-def _share(text: str) -> float:
+def _drawn(text: str) -> float:
     """A number in [0, 1) that a text determines, as if it were drawn."""
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:7], "big") / 2**56
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -12,7 +12,6 @@ from fairall.errors import FairAllError
 
 PREFIX = "live."
 UNITS = {"s": 1, "h": 3600, "d": 86400}
-PROMOTE = "by_hand", "if_better"
 
 
 @dataclass(frozen=True)
@@ -25,7 +24,7 @@ class Settings:
             there.
         held_out: share of the people who are not learnt from, on whom versions are compared.
         explore: probability with which those are accepted whom the policy rejects.
-        promote: whether a version that is better goes on duty by itself (`if_better`).
+        promote: `if_better`: a version that is better goes on duty by itself; else `by_hand`.
         gap: most that a gap between groups may grow then.
         id: column of the id of each person.
         time: column of times; a table without it is of now.
@@ -46,57 +45,56 @@ class Settings:
     negative: str = "0"
 
     @classmethod
-    def read(cls, words: Sequence[str], **defaults: Any) -> Settings:
+    def read(cls, words: Sequence[str], **defaults: str) -> Settings:
         """Settings by words `live.KEY=VALUE`; others have `defaults`.
 
         Raises:
             FairAllError: where there is no such key, or its value is not possible.
         """
-        known = [field.name for field in fields(cls)]
-        given = dict(defaults)
+        known, given = [field.name for field in fields(cls)], dict[str, Any](defaults)
         for word in words:
             key, _, value = word.removeprefix(PREFIX).partition("=")
             if key not in known:
                 near = nearest_key(key, known) or f"; there are {', '.join(known)}"
                 raise FairAllError(f"{word}: no such key{near}")
-            given[key] = _value(key, value)
+            read, allowed = VALUES.get(key, (_name, "a name"))
+            if (found := read(value)) is NotImplemented:
+                raise FairAllError(f"{word} is not possible: it must be {allowed}")
+            given[key] = found
         made = replace(cls(), **given)
-        names = [made.id, made.time, made.label]
-        if len(set(names)) < len(names):
-            raise FairAllError(f"live.id, live.time, live.label are {', '.join(names)}: give three columns")
-        if made.positive == made.negative:
-            raise FairAllError(
-                f"live.positive and live.negative are both {made.positive}: give different words"
-            )
+        for names in (("id", "time", "label"), ("positive", "negative")):
+            values = [getattr(made, name) for name in names]
+            if len(set(values)) < len(values):
+                told = f"{PREFIX}{f', {PREFIX}'.join(names)} are {', '.join(values)}"
+                raise FairAllError(f"{told}: give {len(values)} different words")
         return made
 
 
-def _value(key: str, value: str) -> Any:
-    """The value of a key; raises as `Settings.read`."""
-    if key == "horizon":
-        return None if value == "null" else seconds(value)
-    if key in ("held_out", "explore", "gap"):
-        if not re.fullmatch(r"\d*\.?\d+", value) or not float(value) < 1:
-            raise FairAllError(f"{PREFIX}{key}={value} is not possible: it must be a number from 0, below 1")
-        return float(value)
-    if key == "promote" and value not in PROMOTE:
-        raise FairAllError(f"{PREFIX}{key}={value} is not possible: it must be {' or '.join(PROMOTE)}")
-    if not value:
-        raise FairAllError(f"{PREFIX}{key}= is not possible: give a name")
-    return value
-
-
-def seconds(text: str) -> int:
-    """A duration such as 90d, 12h or 0, in seconds.
+def seconds(text: str) -> Any:
+    """A duration such as 90d, 12h or 0 in seconds, None for null, NotImplemented for anything else.
 
     Examples:
-        >>> seconds("90d"), seconds("0")
-        (7776000, 0)
-
-    Raises:
-        FairAllError: where it is none.
+        >>> seconds("90d"), seconds("0"), seconds("null")
+        (7776000, 0, None)
     """
     found = re.fullmatch(r"(\d{1,6})([shd])", "0s" if text == "0" else text)
-    if found is None:
-        raise FairAllError(f"live.horizon={text} is not possible: it must be as 90d, 12h, 0 or null")
-    return int(found[1]) * UNITS[found[2]]
+    return int(found[1]) * UNITS[found[2]] if found else None if text == "null" else NotImplemented
+
+
+def _share(text: str) -> Any:
+    return float(text) if re.fullmatch(r"0?\.\d+|0", text) else NotImplemented
+
+
+def _name(text: str) -> Any:
+    return text or NotImplemented
+
+
+# How values are read, and what they must be.
+VALUES: dict[str, tuple[Callable[[str], Any], str]] = {
+    **dict.fromkeys(("held_out", "explore", "gap"), (_share, "a number from 0, below 1")),
+    "horizon": (seconds, "as 90d, 12h, 0 or null"),
+    "promote": (
+        lambda text: text if text in ("by_hand", "if_better") else NotImplemented,
+        "by_hand or if_better",
+    ),
+}

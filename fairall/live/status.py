@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import sqlalchemy as sql
-from scipy.stats import false_discovery_control
+from scipy.stats import binomtest, false_discovery_control
 
 from fairall.config.schema import ExplorationRule
 from fairall.data.drift import DRIFTED, binned, stability
@@ -17,261 +17,180 @@ from fairall.live import versions
 from fairall.live.due import clock, latest_outcomes
 from fairall.live.ledger import Ledger
 from fairall.live.people import cells_of, told
-from fairall.live.store import APPLICATIONS, BATCHES, DUTY, FORGOTTEN, LEARNT, OUTCOMES, VERSIONS
+from fairall.live.store import APPLICATIONS, DUTY, FORGOTTEN, LEARNT, OUTCOMES, VERSIONS
 from fairall.measuring.sequences import LARGEST_GAP, largest_gap
-from fairall.results.table import print_frame
 from fairall.tables.features import DISCRETE
 from fairall.tables.people import PeopleReader
 
 MOST_COMPARED = 5000  # people at the beginning and at the end, whose features are compared
-Z = 1.96
+LEAST_COMPARED = 100
+ACCEPTED = sql.func.sum(sql.cast(APPLICATIONS.c.accepted, sql.Integer))
 
 
 def status(ledger: Ledger) -> dict[str, Any]:
-    """Everything that `status` shows, as JSON allows it.
+    """Everything that `fairall live status` shows, as JSON allows it.
 
     Returns:
-        `versions`, `duty`, `people`, `accepted`, `outcomes`, `corrected`, `waiting`, `overdue` (None
-        without a horizon), `forgotten`, `until`, `groups` with acceptance and value and their 95 %
-        intervals, `courses` with the acceptance rate of each batch, `gap` between acceptance rates as a
-        confidence sequence, `drift`, features that differ between the first people and the last, and
-        `alarms`, a sentence each.
+        `duty`, `versions`, `people`, `accepted`, `outcomes`, `corrected`, `waiting`, `overdue` (None without
+        a horizon), `until`, `groups` with acceptance and value and their 95 % intervals, `courses`, the
+        acceptance of each batch, `gap` between acceptance rates as a confidence sequence, `drift`, features
+        that differ between the first people and the last, and `alarms`, a sentence each.
 
     Raises:
         FairAllError: as `Ledger`.
     """
     kept, settings = ledger.about, ledger.settings
     with ledger.store.reading() as connection:
-        rows = connection.execute(sql.select(DUTY.c.version, DUTY.c.why).order_by(DUTY.c.id)).all()
-        duty, on_duty = {row.version: row.why for row in rows}, rows[-1].version
-        version = versions.read(connection, kept, on_duty, modules=ledger.modules)
-        reader, config = version.policy.reader, versions.config_of(version.policy)
-        found = _counts(connection)
-        now = clock(connection)
-        last = latest_outcomes(1)
-        waits = (
+        duty = connection.execute(sql.select(DUTY.c.version, DUTY.c.why).order_by(DUTY.c.id)).all()
+        version = versions.read(connection, kept, duty[-1].version, modules=ledger.modules)
+        reader, now, last = version.policy.reader, clock(connection), latest_outcomes(1)
+        everybody = sql.select(APPLICATIONS.c.batch, APPLICATIONS.c.s, sql.func.count(), ACCEPTED)
+        counts = connection.execute(everybody.group_by(APPLICATIONS.c.batch, APPLICATIONS.c.s)).all()
+        by_batch = pd.DataFrame(counts, columns=["batch", "s", "people", "accepted"]).astype(int)
+        good = sql.select(APPLICATIONS.c.s, sql.func.count(), sql.func.sum(last.c.label))
+        of_groups = good.join(last, last.c.application == APPLICATIONS.c.id).group_by(APPLICATIONS.c.s)
+        labels = {s: (int(n), int(k)) for s, n, k in connection.execute(of_groups)}
+        waiting = (
             sql.select(sql.func.count())
             .select_from(APPLICATIONS.outerjoin(last, last.c.application == APPLICATIONS.c.id))
             .where(APPLICATIONS.c.accepted, last.c.id.is_(None), APPLICATIONS.c.features.is_not(None))
         )
-        found["waiting"] = connection.scalar(waits)
-        overdue = waits.where(APPLICATIONS.c.time <= now - (settings.horizon or 0))
-        found["overdue"] = connection.scalar(overdue) if settings.horizon else None
-        found["until"] = told(now) if now else None
-        by_batch = _frame(
-            connection,
-            sql.select(
-                APPLICATIONS.c.batch,
-                APPLICATIONS.c.s,
-                sql.func.count().label("people"),
-                sql.func.sum(sql.cast(APPLICATIONS.c.accepted, sql.Integer)).label("accepted"),
-            )
-            .group_by(APPLICATIONS.c.batch, APPLICATIONS.c.s)
-            .order_by(APPLICATIONS.c.batch),
-        ).astype(int)
-        earned = _frame(
-            connection,
-            sql.select(
-                APPLICATIONS.c.s, sql.func.count().label("labels"), sql.func.sum(last.c.label).label("good")
-            )
-            .join(last, last.c.application == APPLICATIONS.c.id)
-            .group_by(APPLICATIONS.c.s),
-        ).set_index("s")
-        found["versions"] = _versions(connection, duty, on_duty)
-        found["drift"] = _drift(connection, reader, found["people"])
-    found["duty"] = on_duty
-    found["groups"] = _groups(by_batch, earned, reader, config.cost.value)
-    found["courses"] = [
-        {"batch": int(row.batch), "group": reader.group_name(float(row.s)), "people": int(row.people),
-         "acceptance": row.accepted / row.people} for row in by_batch.itertuples()
-    ]  # fmt: skip
+        overdue = waiting.where(APPLICATIONS.c.time <= now - (settings.horizon or 0))
+        known = sum(n for n, _ in labels.values())
+        entered = connection.execute(sql.select(sql.func.count()).select_from(OUTCOMES)).scalar_one()
+        found = {
+            "duty": duty[-1].version,
+            "versions": _versions(connection, {row.version: row.why for row in duty}, duty[-1].version),
+            "people": int(by_batch["people"].sum()),
+            "accepted": int(by_batch["accepted"].sum()),
+            "outcomes": known,
+            "corrected": entered - known,
+            "waiting": connection.scalar(waiting),
+            "overdue": connection.scalar(overdue) if settings.horizon else None,
+            "until": told(now) if now else None,
+            "drift": _drift(connection, reader),
+        }
+    cost = versions.config_of(version.policy).cost.value
+    found["groups"] = []
+    for s, own in by_batch.groupby("s"):
+        n, (m, k) = int(own["people"].sum()), labels.get(s, (0, 0))
+        value = [one - cost for one in _share(k, m)] if m else None
+        shares = {"acceptance": _share(int(own["accepted"].sum()), n), "outcomes": m, "value": value}
+        found["groups"].append({"group": reader.group_name(float(s)), "people": n} | shares)
+    rates = by_batch.assign(group=by_batch["s"].map(lambda s: reader.group_name(float(s))))
+    rates["acceptance"] = rates["accepted"] / rates["people"]
+    found["courses"] = rates.drop(columns=["s", "accepted"]).to_dict("records")
     found["gap"] = _gap(by_batch)
     rule = version.process.exploration.config.rule
-    found["alarms"] = _alarms(found, settings.explore == 0 and rule is not ExplorationRule.epsilon)
+    found["alarms"] = _alarms(found, explores=settings.explore > 0 or rule is ExplorationRule.epsilon)
     return found
 
 
-def _frame(connection: sql.Connection, query: sql.Select[Any]) -> pd.DataFrame:
-    return pd.DataFrame(connection.execute(query).all(), columns=[one.name for one in query.selected_columns])
-
-
-def _counts(connection: sql.Connection) -> dict[str, Any]:
-    """Numbers of people, acceptances, batches, outcomes, corrections, and forgotten people."""
-    people = sql.select(sql.func.count(), sql.func.sum(sql.cast(APPLICATIONS.c.accepted, sql.Integer)))
-    n, accepted = connection.execute(people.select_from(APPLICATIONS)).one()
-    outcomes = sql.select(sql.func.count(), sql.func.count(sql.distinct(OUTCOMES.c.application)))
-    entered, known = connection.execute(outcomes).one()
-    numbers = {
-        table.name: connection.scalar(sql.select(sql.func.count()).select_from(table))
-        for table in (BATCHES, FORGOTTEN)
-    }
-    return {
-        "people": n,
-        "accepted": int(accepted or 0),
-        "outcomes": known,
-        "corrected": entered - known,
-        **numbers,
-    }
+def _share(k: int, n: int) -> list[float]:
+    """A share of n people, and the ends of its 95 % interval (Wilson 1927)."""
+    ends = binomtest(k, n).proportion_ci(method="wilson")
+    return [k / n, float(ends.low), float(ends.high)]
 
 
 def _versions(connection: sql.Connection, duty: dict[int, str], on_duty: int) -> list[dict[str, Any]]:
     """Each version with what it was made from, where it stands, and why."""
-    forgotten = sql.select(LEARNT.c.version).join(FORGOTTEN, FORGOTTEN.c.application == LEARNT.c.application)
-    touched, found, broken = {*connection.scalars(forgotten.distinct())}, [], set()
-    columns = (VERSIONS.c.id, VERSIONS.c.parent, VERSIONS.c.made, VERSIONS.c.report)
+    touched = sql.select(LEARNT.c.version).join(FORGOTTEN, FORGOTTEN.c.application == LEARNT.c.application)
+    broken, found = {*connection.scalars(touched.distinct())}, []
+    columns = (VERSIONS.c.id, VERSIONS.c.parent, VERSIONS.c.at, VERSIONS.c.report)
     for row in connection.execute(sql.select(*columns).order_by(VERSIONS.c.id)):
         report = json.loads(row.report)
-        if row.id in touched or row.parent in broken:
-            broken.add(row.id)
+        broken |= {row.id} if row.parent in broken else set()
         stands = "on duty" if row.id == on_duty else "was on duty" if row.id in duty else "challenger"
         guard = report.get("guard", {})
-        found.append(
-            {
-                "version": row.id,
-                "parent": row.parent,
-                "made": told(row.made),
-                "people": report.get("people", 0),
-                "labels": report.get("labels", 0),
-                "stands": stands,
-                "why": duty.get(row.id, guard.get("why")),
-                "value": guard.get("value"),
-                "can_be_made_again": row.id not in broken,
-            }
-        )
+        numbers = {name: report.get(name, 0) for name in ("people", "labels")}
+        made = {"version": row.id, "parent": row.parent, "made": told(row.at), **numbers, "stands": stands}
+        why = {"why": duty.get(row.id, guard.get("why")), "value": guard.get("value")}
+        found.append(made | why | {"can_be_made_again": row.id not in broken})
     return found
-
-
-def _groups(
-    by_batch: pd.DataFrame, earned: pd.DataFrame, reader: PeopleReader, cost: float
-) -> list[dict[str, Any]]:
-    """People, acceptance rate, and value of an accepted person with a known outcome, by group."""
-    found = []
-    for s, own in by_batch.groupby("s"):
-        n, accepted = int(own["people"].sum()), int(own["accepted"].sum())
-        labels, good = (int(earned[name].get(s, 0)) for name in ("labels", "good"))
-        found.append(
-            {
-                "group": reader.group_name(float(s)),
-                "people": n,
-                "acceptance": _interval(accepted, n),
-                "outcomes": labels,
-                "value": [one - cost for one in _interval(good, labels)] if labels else None,
-            }
-        )
-    return found
-
-
-def _interval(k: int, n: int) -> list[float]:
-    """A share of n people, and the ends of its 95 % interval (Wilson 1927)."""
-    centre, spread = k / n + Z**2 / (2 * n), Z * np.sqrt(k / n * (1 - k / n) / n + Z**2 / (4 * n**2))
-    return [k / n, float((centre - spread) / (1 + Z**2 / n)), float((centre + spread) / (1 + Z**2 / n))]
 
 
 def _gap(by_batch: pd.DataFrame) -> dict[str, float] | None:
     """The largest gap between acceptance rates of all decisions so far, valid at every look."""
-    wide = by_batch.pivot_table(
-        index="batch", columns="s", values=["people", "accepted"], fill_value=0
-    ).cumsum()
-    if wide.empty or len(wide["people"].columns) < 2:
+    wide = by_batch.pivot_table(index="batch", columns="s", values=["people", "accepted"], fill_value=0)
+    if wide.shape[1] < 4:
         return None
-    n, accepted = wide["people"].to_numpy(dtype=float).T, wide["accepted"].to_numpy(dtype=float).T
+    n, accepted = (wide.cumsum()[name].to_numpy(dtype=float).T for name in ("people", "accepted"))
+    smoothed = (accepted + 1) / (n + 2)
     with np.errstate(invalid="ignore", divide="ignore"):
-        rate = accepted / n
-        variance = (accepted + 1) / (n + 2) * (1 - (accepted + 1) / (n + 2)) / n
-    gap, low, high = largest_gap(rate, variance, n.sum(0))
-    return {"estimate": float(gap[-1]), "low": float(low[-1]), "high": float(high[-1])}
+        ends = largest_gap(accepted / n, smoothed * (1 - smoothed) / n, n.sum(0))
+    return dict(zip(("estimate", "low", "high"), (float(one[-1]) for one in ends), strict=True))
 
 
-def _drift(connection: sql.Connection, reader: PeopleReader, n: int) -> list[dict[str, Any]]:
+def _drift(connection: sql.Connection, reader: PeopleReader) -> list[dict[str, Any]]:
     """Features of which the last people differ from the first by more than chance."""
-    half = min(MOST_COMPARED, n // 2)
-    if half < 100:
+    known = sql.select(APPLICATIONS.c.features).where(APPLICATIONS.c.features.is_not(None))
+    n = connection.execute(sql.select(sql.func.max(APPLICATIONS.c.id))).scalar_one() or 0
+    if n < 2 * LEAST_COMPARED:
         return []
-    query = sql.select(APPLICATIONS.c.features).where(APPLICATIONS.c.features.is_not(None)).limit(half)
-    ends = [
-        connection.scalars(query.order_by(order)).all()
-        for order in (APPLICATIONS.c.id, APPLICATIONS.c.id.desc())
-    ]
-    old, new = (cells_of([str(row) for row in rows], reader.names) for rows in ends)
-    found = {
-        one.name: stability(*binned(old[one.name], new[one.name], number=one.kind not in DISCRETE))
+    query = known.limit(min(MOST_COMPARED, n // 2))
+    orders = (APPLICATIONS.c.id, APPLICATIONS.c.id.desc())
+    texts = [[str(row) for row in connection.scalars(query.order_by(order))] for order in orders]
+    old, new = (cells_of(rows, reader.names) for rows in texts)
+    found = [
+        stability(*binned(old[one.name], new[one.name], number=one.kind not in DISCRETE))
         for one in reader.features
-    }
-    corrected = false_discovery_control([one.p for one in found.values()])
+    ]
+    corrected = false_discovery_control([one.p for one in found])
     return [
         {
             "feature": name,
-            "psi": one.psi,
+            "index": one.psi,
             "p": float(p),
-            "most": f"{one.most}: {one.before:.1%} → {one.after:.1%}",
+            "most": one.most,
+            "from": one.before,
+            "to": one.after,
         }
-        for (name, one), p in zip(found.items(), corrected, strict=True)
+        for name, one, p in zip(reader.names, found, corrected, strict=True)
         if p < DRIFTED
     ]
 
 
-def _alarms(found: dict[str, Any], certain: bool) -> list[str]:
+def _alarms(found: dict[str, Any], *, explores: bool) -> list[str]:
     """What needs attention, a sentence each."""
-    alarms = []
-    if certain:
-        alarms.append(
-            "nobody explores: who is rejected can never be judged; start a ledger with live.explore=0.02"
-        )
-    gap = found["gap"]
-    if gap and gap["low"] > LARGEST_GAP:
-        alarms.append(
-            f"the gap between acceptance rates is {100 * gap['estimate']:.1f}, for certain above "
-            f"{100 * LARGEST_GAP:g}"
-        )
-    alarms += [f"{one['feature']} has drifted ({one['most']})" for one in found["drift"]]
+    alarms = (
+        [] if explores else ["nobody explores: those who are rejected can never be judged (live.explore)"]
+    )
+    if (gap := found["gap"]) and gap["low"] > LARGEST_GAP:
+        alarms.append(f"the gap between acceptance rates is above {100 * LARGEST_GAP:g} for certain")
+    for one in found["drift"]:
+        alarms.append(f"{one['feature']} has drifted ({one['most']}: {one['from']:.1%} → {one['to']:.1%})")
     if found["overdue"]:
         alarms.append(f"{found['overdue']} outcomes have not come within the horizon")
-    lost = [str(one["version"]) for one in found["versions"] if not one["can_be_made_again"]]
-    if lost:
-        alarms.append(f"cannot be made again, since people were forgotten: version {', '.join(lost)}")
-    return alarms
+    lost = ", ".join(str(one["version"]) for one in found["versions"] if not one["can_be_made_again"])
+    return alarms + [f"people were forgotten: version {lost} cannot be made again"] * bool(lost)
 
 
-def show(found: dict[str, Any], place: str | Path) -> None:
-    """Print what `status` returns."""
-    until = f" until {found['until']}" if found["until"] else ""
-    print(f"Ledger: {place}, {found['people']} people{until}, {found['accepted']} accepted")
+def sentences(found: dict[str, Any], place: str | Path) -> list[str]:
+    """What `status` returns, in words."""
     overdue = "" if found["overdue"] is None else f", {found['overdue']} of them overdue"
-    print(f"Outcomes: {found['outcomes']} known, {found['corrected']} of them corrected")
-    print(f"Waiting: {found['waiting']} outcomes{overdue}")
-    print_frame(groups_frame(found), title="Groups")
-    print_frame(versions_frame(found), title="Versions")
-    if found["gap"]:
-        gap = (100 * found["gap"][name] for name in ("estimate", "low", "high"))
-        print("Gap between acceptance rates: {:.1f} [{:.1f}, {:.1f}], at every look".format(*gap))
-    for alarm in found["alarms"]:
-        print(f"Alarm: {alarm}")
+    lines = [
+        f"Ledger {place}: {found['people']} people until {found['until']}, {found['accepted']} accepted",
+        f"Outcomes: {found['outcomes']} known, {found['corrected']} corrected",
+        f"Waiting: {found['waiting']} outcomes{overdue}",
+    ]
+    if gap := found["gap"]:
+        ends = f"[{100 * gap['low']:.1f}, {100 * gap['high']:.1f}]"
+        lines.append(f"Gap between acceptance rates: {100 * gap['estimate']:.1f} {ends}, valid at every look")
+    return lines + [f"Alarm: {alarm}" for alarm in found["alarms"]]
 
 
-def groups_frame(found: dict[str, Any]) -> pd.DataFrame:
-    """The groups as texts, a row each."""
+def frames(found: dict[str, Any]) -> dict[str, pd.DataFrame]:
+    """Tables of groups and of versions, as texts."""
 
-    def shown(values: list[float] | None) -> str:
-        return "" if values is None else "{:.1f} [{:.1f}, {:.1f}]".format(*(100 * one for one in values))
+    def shown(value: Any) -> str:
+        percents = isinstance(value, list)
+        return (
+            "{:.1f} [{:.1f}, {:.1f}]".format(*(100 * one for one in value)) if percents else str(value or "")
+        )
 
-    rows = {
-        one["group"]: [
-            str(one["people"]),
-            shown(one["acceptance"]),
-            str(one["outcomes"]),
-            shown(one["value"]),
-        ]
-        for one in found["groups"]
-    }
-    columns = ["people", "acceptance", "outcomes", "value of an acceptance"]
-    return pd.DataFrame.from_dict(rows, orient="index", columns=columns)
-
-
-def versions_frame(found: dict[str, Any]) -> pd.DataFrame:
-    """The versions as texts, a row each."""
-    columns = ["parent", "made", "people", "labels", "stands", "why"]
-    rows = {
-        str(one["version"]): ["" if one[name] is None else str(one[name]) for name in columns]
-        for one in found["versions"]
-    }
-    return pd.DataFrame.from_dict(rows, orient="index", columns=columns)
+    made = {}
+    left_out = ["value", "can_be_made_again"]
+    for key, name in (("groups", "group"), ("versions", "version")):
+        frame = pd.DataFrame(found[key], dtype=object).set_index(name) if found[key] else pd.DataFrame()
+        made[key] = frame.drop(columns=left_out if key == "versions" else []).map(shown)
+    return made

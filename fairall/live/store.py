@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import sqlalchemy as sql
-from sqlalchemy import Column, ForeignKey
-from sqlalchemy.exc import DatabaseError, NoSuchModuleError, OperationalError, SQLAlchemyError
+from sqlalchemy.exc import DatabaseError, OperationalError, SQLAlchemyError
 
 from fairall.errors import FairAllError
 from fairall.runtime.credentials import hidden
@@ -19,95 +18,54 @@ from fairall.storage.files import sqlite_url
 FORMAT = 1  # of the tables; increased when older ledgers would be read wrongly
 WAIT = 30  # seconds for another process that writes
 LOCK = 0x46414C4C  # of the writers of a PostgreSQL server
+TYPES: dict[str, Any] = {"int": sql.BigInteger, "float": sql.Float(53), "bool": sql.Boolean, "text": sql.Text}
+TYPES |= {"bytes": sql.LargeBinary, "key": sql.Integer}
 META = sql.MetaData()
-# What the ledger was started with, by key.
-ABOUT = sql.Table(
-    "ledger", META, Column("key", sql.String, primary_key=True), Column("value", sql.Text, nullable=False)
+
+
+def _table(name: str, columns: str, **options: Any) -> sql.Table:
+    """A table by its columns, `NAME TYPE` each: `TABLE` refers to its key, `?` may be NULL, `!` is unique."""
+    made: list[sql.Column[Any]] = []
+    for one in columns.split(", "):
+        column, _, kind = one.partition(" ")
+        word = kind.rstrip("?!*")
+        of = [TYPES[word]] if word in TYPES else [sql.ForeignKey(f"{word}.id")]
+        key, unique = kind == "key" or kind.endswith("*"), kind.endswith("!") or None
+        made.append(sql.Column(column, *of, primary_key=key, nullable=kind.endswith("?"), unique=unique))
+    return sql.Table(name, META, *made, **options)
+
+
+# Times are in seconds since 1970, UTC; `at` is when a row was written.
+ABOUT = _table("ledger", "key text*, value text")  # what the ledger was started with
+# `weights` are those of a saved policy; `memory` holds the people whom the learner remembers, but for those
+# of `learnt` (`state.split`); `state` is the rest of the state of training; `report`, what changed, is JSON.
+COLUMNS = "weights bytes, state bytes, memory bytes, sum text, report text"
+VERSIONS = _table("versions", f"id key, parent versions?, at int, {COLUMNS}")
+# The version of the last row is on duty; `newest` was the newest version then.
+DUTY = _table("duty", "id key, version versions, newest versions, at int, why text")
+# People who were decided on together; `state` is that of the random numbers after them.
+BATCHES = _table("batches", "id key, version versions, at int, words text, state bytes")
+# `features` are cells as a row of CSV, NULL once the person is forgotten; nothing is learnt from `held`.
+DECISION = "s int, propensity float, uniform float, accepted bool, held bool"
+APPLICATIONS = _table(
+    "applications", f"id key, person text!, batch batches, time int, features text?, {DECISION}"
 )
-# A version of the policy, the version that it was made from, and what changed, as JSON. `weights` are those
-# of a saved policy; `memory` holds the people whom the learner remembers, but for those of `learnt`
-# (`state.split`); `state` is the rest of the state of training.
-VERSIONS = sql.Table(
-    "versions",
-    META,
-    Column("id", sql.Integer, primary_key=True),
-    Column("parent", ForeignKey("versions.id")),
-    Column("made", sql.BigInteger, nullable=False),
-    Column("weights", sql.LargeBinary, nullable=False),
-    Column("state", sql.LargeBinary, nullable=False),
-    Column("memory", sql.LargeBinary, nullable=False),
-    Column("sum", sql.String, nullable=False),
-    Column("report", sql.Text, nullable=False),
-)
-# Who was on duty from when: the version of the last row is. `newest` is the newest version of then.
-DUTY = sql.Table(
-    "duty",
-    META,
-    Column("id", sql.Integer, primary_key=True),
-    Column("version", ForeignKey("versions.id"), nullable=False),
-    Column("newest", ForeignKey("versions.id"), nullable=False),
-    Column("at", sql.BigInteger, nullable=False),
-    Column("why", sql.Text, nullable=False),
-)
-# The people of a table who were decided on together. `state` is that of the random numbers after them.
-BATCHES = sql.Table(
-    "batches",
-    META,
-    Column("id", sql.Integer, primary_key=True),
-    Column("version", ForeignKey("versions.id"), nullable=False),
-    Column("at", sql.BigInteger, nullable=False),
-    Column("words", sql.Text, nullable=False),
-    Column("state", sql.LargeBinary, nullable=False),
-)
-# `features` are cells as a row of CSV; NULL once the person is forgotten. `time` in seconds since 1970, UTC.
-APPLICATIONS = sql.Table(
-    "applications",
-    META,
-    Column("id", sql.Integer, primary_key=True),
-    Column("person", sql.String, nullable=False, unique=True),
-    Column("batch", ForeignKey("batches.id"), nullable=False, index=True),
-    Column("time", sql.BigInteger, nullable=False),
-    Column("features", sql.Text),
-    Column("s", sql.Integer, nullable=False),
-    Column("propensity", sql.Float(53), nullable=False),
-    Column("uniform", sql.Float(53), nullable=False),
-    Column("accepted", sql.Boolean, nullable=False),
-    Column("held", sql.Boolean, nullable=False),
-)
-# Of the outcomes of an application the last counts; earlier ones were corrected.
-OUTCOMES = sql.Table(
-    "outcomes",
-    META,
-    Column("id", sql.Integer, primary_key=True),
-    Column("application", ForeignKey("applications.id"), nullable=False, index=True),
-    Column("label", sql.Integer, nullable=False),
-    Column("time", sql.BigInteger, nullable=False),
-    Column("at", sql.BigInteger, nullable=False),
-)
-# Whom a version has learnt from that its parent had not, with which outcome, in which of its updates.
-LEARNT = sql.Table(
+# The last outcome of an application counts; earlier ones were corrected.
+OUTCOMES = _table("outcomes", "id key, application applications, label int, time int, at int")
+sql.Index("outcomes_by_application", OUTCOMES.c.application)
+# Whom a version has learnt from that its parent had not, by which outcome, in which of its updates.
+LEARNT = _table(
     "learnt",
-    META,
-    Column("application", ForeignKey("applications.id"), primary_key=True),
-    Column("version", ForeignKey("versions.id"), primary_key=True),
-    Column("outcome", ForeignKey("outcomes.id")),
-    Column("part", sql.Integer, nullable=False),
+    "application applications*, version versions*, outcome outcomes?, part int",
+    sqlite_with_rowid=False,
 )
-FORGOTTEN = sql.Table(
-    "forgotten",
-    META,
-    Column("application", ForeignKey("applications.id"), primary_key=True),
-    Column("at", sql.BigInteger, nullable=False),
-)
+FORGOTTEN = _table("forgotten", "application applications*, at int")
 # What `forget` changes: the features of a person, and copies of them in the memory of a learner.
 CHANGED = {"applications": ("features",), "versions": ("state", "memory", "sum")}
 
 
 class Store:
-    """The database of a ledger.
-
-    Args:
-        place: path of an SQLite file, or the URL of a database.
+    """The database of a ledger: an SQLite file by its path, or any by its URL.
 
     Raises:
         FairAllError: where there is no such driver, or the place cannot be a file.
@@ -118,99 +76,84 @@ class Store:
         self.path = None if "://" in str(place) else Path(place)
         try:
             url = str(place) if self.path is None else sqlite_url(self.path.absolute())
-            options = {"timeout": WAIT} if self.path is not None else {}
-            self.engine = sql.create_engine(url, connect_args=options)
-        except (SQLAlchemyError, NoSuchModuleError, ImportError) as error:
+            self.engine = sql.create_engine(url, connect_args={"timeout": WAIT} if self.path else {})
+        except (SQLAlchemyError, ImportError) as error:
             raise FairAllError(f"{self.name}: cannot be used as a database ({_reason(error)})") from error
-        self.is_sqlite = self.engine.dialect.name == "sqlite"
-        if self.is_sqlite:
+        self.dialect = self.engine.dialect.name
+        if self.dialect == "sqlite":
             sql.event.listen(self.engine, "connect", _connected)
             sql.event.listen(self.engine, "begin", _begun)
 
     def create(self) -> None:
-        """Make an empty database, of mode 0600 where it is a file.
-
-        Raises:
-            FairAllError: where something is there already, or it cannot be written.
-        """
-        if self.path is not None:
-            try:
-                # Before SQLite opens it: its journal gets the mode of the file.
-                os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
-            except FileExistsError as error:
-                raise self.there() from error
-            except OSError as error:
-                raise FairAllError(f"{self.path}: cannot be written ({error.strerror})") from error
+        """Make an empty file of mode 0600; raises FairAllError where something is there already."""
+        if self.path is None:
+            return
+        try:
+            # Before SQLite opens it: its journal gets the mode of the file.
+            os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+        except OSError as error:
+            raise FairAllError(f"{self.path}: cannot be made ({error.strerror}); give a new place") from error
 
     def make_tables(self, connection: sql.Connection) -> None:
         """Make the tables, in a transaction of `writing`; raises FairAllError where there are some."""
         if sql.inspect(connection).has_table(ABOUT.name):
-            raise self.there()
+            raise FairAllError(f"{self.name}: a ledger is there already; give a new place")
         META.create_all(connection)
-        for table in META.sorted_tables if self.is_sqlite else ():
+        for table in META.sorted_tables:
             free = CHANGED.get(table.name, ())
-            columns = ", ".join(f'"{one.name}"' for one in table.columns if one.name not in free)
-            refuse = f"ON \"{table.name}\" BEGIN SELECT RAISE(ABORT, '{table.name} is append-only'); END"
-            for what in (f"UPDATE OF {columns}", "DELETE"):
-                name = f"{table.name}_{what[:6].lower()}"
-                connection.execute(sql.DDL(f'CREATE TRIGGER "{name}" BEFORE {what} {refuse}'))
-
-    def delete(self) -> None:
-        """Delete the file that `create` has made, where nothing could be written to it."""
-        self.engine.dispose()
-        if self.path is not None:
-            self.path.unlink(missing_ok=True)
-
-    def there(self) -> FairAllError:
-        """The error of a place that is not free."""
-        return FairAllError(f"{self.name}: is there already; give the place of a new ledger")
+            kept = ", ".join(f'"{one.name}"' for one in table.columns if one.name not in free)
+            for what in (f"UPDATE OF {kept}", "DELETE"):
+                connection.execute(sql.DDL(_trigger(self.dialect, table.name, what)))
 
     @contextmanager
     def writing(self) -> Iterator[sql.Connection]:
         """A transaction of the only writer; it is undone when the block raises.
 
         Raises:
-            FairAllError: where another process writes for longer than `WAIT`, or the database is damaged.
+            FairAllError: where there is no file, another process writes for longer than `WAIT`, or the
+                database is damaged.
         """
-        self._require()
-        with self._errors(), self.engine.connect() as connection:
-            connection.execution_options(writes=True)
-            with connection.begin():
-                if self.engine.dialect.name == "postgresql":
-                    connection.execute(sql.text(f"SET LOCAL lock_timeout = '{WAIT}s'"))
-                    connection.execute(sql.select(sql.func.pg_advisory_xact_lock(LOCK)))
-                yield connection
+        with self._transaction(writes=True) as connection:
+            if self.dialect == "postgresql":
+                connection.execute(sql.text(f"SET LOCAL lock_timeout = '{WAIT}s'"))
+                connection.execute(sql.select(sql.func.pg_advisory_xact_lock(LOCK)))
+            yield connection
 
     @contextmanager
     def reading(self) -> Iterator[sql.Connection]:
         """A transaction that sees one state of the ledger; raises as `writing`."""
-        self._require()
-        level = {} if self.is_sqlite else {"isolation_level": "REPEATABLE READ"}
-        with self._errors(), self.engine.connect() as connection:
-            connection.execution_options(**level)
-            with connection.begin():
-                yield connection
-
-    def _require(self) -> None:
-        """Raise FairAllError where there is no file, which SQLite would make."""
-        if self.path is not None and not self.path.is_file():
-            raise FairAllError(f"{self.path}: no ledger there; fairall live start {self.path} RUN makes one")
+        level = {} if self.dialect == "sqlite" else {"isolation_level": "REPEATABLE READ"}
+        with self._transaction(**level) as connection:
+            yield connection
 
     @contextmanager
-    def _errors(self) -> Iterator[None]:
+    def _transaction(self, **options: Any) -> Iterator[sql.Connection]:
+        if self.path is not None and not self.path.is_file():  # SQLite would make it
+            raise FairAllError(f"{self.path}: no ledger there; fairall live start {self.path} RUN makes one")
         try:
-            yield
+            with self.engine.connect() as connection:
+                connection.execution_options(**options)
+                with connection.begin():
+                    yield connection
         except OperationalError as error:
-            reason = _reason(error)
+            reason = f"cannot be read or written ({_reason(error)})"
             if "locked" in reason or "lock timeout" in reason:
                 reason = f"another process has been writing for {WAIT} seconds: try again when it has ended"
-            else:
-                reason = f"cannot be read or written ({reason})"
             raise FairAllError(f"{self.name}: {reason}") from error
         except DatabaseError as error:
-            raise FairAllError(
-                f"{self.name}: is damaged, or no ledger ({_reason(error)}); take its last copy"
-            ) from error
+            reason = f"is damaged, or no ledger ({_reason(error)}); take its last copy"
+            raise FairAllError(f"{self.name}: {reason}") from error
+
+
+def _trigger(dialect: str, table: str, what: str) -> str:
+    """The statement after which rows of a table cannot be updated, or deleted."""
+    name = f"{table}_{what[:6].lower()}"
+    head, message = f'CREATE TRIGGER "{name}" BEFORE {what} ON "{table}"', f"{table} is append-only"
+    if dialect == "sqlite":
+        return f"{head} BEGIN SELECT RAISE(ABORT, '{message}'); END"
+    body = f"$$BEGIN RAISE EXCEPTION '{message}'; END$$"
+    function = f'CREATE FUNCTION "{name}"() RETURNS trigger LANGUAGE plpgsql AS {body}'
+    return f'{function}; {head} FOR EACH ROW EXECUTE FUNCTION "{name}"()'
 
 
 def _reason(error: Exception) -> str:

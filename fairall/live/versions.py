@@ -21,17 +21,23 @@ from fairall.data.own_table import OwnTable
 from fairall.data.people import Decided
 from fairall.decide.load import find_policy
 from fairall.errors import FairAllError
+from fairall.experiment import cache_of, job
 from fairall.live.people import encoded
 from fairall.live.state import Update, joined, packed, split, unpacked
 from fairall.live.store import APPLICATIONS, LEARNT, OUTCOMES, VERSIONS
 from fairall.models.learner import Learner
 from fairall.online.history import Taken
 from fairall.online.process import NO_EXPLORATION, Process
+from fairall.online.training import Training
 from fairall.policy import CONFIG, FEATURES, SUMS, WEIGHTS, Policy
-from fairall.storage.cache import Cache
+from fairall.results.terminal import Display
 from fairall.storage.checkpoint import Checkpoint
 from fairall.storage.files import write_sums
 from fairall.tables.cells import spelling
+
+# Columns of an application that `update` needs.
+OF_PEOPLE = [APPLICATIONS.c[name] for name in ("id", "features", "s", "propensity", "accepted")]
+IN_QUERY = 10_000  # numbers that a query names
 
 
 @dataclass(frozen=True)
@@ -51,16 +57,10 @@ class Version:
     @classmethod
     def of(cls, policy: Policy) -> Version:
         """The version of a policy, with a fresh state of training."""
-        config, learner = policy.config, policy.learner
-        assert config is not None
-        process = Process(
-            learner,
-            policy.seeds,
-            exploration=config.exploration if learner.learns else NO_EXPLORATION,
-            taken=Taken(len(policy.seeds)),
-            n_groups=policy.reader.n_groups,
-        )
-        return cls(policy, process)
+        learner, seeds = policy.learner, policy.seeds
+        exploration = config_of(policy).exploration if learner.learns else NO_EXPLORATION
+        taken, n_groups = Taken(len(seeds)), policy.reader.n_groups
+        return cls(policy, Process(learner, seeds, exploration=exploration, taken=taken, n_groups=n_groups))
 
     @property
     def decides_by_state(self) -> bool:
@@ -68,13 +68,8 @@ class Version:
         bounded = self.process.exploration.config.rule is ExplorationRule.bounded
         return bounded or type(self.process.learner).explore is not Learner.explore
 
-    def trained(self) -> Any:
-        """The state of training but for the weights, as plain containers of tensors."""
-        parts = self.process.learner.training_state()["parts"]
-        return {"parts": parts, "exploration": self.process.exploration.state_dict()}
-
     def restore(self, state: Any) -> Version:
-        """The version with a state of `trained`."""
+        """The version with a state of training, as `columns` keeps it."""
         learner = self.process.learner
         learner.load_training_state({"modules": learner.state_dict(), "parts": state["parts"]})
         self.process.exploration.load_state_dict(state["exploration"])
@@ -94,40 +89,43 @@ class Version:
             before: state of the version that it was made from; None without one.
             updates: by which it was made.
         """
-        state = self.trained()
+        parts = self.process.learner.training_state()["parts"]
+        state = {"parts": parts, "exploration": self.process.exploration.state_dict()}
         memory = packed(split(state, before, updates))
         with _saved(self.policy) as folder:
             weights = (folder / WEIGHTS).read_bytes()
-        parts = {"weights": weights, "state": packed(state), "memory": memory}
-        return parts | {"sum": checksum(parts)}
+        columns = {"weights": weights, "state": packed(state), "memory": memory}
+        return columns | {"sum": checksum(columns)}
 
 
-def checksum(parts: Mapping[str, Any]) -> str:
-    """SHA-256 of the columns of a version."""
-    return hashlib.sha256(b"".join(parts[name] for name in ("weights", "state", "memory"))).hexdigest()
+def checksum(columns: Mapping[str, Any]) -> str:
+    """SHA-256 of what `Version.columns` holds."""
+    return hashlib.sha256(b"".join(columns[name] for name in ("weights", "state", "memory"))).hexdigest()
 
 
-def first(run: str, words: Sequence[str], modules: Collection[str] = ()) -> Version:
+def first(words: Sequence[str], modules: Collection[str] = ()) -> Version:
     """The first version of a ledger.
 
     Args:
-        run: a finished run, as of `fairall.load_policy`, whose weights it gets and whose optimisers and
-            memories it has not, since runs do not keep them; "" for a learner that `words` describe.
-        words: of a run, of which Phase I and the warm-up are made, or places.
+        words: a finished run, as of `fairall.load_policy`, whose weights it gets, and whose optimisers and
+            memories it has not, since runs do not keep them; or the words of a run, of which Phase I and the
+            warm-up are made.
         modules: as of `fairall.load_policy`.
 
     Raises:
         FairAllError: where there is no such run, a word is not possible, or the method learns nothing.
     """
-    if run:
-        if other := [word for word in words if not word.startswith(PLACES)]:
-            raise FairAllError(f"{other[0]}: {run} is a finished run; give a run, or the words of one")
-        version = Version.of(find_policy(run, places(words), modules)[0])
+    runs = [word for word in words if "=" not in word]
+    if runs:
+        further = [word for word in words if word not in runs[:1] and not word.startswith(PLACES)]
+        if further:
+            raise FairAllError(f"{further[0]}: {runs[0]} is a finished run; give a run, or the words of one")
+        version = Version.of(find_policy(runs[0], places(words[1:]), modules)[0])
     else:
         version = _warmed_up(words)
-    learner, config = version.process.learner, config_of(version.policy)
-    if not learner.learns:
-        raise FairAllError(f"model={learner.config.name} learns nothing: decide by it with `fairall decide`")
+    config = config_of(version.policy)
+    if not version.process.learner.learns:
+        raise FairAllError(f"model={config.name('model')} learns nothing: decide by it with fairall decide")
     if config.splits > 1:
         raise FairAllError("splits: a ledger is of one split of the people; set splits=1")
     if config.parts:
@@ -139,20 +137,15 @@ def first(run: str, words: Sequence[str], modules: Collection[str] = ()) -> Vers
 
 def _warmed_up(words: Sequence[str]) -> Version:
     """A learner after Phase I and the warm-up of a run."""
-    from fairall.experiment import cache_of, job  # what a ledger needs no more once it has begun
-    from fairall.online.training import Training
-    from fairall.results.terminal import Display
-
     task, display = job(compose_config(*words)), Display()
     training = Training(task.learner, task.initial_policy, task.config, task.world)
     with TemporaryDirectory() as folder:
-        checkpoint = Checkpoint(Path(folder) / "checkpoint.pt", task.identity, seconds=1e9)
-        cache: Cache = cache_of(task.config, display)
-        training.pretrain(checkpoint, cache, display)
+        checkpoint = Checkpoint(Path(folder) / "checkpoint.pt", task.identity, seconds=float("inf"))
+        training.pretrain(checkpoint, cache_of(task.config, display), display)
         training.warm_up(checkpoint, display)
     policy = Policy.of(training.learner, task.data)
     policy.config = task.config.stored()
-    return replace(Version.of(policy), process=training.process)
+    return Version(policy, training.process)
 
 
 def outcome_words(config: Config) -> dict[str, str]:
@@ -164,8 +157,7 @@ def outcome_words(config: Config) -> dict[str, str]:
     with suppress(FairAllError):  # the table of a finished run may be gone
         words = OwnTable(checked_node(node, "dataset")).raw[node["label"]].dropna().unique()
         others = [str(word) for word in words if spelling(word) != spelling(found["positive"])]
-        if len(others) == 1:
-            found["negative"] = others[0]
+        found |= {"negative": others[0]} if len(others) == 1 else {}
     return found
 
 
@@ -196,8 +188,7 @@ def lineage(connection: sql.Connection, number: int) -> list[int]:
     """
     parents = {row.id: row.parent for row in connection.execute(sql.select(VERSIONS.c.id, VERSIONS.c.parent))}
     if number not in parents:
-        known = f"there are 1 to {len(parents)}" if len(parents) > 1 else "there is 1 alone"
-        raise FairAllError(f"version {number}: no such version; {known}")
+        raise FairAllError(f"version {number}: no such version; there are 1 to {len(parents)}")
     found = [number]
     while (parent := parents[found[-1]]) is not None:
         found.append(parent)
@@ -238,21 +229,18 @@ def read(
     for one in numbers:
         stored = _stored(connection, one)
         state, memory = unpacked(stored["state"]), unpacked(stored["memory"])
-        by_reference = any("rows" in of for part in memory for of in part["columns"].values())
-        joined(state, memory, before, updates_of(connection, version.policy, one) if by_reference else [])
+        refers = any("rows" in of for part in memory for of in part["columns"].values())
+        joined(state, memory, before, updates_of(connection, version.policy, one) if refers else [])
         before = state
     return version.restore(before)
 
 
-def _stored(connection: sql.Connection, number: int) -> Mapping[str, Any]:
+def _stored(connection: sql.Connection, number: int) -> dict[str, Any]:
     """The columns of a version; raises FairAllError where they are damaged."""
-    found = connection.execute(sql.select(VERSIONS).where(VERSIONS.c.id == number)).mappings().one()
-    row: dict[str, Any] = {str(name): value for name, value in found.items()}
-    if checksum(row) != row["sum"]:
-        raise FairAllError(
-            f"version {number} is damaged: take the last copy of the ledger, or another version"
-        )
-    return row
+    row = connection.execute(sql.select(VERSIONS).where(VERSIONS.c.id == number)).one()
+    if checksum(row._asdict()) != row.sum:
+        raise FairAllError(f"version {number} is damaged: take the last copy of the ledger")
+    return row._asdict()
 
 
 def updates_of(connection: sql.Connection, policy: Policy, number: int) -> list[Update]:
@@ -263,12 +251,17 @@ def updates_of(connection: sql.Connection, policy: Policy, number: int) -> list[
         .where(LEARNT.c.version == number)
         .order_by(LEARNT.c.part, APPLICATIONS.c.id)
     )
-    found = pd.DataFrame(rows.all(), columns=list(rows.keys()))
+    found = pd.DataFrame(map(tuple, rows), columns=list(rows.keys()))
     return [update(part, policy) for _, part in found.groupby("part")]
 
 
-# Columns of an application that `update` needs.
-OF_PEOPLE = [APPLICATIONS.c[name] for name in ("id", "features", "s", "propensity", "accepted")]
+def people(connection: sql.Connection, numbers: Sequence[int]) -> pd.DataFrame:
+    """Columns of `OF_PEOPLE`, by the numbers of the applications."""
+    found: list[Any] = []
+    for start in range(0, len(numbers), IN_QUERY):
+        some = APPLICATIONS.c.id.in_(numbers[start : start + IN_QUERY])
+        found += map(tuple, connection.execute(sql.select(*OF_PEOPLE).where(some)))
+    return pd.DataFrame(found, columns=[one.name for one in OF_PEOPLE]).set_index("id").sort_index()
 
 
 def update(rows: pd.DataFrame, policy: Policy) -> Update:
