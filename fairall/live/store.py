@@ -76,7 +76,8 @@ class Store:
         self.path = None if "://" in str(place) else Path(place)
         try:
             url = str(place) if self.path is None else sqlite_url(self.path.absolute())
-            self.engine = sql.create_engine(url, connect_args={"timeout": WAIT} if self.path else {})
+            options = {"timeout": WAIT} if self.path else {}
+            self.engine = sql.create_engine(url, connect_args=options, poolclass=sql.NullPool)
         except (SQLAlchemyError, ImportError) as error:
             raise FairAllError(f"{self.name}: cannot be used as a database ({_reason(error)})") from error
         self.dialect = self.engine.dialect.name
