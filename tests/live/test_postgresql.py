@@ -21,7 +21,7 @@ pytestmark = pytest.mark.skipif(not URL, reason="set FAIRALL_POSTGRESQL to the U
 @pytest.fixture
 def emptied() -> Iterator[str]:
     def empty() -> None:
-        with sql.create_engine(URL).begin() as connection:
+        with sql.create_engine(URL, poolclass=sql.NullPool).begin() as connection:
             connection.execute(sql.text("DROP SCHEMA public CASCADE; CREATE SCHEMA public"))
 
     empty()
