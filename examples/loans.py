@@ -2,6 +2,7 @@
 
     python examples/loans.py loans.csv
     python examples/loans.py days.csv --days
+    python examples/loans.py year --year
 
 Four officers of different leniency decide on 8,000 applications, which reach them at random. A decision
 depends on the applicant and on chance, with a recorded propensity; whether a loan is repaid is known of
@@ -10,6 +11,15 @@ grants by income, debt, employment and purpose, and leaves out sex, race and off
 
 With `--days` 40 applications come on each day of 2025, and the decisions on those before 1 March are taken by
 an earlier policy, which is kinder to women: the log of docs/watching.md.
+
+With `--year` it writes the folder of docs/live.md: `past.csv`, 3,000 past decisions, and `01.csv` to
+`12.csv`, the applications of each month of 2025. Then
+
+    python examples/loans.py year --repaid 2025-04-01
+    python examples/loans.py year --earned
+
+write `repaid.csv`, the outcomes known on a day of all whom `MONTH_decided.csv` accept (a default is known
+after one to three months, a repaid loan after three), and print what decisions have earned.
 """
 
 from __future__ import annotations
@@ -27,6 +37,8 @@ OFFICERS = {"Abel": -0.8, "Berg": -0.2, "Cruz": 0.3, "Diaz": 1.2}  # leniency in
 RACES = {"black": 0.2, "hispanic": 0.15, "white": 0.65}  # shares
 A_DAY, CHANGED = 40, pd.Timestamp("2025-03-01")
 KINDER = 0.6  # log odds of women before the change
+PAST, A_MONTH = 3000, 1000  # applications of --year
+ASKED = ["application", "sex", "age", "purpose", "income", "debt", "years_employed"]
 PURPOSES = ["business", "car", "education", "home"]
 
 
@@ -52,7 +64,8 @@ def applications(random: np.random.Generator, n: int = APPLICATIONS) -> pd.DataF
         + 0.08 * (people["years_employed"] - 6)
     )
     risk = people["purpose"].map({"business": -0.6, "car": 0.1, "education": -0.1, "home": 0.3})
-    people["would_repay"] = random.random(n) < expit(0.7 + score + risk)
+    people["chance"] = expit(0.7 + score + risk)
+    people["would_repay"] = random.random(n) < people["chance"]
     leniency = people["officer"].map(OFFICERS)
     p = expit(0.2 + 0.9 * score + 0.5 * risk + leniency - 0.5 * female - 0.7 * ~white).round(4)
     people["propensity"], people["granted"] = p, random.random(n) < p
@@ -78,7 +91,54 @@ def past_decisions(people: pd.DataFrame) -> pd.DataFrame:
         decision=np.where(people["granted"], "granted", "refused"),
         repaid=people["would_repay"].map({True: "yes", False: "no"}).where(people["granted"]),
     )
-    return log.drop(columns=["would_repay", "granted"])
+    return log.drop(columns=["would_repay", "granted", "chance"])
+
+
+def write_year(folder: Path) -> None:
+    """Write past decisions, the applications of twelve months, and what nobody knows of them, truth.csv."""
+    folder.mkdir(exist_ok=True)
+    random = np.random.default_rng(2025)
+    people = applications(random, PAST + 12 * A_MONTH)
+    past_decisions(people[:PAST])[[*ASKED, "decision", "propensity", "repaid"]].to_csv(
+        folder / "past.csv", index=False
+    )
+    people = people[PAST:].reset_index(drop=True)
+    people["time"] = pd.to_datetime([f"2025-{1 + k // A_MONTH:02d}-01" for k in people.index])
+    months = np.where(people["would_repay"], 3, random.integers(1, 4, len(people)))
+    people["known"] = [
+        day + pd.DateOffset(months=int(n)) for day, n in zip(people["time"], months, strict=True)
+    ]
+    for month, own in people.groupby(people["time"].dt.month):
+        own[[*ASKED, "time"]].to_csv(folder / f"{month:02d}.csv", index=False)
+    people[["application", "time", "known", "chance", "would_repay"]].to_csv(
+        folder / "truth.csv", index=False
+    )
+
+
+def write_repaid(folder: Path, day: str, *, spoilt: bool) -> None:
+    """Write the outcomes that are known on a day; `spoilt`: those of that day have good and bad exchanged."""
+    truth = pd.read_csv(folder / "truth.csv", parse_dates=["known"]).set_index("application")
+    decided = pd.concat(map(pd.read_csv, sorted(folder.glob("*_decided.csv"))))
+    known = truth.loc[decided.loc[decided["decision"] == 1, "application"]]
+    known = known[known["known"] <= day]
+    good = known["would_repay"] ^ (spoilt & (known["known"] == day))
+    told = pd.DataFrame({"repaid": np.where(good, "yes", "no"), "time": known["known"]}, index=known.index)
+    told.to_csv(folder / "repaid.csv")
+    print(f"{folder / 'repaid.csv'}: {len(told)} outcomes")
+
+
+def print_earned(folder: Path) -> None:
+    """Print the true utility per 100 applications by quarter: decisions, the first policy, the best one."""
+    truth = pd.read_csv(folder / "truth.csv", parse_dates=["time"]).set_index("application")
+    gain = truth["would_repay"] - COST
+    rows = {"best possible": (truth["chance"] >= COST) * gain, "accept all": gain}
+    for name in ("decided", "frozen"):
+        tables = [pd.read_csv(path) for path in sorted(folder.glob(f"*_{name}.csv"))]
+        if tables:
+            rows[name] = pd.concat(tables).set_index("application")["decision"] * gain
+    quarter = truth["time"].dt.quarter
+    table = pd.DataFrame({name: 100 * of.groupby(quarter).mean() for name, of in rows.items()}).T
+    print(table.assign(year=pd.Series({name: 100 * of.mean() for name, of in rows.items()})).round(1))
 
 
 def utility(people: pd.DataFrame, probability: pd.Series | np.ndarray) -> float:
@@ -91,12 +151,11 @@ def utility(people: pd.DataFrame, probability: pd.Series | np.ndarray) -> float:
     return float((probability * (people["would_repay"] - COST)).mean())
 
 
-def main() -> None:
-    """Write the file named on the command line and print the truth."""
-    path = Path(sys.argv[1] if len(sys.argv) > 1 else "loans.csv")
+def write_log(path: Path, *, over_all_days: bool) -> None:
+    """Write the log, and print the truth about it."""
     random = np.random.default_rng(2022)
     people = applications(random)
-    if "--days" in sys.argv:
+    if over_all_days:
         people = over_days(people, random)
     log = past_decisions(people)
     log.to_csv(path, index=False)
@@ -110,6 +169,20 @@ def main() -> None:
             f"{name}: true utility {value:.1f}, DPU {np.ptp(by_sex):.1f}, "
             f"equal-opportunity gap {np.ptp(true_positive):.1f} (×100, by sex)"
         )
+
+
+def main() -> None:
+    """Do what the command line says."""
+    path = Path(sys.argv[1] if len(sys.argv) > 1 else "loans.csv")
+    match sys.argv[2:]:
+        case ["--year"]:
+            write_year(path)
+        case ["--repaid", day, *further]:
+            write_repaid(path, day, spoilt="--spoilt" in further)
+        case ["--earned"]:
+            print_earned(path)
+        case further:
+            write_log(path, over_all_days="--days" in further)
 
 
 if __name__ == "__main__":

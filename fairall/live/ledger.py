@@ -375,7 +375,9 @@ class Ledger:
             return log_of(connection, version.policy, self.settings)
 
     def promote(self, version: int) -> bool:
-        """Put a version on duty, or back on duty; return whether it was not.
+        """Put a version on duty, or back on duty; return whether anything has changed.
+
+        Learning goes on from it: of versions made since the last promotion nothing is kept.
 
         Raises:
             FairAllError: where there is no such version.
@@ -383,7 +385,7 @@ class Ledger:
         self.about  # noqa: B018  refuses what is no ledger
         with self.store.writing() as connection:
             versions.lineage(connection, version)
-            if self._duty(connection) == version:
+            if self._duty(connection) == version == self._parent(connection)[0]:
                 return False
             self._promote(connection, version, "by hand")
         return True
