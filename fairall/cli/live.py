@@ -29,7 +29,8 @@ def start(given: Namespace) -> Done:
 
 def decide(given: Namespace) -> Done:
     """Decide on the people of a table, and record it."""
-    from fairall.decide.deciding import PREFIX, people_file, require_place
+    from fairall.decide.deciding import PREFIX, REASONS, people_file, require_place
+    from fairall.decide.reasons import read_wording
     from fairall.decide.writing import unchanged, writer
     from fairall.measuring.decisions import free_names
     from fairall.storage.files import unnamed
@@ -38,8 +39,10 @@ def decide(given: Namespace) -> Done:
     require_place(out, table.path)
     with unnamed(out.resolve()) as file, unchanged(table.path):
         people = _frame(table)
-        decided = _ledger(given).decide(people, capacity=given.capacity)
-        names = free_names(("decision", "propensity", "version"), frozenset(people), PREFIX)
+        options = {"most_reasons": given.reasons, "wording": read_wording(given.wording)}
+        decided = _ledger(given).decide(people, capacity=given.capacity, **options)
+        columns = [name for name in ("decision", "propensity", "version", REASONS) if name in decided]
+        names = free_names(columns, frozenset(people), PREFIX)
         with writer(table, file, out.name) as write:
             for part in table.parts():
                 rows = decided.iloc[part.frame.index]

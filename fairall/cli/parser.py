@@ -192,12 +192,19 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "--outcome-model": MODEL,
     "--monitor": {"metavar": "time=COLUMN", "type": _time, "help": "intervals and alarms over time"},
     "--gap": {"metavar": "E", "type": _probability, "help": "gap above which --monitor alarms; 0.05"},
+    "--reasons": {
+        "metavar": "K",
+        "type": whole_number,
+        "help": "name K features that counted against people",
+    },
+    "--wording": {"metavar": "FILE", "help": "CSV of feature and words, for --reasons"},
     "--dry-run": {"action": "store_true", "help": "tell what would change, and write nothing"},
     "--html": {"metavar": "FOLDER", "help": "write a page too"},
     "--port": {"metavar": "N", "type": _port, "help": "of the page on this machine; 5000"},
     "--smallest-cell": {"metavar": "N", "type": whole_number, "default": 10, "help": "fewest people shown"},
 }
-DECIDE = "-o! --policy --threshold --draw --capacity --trust... --strict --json"
+DECIDE = "-o! --policy --threshold --draw --capacity --reasons --wording --trust... --strict --json"
+LIVE_DECIDE = "-o! --capacity --reasons --wording --trust... --json"
 EXPLAIN = "--row! -o! --policy --threshold --against --trust... --strict"
 EVALUATE = (
     "--policy... --proba... --draw -o --groups --decision-maker --score --propensity-model --outcome-model "
@@ -231,9 +238,7 @@ COMMANDS = {
     "live start": Command(
         "begin a ledger: a policy that learns", live.start, "LEDGER RUN...", "--trust... --json", OF_LEDGER
     ),
-    "live decide": Command(
-        "decide on people, and record it", live.decide, "LEDGER PEOPLE", "-o! --capacity --trust... --json"
-    ),
+    "live decide": Command("decide on people, and record it", live.decide, "LEDGER PEOPLE", LIVE_DECIDE),
     "live outcomes": Command("record outcomes", live.outcomes, "LEDGER OUTCOMES", "--trust... --json"),
     "live learn": Command("learn from what is new", live.learn, "LEDGER", "--dry-run --trust... --json"),
     "live status": Command("where a ledger stands", live.status, "LEDGER", "--html --trust... --json"),

@@ -91,6 +91,7 @@ def _page(
 def decide(given: Namespace) -> Done:
     """Decide on the people of a table."""
     from fairall.decide.deciding import decide
+    from fairall.decide.reasons import read_wording
     from fairall.decide.rules import Rule
 
     if given.threshold is not None and given.draw is not None:
@@ -98,7 +99,8 @@ def decide(given: Namespace) -> Done:
     table, policy, run = _table_and_policy(given)
     threshold = policy.threshold if given.threshold is None else given.threshold
     rule = Rule(threshold, given.draw, given.capacity)
-    decided = decide(policy, table, Path(given.out), rule, which=given.policy, strict=given.strict)
+    options = {"which": given.policy, "strict": given.strict, "wording": read_wording(given.wording)}
+    decided = decide(policy, table, Path(given.out), rule, most_reasons=given.reasons, **options)
     decided.show(run)
     print(f"Decisions: {given.out}")
     return Done({"run": run, **decided.to_plain(), "decisions": given.out})

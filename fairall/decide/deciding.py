@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from fairall.config.compose import PLACES
+from fairall.decide.reasons import reasons
 from fairall.decide.rules import Rule
 from fairall.decide.writing import unchanged, writer
 from fairall.errors import FairAllError, count
@@ -32,6 +34,7 @@ from fairall.tables.words import keywords
 
 LABEL = "label_probability"
 COLUMNS = ("probability", "spread", LABEL, "decision", "propensity")
+REASONS = "reasons"
 PREFIX = "new_"  # of a column whose name is that of one of the table
 READING = ("separator", "text_encoding")  # keys of dataset=csv
 
@@ -131,6 +134,8 @@ def decide(
     *,
     which: str = "mean",
     strict: bool = False,
+    most_reasons: int | None = None,
+    wording: Mapping[str, str] = MappingProxyType({}),
 ) -> Tally:
     """Write the table with a decision on each person.
 
@@ -146,6 +151,8 @@ def decide(
         rule: from probabilities to decisions.
         which: see `Policy.combined`.
         strict: see `Policy.propensity`.
+        most_reasons: largest number of `reasons` for a rejected person, a further column; None for none.
+        wording: see `reasons`.
 
     Raises:
         FairAllError: if the table cannot be read, holds invalid values or is changed meanwhile, the policy
@@ -159,15 +166,19 @@ def decide(
         findings, n_parts = findings_in(table, policy.reader)
         decided.warnings = policy.reader.doubts(findings, strict=strict)
         rule.check(findings.n_rows)
-        names = free_names(COLUMNS, findings.columns, PREFIX)
+        wanted = COLUMNS if most_reasons is None else (*COLUMNS, REASONS)
+        names = free_names(wanted, findings.columns, PREFIX)
         decided.notes = told_of_renamed(names, "new", out.name, table.path.name)
         if not policy.estimates_label:
             method = policy.learner.config.name
             decided.notes.append(f"model={method} has no estimate of the label: {names[LABEL]!r} is empty")
         with writer(table, file, out.name) as write, Display().phase("Deciding", n_parts) as advance:
             for part, columns in _decisions(policy, table, rule, which, advance):
-                write(part, {own: columns[name] for name, own in names.items()})
                 taken = columns["decision"] > 0
+                if most_reasons is not None:
+                    people = policy.encoded(part.frame, judged=True)
+                    columns[REASONS] = reasons(policy, *people, taken, most_reasons, wording, which)
+                write(part, {own: columns[name] for name, own in names.items()})
                 s = policy.reader.groups(part.frame)
                 decided.add(s, taken, columns["spread"], columns["propensity"])
     if decided.n_shared:

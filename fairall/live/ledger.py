@@ -5,10 +5,11 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict
 from functools import cached_property
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from torch import Tensor
 
 import fairall
 from fairall.data.people import People
+from fairall.decide.reasons import reasons
 from fairall.errors import FairAllError
 from fairall.live import people as tables
 from fairall.live import versions
@@ -132,7 +134,14 @@ class Ledger:
         """What the ledger was started with."""
         return Settings(**json.loads(self.about["settings"]))
 
-    def decide(self, people: pd.DataFrame, *, capacity: int | float | None = None) -> pd.DataFrame:
+    def decide(
+        self,
+        people: pd.DataFrame,
+        *,
+        capacity: int | float | None = None,
+        most_reasons: int | None = None,
+        wording: Mapping[str, str] = MappingProxyType({}),
+    ) -> pd.DataFrame:
         """Decide on people and record the decisions, in one transaction.
 
         Those who have been decided on get the decision that they have, so that a table may be sent twice. The
@@ -144,6 +153,8 @@ class Ledger:
                 raw data, and perhaps times (`Settings`).
             capacity: most of the new people to accept, a number (int) or a share of them (float), by lot
                 among those whom the policy accepts; None: no limit.
+            most_reasons: as of `decide.reasons`, by the version on duty; None for none.
+            wording: likewise.
 
         Returns:
             N rows with the index of `people`: the id, `decision` (1 or 0), `propensity` with which it was
@@ -171,6 +182,11 @@ class Ledger:
         numbers = {"decision": found[:, 0].astype(int), "propensity": found[:, 1]}
         numbers |= {"version": found[:, 2].astype(int), "new": new}
         decided = pd.DataFrame({settings.id: given.ids} | numbers, index=people.index)
+        if most_reasons is not None:
+            took = decided["decision"].to_numpy(dtype=bool)
+            decided["reasons"] = reasons(
+                version.policy, given.x, given.s, took, most_reasons, wording, "mean"
+            )
         decided.attrs["notes"] = given.notes
         return decided
 

@@ -16,7 +16,7 @@ from fairall.data.people import Decided
 from fairall.live.state import unpacked
 from fairall.live.status import status
 from fairall.online.process import Process
-from tests.conftest import LOANS
+from tests.conftest import LOANS, succeeded
 from tests.live.conftest import AS_IN_A_RUN, at
 
 METHOD = ["model=fairlog", "schedule.warm_up_epochs=4"]
@@ -277,3 +277,17 @@ def test_the_file_is_its_owners_alone_and_append_only(ledger: Make, kept: Callab
     for query in ("delete from applications", "update applications set held=1", "update duty set at=1"):
         with pytest.raises(sqlite3.IntegrityError, match="append-only"):
             rows(own, query)
+
+
+def test_reasons_for_the_rejected(ledger: Make, tmp_path: Path) -> None:
+    ledger(*METHOD)
+    people(0, 80).to_csv(tmp_path / "people.csv", index=False)
+    words = ("live", "decide", "loans.db", "people.csv", "-o", "decided.csv", "--reasons", "2")
+    succeeded(*words, cwd=tmp_path)
+    decided = pd.read_csv(tmp_path / "decided.csv", keep_default_na=False)
+    rejected = decided["decision"] == 0
+    assert (decided.loc[~rejected, "reasons"] == "").all()
+    named = {name for cell in decided.loc[rejected, "reasons"] for name in cell.split("; ") if name}
+    assert named <= {*NAMES[1:]}
+    assert len(named) > 1
+    assert decided["reasons"].str.count(";").max() == 1

@@ -66,7 +66,7 @@ def test_exploration(rule: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "words", [["model=fairlog", "model.memory=all"], ["model=greedy", "fairness=demographic_parity"]]
+    "own", ["model=fairlog model.memory=all", "model=greedy fairness=demographic_parity"]
 )
 def test_memories(own: str, tmp_path: Path) -> None:
     driven(tmp_path / "loans.db", own.split())

@@ -1,0 +1,174 @@
+"""Which version goes on duty: one that is better on people whom it has not learnt from."""
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+from fairall import Ledger
+from fairall.live import guard
+from fairall.live.guard import LEAST, NAMES, Log, compared
+from fairall.live.status import sentences, status
+from tests.conftest import succeeded
+from tests.live.conftest import at
+from tests.live.test_ledger import METHOD, people, repaid
+
+COST = 0.5
+
+
+def log(seed: int, n: int = 1500) -> Log:
+    """People of a score, decided on by a coin; who has a high score repays, of either group."""
+    random = np.random.default_rng(seed)
+    score, group = random.random(n), random.choice(["f", "m"], n)
+    accepted, good = random.random(n) < 0.5, random.random(n) < score
+    frame = pd.DataFrame({"score": score.astype(str), "sex": group, "decision": accepted.astype(int)})
+    frame["label"] = np.where(accepted, good, np.nan)
+    frame = frame.assign(propensity=0.5, version=1, time=1, id=[f"P{k}" for k in range(n)])
+    return Log(frame, {name: name for name in NAMES} | {"group": "sex"}, pd.DataFrame(), COST)
+
+
+def by_score(of: Log, least: float, less_for_f: float = 0.0) -> np.ndarray:
+    """Acceptance from a score on, which may be lower for a group, and a share for exploration."""
+    limit = least - less_for_f * (of.frame["sex"] == "f")
+    return 0.02 + 0.98 * (of.frame["score"].astype(float) >= limit).to_numpy(dtype=float)
+
+
+def test_who_is_better_is_better() -> None:
+    of = log(0)
+    told = compared(of, by_score(of, 0.0), by_score(of, 0.5), 0.2)
+    assert told["better"], told["why"]
+    assert 0 < told["value"]["low"] < 0.125 < told["value"]["high"]  # the truth
+    assert "it earns more than the policy on duty" in told["why"]
+
+
+def test_who_is_worse_stays_a_challenger() -> None:
+    of = log(0)
+    told = compared(of, by_score(of, 0.5), by_score(of, 0.0), 0.2)
+    assert not told["better"]
+    assert told["value"]["high"] < 0
+    assert "it may earn less than the policy on duty" in told["why"]
+
+
+def test_who_is_better_and_less_fair_stays_a_challenger() -> None:
+    of = log(0)
+    told = compared(of, by_score(of, 0.0), by_score(of, 0.6, less_for_f=0.3), 0.1)
+    assert not told["better"]
+    assert told["value"]["low"] > 0
+    assert "the gap between acceptance rates grows by" in told["why"]
+    assert told["gaps"]["dpu"] == pytest.approx(0.3, abs=0.07)
+    assert compared(of, by_score(of, 0.0), by_score(of, 0.6, less_for_f=0.3), 0.9)["better"]
+
+
+def test_few_people_and_no_difference_are_no_reason() -> None:
+    of = log(0, LEAST - 1)
+    assert "are too few" in compared(of, by_score(of, 0.0), by_score(of, 0.5), 0.2)["why"]
+    of = log(0)
+    assert "decides as the policy on duty" in compared(of, by_score(of, 0.5), by_score(of, 0.5), 0.2)["why"]
+
+
+def test_people_whom_nobody_accepted_are_no_evidence() -> None:
+    of = log(0)
+    of.frame["decision"] = ((of.frame["decision"] == 1) & (of.frame["score"].astype(float) > 0.5)).astype(int)
+    of.frame["label"] = of.frame["label"].where(of.frame["decision"] == 1)
+    of.frame["propensity"] = np.where(of.frame["score"].astype(float) > 0.5, 0.5, 0.0)
+    told = compared(of, by_score(of, 0.9), by_score(of, 0.0), 0.2)
+    assert not told["better"]
+    assert told["value"] is None
+
+
+@pytest.mark.whole
+def test_looking_each_night_promotes_an_equal_one_rarely() -> None:
+    """Both accept as many by a second coin, so that neither is better: looks after every 250 people."""
+    wrong = 0
+    for seed in range(10):
+        of, random = log(100 + seed), np.random.default_rng(seed)
+        coins = [0.02 + 0.96 * (random.random(len(of.frame)) < 0.5) for _ in range(2)]
+        looks = [
+            compared(of._replace(frame=of.frame[:n]), coins[0][:n], coins[1][:n], 0.9)
+            for n in range(300, 1501, 400)
+        ]
+        wrong += any(look["better"] for look in looks)
+    assert wrong <= 1
+
+
+def test_promotion_by_itself(
+    kept: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = [*METHOD, "live.promote=if_better"]
+    own = Ledger(shutil.copy(kept(*words), tmp_path / "loans.db"))
+    own.outcomes(repaid(own.decide(people(0, 100)), 1))
+    told = own.learn()
+    assert not told["promoted"]
+    assert "are too few" in told["guard"]["why"]
+    stands = {one["version"]: (one["stands"], one["why"]) for one in status(own)["versions"]}
+    assert stands == {1: ("on duty", "the first version"), 2: ("challenger", told["guard"]["why"])}
+    own.outcomes(repaid(own.decide(people(100, 100, 2)), 3))
+    better = {"better": True, "why": "it is better", "value": None, "gaps": {}}
+    monkeypatch.setattr("fairall.live.ledger.compared", lambda *_: better)
+    assert own.learn()["promoted"]
+    assert status(own)["duty"] == 3
+    assert status(own)["versions"][2]["why"] == "it is better"
+
+
+def test_held_out_people_are_as_old_as_the_horizon(kept: Callable[..., Path], tmp_path: Path) -> None:
+    words = [*METHOD, "live.horizon=30d", "live.held_out=0.5"]
+    own = Ledger(shutil.copy(kept(*words), tmp_path / "loans.db"))
+    for step in (0, 20, 40):
+        own.decide(people(100 * step // 20, 100, step))
+    with own.store.reading() as connection:
+        policy = own._on_duty(connection, own.about).policy
+        held = guard.log_of(connection, policy, own.settings, held=True)
+    assert set(held.frame["time"]) == {pd.Timestamp(at(0))}
+    assert 25 < len(held.frame) < 75
+    assert len(own.log().frame) == 300
+
+
+def test_status_warns_and_shows(kept: Callable[..., Path], tmp_path: Path) -> None:
+    words = ["model=greedy", "exploration=none", "live.explore=0", "live.horizon=10d"]
+    place = shutil.copy(kept(*words), tmp_path / "loans.db")
+    own = Ledger(place)
+    assert status(own)["people"] == 0
+    own.decide(people(0, 150))
+    moved = people(150, 150, 20).assign(income=lambda table: 1.5 * pd.to_numeric(table["income"]))
+    own.decide(moved)
+    found = status(own)
+    alarms = "\n".join(found["alarms"])
+    assert "nobody explores" in alarms
+    assert "income has drifted" in alarms
+    assert f"{found['overdue']} outcomes have not come within the horizon" in alarms
+    assert found["waiting"] > found["overdue"] > 0
+    assert sum(group["people"] for group in found["groups"]) == found["people"] == 300
+    accepted = sum(group["acceptance"][0] * group["people"] for group in found["groups"])
+    assert accepted == pytest.approx(found["accepted"])
+    assert any("Waiting" in line for line in sentences(found, place))
+    shown = succeeded("live", "status", "loans.db", "--html", "page", cwd=tmp_path).stdout
+    assert "was on duty" not in shown
+    page = (tmp_path / "page" / "index.html").read_text()
+    assert "income has drifted" in page
+    assert (tmp_path / "page" / "figures" / "courses.png").exists()
+
+
+def test_a_gap_is_found(kept: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    own = Ledger(shutil.copy(kept(*METHOD), tmp_path / "loans.db"))
+    table = people(0, 400)
+    groups = torch.tensor((table["sex"] == "male").to_numpy(dtype=float), dtype=torch.float32)
+    monkeypatch.setattr(Ledger, "_combined", lambda self, *_: groups)
+    own.decide(table)
+    found = status(own)
+    assert found["gap"]["low"] > 0.5
+    assert any("gap between acceptance rates" in alarm for alarm in found["alarms"])
+
+
+def test_a_ledger_is_a_log(kept: Callable[..., Path], tmp_path: Path) -> None:
+    own = Ledger(shutil.copy(kept(*METHOD, "live.explore=0.2"), tmp_path / "loans.db"))
+    decided = own.decide(people(0, 400))
+    own.outcomes(repaid(decided, 1))
+    of = own.log()
+    np.testing.assert_array_equal(of.frame["propensity"], decided["propensity"])
+    assert (of.frame["label"].notna() == (decided["decision"] == 1)).all()
+    said = succeeded("evaluate", "loans.db", "-o", "audit", cwd=tmp_path).stdout
+    assert "Evaluation: audit/index.html" in said
