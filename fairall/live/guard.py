@@ -45,6 +45,8 @@ class Log(NamedTuple):
 def log_of(connection: sql.Connection, policy: Policy, settings: Settings, *, held: bool = False) -> Log:
     """The ledger as a log of decisions, a row for each person who was not forgotten.
 
+    Outcomes before the horizon are left out: those that come first are unlike the others.
+
     Args:
         connection: in a transaction.
         policy: of any version.
@@ -61,8 +63,8 @@ def log_of(connection: sql.Connection, policy: Policy, settings: Settings, *, he
         .where(APPLICATIONS.c.features.is_not(None))
         .order_by(APPLICATIONS.c.id)
     )
+    old = clock(connection) - (settings.horizon or 0)
     if held:
-        old = clock(connection) - (settings.horizon or 0)
         query = query.where(APPLICATIONS.c.held, APPLICATIONS.c.time <= old)
     rows = pd.DataFrame(connection.execute(query).all(), columns=[*named, "version", "label"])
     raw = reader.sensitive
@@ -74,7 +76,7 @@ def log_of(connection: sql.Connection, policy: Policy, settings: Settings, *, he
         cells_of(rows["features"].tolist(), reader.names) if len(rows) else pd.DataFrame(columns=reader.names)
     )
     log[names["decision"]] = rows["accepted"].astype(int)
-    log[names["label"]] = rows["label"].where(rows["accepted"].astype(bool)).astype(float)
+    log[names["label"]] = rows["label"].where(rows["time"] <= old).astype(float)
     log[names["propensity"]] = rows["propensity"].astype(float)
     log[names["group"]] = rows["s"].map(words)
     log[names["version"]] = rows["version"]

@@ -192,5 +192,6 @@ def frames(found: dict[str, Any]) -> dict[str, pd.DataFrame]:
     left_out = ["value", "can_be_made_again"]
     for key, name in (("groups", "group"), ("versions", "version")):
         frame = pd.DataFrame(found[key], dtype=object).set_index(name) if found[key] else pd.DataFrame()
+        frame.index = frame.index.astype(str)
         made[key] = frame.drop(columns=left_out if key == "versions" else []).map(shown)
     return made

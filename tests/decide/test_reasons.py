@@ -37,8 +37,8 @@ S = torch.tensor([1.0, -1.0, 1.0, -1.0, 1.0])
 ACCEPTED = np.array([True, True, False, False, False])
 
 
-def said(policy: Made, most: int, s: Tensor = S, **wording: str) -> list[str]:
-    return reasons(policy, X, s, ACCEPTED, most, wording, "mean").tolist()  # type: ignore[arg-type]
+def said(policy: Made, most: int, **wording: str) -> list[str]:
+    return reasons(policy, X, S, ACCEPTED, most, wording, "mean").tolist()  # type: ignore[arg-type]
 
 
 def test_what_counted_most_comes_first_and_nothing_else_is_named() -> None:
