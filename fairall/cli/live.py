@@ -23,6 +23,7 @@ def start(given: Namespace) -> Done:
     ledger = Ledger.start(given.ledger, *given.names, *given.words, modules=given.trust)
     settings = {f"live.{name}": value for name, value in vars(ledger.settings).items()}
     print(f"Ledger: {given.ledger}, with version 1 on duty")
+    _register(ledger, champion=1)
     print(" ".join(f"{name}={'null' if value is None else value}" for name, value in settings.items()))
     return Done({"ledger": given.ledger, **settings})
 
@@ -71,7 +72,8 @@ def outcomes(given: Namespace) -> Done:
 
 def learn(given: Namespace) -> Done:
     """Make a version that has learnt from what is new."""
-    told = _ledger(given, words=False).learn(dry_run=given.dry_run)
+    ledger = _ledger(given, words=False)
+    told = ledger.learn(dry_run=given.dry_run)
     waiting = f"{told['waiting']} outcomes are waited for, {told['young']} people have to wait"
     if not told["people"]:
         print(f"Nothing new to learn from: {waiting}")
@@ -84,6 +86,8 @@ def learn(given: Namespace) -> Done:
         print(f"  {group}: {100 * before:.1f} → {100 * after:.1f}")
     stands = "It is on duty" if told["promoted"] else "It is a challenger"
     print(f"{stands}: {told['guard']['why']}")
+    if told["version"] is not None:
+        _register(ledger, **{"champion" if told["promoted"] else "challenger": told["version"]})
     return Done(told)
 
 
@@ -110,7 +114,9 @@ def promote(given: Namespace) -> Done:
     """Put a version on duty."""
     if not given.version.isdecimal():
         raise FairAllError(f"version {given.version}: give the number of a version, as 3")
-    changed = _ledger(given, words=False).promote(int(given.version))
+    ledger = _ledger(given, words=False)
+    changed = ledger.promote(int(given.version))
+    _register(ledger, champion=int(given.version))
     print(f"Version {given.version} {'is on duty' if changed else 'was on duty already'}")
     return Done({"version": int(given.version), "changed": changed})
 
@@ -121,6 +127,14 @@ def forget(given: Namespace) -> Done:
     told = f"; version {', '.join(map(str, learnt))} cannot be made again" if learnt else ""
     print(f"{given.id}: features are erased, the decision stays{told}")
     return Done({"versions": learnt})
+
+
+def _register(ledger: Ledger, **aliases: int) -> None:
+    """Register versions with MLflow where the ledger asks for it."""
+    from fairall.live.register import register
+
+    for line in register(ledger, aliases):
+        print(line)
 
 
 def _ledger(given: Namespace, *, words: bool = True) -> Ledger:

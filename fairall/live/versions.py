@@ -92,7 +92,7 @@ class Version:
         parts = self.process.learner.training_state()["parts"]
         state = {"parts": parts, "exploration": self.process.exploration.state_dict()}
         memory = packed(split(state, before, updates))
-        with _saved(self.policy) as folder:
+        with saved(self.policy) as folder:
             weights = (folder / WEIGHTS).read_bytes()
         columns = {"weights": weights, "state": packed(state), "memory": memory}
         return columns | {"sum": checksum(columns)}
@@ -163,15 +163,18 @@ def outcome_words(config: Config) -> dict[str, str]:
 
 def about(policy: Policy) -> dict[str, str]:
     """Configuration and features of a policy, as a ledger keeps them."""
-    with _saved(policy) as folder:
+    with saved(policy) as folder:
         return {name: (folder / name).read_text(encoding="utf-8") for name in (CONFIG, FEATURES)}
 
 
 @contextmanager
-def _saved(policy: Policy) -> Iterator[Path]:
+def saved(policy: Policy) -> Iterator[Path]:
+    """A temporary folder with a policy, named as that of a run."""
     with TemporaryDirectory() as name:
-        policy.save(Path(name), config_of(policy))
-        yield Path(name)
+        folder = Path(name) / "policy"
+        folder.mkdir()
+        policy.save(folder, config_of(policy))
+        yield folder
 
 
 def config_of(policy: Policy) -> Config:
