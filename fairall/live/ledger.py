@@ -176,8 +176,9 @@ class Ledger:
             found = np.zeros((len(people), 3))
             found[at] = known[["accepted", "propensity", "version"]].to_numpy(dtype=float)
             if new.any():
-                latest = connection.scalar(sql.select(sql.func.max(APPLICATIONS.c.time)))
-                tables.require_order(people, given.time, new, latest or 0, settings.time)
+                last = sql.select(BATCHES.c.words).order_by(BATCHES.c.id.desc()).limit(1)
+                latest = json.loads(connection.scalar(last) or '{"latest": 0}')["latest"]
+                tables.require_order(people, given.time, new, latest, settings.time)
                 found[new] = self._decide(connection, version, given, np.flatnonzero(new), capacity)
         numbers = {"decision": found[:, 0].astype(int), "propensity": found[:, 1]}
         numbers |= {"version": found[:, 2].astype(int), "new": new}
@@ -228,6 +229,7 @@ class Ledger:
         process.taken.add(accepted.expand(shape))
         rule = process.exploration.config.rule.name
         words = {"people": n, "places": places, "explore": settings.explore, "exploration": rule}
+        words |= {"latest": int(given.time[rows].max())}  # which later batches cannot be before
         state = packed({"decisions": process.decisions.state_dict(), "taken": process.taken.state_dict()})
         number = self._duty(connection)
         row = {"id": batch, "version": number, "at": _now(), "words": json.dumps(words), "state": state}
