@@ -8,17 +8,19 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 import sqlalchemy as sql
+from scipy.stats import norm
 
 from fairall.errors import FairAllError
 from fairall.live.due import clock, latest_outcomes
 from fairall.live.people import cells_of
 from fairall.live.settings import Settings
 from fairall.live.store import APPLICATIONS, BATCHES
-from fairall.measuring.sequences import half_width
 from fairall.policy import Policy
 from fairall.tables.people import CODED
 
 LEAST = 100  # held-out people, below which versions are not compared
+MOST = 20_000  # newest held-out people, on whom versions are compared
+ERROR = 0.05  # of all comparisons of a ledger together
 GAPS = {"dpu": "acceptance rates", "equal_opportunity": "true-positive rates"}
 NAMES = ("decision", "label", "propensity", "version", "time", "id")  # of the columns of a log
 PREFIX = "live "  # of a column whose name is that of a feature
@@ -51,7 +53,7 @@ def log_of(connection: sql.Connection, policy: Policy, settings: Settings, *, he
         connection: in a transaction.
         policy: of any version.
         settings: of the ledger.
-        held: only people who are held out, and who applied `settings.horizon` ago or earlier.
+        held: only the newest `MOST` people who are held out and applied `settings.horizon` ago or earlier.
     """
     assert policy.config is not None
     last, reader = latest_outcomes(1), policy.reader
@@ -61,12 +63,12 @@ def log_of(connection: sql.Connection, policy: Policy, settings: Settings, *, he
         sql.select(*columns, BATCHES.c.version, last.c.label)
         .select_from(APPLICATIONS.join(BATCHES).outerjoin(last, last.c.application == APPLICATIONS.c.id))
         .where(APPLICATIONS.c.features.is_not(None))
-        .order_by(APPLICATIONS.c.id)
+        .order_by(APPLICATIONS.c.id.desc())
     )
     old = clock(connection) - (settings.horizon or 0)
     if held:
-        query = query.where(APPLICATIONS.c.held, APPLICATIONS.c.time <= old)
-    rows = pd.DataFrame(connection.execute(query).all(), columns=[*named, "version", "label"])
+        query = query.where(APPLICATIONS.c.held, APPLICATIONS.c.time <= old).limit(MOST)
+    rows = pd.DataFrame(connection.execute(query).all()[::-1], columns=[*named, "version", "label"])
     raw = reader.sensitive
     taken = {*reader.names, CODED if raw is None else raw.column}
     names = {name: PREFIX * (name in taken) + name for name in NAMES}
@@ -86,21 +88,20 @@ def log_of(connection: sql.Connection, policy: Policy, settings: Settings, *, he
 
 
 def compared(
-    log: Log,
-    first: np.ndarray,
-    second: np.ndarray,
-    gap: float,
+    log: Log, first: np.ndarray, second: np.ndarray, gap: float, number: int = 1
 ) -> dict[str, Any]:
     """Whether a challenger is better than the policy on duty, by a log of held-out people.
 
-    The intervals hold at all times at which they are looked at, each night for instance, together with 95 %:
-    estimates are doubly robust, with a confidence sequence by their standard error (`sequences.half_width`).
+    Estimates are doubly robust. The interval of the k-th comparison leaves out the truth with probability
+    α·6/(π²k²), α = `ERROR`, so that all intervals of a ledger hold together with 95 %, however often it
+    learns (Bonferroni, over challengers that all are compared on the same people).
 
     Args:
         log: of N held-out people.
         first: acceptance probabilities by the policy on duty, shape (N,).
         second: by the challenger.
         gap: most that a gap between groups may grow.
+        number: k.
 
     Returns:
         `people`, `labels`; `value`, the challenger's less that of the other, as estimate, low and high;
@@ -144,7 +145,7 @@ def compared(
     told |= {"gaps": grown}
     if difference is None:
         return told | {"why": f"the difference in value cannot be estimated: {refused}"}
-    half = float(half_width(np.array(float(n))) * difference.error)
+    half = float(norm.isf(3.0 * ERROR / (math.pi * number) ** 2)) * float(difference.error)
     value = float(difference.value)
     told["value"] = {"estimate": value, "low": value - half, "high": value + half}
     larger = [

@@ -364,7 +364,7 @@ class Ledger:
         after = before.learnt(updates)
         told |= {"labels": len(found.label), "updates": len(updates)}
         told |= self._changes(after, some, probability)
-        guard = self._compared(held, duty, after)
+        guard = self._compared(held, duty, after, newest)
         told |= {"guard": guard, "promoted": False}
         if dry_run:
             return told
@@ -478,11 +478,11 @@ class Ledger:
         s = torch.tensor(rows["s"].to_numpy(dtype=float), dtype=torch.float32)
         return version.policy.combined(version.policy.encoded_propensity(x, s))
 
-    def _compared(self, log: Log, duty: Version, challenger: Version) -> dict[str, Any]:
+    def _compared(self, log: Log, duty: Version, challenger: Version, number: int) -> dict[str, Any]:
         """`guard.compared` of two versions as they decide, with the share for exploration."""
         own = [self._probability(one, log.rows) for one in (duty, challenger)]
         both = [one + (1.0 - one) * self.settings.explore for one in own]
-        return compared(log, both[0], both[1], self.settings.gap)
+        return compared(log, *both, self.settings.gap, number)
 
     def _changes(self, after: Version, rows: pd.DataFrame, before: np.ndarray) -> dict[str, Any]:
         """Changes of the acceptance probabilities `before` (N,) of people."""

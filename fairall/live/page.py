@@ -41,7 +41,7 @@ def write(found: dict[str, Any], told: Sequence[str], frames: dict[str, pd.DataF
         note = (
             "Above: share of the people of each batch who were accepted, with 95 % intervals. Below: value of"
         )
-        note += " each version less that of the policy then on duty, with intervals that hold at every look."
+        note += " each version less that of the policy then on duty, with intervals that hold together."
         draw = partial(draw_courses, found)
         items.append(PageFigure(key="courses", title="Over time", note=note, draw=draw, wide=True))
     write_page(texts["folder"], texts["title"], {"Status": items}, opening=list(told), made=texts["made"])
