@@ -31,6 +31,7 @@ since every measurement has a process and a folder of its own. Raw files are loo
   python -m benchmarks probe model=fairall_I_II dataset=credit protocol=text
   python -m benchmarks tables --rows 100000 --columns 300
   python -m benchmarks evaluate --rows 100000 --columns 300
+  python -m benchmarks live --rows 100000 --columns 10
   python -m benchmarks soak --kills 200 --inputs 20000
 
 `run` and `compare` write measurements.csv, every one as soon as it is made, and report.md."""
@@ -108,6 +109,13 @@ def _tables(arguments: argparse.Namespace) -> int:
 
 def _evaluate(arguments: argparse.Namespace) -> int:
     from benchmarks.evaluate import measured
+
+    print(_text(measured(arguments.rows, arguments.columns)))
+    return 0
+
+
+def _live(arguments: argparse.Namespace) -> int:
+    from benchmarks.live import measured
 
     print(_text(measured(arguments.rows, arguments.columns)))
     return 0
@@ -205,7 +213,8 @@ def _parser() -> Parser:
 
     wide = command("tables", _tables, "reading a wide table from Parquet and from a DataFrame")
     log = command("evaluate", _evaluate, "an audit of a large log of decisions")
-    for table in (wide, log):
+    ledger = command("live", _live, "a ledger beside `decide`")
+    for table in (wide, log, ledger):
         table.add_argument(
             "--rows", type=whole_number, default=100_000, metavar="N", help="of the table (100000)"
         )

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 import sqlalchemy as sql
-from scipy.stats import norm
+from scipy.stats import mannwhitneyu, norm
 
 from fairall.errors import FairAllError
 from fairall.live.due import clock, latest_outcomes
@@ -21,6 +21,7 @@ from fairall.tables.people import CODED
 LEAST = 100  # held-out people, below which versions are not compared
 MOST = 20_000  # newest held-out people, on whom versions are compared
 ERROR = 0.05  # of all comparisons of a ledger together
+UNLIKE, SURE = 0.25, 4.0  # difference between shares of good outcomes, and standard errors, that are doubtful
 GAPS = {"dpu": "acceptance rates", "equal_opportunity": "true-positive rates"}
 NAMES = ("decision", "label", "propensity", "version", "time", "id")  # of the columns of a log
 PREFIX = "live "  # of a column whose name is that of a feature
@@ -87,14 +88,13 @@ def log_of(connection: sql.Connection, policy: Policy, settings: Settings, *, he
     return Log(log, names, rows, policy.config.cost.value)
 
 
-def compared(
-    log: Log, first: np.ndarray, second: np.ndarray, gap: float, number: int = 1
-) -> dict[str, Any]:
+def compared(log: Log, first: np.ndarray, second: np.ndarray, gap: float, number: int = 1) -> dict[str, Any]:
     """Whether a challenger is better than the policy on duty, by a log of held-out people.
 
-    Estimates are doubly robust. The interval of the k-th comparison leaves out the truth with probability
-    α·6/(π²k²), α = `ERROR`, so that all intervals of a ledger hold together with 95 %, however often it
-    learns (Bonferroni, over challengers that all are compared on the same people).
+    Estimates are doubly robust, or means where everybody was accepted. The interval of the k-th comparison
+    leaves out the truth with probability α·6/(π²k²), α = `ERROR`, so that all intervals of a ledger hold
+    together with 95 %, however often it learns (Bonferroni, over challengers that are all compared on the
+    same people).
 
     Args:
         log: of N held-out people.
@@ -107,8 +107,6 @@ def compared(
         `people`, `labels`; `value`, the challenger's less that of the other, as estimate, low and high;
         `gaps`, by how much each gap of `GAPS` grows; `better`, and `why` it is or is not.
     """
-    from fairall.evaluate.comparison import compare
-
     frame, names = log.frame, log.names
     n, labels = len(frame), int(frame[names["label"]].notna().sum())
     told: dict[str, Any] = {"people": n, "labels": labels, "value": None, "gaps": {}, "better": False}
@@ -117,39 +115,15 @@ def compared(
         return told | {"why": why}
     if np.abs(second - first).max() == 0:
         return told | {"why": "it decides as the policy on duty on all held-out people"}
-    roles = {role: names[role] for role in ("decision", "label", "propensity")}
-    drop = [names[name] for name in ("version", "time", "id")]
-    columns = {
-        names["label"]: frame[names["label"]].map({0.0: "bad", 1.0: "good"}),
-        FIRST: first,
-        SECOND: second,
-    }
+    everybody = (frame[names["decision"]] == 1).all()
     try:
-        found = compare(
-            FIRST,
-            SECOND,
-            frame.assign(**columns),
-            **roles,
-            positive="good",
-            sensitive=names["group"],
-            cost=log.cost,
-            drop=drop,
-            proba="decision",
-        )
-        refused = found.refused_value
-        difference = found.difference("dr") if refused is None else None
-        gaps = {name: found.fairness[name]["dr"].estimate for name in GAPS}
-    except FairAllError as error:
-        return told | {"why": f"the versions cannot be compared ({error})"}
-    grown = {name: float(of) for name, of in gaps.items() if not math.isnan(of)}
-    told |= {"gaps": grown}
-    if difference is None:
-        return told | {"why": f"the difference in value cannot be estimated: {refused}"}
-    half = float(norm.isf(3.0 * ERROR / (math.pi * number) ** 2)) * float(difference.error)
-    value = float(difference.value)
-    told["value"] = {"estimate": value, "low": value - half, "high": value + half}
+        value, error, gaps = (_observed if everybody else _estimated)(log, first, second)
+    except FairAllError as refused:
+        return told | {"why": str(refused)}
+    half = float(norm.isf(3.0 * ERROR / (math.pi * number) ** 2)) * error
+    told |= {"gaps": gaps, "value": {"estimate": value, "low": value - half, "high": value + half}}
     larger = [
-        f"the gap between {GAPS[name]} grows by {100 * of:.1f}" for name, of in grown.items() if of > gap
+        f"the gap between {GAPS[name]} grows by {100 * of:.1f}" for name, of in gaps.items() if of > gap
     ]
     shown = f"{100 * value:.1f} [{100 * (value - half):.1f}, {100 * (value + half):.1f}] per 100 people"
     if not value - half >= 0:
@@ -157,3 +131,80 @@ def compared(
     if larger:
         return told | {"why": f"{larger[0]}, and live.gap is {100 * gap:g}"}
     return told | {"better": True, "why": f"it earns more than the policy on duty: {shown}"}
+
+
+def _estimated(log: Log, first: np.ndarray, second: np.ndarray) -> tuple[float, float, dict[str, float]]:
+    """Difference in value, its standard error, and by how much gaps grow, by `evaluate.compare`.
+
+    Raises:
+        FairAllError: where the log does not tell.
+    """
+    from fairall.evaluate.comparison import compare
+
+    names = log.names
+    columns = {
+        names["label"]: log.frame[names["label"]].map({0.0: "bad", 1.0: "good"}),
+        FIRST: first,
+        SECOND: second,
+    }
+    try:
+        found = compare(
+            FIRST,
+            SECOND,
+            log.frame.assign(**columns),
+            **{role: names[role] for role in ("decision", "label", "propensity")},
+            positive="good",
+            sensitive=names["group"],
+            cost=log.cost,
+            drop=[names[name] for name in ("version", "time", "id")],
+            proba="decision",
+        )
+        refused = found.refused_value
+        gaps = {name: float(found.fairness[name]["dr"].estimate) for name in GAPS}
+    except FairAllError as error:
+        raise FairAllError(f"the versions cannot be compared ({error})") from error
+    if refused is not None:
+        raise FairAllError(f"the difference in value cannot be estimated: {refused}")
+    difference = found.difference("dr")
+    known = {name: of for name, of in gaps.items() if not math.isnan(of)}
+    return float(difference.value), float(difference.error), known
+
+
+def _observed(log: Log, first: np.ndarray, second: np.ndarray) -> tuple[float, float, dict[str, float]]:
+    """The same where everybody was accepted, by those whose label is known."""
+    label = log.frame[log.names["label"]].to_numpy(dtype=float)
+    group, known = log.frame[log.names["group"]].to_numpy(), ~np.isnan(label)
+    change = (second - first)[known] * (label[known] - log.cost)
+
+    def grown(rows: np.ndarray) -> float:
+        both = pd.DataFrame({"first": first, "second": second})[rows].groupby(group[rows]).mean()
+        return float(np.ptp(both["second"]) - np.ptp(both["first"]))
+
+    gaps = {"dpu": grown(np.full(len(label), True)), "equal_opportunity": grown(label == 1)}
+    return float(change.mean()), float(change.std(ddof=1) / math.sqrt(len(change))), gaps
+
+
+def unexpected(label: np.ndarray, before: float | None, expected: np.ndarray | None) -> str | None:
+    """Why new outcomes are doubtful; None where they are not.
+
+    Held-out people are no protection against outcomes that were entered wrongly, since theirs were too.
+
+    Args:
+        label: outcomes of N ≥ 1 accepted people, 1 or 0, shape (N,).
+        before: share of good outcomes from which the version before has learnt; None where it is the first.
+        expected: p(ỹ = 1 | x, s) of these people by the version on duty, shape (N,); None where it does not
+            estimate labels.
+    """
+    n, share = len(label), label.mean()
+    if before is not None and abs(share - before) > max(UNLIKE, SURE * math.sqrt(before * (1 - before) / n)):
+        told = f"{share:.0%} are good, of those before {before:.0%} were"
+    elif (
+        expected is not None
+        and 0 < share < 1
+        and mannwhitneyu(expected[label == 1], expected[label == 0], alternative="less").pvalue
+        < norm.sf(SURE)
+    ):
+        told = "those whom the policy on duty expects to be good are bad more often"
+    else:
+        return None
+    return f"outcomes are doubtful: {told}; if they are right, promote the version by hand"

@@ -25,7 +25,7 @@ from fairall.errors import FairAllError
 from fairall.live import people as tables
 from fairall.live import versions
 from fairall.live.due import due, latest_outcomes
-from fairall.live.guard import Log, compared, log_of
+from fairall.live.guard import Log, compared, log_of, unexpected
 from fairall.live.people import Applicants
 from fairall.live.settings import PREFIX, Settings
 from fairall.live.state import blanked, packed, unpacked
@@ -40,6 +40,7 @@ from fairall.live.store import (
     OUTCOMES,
     VERSIONS,
     Store,
+    rows_of,
 )
 from fairall.live.versions import Version
 from fairall.randomness import SeedStreams
@@ -48,7 +49,6 @@ from fairall.worlds.capacity import ROUNDING, lottery
 
 MOST_AT_ONCE = 100_000  # people of a call of `decide`
 MOST_WITH_PLACES = 20_000  # exact propensities take time in the square of the number of people
-IN_QUERY = 10_000  # ids that a query names
 MOST_OF_REPORT = 10_000  # people whose probabilities before and after learning are compared
 
 
@@ -239,17 +239,16 @@ class Ledger:
         columns = {
             "id": range(newest + 1, newest + n + 1),
             "person": ids,
-            "batch": [batch] * n,
-            "time": given.time[rows].tolist(),
+            "batch": batch,
+            "time": given.time[rows],
             "features": [given.features[row] for row in rows],
-            "s": given.s[rows].int().tolist(),
-            "propensity": propensity.tolist(),
-            "uniform": uniform.tolist(),
-            "accepted": accepted.tolist(),
+            "s": given.s[rows].int(),
+            "propensity": propensity.double(),
+            "uniform": uniform.double(),
+            "accepted": accepted,
             "held": [_drawn(f"{policy.seeds[0]} held out {person}") < settings.held_out for person in ids],
         }
-        values = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
-        connection.execute(sql.insert(APPLICATIONS), values)
+        connection.execute(sql.insert(APPLICATIONS), pd.DataFrame(columns).to_dict("records"))
         return np.stack([accepted.numpy(), propensity.double().numpy(), np.full(n, number)], axis=1)
 
     def _combined(self, version: Version, propensity: Tensor) -> Tensor:
@@ -310,17 +309,14 @@ class Ledger:
             refuse(table[settings.time if timed else settings.id], early, "is before the application")
             numbers = known["id"].to_numpy(dtype=np.int64)
             last = latest_outcomes(int(numbers.min()))
-            before = _found(connection, sql.select(last), last.c.application, numbers.tolist())
+            before = rows_of(connection, sql.select(last), last.c.application, numbers.tolist())
             before = before.set_index("application").reindex(numbers)
             label, times = (before[name].to_numpy(dtype=float) for name in ("label", "time"))
             same = (label == given.label) & ((times == given.time) | (not timed))
-            columns = (one[~same].tolist() for one in (numbers, given.label, given.time))
-            rows = [
-                dict(zip(("application", "label", "time"), row, strict=True))
-                for row in zip(*columns, strict=True)
-            ]
+            columns = {"application": numbers, "label": given.label, "time": given.time, "at": _now()}
+            rows = pd.DataFrame(columns)[~same].to_dict("records")
             if rows:
-                connection.execute(sql.insert(OUTCOMES), [row | {"at": _now()} for row in rows])
+                connection.execute(sql.insert(OUTCOMES), rows)
         corrected = int((~same & ~np.isnan(label)).sum())
         return {"new": len(rows) - corrected, "corrected": corrected, "known": int(same.sum())}
 
@@ -334,10 +330,10 @@ class Ledger:
             dry_run: whether to write nothing.
 
         Returns:
-            `version` (None where nothing is new, or nothing was written), its `parent`, `people` learnt from
-            and `labels` of them, `updates`, `waiting` and `young` (`Due`); `changed`, the mean change of the
-            acceptance probability of these people, and `acceptance` by group, before and after; `guard`, how
-            it compares with the policy on duty (`guard.compared`), and `promoted`.
+            `version` (None where nothing is new, or nothing was written), its `parent`, `people` learnt from,
+            `labels` of them, the share of `good` ones, `updates`, `waiting` and `young` (`Due`); `changed`,
+            the mean change of the acceptance probability of these people, and `acceptance` by group, before
+            and after; `guard`, how it compares with the policy on duty (`guard.compared`), and `promoted`.
 
         Raises:
             FairAllError: where learning diverges, or another process has learnt meanwhile.
@@ -346,10 +342,10 @@ class Ledger:
         with self.store.reading() as connection:
             parent, newest = self._parent(connection)
             before = versions.read(connection, kept, parent, modules=self.modules, whole=True)
-            report = sql.select(VERSIONS.c.report).where(VERSIONS.c.id == parent)
-            first = json.loads(connection.execute(report).scalar_one())["first"]
+            stored = sql.select(VERSIONS.c.report).where(VERSIONS.c.id == parent)
+            report = json.loads(connection.execute(stored).scalar_one())
             schedule = versions.config_of(before.policy).schedule
-            found = due(connection, versions.lineage(connection, parent), settings, schedule, first)
+            found = due(connection, versions.lineage(connection, parent), settings, schedule, report["first"])
             told: dict[str, Any] = {"version": None, "parent": parent, "people": sum(map(len, found.parts))}
             told |= {"waiting": found.waiting, "young": found.young}
             if not found.parts:
@@ -362,9 +358,12 @@ class Ledger:
         some = rows.iloc[-MOST_OF_REPORT:]
         probability = self._probability(before, some)
         after = before.learnt(updates)
-        told |= {"labels": len(found.label), "updates": len(updates)}
+        good = float(np.mean([*found.label.values()])) if found.label else None
+        told |= {"labels": len(found.label), "good": good, "updates": len(updates)}
         told |= self._changes(after, some, probability)
         guard = self._compared(held, duty, after, newest)
+        if guard["better"] and (doubt := self._doubt(duty, some, report.get("good"))):
+            guard |= {"better": False, "why": doubt}
         told |= {"guard": guard, "promoted": False}
         if dry_run:
             return told
@@ -468,21 +467,33 @@ class Ledger:
     def _applications(self, connection: sql.Connection, ids: Sequence[str]) -> pd.DataFrame:
         """The people of these ids who have been decided on, with the version that did."""
         query = sql.select(APPLICATIONS, BATCHES.c.version).join(BATCHES)
-        return _found(connection, query, APPLICATIONS.c.person, ids)
+        return rows_of(connection, query, APPLICATIONS.c.person, ids)
+
+    def _doubt(self, duty: Version, rows: pd.DataFrame, before: float | None) -> str | None:
+        """`guard.unexpected` of the outcomes of people, of which `before` were good in the last learning."""
+        own, policy, expected = rows[rows["label"].notna()], duty.policy, None
+        if own.empty:
+            return None
+        if policy.estimates_label:
+            expected = policy.combined(policy.encoded_label_probability(*self._encoded(duty, own)))
+        return unexpected(own["label"].to_numpy(dtype=float), before, expected)
+
+    def _encoded(self, version: Version, rows: pd.DataFrame) -> tuple[Tensor, Tensor]:
+        """X (N, D) and s (N,) of people."""
+        s = torch.tensor(rows["s"].to_numpy(dtype=float), dtype=torch.float32)
+        return tables.encoded(rows["features"].tolist(), version.policy.reader), s
 
     def _probability(self, version: Version, rows: pd.DataFrame) -> np.ndarray:
         """Acceptance probabilities of people (N,) by a version, without exploration."""
         if rows.empty:
             return np.zeros(0)
-        x = tables.encoded(rows["features"].tolist(), version.policy.reader)
-        s = torch.tensor(rows["s"].to_numpy(dtype=float), dtype=torch.float32)
-        return version.policy.combined(version.policy.encoded_propensity(x, s))
+        return version.policy.combined(version.policy.encoded_propensity(*self._encoded(version, rows)))
 
     def _compared(self, log: Log, duty: Version, challenger: Version, number: int) -> dict[str, Any]:
         """`guard.compared` of two versions as they decide, with the share for exploration."""
         own = [self._probability(one, log.rows) for one in (duty, challenger)]
-        both = [one + (1.0 - one) * self.settings.explore for one in own]
-        return compared(log, *both, self.settings.gap, number)
+        first, second = (one + (1.0 - one) * self.settings.explore for one in own)
+        return compared(log, first, second, self.settings.gap, number)
 
     def _changes(self, after: Version, rows: pd.DataFrame, before: np.ndarray) -> dict[str, Any]:
         """Changes of the acceptance probabilities `before` (N,) of people."""
@@ -494,16 +505,6 @@ class Ledger:
         name = after.policy.reader.group_name
         groups = {name(float(s)): [float(b), float(a)] for s, b, a in both.itertuples()}
         return {"changed": float(np.abs(probability - before).mean()), "acceptance": groups}
-
-
-def _found(
-    connection: sql.Connection, query: sql.Select[Any], column: sql.ColumnElement[Any], values: Sequence[Any]
-) -> pd.DataFrame:
-    """Rows of a query whose column has one of some values."""
-    found: list[Any] = []
-    for start in range(0, len(values), IN_QUERY):
-        found += map(tuple, connection.execute(query.where(column.in_(values[start : start + IN_QUERY]))))
-    return pd.DataFrame(found, columns=[one.name for one in query.selected_columns])
 
 
 def _places(capacity: int | float, n: int) -> int:

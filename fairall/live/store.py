@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import sqlalchemy as sql
 from sqlalchemy.exc import DatabaseError, OperationalError, SQLAlchemyError
 
@@ -18,6 +19,7 @@ from fairall.storage.files import sqlite_url
 FORMAT = 1  # of the tables; increased when older ledgers would be read wrongly
 WAIT = 30  # seconds for another process that writes
 LOCK = 0x46414C4C  # of the writers of a PostgreSQL server
+IN_QUERY = 10_000  # values that a query names
 TYPES: dict[str, Any] = {"int": sql.BigInteger, "float": sql.Float(53), "bool": sql.Boolean, "text": sql.Text}
 TYPES |= {"bytes": sql.LargeBinary, "key": sql.Integer}
 META = sql.MetaData()
@@ -144,6 +146,16 @@ class Store:
         except DatabaseError as error:
             reason = f"is damaged, or no ledger ({_reason(error)}); take its last copy"
             raise FairAllError(f"{self.name}: {reason}") from error
+
+
+def rows_of(
+    connection: sql.Connection, query: sql.Select[Any], column: sql.ColumnElement[Any], values: Sequence[Any]
+) -> pd.DataFrame:
+    """Rows of a query whose `column` has one of some values, in any order."""
+    found: list[Any] = []
+    for start in range(0, len(values), IN_QUERY):
+        found += map(tuple, connection.execute(query.where(column.in_(values[start : start + IN_QUERY]))))
+    return pd.DataFrame(found, columns=[one.name for one in query.selected_columns])
 
 
 def _trigger(dialect: str, table: str, what: str) -> str:

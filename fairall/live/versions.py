@@ -24,7 +24,7 @@ from fairall.errors import FairAllError
 from fairall.experiment import cache_of, job
 from fairall.live.people import encoded
 from fairall.live.state import Update, joined, packed, split, unpacked
-from fairall.live.store import APPLICATIONS, LEARNT, OUTCOMES, VERSIONS
+from fairall.live.store import APPLICATIONS, LEARNT, OUTCOMES, VERSIONS, rows_of
 from fairall.models.learner import Learner
 from fairall.online.history import Taken
 from fairall.online.process import NO_EXPLORATION, Process
@@ -37,7 +37,6 @@ from fairall.tables.cells import spelling
 
 # Columns of an application that `update` needs.
 OF_PEOPLE = [APPLICATIONS.c[name] for name in ("id", "features", "s", "propensity", "accepted")]
-IN_QUERY = 10_000  # numbers that a query names
 
 
 @dataclass(frozen=True)
@@ -248,37 +247,34 @@ def _stored(connection: sql.Connection, number: int) -> dict[str, Any]:
 
 def updates_of(connection: sql.Connection, policy: Policy, number: int) -> list[Update]:
     """The updates by which a version was made from its parent."""
-    rows = connection.execute(
+    told = connection.execute(
         sql.select(*OF_PEOPLE, OUTCOMES.c.label, LEARNT.c.part)
         .select_from(LEARNT.join(APPLICATIONS).outerjoin(OUTCOMES, OUTCOMES.c.id == LEARNT.c.outcome))
         .where(LEARNT.c.version == number)
         .order_by(LEARNT.c.part, APPLICATIONS.c.id)
     )
-    found = pd.DataFrame(map(tuple, rows), columns=list(rows.keys()))
+    found = pd.DataFrame(map(tuple, told), columns=list(told.keys()))
     return [update(part, policy) for _, part in found.groupby("part")]
 
 
 def people(connection: sql.Connection, numbers: Sequence[int]) -> pd.DataFrame:
     """Columns of `OF_PEOPLE`, by the numbers of the applications."""
-    found: list[Any] = []
-    for start in range(0, len(numbers), IN_QUERY):
-        some = APPLICATIONS.c.id.in_(numbers[start : start + IN_QUERY])
-        found += map(tuple, connection.execute(sql.select(*OF_PEOPLE).where(some)))
-    return pd.DataFrame(found, columns=[one.name for one in OF_PEOPLE]).set_index("id").sort_index()
+    found = rows_of(connection, sql.select(*OF_PEOPLE), APPLICATIONS.c.id, numbers)
+    return found.set_index("id").sort_index()
 
 
-def update(rows: pd.DataFrame, policy: Policy) -> Update:
+def update(own: pd.DataFrame, policy: Policy) -> Update:
     """People as a learner gets them, the same for all seeds.
 
     Args:
-        rows: B of them, with the columns of `OF_PEOPLE`, and `label`.
+        own: B of them, with the columns of `OF_PEOPLE`, and `label`.
         policy: whose features they have.
     """
-    known = torch.tensor(rows["features"].notna().to_numpy(dtype=bool))
-    accepted = torch.tensor(rows["accepted"].to_numpy(dtype=bool))
-    x = encoded(rows["features"].fillna("").tolist(), policy.reader)
+    known = torch.tensor(own["features"].notna().to_numpy(dtype=bool))
+    accepted = torch.tensor(own["accepted"].to_numpy(dtype=bool))
+    x = encoded(own["features"].fillna("").tolist(), policy.reader)
     s, propensity, label = (
-        torch.where(known, torch.tensor(rows[name].fillna(0).to_numpy(dtype=float)), 0.0).float()
+        torch.where(known, torch.tensor(own[name].fillna(0).to_numpy(dtype=float)), 0.0).float()
         for name in ("s", "propensity", "label")
     )
     columns = (x, s, propensity, accepted & known, torch.where(accepted & known, label, 0.0))
