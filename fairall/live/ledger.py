@@ -109,6 +109,9 @@ class Ledger:
                 connection.execute(sql.insert(ABOUT), values)
                 row = version.columns() | {"id": 1, "at": _now(), "report": report}
                 connection.execute(sql.insert(VERSIONS).values(**row))
+                words_of_batch = json.dumps({"people": 0, "latest": 0})
+                row = {"id": 0, "version": 1, "at": _now(), "words": words_of_batch, "state": version.luck}
+                connection.execute(sql.insert(BATCHES).values(**row))
                 ledger._promote(connection, 1, "the first version")
         except BaseException:
             if ledger.store.path is not None:
@@ -177,7 +180,7 @@ class Ledger:
             found[at] = known[["accepted", "propensity", "version"]].to_numpy(dtype=float)
             if new.any():
                 last = sql.select(BATCHES.c.words).order_by(BATCHES.c.id.desc()).limit(1)
-                latest = json.loads(connection.scalar(last) or '{"latest": 0}')["latest"]
+                latest = json.loads(connection.execute(last).scalar_one())["latest"]
                 tables.require_order(people, given.time, new, latest, settings.time)
                 found[new] = self._decide(connection, version, given, np.flatnonzero(new), capacity)
         numbers = {"decision": found[:, 0].astype(int), "propensity": found[:, 1]}
@@ -208,11 +211,10 @@ class Ledger:
         if n > MOST_AT_ONCE:
             raise FairAllError(f"{n} people are too many at once: give tables of {MOST_AT_ONCE} at most")
         last = sql.select(BATCHES.c.id, BATCHES.c.state).order_by(BATCHES.c.id.desc()).limit(1)
-        before, batch = connection.execute(last).one_or_none(), 1
-        if before is not None:
-            batch, state = before.id + 1, unpacked(before.state)
-            process.decisions.load_state_dict(state["decisions"])
-            process.taken.load_state_dict(state["taken"])
+        before = connection.execute(last).one()
+        batch, state = before.id + 1, unpacked(before.state)
+        process.decisions.load_state_dict(state["decisions"])
+        process.taken.load_state_dict(state["taken"])
         shape = len(policy.seeds), n
         x, s = given.x[rows].expand(*shape, -1), given.s[rows].expand(shape)
         wanted = process.decide(People(x, s, torch.zeros(shape)))
@@ -230,9 +232,9 @@ class Ledger:
         rule = process.exploration.config.rule.name
         words = {"people": n, "places": places, "explore": settings.explore, "exploration": rule}
         words |= {"latest": int(given.time[rows].max())}  # which later batches cannot be before
-        state = packed({"decisions": process.decisions.state_dict(), "taken": process.taken.state_dict()})
         number = self._duty(connection)
-        row = {"id": batch, "version": number, "at": _now(), "words": json.dumps(words), "state": state}
+        row = {"id": batch, "version": number, "at": _now(), "words": json.dumps(words)}
+        row |= {"state": version.luck}
         connection.execute(sql.insert(BATCHES).values(**row))
         newest = connection.scalar(sql.select(sql.func.max(APPLICATIONS.c.id))) or 0
         ids = [given.ids[row] for row in rows]

@@ -45,7 +45,7 @@ COLUMNS = "weights bytes, state bytes, memory bytes, sum text, report text"
 VERSIONS = _table("versions", f"id key, parent versions?, at int, {COLUMNS}")
 # The version of the last row is on duty; `newest` was the newest version then.
 DUTY = _table("duty", "id key, version versions, newest versions, at int, why text")
-# People who were decided on together; `state` is that of the random numbers after them.
+# People who were decided on together, none in the first; `state` is that of the random numbers after them.
 BATCHES = _table("batches", "id key, version versions, at int, words text, state bytes")
 # `features` are cells as a row of CSV, NULL once the person is forgotten; nothing is learnt from `held`.
 DECISION = "s int, propensity float, uniform float, accepted bool, held bool"

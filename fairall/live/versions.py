@@ -19,7 +19,7 @@ from fairall.config.schema import Config, ExplorationRule
 from fairall.config.validation import checked_node
 from fairall.data.own_table import OwnTable
 from fairall.data.people import Decided
-from fairall.decide.load import find_policy
+from fairall.decide.load import IN_MLFLOW, find_policy
 from fairall.errors import FairAllError
 from fairall.experiment import cache_of, job
 from fairall.live.people import encoded
@@ -30,6 +30,7 @@ from fairall.online.history import Taken
 from fairall.online.process import NO_EXPLORATION, Process
 from fairall.online.training import Training
 from fairall.policy import CONFIG, FEATURES, SUMS, WEIGHTS, Policy
+from fairall.results.runs import run_folder
 from fairall.results.terminal import Display
 from fairall.storage.checkpoint import Checkpoint
 from fairall.storage.files import write_sums
@@ -66,6 +67,12 @@ class Version:
         """Whether decisions depend on more than the weights, as those of methods that explore by memory."""
         bounded = self.process.exploration.config.rule is ExplorationRule.bounded
         return bounded or type(self.process.learner).explore is not Learner.explore
+
+    @property
+    def luck(self) -> bytes:
+        """State of what the next decisions depend on beside the version: random numbers and time steps."""
+        process = self.process
+        return packed({"decisions": process.decisions.state_dict(), "taken": process.taken.state_dict()})
 
     def restore(self, state: Any) -> Version:
         """The version with a state of training, as `columns` keeps it."""
@@ -106,9 +113,8 @@ def first(words: Sequence[str], modules: Collection[str] = ()) -> Version:
     """The first version of a ledger.
 
     Args:
-        words: a finished run, as of `fairall.load_policy`, whose weights it gets, and whose optimisers and
-            memories it has not, since runs do not keep them; or the words of a run, of which Phase I and the
-            warm-up are made.
+        words: a finished run, as of `fairall.load_policy`, with the state of training of its last time step,
+            where its folder is there; or the words of a run, of which Phase I and the warm-up are made.
         modules: as of `fairall.load_policy`.
 
     Raises:
@@ -119,7 +125,7 @@ def first(words: Sequence[str], modules: Collection[str] = ()) -> Version:
         further = [word for word in words if word not in runs[:1] and not word.startswith(PLACES)]
         if further:
             raise FairAllError(f"{further[0]}: {runs[0]} is a finished run; give a run, or the words of one")
-        version = Version.of(find_policy(runs[0], places(words[1:]), modules)[0])
+        version = _of_run(runs[0], places(words[1:]), modules)
     else:
         version = _warmed_up(words)
     config = config_of(version.policy)
@@ -131,6 +137,21 @@ def first(words: Sequence[str], modules: Collection[str] = ()) -> Version:
         raise FairAllError(
             f"world.{next(iter(config.parts))}: the world of a ledger is the real one; leave world out"
         )
+    return version
+
+
+def _of_run(run: str, config: Config, modules: Collection[str]) -> Version:
+    """The last state of a finished run; of a policy without its run the weights alone."""
+    version, state = Version.of(find_policy(run, config, modules)[0]), None
+    if not run.startswith(IN_MLFLOW):
+        folder = run_folder(run, Path(config.outputs_dir) / "runs")
+        state = Checkpoint(folder / "checkpoint.pt", folder.name, seconds=float("inf")).load()
+    if state is None:
+        told = "has no checkpoint: version 1 has the weights of its policy, and neither optimiser nor memory"
+        Display().say(f"Warning: {run} {told}")
+    else:
+        version.process.load_state_dict(state["online"]["process"])
+        version.process.taken.load_state_dict(state["online"]["history"]["taken"])
     return version
 
 

@@ -5,12 +5,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fairall import Ledger
+from fairall import Ledger, run
 from fairall.config.choices import choices
 from fairall.config.compose import compose_config
 from fairall.config.target import target_class
 from fairall.models.learner import FixedPolicy
-from tests.live.conftest import AS_IN_A_RUN, begun, outcomes_of, simulated
+from tests.live.conftest import AS_IN_A_RUN, SMALL, begun, outcomes_of, simulated
 
 METHODS = [
     name
@@ -26,24 +26,24 @@ QUICK = {
 
 def driven(place: Path, words: list[str], *of_run: str) -> None:
     """Check that a ledger of some words decides as the run with further ones."""
-    run = simulated(*words, *of_run)
+    made = simulated(*words, *of_run)
     ledger = begun(place, *words, *AS_IN_A_RUN)
     learnt = 0
-    for step, table in enumerate(run.tables):
+    for step, table in enumerate(made.tables):
         decided = ledger.decide(table)
-        np.testing.assert_array_equal(decided["propensity"].to_numpy(np.float32), run.propensities[step])
-        np.testing.assert_array_equal(decided["decision"] == 1, run.accepted[step])
-        for earlier in run.due[step]:
-            given = outcomes_of(run.tables[earlier], run.accepted[earlier], run.labels[earlier], step)
+        np.testing.assert_array_equal(decided["propensity"].to_numpy(np.float32), made.propensities[step])
+        np.testing.assert_array_equal(decided["decision"] == 1, made.accepted[step])
+        for earlier in made.due[step]:
+            given = outcomes_of(made.tables[earlier], made.accepted[earlier], made.labels[earlier], step)
             if len(given):
                 ledger.outcomes(given)
-        if run.due[step]:
+        if made.due[step]:
             version = Ledger(place).learn()["version"]
             assert version is not None
             ledger.promote(version)
             learnt += 1
     assert learnt > 2
-    assert len(np.unique(np.concatenate(run.propensities))) > 1
+    assert len(np.unique(np.concatenate(made.propensities))) > 1
 
 
 @pytest.mark.parametrize("name", METHODS)
@@ -70,3 +70,16 @@ def test_exploration(rule: str, tmp_path: Path) -> None:
 )
 def test_memories(own: str, tmp_path: Path) -> None:
     driven(tmp_path / "loans.db", own.split())
+
+
+@pytest.mark.parametrize("name", ["fairlog", "ensemble", "fairall_I_II"])
+def test_a_finished_run_goes_on(name: str, tmp_path: Path) -> None:
+    words = [*SMALL, f"model={name}", "schedule.warm_up_epochs=4", *QUICK.get(name, [])]
+    whole = simulated(*words)
+    done = run(compose_config(*words, "schedule.time_steps=3", f"outputs_dir={tmp_path}"))
+    ledger = Ledger.start(tmp_path / "loans.db", str(done.path), *AS_IN_A_RUN)
+    for step in range(3, len(whole.tables)):
+        decided = ledger.decide(whole.tables[step])
+        np.testing.assert_array_equal(decided["propensity"].to_numpy(np.float32), whole.propensities[step])
+        ledger.outcomes(outcomes_of(whole.tables[step], whole.accepted[step], whole.labels[step], step))
+        ledger.promote(ledger.learn()["version"])
