@@ -37,7 +37,7 @@ def decide(given: Namespace) -> Done:
     from fairall.storage.files import unnamed
 
     table, out = people_file(Path(given.people), given.words), Path(given.out)
-    require_place(out, table.path)
+    require_place(out, table.path, Path(given.ledger))
     with unnamed(out.resolve()) as file, unchanged(table.path):
         people = _frame(table)
         options = {"most_reasons": given.reasons, "wording": read_wording(given.wording)}

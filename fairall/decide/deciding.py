@@ -176,11 +176,15 @@ def decide(
             for part, columns in _decisions(policy, table, rule, which, advance):
                 taken = columns["decision"] > 0
                 if most_reasons is not None:
-                    people = policy.encoded(part.frame, judged=True)
-                    columns[REASONS] = reasons(policy, *people, taken, most_reasons, wording, which)
+                    x, s = policy.encoded(part.frame, judged=True)
+                    crowded = rule.acceptance(columns["probability"])[~taken] == 1
+                    columns[REASONS] = np.full(len(taken), "", dtype=object)
+                    columns[REASONS][~taken] = reasons(
+                        policy, x[~taken], s[~taken], crowded, most_reasons, wording, which
+                    )
                 write(part, {own: columns[name] for name, own in names.items()})
-                s = policy.reader.groups(part.frame)
-                decided.add(s, taken, columns["spread"], columns["propensity"])
+                groups = policy.reader.groups(part.frame)
+                decided.add(groups, taken, columns["spread"], columns["propensity"])
     if decided.n_shared:
         decided.notes.append(
             f"{decided.n_shared} people between whom the policy does not distinguish share "
@@ -189,15 +193,15 @@ def decide(
     return decided
 
 
-def require_place(out: Path, table: Path) -> None:
-    """Raise FairAllError where decisions on the people of a table cannot be written to `out`."""
+def require_place(out: Path, *read: Path) -> None:
+    """Raise FairAllError where decisions cannot be written to `out`, or it is one of the files `read`."""
     wrong = why_no_file(out) if out.exists() else None
     if not out.parent.is_dir():
         raise FairAllError(f"-o {out}: there is no folder {out.parent}")
     if wrong:
         raise FairAllError(f"-o {out}: {wrong}; give the file to write")
-    if out.exists() and out.samefile(table):
-        raise FairAllError(f"-o {out}: is the table of people itself; give another file")
+    if out.exists() and any(path.exists() and out.samefile(path) for path in read):
+        raise FairAllError(f"-o {out}: is read by this command; give another file")
 
 
 def people_file(path: Path, words: Sequence[str]) -> File:

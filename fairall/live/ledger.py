@@ -8,6 +8,8 @@ import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict
 from functools import cached_property
+from numbers import Integral, Real
+from operator import index
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -24,7 +26,7 @@ from fairall.decide.reasons import reasons
 from fairall.errors import FairAllError
 from fairall.live import people as tables
 from fairall.live import versions
-from fairall.live.due import due, latest_outcomes
+from fairall.live.due import clock, due, latest_outcomes
 from fairall.live.guard import Log, compared, log_of, unexpected
 from fairall.live.people import Applicants
 from fairall.live.settings import PREFIX, Settings
@@ -49,6 +51,7 @@ from fairall.worlds.capacity import ROUNDING, lottery
 
 MOST_AT_ONCE = 100_000  # people of a call of `decide`
 MOST_WITH_PLACES = 20_000  # exact propensities take time in the square of the number of people
+FORGOTTEN_SO_FAR = sql.select(sql.func.count()).select_from(FORGOTTEN)
 MOST_OF_REPORT = 10_000  # people whose probabilities before and after learning are compared
 
 
@@ -92,15 +95,15 @@ class Ledger:
             FairAllError: where something is there already, or as `versions.first`.
         """
         ledger = cls(place, modules=modules)
-        if ledger.store.path is not None and ledger.store.path.exists():  # before the work
-            raise FairAllError(f"{place}: is there already; give a new place")
+        ledger.store.require_free()  # before the work
         of_live = [word for word in words if word.startswith(PREFIX)]
         Settings.read(of_live)
         version = versions.first([word for word in words if word not in of_live], modules)
         settings = Settings.read(of_live, **versions.outcome_words(versions.config_of(version.policy)))
+        settings.require_no_feature(version.policy.reader.columns)
         kept = versions.about(version.policy) | {"settings": json.dumps(asdict(settings))}
         kept |= {"format": str(FORMAT), "fairall": fairall.__version__}
-        report = json.dumps({"words": words, "first": 1})
+        report = json.dumps({"words": words, "first": 1, "good": version.good})
         ledger.store.create()
         try:
             with ledger.store.writing() as connection:
@@ -109,7 +112,7 @@ class Ledger:
                 connection.execute(sql.insert(ABOUT), values)
                 row = version.columns() | {"id": 1, "at": _now(), "report": report}
                 connection.execute(sql.insert(VERSIONS).values(**row))
-                words_of_batch = json.dumps({"people": 0, "latest": 0})
+                words_of_batch = json.dumps({"people": 0, "latest": 0, "timed": None})
                 row = {"id": 0, "version": 1, "at": _now(), "words": words_of_batch, "state": version.luck}
                 connection.execute(sql.insert(BATCHES).values(**row))
                 ledger._promote(connection, 1, "the first version")
@@ -128,8 +131,11 @@ class Ledger:
         if "format" not in found:
             raise FairAllError(f"{self.store.name}: is no ledger of fairall")
         if found["format"] != str(FORMAT):
-            by = f"fairall {found.get('fairall')}; this is {fairall.__version__}"
-            raise FairAllError(f"{self.store.name}: a ledger of another version ({by})")
+            by = f"fairall {found.get('fairall')}, format {found['format']}"
+            told = (
+                f"a ledger of {by}; this is fairall {fairall.__version__}, format {FORMAT}: use that version"
+            )
+            raise FairAllError(f"{self.store.name}: {told}")
         return found
 
     @cached_property
@@ -156,7 +162,7 @@ class Ledger:
                 raw data, and perhaps times (`Settings`).
             capacity: most of the new people to accept, a number (int) or a share of them (float), by lot
                 among those whom the policy accepts; None: no limit.
-            most_reasons: as of `decide.reasons`, by the version on duty; None for none.
+            most_reasons: as of `decide.reasons`, of the version that decided; None for none.
             wording: likewise.
 
         Returns:
@@ -179,18 +185,13 @@ class Ledger:
             found = np.zeros((len(people), 3))
             found[at] = known[["accepted", "propensity", "version"]].to_numpy(dtype=float)
             if new.any():
-                last = sql.select(BATCHES.c.words).order_by(BATCHES.c.id.desc()).limit(1)
-                latest = json.loads(connection.execute(last).scalar_one())["latest"]
-                tables.require_order(people, given.time, new, latest, settings.time)
+                tables.require_order(people, given.time, new, self._last(connection), settings.time)
                 found[new] = self._decide(connection, version, given, np.flatnonzero(new), capacity)
-        numbers = {"decision": found[:, 0].astype(int), "propensity": found[:, 1]}
-        numbers |= {"version": found[:, 2].astype(int), "new": new}
-        decided = pd.DataFrame({settings.id: given.ids} | numbers, index=people.index)
-        if most_reasons is not None:
-            took = decided["decision"].to_numpy(dtype=bool)
-            decided["reasons"] = reasons(
-                version.policy, given.x, given.s, took, most_reasons, wording, "mean"
-            )
+            numbers = {"decision": found[:, 0].astype(int), "propensity": found[:, 1]}
+            numbers |= {"version": found[:, 2].astype(int), "new": new}
+            decided = pd.DataFrame({settings.id: given.ids} | numbers, index=people.index)
+            if most_reasons is not None:
+                decided["reasons"] = self._reasons(connection, kept, decided, most_reasons, wording)
         decided.attrs["notes"] = given.notes
         return decided
 
@@ -231,7 +232,8 @@ class Ledger:
         process.taken.add(accepted.expand(shape))
         rule = process.exploration.config.rule.name
         words = {"people": n, "places": places, "explore": settings.explore, "exploration": rule}
-        words |= {"latest": int(given.time[rows].max())}  # which later batches cannot be before
+        # Later batches cannot be before, and have times where these have them.
+        words |= {"latest": int(given.time[rows].max()), "timed": given.timed}
         number = self._duty(connection)
         row = {"id": batch, "version": number, "at": _now(), "words": json.dumps(words)}
         row |= {"state": version.luck}
@@ -252,6 +254,25 @@ class Ledger:
         }
         connection.execute(sql.insert(APPLICATIONS), pd.DataFrame(columns).to_dict("records"))
         return np.stack([accepted.numpy(), propensity.double().numpy(), np.full(n, number)], axis=1)
+
+    def _reasons(
+        self,
+        connection: sql.Connection,
+        kept: dict[str, str],
+        decided: pd.DataFrame,
+        most: int,
+        wording: Mapping[str, str],
+    ) -> np.ndarray:
+        """`decide.reasons` of the rejected people, shape (N,); "" for the others."""
+        texts = pd.Series("", index=decided[self.settings.id])
+        rejected = self._applications(connection, texts.index[decided["decision"] == 0].tolist())
+        for number, rows in rejected.groupby("version"):
+            version = self._read.get(number) or versions.read(connection, kept, number, modules=self.modules)
+            chance = self._probability(version, rows)
+            crowded = rows["uniform"].to_numpy() < chance + (1.0 - chance) * self.settings.explore
+            people = self._encoded(version, rows)
+            texts[rows["person"]] = reasons(version.policy, *people, crowded, most, wording, "mean")
+        return texts.to_numpy()
 
     def _combined(self, version: Version, propensity: Tensor) -> Tensor:
         """Acceptance probabilities (N,) of those of all seeds (E, N): of one they are as they are."""
@@ -290,7 +311,8 @@ class Ledger:
         which counts from then on.
 
         Args:
-            table: ids, outcomes, and perhaps the times at which they became known (`Settings`).
+            table: ids, outcomes, and perhaps the times at which they became known (`Settings`), by default
+                now; where the people have times, the latest time in the ledger.
 
         Returns:
             Numbers of `new` outcomes, `corrected` ones, and those that were `known`.
@@ -299,8 +321,10 @@ class Ledger:
             FairAllError: where a value is not possible, or is of somebody who was not accepted.
         """
         settings = self.settings
-        given = tables.outcomes(table, settings)
+        self.about  # noqa: B018  refuses what is no ledger
         with self.store.writing() as connection:
+            timed_people = self._last(connection)["timed"]
+            given = tables.outcomes(table, settings, clock(connection) if timed_people else _now())
             known = self._applications(connection, given.ids).set_index("person").reindex(given.ids)
             column, timed = table[settings.id], settings.time in table
             refuse(column, known["id"].isna(), "has not been decided on: an outcome needs a decision")
@@ -313,8 +337,8 @@ class Ledger:
             last = latest_outcomes(int(numbers.min()))
             before = rows_of(connection, sql.select(last), last.c.application, numbers.tolist())
             before = before.set_index("application").reindex(numbers)
-            label, times = (before[name].to_numpy(dtype=float) for name in ("label", "time"))
-            same = (label == given.label) & ((times == given.time) | (not timed))
+            label = before["label"].to_numpy(dtype=float)
+            same = label == given.label
             columns = {"application": numbers, "label": given.label, "time": given.time, "at": _now()}
             rows = pd.DataFrame(columns)[~same].to_dict("records")
             if rows:
@@ -355,6 +379,7 @@ class Ledger:
             held = log_of(connection, before.policy, settings, held=True)
             duty = versions.read(connection, kept, self._duty(connection), modules=self.modules)
             rows = versions.people(connection, np.concatenate(found.parts).tolist())
+            forgotten = connection.scalar(FORGOTTEN_SO_FAR)
         rows["label"] = rows.index.map(found.label)
         updates = [versions.update(rows.loc[part], before.policy) for part in found.parts]
         some = rows.iloc[-MOST_OF_REPORT:]
@@ -376,8 +401,9 @@ class Ledger:
             for number in part.tolist()
         ]
         with self.store.writing() as connection:
-            if self._parent(connection) != (parent, newest):
-                raise FairAllError(f"{self.store.name}: another process has learnt or promoted meanwhile")
+            now = *self._parent(connection), connection.scalar(FORGOTTEN_SO_FAR)
+            if now != (parent, newest, forgotten):
+                raise FairAllError(f"{self.store.name}: another process has changed it meanwhile: try again")
             row |= {"report": json.dumps(told | {"first": found.first})}
             connection.execute(sql.insert(VERSIONS).values(**row))
             connection.execute(sql.insert(LEARNT), learnt)
@@ -401,6 +427,7 @@ class Ledger:
         Raises:
             FairAllError: where there is no such version.
         """
+        version = index(version)
         self.about  # noqa: B018  refuses what is no ledger
         with self.store.writing() as connection:
             versions.lineage(connection, version)
@@ -421,7 +448,7 @@ class Ledger:
         Raises:
             FairAllError: where the person is not there, or was forgotten already.
         """
-        kept = self.about
+        kept, person = self.about, str(person).strip()
         with self.store.writing() as connection:
             known = self._applications(connection, [person])
             if known.empty or known["features"].isna().any():
@@ -450,6 +477,12 @@ class Ledger:
         if number not in self._read:
             self._read = {number: versions.read(connection, kept, number, modules=self.modules)}
         return self._read[number]
+
+    def _last(self, connection: sql.Connection) -> dict[str, Any]:
+        """What is kept of the last batch in words."""
+        last = sql.select(BATCHES.c.words).order_by(BATCHES.c.id.desc()).limit(1)
+        words: dict[str, Any] = json.loads(connection.execute(last).scalar_one())
+        return words
 
     def _duty(self, connection: sql.Connection) -> int:
         """The number of the version on duty."""
@@ -511,13 +544,14 @@ class Ledger:
 
 def _places(capacity: int | float, n: int) -> int:
     """Places for n people; raises FairAllError where there is none, or n is too large."""
-    places = capacity if isinstance(capacity, int) else int(capacity * n + ROUNDING)
+    is_number = isinstance(capacity, Real) and not isinstance(capacity, bool)
+    if not is_number or not (isinstance(capacity, Integral) or 0 < capacity <= 1):
+        raise FairAllError(f"capacity {capacity!r}: give a whole number, or a share from 0 to 1")
+    places = min(int(capacity), n) if isinstance(capacity, Integral) else int(capacity * n + ROUNDING)
     if places < 1:
-        raise FairAllError(f"--capacity {capacity}: not one place for {n} people")
+        raise FairAllError(f"capacity {capacity}: not one place for {n} people")
     if n > MOST_WITH_PLACES:
-        raise FairAllError(
-            f"--capacity: exact propensities are for {MOST_WITH_PLACES} people at most, not {n}"
-        )
+        raise FairAllError(f"capacity: exact propensities are for {MOST_WITH_PLACES} people at most, not {n}")
     return places
 
 

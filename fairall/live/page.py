@@ -15,7 +15,8 @@ from fairall.results.style import PALETTE
 from fairall.results.table import Item, PageTable
 
 TITLES = {
-    "groups": "Acceptance and value ×100, with 95 % intervals; value is of an accepted person.",
+    "groups": "Acceptance and value ×100, with 95 % intervals; value is of an accepted person, by outcomes "
+    "as old as the horizon.",
     "versions": "Where each version stands, and why.",
 }
 

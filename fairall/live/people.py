@@ -6,7 +6,7 @@ import csv
 import io
 import time
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -20,10 +20,11 @@ from fairall.policy import schema_of
 from fairall.tables.cells import is_text, refuse, shown, spelling
 from fairall.tables.features import DISCRETE
 from fairall.tables.groups import sides
+from fairall.tables.infer import LARGEST
 from fairall.tables.people import CODED, Findings, PeopleReader
 
 AHEAD = 86400  # seconds that a time may be after that of this machine, which may be in another time zone
-LONGEST = 200  # characters of an id
+LONGEST, LONGEST_CELL = 200, 10_000  # characters of an id, and of another cell
 
 
 class Applicants(NamedTuple):
@@ -32,6 +33,7 @@ class Applicants(NamedTuple):
     Attributes:
         ids: of the people.
         time: in seconds since 1970, shape (N,).
+        timed: whether the table has times.
         features: cells of the features as a row of CSV each.
         x: encoded and scaled, shape (N, D), float32.
         s: sensitive attribute, shape (N,), float32.
@@ -40,6 +42,7 @@ class Applicants(NamedTuple):
 
     ids: list[str]
     time: np.ndarray
+    timed: bool
     features: list[str]
     x: Tensor
     s: Tensor
@@ -71,26 +74,37 @@ def applicants(people: pd.DataFrame, reader: PeopleReader, settings: Settings) -
     if unknown:
         raise FairAllError(f"column {shown(unknown[0])!r} is new to the policy: leave it out of the table")
     cells = pd.DataFrame({name: _texts(people[name]) for name in reader.columns if name in people})
+    for _, column in cells.items():
+        refuse(column, column.str.len() > LONGEST_CELL, f"is longer than {LONGEST_CELL} characters")
     findings = Findings()
     x, s = reader.read_part(cells, findings)
+    for k, name in enumerate(reader.names):
+        refuse(cells[name], np.abs(x[:, k]) > LARGEST, f"is beyond {LARGEST:g}: use another unit")
     unseen = any(findings.odd[one.name].n for one in reader.features if one.kind in DISCRETE)
     notes = reader.doubts(findings, strict=unseen)
     features = list(map(as_row, cells[reader.names].fillna("").to_numpy(dtype=object)))
     scaled = Scaler(schema_of(reader)).transform(x)
     group = torch.tensor(s, dtype=torch.float32)
-    return Applicants(ids, _times(people, settings), features, scaled, group, notes)
+    times = _times(people, settings, int(time.time()))
+    return Applicants(ids, times, settings.time in people, features, scaled, group, notes)
 
 
-def require_order(people: pd.DataFrame, times: np.ndarray, new: np.ndarray, latest: int, column: str) -> None:
-    """Raise FairAllError where a new person, a mask (N,), applied before the `latest` application."""
-    early = new & (times < latest)
-    if column in people:
-        why = f"is before the last application, of {told(latest)}: times may not run backwards"
+def require_order(
+    people: pd.DataFrame, times: np.ndarray, new: np.ndarray, last: Mapping[str, Any], column: str
+) -> None:
+    """Raise FairAllError where a new person, a mask (N,), applied before the `last` batch, or has no time."""
+    timed = column in people
+    if last["timed"] not in (None, timed):
+        what = (
+            f"has a column {column!r}, which those before lack" if timed else f"lacks the column {column!r}"
+        )
+        raise FairAllError(f"the table {what}: either all tables of a ledger have times or none")
+    early = new & (times < last["latest"])
+    if timed:
+        why = f"is before the last application, of {told(last['latest'])}: times may not run backwards"
         refuse(people[column], early, why)
     elif early.any():
-        raise FairAllError(
-            f"the last application is of {told(latest)}, later than now: give a column {column!r}"
-        )
+        raise FairAllError("the last application is later than now: correct the clock of this machine")
 
 
 def encoded(features: Sequence[str], reader: PeopleReader) -> Tensor:
@@ -118,8 +132,13 @@ def as_row(cells: Sequence[object]) -> str:
     return text.getvalue()
 
 
-def outcomes(table: pd.DataFrame, settings: Settings) -> Outcomes:
+def outcomes(table: pd.DataFrame, settings: Settings, now: int) -> Outcomes:
     """Read a table of outcomes: the columns of `settings.id` and `settings.label`, perhaps of times.
+
+    Args:
+        table: a row for each.
+        settings: of the ledger.
+        now: time in seconds of outcomes without one.
 
     Raises:
         FairAllError: where a column is missing or unknown, or a value is not possible.
@@ -139,7 +158,7 @@ def outcomes(table: pd.DataFrame, settings: Settings) -> Outcomes:
     refuse(
         given, label < 0, f"is no outcome; it must be {settings.positive} or {settings.negative}, or 1 or 0"
     )
-    return Outcomes(ids, label, _times(table, settings))
+    return Outcomes(ids, label, _times(table, settings, now))
 
 
 def told(seconds: float) -> str:
@@ -183,9 +202,8 @@ def _texts(column: pd.Series) -> pd.Series:
     return texts.mask(texts == "")
 
 
-def _times(table: pd.DataFrame, settings: Settings) -> np.ndarray:
-    """Times in seconds since 1970 as UTC, shape (N,); now, where the table has none."""
-    now = int(time.time())
+def _times(table: pd.DataFrame, settings: Settings, now: int) -> np.ndarray:
+    """Times in seconds since 1970 as UTC, shape (N,); `now`, where the table has none."""
     if settings.time not in table:
         return np.full(len(table), now)
     column = table[settings.time]
@@ -193,6 +211,6 @@ def _times(table: pd.DataFrame, settings: Settings) -> np.ndarray:
     parsed = pd.to_datetime(texts, errors="coerce", utc=True, format="ISO8601")
     refuse(column, parsed.isna(), "is no time; it must be as 2026-03-31 or 2026-03-31 17:05:00")
     seconds = parsed.dt.as_unit("s").astype("int64")
-    refuse(column, seconds > now + AHEAD, "is in the future")
+    refuse(column, seconds > time.time() + AHEAD, "is in the future")
     refuse(column, seconds < 0, "is before 1970")
     return seconds.to_numpy(dtype=np.int64)

@@ -69,6 +69,12 @@ class Settings:
                 raise FairAllError(f"{told}: give {len(values)} different words")
         return made
 
+    def require_no_feature(self, columns: Sequence[str]) -> None:
+        """Raise FairAllError where a name is that of one of the `columns` that decisions depend on."""
+        for name in ("id", "time", "label"):
+            if getattr(self, name) in columns:
+                raise FairAllError(f"{PREFIX}{name}={getattr(self, name)}: the policy decides by this column")
+
 
 def seconds(text: str) -> Any:
     """A duration such as 90d, 12h or 0 in seconds, None for null, NotImplemented for anything else.
@@ -82,7 +88,7 @@ def seconds(text: str) -> Any:
 
 
 def _share(text: str) -> Any:
-    return float(text) if re.fullmatch(r"0?\.\d+|0", text) else NotImplemented
+    return float(text) if re.fullmatch(r"0?\.\d+|0", text) and float(text) < 1 else NotImplemented
 
 
 def _name(text: str) -> Any:

@@ -47,16 +47,18 @@ def status(ledger: Ledger) -> dict[str, Any]:
         everybody = sql.select(APPLICATIONS.c.batch, APPLICATIONS.c.s, sql.func.count(), ACCEPTED)
         counts = connection.execute(everybody.group_by(APPLICATIONS.c.batch, APPLICATIONS.c.s)).all()
         by_batch = pd.DataFrame(counts, columns=["batch", "s", "people", "accepted"]).astype(int)
+        # Outcomes before the horizon are unlike the others.
+        old = APPLICATIONS.c.time <= now - (settings.horizon or 0)
         good = sql.select(APPLICATIONS.c.s, sql.func.count(), sql.func.sum(last.c.label))
-        of_groups = good.join(last, last.c.application == APPLICATIONS.c.id).group_by(APPLICATIONS.c.s)
-        labels = {s: (int(n), int(k)) for s, n, k in connection.execute(of_groups)}
+        joined = good.join(last, last.c.application == APPLICATIONS.c.id).where(old)
+        labels = {s: (int(n), int(k)) for s, n, k in connection.execute(joined.group_by(APPLICATIONS.c.s))}
         waiting = (
             sql.select(sql.func.count())
             .select_from(APPLICATIONS.outerjoin(last, last.c.application == APPLICATIONS.c.id))
             .where(APPLICATIONS.c.accepted, last.c.id.is_(None), APPLICATIONS.c.features.is_not(None))
         )
-        overdue = waiting.where(APPLICATIONS.c.time <= now - (settings.horizon or 0))
-        known = sum(n for n, _ in labels.values())
+        overdue = waiting.where(old)
+        known = connection.scalar(sql.select(sql.func.count()).select_from(last)) or 0
         entered = connection.execute(sql.select(sql.func.count()).select_from(OUTCOMES)).scalar_one()
         found = {
             "duty": duty[-1].version,
@@ -130,6 +132,8 @@ def _drift(connection: sql.Connection, reader: PeopleReader) -> list[dict[str, A
     query = known.limit(min(MOST_COMPARED, n // 2))
     orders = (APPLICATIONS.c.id, APPLICATIONS.c.id.desc())
     texts = [[str(row) for row in connection.scalars(query.order_by(order))] for order in orders]
+    if not all(texts):  # all were forgotten
+        return []
     old, new = (cells_of(rows, reader.names) for rows in texts)
     found = [
         stability(*binned(old[one.name], new[one.name], number=one.kind not in DISCRETE))
@@ -168,8 +172,9 @@ def _alarms(found: dict[str, Any], *, explores: bool) -> list[str]:
 def sentences(found: dict[str, Any], place: str | Path) -> list[str]:
     """What `status` returns, in words."""
     overdue = "" if found["overdue"] is None else f", {found['overdue']} of them overdue"
+    until = f" until {found['until']}" if found["until"] else ""
     lines = [
-        f"Ledger {place}: {found['people']} people until {found['until']}, {found['accepted']} accepted",
+        f"Ledger {place}: {found['people']} people{until}, {found['accepted']} accepted",
         f"Outcomes: {found['outcomes']} known, {found['corrected']} corrected",
         f"Waiting: {found['waiting']} outcomes{overdue}",
     ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from json import JSONDecodeError
 from pathlib import Path
 from typing import Any
 
@@ -87,15 +88,30 @@ class Store:
             sql.event.listen(self.engine, "connect", _connected)
             sql.event.listen(self.engine, "begin", _begun)
 
+    def require_free(self) -> None:
+        """Raise FairAllError where something is there already, but for what a killed start leaves behind."""
+        if self.path is not None and self.path.exists() and not self._is_empty():
+            raise FairAllError(f"{self.path}: is there already; give a new place")
+
     def create(self) -> None:
-        """Make an empty file of mode 0600; raises FairAllError where something is there already."""
+        """Make an empty file of mode 0600; raises as `require_free`, and where it cannot be made."""
         if self.path is None:
             return
+        self.require_free()
         try:
             # Before SQLite opens it: its journal gets the mode of the file.
-            os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+            os.close(os.open(self.path, os.O_CREAT | os.O_WRONLY, 0o600))
+            self.path.chmod(0o600)
         except OSError as error:
             raise FairAllError(f"{self.path}: cannot be made ({error.strerror}); give a new place") from error
+
+    def _is_empty(self) -> bool:
+        """Whether the file is a database without tables."""
+        try:
+            with self.reading() as connection:
+                return not sql.inspect(connection).get_table_names()
+        except FairAllError:
+            return False
 
     def make_tables(self, connection: sql.Connection) -> None:
         """Make the tables, in a transaction of `writing`; raises FairAllError where there are some."""
@@ -132,7 +148,8 @@ class Store:
     @contextmanager
     def _transaction(self, **options: Any) -> Iterator[sql.Connection]:
         if self.path is not None and not self.path.is_file():  # SQLite would make it
-            raise FairAllError(f"{self.path}: no ledger there; fairall live start {self.path} RUN makes one")
+            what = "is no file" if self.path.exists() else "no ledger there"
+            raise FairAllError(f"{self.path}: {what}; fairall live start LEDGER RUN makes a ledger")
         try:
             with self.engine.connect() as connection:
                 connection.execution_options(**options)
@@ -143,7 +160,7 @@ class Store:
             if "locked" in reason or "lock timeout" in reason:
                 reason = f"another process has been writing for {WAIT} seconds: try again when it has ended"
             raise FairAllError(f"{self.name}: {reason}") from error
-        except DatabaseError as error:
+        except (DatabaseError, UnicodeDecodeError, JSONDecodeError) as error:
             reason = f"is damaged, or no ledger ({_reason(error)}); take its last copy"
             raise FairAllError(f"{self.name}: {reason}") from error
 

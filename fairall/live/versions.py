@@ -48,11 +48,13 @@ class Version:
         policy: its learner, with what tables of people it reads.
         process: the same learner, with exploration and the state of training as far as it was read.
         state: the whole state of training; None where it was not read.
+        good: share of good labels of the people of the warm-up; None where it is not known.
     """
 
     policy: Policy
     process: Process
     state: Any = None
+    good: float | None = None
 
     @classmethod
     def of(cls, policy: Policy) -> Version:
@@ -165,7 +167,9 @@ def _warmed_up(words: Sequence[str]) -> Version:
         training.warm_up(checkpoint, display)
     policy = Policy.of(training.learner, task.data)
     policy.config = task.config.stored()
-    return Version(policy, training.process)
+    decided = training.decided
+    good = float(decided.label[decided.accepted].mean()) if decided.accepted.any() else None
+    return Version(policy, training.process, good=good)
 
 
 def outcome_words(config: Config) -> dict[str, str]:

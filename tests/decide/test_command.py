@@ -348,7 +348,7 @@ def test_values_are_judged_by_the_table_and_not_by_its_parts(
             ["separatr=x"],
             "separatr=x: no such key, did you mean separator?",
         ),
-        (["-o", "people.csv"], "-o people.csv: is the table of people itself; give another file"),
+        (["-o", "people.csv"], "-o people.csv: is read by this command; give another file"),
         (
             ["--threshold", "0.5", "--draw", "1"],
             "--draw and --threshold: decisions are drawn, or taken by a threshold",

@@ -1,7 +1,8 @@
 """Reasons for rejections: what counted against whom, in whose words."""
 
+from collections.abc import Mapping
 from pathlib import Path
-from types import SimpleNamespace
+from types import MappingProxyType, SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -9,9 +10,10 @@ import pytest
 import torch
 from torch import Tensor
 
-from fairall.decide.reasons import THRESHOLD, read_wording, reasons
+from fairall.decide.reasons import PLACES, THRESHOLD, read_wording, reasons, typical
 from fairall.errors import FairAllError
 from fairall.models.fairness import FairThresholds
+from fairall.tables.features import Feature, Kind
 
 
 class Made:
@@ -21,7 +23,11 @@ class Made:
 
     def __init__(self, stricter: float = 0.0) -> None:
         self.stricter = stricter
-        self.reader = SimpleNamespace(names=["income", "debt", "age"], sensitive=None, n_groups=2)
+        names = ["income", "debt", "age"]
+        self.reader = SimpleNamespace(names=names, sensitive=None, n_groups=2)
+        self.reader.features = tuple(Feature(name, Kind.REAL) for name in names)
+        self.reader.mean, self.reader.scale = np.zeros(3), np.ones(3)
+        self.reader.lowest, self.reader.highest = np.full(3, -3.0), np.full(3, 3.0)
         self.learner: Any = FairThresholds.__new__(FairThresholds) if stricter else None
 
     def encoded_propensity(self, x: Tensor, s: Tensor) -> np.ndarray:
@@ -32,24 +38,49 @@ class Made:
         return values.mean(0)
 
 
-X = torch.tensor([[1.0, 0.0, 0.3], [0.8, -0.5, 0.1], [-1.0, 0.0, 5.0], [1.0, 3.0, -5.0], [-0.5, 1.0, 0.0]])
-S = torch.tensor([1.0, -1.0, 1.0, -1.0, 1.0])
-ACCEPTED = np.array([True, True, False, False, False])
+X = torch.tensor([[-1.0, 0.0, 0.3], [1.0, 3.0, -0.5], [-0.5, 1.0, 0.0]])
+S = torch.tensor([1.0, -1.0, 1.0])
+NOBODY = np.zeros(3, dtype=bool)
 
 
-def said(policy: Made, most: int, **wording: str) -> list[str]:
-    return reasons(policy, X, S, ACCEPTED, most, wording, "mean").tolist()  # type: ignore[arg-type]
+def said(
+    policy: Made,
+    most: int,
+    x: Tensor = X,
+    s: Tensor = S,
+    crowded: np.ndarray = NOBODY,
+    wording: Mapping[str, str] = MappingProxyType({}),
+) -> list[str]:
+    return reasons(policy, x, s, crowded[: len(x)], most, wording, "mean").tolist()  # type: ignore[arg-type]
 
 
 def test_what_counted_most_comes_first_and_nothing_else_is_named() -> None:
-    assert said(Made(), 4) == ["", "", "income; debt", "debt", "income; debt"]
-    assert said(Made(), 1) == ["", "", "income", "debt", "income"]
+    assert said(Made(), 4) == ["income", "debt", "debt; income"]
+    assert said(Made(), 1) == ["income", "debt", "debt"]
+    assert said(Made(), 4, X[:0], S[:0]) == []
+
+
+def test_the_same_person_has_the_same_reasons_in_any_table() -> None:
+    people = torch.tensor(np.random.default_rng(0).normal(size=(50, 3)), dtype=torch.float32)
+    s = torch.ones(50)
+    whole = said(Made(), 3, people, s, np.zeros(50, dtype=bool))
+    assert said(Made(), 3, people.flip(0), s, np.zeros(50, dtype=bool)) == whole[::-1]
+    assert said(Made(), 3, people[7:8], s[7:8]) == whole[7:8]
+
+
+def test_who_found_no_place_is_told_so() -> None:
+    crowded = np.array([False, True, False])
+    assert said(Made(), 1, crowded=crowded) == ["income", PLACES, "debt"]
+    assert (
+        said(Made(), 1, crowded=crowded, wording={PLACES: "all places are taken"})[1]
+        == "all places are taken"
+    )
 
 
 def test_in_the_words_of_the_user(tmp_path: Path) -> None:
     path = tmp_path / "words.csv"
     path.write_text('feature,words\ndebt,"you owe too much"\n')
-    assert said(Made(), 1, **read_wording(str(path)))[3] == "you owe too much"
+    assert said(Made(), 1, wording=read_wording(str(path)))[1] == "you owe too much"
     assert read_wording(None) == {}
     for text in ("a,b\n1,2\n", ""):
         path.write_text(text)
@@ -58,14 +89,19 @@ def test_in_the_words_of_the_user(tmp_path: Path) -> None:
 
 
 def test_the_threshold_of_the_group_is_said_where_it_decided() -> None:
-    policy, s = Made(stricter=0.3), torch.tensor([1.0, 1.0, 1.0, -1.0, 1.0])
     x = X.clone()
-    x[3] = torch.tensor([0.5, 0.0, 0.0])  # accepted with S = +1
-    found = reasons(policy, x, s, ACCEPTED, 2, {}, "mean").tolist()  # type: ignore[arg-type]
-    assert found[3] == THRESHOLD
-    assert found[2] == "income; debt"
+    x[1] = torch.tensor([0.5, 0.0, 0.0])  # accepted with S = +1
+    assert said(Made(stricter=0.3), 2, x) == ["income", THRESHOLD, "debt; income"]
 
 
-def test_nobody_to_compare_with() -> None:
-    nobody = np.zeros(5, dtype=bool)
-    assert set(reasons(Made(), X, S, nobody, 2, {}, "mean")) == {""}  # type: ignore[arg-type]
+def test_people_to_compare_with_are_as_those_of_training() -> None:
+    reader: Any = Made().reader
+    reader.features = (*reader.features[:1], Feature("debt", Kind.COUNT), Feature("age", Kind.BINARY, (3, 5)))
+    reader.mean, reader.scale = np.array([100.0, 2.0, np.nan]), np.array([10.0, 1.0, np.nan])
+    reader.lowest, reader.highest = np.array([90.0, 0.0, np.nan]), np.array([130.0, 9.0, np.nan])
+    rows = typical(reader, 500, np.random.default_rng(0)).numpy()
+    assert rows.shape == (500, 4)
+    assert -1.001 < rows[:, 0].min() < 0 < rows[:, 0].max() < 3.001  # scaled
+    assert set(rows[:, 2]) == {3, 5}
+    assert set(rows[:, 3]) == {-1, 1}
+    assert (rows[:, 1] == rows[:, 1].round()).all()

@@ -1,5 +1,6 @@
 """Ledgers of small learners, and the applicants of simulated runs as tables."""
 
+import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -131,3 +132,16 @@ def kept(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
         return made[words]
 
     return of
+
+
+Make = Callable[..., Ledger]
+
+
+@pytest.fixture
+def ledger(kept: Callable[..., Path], tmp_path: Path) -> Make:
+    """A ledger of its own."""
+
+    def made(*words: str, name: str = "loans.db") -> Ledger:
+        return Ledger(shutil.copy(kept(*words), tmp_path / name))
+
+    return made

@@ -118,7 +118,7 @@ def test_who_has_learnt_meanwhile_is_told(
         return changes(self, *given)  # type: ignore[arg-type]
 
     monkeypatch.setattr(Ledger, "_changes", slow)
-    with pytest.raises(FairAllError, match="another process has learnt or promoted meanwhile"):
+    with pytest.raises(FairAllError, match="another process has changed it meanwhile"):
         own.learn()
 
 

@@ -1,6 +1,5 @@
 """What a ledger does with people, outcomes and versions: once, in order, and by what it may know."""
 
-import shutil
 import sqlite3
 import stat
 from collections.abc import Callable, Iterable
@@ -17,7 +16,7 @@ from fairall.live.state import unpacked
 from fairall.live.status import status
 from fairall.online.process import Process
 from tests.conftest import LOANS, succeeded
-from tests.live.conftest import AS_IN_A_RUN, at
+from tests.live.conftest import AS_IN_A_RUN, Make, at
 
 METHOD = ["model=fairlog", "schedule.warm_up_epochs=4"]
 MEMORY = ["model=ensemble", "schedule.warm_up_epochs=2"]
@@ -37,19 +36,6 @@ def repaid(decided: pd.DataFrame, step: float, share: float = 1.0) -> pd.DataFra
     ids = ids.iloc[: round(share * len(ids))]
     words = np.where(ids.str[-1].astype(int) % 3, "yes", "no")
     return pd.DataFrame({"id": ids, "repaid": words, "time": at(step)})
-
-
-Make = Callable[..., Ledger]
-
-
-@pytest.fixture
-def ledger(kept: Callable[..., Path], tmp_path: Path) -> Make:
-    """A ledger of its own."""
-
-    def made(*words: str, name: str = "loans.db") -> Ledger:
-        return Ledger(shutil.copy(kept(*words), tmp_path / name))
-
-    return made
 
 
 def rows(ledger: Ledger, query: str) -> list[tuple[object, ...]]:

@@ -116,7 +116,7 @@ def test_no_ledger_or_another_one(tmp_path: Path, kept: Callable[..., Path]) -> 
     other = shutil.copy(kept(*METHOD), tmp_path / "other.db")
     with sqlite3.connect(other) as connection:
         connection.executescript("drop trigger ledger_update; update ledger set value='0' where key='format'")
-    with pytest.raises(FairAllError, match="a ledger of another version"):
+    with pytest.raises(FairAllError, match="format 1: use that version"):
         Ledger(other).decide(people())
     with pytest.raises(FairAllError, match="is there already"):
         Ledger.start(other, "model=fairlog")
@@ -170,7 +170,7 @@ def test_the_commands_say_it_in_one_line(tmp_path: Path, kept: Callable[..., Pat
     people().to_csv(tmp_path / "people.csv", index=False)
     assert "no ledger there" in refused("live", "status", "no.db", cwd=tmp_path)
     decide = ("live", "decide", "loans.db", "people.csv", "-o")
-    assert "is the table of people itself" in refused(*decide, "people.csv", cwd=tmp_path)
+    assert "is read by this command" in refused(*decide, "people.csv", cwd=tmp_path)
     assert "there is no folder" in refused(*decide, "nowhere/d.csv", cwd=tmp_path)
     assert "50 people" in succeeded(*decide, "d.csv", cwd=tmp_path).stdout
     assert "give the number of a version" in refused("live", "promote", "loans.db", "best", cwd=tmp_path)
