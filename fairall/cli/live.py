@@ -6,7 +6,7 @@ from argparse import Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fairall.cli.verbs import Done
+from fairall.cli.verbs import Done, asked_reasons
 from fairall.errors import FairAllError, count
 
 if TYPE_CHECKING:
@@ -31,7 +31,6 @@ def start(given: Namespace) -> Done:
 def decide(given: Namespace) -> Done:
     """Decide on the people of a table, and record it."""
     from fairall.decide.deciding import PREFIX, REASONS, people_file, require_place
-    from fairall.decide.reasons import read_wording
     from fairall.decide.writing import unchanged, writer
     from fairall.measuring.decisions import free_names
     from fairall.storage.files import unnamed
@@ -40,8 +39,7 @@ def decide(given: Namespace) -> Done:
     require_place(out, table.path, Path(given.ledger))
     with unnamed(out.resolve()) as file, unchanged(table.path):
         people = _frame(table)
-        options = {"most_reasons": given.reasons, "wording": read_wording(given.wording)}
-        decided = _ledger(given).decide(people, capacity=given.capacity, **options)
+        decided = _ledger(given).decide(people, capacity=given.capacity, **asked_reasons(given))
         columns = [name for name in ("decision", "propensity", "version", REASONS) if name in decided]
         names = free_names(columns, frozenset(people), PREFIX)
         with writer(table, file, out.name) as write:

@@ -91,7 +91,6 @@ def _page(
 def decide(given: Namespace) -> Done:
     """Decide on the people of a table."""
     from fairall.decide.deciding import decide
-    from fairall.decide.reasons import read_wording
     from fairall.decide.rules import Rule
 
     if given.threshold is not None and given.draw is not None:
@@ -99,8 +98,8 @@ def decide(given: Namespace) -> Done:
     table, policy, run = _table_and_policy(given)
     threshold = policy.threshold if given.threshold is None else given.threshold
     rule = Rule(threshold, given.draw, given.capacity)
-    options = {"which": given.policy, "strict": given.strict, "wording": read_wording(given.wording)}
-    decided = decide(policy, table, Path(given.out), rule, most_reasons=given.reasons, **options)
+    options = {"which": given.policy, "strict": given.strict, **asked_reasons(given)}
+    decided = decide(policy, table, Path(given.out), rule, **options)
     decided.show(run)
     print(f"Decisions: {given.out}")
     return Done({"run": run, **decided.to_plain(), "decisions": given.out})
@@ -180,6 +179,15 @@ def evaluate(given: Namespace) -> Done:
     if shown.failure is not None:
         print(shown.failure, file=sys.stderr)
     return Done(shown.content, int(shown.failure is not None))
+
+
+def asked_reasons(given: Namespace) -> dict[str, Any]:
+    """Arguments of `decide` for --reasons and --wording."""
+    from fairall.decide.reasons import read_wording
+
+    if given.wording is not None and given.reasons is None:
+        raise FairAllError("--wording: it is of reasons; give --reasons K too")
+    return {"most_reasons": given.reasons, "wording": read_wording(given.wording)}
 
 
 @contextmanager

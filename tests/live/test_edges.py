@@ -2,6 +2,7 @@
 
 import sqlite3
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -25,7 +26,8 @@ def test_the_ledger_is_no_place_for_decisions(ledger: Make, tmp_path: Path) -> N
 
 
 def test_places_of_any_number_type(ledger: Make) -> None:
-    taken = [ledger(*METHOD).decide(people(), capacity=places)["decision"] for places in (10, np.int64(10))]
+    numbers: list[Any] = [10, np.int64(10)]
+    taken = [ledger(*METHOD).decide(people(), capacity=places)["decision"] for places in numbers]
     assert taken[0].sum() == 10
     pd.testing.assert_series_equal(*taken)
     assert ledger(*METHOD).decide(people(), capacity=10**20)["decision"].sum() > 10
@@ -141,7 +143,7 @@ def test_reasons_are_of_the_version_that_decided(ledger: Make) -> None:
     own = ledger(*METHOD)
     first = own.decide(people(), most_reasons=2)
     own.outcomes(repaid(first, 1))
-    own.promote(np.int64(own.learn()["version"]))
+    own.promote(own.learn()["version"])
     again = own.decide(people().iloc[::-1], most_reasons=2).iloc[::-1]
     pd.testing.assert_series_equal(first["reasons"], again["reasons"], check_index=False)
     assert (first.loc[first["decision"] == 0, "reasons"] != "").any()
