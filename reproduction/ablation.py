@@ -9,13 +9,14 @@ from typing import NamedTuple
 import pandas as pd
 
 from fairall import Config, Result, load_results, places
-from fairall.metrics import Spread
-from fairall.report import dataset_label, paired_difference
+from fairall.metrics import Quantity, Spread
+from fairall.report import dataset_label, measures, paired_difference
 from fairall.results import PageTable, Row, frame_of, mean_interval, records_of
 from reproduction.board import DPU, TEST_DPU, TEST_UTILITY, UTILITY
 from reproduction.pages import publish, refuse
 from reproduction.plan import (
     ABLATION,
+    ABLATION_BIAS,
     ABLATION_WORLDS,
     Planned,
     distinct,
@@ -27,8 +28,25 @@ from reproduction.plan import (
 from reproduction.runs import make
 from reproduction.tables import by_dataset
 
-MEASURES = (UTILITY, DPU, TEST_UTILITY, TEST_DPU)
-COLUMNS = ["effective utility ↑", "DPU ↓", "test utility ↑", "test DPU ↓"]
+# Measures by heading of their column.
+MEASURES = {
+    "effective utility ↑": UTILITY,
+    "DPU ↓": DPU,
+    "test utility ↑": TEST_UTILITY,
+    "test DPU ↓": TEST_DPU,
+}
+EFFECTIVE_TRUE, EFFECTIVE_CFU, TEST_TRUE, TEST_CFU = measures(
+    "effective_ground_truth_utility", "effective_cfu", "mean_ground_truth_utility", "mean_cfu"
+)
+# Where labels reorder people, utility by the label says little about them.
+BIAS_MEASURES = {
+    "effective utility ↑": UTILITY,
+    "ground-truth utility ↑": EFFECTIVE_TRUE,
+    "DPU ↓": DPU,
+    "CFU ↓": EFFECTIVE_CFU,
+    "test ground-truth utility ↑": TEST_TRUE,
+    "test CFU ↓": TEST_CFU,
+}
 CLASSIFIERS = {"fairall_I_II": "VAE", "fairlog": "net", "unfairlog": "net"}  # else the name of the method
 EVERY = "all data sets"
 
@@ -94,7 +112,7 @@ def ablation(
     """
     config = places(overrides)
     refuse(into, config)
-    planned = plan((*ABLATION, *ABLATION_WORLDS), overrides, once=False)
+    planned = plan((*ABLATION, *ABLATION_WORLDS, *ABLATION_BIAS), overrides, once=False)
     failures = make(distinct(planned), overrides, jobs=jobs)
     found = with_runs(planned, load_results(Path(config.outputs_dir) / "runs").results)
     static = by_dataset([one for one in found if one.sweep in ABLATION])
@@ -102,11 +120,15 @@ def ablation(
     for one in found:
         if one.sweep in ABLATION_WORLDS:
             worlds.setdefault(world_label(one), []).append(one)
+    bias = {"": [one for one in found if one.sweep in ABLATION_BIAS]}
     by_label = {dataset_label(name): own for name, own in static.items()}
     sections = {
         "Effects": [
             effects_table("ablation", "Effects", by_label, over=EVERY),
             effects_table("ablation_worlds_effects", "Effects in other worlds", worlds),
+            effects_table(
+                "ablation_bias_effects", "Effects where labels reorder people", bias, of=BIAS_MEASURES
+            ),
         ],
         "Cells": [
             *(
@@ -114,6 +136,7 @@ def ablation(
                 for name, own in static.items()
             ),
             cells_table("ablation_worlds", "Few applicants, and drift", worlds),
+            cells_table("ablation_bias", "Cells where labels reorder people", bias, BIAS_MEASURES),
         ],
     }
     publish(
@@ -134,12 +157,17 @@ def world_label(one: Planned) -> str:
     return f"{dataset_label(one.dataset)}, {one.config.schedule.applicants} applicants{drift}"
 
 
-def cells_table(key: str, title: str, groups: Mapping[str, Sequence[Planned]]) -> PageTable:
-    """A row per group and cell: means over seeds of `MEASURES`, ×100, with 95 % intervals."""
+def cells_table(
+    key: str,
+    title: str,
+    groups: Mapping[str, Sequence[Planned]],
+    of: Mapping[str, Quantity] = MEASURES,
+) -> PageTable:
+    """A row per group and cell: means over seeds of measures `of`, ×100, with 95 % intervals."""
     rows, records = [], []
     for group, planned in groups.items():
         for arm, run in _runs(planned).items():
-            spreads = {one.name: run.spread(one.name) for one in MEASURES}
+            spreads = {one.name: run.spread(one.name) for one in of.values()}
             rows.append(Row(group, arm.label, [mean_interval(spread) for spread in spreads.values()]))
             records += [
                 {"group": group} | arm._asdict() | {"measure": name, "seed": seed, "value": value}
@@ -152,14 +180,19 @@ def cells_table(key: str, title: str, groups: Mapping[str, Sequence[Planned]]) -
         note="×100, mean over seeds with its 95 % interval (Student's t). Cell: what estimates the label, "
         "fairness, decision, memory.",
         section="",
-        frame=frame_of(COLUMNS, rows),
+        frame=frame_of([*of], rows),
         records=records_of(records),
         lacking=missing_runs([one for planned in groups.values() for one in planned]),
     )
 
 
 def effects_table(
-    key: str, title: str, groups: Mapping[str, Sequence[Planned]], *, over: str = ""
+    key: str,
+    title: str,
+    groups: Mapping[str, Sequence[Planned]],
+    *,
+    over: str = "",
+    of: Mapping[str, Quantity] = MEASURES,
 ) -> PageTable:
     """A row per effect and group: mean differences of the pairs of cells that differ in one factor alone.
 
@@ -168,6 +201,7 @@ def effects_table(
         title: of the table.
         groups: runs by data set or world.
         over: name of a further group, the mean over all others; empty for none.
+        of: measures by heading.
     """
     rows, records = [], []
     runs = {group: _runs(planned) for group, planned in groups.items()}
@@ -180,13 +214,13 @@ def effects_table(
         for group, members in parts.items():
             spreads = [
                 effect([pairs[member] for member in members], [runs[member] for member in members], one.name)
-                for one in MEASURES
+                for one in of.values()
             ]
             n = sum(len(pairs[member]) for member in members)
             cells = [*map(mean_interval, spreads), str(n)]
             name = f"{level} − {reference}"
             rows.append(Row(name, group, cells))
-            for one, spread in zip(MEASURES, spreads, strict=True):
+            for one, spread in zip(of.values(), spreads, strict=True):
                 low, high = spread.interval if spread and spread.interval else (None, None)
                 records.append(
                     {"effect": name, "group": group, "pairs": n, "measure": one.name}
@@ -199,7 +233,7 @@ def effects_table(
         "for other seeds and splits of the same data (Student's t, paired by seed). Greater utility is "
         "better, and less DPU. Intervals are of each difference alone.",
         section="",
-        frame=frame_of([*COLUMNS, "pairs"], rows),
+        frame=frame_of([*of, "pairs"], rows),
         records=records_of(records),
         lacking=missing_runs([one for planned in groups.values() for one in planned]),
     )

@@ -12,7 +12,17 @@ from typing import Any
 import yaml
 
 from fairall import FairAllError, determining
-from reproduction.plan import ABLATION, ABLATION_WORLDS, ALARMS, EVERY, LEADERBOARD, LOGS, SPLITS, WORLDS
+from reproduction.plan import (
+    ABLATION,
+    ABLATION_BIAS,
+    ABLATION_WORLDS,
+    ALARMS,
+    EVERY,
+    LEADERBOARD,
+    LOGS,
+    SPLITS,
+    WORLDS,
+)
 
 CHECKOUT = Path(__file__).parents[1]
 # Files of reproduction/ that name the runs of each command; those of `evidence` are of no configuration.
@@ -22,7 +32,7 @@ NAMED_IN = {
         ("report", (*EVERY, *SPLITS)),
         ("leaderboard", LEADERBOARD),
         ("worlds", WORLDS),
-        ("ablation", (*ABLATION, *ABLATION_WORLDS)),
+        ("ablation", (*ABLATION, *ABLATION_WORLDS, *ABLATION_BIAS)),
         ("logs", LOGS),
         ("alarms", ALARMS),
     )

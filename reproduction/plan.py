@@ -47,6 +47,7 @@ WORLDS = ("worlds_capacity", "worlds_delay", "worlds_noise", "worlds_shift", "wo
 VARIANTS = {"leaderboard_cut": "cut", "leaderboard_parity": "parity"}  # rows of the board by sweep
 LEADERBOARD = ("leaderboard_paper", "leaderboard_rivals", *VARIANTS)
 ABLATION_WORLDS = tuple(f"ablation_worlds_{name}" for name in ("latent", "thresholds", "stacked"))
+ABLATION_BIAS = tuple(f"ablation_bias_{name}" for name in ("vae", "net", "mixtures"))
 ABLATION = (
     "ablation_vae",
     "ablation_vae_thresholds",
@@ -55,12 +56,12 @@ ABLATION = (
     "ablation_mixtures",
 )
 LOGS, ALARMS = ("logs",), ("alarms",)
-FURTHER = (*SPLITS, *WORLDS, *LEADERBOARD, *ABLATION, *ABLATION_WORLDS, *LOGS, *ALARMS)
+FURTHER = (*SPLITS, *WORLDS, *LEADERBOARD, *ABLATION, *ABLATION_WORLDS, *ABLATION_BIAS, *LOGS, *ALARMS)
 PARTS = PAPER | {
     "splits": SPLITS,
     "worlds": WORLDS,
     "leaderboard": LEADERBOARD,
-    "ablation": (*ABLATION, *ABLATION_WORLDS),
+    "ablation": (*ABLATION, *ABLATION_WORLDS, *ABLATION_BIAS),
     "logs": LOGS,
     "alarms": ALARMS,
 }

@@ -22,11 +22,16 @@ from fairall.randomness import SeedStreams
 
 @dataclass
 class EquationConfig:
-    """Coefficients of a variable, k·K + s·S + noise of standard deviation `std`."""
+    """Coefficients of a variable, k·K + s·S + ks·K·S + noise of standard deviation `std`.
+
+    With `ks` a variable orders people by talent otherwise in one group than in the other: the slope of K is
+    k + ks in S = +1, k − ks in S = −1. None is 0, and is not stored with runs.
+    """
 
     k: float = MISSING
     s: float = MISSING
     std: float = not_negative()
+    ks: float | None = field(default=None, metadata={"left_out": True})
 
 
 @dataclass
@@ -73,7 +78,7 @@ class StructuralIndividuals(Individuals):
 
 
 class StructuralModel:
-    """S and Y are Bernoulli, K ~ N(shift·(2Y − 1), std²), variables linear in K and S (appendix B.1)."""
+    """S and Y are Bernoulli, K ~ N(shift·(2Y − 1), std²), variables linear in K, S and K·S (appendix B.1)."""
 
     def __init__(self, config: StructuralModelConfig) -> None:
         self.config = config
@@ -95,7 +100,7 @@ class StructuralModel:
     ) -> StructuralIndividuals:
         """People with variables and proxy label computed from exogenous values, all of one shape."""
         variables = {
-            name: equation.k * k + equation.s * s + noise[name]
+            name: equation.k * k + equation.s * s + (equation.ks or 0.0) * k * s + noise[name]
             for name, equation in self.config.variables.items()
         }
         label = (variables[self.config.label] > self.config.threshold).astype(float)
@@ -104,7 +109,10 @@ class StructuralModel:
     def abduct(self, people: StructuralIndividuals) -> dict[str, np.ndarray]:
         """The exogenous noise implied by variables, K and S, by variable, of the shape of s."""
         return {
-            name: people.values[name] - equation.k * people.k - equation.s * people.s
+            name: people.values[name]
+            - equation.k * people.k
+            - equation.s * people.s
+            - (equation.ks or 0.0) * people.k * people.s
             for name, equation in self.config.variables.items()
         }
 

@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 import torch
 from scipy.special import expit
+from scipy.stats import norm
 
 from fairall.config.compose import typed_config
 from fairall.data.load import load_dataset
@@ -127,6 +128,28 @@ def test_every_coefficient_can_be_changed() -> None:
     assert (table.x["ESSAY"] - 2 * table.x["K"]).std() == pytest.approx(0.3, abs=0.02)
 
 
+def test_an_interaction_turns_the_order_of_one_group() -> None:
+    fya = "dataset.structural_model.variables.FYA={k: 0.5, ks: 0.8, s: 0.3, std: 0.5}"
+    model = StructuralModel(typed_config("dataset=synthetic", fya).dataset.structural_model)
+    people = model.draw(SeedStreams([0], "test"), N)
+    fya_of, other = people.values["FYA"], model.counterfactual(people)
+    assert np.unique(other.s * people.s).tolist() == [-1]
+    assert (other.k == people.k).all()
+    shift = -2 * people.s * (0.3 + 0.8 * people.k)  # K and the noise are held
+    np.testing.assert_allclose(other.values["FYA"] - fya_of, shift, atol=1e-12)
+    np.testing.assert_allclose(model.abduct(people)["FYA"], people.noise["FYA"], atol=1e-12)
+    # E[FYA | K, S], then the share of good labels by ground truth: K is N(2y - 1, 0.5).
+    for s, slope in ((1, 1.3), (-1, -0.3)):
+        for low in np.arange(-2, 2, 0.5):
+            inside = (people.s == s) & (people.k >= low) & (people.k < low + 0.5)
+            expected = 0.3 * s + slope * people.k[inside].mean()
+            assert fya_of[inside].mean() == pytest.approx(expected, abs=4 * 0.5 / inside.sum() ** 0.5)
+        for y in (0, 1):
+            good = people.label[(people.s == s) & (people.y == y)].mean()
+            mean, std = 0.3 * s + slope * (2 * y - 1), np.hypot(slope * 0.5, 0.5)
+            assert good == pytest.approx(norm.cdf(mean / std), abs=0.01)
+
+
 @pytest.mark.parametrize(
     ("policy", "rates"), [("harsh", (0.1280, 0.1581, 0.0979)), ("lenient", (0.5468, 0.7642, 0.3297))]
 )
@@ -147,6 +170,10 @@ def test_acceptance_of_initial_policies_is_near_the_papers(
         (["dataset.observed=[]"], "at least one variable"),
         (["dataset.structural_model.label=GRADE"], "it must be LSAT or GPA or FYA"),
         (["dataset.structural_model.k_std=0"], "k_std=0.0 is not possible: it must be positive"),
+        (
+            ["dataset.structural_model.variables.FYA.ks=nan"],
+            "FYA.ks=nan is not possible: it must be a finite number",
+        ),
         (["dataset.rows.test=2"], "dataset.rows.test=2 is not possible"),
     ],
 )

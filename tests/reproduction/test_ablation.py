@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from reproduction.ablation import EVERY, Arm, arm_of, cells_table, effects_table, world_label
+from reproduction.ablation import BIAS_MEASURES, EVERY, Arm, arm_of, cells_table, effects_table, world_label
 from reproduction.board import UTILITY
-from reproduction.plan import ABLATION, ABLATION_WORLDS, Planned, plan
+from reproduction.plan import ABLATION, ABLATION_BIAS, ABLATION_WORLDS, Planned, plan
 from tests.reproduction.collection import result
 
 pytestmark = pytest.mark.whole
@@ -73,3 +73,23 @@ def test_a_missing_run_leaves_its_pairs_out() -> None:
 def test_worlds_have_a_group_each() -> None:
     labels = {world_label(one) for one in runs_of("compas", ABLATION_WORLDS)}
     assert labels == {f"COMPAS, {n} applicants{drift}" for n in (16, 64) for drift in ("", ", drift")}
+
+
+def test_cells_with_labels_that_reorder_people_are_on_one_label_and_show_the_ground_truth() -> None:
+    runs = runs_of("synthetic", ABLATION_BIAS)
+    assert [arm_of(one.config).label for one in runs] == [
+        "VAE, latent, cut, all",
+        "VAE, latent + thresholds, cut, all",
+        "VAE, none, cut, all",
+        "VAE, thresholds, cut, all",
+        "net, none, cut, all",
+        "net, thresholds, cut, all",
+        "stacked, none, cut, all",
+        "stacked, thresholds, cut, all",
+    ]
+    labels = [one.config.dataset["structural_model"]["variables"]["FYA"] for one in runs]
+    assert all(label == {"k": 0.5, "ks": 0.8, "s": 0.3, "std": 0.5} for label in labels)
+    cells = cells_table("ablation_bias", "", {"": runs}, BIAS_MEASURES)
+    effects = effects_table("ablation_bias_effects", "", {"": runs}, of=BIAS_MEASURES)
+    assert [*cells.frame.columns] == [*BIAS_MEASURES]
+    assert {name for name, _ in effects.frame.index} >= {"latent − none", "latent + thresholds − thresholds"}

@@ -166,6 +166,8 @@ def test_blocks_of_the_documentation_can_be_made() -> None:
         "ablation",
         "ablation_worlds",
         "ablation_worlds_effects",
+        "ablation_bias",
+        "ablation_bias_effects",
     }
     assert set(BEGIN.findall((DOCS / "rivals.md").read_text())) == {"setting", *studies()}
     assert BEGIN.findall((DOCS / "logs.md").read_text()) == ["setting", "logs"]
