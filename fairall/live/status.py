@@ -52,13 +52,12 @@ def status(ledger: Ledger) -> dict[str, Any]:
         good = sql.select(APPLICATIONS.c.s, sql.func.count(), sql.func.sum(last.c.label))
         joined = good.join(last, last.c.application == APPLICATIONS.c.id).where(old)
         labels = {s: (int(n), int(k)) for s, n, k in connection.execute(joined.group_by(APPLICATIONS.c.s))}
-        waiting = (
-            sql.select(sql.func.count())
+        waiting, overdue = connection.execute(
+            sql.select(sql.func.count(), sql.func.sum(sql.cast(old, sql.Integer)))
             .select_from(APPLICATIONS.outerjoin(last, last.c.application == APPLICATIONS.c.id))
             .where(APPLICATIONS.c.accepted, last.c.id.is_(None), APPLICATIONS.c.features.is_not(None))
-        )
-        overdue = waiting.where(old)
-        known = connection.scalar(sql.select(sql.func.count()).select_from(last)) or 0
+        ).one()
+        known = connection.scalar(sql.select(sql.func.count(sql.distinct(OUTCOMES.c.application)))) or 0
         entered = connection.execute(sql.select(sql.func.count()).select_from(OUTCOMES)).scalar_one()
         found = {
             "duty": duty[-1].version,
@@ -67,8 +66,8 @@ def status(ledger: Ledger) -> dict[str, Any]:
             "accepted": int(by_batch["accepted"].sum()),
             "outcomes": known,
             "corrected": entered - known,
-            "waiting": connection.scalar(waiting),
-            "overdue": connection.scalar(overdue) if settings.horizon else None,
+            "waiting": waiting,
+            "overdue": overdue or 0 if settings.horizon else None,
             "until": told(now) if now else None,
             "drift": _drift(connection, reader),
         }
