@@ -72,7 +72,7 @@ class Ledger:
         >>> Ledger("nowhere.db").decide(pd.DataFrame())
         Traceback (most recent call last):
         ...
-        fairall.errors.FairAllError: nowhere.db: no ledger there; fairall live start nowhere.db RUN makes one
+        fairall.errors.FairAllError: nowhere.db: no ledger there; fairall live start LEDGER RUN makes a ledger
     """
 
     def __init__(self, place: str | Path, *, modules: Collection[str] = ()) -> None:

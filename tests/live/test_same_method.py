@@ -76,7 +76,9 @@ def test_memories(own: str, tmp_path: Path) -> None:
 def test_a_finished_run_goes_on(name: str, tmp_path: Path) -> None:
     words = [*SMALL, f"model={name}", "schedule.warm_up_epochs=4", *QUICK.get(name, [])]
     whole = simulated(*words)
-    done = run(compose_config(*words, "schedule.time_steps=3", f"outputs_dir={tmp_path}"))
+    done = run(
+        compose_config(*words, "schedule.time_steps=3", "evaluation.window=[1,3]", f"outputs_dir={tmp_path}")
+    )
     ledger = Ledger.start(tmp_path / "loans.db", str(done.path), *AS_IN_A_RUN)
     for step in range(3, len(whole.tables)):
         decided = ledger.decide(whole.tables[step])
