@@ -13,6 +13,7 @@ from omegaconf import DictConfig
 
 from fairall.config.checks import require
 from fairall.config.choices import flattened
+from fairall.config.compose import compose_config, require_words
 from fairall.config.schema import Config, objectives_of
 from fairall.config.validation import checked
 from fairall.data.dataset import Dataset, dataset
@@ -121,19 +122,27 @@ def is_finished(composed: DictConfig, people: dict[str, Any] | None = None) -> b
 
 
 @short_of_memory()
-def run(composed: DictConfig, display: Display | None = None, *, command: str = "") -> Result:
+def run(*what: DictConfig | str, display: Display | None = None, command: str = "", **values: Any) -> Result:
     """Run a configuration, resume an interrupted run, or return the finished result.
 
     Args:
-        composed: by Hydra, of type `Config`.
-        display: what to show on the terminal; everything, unless given.
+        what: words as on the command line, `run("model=greedy", "dataset=credit")`, or a configuration of
+            type `Config`, composed by Hydra (`fairall.compose_config`).
+        display: what to show on the terminal or in the notebook; everything, unless given.
         command: that started the run, for MLflow.
+        values: words as Python values by key, `run(model="greedy", seeds=3)`, as of `compose_config`.
 
     Raises:
-        FairAllError: where a value of the configuration is impossible or the outputs cannot be written.
+        FairAllError: where a word or a value is impossible or the outputs cannot be written.
         MemoryError: where the run needs more memory than there is.
         Stopped: where the process was asked to stop, after the state has been saved.
     """
+    if len(what) == 1 and isinstance(composed := what[0], DictConfig):
+        if values:
+            raise FairAllError(f"{', '.join(values)}: give a configuration, or words and keywords, not both")
+    else:
+        require_words(what, "run")
+        composed = compose_config(*map(str, what), **values)
     began, cpu_began = time.time(), time.process_time()
     task, display = job(composed), display or Display()
     config, folder = task.config, task.folder
