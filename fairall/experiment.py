@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,7 @@ from fairall.results.result import Result
 from fairall.results.terminal import Display
 from fairall.runtime.process import prepare_processor, short_of_memory
 from fairall.storage.cache import Cache
+from fairall.storage.checkpoint import Checkpoint
 from fairall.storage.identity import run_id
 from fairall.storage.origin import Origin, source_tags
 from fairall.storage.own_code import name_of, own_code
@@ -186,6 +188,24 @@ def run(*what: DictConfig | str, display: Display | None = None, command: str = 
         if config.tracking.enabled:
             say_where_logged(folder.path, config, display)
     return result
+
+
+def warmed_up(composed: DictConfig) -> Training:
+    """A run after Phase I and the warm-up, with nothing kept but the shared cache.
+
+    Args:
+        composed: by Hydra, of type `Config`.
+
+    Raises:
+        FairAllError: as `job`.
+    """
+    task, display = job(composed), Display()
+    training = Training(task.learner, task.initial_policy, task.config, task.world, task.measures)
+    with TemporaryDirectory() as folder:
+        checkpoint = Checkpoint(Path(folder) / "checkpoint.pt", task.identity, seconds=float("inf"))
+        training.pretrain(checkpoint, cache_of(task.config, display), display)
+        training.warm_up(checkpoint, display)
+    return training
 
 
 def write_files(result: Result, training: Training, folder: RunFolder) -> None:

@@ -273,14 +273,14 @@ class Evaluation(Viewed, Judgement):
             ends of its 95 % interval, and `why`, the reason where one of them is missing (NaN).
         """
         known: dict[str, dict[str, Interval]] = {"utility": self.values | {"guaranteed": self.guarantee}}
-        known |= {name: dict(views) for name, views in self.fairness.items()}
-        rows = []
+        known |= {name: {**views} for name, views in self.fairness.items()}
+        rows: list[dict[str, Any]] = []
         for measure, estimates in known.items():
             if measure in self.bounds:
                 estimates = estimates | {"no assumption": self.bounds[measure].interval}
             for estimator, own in estimates.items():
                 ends = {"estimate": own.estimate, "low": own.low, "high": own.high, "why": own.why}
-                rows.append({"measure": measure, "estimator": estimator} | ends)
+                rows.append({"measure": measure, "estimator": estimator, **ends})
         return pd.DataFrame(rows)
 
     def summary(self) -> pd.DataFrame:

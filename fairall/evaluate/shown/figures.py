@@ -118,7 +118,7 @@ def draw(one: Evaluation, what: str, axes: Axes) -> None:
     _fairness_on(axes, one)
     _rows(axes, [measure.label for measure in MEASURES.values()])
     handles = _views()
-    axes.legend(handles.values(), handles, fontsize="small")
+    axes.legend(handles.values(), handles, loc="upper center", bbox_to_anchor=(0.5, -0.2), ncols=2)
 
 
 def draw_overlap(evaluations: Evaluations) -> Figure:
