@@ -46,7 +46,7 @@ def executed(path: Path, folder: Path, *, preset: str = "fast") -> NotebookNode:
     # `python` in a cell of shell commands is that of the kernel, with the fairall of this checkout.
     environment = os.environ | {
         "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]),
-        "PYTHONPATH": str(FOLDER.parent),
+        "PYTHONPATH": os.pathsep.join([str(FOLDER.parent), os.environ.get("PYTHONPATH", "")]),
     }
     client = NotebookClient(
         notebook,

@@ -127,7 +127,8 @@ class Simulation:
             accepted = self.uniform < self.probability
             wanted = Decisions(self.probability, accepted, margin=self.probability, uniform=self.uniform)
         gain = self.people.label.double() - self.config.cost.value
-        reward, told = (wanted.accepted * gain)[:, now].mean(-1), dict[str, Any]()
+        told: dict[str, Any] = {}
+        reward = (wanted.accepted * gain * self.at_once)[:, now].mean(-1)
         self.position = n if self.batch else one.stop
         over = self.position == n and self.world.time_step == self.config.schedule.time_steps
         if self.position == n:
@@ -182,7 +183,7 @@ class Lending(gymnasium.Env[np.ndarray, Any]):
         FairAllError: where a value is impossible or the data are missing.
     """
 
-    metadata = {"render_modes": []}  # noqa: RUF012  as Gymnasium declares it
+    metadata: dict[str, Any] = {"render_modes": []}  # noqa: RUF012  as Gymnasium declares it
 
     def __init__(
         self,
@@ -223,7 +224,7 @@ class LendingVector(VectorEnv[np.ndarray, Any, np.ndarray]):
         options: of `Lending`.
     """
 
-    metadata = {"autoreset_mode": AutoresetMode.NEXT_STEP, "render_modes": []}  # noqa: RUF012
+    metadata: dict[str, Any] = {"autoreset_mode": AutoresetMode.NEXT_STEP, "render_modes": []}  # noqa: RUF012
 
     def __init__(self, num_envs: int = 1, **options: Any) -> None:
         single = Lending(**options)

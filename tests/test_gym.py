@@ -27,12 +27,11 @@ WORLDS: list[dict[str, Any]] = [
     {"capacity": {"share": 0.3}},
     {"noise": {"advantaged": {"positive": 0.2}}},
 ]
-by_world = pytest.mark.parametrize("world", WORLDS, ids=lambda world: next(iter(world), "static"))
 
 
 @pytest.mark.parametrize("batch", [False, True])
 @pytest.mark.parametrize("action", gym.ACTIONS)
-@by_world
+@pytest.mark.parametrize("world", WORLDS, ids=lambda world: next(iter(world), "static"))
 def test_gymnasium_has_nothing_to_say(batch: bool, action: str, world: dict[str, Any]) -> None:
     """`check_env` raises or, by the filter of warnings, warns where something is wrong."""
     from gymnasium.utils.env_checker import check_env
@@ -41,8 +40,11 @@ def test_gymnasium_has_nothing_to_say(batch: bool, action: str, world: dict[str,
     check_env(made.unwrapped, skip_render_check=True)
 
 
-@pytest.mark.parametrize("model", ["greedy", "fairall_I_II"])
-@by_world
+@pytest.mark.parametrize(
+    ("model", "world"),
+    [("greedy", WORLDS[0]), ("fairall_I_II", WORLDS[0]), ("greedy", WORLDS[1]), ("fairall_I_II", WORLDS[2])],
+    ids=["greedy", "fairall", "greedy, late labels", "fairall, few places"],
+)
 def test_our_methods_earn_what_a_run_says(model: str, world: dict[str, Any], tmp_path: Path) -> None:
     words = SMALL | {"world": world, "seeds": 2, "seed": 5}
     of_run = words | {"model": model, "outputs_dir": tmp_path, "tracking": {"enabled": False}}

@@ -273,7 +273,7 @@ class Evaluation(Viewed, Judgement):
             ends of its 95 % interval, and `why`, the reason where one of them is missing (NaN).
         """
         known: dict[str, dict[str, Interval]] = {"utility": self.values | {"guaranteed": self.guarantee}}
-        known |= {name: {**views} for name, views in self.fairness.items()}
+        known |= {name: {str(view): own for view, own in of.items()} for name, of in self.fairness.items()}
         rows: list[dict[str, Any]] = []
         for measure, estimates in known.items():
             if measure in self.bounds:
