@@ -74,7 +74,7 @@ class Ledger(Viewed):
         >>> Ledger("nowhere.db").decide(pd.DataFrame())
         Traceback (most recent call last):
         ...
-        fairall.errors.FairAllError: nowhere.db: no ledger there; fairall live start nowhere.db RUN makes one
+        fairall.errors.FairAllError: nowhere.db: no ledger there; fairall live start LEDGER RUN makes a ledger
     """
 
     view = "fairall.live.page"
