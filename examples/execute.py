@@ -22,31 +22,32 @@ from nbformat import NotebookNode
 from PIL import Image
 
 FOLDER = Path(__file__).parent
-PRESET = 'PRESET = "fast"'  # the line of a notebook
+PRESET = re.compile(r'PRESET = "\w+"')  # the line of a notebook
 COLOURS = 64  # of a picture
 TERMINAL_STYLE = re.compile(r"\x1b\[[\d;]*m")
 
 
-def executed(path: Path, folder: Path, *, preset: str = "fast") -> NotebookNode:
+def executed(path: Path, folder: Path, *, preset: str | None = None) -> NotebookNode:
     """A notebook with the outputs of an execution.
 
     Args:
         path: of the notebook, which is not changed.
         folder: in which it runs; what it imports is copied there.
-        preset: in place of the notebook's.
+        preset: in place of the notebook's, where one is given.
 
     Raises:
         nbclient.exceptions.CellExecutionError: where a cell fails.
     """
     notebook = nbformat.read(path, as_version=4)
     shutil.copy(FOLDER / "loans.py", folder)
-    (first,) = (cell for cell in notebook.cells if cell.cell_type == "code" and PRESET in cell.source)
+    (first,) = (cell for cell in notebook.cells if cell.cell_type == "code" and PRESET.search(cell.source))
     source = first.source
-    first.source = source.replace(PRESET, f'PRESET = "{preset}"')
+    if preset is not None:
+        first.source = PRESET.sub(f'PRESET = "{preset}"', source, count=1)
     # `python` in a cell of shell commands is that of the kernel, with the fairall of this checkout.
     environment = os.environ | {
         "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]),
-        "PYTHONPATH": str(FOLDER.parent),
+        "PYTHONPATH": os.pathsep.join([str(FOLDER.parent), os.environ.get("PYTHONPATH", "")]),
     }
     client = NotebookClient(
         notebook,

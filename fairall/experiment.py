@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from omegaconf import DictConfig
 
 from fairall.config.checks import require
 from fairall.config.choices import flattened
+from fairall.config.compose import compose_config, require_words
 from fairall.config.schema import Config, objectives_of
 from fairall.config.validation import checked
 from fairall.data.dataset import Dataset, dataset
@@ -28,6 +30,7 @@ from fairall.results.result import Result
 from fairall.results.terminal import Display
 from fairall.runtime.process import prepare_processor, short_of_memory
 from fairall.storage.cache import Cache
+from fairall.storage.checkpoint import Checkpoint
 from fairall.storage.identity import run_id
 from fairall.storage.origin import Origin, source_tags
 from fairall.storage.own_code import name_of, own_code
@@ -121,19 +124,27 @@ def is_finished(composed: DictConfig, people: dict[str, Any] | None = None) -> b
 
 
 @short_of_memory()
-def run(composed: DictConfig, display: Display | None = None, *, command: str = "") -> Result:
+def run(*what: DictConfig | str, display: Display | None = None, command: str = "", **values: Any) -> Result:
     """Run a configuration, resume an interrupted run, or return the finished result.
 
     Args:
-        composed: by Hydra, of type `Config`.
-        display: what to show on the terminal; everything, unless given.
+        what: words as on the command line, `run("model=greedy", "dataset=credit")`, or a configuration of
+            type `Config`, composed by Hydra (`fairall.compose_config`).
+        display: what to show on the terminal or in the notebook; everything, unless given.
         command: that started the run, for MLflow.
+        values: words as Python values by key, `run(model="greedy", seeds=3)`, as of `compose_config`.
 
     Raises:
-        FairAllError: where a value of the configuration is impossible or the outputs cannot be written.
+        FairAllError: where a word or a value is impossible or the outputs cannot be written.
         MemoryError: where the run needs more memory than there is.
         Stopped: where the process was asked to stop, after the state has been saved.
     """
+    if len(what) == 1 and isinstance(composed := what[0], DictConfig):
+        if values:
+            raise FairAllError(f"{', '.join(values)}: give a configuration, or words and keywords, not both")
+    else:
+        require_words(what, "run")
+        composed = compose_config(*map(str, what), **values)
     began, cpu_began = time.time(), time.process_time()
     task, display = job(composed), display or Display()
     config, folder = task.config, task.folder
@@ -177,6 +188,24 @@ def run(composed: DictConfig, display: Display | None = None, *, command: str = 
         if config.tracking.enabled:
             say_where_logged(folder.path, config, display)
     return result
+
+
+def warmed_up(composed: DictConfig) -> Training:
+    """A run after Phase I and the warm-up, with nothing kept but the shared cache.
+
+    Args:
+        composed: by Hydra, of type `Config`.
+
+    Raises:
+        FairAllError: as `job`.
+    """
+    task, display = job(composed), Display()
+    training = Training(task.learner, task.initial_policy, task.config, task.world, task.measures)
+    with TemporaryDirectory() as folder:
+        checkpoint = Checkpoint(Path(folder) / "checkpoint.pt", task.identity, seconds=float("inf"))
+        training.pretrain(checkpoint, cache_of(task.config, display), display)
+        training.warm_up(checkpoint, display)
+    return training
 
 
 def write_files(result: Result, training: Training, folder: RunFolder) -> None:

@@ -34,7 +34,7 @@ def result(folder: Path, model: str) -> tuple[pd.DataFrame, dict[str, Any]]:
         "tracking.enabled=false",
         f"outputs_dir={folder}",
     )
-    path = run(composed, Display(progress_only=True)).path
+    path = run(composed, display=Display(progress_only=True)).path
     return pd.read_csv(path / "metrics.csv"), json.loads((path / "summary.json").read_text())
 
 

@@ -90,6 +90,20 @@ def test_code_parses_and_imports_what_there_is(page: Path) -> None:
                 assert [name.name for name in node.names if not hasattr(module, name.name)] == []
 
 
+@pytest.mark.parametrize("page", ["gymnasium.md", "api/index.md"])
+def test_python_of_pages_runs_as_it_is_typed(page: str, tmp_path: Path) -> None:
+    if page == "gymnasium.md":
+        pytest.importorskip("gymnasium", reason="needs gymnasium: pip install -e '.[gym]'")
+    typed = "import matplotlib; matplotlib.use('agg')\n" + "\n".join(code(DOCS / page, "python"))
+    (tmp_path / "typed.py").write_text(typed)
+    said = own_process("-W", "error::UserWarning", "typed.py", cwd=tmp_path)
+    assert said.returncode == 0, said.stderr
+    if page == "gymnasium.md":
+        earned, of_run = re.findall(r"\[([\d., ]+)\]", said.stdout)[-2:]
+        numbers = [[float(one) for one in re.findall(r"[\d.]+", text)] for text in (earned, of_run)]
+        assert numbers[0] == pytest.approx(numbers[1], abs=1e-6)
+
+
 def test_pictures_have_a_palette_and_are_small() -> None:
     """`fairall.results.style.save_figure` writes them so."""
     pictures = sorted((DOCS / "figures").glob("*.png"))

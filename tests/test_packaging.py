@@ -110,6 +110,16 @@ def test_wheel_carries_every_configuration_and_data_file(wheel: Path) -> None:
     assert not {name for name in carried if name.startswith(("tests", "benchmarks", "reproduction", "conf"))}
 
 
+def test_a_user_s_file_has_the_types_of_the_wheel(installed: Path, tmp_path: Path) -> None:
+    """By the strictest rules and without our settings; that pandas has no types is not ours to mend."""
+    file = Path(shutil.copy(CHECKOUT / "tests" / "typing" / "user.py", tmp_path))
+    options = ["--strict", "--config-file=", "--follow-imports=silent", "--disable-error-code=import-untyped"]
+    environment = os.environ | {"MYPYPATH": str(installed)}
+    command = [sys.executable, "-m", "mypy", *options, file.name]
+    said = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert said.returncode == 0, said.stdout + said.stderr
+
+
 def test_commands_are_those_of_the_wheel(typed: Typed, installed: Path) -> None:
     told = typed(sys.executable, "-c", "import fairall; print(fairall.__file__)").stdout
     assert Path(told.strip()).is_relative_to(installed)

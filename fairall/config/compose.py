@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 from hydra import compose, initialize_config_dir
 from hydra.core.config_store import ConfigStore
@@ -18,7 +18,7 @@ from fairall.config.messages import in_one_line
 from fairall.config.schema import GROUPS, Config, TrackingConfig
 from fairall.config.sources import register_sources
 from fairall.config.validation import typed
-from fairall.config.words import override
+from fairall.config.words import override, words_of
 from fairall.errors import FairAllError
 from fairall.runtime.credentials import withheld
 
@@ -45,10 +45,37 @@ def searched_folder(folder: Path) -> str:
     return override("hydra.searchpath", [f"file://{folder.absolute()}"])
 
 
-def compose_config(*overrides: str) -> DictConfig:
-    """Compose the configuration of `python -m fairall *overrides`, unresolved, untyped and unchecked."""
-    (composed,) = compose_all([overrides])
+def compose_config(*overrides: str, **values: Any) -> DictConfig:
+    """Compose the configuration of `python -m fairall *overrides`, unresolved, untyped and unchecked.
+
+    Args:
+        overrides: words as on the command line, one by one.
+        values: the same as Python values by key, after them: `model="greedy", seeds=3`, with a mapping for
+            the keys below: `schedule={"time_steps": 8}`.
+
+    Raises:
+        FairAllError: as `compose_all` and `words_of`, or where a word is no text.
+
+    Examples:
+        >>> compose_config("model=greedy", seeds=3).seeds
+        3
+        >>> compose_config(["model=greedy"])  # doctest: +ELLIPSIS
+        Traceback (most recent call last):
+        ...
+        fairall.errors.FairAllError: a list is no word: give compose_config(*words), or keywords: ...
+    """
+    require_words(overrides, "compose_config")
+    (composed,) = compose_all([[*overrides, *words_of(values)]])
     return composed
+
+
+def require_words(words: Iterable[object], function: str) -> None:
+    """Raise FairAllError where one of the words given to a function is no text."""
+    for word in words:
+        if not isinstance(word, str):
+            given = "*words" if isinstance(word, list | tuple) else '"KEY=VALUE", ...'
+            told = f"give {function}({given}), or keywords: {function}(KEY=VALUE)"
+            raise FairAllError(f"a {type(word).__name__} is no word: {told}")
 
 
 def compose_all(commands: Iterable[Sequence[str]]) -> list[DictConfig]:
@@ -66,6 +93,11 @@ def compose_all(commands: Iterable[Sequence[str]]) -> list[DictConfig]:
                 with in_one_line(overrides):
                     composed.append(compose("config", overrides=list(overrides)))
             return composed
+        except ValueError as error:  # of Hydra, for a number or null in place of a name
+            if "Config group override must" not in str(error):
+                raise
+            told = "a group such as model=greedy has one of its choices by name"
+            raise FairAllError(f"{told}, not {str(error).rpartition(' ')[2]}") from error
         except MarkedYAMLError as error:  # a file of the user's; Hydra passes it on
             place = error.problem_mark
             where = f"{place.name}, line {place.line + 1}" if place else "a file"

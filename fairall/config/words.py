@@ -9,8 +9,13 @@ import difflib
 import os
 import re
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from enum import Enum
+from numbers import Real
 from pathlib import Path
+from typing import Any
+
+from fairall.errors import FairAllError
 
 SHORTEST = 3  # letters of an abbreviation
 TABLE_ENDINGS = (".csv", ".parquet", ".pq")
@@ -44,6 +49,46 @@ def override(key: str, value: str | Sequence[str]) -> str:
     """The word `key=value` by which Hydra gives a key this text, or this list of texts."""
     read = quoted(value) if isinstance(value, str) else f"[{','.join(map(quoted, value))}]"
     return f"{key}={read}"
+
+
+def words_of(values: Mapping[str, Any], within: str = "") -> Iterator[str]:
+    """The words `key=value` of Python values by key; a mapping has the keys below its own.
+
+    Args:
+        values: texts, paths, numbers, truth values, None, sequences of them, or mappings.
+        within: begins every key, with a dot at its end.
+
+    Raises:
+        FairAllError: where a value is none of these.
+
+    Examples:
+        >>> [*words_of({"model": "greedy", "seeds": 3, "schedule": {"time_steps": 8}})]
+        ['model=greedy', 'seeds=3', 'schedule.time_steps=8']
+    """
+    for key, value in values.items():
+        if isinstance(value, Mapping):
+            yield from words_of(value, f"{within}{key}.")
+        else:
+            yield f"{within}{key}={_literal_of(value, within + key)}"
+
+
+def _literal_of(value: Any, key: str) -> str:
+    """A value of Python as Hydra reads it on a command line."""
+    if isinstance(value, str | Path):
+        return quoted(str(value))
+    if isinstance(value, list | tuple | range):
+        return f"[{','.join(_literal_of(one, key) for one in value)}]"
+    if value is None:
+        return "null"
+    value = value.item() if hasattr(value, "item") and getattr(value, "ndim", 0) == 0 else value
+    if isinstance(value, Enum):
+        return value.name
+    if isinstance(value, Real):
+        return str(value).lower()  # true, 3, 0.5, nan
+    kind = type(value).__name__
+    raise FairAllError(
+        f"{key}: a {kind} is no text, number, truth value, None, or sequence or mapping of them"
+    )
 
 
 def typed(key: str, value: str | Sequence[str]) -> str:

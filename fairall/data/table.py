@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from typing import ClassVar
 
 import numpy as np
 import pandas as pd
 
 from fairall.data.features import Schema
 from fairall.data.splits import Splits
+from fairall.runtime.viewed import Viewed
 from fairall.tables.groups import Sensitive, group_name
 
 LEAST_PROPENSITY = 1e-6  # bounds the weight of a single label
@@ -31,9 +33,11 @@ class Logged:
     reveals: bool = False
 
 
-@dataclass(frozen=True)
-class Table:
+@dataclass(frozen=True, repr=False)
+class Table(Viewed):
     """N rows in their raw order.
+
+    `plot` draws `rates`, those of `summary` by group.
 
     Attributes:
         schema: the D features.
@@ -49,6 +53,7 @@ class Table:
         warnings: reasons why measures on these people need care, one sentence each.
     """
 
+    view: ClassVar[str] = "fairall.results.people"
     schema: Schema
     x: pd.DataFrame
     s: np.ndarray
@@ -114,6 +119,41 @@ class Table:
         """The group S = s, with its values in the raw data if they are known."""
         values = () if self.sensitive is None else self.sensitive.values(s)
         return group_name(s, values, self.schema.n_groups)
+
+    @property
+    def title(self) -> str:
+        """Numbers of people, features and known labels."""
+        known = int(self.labelled.sum())
+        return f"{len(self)} people with {len(self.schema)} features, {known} of them with a known label"
+
+    def to_frame(self) -> pd.DataFrame:
+        """Features, `s`, `label` (NaN where unknown) and, of past decisions, `accepted` and `propensity`.
+
+        A name that a feature has ends in an underscore. N rows.
+        """
+        columns = {"s": self.s, "label": np.where(self.labelled, self.label, np.nan)}
+        if self.logged is not None:
+            columns |= {"accepted": self.logged.accepted, "propensity": self.logged.propensity}
+        taken = {*self.x.columns}
+        return self.x.assign(**{name + "_" * (name in taken): own for name, own in columns.items()})
+
+    def summary(self) -> pd.DataFrame:
+        """A row per group and one for all: `people`, `labelled`, `base_rate` and share `accepted`.
+
+        The base rate is the share of label 1 in the population, NaN without a known label.
+        """
+        groups = {name: self.s == s for s in np.unique(self.s) for name in [self.group_name(float(s))]}
+        weight = np.ones(len(self)) if self.label_weight is None else self.label_weight
+        rows = {}
+        for name, own in (groups | {"all": np.ones(len(self), dtype=bool)}).items():
+            total = weight[own].sum()
+            rows[name] = {
+                "people": int(own.sum()),
+                "labelled": int(self.labelled[own].sum()),
+                "base_rate": (weight * self.label)[own].sum() / total if total else np.nan,
+                "accepted": np.nan if self.logged is None else self.logged.accepted[own].mean(),
+            }
+        return pd.DataFrame.from_dict(rows, orient="index").astype({"people": int, "labelled": int})
 
     def rows(self, index: np.ndarray) -> Table:
         """The rows at `index` (n,), in its order."""

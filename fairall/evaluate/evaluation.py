@@ -26,13 +26,19 @@ from fairall.evaluate.log import DecisionLog
 from fairall.evaluate.plain import plain
 from fairall.evaluate.policies import SAY, label_score, target_policy
 from fairall.runtime.steps import doing
+from fairall.runtime.viewed import Viewed
 from fairall.tables.overlap import effective_sample_size
 
 DISAGREEING = 3.0  # standard errors between two estimators
 
 
-class Evaluation(Judgement):
-    """Estimates about one policy, as tables, page and evaluation.json show them."""
+class Evaluation(Viewed, Judgement):
+    """Estimates about one policy, as tables, page and evaluation.json show them.
+
+    `plot` draws `value`, by estimator, or `fairness`: the gaps naive, by IPS and doubly robust.
+    """
+
+    view = "fairall.evaluate.shown.figures"
 
     acceptance_ratio = cached_property(validation.acceptance_ratio)
     calibration = cached_property(validation.calibration)
@@ -252,6 +258,42 @@ class Evaluation(Judgement):
             "policy_versions": None if log.policy_version is None else len(np.unique(log.policy_version)),
             "propensities": "estimated" if log.propensity is None else "recorded",
         }
+
+    @property
+    def title(self) -> str:
+        """The policy, and the size of the log."""
+        log = self.log
+        return f"{self.policy} on {len(log)} people, {int(log.revealed.sum())} of them with a label"
+
+    def to_frame(self) -> pd.DataFrame:
+        """All estimates of the value and of each gap between groups.
+
+        Returns:
+            A row per `measure` and `estimator` (`no assumption`: bounds): `estimate`, `low` and `high`, the
+            ends of its 95 % interval, and `why`, the reason where one of them is missing (NaN).
+        """
+        known: dict[str, dict[str, Interval]] = {"utility": self.values | {"guaranteed": self.guarantee}}
+        known |= {name: {str(view): own for view, own in of.items()} for name, of in self.fairness.items()}
+        rows: list[dict[str, Any]] = []
+        for measure, estimates in known.items():
+            if measure in self.bounds:
+                estimates = estimates | {"no assumption": self.bounds[measure].interval}
+            for estimator, own in estimates.items():
+                ends = {"estimate": own.estimate, "low": own.low, "high": own.high, "why": own.why}
+                rows.append({"measure": measure, "estimator": estimator, **ends})
+        return pd.DataFrame(rows)
+
+    def summary(self) -> pd.DataFrame:
+        """A row per measure: `naive` or by accepted people, the doubly robust `estimate`, `low` and `high`.
+
+        `bound_low` and `bound_high` are the interval without any assumption about missing labels.
+        """
+        rows = self.to_frame().set_index(["estimator", "measure"])
+        names = rows.index.unique("measure")
+        read, naive, free = (rows.loc[name].reindex(names) for name in ("dr", "naive", "no assumption"))
+        columns = {"naive": naive["estimate"]} | {name: read[name] for name in ("estimate", "low", "high")}
+        bounds = {"bound_low": free["low"], "bound_high": free["high"], "why": read["why"]}
+        return pd.DataFrame(columns | bounds).rename_axis(None)
 
     def to_plain(self) -> dict[str, Any]:
         """The content of evaluation.json."""

@@ -46,6 +46,7 @@ from fairall.live.store import (
 )
 from fairall.live.versions import Version
 from fairall.randomness import SeedStreams
+from fairall.runtime.viewed import Viewed
 from fairall.tables.cells import refuse
 from fairall.worlds.capacity import ROUNDING, lottery
 
@@ -55,10 +56,11 @@ FORGOTTEN_SO_FAR = sql.select(sql.func.count()).select_from(FORGOTTEN)
 MOST_OF_REPORT = 10_000  # people whose probabilities before and after learning are compared
 
 
-class Ledger:
+class Ledger(Viewed):
     """A policy on duty, the decisions that its versions took, and what became of them.
 
-    Several processes can use a ledger: one that writes waits for another for half a minute.
+    `plot` draws `acceptance` of the groups by batch, or the `value` of versions less that of the policy then
+    on duty. Several processes can use a ledger: one that writes waits for another for half a minute.
 
     Args:
         place: path of an SQLite file, or the URL of a database.
@@ -74,6 +76,8 @@ class Ledger:
         ...
         fairall.errors.FairAllError: nowhere.db: no ledger there; fairall live start LEDGER RUN makes a ledger
     """
+
+    view = "fairall.live.page"
 
     def __init__(self, place: str | Path, *, modules: Collection[str] = ()) -> None:
         self.store = Store(place)
@@ -418,6 +422,40 @@ class Ledger:
         with self.store.reading() as connection:
             version = versions.read(connection, kept, self._duty(connection), modules=self.modules)
             return log_of(connection, version.policy, self.settings)
+
+    @property
+    def title(self) -> str:
+        """Where it is, and the version on duty."""
+        self.about  # noqa: B018  refuses what is no ledger
+        with self.store.reading() as connection:
+            return f"{self.store.name}, version {self._duty(connection)} on duty"
+
+    def to_frame(self) -> pd.DataFrame:
+        """The decisions so far, a row per person who was not forgotten: the frame of `log`."""
+        return self.log().frame
+
+    def summary(self) -> pd.DataFrame:
+        """A row per group: `people`, share `accepted`, `outcomes` as old as the horizon, and their `value`.
+
+        The value is of an accepted person: the share of good outcomes less the cost; NaN without outcomes.
+        `fairall.live.status.status` adds intervals, versions, drift and alarms.
+        """
+        kept, last = self.about, latest_outcomes(1)
+        with self.store.reading() as connection:
+            policy = self._on_duty(connection, kept).policy
+            old = APPLICATIONS.c.time <= clock(connection) - (self.settings.horizon or 0)
+            known, accepted = sql.case((old, last.c.label)), sql.cast(APPLICATIONS.c.accepted, sql.Integer)
+            counts = sql.func.count(), sql.func.sum(accepted), sql.func.count(known), sql.func.sum(known)
+            joined = APPLICATIONS.outerjoin(last, last.c.application == APPLICATIONS.c.id)
+            query = sql.select(APPLICATIONS.c.s, *counts).select_from(joined).group_by(APPLICATIONS.c.s)
+            found = connection.execute(query.order_by(APPLICATIONS.c.s)).all()
+        cost, rows = versions.config_of(policy).cost.value, {}
+        for s, n, taken, outcomes, good in found:
+            value = float(good) / outcomes - cost if outcomes else np.nan
+            numbers = {"people": n, "accepted": int(taken) / n, "outcomes": outcomes, "value": value}
+            rows[policy.reader.group_name(float(s))] = numbers
+        columns = ["people", "accepted", "outcomes", "value"]
+        return pd.DataFrame.from_dict(rows, orient="index", columns=columns)
 
     def promote(self, version: int) -> bool:
         """Put a version on duty, or back on duty; return whether anything has changed.

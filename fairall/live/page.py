@@ -8,12 +8,17 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from fairall.errors import FairAllError
+from fairall.live.ledger import Ledger
+from fairall.live.status import status
 from fairall.results.page import PageFigure, write_page
 from fairall.results.style import PALETTE
 from fairall.results.table import Item, PageTable
 
+PANELS = ("acceptance",)  # of a ledger in a notebook
 TITLES = {
     "groups": "Acceptance and value ×100, with 95 % intervals; value is of an accepted person, by outcomes "
     "as old as the horizon.",
@@ -51,20 +56,39 @@ def write(found: dict[str, Any], told: Sequence[str], frames: dict[str, pd.DataF
 def draw_courses(found: dict[str, Any]) -> Figure:
     """Acceptance rates of the groups over batches, and differences in value of versions."""
     figure = Figure(figsize=(7, 4), layout="constrained")
-    rates, values = figure.subplots(2)
-    for colour, (group, own) in zip(PALETTE, pd.DataFrame(found["courses"]).groupby("group"), strict=False):
+    for axes, part in zip(figure.subplots(2), (draw_acceptance, draw_value), strict=True):
+        part(found, axes)
+    return figure
+
+
+def draw_acceptance(found: dict[str, Any], axes: Axes) -> None:
+    """Acceptance rates of the groups over batches, with 95 % intervals."""
+    rows = pd.DataFrame(found["courses"], columns=["batch", "group", "people", "acceptance"])
+    for colour, (group, own) in zip(PALETTE, rows.groupby("group"), strict=False):
         rate = own["acceptance"].to_numpy()
         half = 1.96 * np.sqrt(rate * (1 - rate) / own["people"].to_numpy())
-        rates.plot(own["batch"], rate, color=colour, label=group)
-        rates.fill_between(own["batch"], rate - half, rate + half, color=colour, alpha=0.2, lw=0)
+        axes.plot(own["batch"], rate, color=colour, label=group)
+        axes.fill_between(own["batch"], rate - half, rate + half, color=colour, alpha=0.2, lw=0)
+    axes.set(xlabel="batch", ylabel="acceptance rate", ylim=(0, 1))
+    if len(rows):
+        axes.legend()
+
+
+def draw_value(found: dict[str, Any], axes: Axes) -> None:
+    """Differences in value of versions from the policy then on duty, with intervals."""
     for one in found["versions"]:
         if value := one["value"]:
             low, middle, high = (100 * value[name] for name in ("low", "estimate", "high"))
-            values.errorbar(
+            axes.errorbar(
                 one["version"], middle, [[middle - low], [high - middle]], fmt="o", color=PALETTE[0]
             )
-    values.axhline(0, color="0.5", lw=0.5)
-    rates.set(xlabel="batch", ylabel="acceptance rate", ylim=(0, 1))
-    values.set(xlabel="version", ylabel="difference in value")
-    rates.legend()
-    return figure
+    axes.axhline(0, color="0.5", lw=0.5)
+    axes.set(xlabel="version", ylabel="difference in value")
+
+
+def draw(ledger: Ledger, what: str, axes: Axes) -> None:
+    """Draw the figure of this name, as `Ledger.plot`; raises FairAllError where there is none."""
+    drawn = {"acceptance": draw_acceptance, "value": draw_value}
+    if what not in drawn:
+        raise FairAllError(f"plot {what!r}: a ledger has {', '.join(drawn)}")
+    drawn[what](status(ledger), axes)

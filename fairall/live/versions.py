@@ -21,14 +21,13 @@ from fairall.data.own_table import OwnTable
 from fairall.data.people import Decided
 from fairall.decide.load import IN_MLFLOW, find_policy
 from fairall.errors import FairAllError
-from fairall.experiment import cache_of, job
+from fairall.experiment import warmed_up
 from fairall.live.people import encoded
 from fairall.live.state import Update, joined, packed, split, unpacked
 from fairall.live.store import APPLICATIONS, LEARNT, OUTCOMES, VERSIONS, rows_of
 from fairall.models.learner import Learner
 from fairall.online.history import Taken
 from fairall.online.process import NO_EXPLORATION, Process
-from fairall.online.training import Training
 from fairall.policy import CONFIG, FEATURES, SUMS, WEIGHTS, Policy
 from fairall.results.runs import run_folder
 from fairall.results.terminal import Display
@@ -159,14 +158,9 @@ def _of_run(run: str, config: Config, modules: Collection[str]) -> Version:
 
 def _warmed_up(words: Sequence[str]) -> Version:
     """A learner after Phase I and the warm-up of a run."""
-    task, display = job(compose_config(*words)), Display()
-    training = Training(task.learner, task.initial_policy, task.config, task.world)
-    with TemporaryDirectory() as folder:
-        checkpoint = Checkpoint(Path(folder) / "checkpoint.pt", task.identity, seconds=float("inf"))
-        training.pretrain(checkpoint, cache_of(task.config, display), display)
-        training.warm_up(checkpoint, display)
-    policy = Policy.of(training.learner, task.data)
-    policy.config = task.config.stored()
+    training = warmed_up(compose_config(*words))
+    policy = Policy.of(training.learner, training.data)
+    policy.config = training.config.stored()
     decided = training.decided
     good = float(decided.label[decided.accepted].mean()) if decided.accepted.any() else None
     return Version(policy, training.process, good=good)

@@ -86,7 +86,7 @@ def points(words: Sequence[str], display: Display) -> list[Point]:
     found = []
     for i, (data_set, model, of, command) in enumerate(wanted):
         display.say(f"{i + 1} of {len(wanted)}: {' '.join(command)}")
-        found.append(Point(data_set, model, of, run(composed[i], Display(progress_only=True))))
+        found.append(Point(data_set, model, of, run(composed[i], display=Display(progress_only=True))))
     return found
 
 

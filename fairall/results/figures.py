@@ -12,6 +12,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from fairall.errors import FairAllError
 from fairall.metrics import UNBOUNDED, Quantity, Spread
 from fairall.models.learner import PretrainCurves
 from fairall.results.result import REFERENCES, Result
@@ -26,6 +27,7 @@ from fairall.results.style import (
     set_title,
 )
 
+PANELS = "utility", "dpu"  # of a result in a notebook
 MOST_COLUMNS = 3  # panels of a run's figure side by side
 # How the levels of the reference policies are drawn.
 LEVELS: dict[str, Any] = {
@@ -120,19 +122,7 @@ def draw_learning(result: Result, path: Path) -> None:
             axes.set_axis_off()
         table = result.rows()
         for axes, measure in zip(panels, shown, strict=False):
-            curve = result.steps.pivot(index="time_step", columns="seed", values=measure.name)
-            low, high = 100 * curve.min(axis=1), 100 * curve.max(axis=1)
-            axes.fill_between(curve.index, low, high, color=BLUE, alpha=0.12, lw=0)
-            band(axes, curve, bounds=measure.bounds, color=BLUE)
-            mean = f"mean_{measure.name}"
-            for policy in REFERENCES:
-                reference = result.reference(policy, mean)
-                if reference is not None and has_level(policy, measure):
-                    level(axes, policy, reference.mean)
-            if mean in table.index and np.isfinite(printed := table.loc[mean, "paper_mean"]):
-                axes.axhline(100 * printed, color="black", ls="--", lw=0.8, label="printed in the paper")
-            axes.set(title=f"{measure.heading} ×100", xlim=(0, curve.index[-1]))
-            axes.locator_params(nbins=4)  # a quarter less time to draw than with the usual nine
+            draw_measure(axes, result, measure, table)
         for axes in panels[max(0, number - columns) : number]:
             axes.set_xlabel("time step t")
             axes.tick_params(labelbottom=True)
@@ -141,6 +131,34 @@ def draw_learning(result: Result, path: Path) -> None:
         legend_below(figure, handles, 3)
         set_title(figure, f"{result.title}; {result.evaluation.split} set")
         save_figure(figure, path)
+
+
+def draw_measure(axes: Axes, result: Result, measure: Quantity, table: pd.DataFrame) -> None:
+    """Draw a measure of the policy over time; `table` is `result.rows()`."""
+    curve = result.steps.pivot(index="time_step", columns="seed", values=measure.name)
+    low, high = 100 * curve.min(axis=1), 100 * curve.max(axis=1)
+    axes.fill_between(curve.index, low, high, color=BLUE, alpha=0.12, lw=0)
+    band(axes, curve, bounds=measure.bounds, color=BLUE)
+    mean = f"mean_{measure.name}"
+    for policy in REFERENCES:
+        reference = result.reference(policy, mean)
+        if reference is not None and has_level(policy, measure):
+            level(axes, policy, reference.mean)
+    if mean in table.index and np.isfinite(printed := table.loc[mean, "paper_mean"]):
+        axes.axhline(100 * printed, color="black", ls="--", lw=0.8, label="printed in the paper")
+    axes.set(title=f"{measure.heading} ×100", xlim=(0, curve.index[-1]))
+    axes.locator_params(nbins=4)  # a quarter less time to draw than with the usual nine
+
+
+def draw(result: Result, what: str, axes: Axes) -> None:
+    """Draw the measure of this name, as `Result.plot`; raises FairAllError where the run has none."""
+    known = {one.name: one for one in result.measures if one.of == "policy"}
+    if what not in known:
+        raise FairAllError(f"plot {what!r}: the run has {', '.join(known)}")
+    draw_measure(axes, result, known[what], result.rows())
+    axes.set_xlabel("time step t")
+    if axes.get_legend_handles_labels()[1]:
+        axes.legend(loc="best")
 
 
 def draw_phase1(curves: PretrainCurves, path: Path, *, title: str) -> None:

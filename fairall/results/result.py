@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import pandas as pd
@@ -19,6 +19,7 @@ from fairall.metrics import LATENT, Quantity, Spread
 from fairall.results.format import interpretable, marked
 from fairall.results.paper import paper_metrics
 from fairall.runtime.reading import DamagedFileError, opened
+from fairall.runtime.viewed import Viewed
 from fairall.storage.identity import configuration_key
 from fairall.storage.plain import read_json
 from fairall.storage.run_folder import RunFolder
@@ -102,9 +103,12 @@ class WarmUp:
     accepted: float
 
 
-@dataclass(frozen=True, kw_only=True)
-class Result:
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Result(Viewed):
     """The result of a run. Values are in plain units, not ×100.
+
+    `plot` draws a measure of the policy over time, `utility` unless another one is named, with levels of the
+    reference policies.
 
     Attributes:
         config: of the run, as it is stored (`Config.stored`).
@@ -125,6 +129,7 @@ class Result:
         finished: time of completion, seconds since 1970.
     """
 
+    view: ClassVar[str] = "fairall.results.figures"
     config: Config
     steps: pd.DataFrame
     measures: Sequence[Quantity]
@@ -244,6 +249,14 @@ class Result:
         printed = [paper.get(name.removesuffix("_sampled"), (np.nan, np.nan)) for name in rows.index]
         rows[["paper_mean", "paper_std"]] = np.array(printed, dtype=float).reshape(-1, 2)
         return rows
+
+    def to_frame(self) -> pd.DataFrame:
+        """`steps`: a row per seed and time step, a column per measure."""
+        return self.steps.copy()
+
+    def summary(self) -> pd.DataFrame:
+        """`rows`: a row per measure of the whole run, with spread, references and the paper's."""
+        return self.rows()
 
     def to_plain(self) -> dict[str, Any]:
         """Content of summary.json."""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import math
 import sys
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING
 
 import pandas as pd
@@ -18,6 +20,7 @@ from fairall.results.table import print_frame
 from fairall.runtime.console import AnyConsole
 from fairall.runtime.steps import steps_told
 
+CELL, REFRESHED = 100, 0.2  # columns of a notebook's cell, and seconds between two texts there
 # Time of a unit of a phase, in epochs of Phase I. Measured for FairAll and FairLab on three data sets: 0.4 to
 # 6 in the warm-up, 2.6 to 6 in Phase II.
 EPOCHS = {"Phase I": 1, "Warm-up": 2, "Phase II": 4}
@@ -27,8 +30,41 @@ if TYPE_CHECKING:  # they import torch, and other commands show their progress t
     from fairall.results.result import Result
 
 
+class InCell:
+    """Progress in the output of a notebook's cell, as one text that changes and is gone at the end.
+
+    Rich's own needs ipywidgets.
+
+    Args:
+        progress: of rich, whose console is the notebook's.
+    """
+
+    def __init__(self, progress: Progress) -> None:
+        from IPython.display import display
+
+        self.progress, self.told = progress, time.monotonic()
+        self.handle = display(self.text(), raw=True, display_id=True)
+
+    def text(self) -> dict[str, str]:
+        """The bars as they are now."""
+        console = Console(file=io.StringIO(), force_jupyter=False, width=CELL, color_system=None)
+        console.print(self.progress.get_renderable())
+        assert isinstance(console.file, io.StringIO)
+        return {"text/plain": console.file.getvalue().rstrip()}
+
+    def update(self) -> None:
+        """Show the bars, unless they were shown a moment ago."""
+        if time.monotonic() - self.told >= REFRESHED:
+            self.told = time.monotonic()
+            self.handle.update(self.text(), raw=True)
+
+    def clear(self) -> None:
+        """Show nothing more: a notebook that is saved has no times."""
+        self.handle.update({"text/plain": ""}, raw=True)
+
+
 class Display:
-    """Progress on standard error, silent when that is no terminal; results on standard output.
+    """Progress on standard error or in a notebook's cell, silent where there is neither; results on stdout.
 
     Args:
         progress_only: show no results, for one trial of many.
@@ -38,6 +74,7 @@ class Display:
     def __init__(self, *, progress_only: bool = False, terminal: Console | None = None) -> None:
         # Where FORCE_COLOR is set, as in notebooks, rich would take any stream for a terminal.
         self._progress_console = terminal or Console(stderr=True, force_terminal=sys.stderr.isatty())
+        self._in_cell = terminal is None and self._progress_console.is_jupyter
         self._console = AnyConsole(quiet=progress_only)
         self._run: dict[str, int] = {}  # epochs of Phase I that the phases take as long as
 
@@ -65,9 +102,10 @@ class Display:
         names, epochs = list(self._run), EPOCHS.get(name, 0)
         before = sum(self._run[past] for past in names[: names.index(name)]) if name in names else 0
         of_run, behind = sum(self._run.values()), before + epochs * done
-        with progress:
+        with progress if not self._in_cell else nullcontext():
             task = progress.add_task(name, total=total, completed=done, measures="")
             run = progress.add_task("Run", visible=name in names, total=of_run, completed=behind, measures="")
+            cell = InCell(progress) if self._in_cell else None
 
             def advance(*, resumed: int | None = None, **measures: float) -> None:
                 shown = "  ".join(f"{key.replace('_', ' ')} {value:.4g}" for key, value in measures.items())
@@ -77,11 +115,15 @@ class Display:
                     else:  # of an earlier process, which tell nothing about the speed
                         progress.reset(one, completed=int(progress.tasks[one].completed) + units * resumed)
                 progress.update(task, measures=shown)
+                if cell is not None:
+                    cell.update()
 
             with steps_told(lambda what: progress.update(task, measures=what)):
                 yield advance
             if progress.tasks[task].completed < total:
                 progress.update(task, measures="stopped early")
+            if cell is not None:
+                cell.clear()
 
     def say(self, text: str) -> None:
         """Print one line of plain text."""

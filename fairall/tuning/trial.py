@@ -74,7 +74,7 @@ def outcome_of(composed: DictConfig, known: Mapping[str, Any], command: str) -> 
             if known.get("identity") == task.identity:
                 return {**known}
             return {"identity": task.identity, "measures": phase1_measures(task)}
-        result = run(composed, Display(progress_only=True), command=command)
+        result = run(composed, display=Display(progress_only=True), command=command)
         return {"run": "/".join(result.path.parts[-3:])}
     except Exception as error:
         if has_line(error):

@@ -49,7 +49,7 @@ def quick(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Runs:
         shown = io.StringIO()
         for module in (display_module, table):
             monkeypatch.setattr(module, "AnyConsole", lambda **_: AnyConsole(file=shown, width=200))
-        result = run(compose_config(*usual, f"outputs_dir={tmp_path}", *words), Display())
+        result = run(compose_config(*usual, f"outputs_dir={tmp_path}", *words), display=Display())
         return result, " ".join(shown.getvalue().split())
 
     return made

@@ -14,6 +14,7 @@ from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from fairall.errors import FairAllError
 from fairall.evaluate.estimated.bounds import LARGEST_GAMMA
 from fairall.evaluate.estimated.estimators import LABELS
 from fairall.evaluate.estimated.fairness import MEASURES
@@ -29,7 +30,9 @@ NAMES = {"naive": "naive", "ips": "IPS", "dr": "DR"}
 POLICIES = (BLUE, ORANGE)
 MOST_GROUPS = 8  # shown, the largest
 BINS = 20  # of propensities
-PANELS = 4  # side by side
+PANELS = "value", "fairness"  # of an evaluation in a notebook
+SIDE_BY_SIDE = 4  # panels
+VALUES = [*LABELS.values(), "guaranteed interval", "no assumption"]
 ON_PLANE = ("dpu", "equal_opportunity")
 SENSITIVE = ("utility", "equal_opportunity", "predictive_parity", "false_positive")
 CURVES = {"value": "utility", "dpu": "DPU", "equal_opportunity": "equal-opportunity gap"}
@@ -61,17 +64,20 @@ Evaluations: TypeAlias = Mapping[str, Evaluation]  # by the name of the policy
 
 def draw_value(evaluations: Evaluations) -> Figure:
     """Draw each policy's value by estimator with its interval, the guaranteed interval, and the bounds."""
-    labels = [*LABELS.values(), "guaranteed interval", "no assumption"]
-    figure, (axes,) = _grid(1, height=0.2 + 0.17 * len(labels) * len(evaluations) ** 0.7)
+    figure, (axes,) = _grid(1, height=0.2 + 0.17 * len(VALUES) * len(evaluations) ** 0.7)
+    _value_on(axes, evaluations)
+    if len(evaluations) > 1:
+        legend_below(figure, _lines(evaluations), 2)
+    return figure
+
+
+def _value_on(axes: Axes, evaluations: Evaluations) -> None:
     for k, (_, colour, one) in enumerate(_coloured(evaluations)):
         for row, own in enumerate([*one.values.values(), one.guarantee, one.bounds["utility"].interval]):
             _point(axes, own, row + (k - (len(evaluations) - 1) / 2) * 0.22, colour)
     axes.axvline(0.0, color=GREY, lw=0.5, zorder=0)
-    _rows(axes, labels)
+    _rows(axes, VALUES)
     axes.set_xlabel("utility per person ×100")
-    if len(evaluations) > 1:
-        legend_below(figure, _lines(evaluations), 2)
-    return figure
 
 
 def draw_fairness(evaluations: Evaluations) -> Figure:
@@ -79,17 +85,40 @@ def draw_fairness(evaluations: Evaluations) -> Figure:
     figure = Figure(figsize=(COLUMN * len(evaluations), 0.6 + 0.27 * len(MEASURES)), layout="constrained")
     panels = figure.subplots(1, len(evaluations), sharey=True, squeeze=False)[0]
     for axes, (name, one) in zip(panels, evaluations.items(), strict=True):
-        for row, measure in enumerate(MEASURES):
-            for k, (view, own) in enumerate(one.fairness[measure].items()):
-                _point(axes, own, row + 0.2 * (k - 1.5), VIEWS[view])
-            if measure in one.bounds:
-                _point(axes, one.bounds[measure].interval, row + 0.3, GREY, lw=0.6)
-        axes.set(xlabel="unfairness ×100", title=name if len(evaluations) > 1 else "")
-        axes.set_xlim(left=0.0)
+        _fairness_on(axes, one)
+        axes.set_title(name if len(evaluations) > 1 else "")
     _rows(panels[0], [one.label for one in MEASURES.values()])
-    handles = {NAMES[view]: Line2D([], [], color=colour, marker="o", ms=3) for view, colour in VIEWS.items()}
-    legend_below(figure, handles | {"no assumption": Line2D([], [], color=GREY, lw=0.6)}, 4)
+    legend_below(figure, _views(), 4)
     return figure
+
+
+def _fairness_on(axes: Axes, one: Evaluation) -> None:
+    for row, measure in enumerate(MEASURES):
+        for k, (view, own) in enumerate(one.fairness[measure].items()):
+            _point(axes, own, row + 0.2 * (k - 1.5), VIEWS[view])
+        if measure in one.bounds:
+            _point(axes, one.bounds[measure].interval, row + 0.3, GREY, lw=0.6)
+    axes.set_xlabel("unfairness ×100")
+    axes.set_xlim(left=0.0)
+
+
+def _views() -> dict[str, Line2D]:
+    """What the legend of a figure of gaps shows."""
+    handles = {NAMES[view]: Line2D([], [], color=colour, marker="o", ms=3) for view, colour in VIEWS.items()}
+    return handles | {"no assumption": Line2D([], [], color=GREY, lw=0.6)}
+
+
+def draw(one: Evaluation, what: str, axes: Axes) -> None:
+    """Draw the figure of this name, as `Evaluation.plot`; raises FairAllError where there is none."""
+    if what not in PANELS:
+        raise FairAllError(f"plot {what!r}: an evaluation has {', '.join(PANELS)}")
+    if what == "value":
+        _value_on(axes, {one.policy: one})
+        return
+    _fairness_on(axes, one)
+    _rows(axes, [measure.label for measure in MEASURES.values()])
+    handles = _views()
+    axes.legend(handles.values(), handles, loc="upper center", bbox_to_anchor=(0.5, -0.2), ncols=2)
 
 
 def draw_overlap(evaluations: Evaluations) -> Figure:
@@ -117,12 +146,12 @@ def draw_overlap(evaluations: Evaluations) -> Figure:
             (handles[f"acceptance, {name}"],) = right.plot(
                 (edges[1:] + edges[:-1]) / 2, mean, color=colour, marker="o", ms=2, lw=0.9
             )
-        last = at == len(codes) - 1 or (at + 1) % PANELS == 0
+        last = at == len(codes) - 1 or (at + 1) % SIDE_BY_SIDE == 0
         right.set(ylim=(0.0, 1.02), yticks=[0.0, 0.5, 1.0], ylabel="acceptance by the policy" if last else "")
         right.spines["right"].set_visible(True)
         right.tick_params(labelright=last)
         axes.set(title=log.groups[code], xlabel="propensity", xlim=(0.0, 1.0), xticks=[0.0, 0.5, 1.0])
-        axes.set_ylabel("share of the group" if at % PANELS == 0 else "")
+        axes.set_ylabel("share of the group" if at % SIDE_BY_SIDE == 0 else "")
     legend_below(figure, handles, 4)
     return figure
 
@@ -318,8 +347,8 @@ def _rows(axes: Axes, labels: Sequence[str]) -> None:
 
 
 def _grid(n: int, height: float, sharey: bool = False) -> tuple[Figure, list[Axes]]:
-    """A figure with n panels, `PANELS` side by side at most, and those panels."""
-    columns = min(n, PANELS)
+    """A figure with n panels, `SIDE_BY_SIDE` side by side at most, and those panels."""
+    columns = min(n, SIDE_BY_SIDE)
     rows = math.ceil(n / columns)
     width = COLUMN if columns <= 2 else 2 * COLUMN
     figure = Figure(figsize=(width, 0.3 + height * rows), layout="constrained")

@@ -1,0 +1,177 @@
+"""What Python and notebooks show of results, evaluations, ledgers and tables; runs by keywords."""
+
+import base64
+import io
+import re
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+import nbformat
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from nbclient import NotebookClient
+from PIL import Image
+
+import fairall
+from fairall.data.features import Feature, Kind, Schema
+from fairall.data.table import Table
+from fairall.errors import FairAllError
+from fairall.evaluate import evaluate
+from fairall.results.terminal import Display
+from fairall.runtime.viewed import MOST_LINES, Viewed
+from tests.conftest import LOANS, MEANING
+
+QUICK: dict[str, Any] = {"preset": "quick", "tracking": {"enabled": False}}
+QUIET = Display(progress_only=True)
+DATA = [f"dataset.path={LOANS}", *MEANING, "dataset.drop=[id]"]
+OF_LOG = {"decision": "decision", "accepted": "granted", "label": "repaid", "positive": "yes", "cost": 0.6}
+
+
+@pytest.fixture(scope="module")
+def shown(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Viewed]:
+    """One of each class that is shown."""
+    folder = tmp_path_factory.mktemp("shown")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("MPLBACKEND", "agg")
+        result = fairall.run(
+            "model=greedy", "dataset=credit", seeds=2, outputs_dir=folder, display=QUIET, **QUICK
+        )
+    words = ["model=greedy", "preset=quick", "seeds=1", "tracking.enabled=false", f"outputs_dir={folder}"]
+    ledger = fairall.Ledger.start(folder / "ledger.db", *words, "dataset=csv", *DATA)
+    people = pd.read_csv(LOANS).drop(columns="repaid")
+    ledger.decide(people)
+    log = pd.read_csv(LOANS).replace({"sex": {"female": "<b>female</b>"}})
+    judged = evaluate("propensity", log, propensity="propensity", sensitive="sex", drop=["id"], **OF_LOG)
+    return {
+        "result": result,
+        "evaluation": judged,
+        "ledger": ledger,
+        "table": fairall.load_dataset("credit").table(),
+    }
+
+
+NAMES = ["result", "evaluation", "ledger", "table"]
+EACH = pytest.mark.parametrize("name", NAMES)
+
+
+@EACH
+def test_a_repr_has_ten_lines(name: str, shown: dict[str, Viewed]) -> None:
+    one = shown[name]
+    assert repr(one).startswith(f"{type(one).__name__}: {one.title}")
+    assert len(repr(one).splitlines()) <= MOST_LINES
+
+
+@EACH
+def test_html_has_figure_and_table_and_no_markup_of_the_data(name: str, shown: dict[str, Viewed]) -> None:
+    html = shown[name]._repr_html_()
+    (picture,) = re.findall(r"base64,([^\"]+)", html)
+    assert Image.open(io.BytesIO(base64.b64decode(picture))).size[0] > 300
+    assert html.count("<table") == 1
+    assert "<b>female" not in html
+    assert html.count("<tr") == len(shown[name].summary()) + 1
+
+
+@EACH
+def test_plot_returns_the_axes(name: str, shown: dict[str, Viewed]) -> None:
+    axes = Figure().subplots()
+    assert shown[name].plot(axes=axes) is axes
+    assert axes.lines or axes.patches
+    with pytest.raises(FairAllError, match="plot 'nothing': "):
+        shown[name].plot("nothing", axes=axes)
+
+
+def test_plot_makes_a_figure_that_notebooks_show(shown: dict[str, Viewed]) -> None:
+    import matplotlib.pyplot as plt
+
+    with mpl.rc_context():
+        plt.switch_backend("agg")
+        axes = shown["result"].plot("dpu")
+        assert isinstance(axes, Axes)
+        assert plt.get_fignums() == [axes.figure.number]  # type: ignore[union-attr]
+        plt.close("all")
+
+
+@EACH
+def test_frames_are_the_caller_s_own(name: str, shown: dict[str, Viewed]) -> None:
+    frame = shown[name].to_frame()
+    rows = len(frame)
+    frame.drop(frame.index, inplace=True)
+    assert len(shown[name].to_frame()) == rows > 0
+
+
+def test_a_summary_of_a_table_counts_groups() -> None:
+    x = pd.DataFrame({"a": [0.0, 1.0, 2.0]})
+    table = Table.fully_labelled(
+        Schema([Feature("a", Kind.REAL)]), x, np.array([-1, 1, 1]), np.array([1.0, 0.0, 1.0])
+    )
+    assert table.summary()["people"].tolist() == [1, 2, 3]
+    assert table.summary()["base_rate"].tolist() == pytest.approx([1, 0.5, 2 / 3])
+    assert list(table.to_frame().columns) == ["a", "s", "label"]
+
+
+def test_a_ledger_that_is_not_there_is_shown_in_one_line() -> None:
+    assert repr(fairall.Ledger("nowhere.db")).startswith("Ledger: nowhere.db: no ledger there")
+    assert (
+        fairall.Ledger("<nowhere>.db")._repr_html_().startswith("<pre>Ledger: &lt;nowhere&gt;.db: no ledger")
+    )
+
+
+def test_words_keywords_and_a_configuration_are_one_run(shown: dict[str, Any]) -> None:
+    place = shown["result"].path.parents[3]
+    words = ["model=greedy", "dataset=credit", "preset=quick", "seeds=2", "tracking.enabled=false"]
+    composed = fairall.compose_config(*words, outputs_dir=place)
+    assert fairall.run(composed, display=QUIET).identity == shown["result"].identity
+    again = fairall.run(model="greedy", dataset="credit", seeds=2, outputs_dir=place, display=QUIET, **QUICK)
+    assert again.identity == shown["result"].identity
+
+
+def test_values_keep_their_types() -> None:
+    made = fairall.compose_config(
+        dataset={"split": {"random_state": np.int64(3)}}, outputs_dir=Path("a b,c"), cost={"value": 0.25},
+        evaluation={"window": (1, 2)}, threads=None, tracking={"enabled": False, "experiment": "null"},
+    )  # fmt: skip
+    assert (made.dataset.split.random_state, made.outputs_dir, made.cost.value) == (3, "a b,c", 0.25)
+    assert (list(made.evaluation.window), made.threads) == ([1, 2], None)
+    assert (made.tracking.enabled, made.tracking.experiment) == (False, "null")
+
+
+@pytest.mark.parametrize(
+    ("call", "told"),
+    [
+        (lambda: fairall.compose_config(["seeds=2"]), "a list is no word: give compose_config(*words), or"),  # type: ignore[arg-type]
+        (lambda: fairall.run(("seeds=2",)), "a tuple is no word: give run(*words), or"),  # type: ignore[arg-type]
+        (lambda: fairall.run(3), 'a int is no word: give run("KEY=VALUE", ...), or keywords'),  # type: ignore[arg-type]
+        (lambda: fairall.run(model=pd.DataFrame()), "model: a DataFrame is no text, number"),
+        (lambda: fairall.run(model=3), "a group such as model=greedy has one of its choices by name"),
+        (lambda: fairall.run(model="gredy"), "model=gredy: no such model, did you mean greedy?"),
+        (lambda: fairall.run(fairall.compose_config(), seeds=2), "seeds: give a configuration, or words"),
+    ],
+)
+def test_what_cannot_be_meant_is_said_in_one_line(call: Any, told: str) -> None:
+    with pytest.raises(FairAllError) as raised:
+        call()
+    assert str(raised.value).startswith(told)
+    assert "\n" not in str(raised.value)
+
+
+@pytest.mark.whole
+def test_a_notebook_shows_progress_and_keeps_none_of_it(tmp_path: Path) -> None:
+    cells = [
+        "import fairall, IPython.core.display_functions as shown\ntold, of = [], shown.DisplayHandle.update",
+        "def update(own, data, **more):\n    told.append(str(data))\n    of(own, data, **more)",
+        "shown.DisplayHandle.update = update",
+        "found = fairall.run(model='greedy', preset='quick', seeds=1, tracking={'enabled': False})",
+        "print(any('Phase II' in one for one in told), told[-1])",
+        "found",
+    ]
+    notebook = nbformat.v4.new_notebook(cells=[*map(nbformat.v4.new_code_cell, cells)])
+    NotebookClient(notebook, resources={"metadata": {"path": str(tmp_path)}}).execute()
+    of_run, told, result = (cell.outputs for cell in notebook.cells[3:])
+    assert [one for one in of_run if one.get("name") == "stderr"] == []
+    assert {one.data["text/plain"] for one in of_run if "data" in one} == {""}
+    assert told[0].text.endswith("{'text/plain': ''}\n")
+    assert {"text/html", "text/plain"} <= result[0].data.keys()
