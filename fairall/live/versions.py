@@ -21,7 +21,7 @@ from fairall.data.own_table import OwnTable
 from fairall.data.people import Decided
 from fairall.decide.load import IN_MLFLOW, find_policy
 from fairall.errors import FairAllError
-from fairall.experiment import cache_of, job
+from fairall.experiment import Job, cache_of, job
 from fairall.live.people import encoded
 from fairall.live.state import Update, joined, packed, split, unpacked
 from fairall.live.store import APPLICATIONS, LEARNT, OUTCOMES, VERSIONS, rows_of
@@ -129,7 +129,7 @@ def first(words: Sequence[str], modules: Collection[str] = ()) -> Version:
             raise FairAllError(f"{further[0]}: {runs[0]} is a finished run; give a run, or the words of one")
         version = _of_run(runs[0], places(words[1:]), modules)
     else:
-        version = _warmed_up(words)
+        version = warmed_up(job(compose_config(*words)))
     config = config_of(version.policy)
     if not version.process.learner.learns:
         raise FairAllError(f"model={config.name('model')} learns nothing: decide by it with fairall decide")
@@ -157,9 +157,9 @@ def _of_run(run: str, config: Config, modules: Collection[str]) -> Version:
     return version
 
 
-def _warmed_up(words: Sequence[str]) -> Version:
-    """A learner after Phase I and the warm-up of a run."""
-    task, display = job(compose_config(*words)), Display()
+def warmed_up(task: Job) -> Version:
+    """The learner of a run after Phase I and the warm-up."""
+    display = Display()
     training = Training(task.learner, task.initial_policy, task.config, task.world)
     with TemporaryDirectory() as folder:
         checkpoint = Checkpoint(Path(folder) / "checkpoint.pt", task.identity, seconds=float("inf"))
