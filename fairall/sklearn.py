@@ -17,7 +17,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import check_consistent_length, metadata_routing
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from fairall.config.choices import flattened
+from fairall.config.choices import flattened, hyperparameters_without
 from fairall.config.words import override
 from fairall.data.people import Decided
 from fairall.decide.rules import Rule
@@ -26,7 +26,6 @@ from fairall.live.offline import learn, load, save
 from fairall.live.state import Update
 from fairall.models.learner import MARGIN_DECIMALS
 from fairall.policy import Policy
-from fairall.storage.plain import read_json
 from fairall.tables.arrays import (
     HALF,
     InputError,
@@ -57,8 +56,8 @@ class SelectiveLabelsClassifier(ClassifierMixin, BaseEstimator):
 
     Args:
         method: a learner of conf/model/.
-        hyperparameters: values of the method's keys, as {"optimism": 0.2}; "tuned": the values that most of
-            FairAll's data sets select for the method; None: those of its file.
+        hyperparameters: values of the method's keys, as {"optimism": 0.2}; "tuned": those that most of
+            FairAll's data sets select, where the method has some to tune; None: those of its file.
         cost: c of an acceptance, in (0, 1), in units of the gain from a positive label.
         sensitive: column of X with the sensitive attribute, where `sensitive_features` are not given.
         seeds: how many policies are learnt and combined; the people are the same for each.
@@ -278,7 +277,8 @@ class SelectiveLabelsClassifier(ClassifierMixin, BaseEstimator):
         """
         folder = Path(path)
         with of_input():
-            version, about = load(folder, [ABOUT], modules=modules), read_json(folder / ABOUT)
+            version = load(folder, [ABOUT], modules=modules)
+            about = json.loads((folder / ABOUT).read_text(encoding="utf-8"))
             made = cls(**about["parameters"])
         made._version, made.policy_ = version, version.policy
         made.notes_, made._columns = about["notes"], about["columns"]
@@ -297,11 +297,10 @@ class SelectiveLabelsClassifier(ClassifierMixin, BaseEstimator):
     def _hyperparameters(self) -> list[str]:
         """The words that give them."""
         given = {} if self.hyperparameters is None else self.hyperparameters
-        if given == TUNED:
-            return ["hparams=${model}/without_csv"]
-        if not isinstance(given, Mapping):
+        if not isinstance(given, Mapping) and given != TUNED:
             raise InputError(f"hyperparameters={given!r}: give a dict of keys of the method, or {TUNED!r}")
-        values = flattened(dict(given), "model") if given else {}
+        nodes = hyperparameters_without(self.method, "csv") if given == TUNED else {"model": dict(given)}
+        values = flattened(nodes) if nodes.get("model") else {}
         return [f"{key}={json.dumps(value, default=_plain)}" for key, value in values.items()]
 
     def _table(self, X: Any, *, reset: bool = False) -> pd.DataFrame:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -16,6 +17,16 @@ from fairall.data.table import Logged, Table
 from fairall.tables.applicants import Applicants
 from fairall.tables.declared import Declared, Spelling
 from fairall.tables.groups import Sensitive, sides
+
+
+class InPython(Spelling):
+    """How the keywords of an estimator are written, which has none for columns that are no features."""
+
+    @override
+    def word(self, name: str, value: str | Sequence[str]) -> str:
+        if name == "drop":
+            return f"X.drop(columns={list(value)!r})"
+        return super().word(name, value)
 
 
 class WholeLog(OwnTable):
@@ -42,7 +53,7 @@ class WholeLog(OwnTable):
     @override
     def declared(self) -> Declared:
         sensitive = self.config.sensitive or None
-        return replace(self.config.declared, sensitive=sensitive, spelling=Spelling(python=True))
+        return replace(self.config.declared, sensitive=sensitive, spelling=InPython(python=True)).checked()
 
     @override
     def load(self) -> Table:
