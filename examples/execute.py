@@ -22,7 +22,7 @@ from nbformat import NotebookNode
 from PIL import Image
 
 FOLDER = Path(__file__).parent
-PRESET = 'PRESET = "fast"'  # the line of a notebook
+PRESET = 'PRESET = "fast"'  # a line of the notebooks with runs
 COLOURS = 64  # of a picture
 TERMINAL_STYLE = re.compile(r"\x1b\[[\d;]*m")
 
@@ -40,9 +40,9 @@ def executed(path: Path, folder: Path, *, preset: str = "fast") -> NotebookNode:
     """
     notebook = nbformat.read(path, as_version=4)
     shutil.copy(FOLDER / "loans.py", folder)
-    (first,) = (cell for cell in notebook.cells if cell.cell_type == "code" and PRESET in cell.source)
-    source = first.source
-    first.source = source.replace(PRESET, f'PRESET = "{preset}"')
+    written = {cell.id: cell.source for cell in notebook.cells}
+    for cell in (cell for cell in notebook.cells if cell.cell_type == "code"):
+        cell.source = cell.source.replace(PRESET, f'PRESET = "{preset}"')
     # `python` in a cell of shell commands is that of the kernel, with the fairall of this checkout.
     environment = os.environ | {
         "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]),
@@ -56,7 +56,8 @@ def executed(path: Path, folder: Path, *, preset: str = "fast") -> NotebookNode:
         timeout=600,
     )
     client.execute(env=environment)
-    first.source = source
+    for cell in notebook.cells:
+        cell.source = written[cell.id]
     notebook.metadata = {"kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"}}
     for cell in notebook.cells:
         if cell.cell_type == "code":

@@ -176,7 +176,7 @@ class SelectiveLabelsClassifier(ClassifierMixin, BaseEstimator):
             raise InputError(f"method={self.method!r} learns nothing from people")
         label, _ = self._labels(x, y, self.classes_)
         taken, p = decisions_of(label, accepted, propensity)
-        taken &= ~np.isnan(label)
+        taken = taken & ~np.isnan(label)
         columns = (np.nan_to_num(taken if p is None else p), taken, np.where(taken, label, 0))
         stacked = (torch.tensor(one, dtype=torch.float32) for one in columns)
         n_seeds = len(self.policy_.seeds)
@@ -299,9 +299,11 @@ class SelectiveLabelsClassifier(ClassifierMixin, BaseEstimator):
         given = {} if self.hyperparameters is None else self.hyperparameters
         if not isinstance(given, Mapping) and given != TUNED:
             raise InputError(f"hyperparameters={given!r}: give a dict of keys of the method, or {TUNED!r}")
-        nodes = hyperparameters_without(self.method, "csv") if given == TUNED else {"model": dict(given)}
-        values = flattened(nodes) if nodes.get("model") else {}
-        return [f"{key}={json.dumps(value, default=_plain)}" for key, value in values.items()]
+        if isinstance(given, Mapping):
+            values = flattened(dict(given), "model") if given else {}
+        else:
+            values = flattened(hyperparameters_without(self.method, "csv"))
+        return [f"{key}={json.dumps(value, default=_plain)}" for key, value in values.items() if key]
 
     def _table(self, X: Any, *, reset: bool = False) -> pd.DataFrame:
         """X (N, D) with the column names of `fit`."""
