@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Mapping, Sequence
+from operator import methodcaller
 from pathlib import Path
 from typing import Any, ClassVar
 from warnings import warn
 
 import numpy as np
 import pandas as pd
-import torch
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import accuracy_score
 from sklearn.pipeline import Pipeline
@@ -19,28 +19,18 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from fairall.config.choices import flattened, hyperparameters_without
 from fairall.config.words import override
-from fairall.data.people import Decided
 from fairall.decide.rules import Rule
 from fairall.evaluate.evaluation import evaluate
-from fairall.live.offline import learn, load, save
-from fairall.live.state import Update
+from fairall.live.offline import learn, load, save, step
 from fairall.models.learner import MARGIN_DECIMALS
 from fairall.policy import Policy
-from fairall.tables.arrays import (
-    HALF,
-    InputError,
-    decisions_of,
-    labels_of,
-    log_of,
-    names_beside,
-    of_input,
-    table_of,
-    with_groups,
-)
+from fairall.tables import arrays
+from fairall.tables.arrays import InputError, of_input
 from fairall.tables.people import CODED
 
 ABOUT = "estimator.json"
 TUNED = "tuned"
+PLAIN = methodcaller("tolist")  # of what NumPy has
 
 
 class SelectiveLabelsClassifier(ClassifierMixin, BaseEstimator):
@@ -133,8 +123,8 @@ class SelectiveLabelsClassifier(ClassifierMixin, BaseEstimator):
         """
         table = self._table(X, reset=True)
         label, self.classes_ = self._labels(table, y)
-        people, group = with_groups(table, sensitive_features, self.sensitive)
-        log, columns = log_of(people, label, accepted, propensity)
+        people, group = arrays.with_groups(table, sensitive_features, self.sensitive)
+        log, columns = arrays.log_of(people, label, accepted, propensity)
         with of_input():
             words = [override("model", self.method), *self._hyperparameters(), f"cost.value={self.cost}"]
             words += [f"seed={self.random_state}", f"seeds={self.seeds}", *self.words]
@@ -166,23 +156,17 @@ class SelectiveLabelsClassifier(ClassifierMixin, BaseEstimator):
 
         Raises:
             InputError: as `fit`, and where the method learns nothing.
-            ValueError: likewise.
         """
         if not hasattr(self, "policy_"):
             given = {"propensity": propensity, "sensitive_features": sensitive_features}
             return self.fit(X, y, accepted=accepted, **given)
-        x, s = self._encoded(X, sensitive_features)
+        people = self._people(X, sensitive_features)
         if not self._version.process.learner.learns:
             raise InputError(f"method={self.method!r} learns nothing from people")
-        label, _ = self._labels(x, y, self.classes_)
-        taken, p = decisions_of(label, accepted, propensity)
-        taken = taken & ~np.isnan(label)
-        columns = (np.nan_to_num(taken if p is None else p), taken, np.where(taken, label, 0))
-        stacked = (torch.tensor(one, dtype=torch.float32) for one in columns)
-        n_seeds = len(self.policy_.seeds)
-        x, s, chance, known, labels = (one.expand(n_seeds, *one.shape) for one in (x, s, *stacked))
-        decided = Decided(x, s, chance, known > 0, labels)
-        self._version = self._version.learnt([Update(decided, torch.tensor(taken))])
+        label, _ = self._labels(people, y, self.classes_)
+        taken, p = arrays.decisions_of(label, accepted, propensity)
+        with of_input():
+            self._version = step(self._version, people, label, taken, p)
         self.policy_ = self._version.policy
         return self
 
@@ -193,9 +177,9 @@ class SelectiveLabelsClassifier(ClassifierMixin, BaseEstimator):
             InputError: where X cannot be read, groups are missing, or the method does not estimate labels.
             ValueError: where X has another shape.
         """
-        encoded = self._encoded(X, sensitive_features)
+        people = self._people(X, sensitive_features)
         with of_input():
-            return _both(self.policy_.combined(self.policy_.encoded_label_probability(*encoded)))
+            return self.policy_.predict_proba(people)
 
     def predict(self, X: Any, *, sensitive_features: Any = None) -> np.ndarray:
         """The likelier of `classes_`, shape (N,), which is no decision; raises as `predict_proba`."""
@@ -204,9 +188,9 @@ class SelectiveLabelsClassifier(ClassifierMixin, BaseEstimator):
 
     def decision_proba(self, X: Any, *, sensitive_features: Any = None) -> np.ndarray:
         """1 − π and π = π(d=1 | x, s), shape (N, 2); raises as `predict_proba`."""
-        encoded = self._encoded(X, sensitive_features)
+        people = self._people(X, sensitive_features)
         with of_input():
-            return _both(self.policy_.combined(self.policy_.encoded_propensity(*encoded)))
+            return self.policy_.decision_proba(people)
 
     def decide(
         self,
@@ -227,12 +211,12 @@ class SelectiveLabelsClassifier(ClassifierMixin, BaseEstimator):
 
         Raises:
             InputError: as `predict_proba`, and where there is not one place.
-            ValueError: likewise.
         """
-        encoded, policy = self._encoded(X, sensitive_features), self.policy_
+        people, policy = self._people(X, sensitive_features), self.policy_
         rule, margin = Rule(policy.threshold, draw, places), None
         with of_input():
-            rule.check(len(encoded[1]))
+            rule.check(len(people))
+            encoded = policy.encoded(people)
             probability = policy.combined(policy.encoded_propensity(*encoded))
             if places is not None:
                 margin = policy.combined(policy.encoded_margin(*encoded), decimals=MARGIN_DECIMALS)
@@ -257,8 +241,8 @@ class SelectiveLabelsClassifier(ClassifierMixin, BaseEstimator):
         about = {"parameters": self.get_params(deep=False), "columns": self._columns, "named": named}
         about |= {"notes": self.notes_, "classes": self.classes_, "type": self.classes_.dtype.str}
         try:
-            text = json.dumps(about, indent=1, default=_plain)
-        except TypeError as error:
+            text = json.dumps(about, indent=1, default=PLAIN)
+        except (TypeError, AttributeError) as error:
             raise InputError(f"{folder}: cannot be saved ({error})") from error
         folder.mkdir(parents=True, exist_ok=True)
         (folder / ABOUT).write_text(text + "\n", encoding="utf-8")
@@ -296,48 +280,46 @@ class SelectiveLabelsClassifier(ClassifierMixin, BaseEstimator):
 
     def _hyperparameters(self) -> list[str]:
         """The words that give them."""
-        given = {} if self.hyperparameters is None else self.hyperparameters
-        if not isinstance(given, Mapping) and given != TUNED:
-            raise InputError(f"hyperparameters={given!r}: give a dict of keys of the method, or {TUNED!r}")
-        if isinstance(given, Mapping):
-            values = flattened(dict(given), "model") if given else {}
-        else:
+        given = self.hyperparameters or {}
+        if given == TUNED:
             values = flattened(hyperparameters_without(self.method, "csv"))
-        return [f"{key}={json.dumps(value, default=_plain)}" for key, value in values.items() if key]
+        elif isinstance(given, Mapping):
+            values = flattened(dict(given), "model")
+        else:
+            raise InputError(f"hyperparameters={given!r}: give a dict of keys of the method, or {TUNED!r}")
+        words = {key: value for key, value in values.items() if not isinstance(value, dict)}
+        return [f"{key}={json.dumps(value, default=PLAIN)}" for key, value in words.items()]
 
     def _table(self, X: Any, *, reset: bool = False) -> pd.DataFrame:
         """X (N, D) with the column names of `fit`."""
-        table = table_of(X)
+        table = arrays.table_of(X)
         validate_data(self, X, reset=reset, skip_check_array=True)
         if reset:
             self._columns = list(table)
         return table.set_axis(self._columns, axis=1)
 
-    def _encoded(self, X: Any, sensitive_features: Any) -> tuple[torch.Tensor, torch.Tensor]:
-        """Scaled x (N, D') and s (N,) of people."""
+    def _people(self, X: Any, sensitive_features: Any) -> pd.DataFrame:
+        """X (N, D) with the sensitive attribute, as the policy reads it."""
         check_is_fitted(self)
         sensitive, people = self.policy_.reader.sensitive, self._table(X)
         if sensitive is None:
-            people = people.assign(**{CODED: 1})
-        else:
-            people, _ = with_groups(people, sensitive_features, sensitive.column)
-        with of_input():
-            return self.policy_.encoded(people)
+            return people.assign(**{CODED: 1})
+        return arrays.with_groups(people, sensitive_features, sensitive.column)[0]
 
     def _labels(self, people: Any, y: Any, classes: Any = None) -> tuple[np.ndarray, np.ndarray]:
         """As `labels_of`, for y of as many people."""
         if y is None:
             raise InputError(f"{type(self).__name__} requires y to be passed, but the target y is None")
         check_consistent_length(people, y)
-        return labels_of(y, self.missing, classes)
+        return arrays.labels_of(y, self.missing, classes)
 
 
 class PolicyValue(BaseEstimator):
     """A scorer: value of an estimator's decisions on a held-out log, per person, estimated doubly robustly.
 
-    It is E[π·(ỹ − c)], `value.dr` of `fairall.evaluate`: a model of the label, corrected by the labels of the
-    accepted with weights 1/propensity. π is that of `decision_proba` and c the estimator's `cost`. Where the
-    log has accepted everybody it is the mean over those with a label.
+    It is E[d·(ỹ − c)], `value.dr` of `fairall.evaluate`: a model of the label, corrected by the labels of the
+    accepted with weights 1/propensity. d is that of `decide`, and c the estimator's `cost`. Where the log has
+    accepted everybody it is the mean over those with a label. Models see X as the estimator does.
     """
 
     # What scikit-learn may route; not the estimator, which comes first.
@@ -356,11 +338,11 @@ class PolicyValue(BaseEstimator):
 
         Args:
             estimator: fitted, a `SelectiveLabelsClassifier` or a pipeline that ends with one.
-            X: shape (N, D); others as of `SelectiveLabelsClassifier.fit`.
-            y: shape (N,).
-            accepted: shape (N,).
-            propensity: shape (N,).
-            sensitive_features: shape (N,) or (N, K).
+            X: shape (N, D).
+            y: shape (N,), as are the others; all as of `SelectiveLabelsClassifier.fit`.
+            accepted: the decisions.
+            propensity: of these.
+            sensitive_features: the groups.
 
         Raises:
             InputError: where the log cannot tell the value.
@@ -370,18 +352,18 @@ class PolicyValue(BaseEstimator):
             last, inputs = estimator[-1], estimator[:-1].transform(X) if len(estimator) > 1 else X
         if not isinstance(last, SelectiveLabelsClassifier):
             raise InputError(f"policy_value: {type(last).__name__} is no SelectiveLabelsClassifier")
-        target = last.decision_proba(inputs, sensitive_features=sensitive_features)[:, 1]
+        target = last.decide(inputs, sensitive_features=sensitive_features)
         label, _ = last._labels(X, y, last.classes_)
-        people, group = with_groups(table_of(X), sensitive_features, last.sensitive)
+        people, group = arrays.with_groups(arrays.table_of(inputs), sensitive_features, last.sensitive)
         if group is None:  # a log has groups, which a value does not need: two that are alike
-            group = names_beside(people)[HALF]
+            group = arrays.names_beside(people)[arrays.HALF]
             people = people.assign(**{group: np.arange(len(people)) % 2})
-        log, columns = log_of(people, label, accepted, propensity)
+        log, columns = arrays.log_of(people, label, accepted, propensity)
         if "decision" not in columns:
             return float(np.nanmean(target * (label - last.cost)))
+        columns |= {"sensitive": group}
         with of_input():
-            found = evaluate(target, log, **columns, sensitive=group, cost=last.cost, kinds=last.kinds)
-            value = found.values["dr"]
+            value = evaluate(target, log, **columns, cost=last.cost, kinds=last.kinds).values["dr"]
         if not np.isfinite(value.estimate):
             raise InputError(f"policy_value: {value.why}")
         return float(value.estimate)
@@ -390,15 +372,3 @@ class PolicyValue(BaseEstimator):
 
 
 policy_value = PolicyValue()
-
-
-def _both(positive: np.ndarray) -> np.ndarray:
-    """1 − p and p, shape (N, 2), of p (N,)."""
-    return np.stack([1.0 - positive, positive], axis=1)
-
-
-def _plain(value: Any) -> Any:
-    """A value of NumPy as Python has it."""
-    if isinstance(value, np.ndarray | np.generic):
-        return value.tolist()
-    raise TypeError(f"{value!r} is no number, text or truth value")

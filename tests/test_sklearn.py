@@ -17,16 +17,38 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
 
+from fairall.config.schema import Config
 from fairall.data.people import Decided
 from fairall.errors import FairAllError
 from fairall.evaluate import evaluate
 from fairall.live.offline import learn
+from fairall.models.memory import Memory
 from fairall.sklearn import PolicyValue, SelectiveLabelsClassifier, policy_value
 from fairall.tables.arrays import InputError, labels_of, log_of
 from tests.conftest import CHECKOUT, LOANS
 
 FEATURES = ["sex", "age", "income", "dependants", "purpose", "home_owner", "job"]
 QUICK = ["preset=quick"]
+
+
+def remembered(policy: SelectiveLabelsClassifier) -> Memory:
+    """The people whom the learner remembers."""
+    memory = policy._version.process.learner.memory
+    assert isinstance(memory, Memory)
+    return memory
+
+
+def column_of(policy: SelectiveLabelsClassifier) -> str:
+    """Name of the sensitive attribute."""
+    sensitive = policy.policy_.reader.sensitive
+    assert sensitive is not None
+    return sensitive.column
+
+
+def config_of(policy: SelectiveLabelsClassifier) -> Config:
+    """The configuration that it was learnt by."""
+    assert policy.policy_.config is not None
+    return policy.policy_.config
 
 
 @pytest.fixture(scope="module")
@@ -93,7 +115,7 @@ def test_everybody_is_learnt_from(X: pd.DataFrame, y: pd.Series, loans: pd.DataF
     policy = SelectiveLabelsClassifier("greedy", sensitive="sex", words=QUICK)
     granted = loans["decision"] == "granted"
     policy.fit(X, y, accepted=granted, propensity=loans["propensity"])
-    memory = policy._version.process.learner.memory
+    memory = remembered(policy)
     assert memory.counts.tolist() == [y.notna().sum()]
     weights = memory.rows().propensity[0].double().numpy()
     known = loans["propensity"][y.notna()].to_numpy()
@@ -113,7 +135,7 @@ def test_where_everybody_was_accepted_nothing_is_weighted(numbers: Any) -> None:
     x, label, _ = numbers
     known = ~np.isnan(label)
     policy = SelectiveLabelsClassifier("greedy", words=QUICK).fit(x[known], label[known])
-    assert (policy._version.process.learner.memory.rows().propensity == 1).all()
+    assert (remembered(policy).rows().propensity == 1).all()
     assert policy.score(x[known], label[known]) > 0.6
 
 
@@ -139,7 +161,7 @@ def test_groups_as_an_argument(X: pd.DataFrame, y: pd.Series, fitted: SelectiveL
     by_number = SelectiveLabelsClassifier().fit(
         x.to_numpy(), y, sensitive_features=(sex == "male").astype(int)
     )
-    assert by_number.policy_.reader.sensitive.column == "sex"
+    assert column_of(by_number) == "sex"
 
 
 @pytest.mark.parametrize(
@@ -250,10 +272,10 @@ def test_a_column_to_leave_out_is_told_in_python(X: pd.DataFrame, y: pd.Series) 
 def test_hyperparameters(X: pd.DataFrame, y: pd.Series) -> None:
     given = {"clf_arch": [8, np.int64(4)], "learning_rate": np.float64(0.02)}
     policy = SelectiveLabelsClassifier("greedy", hyperparameters=given, words=QUICK).fit(X, y)
-    assert policy.policy_.config.model["clf_arch"] == [8, 4]
-    assert policy.policy_.config.model["learning_rate"] == 0.02
+    assert config_of(policy).model["clf_arch"] == [8, 4]
+    assert config_of(policy).model["learning_rate"] == 0.02
     tuned = SelectiveLabelsClassifier("fairlog", hyperparameters="tuned", words=QUICK).fit(X, y)
-    assert tuned.policy_.config.hyperparameters == "chosen by the other data sets"
+    assert config_of(tuned).hyperparameters == "chosen by the other data sets"
 
 
 def test_without_an_estimate_of_the_label(numbers: Any) -> None:
@@ -275,7 +297,7 @@ def test_policy_value_is_that_of_an_evaluation(
     value = policy_value(fitted, X, y, propensity=loans["propensity"])
     log = loans[[*FEATURES, "repaid", "propensity"]].assign(known=y.notna().astype(int))
     columns = {"decision": "known", "label": "repaid", "sensitive": "sex", "propensity": "propensity"}
-    same = evaluate(fitted.decision_proba(X)[:, 1], log, positive="yes", cost=0.6, **columns)
+    same = evaluate(fitted.decide(X), log, positive="yes", cost=0.6, **columns)
     assert value == pytest.approx(same.values["dr"].estimate, rel=1e-9)
     known = y.notna()
     taken = fitted.decide(X[known])
@@ -319,7 +341,7 @@ def test_metadata_routing(X: pd.DataFrame, y: pd.Series, loans: pd.DataFrame) ->
     given = {"propensity": loans["propensity"], "sensitive_features": X["sex"]}
     search.fit(X.drop(columns="sex"), y, **given)
     assert np.isfinite(search.cv_results_["mean_test_score"]).all()
-    assert search.best_estimator_.policy_.reader.sensitive.column == "sex"
+    assert column_of(search.best_estimator_) == "sex"
 
 
 def test_fairlearn(fitted: SelectiveLabelsClassifier, X: pd.DataFrame, y: pd.Series) -> None:

@@ -7,17 +7,20 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import numpy as np
 import pandas as pd
+import torch
 
 from fairall.config.compose import compose_config
 from fairall.config.schema import Config
 from fairall.config.words import override
 from fairall.data.dataset import Dataset
+from fairall.data.people import Decided
 from fairall.data.prepared import PreparedData
 from fairall.data.whole_log import WholeLog
 from fairall.errors import FairAllError
 from fairall.experiment import job, prepare
-from fairall.live.state import packed, unpacked
+from fairall.live.state import Update, packed, unpacked
 from fairall.live.versions import Version, config_of, warmed_up
 from fairall.policy import Policy
 from fairall.storage.files import damaged, write_sums
@@ -66,6 +69,30 @@ def learn(
         )
         task = job(composed, whole)
         return warmed_up(task), task.data
+
+
+def step(
+    version: Version, people: pd.DataFrame, label: np.ndarray, accepted: np.ndarray, p: np.ndarray | None
+) -> Version:
+    """The version after a time step of the method; `version` is no longer to be used.
+
+    Args:
+        version: that has learnt before.
+        people: all who were decided on, a row for each of N.
+        label: 1 or 0, NaN where it is unknown, shape (N,).
+        accepted: who was, shape (N,), bool; without a label they count as rejected.
+        p: with which probability, shape (N,); None: 1 for the accepted.
+
+    Raises:
+        FairAllError: where a column is missing or holds an invalid value.
+    """
+    taken = accepted & ~np.isnan(label)
+    columns = (np.nan_to_num(taken if p is None else p), taken, np.where(taken, label, 0))
+    tensors = (torch.tensor(one, dtype=torch.float32) for one in columns)
+    n_seeds = len(version.policy.seeds)
+    each = (one.expand(n_seeds, *one.shape) for one in (*version.policy.encoded(people), *tensors))
+    x, s, propensity, known, labels = each
+    return version.learnt([Update(Decided(x, s, propensity, known > 0, labels), torch.tensor(taken))])
 
 
 def save(version: Version, folder: Path, further: Sequence[str] = ()) -> None:
