@@ -372,3 +372,4 @@ class PolicyValue(BaseEstimator):
 
 
 policy_value = PolicyValue()
+"""The scorer for `scoring=`, to which nothing is routed."""

@@ -173,6 +173,9 @@ def test_groups_as_an_argument(X: pd.DataFrame, y: pd.Series, fitted: SelectiveL
         (["no", None, "yes"], np.nan, ["no", "yes"]),
         (["no", "?", "yes"], "?", ["no", "yes"]),
         (pd.array([0, None, 1], dtype="Int64"), np.nan, [0, 1]),
+        (pd.Series([0, None, 1], index=[5, 3, 4], dtype="Int64"), np.nan, [0, 1]),
+        (pd.Series(["no", None, "yes"], dtype="category"), np.nan, ["no", "yes"]),
+        (pd.Series([0, -1, 1], dtype="Int64"), -1, [0, 1]),
     ],
 )
 def test_labels_are_missing_as_one_says(given: Any, missing: Any, classes: list[Any]) -> None:

@@ -68,7 +68,8 @@ def labels_of(y: Any, missing: Any, classes: np.ndarray | None = None) -> tuple[
         InputError: where y has other than two classes, or one that is none of `classes`.
         ValueError: where y is no array of classes.
     """
-    given = pd.Series(column_or_1d(np.asarray(y), warn=True))
+    typed = isinstance(y, pd.Series)  # which an array of a nullable type may lose
+    given = y.reset_index(drop=True) if typed else pd.Series(column_or_1d(np.asarray(y), warn=True))
     unknown = given.isna() if pd.api.types.is_scalar(missing) and pd.isna(missing) else given == missing
     known = given[~unknown].infer_objects().to_numpy()
     if len(known):
