@@ -40,10 +40,9 @@ def executed(path: Path, folder: Path, *, preset: str | None = None) -> Notebook
     """
     notebook = nbformat.read(path, as_version=4)
     shutil.copy(FOLDER / "loans.py", folder)
-    (first,) = (cell for cell in notebook.cells if cell.cell_type == "code" and PRESET.search(cell.source))
-    source = first.source
-    if preset is not None:
-        first.source = PRESET.sub(f'PRESET = "{preset}"', source, count=1)
+    written = {cell.id: cell.source for cell in notebook.cells}
+    for cell in (cell for cell in notebook.cells if cell.cell_type == "code" and preset is not None):
+        cell.source = PRESET.sub(f'PRESET = "{preset}"', cell.source)
     # `python` in a cell of shell commands is that of the kernel, with the fairall of this checkout.
     environment = os.environ | {
         "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]),
@@ -57,7 +56,8 @@ def executed(path: Path, folder: Path, *, preset: str | None = None) -> Notebook
         timeout=600,
     )
     client.execute(env=environment)
-    first.source = source
+    for cell in notebook.cells:
+        cell.source = written[cell.id]
     notebook.metadata = {"kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"}}
     for cell in notebook.cells:
         if cell.cell_type == "code":

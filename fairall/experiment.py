@@ -190,16 +190,9 @@ def run(*what: DictConfig | str, display: Display | None = None, command: str = 
     return result
 
 
-def warmed_up(composed: DictConfig) -> Training:
-    """A run after Phase I and the warm-up, with nothing kept but the shared cache.
-
-    Args:
-        composed: by Hydra, of type `Config`.
-
-    Raises:
-        FairAllError: as `job`.
-    """
-    task, display = job(composed), Display()
+def warmed_up(task: Job) -> Training:
+    """A run after Phase I and the warm-up, with nothing kept but the shared cache."""
+    display = Display()
     training = Training(task.learner, task.initial_policy, task.config, task.world, task.measures)
     with TemporaryDirectory() as folder:
         checkpoint = Checkpoint(Path(folder) / "checkpoint.pt", task.identity, seconds=float("inf"))

@@ -16,7 +16,7 @@ from fairall.data.features import DISCRETE, Feature, Kind
 from fairall.data.people import Decided, Decisions, People
 from fairall.data.prepared import FURTHEST
 from fairall.errors import FairAllError, needing
-from fairall.experiment import prepare, warmed_up
+from fairall.experiment import job, prepare, warmed_up
 from fairall.online.process import Process
 from fairall.randomness import SeedStreams
 from fairall.tables.features import LARGEST_COUNT
@@ -268,7 +268,7 @@ def warmed_up_process(*words: str, **values: Any) -> Process:
     Raises:
         FairAllError: as `fairall.run`.
     """
-    return warmed_up(compose_config(*words, **values)).process
+    return warmed_up(job(compose_config(*words, **values))).process
 
 
 def people_of(observation: np.ndarray) -> People:

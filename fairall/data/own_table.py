@@ -82,6 +82,16 @@ class OwnTable(TableDataset):
     config: OwnTableConfig
     config_type = OwnTableConfig
 
+    @property
+    def source(self) -> Path | pd.DataFrame:
+        """What the rows are read from."""
+        return Path(self.config.path)
+
+    @property
+    def declared(self) -> Declared:
+        """The meanings of columns."""
+        return self.config.declared
+
     @classmethod
     def location(cls, config: Any) -> str:
         """Path of the file."""
@@ -89,7 +99,7 @@ class OwnTable(TableDataset):
 
     @cached_property
     def _cells(self) -> Cells:
-        return read_cells(Path(self.config.path), self.config.declared)
+        return read_cells(self.source, self.declared)
 
     @cached_property
     def raw(self) -> pd.DataFrame:
@@ -102,7 +112,7 @@ class OwnTable(TableDataset):
         cells = self._cells
         if self.raw is not cells.frame:  # some rows, where words may be gone
             cells = replace(cells, frame=self.raw).rows(np.ones(len(self.raw), dtype=bool))
-        return read(cells, self.config.declared, to_learn=True)
+        return read(cells, self.declared, to_learn=True)
 
     def load(self) -> Table:
         """Read and split the file; levels and imputed values come from the training rows.
@@ -111,13 +121,11 @@ class OwnTable(TableDataset):
             FairAllError: where the table has faults, or no column is left as a feature.
         """
         config, people = self.config, self.applicants.checked()
-        assert people.group is not None
         assert people.label is not None
-        n_groups, labelled = len(people.groups), ~np.isnan(people.label)
-        label, s = np.nan_to_num(people.label).astype(int), np.array(sides(n_groups), int)[people.group]
-        first, second, *further = people.groups
-        sensitive = Sensitive(config.sensitive, first, second, tuple(further))
-        splits = _splits(people, s, sensitive, label, labelled, config)
+        label, labelled = np.nan_to_num(people.label).astype(int), ~np.isnan(people.label)
+        s, sensitive = self.groups(people)
+        n_groups = 2 if sensitive is None else len(sensitive.groups)
+        splits = self.parts(people, s, sensitive, label, labelled)
         features, of_columns = people.features(splits.train)
         if not features:
             raise FairAllError(f"{config.path}: no column is left as a feature")
@@ -133,11 +141,38 @@ class OwnTable(TableDataset):
             for group, rows in _groups(splits.train, s, sensitive)
             if not label[rows].any()
         ]
-        how, of_weights = weighting(table, splits)
+        how, of_weights = self.weighting(table, splits)
         warnings = (*people.warnings, *doubts, *overlap_warnings(table), *of_weights)
         return replace(
             table, notes=(*people.notes, *of_columns, *none_positive, *told, *how), warnings=warnings
         )
+
+    def groups(self, people: Applicants) -> tuple[np.ndarray, Sensitive | None]:
+        """The sensitive attribute s of each row, shape (N,), and its column."""
+        assert people.group is not None
+        first, second, *further = people.groups
+        s = np.array(sides(len(people.groups)), int)[people.group]
+        return s, Sensitive(self.config.sensitive, first, second, tuple(further))
+
+    def parts(
+        self,
+        people: Applicants,
+        s: np.ndarray,
+        sensitive: Sensitive | None,
+        label: np.ndarray,
+        labelled: np.ndarray,
+    ) -> Splits:
+        """Row numbers by role, given s, label and whether it is known of each row, shape (N,).
+
+        Raises:
+            FairAllError: where a part lacks what it needs.
+        """
+        assert sensitive is not None
+        return _splits(people, s, sensitive, label, labelled, self.config)
+
+    def weighting(self, table: Table, splits: Splits) -> tuple[list[str], list[str]]:
+        """Notes and warnings on the weights of known labels."""
+        return weighting(table, splits)
 
     @override
     def other_splits(self, config: SplitConfig) -> Splits:
@@ -188,7 +223,9 @@ def _splits(
     return splits
 
 
-def _groups(rows: np.ndarray, s: np.ndarray, sensitive: Sensitive) -> list[tuple[str, np.ndarray]]:
+def _groups(rows: np.ndarray, s: np.ndarray, sensitive: Sensitive | None) -> list[tuple[str, np.ndarray]]:
+    if sensitive is None:
+        return []
     return [
         (name, rows[s[rows] == side]) for name, side in zip(sensitive.names, sensitive.groups, strict=True)
     ]

@@ -21,7 +21,7 @@ from fairall.data.own_table import OwnTable
 from fairall.data.people import Decided
 from fairall.decide.load import IN_MLFLOW, find_policy
 from fairall.errors import FairAllError
-from fairall.experiment import warmed_up
+from fairall.experiment import Job, job, warmed_up
 from fairall.live.people import encoded
 from fairall.live.state import Update, joined, packed, split, unpacked
 from fairall.live.store import APPLICATIONS, LEARNT, OUTCOMES, VERSIONS, rows_of
@@ -128,7 +128,7 @@ def first(words: Sequence[str], modules: Collection[str] = ()) -> Version:
             raise FairAllError(f"{further[0]}: {runs[0]} is a finished run; give a run, or the words of one")
         version = _of_run(runs[0], places(words[1:]), modules)
     else:
-        version = _warmed_up(words)
+        version = after_warm_up(job(compose_config(*words)))
     config = config_of(version.policy)
     if not version.process.learner.learns:
         raise FairAllError(f"model={config.name('model')} learns nothing: decide by it with fairall decide")
@@ -156,9 +156,9 @@ def _of_run(run: str, config: Config, modules: Collection[str]) -> Version:
     return version
 
 
-def _warmed_up(words: Sequence[str]) -> Version:
-    """A learner after Phase I and the warm-up of a run."""
-    training = warmed_up(compose_config(*words))
+def after_warm_up(task: Job) -> Version:
+    """The learner of a run after Phase I and the warm-up."""
+    training = warmed_up(task)
     policy = Policy.of(training.learner, training.data)
     policy.config = training.config.stored()
     decided = training.decided

@@ -1,0 +1,89 @@
+"""A log of decisions in a DataFrame, of which nobody is held out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from typing_extensions import override
+
+from fairall.data.own_table import OwnTable
+from fairall.data.selective_labels import total_warnings
+from fairall.data.splits import Splits
+from fairall.data.table import Logged, Table
+from fairall.tables.applicants import Applicants
+from fairall.tables.declared import Declared, Spelling
+from fairall.tables.groups import Sensitive, sides
+
+
+class InPython(Spelling):
+    """How the keywords of an estimator are written, which has none for columns that are no features."""
+
+    @override
+    def word(self, name: str, value: str | Sequence[str]) -> str:
+        if name == "drop":
+            return f"X.drop(columns={list(value)!r})"
+        return super().word(name, value)
+
+
+class WholeLog(OwnTable):
+    """Decided people, each of whom is in every part of the split: in Phase I, the warm-up, and validation.
+
+    Without a column of decisions everybody was accepted. Without a sensitive attribute, `dataset.sensitive`
+    the empty text, everybody is of the group S = +1.
+
+    Args:
+        config: node of `dataset=csv`; its path is not read.
+        people: a row for each person.
+    """
+
+    def __init__(self, config: Any, people: pd.DataFrame) -> None:
+        super().__init__(config)
+        self.people = people
+
+    @property
+    @override
+    def source(self) -> pd.DataFrame:
+        return self.people
+
+    @property
+    @override
+    def declared(self) -> Declared:
+        sensitive = self.config.sensitive or None
+        return replace(self.config.declared, sensitive=sensitive, spelling=InPython(python=True)).checked()
+
+    @override
+    def load(self) -> Table:
+        table = super().load()
+        if table.logged is not None:
+            return table
+        everybody = np.ones(len(table), dtype=bool)
+        return replace(table, logged=Logged(everybody, everybody.astype(float)))
+
+    @override
+    def groups(self, people: Applicants) -> tuple[np.ndarray, Sensitive | None]:
+        if people.group is not None:
+            return super().groups(people)
+        return np.full(len(people), int(sides(2)[0])), None
+
+    @override
+    def parts(
+        self,
+        people: Applicants,
+        s: np.ndarray,
+        sensitive: Sensitive | None,
+        label: np.ndarray,
+        labelled: np.ndarray,
+    ) -> Splits:
+        """Everybody in each part; the pool is shuffled, since the last people of it may count most."""
+        everybody = np.arange(len(people))
+        shuffled = np.random.RandomState(self.config.split.random_state).permutation(everybody)
+        return Splits(everybody, everybody, everybody, shuffled)
+
+    @override
+    def weighting(self, table: Table, splits: Splits) -> tuple[list[str], list[str]]:
+        """Warnings where the weights do not add up; there are no people to measure utility on."""
+        return [], total_warnings(table)

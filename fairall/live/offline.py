@@ -1,0 +1,117 @@
+"""A policy learnt offline from a log of decisions in a DataFrame, ready for time steps."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import torch
+
+from fairall.config.compose import compose_config
+from fairall.config.schema import Config
+from fairall.config.words import override
+from fairall.data.dataset import Dataset
+from fairall.data.people import Decided
+from fairall.data.prepared import PreparedData
+from fairall.data.whole_log import WholeLog
+from fairall.errors import FairAllError
+from fairall.experiment import job, prepare
+from fairall.live.state import Update, packed, unpacked
+from fairall.live.versions import Version, after_warm_up, config_of
+from fairall.policy import Policy
+from fairall.storage.files import damaged, write_sums
+
+POLICY, STATE = "policy", "state.safetensors"
+
+
+def learn(
+    log: pd.DataFrame,
+    columns: Mapping[str, str],
+    words: Sequence[str],
+    *,
+    group: str | None = None,
+    kinds: Mapping[str, str] | None = None,
+) -> tuple[Version, PreparedData]:
+    """Phase I on everybody (section 4.1), then the warm-up on the whole log with its propensities.
+
+    Args:
+        log: a row for each person; its columns without a role are features.
+        columns: names of the columns `label`, of 1 and 0, and perhaps `decision` and `propensity`.
+        words: of a run, without the data set.
+        group: column of the sensitive attribute; None: everybody is of one group.
+        kinds: as of `dataset=csv`.
+
+    Raises:
+        FairAllError: where a word is not possible, or the log has faults.
+    """
+    keys: dict[str, Any] = {"path": "X", "positive": "1", "sensitive": group or "", **columns}
+    if group is not None:
+        keys["groups"] = sorted(map(str, log[group].dropna().unique()))
+        if len(keys["groups"]) < 2:
+            raise FairAllError(
+                f"column {group!r}: everybody is of one group; leave the sensitive attribute out"
+            )
+
+    def whole(source: Dataset, config: Config) -> PreparedData:
+        source.config.kinds = dict(kinds or {})
+        return prepare(WholeLog(source.config, log), config)
+
+    with TemporaryDirectory() as folder:
+        composed = compose_config(
+            *("dataset=csv", "initial_policy=logged", "tracking.enabled=false"),
+            *(override(f"dataset.{key}", value) for key, value in keys.items()),
+            *(override("outputs_dir", folder), f"schedule.warm_up_applicants={max(len(log), 64)}"),
+            *words,
+        )
+        task = job(composed, whole)
+        return after_warm_up(task), task.data
+
+
+def step(
+    version: Version, people: pd.DataFrame, label: np.ndarray, accepted: np.ndarray, p: np.ndarray | None
+) -> Version:
+    """The version after a time step of the method; `version` is no longer to be used.
+
+    Args:
+        version: that has learnt before.
+        people: all who were decided on, a row for each of N.
+        label: 1 or 0, NaN where it is unknown, shape (N,).
+        accepted: who was, shape (N,), bool; without a label they count as rejected.
+        p: with which probability, shape (N,); None: 1 for the accepted.
+
+    Raises:
+        FairAllError: where a column is missing or holds an invalid value.
+    """
+    taken = accepted & ~np.isnan(label)
+    columns = (np.nan_to_num(taken if p is None else p), taken, np.where(taken, label, 0))
+    tensors = (torch.tensor(one, dtype=torch.float32) for one in columns)
+    n_seeds = len(version.policy.seeds)
+    each = (one.expand(n_seeds, *one.shape) for one in (*version.policy.encoded(people), *tensors))
+    x, s, propensity, known, labels = each
+    return version.learnt([Update(Decided(x, s, propensity, known > 0, labels), torch.tensor(taken))])
+
+
+def save(version: Version, folder: Path, further: Sequence[str] = ()) -> None:
+    """Write policy and state of training, and the sums of these and of `further` files of the folder."""
+    (folder / POLICY).mkdir(parents=True, exist_ok=True)
+    version.policy.save(folder / POLICY, config_of(version.policy))
+    process = version.process
+    parts = process.learner.training_state()["parts"]
+    (folder / STATE).write_bytes(packed({"parts": parts, "exploration": process.exploration.state_dict()}))
+    write_sums(folder / "SUMS", [STATE, *further])
+
+
+def load(folder: Path, further: Sequence[str] = (), *, modules: Collection[str] = ()) -> Version:
+    """What `save` wrote; no code of it is run.
+
+    Raises:
+        FairAllError: where a file is missing or damaged, or the method's module may not be imported.
+    """
+    if not (folder / "SUMS").is_file() or damaged(folder / "SUMS", among=(STATE, *further)):
+        raise FairAllError(f"{folder} holds no estimator, or a damaged one: save it anew")
+    version = Version.of(Policy.load(folder / POLICY, modules=modules))
+    return version.restore(unpacked((folder / STATE).read_bytes()))

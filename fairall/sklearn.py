@@ -1,0 +1,375 @@
+"""A scikit-learn estimator that learns from decisions which reveal the labels of the accepted only."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping, Sequence
+from operator import methodcaller
+from pathlib import Path
+from typing import Any, ClassVar
+from warnings import warn
+
+import numpy as np
+import pandas as pd
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.metrics import accuracy_score
+from sklearn.pipeline import Pipeline
+from sklearn.utils import check_consistent_length, metadata_routing
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from fairall.config.choices import flattened, hyperparameters_without
+from fairall.config.words import override
+from fairall.decide.rules import Rule
+from fairall.evaluate.evaluation import evaluate
+from fairall.live.offline import learn, load, save, step
+from fairall.models.learner import MARGIN_DECIMALS
+from fairall.policy import Policy
+from fairall.tables import arrays
+from fairall.tables.arrays import InputError, of_input
+from fairall.tables.people import CODED
+
+ABOUT = "estimator.json"
+TUNED = "tuned"
+PLAIN = methodcaller("tolist")  # of what NumPy has
+
+
+class SelectiveLabelsClassifier(ClassifierMixin, BaseEstimator):
+    """A classifier and a decision rule, learnt from people whose labels are known where they were accepted.
+
+    `predict_proba` and `predict` are about the label, `decision_proba` and `decide` about acceptance. `fit`
+    learns offline: Phase I on everybody, without labels (section 4.1), then the warm-up on the log, in which
+    the method weighs labels by 1/π(d=1 | x, s) as it does in a run.
+
+    Groups are the values of `sensitive_features`, sorted, the first in the place of S = +1. Without them and
+    without `sensitive` everybody is of one group, and no fairness between groups is sought. A policy that was
+    learnt with groups needs them to decide: as `sensitive_features`, or in a column of X of the same name.
+
+    Args:
+        method: a learner of conf/model/.
+        hyperparameters: values of the method's keys, as {"optimism": 0.2}; "tuned": those that most of
+            FairAll's data sets select, where the method has some to tune; None: those of its file.
+        cost: c of an acceptance, in (0, 1), in units of the gain from a positive label.
+        sensitive: column of X with the sensitive attribute, where `sensitive_features` are not given.
+        seeds: how many policies are learnt and combined; the people are the same for each.
+        random_state: the first seed.
+        missing: what an unknown label is in y: NaN or None, or another value, such as −1.
+        kinds: kind of a column where the inferred one is wrong: real, count, binary or categorical.
+        words: further words of a run, such as "preset=quick" or "fairness.slack=0.05".
+
+    Attributes:
+        classes_: negative and positive label, the two of y, sorted.
+        policy_: the learnt `fairall.policy.Policy`.
+        notes_: how columns were read, a sentence each.
+        n_features_in_: number of columns of X.
+        feature_names_in_: their names, where all are texts.
+
+    Examples:
+        >>> random = np.random.default_rng(0)
+        >>> X = pd.DataFrame({"income": random.normal(size=200), "job": random.choice(["a", "b"], 200)})
+        >>> accepted = random.random(200) < 0.7
+        >>> y = np.where(accepted, X["income"] + random.normal(size=200) > 0, np.nan)
+        >>> policy = SelectiveLabelsClassifier(cost=0.6).fit(X, y, accepted=accepted)
+        >>> policy.decide(pd.DataFrame({"income": [-1.5, 1.5], "job": ["a", "a"]}))
+        array([0, 1])
+    """
+
+    classes_: np.ndarray
+    policy_: Policy
+    notes_: list[str]
+
+    def __init__(
+        self,
+        method: str = "parity_stacked",
+        *,
+        hyperparameters: Mapping[str, Any] | str | None = None,
+        cost: float = 0.5,
+        sensitive: str | None = None,
+        seeds: int = 1,
+        random_state: int = 0,
+        missing: Any = np.nan,
+        kinds: Mapping[str, str] | None = None,
+        words: Sequence[str] = (),
+    ) -> None:
+        self.method = method
+        self.hyperparameters = hyperparameters
+        self.cost = cost
+        self.sensitive = sensitive
+        self.seeds = seeds
+        self.random_state = random_state
+        self.missing = missing
+        self.kinds = kinds
+        self.words = words
+
+    def fit(
+        self, X: Any, y: Any, *, accepted: Any = None, propensity: Any = None, sensitive_features: Any = None
+    ) -> SelectiveLabelsClassifier:
+        """Learn from a log of decisions.
+
+        Args:
+            X: features, shape (N, D): a DataFrame, whose columns are read by their types as in `dataset=csv`,
+                with missing values and texts, or an array.
+            y: labels, shape (N,), `missing` where they are unknown.
+            accepted: the decisions, shape (N,); by default those with a label are the accepted.
+            propensity: π(d=1 | x, s) of the decisions, shape (N,), above 0 where accepted; by default it is
+                estimated by logistic regression on X and s. Where everybody was accepted it is 1.
+            sensitive_features: the sensitive attribute, shape (N,) or, for combinations, (N, K).
+
+        Raises:
+            InputError: where X, y or a parameter cannot be used, or labels are of one class.
+            ValueError: where lengths or shapes are wrong.
+
+        Warns:
+            UserWarning: once, for what makes the labels of the log a poor guide, such as lack of overlap.
+        """
+        table = self._table(X, reset=True)
+        label, self.classes_ = self._labels(table, y)
+        people, group = arrays.with_groups(table, sensitive_features, self.sensitive)
+        log, columns = arrays.log_of(people, label, accepted, propensity)
+        with of_input():
+            words = [override("model", self.method), *self._hyperparameters(), f"cost.value={self.cost}"]
+            words += [f"seed={self.random_state}", f"seeds={self.seeds}", *self.words]
+            self._version, data = learn(log, columns, words, group=group, kinds=self.kinds)
+        self.policy_, self.notes_ = self._version.policy, list(data.notes)
+        if data.warnings:
+            warn("; ".join(data.warnings), UserWarning, stacklevel=2)
+        return self
+
+    def partial_fit(
+        self,
+        X: Any,
+        y: Any,
+        classes: Any = None,
+        *,
+        accepted: Any = None,
+        propensity: Any = None,
+        sensitive_features: Any = None,
+    ) -> SelectiveLabelsClassifier:
+        """Learn from people whose labels have come, by one time step of the method; the first call is `fit`.
+
+        Args:
+            X: of all who were decided on, shape (N, D); others as of `fit`.
+            y: shape (N,).
+            classes: for scikit-learn, and not needed: the first call has labels of both.
+            accepted: shape (N,).
+            propensity: shape (N,); by default 1 where accepted, as by `decide` without `draw`.
+            sensitive_features: shape (N,) or (N, K).
+
+        Raises:
+            InputError: as `fit`, and where the method learns nothing.
+        """
+        if not hasattr(self, "policy_"):
+            given = {"propensity": propensity, "sensitive_features": sensitive_features}
+            return self.fit(X, y, accepted=accepted, **given)
+        people = self._people(X, sensitive_features)
+        if not self._version.process.learner.learns:
+            raise InputError(f"method={self.method!r} learns nothing from people")
+        label, _ = self._labels(people, y, self.classes_)
+        taken, p = arrays.decisions_of(label, accepted, propensity)
+        with of_input():
+            self._version = step(self._version, people, label, taken, p)
+        self.policy_ = self._version.policy
+        return self
+
+    def predict_proba(self, X: Any, *, sensitive_features: Any = None) -> np.ndarray:
+        """1 − p and p = p(label = 1 | x, s), shape (N, 2), whoever is accepted.
+
+        Raises:
+            InputError: where X cannot be read, groups are missing, or the method does not estimate labels.
+            ValueError: where X has another shape.
+        """
+        people = self._people(X, sensitive_features)
+        with of_input():
+            return self.policy_.predict_proba(people)
+
+    def predict(self, X: Any, *, sensitive_features: Any = None) -> np.ndarray:
+        """The likelier of `classes_`, shape (N,), which is no decision; raises as `predict_proba`."""
+        likelier = self.predict_proba(X, sensitive_features=sensitive_features).argmax(1)
+        return self.classes_[likelier]
+
+    def decision_proba(self, X: Any, *, sensitive_features: Any = None) -> np.ndarray:
+        """1 − π and π = π(d=1 | x, s), shape (N, 2); raises as `predict_proba`."""
+        people = self._people(X, sensitive_features)
+        with of_input():
+            return self.policy_.decision_proba(people)
+
+    def decide(
+        self,
+        X: Any,
+        *,
+        draw: int | None = None,
+        places: int | float | None = None,
+        sensitive_features: Any = None,
+    ) -> np.ndarray:
+        """Decisions by the rule of `fairall decide`, shape (N,): 1 for an acceptance, else 0.
+
+        Args:
+            X: shape (N, D).
+            draw: seed of decisions drawn with probability π; by default all from the method's threshold on
+                are accepted.
+            places: most people to accept, a number (int) or a share of X (float).
+            sensitive_features: shape (N,) or (N, K).
+
+        Raises:
+            InputError: as `predict_proba`, and where there is not one place.
+        """
+        people, policy = self._people(X, sensitive_features), self.policy_
+        rule, margin = Rule(policy.threshold, draw, places), None
+        with of_input():
+            rule.check(len(people))
+            encoded = policy.encoded(people)
+            probability = policy.combined(policy.encoded_propensity(*encoded))
+            if places is not None:
+                margin = policy.combined(policy.encoded_margin(*encoded), decimals=MARGIN_DECIMALS)
+            return rule.decisions(probability, rule.generator(), margin)[0].astype(int)
+
+    def score(self, X: Any, y: Any, *, sensitive_features: Any = None) -> float:
+        """Accuracy of `predict` among those with a label; `policy_value` judges decisions."""
+        predicted = self.predict(X, sensitive_features=sensitive_features)
+        label, _ = self._labels(predicted, y, self.classes_)
+        known = ~np.isnan(label)
+        return float(accuracy_score(self.classes_[label[known].astype(int)], predicted[known]))
+
+    def save(self, path: str | Path) -> None:
+        """Write parameters, policy and state of training into the folder `path`, without pickles.
+
+        Raises:
+            InputError: where a parameter or class is no number, text or truth value.
+        """
+        check_is_fitted(self)
+        folder = Path(path)
+        named = hasattr(self, "feature_names_in_")
+        about = {"parameters": self.get_params(deep=False), "columns": self._columns, "named": named}
+        about |= {"notes": self.notes_, "classes": self.classes_, "type": self.classes_.dtype.str}
+        try:
+            text = json.dumps(about, indent=1, default=PLAIN)
+        except (TypeError, AttributeError) as error:
+            raise InputError(f"{folder}: cannot be saved ({error})") from error
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / ABOUT).write_text(text + "\n", encoding="utf-8")
+        save(self._version, folder, [ABOUT])
+
+    @classmethod
+    def load(cls, path: str | Path, *, modules: Collection[str] = ()) -> SelectiveLabelsClassifier:
+        """What `save` wrote, which goes on learning as it would have; no code of the folder is run.
+
+        Args:
+            path: the folder.
+            modules: of methods of one's own, see `fairall.load_policy`.
+
+        Raises:
+            InputError: where the folder holds no estimator, or a damaged one.
+        """
+        folder = Path(path)
+        with of_input():
+            version = load(folder, [ABOUT], modules=modules)
+            about = json.loads((folder / ABOUT).read_text(encoding="utf-8"))
+            made = cls(**about["parameters"])
+        made._version, made.policy_ = version, version.policy
+        made.notes_, made._columns = about["notes"], about["columns"]
+        made.classes_ = np.array(about["classes"], dtype=about["type"])
+        made.n_features_in_ = len(made._columns)
+        if about["named"]:
+            made.feature_names_in_ = np.array(made._columns, dtype=object)
+        return made
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        tags.input_tags.allow_nan = tags.input_tags.string = True
+        return tags
+
+    def _hyperparameters(self) -> list[str]:
+        """The words that give them."""
+        given = self.hyperparameters or {}
+        if given == TUNED:
+            values = flattened(hyperparameters_without(self.method, "csv"))
+        elif isinstance(given, Mapping):
+            values = flattened(dict(given), "model")
+        else:
+            raise InputError(f"hyperparameters={given!r}: give a dict of keys of the method, or {TUNED!r}")
+        words = {key: value for key, value in values.items() if not isinstance(value, dict)}
+        return [f"{key}={json.dumps(value, default=PLAIN)}" for key, value in words.items()]
+
+    def _table(self, X: Any, *, reset: bool = False) -> pd.DataFrame:
+        """X (N, D) with the column names of `fit`."""
+        table = arrays.table_of(X)
+        validate_data(self, X, reset=reset, skip_check_array=True)
+        if reset:
+            self._columns = list(table)
+        return table.set_axis(self._columns, axis=1)
+
+    def _people(self, X: Any, sensitive_features: Any) -> pd.DataFrame:
+        """X (N, D) with the sensitive attribute, as the policy reads it."""
+        check_is_fitted(self)
+        sensitive, people = self.policy_.reader.sensitive, self._table(X)
+        if sensitive is None:
+            return people.assign(**{CODED: 1})
+        return arrays.with_groups(people, sensitive_features, sensitive.column)[0]
+
+    def _labels(self, people: Any, y: Any, classes: Any = None) -> tuple[np.ndarray, np.ndarray]:
+        """As `labels_of`, for y of as many people."""
+        if y is None:
+            raise InputError(f"{type(self).__name__} requires y to be passed, but the target y is None")
+        check_consistent_length(people, y)
+        return arrays.labels_of(y, self.missing, classes)
+
+
+class PolicyValue(BaseEstimator):
+    """A scorer: value of an estimator's decisions on a held-out log, per person, estimated doubly robustly.
+
+    It is E[d·(ỹ − c)], `value.dr` of `fairall.evaluate`: a model of the label, corrected by the labels of the
+    accepted with weights 1/propensity. d is that of `decide`, and c the estimator's `cost`. Where the log has
+    accepted everybody it is the mean over those with a label. Models see X as the estimator does.
+    """
+
+    # What scikit-learn may route; not the estimator, which comes first.
+    __metadata_request__score: ClassVar[dict[str, str]] = {"estimator": metadata_routing.UNUSED}
+
+    def score(
+        self,
+        estimator: Any,
+        X: Any,
+        y: Any,
+        accepted: Any = None,
+        propensity: Any = None,
+        sensitive_features: Any = None,
+    ) -> float:
+        """The value, in units of the gain from a positive label; higher is better.
+
+        Args:
+            estimator: fitted, a `SelectiveLabelsClassifier` or a pipeline that ends with one.
+            X: shape (N, D).
+            y: shape (N,), as are the others; all as of `SelectiveLabelsClassifier.fit`.
+            accepted: the decisions.
+            propensity: of these.
+            sensitive_features: the groups.
+
+        Raises:
+            InputError: where the log cannot tell the value.
+        """
+        last, inputs = estimator, X
+        if isinstance(estimator, Pipeline):
+            last, inputs = estimator[-1], estimator[:-1].transform(X) if len(estimator) > 1 else X
+        if not isinstance(last, SelectiveLabelsClassifier):
+            raise InputError(f"policy_value: {type(last).__name__} is no SelectiveLabelsClassifier")
+        target = last.decide(inputs, sensitive_features=sensitive_features)
+        label, _ = last._labels(X, y, last.classes_)
+        people, group = arrays.with_groups(arrays.table_of(inputs), sensitive_features, last.sensitive)
+        if group is None:  # a log has groups, which a value does not need: two that are alike
+            group = arrays.names_beside(people)[arrays.HALF]
+            people = people.assign(**{group: np.arange(len(people)) % 2})
+        log, columns = arrays.log_of(people, label, accepted, propensity)
+        if "decision" not in columns:
+            return float(np.nanmean(target * (label - last.cost)))
+        columns |= {"sensitive": group}
+        with of_input():
+            value = evaluate(target, log, **columns, cost=last.cost, kinds=last.kinds).values["dr"]
+        if not np.isfinite(value.estimate):
+            raise InputError(f"policy_value: {value.why}")
+        return float(value.estimate)
+
+    __call__ = score
+
+
+policy_value = PolicyValue()
+"""The scorer for `scoring=`, to which nothing is routed."""
