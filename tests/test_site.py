@@ -15,6 +15,7 @@ from unittest import mock
 import pytest
 
 from tests.conftest import CHECKOUT
+from tests.test_readers import WORDS
 
 pytestmark = pytest.mark.whole
 
@@ -119,7 +120,9 @@ def test_nothing_is_fetched_from_elsewhere(pages: dict[Path, Elements], site: Pa
 
 
 def test_pages_opened_as_files_have_a_search(pages: dict[Path, Elements], site: Path) -> None:
-    assert "propensity" in (site / "search" / "search_index.js").read_text()
+    index = (site / "search" / "search_index.js").read_text()
+    for word in ("propensity", *WORDS, *WORDS.values()):
+        assert word in index, word
     for path, page in pages.items():
         # Browsers start no worker from a file; the script runs it in a frame.
         (script,) = (address for address in page.fetched if "iframe-worker" in address)
