@@ -50,7 +50,9 @@ def main() -> None:
     invited = log["invited"].map({True: "yes", False: "no"})
     log[ASKED].assign(invited=invited, passed=passed).to_csv(sys.argv[1], index=False)
     new[ASKED].to_csv(sys.argv[2], index=False)
-    print(f"{sys.argv[1]}: {len(log)} applications, {log['invited'].sum()} invited; {sys.argv[2]}: {len(new)}")
+    print(
+        f"{sys.argv[1]}: {len(log)} applications, {log['invited'].sum()} invited; {sys.argv[2]}: {len(new)}"
+    )
     value = 100 * (log["invited"] * (log["passes"] - COST)).mean()
     could = 100 * log.loc[log["passes"]].groupby("group")["invited"].mean()
     print(f"true utility {value:.1f}, invited of those who would pass (%): {could.round(1).to_dict()}")
