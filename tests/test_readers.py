@@ -51,6 +51,8 @@ def test_tutorial_by_reader(page: str, tmp_path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(content)
     said = "".join(run(command, tmp_path) for command in typed_lines(page))
+    for command in re.findall(r"`(python -m reproduction runs [^`]+)`", text):  # hours
+        assert re.match(r"\d+ runs: ", run(f"{command} --dry-run", tmp_path))
     # Those that depend on the data alone, not on the processor.
     assert [row for row in DIGITS.findall(text) if row not in said] == []
     if page == "hr_analyst":
