@@ -15,6 +15,7 @@ from unittest import mock
 import pytest
 
 from tests.conftest import CHECKOUT
+from tests.test_readers import WORDS
 
 pytestmark = pytest.mark.whole
 
@@ -124,6 +125,17 @@ def test_pages_opened_as_files_have_a_search(pages: dict[Path, Elements], site: 
         # Browsers start no worker from a file; the script runs it in a frame.
         (script,) = (address for address in page.fetched if "iframe-worker" in address)
         assert path.name == "404.html" or (path.parent / script).is_file()
+
+
+def test_the_search_finds_the_words_of_other_fields_and_ours(site: Path) -> None:
+    index = (site / "search" / "search_index.js").read_text()
+    entries = json.loads(index[index.index("{") : index.rindex("}") + 1])["docs"]
+    (words,) = (one for one in entries if one["location"] == "glossary.html#words-of-other-fields")
+    text = re.sub(r"<[^>]+>", " ", words["text"])
+    missing = [
+        word for word in (*WORDS, *WORDS.values()) if not re.search(rf"\b{re.escape(word)}(?!\w)", text)
+    ]
+    assert missing == []
 
 
 def test_the_reference_has_what_the_pages_import(pages: dict[Path, Elements], site: Path) -> None:
