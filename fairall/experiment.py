@@ -190,9 +190,9 @@ def run(*what: DictConfig | str, display: Display | None = None, command: str = 
     return result
 
 
-def warmed_up(task: Job) -> Training:
+def warmed_up(task: Job, display: Display | None = None) -> Training:
     """A run after Phase I and the warm-up, with nothing kept but the shared cache."""
-    display = Display()
+    display = display or Display()
     training = Training(task.learner, task.initial_policy, task.config, task.world, task.measures)
     with TemporaryDirectory() as folder:
         checkpoint = Checkpoint(Path(folder) / "checkpoint.pt", task.identity, seconds=float("inf"))

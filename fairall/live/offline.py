@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import torch
+from rich.console import Console
 
 from fairall.config.compose import compose_config
 from fairall.config.schema import Config
@@ -23,6 +24,7 @@ from fairall.experiment import job, prepare
 from fairall.live.state import Update, packed, unpacked
 from fairall.live.versions import Version, after_warm_up, config_of
 from fairall.policy import Policy
+from fairall.results.terminal import Display
 from fairall.storage.files import damaged, write_sums
 
 POLICY, STATE = "policy", "state.safetensors"
@@ -68,7 +70,8 @@ def learn(
             *words,
         )
         task = job(composed, whole)
-        return after_warm_up(task), task.data
+        silent = Console(quiet=True, force_terminal=False)
+        return after_warm_up(task, Display(progress_only=True, terminal=silent)), task.data
 
 
 def step(

@@ -156,9 +156,9 @@ def _of_run(run: str, config: Config, modules: Collection[str]) -> Version:
     return version
 
 
-def after_warm_up(task: Job) -> Version:
+def after_warm_up(task: Job, display: Display | None = None) -> Version:
     """The learner of a run after Phase I and the warm-up."""
-    training = warmed_up(task)
+    training = warmed_up(task, display)
     policy = Policy.of(training.learner, training.data)
     policy.config = training.config.stored()
     decided = training.decided
