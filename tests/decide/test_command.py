@@ -548,7 +548,7 @@ def test_commands_of_the_page(saved: Path, tmp_path: Path) -> None:
     people.to_csv(tmp_path / "people.csv", index=False)
     typed_there = [line.replace(" RUN ", f" {saved} ") for line in commands(PAGE)]
     *deciding, evaluating, explaining = typed_there
-    assert len(deciding) == 2
+    assert len(deciding) == 3
     for line in (*deciding, explaining):
         said = typed_line(line, tmp_path)
         assert (said.returncode, said.stderr) == (0, "")
