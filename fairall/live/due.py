@@ -53,6 +53,21 @@ def clock(connection: sql.Connection) -> int:
     return max(connection.scalar(one) or 0 for one in times)
 
 
+def outcomes_by_group(connection: sql.Connection, until: int) -> dict[int, tuple[int, int]]:
+    """Number of known outcomes and of good ones by s, of people who applied at the time `until` or earlier.
+
+    With now less the horizon, outcomes that came early are left out, which are unlike the others.
+    """
+    last = latest_outcomes(1)
+    query = (
+        sql.select(APPLICATIONS.c.s, sql.func.count(), sql.func.sum(last.c.label))
+        .join(last, last.c.application == APPLICATIONS.c.id)
+        .where(APPLICATIONS.c.time <= until)
+        .group_by(APPLICATIONS.c.s)
+    )
+    return {s: (int(n), int(good)) for s, n, good in connection.execute(query)}
+
+
 def due(
     connection: sql.Connection,
     lineage: Sequence[int],

@@ -26,7 +26,7 @@ from fairall.decide.reasons import reasons
 from fairall.errors import FairAllError
 from fairall.live import people as tables
 from fairall.live import versions
-from fairall.live.due import clock, due, latest_outcomes
+from fairall.live.due import clock, due, latest_outcomes, outcomes_by_group
 from fairall.live.guard import Log, compared, log_of, unexpected
 from fairall.live.people import Applicants
 from fairall.live.settings import PREFIX, Settings
@@ -325,7 +325,6 @@ class Ledger(Viewed):
             FairAllError: where a value is not possible, or is of somebody who was not accepted.
         """
         settings = self.settings
-        self.about  # noqa: B018  refuses what is no ledger
         with self.store.writing() as connection:
             timed_people = self._last(connection)["timed"]
             given = tables.outcomes(table, settings, clock(connection) if timed_people else _now())
@@ -440,18 +439,16 @@ class Ledger(Viewed):
         The value is of an accepted person: the share of good outcomes less the cost; NaN without outcomes.
         `fairall.live.status.status` adds intervals, versions, drift and alarms.
         """
-        kept, last = self.about, latest_outcomes(1)
+        kept, accepted = self.about, sql.cast(APPLICATIONS.c.accepted, sql.Integer)
         with self.store.reading() as connection:
             policy = self._on_duty(connection, kept).policy
-            old = APPLICATIONS.c.time <= clock(connection) - (self.settings.horizon or 0)
-            known, accepted = sql.case((old, last.c.label)), sql.cast(APPLICATIONS.c.accepted, sql.Integer)
-            counts = sql.func.count(), sql.func.sum(accepted), sql.func.count(known), sql.func.sum(known)
-            joined = APPLICATIONS.outerjoin(last, last.c.application == APPLICATIONS.c.id)
-            query = sql.select(APPLICATIONS.c.s, *counts).select_from(joined).group_by(APPLICATIONS.c.s)
-            found = connection.execute(query.order_by(APPLICATIONS.c.s)).all()
+            labels = outcomes_by_group(connection, clock(connection) - (self.settings.horizon or 0))
+            query = sql.select(APPLICATIONS.c.s, sql.func.count(), sql.func.sum(accepted))
+            found = connection.execute(query.group_by(APPLICATIONS.c.s).order_by(APPLICATIONS.c.s)).all()
         cost, rows = versions.config_of(policy).cost.value, {}
-        for s, n, taken, outcomes, good in found:
-            value = float(good) / outcomes - cost if outcomes else np.nan
+        for s, n, taken in found:
+            outcomes, good = labels.get(s, (0, 0))
+            value = good / outcomes - cost if outcomes else np.nan
             numbers = {"people": n, "accepted": int(taken) / n, "outcomes": outcomes, "value": value}
             rows[policy.reader.group_name(float(s))] = numbers
         columns = ["people", "accepted", "outcomes", "value"]

@@ -102,9 +102,7 @@ def save(version: Version, folder: Path, further: Sequence[str] = ()) -> None:
     """Write policy and state of training, and the sums of these and of `further` files of the folder."""
     (folder / POLICY).mkdir(parents=True, exist_ok=True)
     version.policy.save(folder / POLICY, config_of(version.policy))
-    process = version.process
-    parts = process.learner.training_state()["parts"]
-    (folder / STATE).write_bytes(packed({"parts": parts, "exploration": process.exploration.state_dict()}))
+    (folder / STATE).write_bytes(packed(version.training))
     write_sums(folder / "SUMS", [STATE, *further])
 
 

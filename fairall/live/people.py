@@ -151,8 +151,11 @@ def outcomes(table: pd.DataFrame, settings: Settings, now: int) -> Outcomes:
             f"the table {what}; it has {settings.id!r}, {settings.label!r} and perhaps {settings.time!r}"
         )
     words: Mapping[float | str, int] = {
-        0.0: 0, 1.0: 1, spelling(settings.negative): 0, spelling(settings.positive): 1
-    }  # fmt: skip
+        0.0: 0,
+        1.0: 1,
+        spelling(settings.negative): 0,
+        spelling(settings.positive): 1,
+    }
     given = table[settings.label].astype(object)
     label = np.array([-1 if pd.isna(cell) else words.get(spelling(cell), -1) for cell in given])
     refuse(

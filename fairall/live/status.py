@@ -14,7 +14,7 @@ from scipy.stats import binomtest, false_discovery_control
 from fairall.config.schema import ExplorationRule
 from fairall.data.drift import DRIFTED, binned, stability
 from fairall.live import versions
-from fairall.live.due import clock, latest_outcomes
+from fairall.live.due import clock, latest_outcomes, outcomes_by_group
 from fairall.live.ledger import Ledger
 from fairall.live.people import cells_of, told
 from fairall.live.store import APPLICATIONS, DUTY, FORGOTTEN, LEARNT, OUTCOMES, VERSIONS
@@ -47,13 +47,10 @@ def status(ledger: Ledger) -> dict[str, Any]:
         everybody = sql.select(APPLICATIONS.c.batch, APPLICATIONS.c.s, sql.func.count(), ACCEPTED)
         counts = connection.execute(everybody.group_by(APPLICATIONS.c.batch, APPLICATIONS.c.s)).all()
         by_batch = pd.DataFrame(counts, columns=["batch", "s", "people", "accepted"]).astype(int)
-        # Outcomes before the horizon are unlike the others.
-        old = APPLICATIONS.c.time <= now - (settings.horizon or 0)
-        good = sql.select(APPLICATIONS.c.s, sql.func.count(), sql.func.sum(last.c.label))
-        joined = good.join(last, last.c.application == APPLICATIONS.c.id).where(old)
-        labels = {s: (int(n), int(k)) for s, n, k in connection.execute(joined.group_by(APPLICATIONS.c.s))}
+        until = now - (settings.horizon or 0)
+        labels = outcomes_by_group(connection, until)
         waiting, overdue = connection.execute(
-            sql.select(sql.func.count(), sql.func.sum(sql.cast(old, sql.Integer)))
+            sql.select(sql.func.count(), sql.func.sum(sql.cast(APPLICATIONS.c.time <= until, sql.Integer)))
             .select_from(APPLICATIONS.outerjoin(last, last.c.application == APPLICATIONS.c.id))
             .where(APPLICATIONS.c.accepted, last.c.id.is_(None), APPLICATIONS.c.features.is_not(None))
         ).one()

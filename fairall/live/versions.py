@@ -70,13 +70,19 @@ class Version:
         return bounded or type(self.process.learner).explore is not Learner.explore
 
     @property
+    def training(self) -> dict[str, Any]:
+        """The state of training, as `restore` takes it."""
+        parts = self.process.learner.training_state()["parts"]
+        return {"parts": parts, "exploration": self.process.exploration.state_dict()}
+
+    @property
     def luck(self) -> bytes:
         """State of what the next decisions depend on beside the version: random numbers and time steps."""
         process = self.process
         return packed({"decisions": process.decisions.state_dict(), "taken": process.taken.state_dict()})
 
     def restore(self, state: Any) -> Version:
-        """The version with a state of training, as `columns` keeps it."""
+        """The version with a state of `training`."""
         learner = self.process.learner
         learner.load_training_state({"modules": learner.state_dict(), "parts": state["parts"]})
         self.process.exploration.load_state_dict(state["exploration"])
@@ -96,8 +102,7 @@ class Version:
             before: state of the version that it was made from; None without one.
             updates: by which it was made.
         """
-        parts = self.process.learner.training_state()["parts"]
-        state = {"parts": parts, "exploration": self.process.exploration.state_dict()}
+        state = self.training
         memory = packed(split(state, before, updates))
         with saved(self.policy) as folder:
             weights = (folder / WEIGHTS).read_bytes()

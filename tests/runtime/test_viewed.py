@@ -131,9 +131,13 @@ def test_words_keywords_and_a_configuration_are_one_run(shown: dict[str, Any]) -
 
 def test_values_keep_their_types() -> None:
     made = fairall.compose_config(
-        dataset={"split": {"random_state": np.int64(3)}}, outputs_dir=Path("a b,c"), cost={"value": 0.25},
-        evaluation={"window": (1, 2)}, threads=None, tracking={"enabled": False, "experiment": "null"},
-    )  # fmt: skip
+        dataset={"split": {"random_state": np.int64(3)}},
+        outputs_dir=Path("a b,c"),
+        cost={"value": 0.25},
+        evaluation={"window": (1, 2)},
+        threads=None,
+        tracking={"enabled": False, "experiment": "null"},
+    )
     assert (made.dataset.split.random_state, made.outputs_dir, made.cost.value) == (3, "a b,c", 0.25)
     assert (list(made.evaluation.window), made.threads) == ([1, 2], None)
     assert (made.tracking.enabled, made.tracking.experiment) == (False, "null")
