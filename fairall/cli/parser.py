@@ -188,6 +188,11 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "--groups": {"metavar": "COLUMNS", "default": "", "help": "A,B: their combinations are the groups"},
     "--decision-maker": {"metavar": "COLUMN", "help": "who decided, for bounds by their strictness"},
     "--score": {"metavar": "COLUMN", "help": "probability by a model that is to be validated"},
+    "--score-of": {
+        "choices": ("positive", "negative"),
+        "default": "positive",
+        "help": "the label that it is the probability of; negative for a PD",
+    },
     "--propensity-model": MODEL,
     "--outcome-model": MODEL,
     "--monitor": {"metavar": "time=COLUMN", "type": _time, "help": "intervals and alarms over time"},
@@ -207,8 +212,8 @@ DECIDE = "-o! --policy --threshold --draw --capacity --reasons --wording --trust
 LIVE_DECIDE = "-o! --capacity --reasons --wording --trust... --json"
 EXPLAIN = "--row! -o! --policy --threshold --against --trust... --strict"
 EVALUATE = (
-    "--policy... --proba... --draw -o --groups --decision-maker --score --propensity-model --outcome-model "
-    "--smallest-cell --monitor --gap --trust... --log --json"
+    "--policy... --proba... --draw -o --groups --decision-maker --score --score-of --propensity-model "
+    "--outcome-model --smallest-cell --monitor --gap --trust... --log --json"
 )
 COMMANDS = {
     "list": Command(

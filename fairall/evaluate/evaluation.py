@@ -17,7 +17,7 @@ from fairall.evaluate.estimated.estimators import ESTIMATORS, LABELS, guaranteed
 from fairall.evaluate.estimated.fairness import MEASURES, VIEWS, View
 from fairall.evaluate.estimated.gaps import NOTHING, Interval, gap_interval, interval, lacking
 from fairall.evaluate.estimated.officers import OFFICERS
-from fairall.evaluate.judged import checks, validation
+from fairall.evaluate.judged import checks, scorecard, validation
 from fairall.evaluate.judged.checks import Misfit
 from fairall.evaluate.judged.judgement import Judgement
 from fairall.evaluate.judged.models import OPTIONS, Models
@@ -45,6 +45,7 @@ class Evaluation(Viewed, Judgement):
     balance = cached_property(validation.balance)
     thresholds = cached_property(validation.thresholds)
     costs = cached_property(validation.costs)
+    scorecard = cached_property(scorecard.scorecard)
 
     @cached_property
     def values(self) -> dict[str, Interval]:
@@ -313,6 +314,7 @@ class Evaluation(Viewed, Judgement):
                 "officers": self._of_officers(),
                 "sensitivity": self.sensitivity,
                 "overlap": self.overlap(),
+                "scorecard": self.scorecard,
                 "calibration": self.calibration,
                 "balance": self.balance,
                 "thresholds": self.thresholds,
@@ -340,6 +342,7 @@ def judge(
     trust: Collection[str] = (),
     proba: str | Sequence[str | None] | None = None,
     draw: int | None = None,
+    score_of: str = "positive",
     **options: Any,
 ) -> list[Evaluation]:
     """Evaluate policies from one log, with the same models.
@@ -352,6 +355,8 @@ def judge(
         trust: modules of methods that may be imported, see `fairall.load_policy`.
         proba: what the probabilities of all policies are of, or of each, see `target_policy`.
         draw: seed of the drawn decisions of saved policies, likewise.
+        score_of: label that a `score` in a column, an array or a function is the probability of, `positive`
+            or `negative` (as a probability of default is).
         options: of `Models`, its `score` also as the name of a column; and of `DecisionLog.of` where the log
             is a DataFrame or a file.
 
@@ -361,7 +366,8 @@ def judge(
     of_models = {name: options.pop(name) for name in OPTIONS if name in options}
     score = of_models.pop("score", None)
     if not isinstance(log, DecisionLog):
-        named = [one for one in (*policies, score) if isinstance(one, str)]
+        # A score is known before the decision, and may be what was decided by: it is a feature.
+        named = [one for one in policies if isinstance(one, str) and one != score]
         log = DecisionLog.of(log, not_features=named, **options)
     of = [proba] * len(policies) if proba is None or isinstance(proba, str) else list(proba)
     if len(of) != len(policies):
@@ -381,7 +387,7 @@ def judge(
     if proba is not None and all(policy is None for policy in policies):
         raise FairAllError(f"the logged decisions have no probabilities: leave {SAY} out")
     if score is not None:
-        score = label_score(score, log, **places)
+        score = label_score(score, log, score_of, **places)
     held_out = [target.held_out for target in targets if target.held_out is not None]
     if held_out:  # what a policy has learnt from says too much good of it
         rows = np.logical_and.reduce(held_out)

@@ -20,6 +20,7 @@ from fairall.tables.cells import TRUTH, listed, numbers_of, spelling, words_of
 LOGGED = "the logged decisions"
 PROBA = {"decision": "acceptance", "label": "a positive label"}  # what a probability is of
 SAY = "--proba label or --proba decision, in Python proba='label' or proba='decision'"
+SCORE_OF = ("positive", "negative")
 LEAST_HELD_OUT = 100  # rows that a policy is judged on where it was learnt from others of the log
 
 
@@ -131,23 +132,37 @@ def target_policy(
     return replace(target, held_out=held_out, notes=(note,))
 
 
-def label_score(score: Any, log: DecisionLog, **places: Any) -> np.ndarray:
+def label_score(score: Any, log: DecisionLog, of: str = "positive", **places: Any) -> np.ndarray:
     """The probability of a positive label that a model gives each person of the log, shape (N,).
 
     Args:
         score: as for `target_policy`; of a saved policy `Policy.predict_proba`, of a predictor
             `predict_proba` of the positive label.
         log: the people.
+        of: the label that a column, an array or a function is the probability of, `positive` or `negative`.
         places: of `saved.saved_policy`.
 
     Raises:
-        FairAllError: as `target_policy`, and where a saved policy has no estimate of the label.
+        FairAllError: as `target_policy`, and where a saved policy has no estimate of the label, or `of` is no
+            label, or it is `negative` of a predictor or a saved policy, which say it themselves.
     """
+    if of not in SCORE_OF:
+        raise FairAllError(f"score_of={of} is not possible: it must be {' or '.join(SCORE_OF)}")
+    positive = _positive_score(score, log, of, **places)
+    return positive if of == "positive" else 1.0 - positive
+
+
+def _positive_score(score: Any, log: DecisionLog, of: str, **places: Any) -> np.ndarray:
+    """See `label_score`."""
     if isinstance(score, str | Path) and str(score) in log.raw:
         return _checked(lambda: _numbers(log.raw[str(score)], log), str(score), log)
     if isinstance(score, str | Path):
         score, _, _ = _saved().saved_policy(str(score), log, **places)
     name = type(score).__name__
+    if of == "negative" and (_is_saved(score) or hasattr(score, "predict_proba")):
+        raise FairAllError(
+            f"score {name}: it says itself what its probabilities are of: leave --score-of, or score_of, out"
+        )
     if _is_saved(score):
         return _checked(lambda: score.predict_proba(log.raw)[:, 1], name, log)
     if hasattr(score, "predict_proba"):

@@ -194,6 +194,25 @@ class Judgement:
                     return f"the {what} modelled by {fitted.name}, whose error has no theory: read DR"
         return None
 
+    def few_labels(self, weights: np.ndarray, what: str, whose: str) -> tuple[bool, str | None]:
+        """Whether an estimate from labels may be shown, and why it is not, or has no interval.
+
+        Args:
+            weights: of the labels, shape (K,), 0 for those that do not count.
+            what: the labels, in words.
+            whose: whose they are, likewise.
+        """
+        labels, effective = int(np.count_nonzero(weights)), effective_sample_size(np.abs(weights))
+        if labels < self.models.smallest_cell:
+            return False, f"{whose} has fewer than {self.models.smallest_cell} {what} that count"
+        if effective < LEAST_EFFECTIVE:
+            below = math.floor(10 * effective) / 10  # 29.97 is below 30
+            return True, (
+                f"the {labels} {what} of {whose} count as {below} equally weighted ones, "
+                f"below {LEAST_EFFECTIVE}"
+            )
+        return True, None
+
     def doubt(self, measure: str, view: View, code: int | None = None) -> tuple[bool, str | None]:
         """Whether the rate of a group may be shown, and why it is not or has no interval.
 
@@ -217,16 +236,8 @@ class Judgement:
         one, name, members = MEASURES[measure], self.log.groups[code], self.log.group == code
         if one.labels == "none" and view != "naive":
             return True, None
-        weights = support(one, view, self.people)[members]
-        labels = int(np.count_nonzero(weights))
         what = {"positive": "positive labels", "negative": "negative labels"}.get(one.labels, "labels")
-        if labels < least:
-            return False, f"group {name} has fewer than {least} {what} that count"
-        effective = effective_sample_size(np.abs(weights))
-        if effective < LEAST_EFFECTIVE:
-            below = math.floor(10 * effective) / 10  # 29.97 is below 30
-            return True, (
-                f"the {labels} {what} of group {name} count as {below} equally weighted ones, "
-                f"below {LEAST_EFFECTIVE}"
-            )
+        may, why = self.few_labels(support(one, view, self.people)[members], what, f"group {name}")
+        if why is not None:
+            return may, why
         return True, self.no_interval(view, one.labels != "accepted")

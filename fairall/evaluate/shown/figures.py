@@ -21,7 +21,18 @@ from fairall.evaluate.estimated.fairness import MEASURES
 from fairall.evaluate.estimated.gaps import Interval
 from fairall.evaluate.evaluation import Evaluation
 from fairall.evaluate.judged.monitor import RATES
-from fairall.evaluate.shown.sentences import CHECKS, CHOICES, FAIRNESS, HIDDEN, OVER_TIME, VALUE, Shown
+from fairall.evaluate.judged.scorecard import EVERYBODY
+from fairall.evaluate.shown.sentences import (
+    CHECKS,
+    CHOICES,
+    FAIRNESS,
+    HIDDEN,
+    OVER_TIME,
+    SCORE,
+    VALUE,
+    Shown,
+)
+from fairall.results.format import interval, number
 from fairall.results.page import PageFigure
 from fairall.results.style import BLUE, COLUMN, GREEN, GREY, ORANGE, legend_below
 
@@ -36,6 +47,7 @@ VALUES = [*LABELS.values(), "guaranteed interval", "no assumption"]
 ON_PLANE = ("dpu", "equal_opportunity")
 SENSITIVE = ("utility", "equal_opportunity", "predictive_parity", "false_positive")
 CURVES = {"value": "utility", "dpu": "DPU", "equal_opportunity": "equal-opportunity gap"}
+SCORED = {"accepted": "accepted alone", "dr": "everybody", "bounds": "no assumption"}
 VIEWS_TOLD = (
     "naive: among accepted people with a label; IPS, DR: of all people, from labels weighted by inverse "
     "propensity, and doubly robust."
@@ -51,6 +63,9 @@ NOTES = {
     "sensitivity": "Bounds if the odds of a positive label of rejected people differ from those of accepted "
     "people of equal features by a factor up to Γ. At the turning point the 95 % limits reach 0. The "
     "triangle is the Γ that would arise if the feature that matters most were hidden.",
+    "ranks": "People of either label with a score above a threshold, by all people above it. On the accepted "
+    "alone; of everybody, doubly robust; and what is possible whatever the missing labels are. A band covers "
+    "a whole curve with 95 %.",
     "monitor": "Of the rows until each moment, doubly robust, with 95 % confidence sequences, which cover at "
     "all moments at once. Dashed: valid from the first row on if the propensities are right. Dotted: first "
     "moment at which the gap is above ε for certain.",
@@ -233,6 +248,31 @@ def draw_thresholds(evaluations: Evaluations) -> Figure:
     return figure
 
 
+def draw_score(evaluations: Evaluations) -> Figure:
+    """Draw the shares of people above thresholds of the score, by label; a panel per view."""
+    found = next(iter(evaluations.values())).scorecard
+    assert found is not None
+    gini = found["groups"][EVERYBODY]["gini"]
+    figure, panels = _grid(len(SCORED), height=1.7, sharey=True)
+    handles: dict[str, Any] = {}
+    for axes, (view, name) in zip(panels, SCORED.items(), strict=True):
+        of_view = found["curves"][found["curves"]["view"] == view]
+        for label, colour in (("positive", BLUE), ("negative", ORANGE)):
+            own = of_view[of_view["label"] == label].sort_values("acceptance")
+            if len(own):
+                x = 100 * own["acceptance"]
+                handles[f"people with a {label} label"] = _band(
+                    axes, x, own["estimate"], own["low"], own["high"], colour
+                )
+        ends = gini[view].interval if view == "bounds" else gini[view]
+        estimate = "" if np.isnan(ends.estimate) else f"{number(ends.estimate)} "
+        told = f"Gini {estimate}{interval(ends.low, ends.high)}" if len(of_view) else "refused"
+        axes.set(title=f"{name}\n{told}", xlabel="people above the threshold ×100")
+    panels[0].set_ylabel("above the threshold ×100")
+    legend_below(figure, handles, 2)
+    return figure
+
+
 def draw_monitor(evaluations: Evaluations) -> Figure:
     """Draw value and gaps with their confidence sequences, ε, and first alarms; a panel each."""
     figure, panels = _grid(1 + len(RATES), height=1.7)
@@ -293,6 +333,7 @@ def pictures(shown: Shown) -> list[PageFigure]:
     calibrated = groups > 0 and shown.calibration is not None
     # Key, title, section, how it is drawn, whether it is wide, and whether there is something to draw.
     known: list[tuple[str, str, str, Callable[[Evaluations], Figure], bool, bool]] = [
+        ("ranks", "What the score tells apart", SCORE, draw_score, True, shown.first.scorecard is not None),
         ("plane", "Value against unfairness", VALUE, draw_plane, True, bool(shown.difference and answered)),
         ("estimators", "Utility by estimator", VALUE, draw_value, False, True),
         ("overlap", "Overlap", VALUE, draw_overlap, groups > 2, groups > 0),

@@ -20,6 +20,7 @@ from fairall.evaluate.estimated.fairness import MEASURES
 from fairall.evaluate.estimated.gaps import Interval
 from fairall.evaluate.evaluation import Evaluation
 from fairall.evaluate.judged.monitor import Course
+from fairall.evaluate.judged.scorecard import EVERYBODY
 from fairall.evaluate.log import DecisionLog
 from fairall.evaluate.plain import spelt
 from fairall.evaluate.policies import LOGGED
@@ -27,7 +28,7 @@ from fairall.results.format import interval, number
 
 # Sections of the page.
 VALUE, FAIRNESS, HIDDEN = "Value", "Fairness", "What the rejected may hide"
-OVER_TIME, CHOICES, CHECKS = "Over time", "Thresholds and costs", "Checks"
+OVER_TIME, CHOICES, CHECKS, SCORE = "Over time", "Thresholds and costs", "Checks", "Score"
 TO_MLFLOW = ("acceptance", "value", "guarantee", "fairness", "bounds", "overlap")  # of each policy
 DEPENDS = 0.01  # p below which the assignment of cases is said to depend on features
 MODELS = {
@@ -139,6 +140,7 @@ def told(shown: Shown) -> Iterator[str]:
     for name, one in shown.evaluations.items():
         yield f"{name}: accepts {number(float(one.target.mean()))} % of the people. Rule: {one.rule}"
         yield from (*_overlap(one), *_sensitivity(one), *_monitor(name, one))
+    yield from _score(shown.first)
     yield from _officers(shown.first)
     if difference is not None and not np.isnan(difference.values["dr"].low):
         at = _up_to(difference.turning_point)
@@ -178,6 +180,22 @@ def _result(name: str, values: Mapping[str, Interval]) -> Iterator[str]:
         better = share(own.probability)
         told = f"; P(B better): {better}" if better else ""
         yield f"{name}: {number(own.estimate)} per 100 people, {known_to}, {LABELS[estimator]}{told}"
+
+
+def _score(one: Evaluation) -> Iterator[str]:
+    """Gini of everybody beside that of the accepted, and whether they differ for certain."""
+    if one.scorecard is None:
+        return
+    found = one.scorecard["groups"][EVERYBODY]["gini"]
+    accepted, everybody = found["accepted"], found["dr"]
+    if np.isnan(everybody.estimate):
+        yield f"Score: Gini of everybody refused: {everybody.why}"
+        return
+    known = f"{number(everybody.estimate)} {interval(everybody.low, everybody.high)}".strip()
+    told = f"Score: Gini {known} of everybody, doubly robust; {number(accepted.estimate)} of the accepted"
+    if not np.isnan(everybody.low) and not everybody.low <= accepted.estimate <= everybody.high:
+        told += " alone, which is another quantity: whom the decisions accepted depends on the score"
+    yield told
 
 
 def _overlap(one: Evaluation) -> Iterator[str]:

@@ -17,9 +17,20 @@ from fairall.evaluate.estimated.fairness import MEASURES, VIEWS
 from fairall.evaluate.estimated.gaps import Interval
 from fairall.evaluate.estimated.officers import OFFICERS
 from fairall.evaluate.evaluation import Evaluation
+from fairall.evaluate.judged.scorecard import MEASURES as SCORE_MEASURES
 from fairall.evaluate.plain import plain, spelt
 from fairall.evaluate.shown.figures import CURVES, NAMES, VIEWS_TOLD
-from fairall.evaluate.shown.sentences import CHECKS, CHOICES, FAIRNESS, HIDDEN, OVER_TIME, VALUE, Shown, share
+from fairall.evaluate.shown.sentences import (
+    CHECKS,
+    CHOICES,
+    FAIRNESS,
+    HIDDEN,
+    OVER_TIME,
+    SCORE,
+    VALUE,
+    Shown,
+    share,
+)
 from fairall.results.format import interval, number
 from fairall.results.table import PageTable, Row, frame_of, records_of, without_empty
 
@@ -75,8 +86,31 @@ class Lines:
 
 def tables(shown: Shown) -> list[PageTable]:
     """All tables that have records; the first three are for the terminal."""
-    made = (value, fairness, groups, moments, periods, disagreement, thresholds, costs, calibration, balance)
+    made = (score, value, fairness, groups, moments, periods, disagreement, thresholds, costs, calibration, balance)
     return [table for table in (one(shown) for one in made) if len(table.records)]
+
+
+def score(shown: Shown) -> PageTable:
+    """Discrimination and calibration of the score, by group."""
+    lines = Lines()
+    of_groups = (shown.first.scorecard or {"groups": {}})["groups"]
+    for group, measures in of_groups.items():
+        for key, views in measures.items():
+            name = SCORE_MEASURES[key].label
+            texts = [lines.both(views[view]) for view in ("accepted", "dr")]
+            texts += [number(views["bayesian"].estimate), lines.ends(views["bounds"])]
+            lines.rows.append(Row(group, name, texts))
+            lines.records += [
+                {"group": group, "measure": key, "view": view} | _record(own, {})
+                for view, own in views.items()
+            ]
+    note = (
+        f"Of the probability of a positive label, {INTERVALS}. accepted: of people with a label, which is "
+        "another quantity than that of everybody. Bayesian: a missing label is drawn from the model of the "
+        f"label, without an interval. {NO_ASSUMPTION} label − score: mean label less mean score."
+    )
+    columns = ["accepted", "everybody, DR", "everybody, Bayesian", "no assumption"]
+    return lines.table("score", SCORE, "Score ×100", note, columns)
 
 
 def value(shown: Shown) -> PageTable:

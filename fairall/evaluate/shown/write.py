@@ -19,6 +19,7 @@ from fairall.evaluate.shown.sentences import (
     FAIRNESS,
     HIDDEN,
     OVER_TIME,
+    SCORE,
     VALUE,
     Shown,
     doubts,
@@ -32,7 +33,7 @@ from fairall.results.terminal import Display
 from fairall.runtime.console import AnyConsole
 
 JSON = "evaluation.json"
-SECTIONS = (VALUE, FAIRNESS, OVER_TIME, HIDDEN, CHOICES, CHECKS)
+SECTIONS = (SCORE, VALUE, FAIRNESS, OVER_TIME, HIDDEN, CHOICES, CHECKS)
 
 
 def evaluate_log(
@@ -43,6 +44,7 @@ def evaluate_log(
     groups: Sequence[str] = (),
     decision_maker: str | None = None,
     score: str | None = None,
+    score_of: str = "positive",
     monitor: str | None = None,
     proba: Sequence[str] = (),
     outputs_dir: str | Path = "outputs",
@@ -58,7 +60,8 @@ def evaluate_log(
         policies: one or two, as of `target_policy`; None for the one that took the logged decisions.
         groups: columns whose combinations are the groups; by default `sensitive`.
         decision_maker: column of who decided, for bounds.
-        score: column of the probability of a positive label by a model that is to be validated.
+        score: column of a probability by a model that is to be validated.
+        score_of: label that it is the probability of, `positive` or `negative`.
         monitor: column of times, to watch the policy at all of them.
         proba: what the probabilities of policies are of, as of `judge`: one word, or one for each policy.
         outputs_dir: where runs are looked for by their ids.
@@ -75,7 +78,7 @@ def evaluate_log(
     """
     display = Display()
     with display.phase("Reading", 1) as done:
-        not_features = [name for name in (*policies, score) if name is not None]
+        not_features = [name for name in policies if name is not None and name != score]
         log = DecisionLog.read(
             path, words, groups=groups, decision_maker=decision_maker, time=monitor, not_features=not_features
         )
@@ -88,6 +91,7 @@ def evaluate_log(
             log,
             outputs_dir=outputs_dir,
             score=score,
+            score_of=score_of,
             proba=proba[0] if len(proba) == 1 else proba or None,
             **options,
         )
@@ -134,12 +138,12 @@ def write(shown: Shown, folder: Path, command: str) -> None:
 
 
 def show(shown: Shown) -> None:
-    """Print the sentences and the tables of value, fairness and groups."""
+    """Print the sentences and the tables of the score, value, fairness and groups."""
     console = AnyConsole()
     console.print(shown.title, style="bold")
     for line in (*told(shown), *doubts(shown)):
         console.print(line)
     console.print()
     for table in tables(shown):
-        if table.section in (VALUE, FAIRNESS) and table.shown:
+        if table.section in (SCORE, VALUE, FAIRNESS) and table.shown:
             print_table(table)

@@ -1,0 +1,186 @@
+"""What a score is worth: discrimination and calibration of the accepted, of everybody, and at the extremes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from fairall.evaluate.estimated import bounds as limits
+from fairall.evaluate.estimated.bounds import Bounds, Limits
+from fairall.evaluate.estimated.estimators import People
+from fairall.evaluate.estimated.fairness import View, rates
+from fairall.evaluate.estimated.gaps import NOTHING, Interval, interval
+from fairall.evaluate.estimated.influence import Column, Estimate, Groups, stack
+from fairall.evaluate.estimated.scores import Partial, Scored
+from fairall.evaluate.judged.judgement import NO_MODEL, Judgement
+from fairall.runtime.steps import doing
+
+EVERYBODY = "everybody"  # the groups together
+BAYESIAN = "bayesian"
+QUANTILES = np.linspace(0.05, 0.95, 19)  # of the score
+CURVES = {"positive": "equal_opportunity", "negative": "false_positive"}
+
+
+class ScoreMeasure(NamedTuple):
+    """A measure of a score.
+
+    Attributes:
+        label: in tables and figures.
+        of: its estimates, shape (G,).
+        bounds: its bounds whatever missing labels are, likewise.
+        lowest: the least that it can be; the greatest is 1.
+        by_label: whether it compares people of either label.
+    """
+
+    label: str
+    of: Callable[[Scored], Estimate]
+    bounds: Callable[[Partial], Bounds]
+    lowest: float = 0.0
+    by_label: bool = False
+
+
+def _gini_bounds(of: Partial) -> Bounds:
+    return Bounds(*(2.0 * end - 1.0 for end in of.auc()))
+
+
+MEASURES = {
+    "auc": ScoreMeasure("AUC", Scored.auc, Partial.auc, by_label=True),
+    "gini": ScoreMeasure("Gini", lambda of: 2.0 * of.auc() - 1.0, _gini_bounds, -1.0, by_label=True),
+    "ks": ScoreMeasure("KS", Scored.ks, Partial.ks, by_label=True),
+    "brier": ScoreMeasure("Brier score", Scored.brier, Partial.brier),
+    "calibration": ScoreMeasure("label − score", Scored.calibration, Partial.calibration, -1.0),
+}
+
+
+def scorecard(of: Judgement) -> dict[str, Any] | None:
+    """Measures of the given score, of everybody and by group, and shares of people above its thresholds.
+
+    Each measure has an interval in three views, and bounds:
+
+    - accepted: of the people whose label is revealed.
+    - dr: of all people, with doubly robust pseudo-labels.
+    - bayesian: of all people; a missing label counts as its probability by the outcome model, which is the
+      mean of the labels that Bayesian evaluation draws from it (Kozodoi et al. 2025). It has no interval.
+    - bounds: what is possible whatever the missing labels are, with a 95 % interval.
+
+    Returns:
+        `groups`: by name of the group and of the measure. `curves`: rows of `view` (`accepted`, `dr` or
+        `bounds`), `label` (positive or negative), `threshold`, `acceptance`, the share of all people above
+        it, and `estimate`, `low` and `high`, the share of people of that label, with intervals that cover a
+        whole curve. None without a score or labels.
+
+    References:
+        Kozodoi, N., Lessmann, S., Alamgir, M., Moreira-Matias, L. and Papakonstantinou, K. (2025). Fighting
+        sampling bias: a framework for training and evaluating credit scoring models. European Journal of
+        Operational Research.
+    """
+    if of.models.score is None or not of.log.revealed.any():
+        return None
+    doing("discrimination and calibration of the score")
+    everybody = of.sample.by(np.zeros(len(of.log), dtype=int), 1)
+    found = _measured(of, of.models.score, everybody, {EVERYBODY: 0})
+    named = {of.log.groups[code]: int(code) for code in of.models.shown}
+    groups = found | _measured(of, of.models.score, of.by_group, named)
+    return {"groups": groups, "curves": _curves(of, of.models.score, everybody)}
+
+
+def _measured(
+    of: Judgement, score: np.ndarray, by_group: Groups, named: dict[str, int]
+) -> dict[str, dict[str, dict[str, Interval | Limits]]]:
+    """The measures of some groups, by name of the group, of the measure and of the view.
+
+    Args:
+        of: the people.
+        score: of them, shape (N,).
+        by_group: their groups.
+        named: code of each group by its name.
+    """
+    people, known = of.people, of.log.revealed.astype(float)
+    one = np.ones_like(known)
+    # By view how much everybody counts, how much of that is a positive label, and the weights of labels.
+    views = {"accepted": (known, Column(known * people.label), known)}
+    if people.outcome is not None:
+        imputed = people.outcome * (1.0 - known) + known * people.label
+        views |= {"dr": (one, people.pseudo_label, people.weight.value), BAYESIAN: (one, imputed, known)}
+    scored = {
+        view: Scored(score, positive, counts - positive, by_group)
+        for view, (counts, positive, _) in views.items()
+    }
+    partial = Partial(score, of.log.label, by_group)
+    found: dict[str, dict[str, dict[str, Interval | Limits]]] = {name: {} for name in named}
+    for key, measure in MEASURES.items():
+        ends = {"lowest": measure.lowest, "highest": 1.0}
+        least, most = measure.bounds(partial)
+        estimates = {view: measure.of(people) for view, people in scored.items()}
+        for name, code in named.items():
+            everyone = by_group.support(one, **ends)[code]
+            own: dict[str, Interval | Limits] = {}
+            for view in ("accepted", "dr", BAYESIAN):
+                may, why = _doubt(of, view, by_group.group == code, name)
+                if not may:
+                    own[view] = NOTHING.without_ends(why)
+                    continue
+                labels = [people.label, 1.0 - people.label] if measure.by_label else [one]
+                supports = (by_group.support(views[view][2] * of_label, **ends) for of_label in labels)
+                fewest = min((support[code] for support in supports), key=lambda it: it.clusters)
+                own[view] = interval(estimates[view][code].on(fewest)).without_ends(why)
+            bounds = Bounds(least[code].on(everyone), most[code].on(everyone))
+            found[name][key] = own | {"bounds": bounds.limits()}
+    return found
+
+
+def _doubt(of: Judgement, view: str, members: np.ndarray, name: str) -> tuple[bool, str | None]:
+    """Whether measures of some people may be shown in a view, and why not, or without an interval.
+
+    Args:
+        of: the people.
+        view: of `scorecard`.
+        members: whom the measures are about, shape (N,), bool.
+        name: of these people.
+    """
+    people = of.people
+    if view != "accepted" and people.outcome is None:
+        return False, NO_MODEL
+    if view == "dr" and of.refused_rates is not None:
+        return False, of.refused_rates
+    weight = people.weight.value if view == "dr" else people.revealed.astype(float)
+    for what, label in (("positive labels", people.label), ("negative labels", 1.0 - people.label)):
+        may, why = of.few_labels((weight * label)[members], what, name)
+        if why is not None:
+            return may, why
+    return True, "Bayesian evaluation gives no interval" if view == BAYESIAN else None
+
+
+def _curves(of: Judgement, score: np.ndarray, everybody: Groups) -> pd.DataFrame:
+    """See `scorecard`."""
+    levels = np.unique(np.quantile(score, QUANTILES))
+    views: dict[str, View] = {"accepted": "naive", "dr": "dr"}
+    everyone = np.ones(len(score), dtype=bool)
+    shown = [view for view in views if _doubt(of, view, everyone, EVERYBODY)[0]]
+    rows: list[dict[str, Any]] = []
+    above = [of.with_target((score >= level).astype(float)) for level in levels]
+    for view in shown:
+        found = [rates(views[view], people, everybody) for people in above]
+        for label, name in CURVES.items():
+            estimates = [one[name][0] for one in found]
+            k = stack(estimates).simultaneous()
+            own = [interval(one, k=k)[:3] for one in estimates]
+            rows += _rows(view, label, levels, above, own)
+    for label, name in CURVES.items():
+        ends = [limits.rate_bounds(name, people, limits.manski(people), everybody) for people in above]
+        own = [(np.nan, float(low.value[0]), float(high.value[0])) for low, high in ends]
+        rows += _rows("bounds", label, levels, above, own)
+    return pd.DataFrame(rows)
+
+
+def _rows(
+    view: str, label: str, levels: np.ndarray, above: Sequence[People], own: Sequence[Sequence[float]]
+) -> list[dict[str, Any]]:
+    return [
+        {"view": view, "label": label, "threshold": float(level), "acceptance": float(people.target.mean())}
+        | dict(zip(("estimate", "low", "high"), ends, strict=True))
+        for level, people, ends in zip(levels, above, own, strict=True)
+    ]
