@@ -366,9 +366,9 @@ def judge(
     of_models = {name: options.pop(name) for name in OPTIONS if name in options}
     score = of_models.pop("score", None)
     if not isinstance(log, DecisionLog):
-        # A score is known before the decision, and may be what was decided by: it is a feature.
-        named = [one for one in policies if isinstance(one, str) and one != score]
-        log = DecisionLog.of(log, not_features=named, **options)
+        of_score = score if isinstance(score, str) else None
+        named = [one for one in policies if isinstance(one, str) and one != of_score]
+        log = DecisionLog.of(log, not_features=named, score=of_score, **options)
     of = [proba] * len(policies) if proba is None or isinstance(proba, str) else list(proba)
     if len(of) != len(policies):
         raise FairAllError(

@@ -100,6 +100,7 @@ class DecisionLog:
         decision_maker: str | None = None,
         time: str | None = None,
         not_features: Sequence[str] = (),
+        score: str | None = None,
     ) -> DecisionLog:
         """Read a CSV or Parquet file.
 
@@ -116,6 +117,8 @@ class DecisionLog:
             time: column of when it was decided, numbers or dates, for a monitor.
             not_features: columns that are no features of the log, such as probabilities of target policies;
                 names of no column have no effect.
+            score: column of a score, which is a feature, since decisions may be taken by it, and may rank
+                people as the decisions do.
 
         Raises:
             FairAllError: if a key is unknown or a value invalid, or the file cannot be read or is no log.
@@ -128,6 +131,7 @@ class DecisionLog:
             "not_features": not_features,
             "decision_maker": decision_maker,
             "time": time,
+            "score": score,
         }
         return cls._of(Path(path), Spelling(bare=True), given)
 
@@ -140,8 +144,9 @@ class DecisionLog:
         Args:
             people: a row for each decision; a CSV or Parquet file by its path.
             groups: columns whose values, or combinations of values, are the groups; by default `sensitive`.
-            columns: `cost`, c, by default ½; and other keywords of `Declared`: decision, accepted (by default
-                1), label, positive (by default 1), sensitive, propensity, ..., as the keys of `read`.
+            columns: `cost`, c, by default ½; `score` of `read`; and other keywords of `Declared`: decision,
+                accepted (by default 1), label, positive (by default 1), sensitive, propensity, ..., as the
+                keys of `read`.
 
         Raises:
             FairAllError: if a keyword is unknown, or as `read`.
@@ -163,9 +168,9 @@ class DecisionLog:
         Args:
             source: as of `applicants.read`.
             spelling: of keys in messages.
-            keys: of `Declared`, and `cost`.
+            keys: of `Declared`, `cost`, and `score` of `read`.
         """
-        cost = keys.pop("cost", None)
+        cost, score = keys.pop("cost", None), keys.pop("score", None)
         declared = Declared.of(**keys, spelling=spelling).checked()
         given = spelling.given
         if cost is not None and (declared.gain or declared.loss):
@@ -193,7 +198,7 @@ class DecisionLog:
         assert accepted is not None
         x = pd.DataFrame(people.values(features), index=people.cells.index, copy=False)
         doing("columns that tell what is not known before the decision")
-        told, doubts = people.leaks(features)
+        told, doubts = people.leaks([one for one in features if one.name != score])
         notes = [*people.notes, *of_features]
         if people.label is None:
             notes.append("there is no label: only what needs none can be estimated")

@@ -108,7 +108,8 @@ class Scored:
         At the threshold that is best for the same people the difference is too large, by 3·L; at the one that
         is best for other people it is too small, by L, as for the maximum of a Brownian motion with a
         parabolic drift and the place of it (Groeneboom 1989). With a share of (K − 1)/K of the people as
-        others, L grows by (K/(K − 1))^⅔. The estimate is the mean in which both cancel.
+        others, L grows by (K/(K − 1))^⅔. The estimate is the mean in which both cancel. Half of this
+        correction is added to the standard error, for its own.
         """
         sample, n = self.by_group.sample, len(self.score)
         draw, outside = np.random.default_rng(sample.seed), np.zeros(n)
@@ -119,8 +120,10 @@ class Scored:
                 outside[own] += self._until_apart(~own)[own] / REPEATS
         growth = (FOLDS / (FOLDS - 1)) ** (2 / 3)
         found = self._apart(self._until_apart(np.ones(n, dtype=bool)))
-        value = (growth * found.value + 3.0 * np.abs(self._apart(outside).value)) / (growth + 3.0)
-        return Estimate(value, found.phi)
+        size, error = np.abs(found.value), found.error
+        value = (growth * size + 3.0 * np.abs(self._apart(outside).value)) / (growth + 3.0)
+        share = np.divide((size - value) / 2.0, error, out=np.zeros_like(size), where=error > 0)
+        return Estimate(value, found.phi * (np.sign(found.value) * np.sqrt(1.0 + share**2))[:, None])
 
     def _apart(self, below: np.ndarray) -> Estimate:
         """Difference of shares of negative and of positive labels that are `below`, (N,), shape (G,)."""
@@ -180,7 +183,9 @@ class Partial:
             for labels, ordered, sign in ((low, free, -1.0), (high, free[::-1], 1.0)):
                 ordered_pairs = ranks + np.append(0.0, np.cumsum(rank[ordered]))
                 ordered_pairs -= positive * (positive + 1.0) / 2.0
-                auc = np.divide(sign * ordered_pairs, pairs, out=np.full(len(pairs), -np.inf), where=pairs > 0)
+                auc = np.divide(
+                    sign * ordered_pairs, pairs, out=np.full(len(pairs), -np.inf), where=pairs > 0
+                )
                 labels[ordered[: int(np.argmax(auc))]] = 1.0
         return Bounds(self.with_labels(low).auc(), self.with_labels(high).auc())
 
@@ -190,8 +195,7 @@ class Partial:
         At one threshold the distributions are furthest apart where all unknown labels below it are negative
         and those above positive, or the other way round.
         """
-        n, groups = len(self.score), self.by_group.groups
-        scored = self.with_labels(np.zeros(n))
+        scored = self.with_labels(np.zeros(len(self.score)))
         known = [np.nan_to_num(of) for of in (self.label, 1.0 - self.label)]
         (g, _), (b, _), (u, _) = map(scored.until, (*known, np.isnan(self.label).astype(float)))
         end = scored.last[scored.of_cell]
@@ -200,7 +204,7 @@ class Partial:
             near = b / (b[end] + u[end] - u) - (g + u) / (g[end] + u)
         apart, near = np.nan_to_num(apart), np.nan_to_num(near)
         found = []
-        # For each end of the bounds: the difference by threshold, and whether unknown labels above are positive.
+        # Of each end: the difference by threshold, and whether unknown labels above it are positive.
         ends = (np.maximum(near, -apart), near < -apart), (np.maximum(apart, -near), apart >= -near)
         for size, above in ends:
             best = scored.argmax(size)

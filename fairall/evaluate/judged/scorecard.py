@@ -1,4 +1,4 @@
-"""What a score is worth: discrimination and calibration of the accepted, of everybody, and at the extremes."""
+"""Discrimination and calibration of a score among the accepted, among all people, and at the extremes."""
 
 from __future__ import annotations
 
@@ -112,11 +112,10 @@ def _measured(
     partial = Partial(score, of.log.label, by_group)
     found: dict[str, dict[str, dict[str, Interval | Limits]]] = {name: {} for name in named}
     for key, measure in MEASURES.items():
-        ends = {"lowest": measure.lowest, "highest": 1.0}
         least, most = measure.bounds(partial)
         estimates = {view: measure.of(people) for view, people in scored.items()}
         for name, code in named.items():
-            everyone = by_group.support(one, **ends)[code]
+            everyone = by_group.support(one, lowest=measure.lowest)[code]
             own: dict[str, Interval | Limits] = {}
             for view in ("accepted", "dr", BAYESIAN):
                 may, why = _doubt(of, view, by_group.group == code, name)
@@ -124,7 +123,9 @@ def _measured(
                     own[view] = NOTHING.without_ends(why)
                     continue
                 labels = [people.label, 1.0 - people.label] if measure.by_label else [one]
-                supports = (by_group.support(views[view][2] * of_label, **ends) for of_label in labels)
+                supports = (
+                    by_group.support(views[view][2] * of_label, lowest=measure.lowest) for of_label in labels
+                )
                 fewest = min((support[code] for support in supports), key=lambda it: it.clusters)
                 own[view] = interval(estimates[view][code].on(fewest)).without_ends(why)
             bounds = Bounds(least[code].on(everyone), most[code].on(everyone))

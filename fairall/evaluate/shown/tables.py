@@ -86,7 +86,19 @@ class Lines:
 
 def tables(shown: Shown) -> list[PageTable]:
     """All tables that have records; the first three are for the terminal."""
-    made = (score, value, fairness, groups, moments, periods, disagreement, thresholds, costs, calibration, balance)
+    made = (
+        score,
+        value,
+        fairness,
+        groups,
+        moments,
+        periods,
+        disagreement,
+        thresholds,
+        costs,
+        calibration,
+        balance,
+    )
     return [table for table in (one(shown) for one in made) if len(table.records)]
 
 

@@ -80,7 +80,13 @@ def evaluate_log(
     with display.phase("Reading", 1) as done:
         not_features = [name for name in policies if name is not None and name != score]
         log = DecisionLog.read(
-            path, words, groups=groups, decision_maker=decision_maker, time=monitor, not_features=not_features
+            path,
+            words,
+            groups=groups,
+            decision_maker=decision_maker,
+            time=monitor,
+            not_features=not_features,
+            score=score,
         )
         if score is not None and score not in log.raw:
             raise FairAllError(f"--score {score}: the log has no such column")
