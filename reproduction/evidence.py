@@ -18,7 +18,7 @@ from threadpoolctl import threadpool_limits
 
 from fairall import FairAllError
 from fairall.evaluate import Comparison, Evaluation, compare, evaluate
-from reproduction.evidence_logs import CASES, GAPS, ODDS, Case
+from reproduction.evidence_logs import CASES, GAPS, ODDS, SCORED, Case
 
 LOGS, BATCH = 2_000, 10
 POPULATION = 2_000_000  # people that the truth of a population is computed from, by their probabilities
@@ -77,6 +77,16 @@ def _groups(evaluations: Sequence[Evaluation], _: Comparison | None) -> Iterator
         yield f"TPR of group {group}", "dr", of["rates"]["equal_opportunity"]["dr"]._asdict()
 
 
+def _scores(evaluations: Sequence[Evaluation], _: Comparison | None) -> Iterator[Answer]:
+    found = evaluations[0].scorecard
+    assert found is not None
+    for name in SCORED:
+        views = found["groups"]["everybody"][name]
+        for view in ("dr", "accepted", "bayesian"):
+            yield f"score: {name}", view, views[view]._asdict()
+        yield f"score: {name}", "bounds without assumption", views["bounds"].interval._asdict()
+
+
 def refused(why: str) -> dict[str, Any]:
     """Neither an estimate nor an interval, for a reason."""
     return {"estimate": None, "low": None, "high": None, "why": why}
@@ -90,6 +100,7 @@ PARTS: dict[str, Callable[[Sequence[Evaluation], Comparison | None], Iterator[An
     "bounds": _bounds,
     "sensitivity": _sensitivity,
     "groups": _groups,
+    "score": _scores,
 }
 
 

@@ -20,6 +20,7 @@ Random: TypeAlias = np.random.Generator
 FINITE = 1_000_000  # people of a population made from data; two rows of a log are rarely the same person
 COST = 0.5
 GAPS = ("dpu", "equal_opportunity", "predictive_parity", "false_positive")
+SCORED = ("auc", "gini", "ks", "brier", "calibration")
 ODDS = 2.0  # by which labels of the rejected differ in the sensitivity analysis, Γ
 EVERY = ("value", "gaps", "differences", "guarantee", "bounds")  # parts of an evaluation
 SOURCE = {True: "recorded", False: "estimated"}  # of propensities
@@ -72,7 +73,22 @@ class People:
         }
         found = {"value": sums["value"].mean()} | {name: of.max() - of.min() for name, of in rates.items()}
         found |= {f"TPR of group {s}": rate for s, rate in rates["equal_opportunity"].items()}
+        if "score" in self.x:
+            found |= {
+                f"score: {name}": one for name, one in score_truth(self.x["score"].to_numpy(), p).items()
+            }
         return {name: float(value) for name, value in found.items()}
+
+
+def score_truth(score: np.ndarray, chance: np.ndarray) -> dict[str, float]:
+    """`SCORED` of a score (N,) of people with the given P(y = 1), shape (N,)."""
+    order = np.argsort(score)
+    positive, negative = (of[order] / of.sum() for of in (chance, 1.0 - chance))
+    apart = np.cumsum(negative) - np.cumsum(positive)
+    auc = float((positive * (np.cumsum(negative) - negative / 2.0)).sum())
+    brier = float((chance * (1.0 - score) ** 2 + (1.0 - chance) * score**2).mean())
+    found = auc, 2.0 * auc - 1.0, float(np.abs(apart).max()), brier, float((chance - score).mean())
+    return dict(zip(SCORED, found, strict=True))
 
 
 Draw: TypeAlias = Callable[[int, Random], People]
@@ -218,6 +234,17 @@ def confounded(n: int, random: Random, odds: float) -> People:
     """Labels of the rejected have `odds` times the odds of those of accepted people with equal features."""
     people = linear(n, random)
     return replace(people, of_rejected=expit(logit(people.chance) + np.log(odds)) if odds else np.zeros(n))
+
+
+def with_score(n: int, random: Random, by: str) -> People:
+    """A score that is not the best possible, and decisions by it, by another score or by noise."""
+    people = linear(n, random)
+    x0, x1, x2, x3 = (people.x[name].to_numpy() for name in ("x0", "x1", "x2", "x3"))
+    log_odds = 0.4 + 0.8 * x0 + 0.3 * x2 + 0.3 * x3
+    decision = {"itself": 1.5 * log_odds - 0.5, "another": 0.3 + 0.9 * x2 + 0.4 * x1, "noise": 0.0 * x0}[by]
+    return replace(
+        people, x=people.x.assign(score=expit(log_odds)), propensity=np.clip(expit(decision), 0.05, 0.95)
+    )
 
 
 def with_amounts(n: int, random: Random) -> People:
@@ -383,6 +410,13 @@ def _others() -> Iterator[Case]:
     for name, odds in (("odds halved", 1 / ODDS), ("odds doubled", ODDS)):
         draw, asked = part(confounded, odds=odds), ("bounds", "sensitivity")
         yield from both("Unobserved confounding", name, draw, share=0.2, asked=asked)
+    logistic = {"score": "score", "propensity_model": "logistic", "outcome_model": "logistic"}
+    scored = part(Case, "Scores", recorded=False, asked=("score",))
+    for by, name in (("itself", "the score itself"), ("another", "another score"), ("noise", "noise")):
+        draw, sizes = part(with_score, by=by), (1_000, 2_000, 10_000)
+        yield scored(f"selected by {name}", draw, sizes, share=0.5, options=logistic)
+    draw, own = part(with_score, by="itself"), {"score": "score"}
+    yield scored("selected by the score itself, default models", draw, (1_000, 2_000), share=0.1, options=own)
     draw, name = part(confounded, odds=0.0), "no rejected person would repay"
     yield from both("Unobserved confounding", name, draw, share=0.2, asked=("bounds",))
 

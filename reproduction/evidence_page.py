@@ -16,6 +16,7 @@ from fairall.results import (
     GREEN,
     GREY,
     ORANGE,
+    PALETTE,
     PURPLE,
     Item,
     PageFigure,
@@ -39,6 +40,8 @@ LABELS = {
     "ips": "IPS",
     "snips": "self-normalised IPS",
     "dm": "direct method",
+    "accepted": "accepted alone",
+    "bayesian": "Bayesian evaluation",
 }
 GAP_LABELS = {
     "dpu": "DPU",
@@ -46,12 +49,20 @@ GAP_LABELS = {
     "predictive_parity": "predictive-parity gap",
     "false_positive": "false-positive gap",
 }
-GUARANTEE, NO_ASSUMPTION = "guarantee", "bounds without assumption"
+SCORE_LABELS = {
+    "score: auc": "AUC",
+    "score: gini": "Gini",
+    "score: ks": "KS",
+    "score: brier": "Brier score",
+    "score: calibration": "label − score",
+}
+GUARANTEE, NO_ASSUMPTION, ACCEPTED = "guarantee", "bounds without assumption", "accepted"
 KINDS = {  # of quantities, with a colour
     "value": BLUE,
     "difference of values": ORANGE,
     "gap or rate": GREEN,
     "difference of gaps": PURPLE,
+    "measure of a score": PALETTE[1],
 }
 NOTES = {
     "Basic: synthetic": (
@@ -82,6 +93,11 @@ NOTES = {
         "The second policy is fair, which is where gaps are not smooth: no normal distribution is right."
     ),
     "Rare labels": "2 % of the labels are positive, or 1 % negative; few people of a group have them.",
+    "Scores": (
+        "Of everybody. The score is not the best possible; decisions are random, with a chance that depends "
+        "on it, on other features, or on nothing. Models are logistic regressions unless said otherwise. "
+        "Intervals of the accepted alone are of another quantity."
+    ),
     "Unobserved confounding": (
         "The labels of the rejected have half or twice the odds of those of accepted people with equal "
         "features, the worst case of the sensitivity analysis for Γ = 2, or are all negative, the worst case "
@@ -122,20 +138,24 @@ def results(study: Study) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 def _exact(rows: pd.DataFrame) -> pd.Series:
     """Which intervals are made to cover in 95 % of logs, and not in more."""
-    return ~(rows["estimator"].str.contains("bounds") | (rows["estimator"] == GUARANTEE))
+    return ~(rows["estimator"].str.contains("bounds") | rows["estimator"].isin([GUARANTEE, ACCEPTED]))
 
 
 def _kind(quantity: str) -> str:
     if quantity.startswith("difference"):
         return "difference of values" if quantity == "difference: value" else "difference of gaps"
+    if quantity.startswith("score"):
+        return "measure of a score"
     return "value" if quantity == "value" else "gap or rate"
 
 
 def write_pages(study: Study, folder: Path, into: Sequence[Path] = ()) -> None:
     """Write a page of tables and the figure, and the blocks of pages of the documentation."""
     told, by_log = results(study)
+    scores = told[told["setting"] == "Scores"]
+    pictures = [figure(by_log), *([score_figure(scores)] if len(scores) else [])]
     sections: dict[str, list[Item]] = {
-        "": [figure(by_log), counts_table(told), low_table(told), coverage_table(by_log)],
+        "": [*pictures, counts_table(told), low_table(told), coverage_table(by_log)],
         "All settings": [
             setting_table(name, told[told["setting"] == name]) for name in told["setting"].unique()
         ],
@@ -207,7 +227,7 @@ def _percent(share: float) -> str:
 
 
 def _name(quantity: str, estimator: str) -> str:
-    for name, label in GAP_LABELS.items():
+    for name, label in (GAP_LABELS | SCORE_LABELS).items():
         quantity = quantity.replace(name, label)
     kind = "" if estimator == "dr" else f", {LABELS.get(estimator, estimator)}"
     return f"{quantity}{kind}"
@@ -246,7 +266,7 @@ def setting_table(setting: str, told: pd.DataFrame) -> PageTable:
         hidden |= gap
     if setting != "Differences of gaps":
         hidden |= told["quantity"].str.endswith("of the second policy")
-    if setting != "Unobserved confounding":
+    if setting not in ("Unobserved confounding", "Scores"):
         hidden |= gap & (told["estimator"] == NO_ASSUMPTION)
     shown = told[~hidden]
     sizes = sorted(shown["size"].unique())
@@ -296,6 +316,39 @@ def figure(by_log: pd.DataFrame) -> PageFigure:
         wide=True,
         draw=lambda: _draw(by_log),
     )
+
+
+def score_figure(told: pd.DataFrame) -> PageFigure:
+    """Coverage of measures of a score of everybody, doubly robust and of the accepted alone."""
+    return PageFigure(
+        key="score_coverage",
+        title="Coverage of the 95 % intervals of a score's measures",
+        note="Of everybody. Dots: doubly robust; crosses: of the accepted alone, which is what is usually "
+        f"reported; grey: {100 * LOWEST:.0f} to {100 * HIGHEST:.0f} %.",
+        wide=True,
+        draw=lambda: _draw_scores(told[~told["name"].str.contains("default")]),
+    )
+
+
+def _draw_scores(told: pd.DataFrame) -> Figure:
+    """A panel per kind of selection; measures below each other, sizes by colour."""
+    names, sizes = told["name"].unique(), np.sort(told["size"].unique())
+    figure = Figure(figsize=(6.8, 2.3), layout="constrained")
+    handles: dict[str, Any] = {}
+    for axes, name in zip(figure.subplots(1, len(names), sharey=True, squeeze=False)[0], names, strict=True):
+        axes.axvspan(100 * LOWEST, 100 * HIGHEST, color=GREY, alpha=0.2, lw=0)
+        for k, (size, colour) in enumerate(zip(sizes, (ORANGE, GREEN, BLUE), strict=False)):
+            for estimator, marker in ((ACCEPTED, "x"), ("dr", "o")):
+                of = told[(told["name"] == name) & (told["size"] == size) & (told["estimator"] == estimator)]
+                at = [[*SCORE_LABELS].index(one) + 0.2 * (k - 1) for one in of["quantity"]]
+                label = f"{size:,} rows" if estimator == "dr" else ""
+                (drawn,) = axes.plot(100 * of["covered"], at, marker, ms=3.5, color=colour)
+                handles |= {label: drawn} if label else {}
+        axes.set(title=name, xlim=(-3, 103), xlabel="% that cover the truth")
+        axes.set_yticks(range(len(SCORE_LABELS)), SCORE_LABELS.values())
+        axes.set_ylim(len(SCORE_LABELS) - 0.5, -0.5)
+    legend_below(figure, handles, len(sizes))
+    return figure
 
 
 def _draw(by_log: pd.DataFrame) -> Figure:
