@@ -81,7 +81,7 @@ def _scores(evaluations: Sequence[Evaluation], _: Comparison | None) -> Iterator
     found = evaluations[0].scorecard
     assert found is not None
     for name in SCORED:
-        views = found["groups"]["everybody"][name]
+        views = found["everybody"][name]
         for view in ("dr", "accepted", "bayesian"):
             yield f"score: {name}", view, views[view]._asdict()
         yield f"score: {name}", "bounds without assumption", views["bounds"].interval._asdict()

@@ -172,3 +172,34 @@ def test_a_log_that_cannot_be_read_counts_as_refused() -> None:
     assert found["why"].startswith("error: person=nobody: the table has no such column")
     values = [found for _, _, found in judged(one, 30, 0)]  # without a negative label
     assert any(found.get("estimate") is not None for found in values)
+
+
+def score_coverage(place: int, n: int, logs: int) -> pd.DataFrame:
+    """Share of the intervals of a score's measures that cover, by estimator and quantity, and of refusals."""
+    true = evidence.truth(place, 500_000)
+    rows = [
+        (number, quantity, estimator, found.get("estimate"), found["low"], found["high"], true[quantity], "")
+        for number in range(logs)
+        for quantity, estimator, found in judged(CASES[place], n, number)
+    ]
+    table = pd.DataFrame(rows, columns=COLUMNS).astype({"low": float, "high": float, "estimate": float})
+    return summary(table).set_index(["estimator", "quantity"])
+
+
+def test_intervals_of_a_score_cover() -> None:
+    found = score_coverage(PLACES["Scores/selected by the score itself"], 1000, 60)
+    assert found.loc["dr", "covered"].min() >= 0.95 - 3 * np.sqrt(0.95 * 0.05 / 60)
+    assert found.loc["dr", "refused"].max() <= 0.05
+    assert found.loc[("accepted", "score: gini"), "covered"] < 0.9
+    assert found.loc[("accepted", "score: gini"), "error"] < -0.04
+    assert found.loc["bounds without assumption", "covered"].min() == 1.0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n", [1000, 2000, 10_000])
+@pytest.mark.parametrize("by", ["the score itself", "another score", "noise"])
+def test_intervals_of_a_score_cover_in_a_thousand_logs(by: str, n: int) -> None:
+    found = score_coverage(PLACES[f"Scores/selected by {by}"], n, 1000)
+    print(found.to_string())
+    assert found.loc["dr", "covered"].between(0.92, 0.98).all()
+    assert found.loc["dr", "refused"].max() <= 0.05

@@ -67,7 +67,7 @@ def scorecard(of: Judgement) -> dict[str, Any] | None:
     - bounds: what is possible whatever the missing labels are, with a 95 % interval.
 
     Returns:
-        `groups`: by name of the group and of the measure. `curves`: rows of `view` (`accepted`, `dr` or
+        `everybody`: by name of the measure; `groups`: by name of the group, then likewise. `curves`: rows of `view` (`accepted`, `dr` or
         `bounds`), `label` (positive or negative), `threshold`, `acceptance`, the share of all people above
         it, and `estimate`, `low` and `high`, the share of people of that label, with intervals that cover a
         whole curve. None without a score or labels.
@@ -83,8 +83,8 @@ def scorecard(of: Judgement) -> dict[str, Any] | None:
     everybody = of.sample.by(np.zeros(len(of.log), dtype=int), 1)
     found = _measured(of, of.models.score, everybody, {EVERYBODY: 0})
     named = {of.log.groups[code]: int(code) for code in of.models.shown}
-    groups = found | _measured(of, of.models.score, of.by_group, named)
-    return {"groups": groups, "curves": _curves(of, of.models.score, everybody)}
+    groups = _measured(of, of.models.score, of.by_group, named)
+    return found | {"groups": groups, "curves": _curves(of, of.models.score, everybody)}
 
 
 def _measured(

@@ -252,7 +252,7 @@ def draw_score(evaluations: Evaluations) -> Figure:
     """Draw the shares of people above thresholds of the score, by label; a panel per view."""
     found = next(iter(evaluations.values())).scorecard
     assert found is not None
-    gini = found["groups"][EVERYBODY]["gini"]
+    gini = found[EVERYBODY]["gini"]
     figure, panels = _grid(len(SCORED), height=1.7, sharey=True)
     handles: dict[str, Any] = {}
     for axes, (view, name) in zip(panels, SCORED.items(), strict=True):

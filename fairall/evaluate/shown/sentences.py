@@ -186,7 +186,7 @@ def _score(one: Evaluation) -> Iterator[str]:
     """Gini of everybody beside that of the accepted, and whether they differ for certain."""
     if one.scorecard is None:
         return
-    found = one.scorecard["groups"][EVERYBODY]["gini"]
+    found = one.scorecard[EVERYBODY]["gini"]
     accepted, everybody = found["accepted"], found["dr"]
     if np.isnan(everybody.estimate):
         yield f"Score: Gini of everybody refused: {everybody.why}"

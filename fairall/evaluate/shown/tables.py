@@ -17,6 +17,7 @@ from fairall.evaluate.estimated.fairness import MEASURES, VIEWS
 from fairall.evaluate.estimated.gaps import Interval
 from fairall.evaluate.estimated.officers import OFFICERS
 from fairall.evaluate.evaluation import Evaluation
+from fairall.evaluate.judged.scorecard import EVERYBODY
 from fairall.evaluate.judged.scorecard import MEASURES as SCORE_MEASURES
 from fairall.evaluate.plain import plain, spelt
 from fairall.evaluate.shown.figures import CURVES, NAMES, VIEWS_TOLD
@@ -105,8 +106,9 @@ def tables(shown: Shown) -> list[PageTable]:
 def score(shown: Shown) -> PageTable:
     """Discrimination and calibration of the score, by group."""
     lines = Lines()
-    of_groups = (shown.first.scorecard or {"groups": {}})["groups"]
-    for group, measures in of_groups.items():
+    found = shown.first.scorecard
+    by_group = {} if found is None else {EVERYBODY: found[EVERYBODY]} | found["groups"]
+    for group, measures in by_group.items():
         for key, views in measures.items():
             name = SCORE_MEASURES[key].label
             texts = [lines.both(views[view]) for view in ("accepted", "dr")]
