@@ -2,6 +2,7 @@
 
     python examples/loans.py loans.csv
     python examples/loans.py days.csv --days
+    python examples/loans.py scored.csv --scored
     python examples/loans.py year --year
 
 Four officers of different leniency decide on 8,000 applications, which reach them at random. A decision
@@ -11,6 +12,10 @@ grants by income, debt, employment and purpose, and leaves out sex, race and off
 
 With `--days` 40 applications come on each day of 2025, and the decisions on those before 1 March are taken by
 an earlier policy, which is kinder to women: the log of docs/watching.md.
+
+With `--scored` it writes the log of docs/scorecard.md: over a year loans are granted by `pd`, the
+probability of default by a scorecard, and by chance. The scorecard is too mild with applicants of low income
+and high debt, of whom few are granted; and from 1 October on more loans default.
 
 With `--year` it writes the folder of docs/live.md: `past.csv`, 3,000 past decisions, and `01.csv` to
 `12.csv`, the applications of each month of 2025. Then
@@ -29,7 +34,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from scipy.special import expit
+from scipy.special import expit, logit
 
 APPLICATIONS = 8000
 COST = 0.6  # of a granted loan, in units of the gain from a repaid one
@@ -37,6 +42,7 @@ OFFICERS = {"Abel": -0.8, "Berg": -0.2, "Cruz": 0.3, "Diaz": 1.2}  # leniency in
 RACES = {"black": 0.2, "hispanic": 0.15, "white": 0.65}  # shares
 A_DAY, CHANGED = 40, pd.Timestamp("2025-03-01")
 KINDER = 0.6  # log odds of women before the change
+SCORED_A_DAY, DOWNTURN, WORSE = 22, pd.Timestamp("2025-10-01"), 0.5  # log odds of repaying less since then
 PAST, A_MONTH = 3000, 1000  # applications of --year
 ASKED = ["application", "sex", "age", "purpose", "income", "debt", "years_employed"]
 PURPOSES = ["business", "car", "education", "home"]
@@ -58,11 +64,7 @@ def applications(random: np.random.Generator, n: int = APPLICATIONS) -> pd.DataF
     people["income"] = np.exp(random.normal(7.8 + 0.15 * white - 0.1 * female, 0.35)).round(2)
     people["debt"] = np.exp(random.normal(6.5, 0.8, n)).round(2)
     people["years_employed"] = random.poisson(6 - 1.5 * female)
-    score = (
-        2.0 * np.log(people["income"] / 2500)
-        - 0.7 * np.log(people["debt"] / 665)
-        + 0.08 * (people["years_employed"] - 6)
-    )
+    score = means(people)
     risk = people["purpose"].map({"business": -0.6, "car": 0.1, "education": -0.1, "home": 0.3})
     people["chance"] = expit(0.7 + score + risk)
     people["would_repay"] = random.random(n) < people["chance"]
@@ -71,6 +73,42 @@ def applications(random: np.random.Generator, n: int = APPLICATIONS) -> pd.DataF
     people["propensity"], people["granted"] = p, random.random(n) < p
     people["proposal"] = expit(1.5 * (0.25 + score + risk)).round(4)
     return people
+
+
+def means(people: pd.DataFrame) -> pd.Series:
+    """What income, debt and employment add to the log odds of repaying."""
+    return (
+        2.0 * np.log(people["income"] / 2500)
+        - 0.7 * np.log(people["debt"] / 665)
+        + 0.08 * (people["years_employed"] - 6)
+    )
+
+
+def scored(people: pd.DataFrame, random: np.random.Generator) -> pd.DataFrame:
+    """The same applications with a day and a probability of default `pd`, by which they were decided."""
+    day = pd.Timestamp("2025-01-01") + pd.to_timedelta(np.arange(len(people)) // SCORED_A_DAY, unit="D")
+    chance = expit(logit(people["chance"]) - WORSE * (day >= DOWNTURN))
+    p_default = expit(-(0.8 + 0.6 * means(people))).round(4)
+    p = 0.04 + 0.92 * expit(14.0 * (0.36 - p_default))
+    repays, granted = random.random(len(people)) < chance, random.random(len(people)) < p
+    return people.assign(day=day.date, pd=p_default, chance=chance, would_repay=repays, granted=granted)
+
+
+def write_scored(path: Path) -> None:
+    """Write the log of a scorecard, and print the truth about it."""
+    random = np.random.default_rng(2025)
+    people = scored(applications(random), random)
+    columns = [*ASKED[:2], "race", *ASKED[2:], "day", "pd", "decision", "repaid"]
+    past_decisions(people)[columns].to_csv(path, index=False)
+    print(f"{path}: {len(people)} applications, {people['granted'].sum()} granted")
+    good = 1.0 - people["pd"]
+    for name, rows in (("everybody", people.index), ("granted alone", people.index[people["granted"]])):
+        label, score = people["would_repay"][rows], good[rows]
+        ranks = score.rank()[label].sum() - label.sum() * (label.sum() + 1) / 2
+        gini = 2.0 * ranks / (label.sum() * (~label).sum()) - 1.0
+        brier = ((label - score) ** 2).mean()
+        error = label.mean() - score.mean()
+        print(f"{name}: Gini {100 * gini:.1f}, Brier score {100 * brier:.1f}, label − score {100 * error:.1f} (×100)")
 
 
 def over_days(people: pd.DataFrame, random: np.random.Generator) -> pd.DataFrame:
@@ -179,6 +217,8 @@ def main() -> None:
             write_year(path)
         case ["--repaid", day, *further]:
             write_repaid(path, day, spoilt="--spoilt" in further)
+        case ["--scored"]:
+            write_scored(path)
         case ["--earned"]:
             print_earned(path)
         case further:

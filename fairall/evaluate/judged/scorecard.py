@@ -67,10 +67,10 @@ def scorecard(of: Judgement) -> dict[str, Any] | None:
     - bounds: what is possible whatever the missing labels are, with a 95 % interval.
 
     Returns:
-        `everybody`: by name of the measure; `groups`: by name of the group, then likewise. `curves`: rows of `view` (`accepted`, `dr` or
-        `bounds`), `label` (positive or negative), `threshold`, `acceptance`, the share of all people above
-        it, and `estimate`, `low` and `high`, the share of people of that label, with intervals that cover a
-        whole curve. None without a score or labels.
+        `everybody`: by name of the measure. `groups`: by name of the group, then likewise. `curves`: rows of
+        `view` (`accepted`, `dr` or `bounds`), `label` (positive or negative), `threshold`, `acceptance`, the
+        share of all people above it, and `estimate`, `low` and `high`, the share of people of that label,
+        with intervals that cover a whole curve. None without a score or labels.
 
     References:
         Kozodoi, N., Lessmann, S., Alamgir, M., Moreira-Matias, L. and Papakonstantinou, K. (2025). Fighting
