@@ -108,7 +108,9 @@ def write_scored(path: Path) -> None:
         gini = 2.0 * ranks / (label.sum() * (~label).sum()) - 1.0
         brier = ((label - score) ** 2).mean()
         error = label.mean() - score.mean()
-        print(f"{name}: Gini {100 * gini:.1f}, Brier score {100 * brier:.1f}, label − score {100 * error:.1f} (×100)")
+        print(
+            f"{name}: Gini {100 * gini:.1f}, Brier score {100 * brier:.1f}, label − score {100 * error:.1f} (×100)"
+        )
 
 
 def over_days(people: pd.DataFrame, random: np.random.Generator) -> pd.DataFrame:

@@ -37,6 +37,7 @@ EMPTY: dict[str, Any] = {
     "passed_over": (),
     "not_run": (),
     "folded": {},
+    "defined": {},
     "made": "",
 }
 
@@ -109,8 +110,8 @@ def write_page(folder: Path, title: str, sections: Mapping[str, Sequence[Item]],
         title: of the page.
         sections: tables and figures by heading, in order; no heading where it is empty.
         texts: `opening`, `left_out` and `passed_over`, lines of text; `not_run`, tables and figures
-            without any run; `folded`, by heading the line that a section is folded beneath; `made`, the last
-            line.
+            without any run; `folded`, by heading the line that a section is folded beneath; `defined`, by
+            heading the definitions of its terms, by term; `made`, the last line.
 
     Raises:
         FairAllError: where the folder cannot be written.
