@@ -21,6 +21,7 @@ from fairall.tables.files import Cells, read_cells
 from fairall.tables.infer import Candidate, LeftOut
 from fairall.tables.leaks import of_decision, of_failures, of_label, of_labelled
 
+EVERYBODY = "everybody"  # the one group where groups are known by probabilities
 AT_RANDOM = "taken to be a random part of the accepted"
 
 
@@ -37,7 +38,9 @@ class Applicants:
         left_out: by name of other columns without a role, why they are no features.
         faults: what must be corrected before the table can be used, a line each.
         group: number of the group, shape (N,).
-        groups: values of each group, one of each column of groups, or with `to_learn` its words.
+        groups: values of each group, one of each column of groups, or with `to_learn` its words; `EVERYBODY`
+            where groups are known by probabilities.
+        probabilities: of the groups, a column of `declared.sensitive` each, shape (N, K).
         accepted: the past decisions, shape (N,), bool.
         label: 1 or 0, NaN where unknown, shape (N,); where decisions are declared only those that they
             revealed, unless `to_learn` and all are known.
@@ -61,6 +64,7 @@ class Applicants:
     faults: tuple[str, ...] = ()
     group: np.ndarray | None = None
     groups: Sequence[tuple[str, ...]] = ()
+    probabilities: np.ndarray | None = None
     accepted: np.ndarray | None = None
     label: np.ndarray | None = None
     propensity: np.ndarray | None = None
@@ -182,8 +186,13 @@ def read(
             "intersections",
         }:
             form = meaning.groups_to_learn if to_learn else meaning.groups
-            group, found["groups"], told = form(cells, declared)
-            notes += told
+            of_groups = None if to_learn else meaning.probabilities(cells, declared)
+            if of_groups is None or np.isin(of_groups, (0, 1)).all():
+                group, found["groups"], told = form(cells, declared)
+                notes += told
+            else:
+                found["probabilities"], found["groups"] = of_groups, [(EVERYBODY,)]
+                group = np.zeros(len(of_groups), dtype=int)
             if (group < 0).any():
                 cells = cells.rows(group >= 0)
             found["group"] = group[group >= 0]
