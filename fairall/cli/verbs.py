@@ -24,10 +24,7 @@ if TYPE_CHECKING:
 SHELLS = ("bash", "zsh")
 SQLITE = b"SQLite format 3\0"  # how the file of a ledger begins
 # Of an evaluation.
-OPTIONS = (
-    *("propensity_model", "outcome_model", "smallest_cell", "score", "monitor", "proba", "draw"),
-    "reference",
-)
+OPTIONS = "propensity_model outcome_model smallest_cell score monitor proba draw reference".split()
 
 
 class Done(NamedTuple):

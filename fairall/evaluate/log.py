@@ -15,7 +15,7 @@ from fairall.errors import FairAllError
 from fairall.evaluate.persons import repeated
 from fairall.runtime.steps import doing
 from fairall.tables.applicants import read
-from fairall.tables.declared import LISTS, Declared, Spelling, csv_defaults
+from fairall.tables.declared import Declared, Spelling, csv_defaults
 from fairall.tables.features import DISCRETE, MISSING_LEVEL, Feature
 from fairall.tables.groups import display_name
 from fairall.tables.overlap import empty_regions, feature_regions, region_numbers
@@ -125,7 +125,7 @@ class DecisionLog:
         Raises:
             FairAllError: if a key is unknown or a value invalid, or the file cannot be read or is no log.
         """
-        given = keywords(words, KEYS, AS_OPTION, (*LISTS, "sensitive"))
+        given = keywords(words, KEYS, AS_OPTION)
         given["part"] = given.pop("split.column", None)
         given |= {
             "path": str(path),
@@ -348,12 +348,9 @@ def _inputs(
     features: Sequence[Feature],
     x: pd.DataFrame,
     missing: list[tuple[str, np.ndarray]],
-    of_group: np.ndarray,
+    of_group: np.ndarray,  # indicators or probabilities of all groups but the first, shape (N, G − 1)
 ) -> tuple[np.ndarray, tuple[str, ...]]:
-    """See `DecisionLog.inputs` and `input_names`; filled column by column, which needs no second copy.
-
-    `of_group` has indicators or probabilities of all groups but the first, shape (N, G − 1).
-    """
+    """See `DecisionLog.inputs` and `input_names`; filled column by column, which needs no second copy."""
     numeric = [one for one in features if one.kind not in DISCRETE]
     levels = [
         (one.name, code)

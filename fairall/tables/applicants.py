@@ -21,7 +21,6 @@ from fairall.tables.files import Cells, read_cells
 from fairall.tables.infer import Candidate, LeftOut
 from fairall.tables.leaks import of_decision, of_failures, of_label, of_labelled
 
-EVERYBODY = "everybody"  # the one group where groups are known by probabilities
 AT_RANDOM = "taken to be a random part of the accepted"
 
 
@@ -38,9 +37,8 @@ class Applicants:
         left_out: by name of other columns without a role, why they are no features.
         faults: what must be corrected before the table can be used, a line each.
         group: number of the group, shape (N,).
-        groups: values of each group, one of each column of groups, or with `to_learn` its words; `EVERYBODY`
-            where groups are known by probabilities.
-        probabilities: of the groups, a column of `declared.sensitive` each, shape (N, K).
+        groups: values of each group, one of each column of groups, or with `to_learn` its words.
+        probabilities: of other groups, where the one in `groups` is everybody, shape (N, K).
         accepted: the past decisions, shape (N,), bool.
         label: 1 or 0, NaN where unknown, shape (N,); where decisions are declared only those that they
             revealed, unless `to_learn` and all are known.
@@ -191,7 +189,7 @@ def read(
                 group, found["groups"], told = form(cells, declared)
                 notes += told
             else:
-                found["probabilities"], found["groups"] = of_groups, [(EVERYBODY,)]
+                found["probabilities"], found["groups"] = of_groups, [("everybody",)]
                 group = np.zeros(len(of_groups), dtype=int)
             if (group < 0).any():
                 cells = cells.rows(group >= 0)

@@ -240,31 +240,27 @@ def groups(cells: Cells, declared: Declared) -> tuple[np.ndarray, list[tuple[str
 
 
 def probabilities(cells: Cells, declared: Declared) -> np.ndarray | None:
-    """Probability of each group, a column of `sensitive` each, shape (N, K), with rows that sum to 1.
+    """Probabilities of the groups, of which each has a column of `sensitive`, shape (N, K).
 
     Returns:
-        None where `sensitive` is one column, or its columns hold words, or whole numbers that are no 1 for
-        one group and 0 for the others.
+        None where the columns hold words, or whole numbers other than a 1 for the group of each row.
 
     Raises:
-        FairAllError: where some numbers have fractions, and a cell holds no probability, or a row does not
-            sum to 1 within `SUMS_TO_1`; with its row.
+        FairAllError: with the row that has no probability, or does not sum to 1 within `SUMS_TO_1`.
     """
     names = declared.grouping
     if len(names) < 2 or declared.intersections:
         return None
     columns = [cells.frame[name] for name in names]
     values = np.column_stack([numbers_of(one * 1 if one.dtype == bool else one) for one in columns])
-    missing = np.column_stack([column.isna() for column in columns])
-    if (np.isnan(values) & ~missing).any():
+    if (np.isnan(values) & np.column_stack([column.notna() for column in columns])).any():
         return None
     sums = values.sum(1)
     if (np.isnan(values) | (values == np.floor(values))).all():
         return values if np.isin(values, (0, 1)).all() and (sums == 1).all() else None
-    for name, of_group in zip(names, values.T, strict=True):
+    for column, of_group in zip(columns, values.T, strict=True):
         wrong = ~((of_group >= 0) & (of_group <= 1))
-        complete(cells, name, "probability of a group", "complete or remove the row")
-        refuse(cells.frame[name], wrong, "is no probability of a group, a number from 0 to 1")
+        refuse(column, wrong, "is no probability of a group, a number from 0 to 1")
     if (wrong := np.abs(sums - 1) > SUMS_TO_1).any():
         row = int(wrong.argmax())
         raise FairAllError(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -19,10 +19,7 @@ NUMBERS = {"cost": float, "max_categories": int, "max_count": int}
 
 
 def keywords(
-    words: Sequence[str],
-    known: Sequence[str],
-    hints: Mapping[str, str] = MappingProxyType({}),
-    lists: Collection[str] = LISTS,
+    words: Sequence[str], known: Sequence[str], hints: Mapping[str, str] = MappingProxyType({})
 ) -> dict[str, Any]:
     """Values by key, None for `null`; texts, lists of texts, `kinds` as a dict, and `NUMBERS`.
 
@@ -31,7 +28,6 @@ def keywords(
             needed around a part that has one of `,[]{}:` or blanks at its ends.
         known: keys that there are.
         hints: what to give instead of a key that there is not.
-        lists: keys that may have several texts.
 
     Raises:
         FairAllError: where a key is unknown, or a value cannot be read or is of another type.
@@ -45,20 +41,20 @@ def keywords(
             hint = f": give {hints[key]} {value or 'COLUMN'}" if key in hints else hint
             raise FairAllError(f"{word}: no such key{hint}")
         try:
-            found[key] = _value(key, value.strip(), lists)
+            found[key] = _value(key, value.strip())
         except ValueError as error:
             raise FairAllError(f"cannot read {word!r}: {typed} takes {error}") from error
     return found
 
 
-def _value(key: str, value: str, lists: Collection[str]) -> Any:
+def _value(key: str, value: str) -> Any:
     """A value of the type of its key; raises ValueError with the type in words."""
     if value == "null":
         return None
     if key == "kinds":
         entries = _parts(ENTRY, value, "{}", "{COLUMN: KIND, ...}")
         return {_text(name): _text(kind) for name, kind in entries}
-    if key in lists and value.startswith("["):
+    if key in (*LISTS, "sensitive") and value.startswith("["):
         return tuple(_text(item) for (item,) in _parts(ITEM, value, "[]", "[A,B,...]"))
     if value[:1] in ("'", '"') and not re.fullmatch(QUOTED, value):
         raise ValueError("a text in a pair of quotation marks")

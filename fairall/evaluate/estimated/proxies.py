@@ -1,12 +1,12 @@
 """Bounds of selection rates by group where only probabilities of the groups are known, as by BISG.
 
-Symbols: z, the probabilities of a person's K groups; p_k, that of group k; a, the acceptance. People are put
-into cells of nearly equal z, in which the shares d = E[a] and E[p_k] are known. The share w_k of people of
-group k who are accepted is not: it is between max(0, d + E[p_k] − 1) and min(d, E[p_k]) (Fréchet). The rate of
-the group is the mean of w_k over cells, divided by that of p_k. With the greatest w_k in all cells the least
-w_j of another group is possible too, also of more than two groups. So the bounds of rates, and of differences
-and ratios of two rates, are sharp given the cells (Kallus, Mao and Zhou 2022). Larger cells give wider bounds,
-which hold as well.
+Symbols: z, the probabilities of a person's K groups; p_k, that of group k; a, the acceptance. People are
+put into cells of nearly equal z, in which d = E[a] and E[p_k] are known. The share w_k of people who are
+of group k and accepted is not: it is between max(0, d + E[p_k] − 1) and min(d, E[p_k]) (Fréchet). The rate
+of the group is the mean of w_k over cells, divided by that of p_k. With the greatest w_k in all cells the
+least w_j of another group is possible too. So the bounds of rates, and of differences and ratios of two
+rates, are sharp given the cells (Kallus, Mao and Zhou 2022). Larger cells give wider bounds, which hold as
+well.
 
 Which of the two sides is the minimum is decided in each cell by the people of other folds. Either side is a
 bound, so that a wrong choice makes the bounds wider on average; the minimum of two noisy means is too small.
@@ -14,10 +14,6 @@ bound, so that a wrong choice makes the bounds wider on average; the minimum of 
 References:
     Kallus, N., Mao, X. and Zhou, A. (2022). Assessing algorithmic fairness with unobserved protected class
         using data combination. Management Science.
-    Elliott, M. et al. (2009). Using the Census Bureau's surname list to improve estimates of race/ethnicity
-        and associated disparities. Health Services and Outcomes Research Methodology. (BISG)
-    Chen, J., Kallus, N., Mao, X., Svacha, G. and Udell, M. (2019). Fairness under unawareness: assessing
-        disparity when protected class is unobserved. FAT*. (The bias of weighted rates.)
 """
 
 from __future__ import annotations
@@ -39,9 +35,7 @@ def cells(probabilities: np.ndarray, seed: int) -> np.ndarray:
     distinct, number, people = np.unique(
         probabilities.round(DIGITS), axis=0, return_inverse=True, return_counts=True
     )
-    most = min(MOST_CELLS, max(1, len(probabilities) // PEOPLE_OF_A_CELL))
-    if len(distinct) <= most:
-        return number.ravel()
+    most = min(MOST_CELLS, max(1, len(probabilities) // PEOPLE_OF_A_CELL), len(distinct))
     found = KMeans(most, n_init=1, random_state=seed).fit(distinct, sample_weight=people)
     return found.labels_[number.ravel()]
 
@@ -60,13 +54,11 @@ def rate_bounds(
         seed: of folds and cells.
     """
     cell = cells(probabilities, seed)
-    n_cells = int(cell.max()) + 1
-    folds = np.random.default_rng(seed).permutation(sample.clusters) % FOLDS
-    fold = folds[sample.cluster]
+    fold = np.random.default_rng(seed).permutation(sample.clusters)[sample.cluster] % FOLDS
 
     def of_others(column: np.ndarray) -> np.ndarray:
         """Sum over the people of a person's cell in other folds, shape (N,)."""
-        sums = np.bincount(cell * FOLDS + fold, column, n_cells * FOLDS).reshape(n_cells, FOLDS)
+        sums = np.bincount(cell * FOLDS + fold, column, MOST_CELLS * FOLDS).reshape(MOST_CELLS, FOLDS)
         return (sums.sum(1, keepdims=True) - sums)[cell, fold]
 
     bounds, weighted = [], []

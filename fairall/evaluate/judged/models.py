@@ -21,10 +21,7 @@ from fairall.measuring.sequences import LARGEST_GAP
 
 Model: TypeAlias = str | ClassifierMixin
 # Of `Models`.
-OPTIONS = (
-    *("propensity_model", "outcome_model", "folds", "seed", "smallest_cell", "score", "largest_gap"),
-    "reference",
-)
+OPTIONS = "propensity_model outcome_model folds seed smallest_cell score largest_gap reference".split()
 
 
 class Models:
@@ -41,12 +38,10 @@ class Models:
         score: probability of a positive label by a model to be validated, shape (N,); by default the outcome
             model's.
         largest_gap: ε, the gap between groups above which a monitor gives an alarm.
-        reference: name of the group that others are compared with for adverse impact; by default the one with
-            the highest selection rate.
+        reference: name of the group beside which adverse impact is; by default that of the highest rate.
 
     Raises:
-        FairAllError: where a model cannot be used, all labels are of one person, or no group that is shown
-            is the reference.
+        FairAllError: where a model cannot be used, all labels are of one person, or `reference` is not shown.
     """
 
     def __init__(
@@ -68,8 +63,7 @@ class Models:
         groups = log.probable_groups or tuple(log.groups[code] for code in self.shown)
         if reference is not None and reference not in groups:
             raise FairAllError(
-                f"--reference {reference}, or reference={reference!r}: no such group is shown; there are "
-                f"{', '.join(groups)}"
+                f"--reference {reference}, or reference={reference!r}: no such group; there are {', '.join(groups)}"
             )
         if log.person is not None:
             labelled = log.revealed if log.revealed.any() else np.ones(len(log), dtype=bool)

@@ -192,25 +192,22 @@ def impact(shown: Shown) -> PageTable:
     """Adverse impact: each group beside the reference group."""
     lines, test, of = Lines(), "", ""
     for name, one in shown.evaluations.items():
-        found = one.adverse_impact
-        if found is None:
-            continue
-        test, of = found.test, found.difference_of
-        for group, own in found.groups.items():
-            p = "" if np.isnan(own.p) else "< 0.001" if own.p < 0.001 else f"{own.p:.3f}"
-            short = (f"{people:.1f}" for people in (own.shortfall, own.shortfall_of_four_fifths))
-            texts = [f"{own.people}", f"{own.selected:.1f}".removesuffix(".0")]
-            texts += [lines.both(own.rate), lines.both(own.ratio), own.verdict or "", p]
-            texts += [lines.both(own.difference), *short]
+        found = one.adverse_impact or {"groups": {}}
+        test, of = found.get("test", test), found.get("difference_of", of)
+        for group, own in found["groups"].items():
+            p = "" if np.isnan(own["p"]) else "< 0.001" if own["p"] < 0.001 else f"{own['p']:.3f}"
+            texts = [str(own["people"]), f"{own['accepted']:.1f}".removesuffix(".0"), lines.both(own["rate"])]
+            texts += [lines.both(own["ratio"]), own["four_fifths"] or "", p, lines.both(own["difference"])]
+            texts += [f"{own[short]:.1f}" for short in ("shortfall", "shortfall_of_four_fifths")]
             lines.rows.append(Row(name if shown.difference else "", group, texts))
-            said = {"policy": name, "group": group, "reference": found.reference, "test": test}
-            lines.records.append(said | {"difference_of": of} | flattened(plain(own._replace(by_score=None))))
+            lines.records.append(
+                {"policy": name, "group": group} | flattened(plain(own | {"by_score": None}))
+            )
     note = (
         f"{BESIDE} AIR: adverse impact ratio, the acceptance rate by that of the reference group; 80: where "
-        f"it is by the four-fifths rule, and whether its interval includes 80; p: of equal rates, {test}; SMD: "
-        f"standardised mean difference of the {of}, in pooled standard deviations; short: further people who "
-        "would have to be accepted for the rate of the reference group, or for four fifths of it. Rates, AIR "
-        f"and SMD ×100, {INTERVALS}."
+        f"it is by the four-fifths rule, and whether its interval includes 80; p: of equal rates, {test}; "
+        f"SMD: standardised mean difference of the {of}; short: further people who would have to be accepted "
+        f"for the rate of the reference group, or for four fifths of it. Rates, AIR, SMD ×100, {INTERVALS}."
     )
     columns = ["people", "accepted", "rate", "AIR", "80", "p", "SMD", "short", "short of 4/5"]
     return lines.table("adverse_impact", FAIRNESS, "Adverse impact", note, columns)
@@ -218,38 +215,34 @@ def impact(shown: Shown) -> PageTable:
 
 def impact_by_score(shown: Shown) -> PageTable:
     """Adverse impact ratios if the best were accepted by score."""
-    lines, found = Lines(), shown.first.adverse_impact
-    others = [] if found is None else [one for one in found.groups.items() if one[0] != found.reference]
-    for group, own in others:
-        if own.by_score is not None:
-            lines.rows.append(Row("", group, [number(ratio) for ratio in own.by_score["estimate"]]))
-            lines.records += [{"group": group} | row for row in plain(own.by_score)]
+    lines, found = Lines(), shown.first.adverse_impact or {"groups": {}}
+    for group, own in found["groups"].items():
+        if group != found["reference"] and own["by_score"]:
+            lines.rows.append(Row("", group, [number(one["ratio"].estimate) for one in own["by_score"]]))
+            lines.records += [{"group": group} | flattened(one) for one in plain(own["by_score"])]
     note = (
-        "Adverse impact ratio ×100 if the best so many of all people were accepted by score, from the score "
-        "on that is this quantile in the log. The CSV file has 95 % intervals."
+        "AIR if this share of all people, the best by score, were accepted. The CSV file has 95 % intervals."
     )
     columns = [f"{100 * share:.0f} %" for share in SHARES]
-    return lines.table("impact_by_score", FAIRNESS, "Adverse impact by share accepted", note, columns)
+    return lines.table(
+        "impact_by_score", FAIRNESS, "Adverse impact ratio ×100 by share accepted", note, columns
+    )
 
 
 def impact_bounds(shown: Shown) -> PageTable:
     """Bounds of adverse impact where only probabilities of groups are known."""
     lines = Lines()
     for name, one in shown.evaluations.items():
-        found = one.impact_bounds
-        if found is None:
-            continue
-        for group, own in found.groups.items():
-            texts = [f"{own.people:.1f}", lines.both(own.weighted_rate), lines.both(own.weighted_ratio)]
-            texts += [lines.ends(limits) for limits in (own.rate, own.difference, own.ratio)]
+        found = one.impact_bounds or {"groups": {}}
+        for group, own in found["groups"].items():
+            texts = [f"{own['people']:.1f}", *(lines.both(own[f"weighted_{of}"]) for of in ("rate", "ratio"))]
+            texts += [lines.ends(own[of]) for of in ("rate", "difference", "ratio")]
             lines.rows.append(Row(name if shown.difference else "", group, texts))
-            said = {"policy": name, "group": group, "reference": found.reference}
-            lines.records.append(said | flattened(plain(own)))
+            lines.records.append({"policy": name, "group": group} | flattened(plain(own)))
     note = (
-        f"{BESIDE} people: expected, the sum of the probabilities. weighted: rate and AIR if acceptance does "
-        "not depend on the group given its probabilities (conditional independence), which no data of this "
-        "kind can tell. rate, difference, AIR: 95 % intervals of what is possible without this assumption "
-        "(Kallus, Mao and Zhou 2022); inf: no upper bound. ×100."
+        f"{BESIDE} people: expected. weighted: if acceptance does not depend on the group given its "
+        "probabilities (conditional independence), which such data cannot tell. rate, difference, AIR: 95 % "
+        "intervals of what is possible without this assumption; inf: no upper bound. ×100."
     )
     columns = ["people", "weighted rate", "weighted AIR", "rate", "difference", "AIR"]
     return lines.table("impact_bounds", FAIRNESS, "Adverse impact by probabilities of groups", note, columns)
