@@ -116,9 +116,9 @@ def _p(of: Judgement, code: int, reference: int, support: Support, exact: bool) 
         return float(fisher_exact(np.array(counts, dtype=int)).pvalue)
     # Both rates less that of both groups together, so that the error is that of equal rates.
     residual = of.target - of.target[own | other].mean()
-    change = of.sample.mean(len(own) * residual * (own / own.sum() - other / other.sum()))
-    error = float(change.error / np.sqrt(max(support.shrinkage.min(), TINY)))
-    deviation = abs(float(change.value)) / error if error > 0 else 0.0
+    change = np.bincount(of.sample.cluster, residual * (own / own.sum() - other / other.sum()))
+    error = float(np.sqrt((change**2).sum() / max(support.shrinkage.min(), TINY)))
+    deviation = abs(float(change.sum())) / error if error > 0 else 0.0
     return float(2.0 * stdtr(min(float(support.freedom.min()), 1e10), -deviation))
 
 
@@ -136,10 +136,12 @@ def impact_bounds(of: Judgement) -> dict[str, Any] | None:
         return None
     bounds, weighted = proxies.rate_bounds(of.target, log.probabilities, of.sample, of.models.seed)
     people, names = log.probabilities.sum(0), log.probable_groups
-    reference = int(np.where(people >= least, [float(one.value) for one in weighted], -1.0).argmax())
+    reasons = [_nothing(*one, least) for one in zip(names, bounds, people, strict=True)]
+    reference = int(
+        np.argmax([0.0 if why else one.value for why, one in zip(reasons, weighted, strict=True)])
+    )
     if of.models.reference is not None:
         reference = names.index(of.models.reference)
-    reasons = [_nothing(*one, least) for one in zip(names, bounds, people, strict=True)]
     base, groups = bounds[reference], {}
     for k, (name, own, why) in enumerate(zip(names, bounds, reasons, strict=True)):
         itself = ITSELF if k == reference else None

@@ -62,9 +62,7 @@ class Models:
         self.largest_gap, self.reference = largest_gap, reference
         groups = log.probable_groups or tuple(log.groups[code] for code in self.shown)
         if reference is not None and reference not in groups:
-            raise FairAllError(
-                f"--reference {reference}, or reference={reference!r}: no such group; there are {', '.join(groups)}"
-            )
+            raise FairAllError(f"reference {reference!r}: no such group; there are {', '.join(groups)}")
         if log.person is not None:
             labelled = log.revealed if log.revealed.any() else np.ones(len(log), dtype=bool)
             if len(np.unique(log.person[labelled])) == 1:
