@@ -83,7 +83,7 @@ def verdict(ratio: Interval) -> str | None:
     """Where an adverse impact ratio and its interval are, in words; None without a ratio."""
     if np.isnan(ratio.estimate):
         return None
-    inside = ", in the interval" if ratio.low < FOUR_FIFTHS <= ratio.high else ""
+    inside = ", 80 in the interval" if ratio.low < FOUR_FIFTHS <= ratio.high else ""
     return ("below" if ratio.estimate < FOUR_FIFTHS else "not below") + inside
 
 

@@ -1,6 +1,7 @@
 """Bounds of selection rates by probabilities of groups: sharp, and covering whatever the truth is."""
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -96,30 +97,30 @@ HOW = ("independent", "by group", "first", "last", "both sides equal")
 
 
 def coverage(how: str, groups: int, rows: int, logs: int) -> dict[str, float]:
-    """Shares of logs whose intervals have the true rates and ratio in them; `weighted`: of group 0."""
+    """Shares of logs whose intervals hold the true rate (the least over groups), ratio, and weighted rate."""
     _, group, accepted = drawn(1_000_000, how, groups, seed=10**6)
     true = np.array([accepted[group == k].mean() for k in range(groups)])
-    inside: dict[str, list[bool]] = {"rates": [], "ratio": [], "weighted": []}
+    inside: dict[str, list[Any]] = {"rate": [], "ratio": [], "weighted": []}
     for seed in range(logs):
         probabilities, _, decided = drawn(rows, how, groups, seed)
         bounds, weighted = rate_bounds(decided.astype(float), probabilities, Sample(rows), seed)
         limits: list[Limits] = [one.limits() for one in bounds]
-        inside["rates"] += [
-            own.interval_low <= rate <= own.interval_high for own, rate in zip(limits, true, strict=True)
-        ]
+        inside["rate"].append(
+            [own.interval_low <= rate <= own.interval_high for own, rate in zip(limits, true, strict=True)]
+        )
         low = ratios(bounds[0].low[None], bounds[-1].high[None]).low.item()
         high = ratios(bounds[0].high[None], bounds[-1].low[None]).high.item()
         inside["ratio"].append(low * true[-1] <= true[0] <= high * true[-1] if true[-1] else high > 1e6)
         own = interval(weighted[0])
         inside["weighted"].append(own.low <= true[0] <= own.high)
-    return {name: float(np.mean(of)) for name, of in inside.items()}
+    return {name: float(np.min(np.mean(of, axis=0))) for name, of in inside.items()}
 
 
 @pytest.mark.whole
 @pytest.mark.parametrize("how", HOW)
 def test_the_truth_is_within_the_intervals(how: str) -> None:
     found = coverage(how, 3, 1000, logs=100)
-    assert min(found["rates"], found["ratio"]) >= 0.9
+    assert min(found["rate"], found["ratio"]) >= 0.9
     assert (found["weighted"] > 0.85) == (how == "independent")
 
 
@@ -129,5 +130,5 @@ def test_the_truth_is_within_the_intervals(how: str) -> None:
 @pytest.mark.parametrize("how", HOW)
 def test_the_truth_is_within_the_intervals_of_92_of_100_logs(how: str, groups: int, rows: int) -> None:
     found = coverage(how, groups, rows, logs=1000)
-    assert min(found["rates"], found["ratio"]) >= 0.92
+    assert min(found["rate"], found["ratio"]) >= 0.92
     assert found["weighted"] >= 0.92 if how == "independent" else found["weighted"] <= 0.05

@@ -75,8 +75,8 @@ def test_rates_ratios_and_shortfalls_by_hand() -> None:
     ("estimate", "low", "high", "told"),
     [
         (0.6, 0.5, 0.7, "below"),
-        (0.7, 0.6, 0.9, "below, in the interval"),
-        (0.9, 0.7, 1.1, "not below, in the interval"),
+        (0.7, 0.6, 0.9, "below, 80 in the interval"),
+        (0.9, 0.7, 1.1, "not below, 80 in the interval"),
         (0.9, 0.85, 1.0, "not below"),
         (0.9, np.nan, np.nan, "not below"),
         (np.nan, np.nan, np.nan, None),
