@@ -35,8 +35,7 @@ def adverse_impact(of: Judgement) -> dict[str, Any] | None:
     `people`, `accepted` (a sum of probabilities) and `rate`; `ratio`, the adverse impact ratio, and in
     words where it is by the four-fifths rule; `p` of equal rates; `difference` of means in pooled standard
     deviations; `shortfall`, further people to accept for the reference group's rate, and for four fifths
-    of it; `by_score`, the ratio if the best `share` of all people were accepted by score, none without
-    scores.
+    of it; `by_score`, the ratio if the best `share` of all people were accepted, if there are scores.
     """
     models, log, shown = of.models, of.log, of.models.shown
     if log.probabilities is not None or len(shown) < 2:
@@ -128,8 +127,7 @@ def impact_bounds(of: Judgement) -> dict[str, Any] | None:
     `reference`: name of the reference group; `groups`, by name: `people`, the expected number;
     `weighted_rate` and `weighted_ratio`, if acceptance does not depend on the group given its
     probabilities (conditional independence); without this assumption the bounds of `rate`, and of its
-    `difference` and `ratio` to that of the reference group, which has no upper bound where the latter may
-    be 0.
+    `difference` and `ratio` to that of the reference group.
     """
     log, least = of.log, of.models.smallest_cell
     if log.probabilities is None:
@@ -137,20 +135,21 @@ def impact_bounds(of: Judgement) -> dict[str, Any] | None:
     bounds, weighted = proxies.rate_bounds(of.target, log.probabilities, of.sample, of.models.seed)
     people, names = log.probabilities.sum(0), log.probable_groups
     reasons = [_nothing(*one, least) for one in zip(names, bounds, people, strict=True)]
-    reference = int(
-        np.argmax([0.0 if why else one.value for why, one in zip(reasons, weighted, strict=True)])
-    )
+    known = [0.0 if why else float(one.value) for why, one in zip(reasons, weighted, strict=True)]
+    reference = int(np.argmax(known))
     if of.models.reference is not None:
         reference = names.index(of.models.reference)
     base, groups = bounds[reference], {}
     for k, (name, own, why) in enumerate(zip(names, bounds, reasons, strict=True)):
         itself = ITSELF if k == reference else None
         beside = itself or why or reasons[reference]
+        hidden = gaps.NOTHING.without_ends(why) if people[k] < least else None
         sides = (own.low[None], base.high[None]), (own.high[None], base.low[None])
         groups[name] = {
             "people": float(people[k]),
-            "weighted_rate": interval(weighted[k]),
-            "weighted_ratio": _one(ratios(weighted[k][None], weighted[reference][None]), why=itself),
+            "weighted_rate": hidden or interval(weighted[k]),
+            "weighted_ratio": hidden
+            or _one(ratios(weighted[k][None], weighted[reference][None]), why=itself or lacking(weighted[k])),
             "rate": _limits([gaps.ends(own.low), gaps.ends(own.high)], why),
             "difference": _limits([gaps.differences(*side) for side in sides], beside),
             "ratio": _limits([ratios(*side) for side in sides], beside),

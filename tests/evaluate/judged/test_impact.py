@@ -306,6 +306,13 @@ def test_probabilities_that_tell_nothing_are_refused() -> None:
     for own in (black, other):
         assert np.isnan(own["rate"].low)
         assert own["ratio"].why == own["rate"].why
+    assert black["weighted_rate"].estimate == pytest.approx(flat["granted"].mean())
+    assert np.isnan(other["weighted_rate"].estimate)
+    assert np.isnan(other["weighted_ratio"].estimate)
+    with_two = bounded(people.assign(who=np.arange(len(people)) % 2), person="who").impact_bounds
+    assert with_two is not None
+    assert "too few" in with_two["groups"]["p_other"]["rate"].why
+    assert "too few" in with_two["groups"]["p_other"]["weighted_ratio"].why
 
 
 def test_policies_of_probable_groups_are_compared_and_shown_without_known_groups() -> None:
