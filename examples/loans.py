@@ -3,6 +3,7 @@
     python examples/loans.py loans.csv
     python examples/loans.py days.csv --days
     python examples/loans.py scored.csv --scored
+    python examples/loans.py area_loans.csv --areas
     python examples/loans.py year --year
 
 Four officers of different leniency decide on 8,000 applications, which reach them at random. A decision
@@ -16,6 +17,9 @@ an earlier policy, which is kinder to women: the log of docs/watching.md.
 With `--scored` it writes the log of docs/scorecard.md: over a year loans are granted by `pd`, the
 probability of default by a scorecard, and by chance. The scorecard is too mild with applicants of low income
 and high debt, of whom few are granted; and from 1 October on more loans default.
+
+With `--areas` the race of nobody is recorded, only its probabilities given the area in which the applicant
+lives, as from a census: the columns `p_black`, `p_hispanic` and `p_white`.
 
 With `--year` it writes the folder of docs/live.md: `past.csv`, 3,000 past decisions, and `01.csv` to
 `12.csv`, the applications of each month of 2025. Then
@@ -40,6 +44,7 @@ APPLICATIONS = 8000
 COST = 0.6  # of a granted loan, in units of the gain from a repaid one
 OFFICERS = {"Abel": -0.8, "Berg": -0.2, "Cruz": 0.3, "Diaz": 1.2}  # leniency in log odds
 RACES = {"black": 0.2, "hispanic": 0.15, "white": 0.65}  # shares
+AREAS, APART = 60, 0.15  # how many, and how small a concentration of the shares of a race in them
 A_DAY, CHANGED = 40, pd.Timestamp("2025-03-01")
 KINDER = 0.6  # log odds of women before the change
 SCORED_A_DAY, DOWNTURN, WORSE = 22, pd.Timestamp("2025-10-01"), 0.5  # log odds of repaying less since then
@@ -125,6 +130,17 @@ def over_days(people: pd.DataFrame, random: np.random.Generator) -> pd.DataFrame
     return people.assign(day=day.date, version=version, propensity=p, granted=granted.astype(bool))
 
 
+def by_area(people: pd.DataFrame, random: np.random.Generator) -> pd.DataFrame:
+    """The same applications with the probabilities of races in the area instead of the race."""
+    shares = random.dirichlet(np.full(AREAS, APART), len(RACES))  # of the areas in a race
+    race = people["race"].map({name: k for k, name in enumerate(RACES)}).to_numpy()
+    area = np.array([random.choice(AREAS, p=shares[k]) for k in race])
+    joint = np.array([*RACES.values()])[:, None] * shares
+    probabilities = (joint / joint.sum(0)).T[area].round(4)
+    names = [f"p_{race}" for race in RACES]
+    return people.drop(columns="race").assign(**dict(zip(names, probabilities.T, strict=True)))
+
+
 def past_decisions(people: pd.DataFrame) -> pd.DataFrame:
     """The log of `applications`: whether a loan is repaid is known where it was granted."""
     log = people.assign(
@@ -191,12 +207,16 @@ def utility(people: pd.DataFrame, probability: pd.Series | np.ndarray) -> float:
     return float((probability * (people["would_repay"] - COST)).mean())
 
 
-def write_log(path: Path, *, over_all_days: bool) -> None:
+def write_log(path: Path, *, over_all_days: bool, areas: bool) -> None:
     """Write the log, and print the truth about it."""
     random = np.random.default_rng(2022)
     people = applications(random)
     if over_all_days:
         people = over_days(people, random)
+    if areas:
+        rates = 100 * people["granted"].groupby(people["race"]).mean()
+        print(f"granted by race, which the log lacks (%): {rates.round(1).to_dict()}")
+        people = by_area(people, random)
     log = past_decisions(people)
     log.to_csv(path, index=False)
     print(f"{path}: {len(log)} applications, {people['granted'].sum()} granted")
@@ -224,7 +244,7 @@ def main() -> None:
         case ["--earned"]:
             print_earned(path)
         case further:
-            write_log(path, over_all_days="--days" in further)
+            write_log(path, over_all_days="--days" in further, areas="--areas" in further)
 
 
 if __name__ == "__main__":

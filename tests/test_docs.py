@@ -131,8 +131,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("typed")
     (folder / "tests").symlink_to(CHECKOUT / "tests")
     script = str(CHECKOUT / "examples" / "loans.py")
-    said = own_process(script, "loans.csv", cwd=folder)
-    assert (said.returncode, said.stderr) == (0, "")
+    for words in (["loans.csv"], ["area_loans.csv", "--areas"]):
+        said = own_process(script, *words, cwd=folder)
+        assert (said.returncode, said.stderr) == (0, "")
     return folder
 
 

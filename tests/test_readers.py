@@ -13,7 +13,7 @@ PAGES = ("credit_analyst", "hr_analyst", "researcher", "student")
 FILE = re.compile(r"`([\w./]+\.(?:py|yaml))`[^`\n]*:\n\n```\w+\n(.*?)```", re.DOTALL)
 COMMANDS = ("python ", "head ")
 PROGRESS = re.compile(r"\d+ of \d+: ")  # of `reproduction runs`
-DIGITS = re.compile(r"│ (?:DPU|acceptance ratio) .*")
+DIGITS = re.compile(r"│ (?:DPU|acceptance ratio|(?:wo)?man,) .*")
 
 
 def typed_lines(page: str) -> list[str]:
@@ -56,10 +56,7 @@ def test_tutorial_by_reader(page: str, tmp_path: Path) -> None:
     # Those that depend on the data alone, not on the processor.
     assert [row for row in DIGITS.findall(text) if row not in said] == []
     if page == "hr_analyst":
-        rates = re.findall(r"^\| (\w+, [\w ]+) \| (\d+) \| (\S+ \[.*?\])", text, re.MULTILINE)
-        assert len(rates) == 4
-        for group, people, rate in rates:
-            assert re.search(rf"│ {group} +│ +{people} .*│ {re.escape(rate)} │", said), group
+        assert len(re.findall(r"│ (?:wo)?man, ", text)) == 4
 
 
 def test_every_block_of_a_tutorial_by_reader_is_executed() -> None:

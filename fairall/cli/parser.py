@@ -187,6 +187,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     },
     "--groups": {"metavar": "COLUMNS", "default": "", "help": "A,B: their combinations are the groups"},
     "--decision-maker": {"metavar": "COLUMN", "help": "who decided, for bounds by their strictness"},
+    "--reference": {"metavar": "GROUP", "help": "compared with for adverse impact; highest rate"},
     "--score": {"metavar": "COLUMN", "help": "probability by a model that is to be validated"},
     "--score-of": {
         "choices": ("positive", "negative"),
@@ -212,7 +213,8 @@ DECIDE = "-o! --policy --threshold --draw --capacity --reasons --wording --trust
 LIVE_DECIDE = "-o! --capacity --reasons --wording --trust... --json"
 EXPLAIN = "--row! -o! --policy --threshold --against --trust... --strict"
 EVALUATE = (
-    "--policy... --proba... --draw -o --groups --decision-maker --score --score-of --propensity-model "
+    "--policy... --proba... --draw -o --groups --reference --decision-maker --score --score-of "
+    "--propensity-model "
     "--outcome-model --smallest-cell --monitor --gap --trust... --log --json"
 )
 COMMANDS = {

@@ -24,9 +24,7 @@ if TYPE_CHECKING:
 SHELLS = ("bash", "zsh")
 SQLITE = b"SQLite format 3\0"  # how the file of a ledger begins
 # Of an evaluation.
-OPTIONS = (
-    *("propensity_model", "outcome_model", "smallest_cell", "score", "score_of", "monitor", "proba", "draw"),
-)
+OPTIONS = "propensity_model outcome_model smallest_cell score score_of monitor proba draw reference".split()
 
 
 class Done(NamedTuple):

@@ -169,7 +169,7 @@ def stabilities(
     Raises:
         FairAllError: where the new table lacks a column of the earlier one.
     """
-    before, sensitive = old.cells, old.declared.sensitive or ""
+    before, sensitive = old.cells, str(old.declared.sensitive or "")
     for key, name in old.declared.named:
         require_column(key, name, list(before), old.declared)
     constant = [name for name in old.left_out if before[name].nunique() <= 1]

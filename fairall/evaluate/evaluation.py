@@ -17,7 +17,7 @@ from fairall.evaluate.estimated.estimators import ESTIMATORS, LABELS, guaranteed
 from fairall.evaluate.estimated.fairness import MEASURES, VIEWS, View
 from fairall.evaluate.estimated.gaps import NOTHING, Interval, gap_interval, interval, lacking
 from fairall.evaluate.estimated.officers import OFFICERS
-from fairall.evaluate.judged import checks, scorecard, validation
+from fairall.evaluate.judged import checks, impact, scorecard, validation
 from fairall.evaluate.judged.checks import Misfit
 from fairall.evaluate.judged.judgement import Judgement
 from fairall.evaluate.judged.models import OPTIONS, Models
@@ -46,6 +46,8 @@ class Evaluation(Viewed, Judgement):
     thresholds = cached_property(validation.thresholds)
     costs = cached_property(validation.costs)
     scorecard = cached_property(scorecard.scorecard)
+    adverse_impact = cached_property(impact.adverse_impact)
+    impact_bounds = cached_property(impact.impact_bounds)
 
     @cached_property
     def values(self) -> dict[str, Interval]:
@@ -309,6 +311,8 @@ class Evaluation(Viewed, Judgement):
                 "guarantee": {name: one for name, one in plain(self.guarantee).items() if name != "estimate"},
                 "fairness": self.fairness,
                 "acceptance_ratio": self.acceptance_ratio,
+                "adverse_impact": self.adverse_impact,
+                "impact_bounds": self.impact_bounds,
                 "groups": self.groups,
                 "bounds": self.bounds,
                 "officers": self._of_officers(),

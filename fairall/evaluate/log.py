@@ -65,6 +65,8 @@ class DecisionLog:
         features: what decisions may have been based on.
         x: their values, categories as codes, NaN where a number is missing, shape (N, number of features).
         notes: on how the log was read, one sentence each.
+        probabilities: of the groups where only these are known, shape (N, K); None where groups are known.
+        probable_groups: names of these K groups.
     """
 
     raw: pd.DataFrame
@@ -89,6 +91,8 @@ class DecisionLog:
     features: tuple[Feature, ...]
     x: pd.DataFrame
     notes: tuple[str, ...]
+    probabilities: np.ndarray | None = None
+    probable_groups: tuple[str, ...] = ()
 
     @classmethod
     def read(
@@ -111,7 +115,8 @@ class DecisionLog:
                 needs no label can be estimated. `advantaged` has no effect. `person` names the column of who
                 was decided on, by default rows that are equal where chance is no explanation
                 (`evaluate.persons.repeated`); `gain` and `loss` name those of amounts, instead of `cost`;
-                `policy_version` that of the policy that decided, where it was changed.
+                `policy_version` that of the policy that decided, where it was changed. `sensitive=[A,B,...]`
+                names columns of probabilities of groups, or of values whose combinations are the groups.
             groups: columns whose values, or combinations of values, are the groups; by default `sensitive`.
             decision_maker: column of who decided.
             time: column of when it was decided, numbers or dates, for a monitor.
@@ -208,7 +213,10 @@ class DecisionLog:
             person, of_people = repeated(x, kinds, group, given("person", "COLUMN"))
         else:
             person, of_people = pd.factorize(people.person, sort=True)[0], []
-        inputs, input_names = _inputs(features, x, masks, group, len(people.groups))
+        of_group = people.probabilities
+        if of_group is None:
+            of_group = group[:, None] == np.arange(len(people.groups))
+        inputs, input_names = _inputs(features, x, masks, of_group[:, 1:])
         raw = people.cells
         if isinstance(source, pd.DataFrame):
             raw = source.set_axis(people.cells.columns, axis=1).reset_index(drop=True)
@@ -235,6 +243,8 @@ class DecisionLog:
             features=tuple(features),
             x=x,
             notes=(*notes, *of_missing, *of_people, *told, *people.warnings, *doubts),
+            probabilities=people.probabilities,
+            probable_groups=() if people.probabilities is None else tuple(declared.grouping),
         )
 
     def __len__(self) -> int:
@@ -261,7 +271,7 @@ class DecisionLog:
         """Inputs of the nuisance models, shape (N, D), float32.
 
         Real features and counts with mean 0 and standard deviation 1, indicators of categories, of
-        missing cells, and of all groups but the first.
+        missing cells, and of all groups but the first (or the probabilities of these).
         """
         return self.inputs[:, 1:]
 
@@ -343,8 +353,7 @@ def _inputs(
     features: Sequence[Feature],
     x: pd.DataFrame,
     missing: list[tuple[str, np.ndarray]],
-    group: np.ndarray,
-    n_groups: int,
+    of_group: np.ndarray,  # indicators or probabilities of all groups but the first, shape (N, G − 1)
 ) -> tuple[np.ndarray, tuple[str, ...]]:
     """See `DecisionLog.inputs` and `input_names`; filled column by column, which needs no second copy."""
     numeric = [one for one in features if one.kind not in DISCRETE]
@@ -354,8 +363,8 @@ def _inputs(
         if one.kind in DISCRETE
         for code in (one.codes[1:] if len(one.codes) == 2 else one.codes)
     ]
-    width = 1 + len(numeric) + len(levels) + len(missing) + n_groups - 1
-    inputs = np.ones((len(group), width), dtype=np.float32)
+    width = 1 + len(numeric) + len(levels) + len(missing) + of_group.shape[1]
+    inputs = np.ones((len(of_group), width), dtype=np.float32)
     columns = iter(inputs.T[1:])
     for one in numeric:
         values = x[one.name].to_numpy()
@@ -366,7 +375,7 @@ def _inputs(
         next(columns)[:] = x[name].to_numpy() == code
     for _, rows in missing:
         next(columns)[:] = rows
-    for code in range(1, n_groups):
-        next(columns)[:] = group == code
+    for one_group in of_group.T:
+        next(columns)[:] = one_group
     names = [*(one.name for one in numeric), *(name for name, _ in (*levels, *missing))]
-    return inputs, (*names, *[""] * (n_groups - 1))
+    return inputs, (*names, *[""] * of_group.shape[1])

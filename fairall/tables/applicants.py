@@ -38,6 +38,7 @@ class Applicants:
         faults: what must be corrected before the table can be used, a line each.
         group: number of the group, shape (N,).
         groups: values of each group, one of each column of groups, or with `to_learn` its words.
+        probabilities: of other groups, where the one in `groups` is everybody, shape (N, K).
         accepted: the past decisions, shape (N,), bool.
         label: 1 or 0, NaN where unknown, shape (N,); where decisions are declared only those that they
             revealed, unless `to_learn` and all are known.
@@ -61,6 +62,7 @@ class Applicants:
     faults: tuple[str, ...] = ()
     group: np.ndarray | None = None
     groups: Sequence[tuple[str, ...]] = ()
+    probabilities: np.ndarray | None = None
     accepted: np.ndarray | None = None
     label: np.ndarray | None = None
     propensity: np.ndarray | None = None
@@ -182,8 +184,13 @@ def read(
             "intersections",
         }:
             form = meaning.groups_to_learn if to_learn else meaning.groups
-            group, found["groups"], told = form(cells, declared)
-            notes += told
+            of_groups = None if to_learn else meaning.probabilities(cells, declared)
+            if of_groups is None or np.isin(of_groups, (0, 1)).all():
+                group, found["groups"], told = form(cells, declared)
+                notes += told
+            else:
+                found["probabilities"], found["groups"] = of_groups, [("everybody",)]
+                group = np.zeros(len(of_groups), dtype=int)
             if (group < 0).any():
                 cells = cells.rows(group >= 0)
             found["group"] = group[group >= 0]

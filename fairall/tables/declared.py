@@ -68,7 +68,8 @@ class Declared:
         path: of the table, for messages.
         label, positive: column of the proxy label, and its good value.
         sensitive, advantaged, groups: column of the sensitive attribute, its word of the group S = +1, and
-            its words that are the groups.
+            its words that are the groups. Of several columns, the probabilities of the groups, or values
+            whose combinations are the groups.
         intersections: columns whose combinations of values are the groups, instead of `sensitive`.
         decision, accepted, propensity: column of the past decisions, the value of an acceptance, and column
             of their probabilities of acceptance.
@@ -88,7 +89,7 @@ class Declared:
     path: str = "the table"
     label: str | None = None
     positive: str | None = None
-    sensitive: str | None = None
+    sensitive: str | tuple[str, ...] | None = None
     advantaged: str | None = None
     groups: Sequence[str] | None = None
     intersections: Sequence[str] = ()
@@ -153,7 +154,8 @@ class Declared:
     @property
     def grouping(self) -> list[str]:
         """Columns whose values are the groups."""
-        return list(dict.fromkeys(self.intersections)) or [self.sensitive or ""] * bool(self.sensitive)
+        own = (self.sensitive,) if isinstance(self.sensitive, str) else self.sensitive or ()
+        return list(dict.fromkeys(self.intersections or filter(None, own)))
 
     @property
     def named(self) -> list[tuple[str, str]]:
@@ -187,6 +189,8 @@ class Declared:
 
 def _as_texts(key: str, value: Any) -> Any:
     """The value of a key, where names and words are texts, and one of several may stand alone."""
+    if key == "sensitive" and isinstance(value, list | tuple):
+        return tuple(map(str, value))
     if key in LISTS:
         alone = isinstance(value, str) or not isinstance(value, Iterable)
         return (str(value),) if alone else tuple(map(str, value))

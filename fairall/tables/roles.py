@@ -31,6 +31,7 @@ from fairall.tables.files import Cells
 from fairall.tables.groups import display_name, intersections
 
 LARGEST_GROUPS, MOST_GROUPS = 20, 50  # groups that a method can learn with, and that a log can have
+SUMS_TO_1 = 0.01  # largest distance from 1 of a sum of probabilities of groups
 MOST_VERSIONS = 50  # more are a number or a name
 CHANCE = 1e-6  # largest probability of what is reported as no chance
 ALIKE = 0.8  # of two words of which one is taken for a misspelling of the other
@@ -220,7 +221,10 @@ def groups(cells: Cells, declared: Declared) -> tuple[np.ndarray, list[tuple[str
         FairAllError: where there are fewer than two groups, or too many.
     """
     columns, of, notes = cells.frame[declared.grouping], declared.grouping, []
-    for name in of:
+    known = probabilities(cells, declared)
+    if known is not None:  # 1 in the column of the group, 0 in the others
+        columns = pd.DataFrame({"group": np.array(of, dtype=object)[known.argmax(1)]})
+    for name in columns:
         if n := int(columns[name].isna().sum()):
             told, words = count(n, "empty cell"), cells.emptied.get(name, pd.Series(dtype=object)).unique()
             if len(words):
@@ -233,6 +237,37 @@ def groups(cells: Cells, declared: Declared) -> tuple[np.ndarray, list[tuple[str
         found = listed([display_name(one) for one in values], "group")
         raise FairAllError(f"{what} {found}; from 2 to {MOST_GROUPS} are needed: merge or remove rows")
     return number, values, notes + spelt
+
+
+def probabilities(cells: Cells, declared: Declared) -> np.ndarray | None:
+    """Probabilities of the groups, of which each has a column of `sensitive`, shape (N, K).
+
+    Returns:
+        None where the columns hold words, or whole numbers other than a 1 for the group of each row.
+
+    Raises:
+        FairAllError: with the row that has no probability, or does not sum to 1 within `SUMS_TO_1`.
+    """
+    names = declared.grouping
+    if len(names) < 2 or declared.intersections:
+        return None
+    columns = [cells.frame[name] for name in names]
+    values = np.column_stack([numbers_of(one * 1 if one.dtype == bool else one) for one in columns])
+    if (np.isnan(values) & np.column_stack([column.notna() for column in columns])).any():
+        return None
+    sums = values.sum(1)
+    if (np.isnan(values) | (values == np.floor(values))).all():
+        return values if np.isin(values, (0, 1)).all() and (sums == 1).all() else None
+    for column, of_group in zip(columns, values.T, strict=True):
+        wrong = ~((of_group >= 0) & (of_group <= 1))
+        refuse(column, wrong, "is no probability of a group, a number from 0 to 1")
+    if (wrong := np.abs(sums - 1) > SUMS_TO_1).any():
+        row = int(wrong.argmax())
+        raise FairAllError(
+            f"columns {', '.join(names)}, row {row_number(columns[0], row)}: the probabilities of the groups "
+            f"sum to {sums[row]:g}, not to 1: give the columns of all groups"
+        )
+    return values / sums[:, None]
 
 
 def groups_to_learn(cells: Cells, declared: Declared) -> tuple[np.ndarray, list[tuple[str, ...]], list[str]]:

@@ -54,7 +54,7 @@ def _value(key: str, value: str) -> Any:
     if key == "kinds":
         entries = _parts(ENTRY, value, "{}", "{COLUMN: KIND, ...}")
         return {_text(name): _text(kind) for name, kind in entries}
-    if key in LISTS and value.startswith("["):
+    if key in (*LISTS, "sensitive") and value.startswith("["):
         return tuple(_text(item) for (item,) in _parts(ITEM, value, "[]", "[A,B,...]"))
     if value[:1] in ("'", '"') and not re.fullmatch(QUOTED, value):
         raise ValueError("a text in a pair of quotation marks")

@@ -138,6 +138,58 @@ def test_a_comparison_in_mlflow(compared: Path) -> None:
     }
 
 
+def test_adverse_impact_beside_a_group(
+    tmp_path: Path, undrawn: None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ("--reference", "f", "--score", "new", "dataset.propensity=p", "drop=[strict,officer]")
+    code, out = run(tmp_path, people(), *words)
+    said = capsys.readouterr()
+    assert (code, said.err) == (0, "")
+    found = read(out)["adverse_impact"]
+    assert (found["reference"], found["test"]) == ("f", "Fisher's exact test")
+    own = found["groups"]["m"]
+    assert own["ratio"]["low"] < own["ratio"]["estimate"] < own["ratio"]["high"]
+    assert own["four_fifths"] == "not below"
+    assert len(own["by_score"]) == 9
+    assert found["groups"]["f"]["ratio"]["why"] == "it is the reference group"
+    table = pd.read_csv(out / "tables" / "adverse_impact.csv").set_index("group")
+    assert table.loc["m", "ratio.estimate"] == pytest.approx(own["ratio"]["estimate"])
+    shown = f"{100 * own['ratio']['estimate']:.1f} [{100 * own['ratio']['low']:.1f}, "
+    assert shown in said.out
+    page = (out / "index.html").read_text()
+    assert shown in page
+    assert "Adverse impact ratio ×100 by share accepted" in page
+    for name in ("adverse_impact", "impact_by_score"):
+        assert (out / "tables" / f"{name}.tex").read_text().isascii()
+    assert run(tmp_path, people(), *words[2:], "--reference", "x")[0] == 1
+    assert capsys.readouterr().err == "fairall: reference 'x': no such group; there are f, m\n"
+
+
+@pytest.mark.parametrize("monitor", [True, False])
+def test_probabilities_of_groups(
+    monitor: bool, tmp_path: Path, undrawn: None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = people().drop(columns=["race", "strict", "officer"])
+    p = np.random.default_rng(1).beta(0.5, 0.5, len(table)).round(3)
+    table = table.drop(columns="sex").assign(p_f=p, p_m=1 - p, day=np.arange(len(table)))
+    roles = [*ROLES[:-1], "sensitive=[p_f,p_m]", "propensity=p"]
+    words = ("--monitor", "time=day") if monitor else ("drop=[day]",)
+    code, out = run(tmp_path, table, "--policy", "decision", "--policy", "new", *words, roles=roles)
+    said = capsys.readouterr()
+    assert (code, said.err) == (0, "")
+    found = read(out)
+    for name in ("first", "second"):
+        one = found[name]
+        assert one["adverse_impact"] is None
+        assert one["value"]["dr"]["low"] < one["value"]["dr"]["high"]
+        assert "only probabilities are known" in one["fairness"]["dpu"]["dr"]["why"]
+        for own in one["impact_bounds"]["groups"].values():
+            assert 0 <= own["rate"]["interval_low"] < own["weighted_rate"]["estimate"]
+            assert own["weighted_rate"]["estimate"] < own["rate"]["interval_high"] <= 1
+    assert "Adverse impact by probabilities of groups" in said.out
+    assert set(pd.read_csv(out / "tables" / "impact_bounds.csv")["group"]) == {"p_f", "p_m"}
+
+
 @pytest.mark.whole
 def test_the_same_command_writes_the_same_bytes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     written = []

@@ -114,6 +114,64 @@ def test_intersections_and_columns_that_are_no_features() -> None:
     assert log.design.shape == (600, 1 + 3)
 
 
+def probable(n: int = 600) -> tuple[pd.DataFrame, np.ndarray]:
+    """Applicants with probabilities of three groups, a, b and c."""
+    probabilities = np.random.default_rng(1).dirichlet([1, 1, 2], n).round(3)
+    return applicants(n, **dict(zip("abc", probabilities.T, strict=True))), probabilities
+
+
+def test_probabilities_of_groups(tmp_path: Path) -> None:
+    people, probabilities = probable()
+    log = log_of(people, sensitive=["a", "b", "c"])
+    assert log.probabilities is not None
+    np.testing.assert_allclose(log.probabilities, probabilities / probabilities.sum(1, keepdims=True))
+    assert (log.groups, log.probable_groups) == (("everybody",), ("a", "b", "c"))
+    assert not {"a", "b", "c"} & set(log.names)
+    assert log.input_names[-2:] == ("", "")  # where the indicators of groups would be
+    np.testing.assert_allclose(log.design[:, -2:], log.probabilities[:, 1:], rtol=1e-6)
+    assert log.rows(np.arange(10)).probabilities.shape == (10, 3)  # type: ignore[union-attr]
+    path = tmp_path / "log.csv"
+    people.to_csv(path, index=False)
+    words = [word for word in KEYS if word != "sensitive=sex"]
+    read = DecisionLog.read(path, [*words, "sensitive=[a,b,c]", "drop=[officer,chance]"])
+    np.testing.assert_allclose(read.probabilities, log.probabilities)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("kind", [int, float, bool])
+def test_indicators_of_groups_are_known_groups(kind: type) -> None:
+    which = np.random.default_rng(1).integers(3, size=600)
+    people = applicants(600, **{name: (which == k).astype(kind) for k, name in enumerate("cab")})
+    log = log_of(people, sensitive=["c", "a", "b"])
+    assert log.probabilities is None
+    assert log.groups == ("a", "b", "c")
+    np.testing.assert_array_equal(log.group, np.array([2, 0, 1])[which])
+
+
+def test_columns_of_words_or_codes_are_crossed() -> None:
+    people = applicants(600, code=np.arange(600) % 3)
+    crossed = log_of(people, sensitive=["sex", "code"])
+    assert crossed.probabilities is None
+    assert crossed.groups == log_of(people, sensitive=None, groups=["sex", "code"]).groups
+    assert len(crossed.groups) == 6
+
+
+@pytest.mark.parametrize(
+    ("row", "value", "told"),
+    [
+        (3, -0.1, "column 'a', row 4: -0.1 is no probability of a group, a number from 0 to 1"),
+        (4, np.nan, "column 'a', row 5: an empty cell is no probability of a group, a number from 0 to 1"),
+        (5, 1.0, "columns a, b, c, row 6: the probabilities of the groups sum to 1"),
+    ],
+)
+def test_what_is_no_probability_of_a_group(row: int, value: float, told: str) -> None:
+    people, _ = probable()
+    people.loc[row, ["a", "b", "c"]] = [value, 0.5, 0.25]
+    with pytest.raises(FairAllError) as error:
+        log_of(people, sensitive=["a", "b", "c"])
+    assert str(error.value).startswith(told)
+    assert "\n" not in str(error.value)
+
+
 def test_only_labels_of_accepted_people_are_used() -> None:
     people = applicants()
     people["repaid"] = np.where(np.arange(600) % 3 == 0, "no", "yes")

@@ -182,8 +182,8 @@ def gap_interval(low: Estimate, high: Estimate | None = None, k: float | None = 
         return NOTHING
     others = ~np.eye(len(low.value), dtype=bool)
     joint = _simultaneous(low) if k is None else k
-    near = _differences(low, upper, joint)
-    far = _differences(upper, low, Z if k is None else k)
+    near = differences(low, upper, joint)
+    far = differences(upper, low, Z if k is None else k)
     size = near.value[others].max()
     largest = 1.0 if low.support is not None and low.support.cut else np.inf
     found = (
@@ -202,8 +202,8 @@ def ratio_interval(rates: Estimate) -> Interval:
     if np.isnan(value).any() or value.max() <= 0:
         return NOTHING
     others = ~np.eye(len(value), dtype=bool)
-    low = _ratios(rates, Z).low[others].min()
-    high = _ratios(rates, _simultaneous(rates)).high[others].min()
+    low = ratios(rates, rates).low[others].min()
+    high = ratios(rates, rates, _simultaneous(rates)).high[others].min()
     found = Interval(float(value.min() / value.max()), float(low), float(min(high, 1.0)))
     return found.without_ends(lacking(rates))
 
@@ -246,8 +246,8 @@ def gap_difference(first: Estimate, second: Estimate) -> Interval:
     )
 
 
-def _differences(first: Estimate, second: Estimate, k: float) -> Ends:
-    """All differences first_g − second_h, shape (G, G)."""
+def differences(first: Estimate, second: Estimate, k: float = Z) -> Ends:
+    """All differences first_g − second_h, shape (G, H)."""
     (value, low, high), (other, other_low, other_high) = ends(first, k), ends(second, k)
     shared = 2.0 * _correlations(first, second)
     below, above, other_below, other_above = value - low, high - value, other - other_low, other_high - other
@@ -263,14 +263,14 @@ def _differences(first: Estimate, second: Estimate, k: float) -> Ends:
     )
 
 
-def _ratios(rates: Estimate, k: float) -> Ends:
-    """All ratios r_g/r_h of rates that are at least 0, shape (G, G)."""
-    value, low, high = ends(rates, k)
-    both, shared = np.outer(value, value), _correlations(rates, rates)
+def ratios(first: Estimate, second: Estimate, k: float = Z) -> Ends:
+    """All ratios first_g/second_h of rates that are at least 0, shape (G, H); upper ends may be infinite."""
+    (value, low, high), (other, other_low, other_high) = ends(first, k), ends(second, k)
+    both, shared = np.outer(value, other), _correlations(first, second)
 
     def root(one: np.ndarray, two: np.ndarray, sign: float) -> np.ndarray:
         """The ratio for which r_g − q·r_h, with the distances of g and of h, ends at 0."""
-        square = np.broadcast_to(value**2 - two**2, both.shape)
+        square = np.broadcast_to(other**2 - two**2, both.shape)
         middle = both - shared * one[:, None] * two
         rest = (value**2 - one**2)[:, None]
         left = np.sqrt(np.maximum(middle**2 - square * rest, 0.0))
@@ -279,12 +279,13 @@ def _ratios(rates: Estimate, k: float) -> Ends:
         return np.divide(middle + left, square, out=np.full_like(middle, np.inf), where=square > 0)
 
     with np.errstate(divide="ignore", invalid="ignore"):
-        ratio = value[:, None] / value
-    return Ends(ratio, root(value - low, high - value, -1.0), root(high - value, value - low, 1.0))
+        ratio = value[:, None] / other
+    below, above = root(value - low, other_high - other, -1.0), root(high - value, other - other_low, 1.0)
+    return Ends(ratio, below, above)
 
 
 def _correlations(first: Estimate, second: Estimate) -> np.ndarray:
-    """Of the errors of first_g and second_h, shape (G, G); 0 where one has none."""
+    """Of the errors of first_g and second_h, shape (G, H); 0 where one has none."""
     errors = np.outer(first.error, second.error)
     return np.divide(first.phi @ second.phi.T, errors, out=np.zeros_like(errors), where=errors > 0)
 

@@ -223,6 +223,8 @@ class Judgement:
         """
         least = self.models.smallest_cell
         if code is None:
+            if self.log.probabilities is not None:
+                return False, "of the groups only probabilities are known: see the bounds of adverse impact"
             if len(self.models.shown) < 2:
                 return False, f"fewer than two groups have {least} people"
             # What is not shown comes first.

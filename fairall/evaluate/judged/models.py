@@ -21,7 +21,7 @@ from fairall.measuring.sequences import LARGEST_GAP
 
 Model: TypeAlias = str | ClassifierMixin
 # Of `Models`.
-OPTIONS = ("propensity_model", "outcome_model", "folds", "seed", "smallest_cell", "score", "largest_gap")
+OPTIONS = "propensity_model outcome_model folds seed smallest_cell score largest_gap reference".split()
 
 
 class Models:
@@ -38,9 +38,10 @@ class Models:
         score: probability of a positive label by a model to be validated, shape (N,); by default the outcome
             model's.
         largest_gap: ε, the gap between groups above which a monitor gives an alarm.
+        reference: name of the group beside which adverse impact is; by default that of the highest rate.
 
     Raises:
-        FairAllError: where a model cannot be used, or all labels are of one person.
+        FairAllError: where a model cannot be used, all labels are of one person, or `reference` is not shown.
     """
 
     def __init__(
@@ -54,10 +55,14 @@ class Models:
         smallest_cell: int = 10,
         score: np.ndarray | None = None,
         largest_gap: float = LARGEST_GAP,
+        reference: str | None = None,
     ) -> None:
         self.log, self.seed, self.smallest_cell, self.score = log, seed, smallest_cell, score
         self.propensity_model, self.outcome_model, self.folds = propensity_model, outcome_model, folds
-        self.largest_gap = largest_gap
+        self.largest_gap, self.reference = largest_gap, reference
+        groups = log.probable_groups or tuple(log.groups[code] for code in self.shown)
+        if reference is not None and reference not in groups:
+            raise FairAllError(f"reference {reference!r}: no such group; there are {', '.join(groups)}")
         if log.person is not None:
             labelled = log.revealed if log.revealed.any() else np.ones(len(log), dtype=bool)
             if len(np.unique(log.person[labelled])) == 1:

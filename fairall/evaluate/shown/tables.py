@@ -17,6 +17,7 @@ from fairall.evaluate.estimated.fairness import MEASURES, VIEWS
 from fairall.evaluate.estimated.gaps import Interval
 from fairall.evaluate.estimated.officers import OFFICERS
 from fairall.evaluate.evaluation import Evaluation
+from fairall.evaluate.judged.impact import SHARES
 from fairall.evaluate.judged.scorecard import EVERYBODY
 from fairall.evaluate.judged.scorecard import MEASURES as SCORE_MEASURES
 from fairall.evaluate.plain import plain, spelt
@@ -41,6 +42,7 @@ BY_OFFICERS = (
     f" {OFFICERS}: the same by their different strictness, if cases are assigned to them at random given the "
     "features."
 )
+BESIDE = "Each group beside the reference group, whose AIR is 100."
 SIZES = ("people", "accepted", "labelled")
 RATES = ("dpu", "equal_opportunity", "predictive_parity", "false_positive", "utility_gap")
 QUARTERS = 4  # of the moments
@@ -86,19 +88,10 @@ class Lines:
 
 
 def tables(shown: Shown) -> list[PageTable]:
-    """All tables that have records; the first three are for the terminal."""
+    """All tables that have records; those of value and fairness are for the terminal."""
     made = (
-        score,
-        value,
-        fairness,
-        groups,
-        moments,
-        periods,
-        disagreement,
-        thresholds,
-        costs,
-        calibration,
-        balance,
+        *(score, value, fairness, groups, impact, impact_by_score, impact_bounds, moments, periods),
+        *(disagreement, thresholds, costs, calibration, balance),
     )
     return [table for table in (one(shown) for one in made) if len(table.records)]
 
@@ -229,6 +222,66 @@ def groups(shown: Shown) -> PageTable:
     )
     columns = [*SIZES, "effective", *(MEASURES[measure].rate for measure in RATES)]
     return lines.table("groups", FAIRNESS, "Groups", note, columns)
+
+
+def impact(shown: Shown) -> PageTable:
+    """Adverse impact: each group beside the reference group."""
+    lines, test, of = Lines(), "", ""
+    for name, one in shown.evaluations.items():
+        found = one.adverse_impact or {"groups": {}}
+        test, of = found.get("test", test), found.get("difference_of", of)
+        for group, own in found["groups"].items():
+            p = "" if np.isnan(own["p"]) else "< 0.001" if own["p"] < 0.001 else f"{own['p']:.3f}"
+            texts = [str(own["people"]), f"{own['accepted']:.1f}".removesuffix(".0"), lines.both(own["rate"])]
+            texts += [lines.both(own["ratio"]), own["four_fifths"] or "", p, lines.both(own["difference"])]
+            texts += [f"{own[short]:.1f}" for short in ("shortfall", "shortfall_of_four_fifths")]
+            lines.rows.append(Row(name if shown.difference else "", group, texts))
+            lines.records.append(
+                {"policy": name, "group": group} | flattened(plain(own | {"by_score": None}))
+            )
+    note = (
+        f"{BESIDE} AIR: adverse impact ratio, the acceptance rate by that of the reference group; 80: where "
+        f"it is by the four-fifths rule, and whether its interval includes 80; p: of equal rates, {test}; "
+        f"SMD: standardised mean difference of the {of}; short: further people who would have to be accepted "
+        f"for the rate of the reference group, or for four fifths of it. Rates, AIR, SMD ×100, {INTERVALS}."
+    )
+    columns = ["people", "accepted", "rate", "AIR", "80", "p", "SMD", "short", "short of 4/5"]
+    return lines.table("adverse_impact", FAIRNESS, "Adverse impact", note, columns)
+
+
+def impact_by_score(shown: Shown) -> PageTable:
+    """Adverse impact ratios if the best were accepted by score."""
+    lines, found = Lines(), shown.first.adverse_impact or {"groups": {}}
+    for group, own in found["groups"].items():
+        if group != found["reference"] and own["by_score"]:
+            lines.rows.append(Row("", group, [number(one["ratio"].estimate) for one in own["by_score"]]))
+            lines.records += [{"group": group} | flattened(one) for one in plain(own["by_score"])]
+    note = (
+        "AIR if this share of all people, the best by score, were accepted. The CSV file has 95 % intervals."
+    )
+    columns = [f"{100 * share:.0f} %" for share in SHARES]
+    return lines.table(
+        "impact_by_score", FAIRNESS, "Adverse impact ratio ×100 by share accepted", note, columns
+    )
+
+
+def impact_bounds(shown: Shown) -> PageTable:
+    """Bounds of adverse impact where only probabilities of groups are known."""
+    lines = Lines()
+    for name, one in shown.evaluations.items():
+        found = one.impact_bounds or {"groups": {}}
+        for group, own in found["groups"].items():
+            texts = [f"{own['people']:.1f}", *(lines.both(own[f"weighted_{of}"]) for of in ("rate", "ratio"))]
+            texts += [lines.ends(own[of]) for of in ("rate", "difference", "ratio")]
+            lines.rows.append(Row(name if shown.difference else "", group, texts))
+            lines.records.append({"policy": name, "group": group} | flattened(plain(own)))
+    note = (
+        f"{BESIDE} people: expected. weighted: if acceptance does not depend on the group given its "
+        "probabilities (conditional independence), which such data cannot tell. rate, difference, AIR: 95 % "
+        "intervals of what is possible without this assumption; inf: no upper bound. ×100."
+    )
+    columns = ["people", "weighted rate", "weighted AIR", "rate", "difference", "AIR"]
+    return lines.table("impact_bounds", FAIRNESS, "Adverse impact by probabilities of groups", note, columns)
 
 
 def moments(shown: Shown) -> PageTable:

@@ -107,12 +107,13 @@ def test_every_measure_and_group_has_a_row(compared: Shown) -> None:
     assert (
         list(found)
         == """
-        value fairness groups disagreement thresholds costs calibration balance
+        value fairness groups adverse_impact disagreement thresholds costs calibration balance
     """.split()
     )
     assert len(found["fairness"].frame) == 3 * len(MEASURES) + 2  # two ratios of acceptance
     names = found["groups"].frame.index.get_level_values(1)
     assert list(names) == 2 * [f"region {i}" for i in range(GROUPS)]
+    assert list(found["adverse_impact"].frame.index.get_level_values(1)) == list(names)
     for table in found.values():
         assert len(table.records) > 0
         assert to_latex(table).isascii()
