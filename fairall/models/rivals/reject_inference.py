@@ -1,4 +1,4 @@
-"""Reject inference of credit scoring: logistic regressions that differ in what they assume of rejected people.
+"""Reject inference of credit scoring: regressions that differ in what they assume of rejected people.
 
 Label 0 is the bad one, as a default. Every method fits the same penalised regression of the label on (x, s);
 it chooses who is in it, with which label in [0, 1] and which weight. A row of label p and weight w adds to
