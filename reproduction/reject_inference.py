@@ -271,8 +271,9 @@ def items_of(found: pd.DataFrame, lacking: Lacking) -> list[Item]:
         PageFigure(
             key="reject_inference_gains",
             title="What reject inference changes",
-            note="AUC and utility on test people less those of a regression of the accepted only, ×100: means "
-            "over the data sets with 95 % intervals over random states. Every label: what there is to gain.",
+            note="AUC and utility on test people less those of a regression of the accepted only, ×100: "
+            "means over the data sets with 95 % intervals over random states. Every label: what there is to "
+            "gain.",
             section="",
             wide=True,
             draw=lambda: draw_gains(found),
@@ -328,7 +329,7 @@ def data_table(found: pd.DataFrame, lacking: Lacking) -> PageTable:
     """A row per selection, code and method, a column per data set: differences of AUC and of utility."""
     gains = {name: differences(found, name) for name in ("auc", "utility")}
     data_sets, rows, records = list(dict.fromkeys(found["dataset"])), [], []
-    for key in found.groupby(["selection", "code", "method"], sort=False).groups:
+    for key in found[["selection", "code", "method"]].drop_duplicates().itertuples(index=False, name=None):
         selection, code, method = key
         cells = []
         for measure, dataset in product(gains, data_sets):
@@ -370,7 +371,7 @@ def draw_gains(found: pd.DataFrame) -> Figure:
             spreads = [over_data_sets(gain, (selection, code, name)) for name in names]
             known = [(height, one) for height, one in enumerate(spreads) if one is not None]
             mean = 100 * np.array([one.mean for _, one in known])
-            low, high = 100 * np.array([one.interval for _, one in known]).T
+            low, high = 100 * np.array([one.interval for _, one in known]).reshape(-1, 2).T
             height = [at + shift for at, _ in known]
             panel.errorbar(
                 mean, height, xerr=[mean - low, high - mean], fmt="o", ms=2.5, lw=1, color=colour, label=code

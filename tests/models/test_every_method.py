@@ -32,7 +32,8 @@ METHODS = [
     "model=dcem model.protected_as_feature=true",
     "model=multiple_imputation",
     *"""
-        model=accepted_only model=reweighting model=parcelling model=fuzzy_augmentation model=heckman model=basl
+        model=accepted_only model=reweighting model=parcelling model=fuzzy_augmentation model=heckman
+        model=basl
     """.split(),
     *(f"model=consequential model.policy={policy}" for policy in ("logistic", "semi_logistic", "threshold")),
     "model=consequential model.data=recent",
