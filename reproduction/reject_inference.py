@@ -171,7 +171,12 @@ def masked(dataset: str, selection: str, state: int) -> Masked:
     s, label = table.s[rows], table.label[rows].astype(int)
     given = {"test_size": axes()["test_size"], "random_state": state}
     train, test = train_test_split(np.arange(len(rows)), **given, stratify=1 - label)
-    benchmark = rejectkit().MaskedRejectBenchmark(selection, accept_rate=axes()["accept_rate"], **given)
+    strength = (
+        axes()["weaker"].get(dataset, axes()["strength"]) if selection == "mnar" else axes()["strength"]
+    )
+    benchmark = rejectkit().MaskedRejectBenchmark(
+        selection, accept_rate=axes()["accept_rate"], selection_strength=strength, **given
+    )
     accepted = benchmark._accept_mask(np.column_stack([x, s])[train], 1 - label[train])
     return Masked(source.config.cost, x, s, label, train, test, accepted)
 

@@ -21,6 +21,8 @@ SMALL = {
     "states": 2,
     "most": 600,
     "accept_rate": 0.6,
+    "strength": 2.0,
+    "weaker": {"credit": 1.0},
     "test_size": 0.3,
     "ours": {
         "Accepted only": {"model": "accepted_only"},
@@ -111,11 +113,12 @@ def test_masks_and_measures_are_those_of_the_package(selection: str, small: None
         own = StandardScaler().fit_transform(x) @ draw.normal(size=x.shape[1])
         strength = 2.0 if selection == "mar" else 1.0
         score = strength * own / own.std() + draw.normal(size=len(x))
-        score += 0.0 if selection == "mar" else 2.0 * (1 - 2.0 * bad[train])
+        score += 0.0 if selection == "mar" else 1.0 - 2.0 * bad[train]
     assert (people.accepted == (score >= np.quantile(score, 0.4))).all()
     assert abs(people.accepted.mean() - 0.6) < 0.01
 
-    benchmark = package.MaskedRejectBenchmark(selection, accept_rate=0.6, test_size=0.3, random_state=1)
+    strength = 1.0 if selection == "mnar" else 2.0
+    benchmark = package.MaskedRejectBenchmark(selection, selection_strength=strength, random_state=1)
     parameters = {"parcelling": {"uplift": 1.5}}
     table = benchmark.compare(["parcelling", "heckman"], people.seen, bad, method_params=parameters)
     ours: dict[str, Any] = {name: of for code, name, of in study.judged(people, 1) if code == study.THEIRS}
