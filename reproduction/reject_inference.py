@@ -83,9 +83,9 @@ class Masked(NamedTuple):
 
 @cache
 def axes() -> dict[str, Any]:
-    """The contents of reject_inference.yaml."""
+    """The contents of reject_inference.yaml, its data sets as a list."""
     found: dict[str, Any] = yaml.safe_load(Path(__file__).with_name("reject_inference.yaml").read_text())
-    return found
+    return found | {"dataset": found["dataset"].split(",")}
 
 
 def rejectkit() -> Any:
