@@ -47,10 +47,11 @@ OURS, THEIRS = "FairAll", "rejectkit"
 ORACLE, NAIVE = "Every label", "Accepted only"
 SELECTIONS = {"mar": "by features", "mnar": "by features and the label", "cutoff": "by a score"}
 PARITY = "fairness=demographic_parity"
+MEASURED = {"auc": "AUC", "utility": "utility"}  # shown by data set and drawn
 CLEAR = 5e-3  # gap of AUC between oracle and accepted only from which on rejectkit gives a recovery
 UNITS = (
     "×100. Means over the data sets, and 95 % intervals over the random states of the difference from "
-    "*accepted only* of the same code, people, split and mask (Student's t)."
+    "accepted only of the same code, people, split and mask (Student's t)."
 )
 
 
@@ -332,7 +333,7 @@ def mean_table(found: pd.DataFrame, lacking: Lacking) -> PageTable:
 
 def data_table(found: pd.DataFrame, lacking: Lacking) -> PageTable:
     """A row per selection, code and method, a column per data set: differences of AUC and of utility."""
-    gains = {name: differences(found, name) for name in ("auc", "utility")}
+    gains = {name: differences(found, name) for name in MEASURED}
     data_sets, rows, records = list(dict.fromkeys(found["dataset"])), [], []
     for key in found[["selection", "code", "method"]].drop_duplicates().itertuples(index=False, name=None):
         selection, code, method = key
@@ -346,7 +347,7 @@ def data_table(found: pd.DataFrame, lacking: Lacking) -> PageTable:
                     | {"measure": measure, "mean": spread.mean}
                 )
         rows.append(Row(SELECTIONS[selection], f"{method} ({code})", cells))
-    heads = [f"{of}, {dataset_label(one)}" for of, one in product(("AUC", "utility"), data_sets)]
+    heads = [f"{of}, {dataset_label(one)}" for of, one in product(MEASURED.values(), data_sets)]
     return PageTable(
         key="reject_inference_data",
         title="Methods of reject inference by data set",
@@ -370,7 +371,7 @@ def draw_gains(found: pd.DataFrame) -> Figure:
     names = [name for name in dict.fromkeys(found["method"]) if name != NAIVE][::-1]
     figure = Figure(figsize=(2 * COLUMN, 0.3 * len(names) + 1.0), layout="constrained")
     panels = figure.subplots(2, len(selections), sharey=True, sharex="row", squeeze=False)
-    for panel, (measure, selection) in zip(panels.flat, product(("auc", "utility"), selections), strict=True):
+    for panel, (measure, selection) in zip(panels.flat, product(MEASURED, selections), strict=True):
         gain = differences(found, measure)
         for (code, colour), shift in zip(((OURS, BLUE), (THEIRS, ORANGE)), (0.15, -0.15), strict=True):
             spreads = [over_data_sets(gain, (selection, code, name)) for name in names]
@@ -383,7 +384,7 @@ def draw_gains(found: pd.DataFrame) -> Figure:
             )
         panel.axvline(0.0, color=GREY, lw=0.6)
         panel.set_yticks(range(len(names)), names)
-        panel.set_title(f"{'AUC' if measure == 'auc' else 'utility'}, selection {SELECTIONS[selection]}")
+        panel.set_title(f"{MEASURED[measure]}\nselection {SELECTIONS[selection]}")
         panel.grid(axis="x", lw=0.3, color=GREY, alpha=0.5)
     legend_below(figure, handles_of(panels.flat), 2)
     return figure

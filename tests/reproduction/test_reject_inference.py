@@ -1,5 +1,7 @@
 """The study of reject inference: rejectkit's splits and masks, and differences from accepted only."""
 
+import csv
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -143,3 +145,79 @@ def test_a_study_goes_on_from_what_it_has(small: None, tmp_path: Path, capsys: A
     assert "Fuzzy augmentation (FairAll)" in page
     assert study.reject_inference(words)
     assert "fits" not in capsys.readouterr().out
+
+
+FEATURES, LABEL, SCORE = study.SELECTIONS.values()
+
+
+def test_what_the_page_says_is_in_its_tables() -> None:
+    text = (DOCS / "reject_inference.md").read_text()
+    page = " ".join(text.split())
+    rows = re.findall(r"^\| (by [\w ]+) \| (.+?) \((\w+)\) \| (.+) \|$", text, re.MULTILINE)
+    assert len(rows) == 3 * (len(study.axes()["ours"]) + len(study.axes()["theirs"]) + 3)
+    table = {(code, selection, method): cells.split(" | ") for selection, method, code, cells in rows}
+
+    def shown(selection: str, method: str, column: int, code: str = study.OURS) -> str:
+        return table[code, selection, method][column]
+
+    def mean(selection: str, method: str, column: int, code: str = study.OURS) -> str:
+        return shown(selection, method, column, code).split(" ")[0]
+
+    def loss(*cell: Any) -> str:
+        value = mean(*cell)
+        assert value.startswith("−")
+        return value.removeprefix("−")
+
+    auc, utility, fair, dpu, fair_dpu = 0, 3, 4, 5, 6
+    two, basl = "Parcelling, uplift 2", "BASL"
+    every = [mean(FEATURES, "Every label", column) for column in (auc, utility)]
+    assert f"every label would add but {every[0]} of AUC and {every[1]} of utility" in page
+    for column in (auc, utility):
+        assert not [
+            key
+            for key, cells in table.items()
+            if key[1] == FEATURES and key[2] != "Every label" and not re.match("−|0.0 ", cells[column])
+        ]
+    assert (
+        f"uplift 2 costs {loss(FEATURES, two, utility)} of utility and BASL {loss(FEATURES, basl, utility)}"
+        in page
+    )
+    every = [mean(LABEL, "Every label", column) for column in (auc, utility)]
+    assert f"worth {every[0]} of AUC and {every[1]} of utility there" in page
+    assert f"uplift 2 gains {shown(LABEL, two, auc)} and {shown(LABEL, two, utility)}" in page
+    assert [mean(LABEL, "Parcelling, uplift 1", column) for column in (auc, utility)] == ["0.0", "−0.1"]
+    assert f"Reweighting gains {shown(SCORE, 'Reweighting', utility)} of utility" in page
+    assert f"rejectkit's Heckman {shown(SCORE, 'Heckman', utility, study.THEIRS)}" in page
+    least = min(float(loss(SCORE, f"Parcelling, uplift {uplift}", utility)) for uplift in ("1", "1.5", "2"))
+    assert f"parcelling loses {least} or more" in page
+    lost = [loss(SCORE, name, auc, study.THEIRS) for name in ("Reclassification", "Self-learning")]
+    assert f"BASL loses {loss(SCORE, basl, auc)} of AUC, rejectkit's reclassification {lost[0]}" in page
+    assert f"its self-learning {lost[1]}" in page
+    assert f"uplift 2 earns {shown(LABEL, two, fair)} more" in page
+    assert f"a DPU of {shown(LABEL, two, fair_dpu)} in the place of {shown(LABEL, two, dpu)}" in page
+    fuzzy = [cells for key, cells in table.items() if key[2] == "Fuzzy augmentation"]
+    assert {cell for cells in fuzzy for cell in cells[:1] + cells[2:4]} == {"0.0 \\[0.0, 0.0\\]"}
+    for code, selection, method in table:
+        if code == study.OURS and method.startswith(("Reweighting", "Parcelling", "Fuzzy")):
+            for column in (auc, utility):
+                both = [
+                    mean(selection, method, column, one).replace("−", "-") for one in (code, study.THEIRS)
+                ]
+                assert abs(float(both[0]) - float(both[1])) < 0.11
+
+    with (DOCS / "tables" / "reject_inference_data.csv").open(newline="") as stream:
+        by_data = {(row["group"], row["name"]): row for row in csv.DictReader(stream)}
+
+    def of(selection: str, method: str, dataset: str) -> str:
+        return by_data[selection, f"{method} (FairAll)"][f"AUC, {dataset}"].split(" ")[0]
+
+    compas, made_up = (of(LABEL, "Heckman", name) for name in ("COMPAS", "Synthetic"))
+    assert (
+        f"Heckman gains {compas} of AUC on COMPAS and loses {made_up.removeprefix('−')} on synthetic" in page
+    )
+    compas, meps = of(LABEL, basl, "COMPAS"), of(SCORE, basl, "MEPS")
+    assert (
+        f"BASL gains {compas} on COMPAS, and behind a cut-off loses {meps.removeprefix('−')} on MEPS" in page
+    )
+    gains = by_data[LABEL, f"{two} (FairAll)"]
+    assert all(re.match(r"(?!0\.0)\d", gains[column]) for column in gains if re.match("AUC|utility", column))
