@@ -111,11 +111,8 @@ def write_scored(path: Path) -> None:
         label, score = people["would_repay"][rows], good[rows]
         ranks = score.rank()[label].sum() - label.sum() * (label.sum() + 1) / 2
         gini = 2.0 * ranks / (label.sum() * (~label).sum()) - 1.0
-        brier = ((label - score) ** 2).mean()
-        error = label.mean() - score.mean()
-        print(
-            f"{name}: Gini {100 * gini:.1f}, Brier score {100 * brier:.1f}, label − score {100 * error:.1f} (×100)"
-        )
+        brier, error = 100 * ((label - score) ** 2).mean(), 100 * (label.mean() - score.mean())
+        print(f"{name}: Gini {100 * gini:.1f}, Brier score {brier:.1f}, label − score {error:.1f} (×100)")
 
 
 def over_days(people: pd.DataFrame, random: np.random.Generator) -> pd.DataFrame:

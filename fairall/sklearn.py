@@ -28,6 +28,8 @@ from fairall.tables import arrays
 from fairall.tables.arrays import InputError, of_input
 from fairall.tables.people import CODED
 
+__all__ = ["PolicyValue", "SelectiveLabelsClassifier", "policy_value"]
+
 ABOUT = "estimator.json"
 TUNED = "tuned"
 PLAIN = methodcaller("tolist")  # of what NumPy has

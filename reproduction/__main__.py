@@ -28,6 +28,7 @@ sweep picks from it, as dataset=credit; any other is added to every command, for
   python -m reproduction alarms                             how soon unfairness in a log is found
   python -m reproduction rivals dataset=fico                beside the figures of other methods' authors
   python -m reproduction logs dataset=credit                a benchmark of estimators from logs of decisions
+  python -m reproduction reject_inference                   what it gains where masked labels are known
   python -m reproduction evidence --jobs 2 --hours 1        evaluations of policies where the truth is known
 
 --into PAGE fills the blocks of a page, <!-- begin: KEY --> to <!-- end: KEY -->, where KEY is a table, a
@@ -43,6 +44,7 @@ COMMANDS = {
     "alarms": "Make logs, and show how soon they tell or exclude a gap between acceptance rates.",
     "rivals": "Make and show figures that the authors of other methods print.",
     "logs": "A benchmark of estimators: logs with exact propensities, the truth apart, and scores.",
+    "reject_inference": "Methods of reject inference, with rejectkit's beside ours, on masked labels.",
     "evidence": "Evaluations of policies where the truth is known: hours.",
 }
 

@@ -36,7 +36,7 @@ NAMED_IN = {
         ("logs", LOGS),
         ("alarms", ALARMS),
     )
-} | {"rivals": ["rivals.yaml"]}
+} | {"rivals": ["rivals.yaml"], "reject_inference": ["reject_inference.yaml"]}
 # Folders of conf/.
 SHARED = ("protocol", "fewer", "initial_policy", "exploration", "fairness", "cost", "world")
 # Values of keys that change nothing, which new keys may have.

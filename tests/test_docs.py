@@ -90,7 +90,7 @@ def test_code_parses_and_imports_what_there_is(page: Path) -> None:
                 assert [name.name for name in node.names if not hasattr(module, name.name)] == []
 
 
-@pytest.mark.parametrize("page", ["gymnasium.md", "api/index.md"])
+@pytest.mark.parametrize("page", ["gymnasium.md", "api/index.md", "reject_inference.md"])
 def test_python_of_pages_runs_as_it_is_typed(page: str, tmp_path: Path) -> None:
     if page == "gymnasium.md":
         pytest.importorskip("gymnasium", reason="needs gymnasium: pip install -e '.[gym]'")

@@ -214,8 +214,7 @@ LIVE_DECIDE = "-o! --capacity --reasons --wording --trust... --json"
 EXPLAIN = "--row! -o! --policy --threshold --against --trust... --strict"
 EVALUATE = (
     "--policy... --proba... --draw -o --groups --reference --decision-maker --score --score-of "
-    "--propensity-model "
-    "--outcome-model --smallest-cell --monitor --gap --trust... --log --json"
+    "--propensity-model --outcome-model --smallest-cell --monitor --gap --trust... --log --json"
 )
 COMMANDS = {
     "list": Command(

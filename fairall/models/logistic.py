@@ -23,7 +23,7 @@ def penalised(
 
     Args:
         x: columns, shape (N, D), float64.
-        label: in {0, 1}, both present, shape (N,).
+        label: in [0, 1], neither all 0 nor all 1, shape (N,).
         c: inverse strength of the penalty, which the intercept is without.
         weight: of each row, not negative, shape (N,); None: 1.
         start: a guess of the result, shape (D + 1,); None: 0.

@@ -158,6 +158,10 @@ IMPOSSIBLE = {
     "adaptation_batch=0 adaptation_rate=0 discriminator_rate=0",
     "neural_ucb": "clf_arch=[] alpha=-1 ridge=0 discount=0 discount=1.1",
     "dcem": "rounds=0 updates=0 regularisation=-0.1 clf_arch=[0]",
+    "accepted_only": "growth=0 linear_c=0",
+    "reweighting": "least=0 least=1.1",
+    "parcelling": "bands=0 uplift=0",
+    "basl": "sample=0 labelled=0 labelled=1 imbalance=0.5 iterations=0",
     "multiple_imputation": "members=1 members=30000000 updates=0",
     "explore_exploit": "fdr=0 exploit_fdr=0 exploit_power=-0.1 acceptance_gap=1.1 held_out=1 "
     "past_classifiers=1 past_classifiers=30000000 batch_size=0",

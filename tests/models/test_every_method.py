@@ -31,6 +31,10 @@ METHODS = [
     """.split(),
     "model=dcem model.protected_as_feature=true",
     "model=multiple_imputation",
+    *"""
+        model=accepted_only model=reweighting model=parcelling model=fuzzy_augmentation model=heckman
+        model=basl
+    """.split(),
     *(f"model=consequential model.policy={policy}" for policy in ("logistic", "semi_logistic", "threshold")),
     "model=consequential model.data=recent",
 ]

@@ -34,7 +34,8 @@ def imported(path: Path) -> set[str]:
     "choice",
     """
         consequential dcem ensemble epsilon_greedy explore_exploit fair_reductions neural_ucb
-        multiple_imputation sellf_one_step
+        multiple_imputation sellf_one_step accepted_only reweighting parcelling fuzzy_augmentation heckman
+        basl
     """.split(),
 )
 def test_no_code_names_a_method_of_another_paper(choice: str) -> None:

@@ -191,7 +191,8 @@ def checkout(tmp_path: Path) -> Path:
     """What a fingerprint is of, to be changed."""
     for folder in ("conf", "reproduction/sweeps"):
         shutil.copytree(DOCS.parent / folder, tmp_path / folder)
-    shutil.copy(DOCS.parent / "reproduction" / "rivals.yaml", tmp_path / "reproduction")
+    for name in ("rivals.yaml", "reject_inference.yaml"):
+        shutil.copy(DOCS.parent / "reproduction" / name, tmp_path / "reproduction")
     return tmp_path
 
 
