@@ -56,7 +56,7 @@ def periods(log: DecisionLog, sample: Sample, smallest_cell: int) -> list[Period
         sample: its rows.
         smallest_cell: people of a group below which nothing about them is shown.
     """
-    code, names = _numbered(log)
+    code, names = numbered(log)
     if len(names) < 2:
         return []
     drift = [_drift(log, code == 0, code == k) for k in range(1, len(names))]
@@ -67,7 +67,7 @@ def periods(log: DecisionLog, sample: Sample, smallest_cell: int) -> list[Period
     return [first, *(one._replace(drift=own, p_drift=float(p.min())) for one, own, p in of_later)]
 
 
-def _numbered(log: DecisionLog) -> tuple[np.ndarray, list[str]]:
+def numbered(log: DecisionLog) -> tuple[np.ndarray, list[str]]:
     """Number of the period of each row, shape (N,), and their names."""
     order = np.arange(len(log)) if log.time is None else np.argsort(log.time, kind="stable")
     code = np.empty(len(log), dtype=int)
@@ -126,7 +126,7 @@ def changes(log: DecisionLog, propensity: Fitted | None, outcome: Fitted | None)
         if log.time is not None and log.propensity is None and propensity is not None:
             yield from _changed(log, propensity.probability)
         return
-    code, names = _numbered(log)
+    code, names = numbered(log)
     sizes = np.bincount(code)
     for k in np.flatnonzero(np.bincount(code, log.accepted) == 0):
         yield (

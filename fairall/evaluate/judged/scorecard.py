@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from fairall.data.drift import binned, stability
 from fairall.evaluate.estimated import bounds as limits
 from fairall.evaluate.estimated.bounds import Bounds, Limits
 from fairall.evaluate.estimated.estimators import People
@@ -16,6 +17,7 @@ from fairall.evaluate.estimated.gaps import NOTHING, Interval, interval
 from fairall.evaluate.estimated.influence import Column, Estimate, Groups, stack
 from fairall.evaluate.estimated.scores import Partial, Scored
 from fairall.evaluate.judged.judgement import NO_MODEL, Judgement
+from fairall.evaluate.judged.periods import numbered
 from fairall.runtime.steps import doing
 
 EVERYBODY = "everybody"  # the groups together
@@ -67,7 +69,8 @@ def scorecard(of: Judgement) -> dict[str, Any] | None:
     - bounds: what is possible whatever the missing labels are, with a 95 % interval.
 
     Returns:
-        `everybody`: by name of the measure. `groups`: by name of the group, then likewise. `curves`: rows of
+        `everybody`: by name of the measure. `groups`: by name of the group, then likewise. `periods`:
+        likewise, with `psi`, the stability of the score against the first period. `curves`: rows of
         `view` (`accepted`, `dr` or `bounds`), `label` (positive or negative), `threshold`, `acceptance`, the
         share of all people above it, and `estimate`, `low` and `high`, the share of people of that label,
         with intervals that cover a whole curve. None without a score or labels.
@@ -84,7 +87,8 @@ def scorecard(of: Judgement) -> dict[str, Any] | None:
     found = _measured(of, of.models.score, everybody, {EVERYBODY: 0})
     named = {of.log.groups[code]: int(code) for code in of.models.shown}
     groups = _measured(of, of.models.score, of.by_group, named)
-    return found | {"groups": groups, "curves": _curves(of, of.models.score, everybody)}
+    curves = _curves(of, of.models.score, everybody)
+    return found | {"groups": groups, "periods": _by_period(of, of.models.score), "curves": curves}
 
 
 def _measured(
@@ -130,6 +134,19 @@ def _measured(
                 own[view] = interval(estimates[view][code].on(fewest)).without_ends(why)
             bounds = Bounds(least[code].on(everyone), most[code].on(everyone))
             found[name][key] = own | {"bounds": bounds.limits()}
+    return found
+
+
+def _by_period(of: Judgement, score: np.ndarray) -> dict[str, dict[str, Any]]:
+    """The measures and the stability of the score by `periods.Period`; none in a log without them."""
+    code, names = numbered(of.log)
+    if len(names) < 2:
+        return {}
+    own = {name: k for k, name in enumerate(names)}
+    found: dict[str, dict[str, Any]] = _measured(of, score, of.sample.by(code, len(names)), own)
+    for name, k in own.items():
+        before, after, bins = binned(pd.Series(score[code == 0]), pd.Series(score[code == k]), number=True)
+        found[name]["psi"] = stability(before, after, bins) if k else None
     return found
 
 

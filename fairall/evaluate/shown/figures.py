@@ -23,12 +23,13 @@ from fairall.evaluate.evaluation import Evaluation
 from fairall.evaluate.judged.monitor import RATES
 from fairall.evaluate.judged.scorecard import EVERYBODY
 from fairall.evaluate.shown.sentences import (
-    CHECKS,
+    CALIBRATION,
     CHOICES,
+    DATA,
+    DISCRIMINATION,
     FAIRNESS,
-    HIDDEN,
-    OVER_TIME,
-    SCORE,
+    LIMITS,
+    STABILITY,
     VALUE,
     Shown,
 )
@@ -331,17 +332,18 @@ def pictures(shown: Shown) -> list[PageFigure]:
     evaluations, groups = shown.evaluations.values(), len(shown.first.groups)
     answered = all(one.sensitivity for one in evaluations)
     calibrated = groups > 0 and shown.calibration is not None
+    of_model = DATA if shown.first.scorecard is None else CALIBRATION
     # Key, title, section, how it is drawn, whether it is wide, and whether there is something to draw.
     known: list[tuple[str, str, str, Callable[[Evaluations], Figure], bool, bool]] = [
-        ("ranks", "What the score tells apart", SCORE, draw_score, True, shown.first.scorecard is not None),
+        ("ranks", "What the score tells apart", DISCRIMINATION, draw_score, True, scored),
         ("plane", "Value against unfairness", VALUE, draw_plane, True, bool(shown.difference and answered)),
         ("estimators", "Utility by estimator", VALUE, draw_value, False, True),
-        ("overlap", "Overlap", VALUE, draw_overlap, groups > 2, groups > 0),
+        ("overlap", "Overlap", DATA, draw_overlap, groups > 2, groups > 0),
         ("gaps", "What selection hides", FAIRNESS, draw_fairness, len(evaluations) > 1, True),
-        ("sensitivity", "Sensitivity", HIDDEN, draw_sensitivity, True, answered),
-        ("monitor", "Over time", OVER_TIME, draw_monitor, True, shown.log.time is not None),
+        ("sensitivity", "Sensitivity", LIMITS, draw_sensitivity, True, answered),
+        ("monitor", "Over time", STABILITY, draw_monitor, True, shown.log.time is not None),
         ("curves", "Thresholds", CHOICES, draw_thresholds, True, any(one.thresholds for one in evaluations)),
-        ("reliability", "Reliability by group", CHECKS, draw_reliability, groups > 2, calibrated),
+        ("reliability", "Reliability by group", of_model, draw_reliability, groups > 2, calibrated),
     ]
     return [
         PageFigure(

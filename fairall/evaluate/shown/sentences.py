@@ -26,9 +26,17 @@ from fairall.evaluate.plain import spelt
 from fairall.evaluate.policies import LOGGED
 from fairall.results.format import interval, number
 
-# Sections of the page.
-VALUE, FAIRNESS, HIDDEN = "Value", "Fairness", "What the rejected may hide"
-OVER_TIME, CHOICES, CHECKS, SCORE = "Over time", "Thresholds and costs", "Checks", "Score"
+# Sections of the page, in the order of a model validation.
+DATA, DISCRIMINATION, CALIBRATION, STABILITY, FAIRNESS, VALUE, CHOICES, LIMITS = SECTIONS = (
+    "Data and selection",
+    "Discrimination",
+    "Calibration",
+    "Stability",
+    "Fairness",
+    "Value",
+    "Thresholds and costs",
+    "Limits",
+)
 TO_MLFLOW = ("acceptance", "value", "guarantee", "fairness", "bounds", "overlap")  # of each policy
 DEPENDS = 0.01  # p below which the assignment of cases is said to depend on features
 MODELS = {

@@ -23,12 +23,13 @@ from fairall.evaluate.judged.scorecard import MEASURES as SCORE_MEASURES
 from fairall.evaluate.plain import plain, spelt
 from fairall.evaluate.shown.figures import CURVES, NAMES, VIEWS_TOLD
 from fairall.evaluate.shown.sentences import (
-    CHECKS,
+    CALIBRATION,
     CHOICES,
+    DATA,
+    DISCRIMINATION,
     FAIRNESS,
-    HIDDEN,
-    OVER_TIME,
-    SCORE,
+    LIMITS,
+    STABILITY,
     VALUE,
     Shown,
     share,
@@ -88,36 +89,63 @@ class Lines:
 
 
 def tables(shown: Shown) -> list[PageTable]:
-    """All tables that have records; those of value and fairness are for the terminal."""
+    """All tables that have records."""
     made = (
-        *(score, value, fairness, groups, impact, impact_by_score, impact_bounds, moments, periods),
-        *(disagreement, thresholds, costs, calibration, balance),
+        *(value, fairness, groups, impact, impact_by_score, impact_bounds, discrimination, calibration),
+        *(balance, moments, periods, score_periods, disagreement, thresholds, costs),
     )
     return [table for table in (one(shown) for one in made) if len(table.records)]
 
 
-def score(shown: Shown) -> PageTable:
-    """Discrimination and calibration of the score, by group."""
-    lines = Lines()
-    found = shown.first.scorecard
-    by_group = {} if found is None else {EVERYBODY: found[EVERYBODY]} | found["groups"]
-    for group, measures in by_group.items():
-        for key, views in measures.items():
-            name = SCORE_MEASURES[key].label
-            texts = [lines.both(views[view]) for view in ("accepted", "dr")]
-            texts += [number(views["bayesian"].estimate), lines.ends(views["bounds"])]
-            lines.rows.append(Row(group, name, texts))
-            lines.records += [
-                {"group": group, "measure": key, "view": view} | _record(own, {})
-                for view, own in views.items()
-            ]
+def discrimination(shown: Shown) -> PageTable:
+    """How well the score orders people, by group."""
     note = (
         f"Of the probability of a positive label, {INTERVALS}. accepted: of people with a label, which is "
         "another quantity than that of everybody. Bayesian: a missing label is drawn from the model of the "
-        f"label, without an interval. {NO_ASSUMPTION} label − score: mean label less mean score."
+        f"label, without an interval. {NO_ASSUMPTION}"
     )
+    return _score(shown, "discrimination", DISCRIMINATION, note, ("auc", "gini", "ks"))
+
+
+def _score(
+    shown: Shown,
+    key: str,
+    section: str,
+    note: str,
+    measures: Sequence[str],
+    bins: Sequence[dict[str, Any]] = (),
+) -> PageTable:
+    """Measures of the score by group and view; `bins` are further records."""
+    lines, found = Lines(), shown.first.scorecard
+    for group, own in {} if found is None else ({EVERYBODY: found[EVERYBODY]} | found["groups"]).items():
+        for name in measures:
+            views = own[name]
+            texts = [lines.both(views["accepted"]), lines.both(views["dr"])]
+            texts += [number(views["bayesian"].estimate), lines.ends(views["bounds"])]
+            lines.rows.append(Row(group, SCORE_MEASURES[name].label, texts))
+            of_group = {"group": group, "measure": name}
+            lines.records += [of_group | {"view": view} | _record(one, {}) for view, one in views.items()]
+    lines.records += bins
     columns = ["accepted", "everybody, DR", "everybody, Bayesian", "no assumption"]
-    return lines.table("score", SCORE, "Score ×100", note, columns)
+    return lines.table(key, section, f"{section} of the score ×100", note, columns)
+
+
+def score_periods(shown: Shown) -> PageTable:
+    """Measures of the score over time."""
+    lines, found = Lines(), shown.first.scorecard or {"periods": {}}
+    for period, own in found["periods"].items():
+        psi = own["psi"]
+        drift = "" if psi is None else f"{psi.psi:.3f} ({psi.chance:.3f})"
+        rates = {name: own[name]["dr"] for name in ("gini", "brier", "calibration")}
+        lines.rows.append(Row("", period, [*map(lines.both, rates.values()), drift]))
+        lines.records += [{"period": period, "measure": name} | plain(one) for name, one in rates.items()]
+        lines.records += [] if psi is None else [{"period": period, "measure": "psi"} | plain(psi)]
+    note = (
+        f"Of everybody, doubly robust, ×100, {INTERVALS}. PSI: population stability index of the score "
+        "against the first period, and its 95 % quantile where nothing has changed."
+    )
+    columns = [*(SCORE_MEASURES[name].label for name in ("gini", "brier", "calibration")), "PSI"]
+    return lines.table("score_periods", STABILITY, "The score by period", note, columns)
 
 
 def value(shown: Shown) -> PageTable:
@@ -195,7 +223,7 @@ def disagreement(shown: Shown) -> PageTable:
         f"are of all people, not of groups. {NO_ASSUMPTION} Γ: labels of rejected people differ from those "
         f"of accepted ones by an odds ratio up to it.{by_officers(shown)}"
     )
-    return lines.table("disagreement", HIDDEN, "B − A where the policies differ ×100", note, list(views))
+    return lines.table("disagreement", LIMITS, "B − A where the policies differ ×100", note, list(views))
 
 
 def groups(shown: Shown) -> PageTable:
@@ -221,7 +249,7 @@ def groups(shown: Shown) -> PageTable:
         f"as. Rates of the policy ×100, doubly robust, {INTERVALS}."
     )
     columns = [*SIZES, "effective", *(MEASURES[measure].rate for measure in RATES)]
-    return lines.table("groups", FAIRNESS, "Groups", note, columns)
+    return lines.table("groups", DATA, "Groups", note, columns)
 
 
 def impact(shown: Shown) -> PageTable:
@@ -304,7 +332,7 @@ def moments(shown: Shown) -> PageTable:
         "Of the rows until a moment, doubly robust, with 95 % intervals of each quantity that hold at all "
         "moments at once. The CSV file has all moments."
     )
-    return lines.table("moments", OVER_TIME, "Over time ×100", note, times)
+    return lines.table("moments", STABILITY, "Over time ×100", note, times)
 
 
 def periods(shown: Shown) -> PageTable:
@@ -330,7 +358,7 @@ def periods(shown: Shown) -> PageTable:
         "and its 95 % quantile where nothing has changed."
     )
     columns = ["rows", "acceptance rate", "gap", "positive labels", "drift"]
-    return lines.table("periods", OVER_TIME, "Periods", note, columns)
+    return lines.table("periods", STABILITY, "Periods", note, columns)
 
 
 def thresholds(shown: Shown) -> PageTable:
@@ -359,18 +387,28 @@ def costs(shown: Shown) -> PageTable:
 
 
 def calibration(shown: Shown) -> PageTable:
-    """How far a probability of a positive label is from labels, by group."""
+    """How far the score, or without one the model of the label, is from labels, by group."""
     lines, found = Lines(), shown.calibration or {"of": "", "groups": {}}
+    bins = [
+        {"group": group, "measure": "bin"} | one
+        for group, own in found["groups"].items()
+        for one in plain(own["bins"])
+    ]
+    if shown.first.scorecard is not None:
+        note = (
+            f"Mean squared error, and mean label less mean score, {INTERVALS}; columns as for discrimination. "
+            "The CSV file has mean labels by bins of the score too, of everybody, doubly robust."
+        )
+        return _score(shown, "calibration", CALIBRATION, note, ("brier", "calibration"), bins)
     for group, one in found["groups"].items():
         lines.rows.append(Row("", group, [lines.both(one["error"])]))
-        lines.records += [
-            {"group": group} | own for own in ({"share": 1.0} | plain(one["error"]), *plain(one["bins"]))
-        ]
+        lines.records.append({"group": group, "measure": "error", "share": 1.0} | plain(one["error"]))
+    lines.records += bins
     note = (
         "Mean label less mean probability of a positive label, of all people, doubly robust, "
         f"{INTERVALS}. The CSV file has mean labels by bins of the probability too."
     )
-    return lines.table("calibration", CHECKS, f"Calibration of the {found['of']} ×100", note, ["error"])
+    return lines.table("calibration", DATA, f"Calibration of the {found['of']} ×100", note, ["error"])
 
 
 def balance(shown: Shown) -> PageTable:
@@ -387,7 +425,7 @@ def balance(shown: Shown) -> PageTable:
         "people with labels less that of all people, in standard deviations, before → after weighting; above "
         "0.1 is unbalanced. The CSV file has all features."
     )
-    return lines.table("balance", CHECKS, "Balance", note, ["accepted by expected", "least balanced"])
+    return lines.table("balance", DATA, "Balance", note, ["accepted by expected", "least balanced"])
 
 
 def by_officers(shown: Shown) -> str:

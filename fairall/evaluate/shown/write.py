@@ -5,26 +5,18 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
+
+import yaml
 
 from fairall.errors import FairAllError
 from fairall.evaluate.comparison import Comparison
 from fairall.evaluate.evaluation import judge
 from fairall.evaluate.log import DecisionLog
 from fairall.evaluate.shown.figures import pictures
-from fairall.evaluate.shown.sentences import (
-    CHECKS,
-    CHOICES,
-    FAIRNESS,
-    HIDDEN,
-    OVER_TIME,
-    SCORE,
-    VALUE,
-    Shown,
-    doubts,
-    told,
-)
+from fairall.evaluate.shown.sentences import CHOICES, SECTIONS, Shown, doubts, told
 from fairall.evaluate.shown.tables import tables
 from fairall.results.page import write as write_text
 from fairall.results.page import write_page
@@ -33,7 +25,11 @@ from fairall.results.terminal import Display
 from fairall.runtime.console import AnyConsole
 
 JSON = "evaluation.json"
-SECTIONS = (SCORE, VALUE, FAIRNESS, OVER_TIME, HIDDEN, CHOICES, CHECKS)
+# Tables of the terminal, in this order.
+PRINTED = (
+    *("value", "fairness", "groups", "adverse_impact", "impact_by_score", "impact_bounds"),
+    *("discrimination", "calibration", "score_periods"),
+)
 
 
 def evaluate_log(
@@ -133,7 +129,8 @@ def write(shown: Shown, folder: Path, command: str) -> None:
     sections = {name: [item for item in items if item.section == name] for name in SECTIONS}
     filled = {name: some for name, some in sections.items() if some}
     opening = [shown.title, *told(shown), *doubts(shown)]
-    texts = {"opening": opening, "folded": {CHOICES: "Tables"}, "made": command}
+    terms = yaml.safe_load(files(__package__).joinpath("terms.yaml").read_text(encoding="utf-8"))
+    texts = {"opening": opening, "folded": {CHOICES: "Tables"}, "defined": terms, "made": command}
     write_page(folder, "FairAll: evaluation from past decisions", filled, **texts)
     content = json.dumps(shown.content, indent=2, ensure_ascii=False, allow_nan=False)
     try:
@@ -144,12 +141,13 @@ def write(shown: Shown, folder: Path, command: str) -> None:
 
 
 def show(shown: Shown) -> None:
-    """Print the sentences and the tables of the score, value, fairness and groups."""
+    """Print the sentences, and the tables in `PRINTED`."""
     console = AnyConsole()
     console.print(shown.title, style="bold")
     for line in (*told(shown), *doubts(shown)):
         console.print(line)
     console.print()
-    for table in tables(shown):
-        if table.section in (SCORE, VALUE, FAIRNESS) and table.shown:
+    made = {table.key: table for table in tables(shown)}
+    for table in (made[key] for key in PRINTED if key in made):
+        if table.shown:
             print_table(table)

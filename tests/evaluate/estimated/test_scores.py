@@ -85,13 +85,13 @@ def test_bounds_are_the_extremes_over_all_labels(seed: int) -> None:
             strict=True,
         ):
             possible[name].append(value)
-    for name, values in possible.items():
+    for name, extremes in possible.items():
         low, high = (float(end.value[0]) for end in getattr(Partial(score, label, everybody(n)), name)())
-        assert high == pytest.approx(max(values)), name
+        assert high == pytest.approx(max(extremes)), name
         if name == "ks":
-            assert low <= min(values) + 1e-12
+            assert low <= min(extremes) + 1e-12
         else:
-            assert low == pytest.approx(min(values)), name
+            assert low == pytest.approx(min(extremes)), name
 
 
 def test_the_lower_bound_of_ks_is_above_0_where_few_labels_are_missing() -> None:
