@@ -332,7 +332,8 @@ def pictures(shown: Shown) -> list[PageFigure]:
     evaluations, groups = shown.evaluations.values(), len(shown.first.groups)
     answered = all(one.sensitivity for one in evaluations)
     calibrated = groups > 0 and shown.calibration is not None
-    of_model = DATA if shown.first.scorecard is None else CALIBRATION
+    scored = shown.first.scorecard is not None
+    of_model = CALIBRATION if scored else DATA
     # Key, title, section, how it is drawn, whether it is wide, and whether there is something to draw.
     known: list[tuple[str, str, str, Callable[[Evaluations], Figure], bool, bool]] = [
         ("ranks", "What the score tells apart", DISCRIMINATION, draw_score, True, scored),

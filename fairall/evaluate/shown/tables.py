@@ -396,7 +396,7 @@ def calibration(shown: Shown) -> PageTable:
     ]
     if shown.first.scorecard is not None:
         note = (
-            f"Mean squared error, and mean label less mean score, {INTERVALS}; columns as for discrimination. "
+            f"Mean squared error, and mean label less mean score, {INTERVALS}. Columns: see discrimination. "
             "The CSV file has mean labels by bins of the score too, of everybody, doubly robust."
         )
         return _score(shown, "calibration", CALIBRATION, note, ("brier", "calibration"), bins)
