@@ -1,5 +1,6 @@
 """The tutorials by reader, typed and executed, and the words of other fields in the glossary."""
 
+import json
 import re
 import subprocess
 from pathlib import Path
@@ -57,6 +58,28 @@ def test_tutorial_by_reader(page: str, tmp_path: Path) -> None:
     assert [row for row in DIGITS.findall(text) if row not in said] == []
     if page == "hr_analyst":
         assert len(re.findall(r"│ (?:wo)?man, ", text)) == 4
+
+
+@pytest.mark.whole
+def test_the_scorecard_is_validated_as_typed(tmp_path: Path) -> None:
+    (tmp_path / "examples").symlink_to(CHECKOUT / "examples")
+    text = (DOCS / "scorecard.md").read_text()
+    made, report = (run(command, tmp_path) for command in typed_lines("scorecard"))
+    truth = dict(re.findall(r"(everybody|granted alone): Gini ([\d.]+)", made))
+    assert f"is {truth['everybody']}" in text
+    found = json.loads(report)["scorecard"]["everybody"]["gini"]
+    assert found["dr"]["low"] < float(truth["everybody"]) / 100 < found["dr"]["high"]
+    assert round(100 * found["accepted"]["estimate"], 1) == float(truth["granted alone"])
+    page = (tmp_path / "validation" / "index.html").read_text()
+    headings = re.findall(r'<h2 id="([\w-]+)">', page)
+    assert headings[:5] == ["data-and-selection", "discrimination", "calibration", "stability", "fairness"]
+    assert headings[5:] == ["value", "thresholds-and-costs", "limits"]
+    assert page.count("<summary>Definitions</summary>") == 7
+    # Rows that depend on the data alone.
+    table = (tmp_path / "validation" / "tables" / "adverse_impact.md").read_text().replace("\\", "")
+    for row in re.findall(r"│ (?:female|male) .*", text):
+        cells = [cell.strip() for cell in row.strip("│ ").split("│")]
+        assert all(cell.lstrip("< ") in table for cell in cells), row
 
 
 def test_every_block_of_a_tutorial_by_reader_is_executed() -> None:

@@ -467,17 +467,17 @@ def test_a_comparison_with_the_logged_decisions_turns_at_an_odds_ratio(
 # Kinds of policies and of groups
 
 
-def test_comparing_from_python_leaves_both_policies_and_the_score_out_of_the_features(
+def test_comparing_from_python_leaves_both_policies_out_of_the_features(
     people: pd.DataFrame,
 ) -> None:
     table = people.drop(columns=["truth"])
     keys = KEYS | {"propensity": "p", "outcome_model": "logistic"}
     found = compare("new", "steep", table, **keys, score="chance", seed=3)
-    assert [feature.name for feature in found.first.log.features] == ["score"]
+    assert [feature.name for feature in found.first.log.features] == ["score", "chance"]
     assert found.first.models is found.second.models
-    one = evaluate("new", table, **keys, drop=["steep", "chance"], seed=3)
+    one = evaluate("new", table, **keys, drop=["steep"], seed=3)
     assert found.to_plain()["first"]["value"] == one.to_plain()["value"]
-    several = judge(["new", "steep", None], table, **keys, drop=["chance"], seed=3)
+    several = judge(["new", "steep", None], table, **keys, seed=3)
     assert several[0].models is several[2].models
     assert several[0].to_plain()["value"] == one.to_plain()["value"]
     assert several[2].logged

@@ -261,7 +261,10 @@ def impact(shown: Shown) -> PageTable:
         for group, own in found["groups"].items():
             p = "" if np.isnan(own["p"]) else "< 0.001" if own["p"] < 0.001 else f"{own['p']:.3f}"
             texts = [str(own["people"]), f"{own['accepted']:.1f}".removesuffix(".0"), lines.both(own["rate"])]
-            texts += [lines.both(own["ratio"]), own["four_fifths"] or "", p, lines.both(own["difference"])]
+            ratio, difference = "100", ""
+            if group != found["reference"]:
+                ratio, difference = lines.both(own["ratio"]), lines.both(own["difference"])
+            texts += [ratio, own["four_fifths"] or "", p, difference]
             texts += [f"{own[short]:.1f}" for short in ("shortfall", "shortfall_of_four_fifths")]
             lines.rows.append(Row(name if shown.difference else "", group, texts))
             lines.records.append(

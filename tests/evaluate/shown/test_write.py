@@ -107,7 +107,7 @@ def test_every_measure_and_group_has_a_row(compared: Shown) -> None:
     assert (
         list(found)
         == """
-        value fairness groups adverse_impact disagreement thresholds costs calibration balance
+        value fairness groups adverse_impact calibration balance disagreement thresholds costs
     """.split()
     )
     assert len(found["fairness"].frame) == 3 * len(MEASURES) + 2  # two ratios of acceptance
