@@ -271,7 +271,7 @@ def test_a_score_is_of_a_positive_label(log: DecisionLog) -> None:
     np.testing.assert_array_equal(label_score(Fixed([0, 1]), log), TARGET)
     with pytest.raises(FairAllError, match="which class is a positive label cannot be told"):
         label_score(Fixed(["refused", "granted"]), log)
-    with pytest.raises(FairAllError, match="policy other: the column has 2 values"):
+    with pytest.raises(FairAllError, match="score other: the column has 2 values"):
         label_score("other", log)
 
 
