@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,7 +11,6 @@ import pandas as pd
 from fairall.data.drift import binned, stability
 from fairall.evaluate.estimated import bounds as limits
 from fairall.evaluate.estimated.bounds import Bounds, Limits
-from fairall.evaluate.estimated.estimators import People
 from fairall.evaluate.estimated.fairness import View, rates
 from fairall.evaluate.estimated.gaps import NOTHING, Interval, interval
 from fairall.evaluate.estimated.influence import Column, Estimate, Groups, stack
@@ -44,13 +43,15 @@ class ScoreMeasure(NamedTuple):
     by_label: bool = False
 
 
-def _gini_bounds(of: Partial) -> Bounds:
-    return Bounds(*(2.0 * end - 1.0 for end in of.auc()))
-
-
 MEASURES = {
     "auc": ScoreMeasure("AUC", Scored.auc, Partial.auc, by_label=True),
-    "gini": ScoreMeasure("Gini", lambda of: 2.0 * of.auc() - 1.0, _gini_bounds, -1.0, by_label=True),
+    "gini": ScoreMeasure(
+        "Gini",
+        lambda of: 2.0 * of.auc() - 1.0,
+        lambda of: Bounds(*(2.0 * end - 1.0 for end in of.auc())),
+        -1.0,
+        by_label=True,
+    ),
     "ks": ScoreMeasure("KS", Scored.ks, Partial.ks, by_label=True),
     "brier": ScoreMeasure("Brier score", Scored.brier, Partial.brier),
     "calibration": ScoreMeasure("label − score", Scored.calibration, Partial.calibration, -1.0),
@@ -175,30 +176,25 @@ def _doubt(of: Judgement, view: str, members: np.ndarray, name: str) -> tuple[bo
 def _curves(of: Judgement, score: np.ndarray, everybody: Groups) -> pd.DataFrame:
     """See `scorecard`."""
     levels = np.unique(np.quantile(score, QUANTILES))
-    views: dict[str, View] = {"accepted": "naive", "dr": "dr"}
-    everyone = np.ones(len(score), dtype=bool)
-    shown = [view for view in views if _doubt(of, view, everyone, EVERYBODY)[0]]
-    rows: list[dict[str, Any]] = []
     above = [of.with_target((score >= level).astype(float)) for level in levels]
-    for view in shown:
-        found = [rates(views[view], people, everybody) for people in above]
-        for label, name in CURVES.items():
+    acceptance = [float(people.target.mean()) for people in above]
+    views: dict[str, View] = {"accepted": "naive", "dr": "dr"}
+    all_rows = np.ones(len(score), dtype=bool)
+    shares = {
+        view: [rates(of_labels, people, everybody) for people in above]
+        for view, of_labels in views.items()
+        if _doubt(of, view, all_rows, EVERYBODY)[0]
+    }
+    parts = []
+    for label, name in CURVES.items():
+        ends = {}
+        for view, found in shares.items():
             estimates = [one[name][0] for one in found]
             k = stack(estimates).simultaneous()
-            own = [interval(one, k=k)[:3] for one in estimates]
-            rows += _rows(view, label, levels, above, own)
-    for label, name in CURVES.items():
-        ends = [limits.rate_bounds(name, people, limits.manski(people), everybody) for people in above]
-        own = [(np.nan, float(low.value[0]), float(high.value[0])) for low, high in ends]
-        rows += _rows("bounds", label, levels, above, own)
-    return pd.DataFrame(rows)
-
-
-def _rows(
-    view: str, label: str, levels: np.ndarray, above: Sequence[People], own: Sequence[Sequence[float]]
-) -> list[dict[str, Any]]:
-    return [
-        {"view": view, "label": label, "threshold": float(level), "acceptance": float(people.target.mean())}
-        | dict(zip(("estimate", "low", "high"), ends, strict=True))
-        for level, people, ends in zip(levels, above, own, strict=True)
-    ]
+            ends[view] = [interval(one, k=k)[:3] for one in estimates]
+        possible = [limits.rate_bounds(name, people, limits.manski(people), everybody) for people in above]
+        ends["bounds"] = [(np.nan, float(low.value[0]), float(high.value[0])) for low, high in possible]
+        for view, own in ends.items():
+            where = {"view": view, "label": label, "threshold": levels, "acceptance": acceptance}
+            parts.append(pd.DataFrame(where).join(pd.DataFrame(own, columns=["estimate", "low", "high"])))
+    return pd.concat(parts, ignore_index=True)
