@@ -115,25 +115,29 @@ def _measured(
         for view, (counts, positive, _) in views.items()
     }
     partial = Partial(score, of.log.label, by_group)
+    doubts = {
+        name: {view: _doubt(of, view, by_group.group == code, name) for view in ("accepted", "dr", BAYESIAN)}
+        for name, code in named.items()
+    }
     found: dict[str, dict[str, dict[str, Interval | Limits]]] = {name: {} for name in named}
     for key, measure in MEASURES.items():
         least, most = measure.bounds(partial)
         estimates = {view: measure.of(people) for view, people in scored.items()}
+        labels = [people.label, 1.0 - people.label] if measure.by_label else [one]
+        supports = {
+            view: [by_group.support(weight * of_label, lowest=measure.lowest) for of_label in labels]
+            for view, (_, _, weight) in views.items()
+        }
+        everyone = by_group.support(one, lowest=measure.lowest)
         for name, code in named.items():
-            everyone = by_group.support(one, lowest=measure.lowest)[code]
             own: dict[str, Interval | Limits] = {}
-            for view in ("accepted", "dr", BAYESIAN):
-                may, why = _doubt(of, view, by_group.group == code, name)
+            for view, (may, why) in doubts[name].items():
                 if not may:
                     own[view] = NOTHING.without_ends(why)
                     continue
-                labels = [people.label, 1.0 - people.label] if measure.by_label else [one]
-                supports = (
-                    by_group.support(views[view][2] * of_label, lowest=measure.lowest) for of_label in labels
-                )
-                fewest = min((support[code] for support in supports), key=lambda it: it.clusters)
+                fewest = min((support[code] for support in supports[view]), key=lambda it: it.clusters)
                 own[view] = interval(estimates[view][code].on(fewest)).without_ends(why)
-            bounds = Bounds(least[code].on(everyone), most[code].on(everyone))
+            bounds = Bounds(least[code].on(everyone[code]), most[code].on(everyone[code]))
             found[name][key] = own | {"bounds": bounds.limits()}
     return found
 
