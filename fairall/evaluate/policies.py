@@ -155,7 +155,7 @@ def label_score(score: Any, log: DecisionLog, of: str = "positive", **places: An
 def _positive_score(score: Any, log: DecisionLog, of: str, **places: Any) -> np.ndarray:
     """See `label_score`."""
     if isinstance(score, str | Path) and str(score) in log.raw:
-        return _checked(lambda: _numbers(log.raw[str(score)], log), str(score), log)
+        return _checked(lambda: _numbers(log.raw[str(score)]), str(score), log, "score")
     if isinstance(score, str | Path):
         score, _, _ = _saved().saved_policy(str(score), log, **places)
     name = type(score).__name__
@@ -164,10 +164,10 @@ def _positive_score(score: Any, log: DecisionLog, of: str, **places: Any) -> np.
             f"score {name}: it says itself what its probabilities are of: leave --score-of, or score_of, out"
         )
     if _is_saved(score):
-        return _checked(lambda: score.predict_proba(log.raw)[:, 1], name, log)
+        return _checked(lambda: score.predict_proba(log.raw)[:, 1], name, log, "score")
     if hasattr(score, "predict_proba"):
         _, position, _ = _reading(score, log, "label")
-        return _checked(lambda: _column_of(score, "predict_proba", log, position), name, log)
+        return _checked(lambda: _column_of(score, "predict_proba", log, position), name, log, "score")
     return _of_object(score, "", log, "decision", None).probability
 
 
@@ -227,25 +227,25 @@ def _refuse_label(proba: str | None, name: str, why: str) -> None:
         )
 
 
-def _checked(give: Callable[[], Any], name: str, log: DecisionLog) -> np.ndarray:
-    """The probabilities that a policy or a score of a name gives, checked, shape (N,)."""
+def _checked(give: Callable[[], Any], name: str, log: DecisionLog, what: str = "policy") -> np.ndarray:
+    """The probabilities that a policy or a score (`what`) of a name gives, checked, shape (N,)."""
     try:
         values = np.asarray(give(), dtype=float)
     except FairAllError as error:
         told = str(error)
-        raise FairAllError(told if told.startswith("policy ") else f"policy {name}: {told}") from error
+        raise FairAllError(told if told.startswith(f"{what} ") else f"{what} {name}: {told}") from error
     except (TypeError, ValueError, KeyError) as error:  # of a user's object
         reason = str(error).strip().split("\n")[0] or type(error).__name__
-        raise FairAllError(f"policy {name} gives no probabilities of this log ({reason})") from error
+        raise FairAllError(f"{what} {name} gives no probabilities of this log ({reason})") from error
     if values.shape != (len(log),):
         raise FairAllError(
-            f"policy {name} gives an array of shape {values.shape}; it must be ({len(log)},), a probability "
+            f"{what} {name} gives an array of shape {values.shape}; it must be ({len(log)},), a probability "
             "for each row of the log"
         )
     wrong = ~((values >= 0) & (values <= 1))
     if wrong.any():
         raise FairAllError(
-            f"policy {name}, row {int(wrong.argmax()) + 1}: {values[wrong.argmax()]:g} is no probability, a "
+            f"{what} {name}, row {int(wrong.argmax()) + 1}: {values[wrong.argmax()]:g} is no probability, a "
             "number from 0 to 1"
         )
     return values
@@ -263,19 +263,19 @@ def _of_column(column: pd.Series, log: DecisionLog, proba: str | None) -> Target
         return Target(accepts[codes], name, rule=f"the decisions in column {name!r}")
     of = proba or "decision"
     rule = f"the probability of {PROBA[of]} in column {name!r}"
-    return _decided(lambda: _numbers(column, log), name, rule, log, of)
+    decisions = f", or decisions as in {log.decision!r}, {_either(log.decision_values)}"
+    return _decided(lambda: _numbers(column, decisions), name, rule, log, of)
 
 
-def _numbers(column: pd.Series, log: DecisionLog) -> np.ndarray:
-    """The numbers of a column that must hold probabilities, shape (N,)."""
+def _numbers(column: pd.Series, others: str = "") -> np.ndarray:
+    """The numbers of a column that must hold probabilities, or `others`, shape (N,)."""
     numbers = column.to_numpy(dtype=float) if column.dtype == bool else numbers_of(column)
     if np.isnan(numbers).any():
         codes, words = words_of(column)
         values = listed(list(words), "value")
         missing = " and empty cells" if (codes < 0).any() else ""
         raise FairAllError(
-            f"the column has {values}{missing}; it must hold probabilities from 0 to 1, or decisions as in "
-            f"{log.decision!r}, {_either(log.decision_values)}"
+            f"the column has {values}{missing}; it must hold probabilities from 0 to 1{others}"
         )
     return numbers
 

@@ -238,7 +238,7 @@ def test_a_refusal_is_one_line_and_shows_what_is_known(
 
 
 @pytest.mark.whole
-def test_a_score_is_validated_and_no_feature(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_score_is_validated(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = ["--score", "new", "--smallest-cell", "20", "propensity=p", "drop=[strict,officer]"]
     code, out = run(tmp_path, people(), *words)
     assert code == 0
@@ -246,9 +246,17 @@ def test_a_score_is_validated_and_no_feature(tmp_path: Path, capsys: pytest.Capt
     assert plain["calibration"]["of"] == "score"
     assert {len(one["bins"]) > 3 for one in plain["calibration"]["groups"].values()} == {True}
     assert len(plain["thresholds"]) == 19
-    assert "new" not in plain["balance"]["f"]["features"]
-    assert {"calibration", "thresholds", "balance", "costs"} <= {path.stem for path in out.glob("tables/*")}
-    assert (out / "figures" / "curves.png").exists()
+    assert "new" in plain["balance"]["f"]["features"]
+    assert plain["scorecard"]["everybody"]["gini"]["dr"]["low"] > 0
+    tables = {path.stem for path in out.glob("tables/*")}
+    assert {"discrimination", "calibration", "thresholds", "balance", "costs"} <= tables
+    assert {"curves", "ranks"} <= {path.stem for path in out.glob("figures/*.png")}
+    reversed_, folder = run(tmp_path, people(), *words, "--score-of", "negative")
+    gini = read(folder)["scorecard"]["everybody"]["gini"]
+    assert (reversed_, gini["dr"]["estimate"]) == (
+        0,
+        pytest.approx(-plain["scorecard"]["everybody"]["gini"]["dr"]["estimate"]),
+    )
     assert "thresholds" not in capsys.readouterr().out  # on the page only
 
 
@@ -331,6 +339,7 @@ def zero_propensity(table: pd.DataFrame) -> pd.DataFrame:
         (["--policy", "officer", "propensity=p"], None, "policy officer"),
         (["--policy", "models:/bank/1", "propensity=p"], None, "fairall: models:/bank/1: "),
         (["--score", "nope"], None, "--score nope: the log has no such column"),
+        (["--score", "officer", "propensity=p"], None, "score officer: the column has "),
         (["--policy", "new"] * 3, None, "two are compared"),
         (["--gap", "0.1", "propensity=p"], None, "--monitor time=COLUMN"),
         (["--monitor", "time=dya", "propensity=p"], None, "time=dya"),

@@ -200,9 +200,11 @@ def _score(one: Evaluation) -> Iterator[str]:
         yield f"Score: Gini of everybody refused: {everybody.why}"
         return
     known = f"{number(everybody.estimate)} {interval(everybody.low, everybody.high)}".strip()
-    told = f"Score: Gini {known} of everybody, doubly robust; {number(accepted.estimate)} of the accepted"
-    if not np.isnan(everybody.low) and not everybody.low <= accepted.estimate <= everybody.high:
-        told += " alone, which is another quantity: whom the decisions accepted depends on the score"
+    told = f"Score: Gini {known} of everybody, doubly robust"
+    if not np.isnan(accepted.estimate):
+        told += f"; {number(accepted.estimate)} of the accepted"
+        if accepted.estimate < everybody.low or accepted.estimate > everybody.high:
+            told += " alone, which is another quantity: they are unlike everybody"
     yield told
 
 
