@@ -40,7 +40,8 @@ LATENT = {
     "latent_s_dependence": (0.0, math.inf),
 }
 # What a measure can take, by the name of its parameter.
-POLICY_DATA = ("propensity", "label", "weight", "s", "ground_truth", "counterfactual", "cost")
+COUNTERFACTUAL_DATA = ("counterfactual", "counterfactual_y_held")
+POLICY_DATA = ("propensity", "label", "weight", "s", "ground_truth", *COUNTERFACTUAL_DATA, "cost")
 # Known where the world has the part that observes them, and the last where there is an oracle.
 WORLD_DATA = ("revealed_label", "censored", "places", "group_score", "oracle_accepted")
 APPLICANTS_DATA = ("accepted", "label", "s", "ground_truth", "counterfactually_accepted", "cost", *WORLD_DATA)
@@ -147,13 +148,13 @@ def measure(
     """Register a function as a measure of its name; the function is returned unchanged.
 
     The names of the parameters select the data. A function of `propensity` measures a policy on the
-    evaluation people at every time step and takes any of `POLICY_DATA`: `propensity` and `counterfactual` of
-    shape (E, N), the others of shape (N,), or (E, N) where seeds have people of their own (`splits`);
-    `weight` is None where all labels are known. A function of
-    `accepted` measures the decisions taken on applicants and takes any of `APPLICANTS_DATA`, of shape (T,
-    E, N); of `WORLD_DATA`, `places` has shape (T, E) and `group_score` (T, E, 2). `cost` is a number. Where a
-    run lacks what a parameter names, the measure has no values. The function returns shape (E,) for a policy,
-    shape (T, E) for applicants. For `label`, `unit` and so on see `Quantity` and `Measure`.
+    evaluation people at every time step and takes any of `POLICY_DATA`: `propensity` and those of
+    counterfactuals of shape (E, N), the others of shape (N,), or (E, N) where seeds have people of their own
+    (`splits`); `weight` is None where all labels are known. A function of `accepted` measures the decisions
+    taken on applicants and takes any of `APPLICANTS_DATA`, of shape (T, E, N); of `WORLD_DATA`, `places` has
+    shape (T, E) and `group_score` (T, E, 2). `cost` is a number. Where a run lacks what a parameter names,
+    the measure has no values. The function returns shape (E,) for a policy, shape (T, E) for applicants. For
+    `label`, `unit` and so on see `Quantity` and `Measure`.
 
     Raises:
         FairAllError: where a parameter has another name.
@@ -248,7 +249,8 @@ def _try_out(tried: Measure, key: str, *, by_replicate: bool) -> None:
         if by_replicate:
             people = {name: values.expand(n_seeds, 16) for name, values in people.items()}
         half = torch.full((n_seeds, 16), 0.5)
-        weighted = people | {"propensity": half, "counterfactual": half, "weight": half[0], "cost": 0.5}
+        others = dict.fromkeys(("propensity", *COUNTERFACTUAL_DATA), half)
+        weighted = people | others | {"weight": half[0], "cost": 0.5}
         made_up["made-up people"] = weighted
         if "weight" in tried.needs:
             made_up["made-up people with weight=None"] = weighted | {"weight": None}
@@ -531,6 +533,20 @@ def acceptance_rate_disadvantaged(accepted: Tensor, s: Tensor) -> Tensor:
 
 STANDARD = tuple(_registered.values())
 """The measures of every run."""
+
+
+@measure(label="CFU, Y held", unit="mean difference of probabilities", higher_is_better=False, bounds=SHARE)
+def cfu_y_held(propensity: Tensor, counterfactual_y_held: Tensor) -> Tensor:
+    """CFU where the ground truth stays as it is: mean |π(x, s) − π(x_cf | y, −s)|.
+
+    For synthetic people whose Y depends on S, in `evaluation.measures`; elsewhere it has no values, and would
+    be CFU.
+
+    Examples:
+        >>> cfu_y_held(torch.tensor([[1.0, 0.5]]), torch.tensor([[0.5, 0.5]]))
+        tensor([0.2500])
+    """
+    return cfu(propensity, counterfactual_y_held)
 
 
 def of_groups(names: Mapping[str, str]) -> tuple[Measure, ...]:

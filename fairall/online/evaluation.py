@@ -59,20 +59,24 @@ class Evaluator:
     def measure_by(self, policy: Callable[[Tensor, Tensor], Tensor]) -> dict[str, Tensor]:
         """The same of π as a function of x (E, N, D) and s (E, N), shape (E, N)."""
         stacked = self.stacked
-        propensity = policy(stacked.x, stacked.s)
-        if stacked.counterfactual_x is None:
-            return self._measures(propensity, None)
-        return self._measures(propensity, policy(stacked.counterfactual_x, -stacked.s))
+        others = {
+            "counterfactual": stacked.counterfactual_x,
+            "counterfactual_y_held": stacked.counterfactual_x_y_held,
+        }
+        needed = {name for measure in self.measures for name in measure.needs}
+        of_policy = {"propensity": policy(stacked.x, stacked.s)} | {
+            name: policy(x, -stacked.s) for name, x in others.items() if x is not None and name in needed
+        }
+        return self._measures(of_policy)
 
-    def _measures(self, propensity: Tensor, counterfactual: Tensor | None) -> dict[str, Tensor]:
-        people, measured = self.people, {}
+    def _measures(self, of_policy: dict[str, Tensor]) -> dict[str, Tensor]:
+        """Measures of acceptance probabilities (E, N) by parameter of measures."""
+        people, propensity, measured = self.people, of_policy["propensity"], {}
         data = {"label": people.label, "weight": people.label_weight, "s": people.s, "cost": self.cost}
         if people.ground_truth is not None:
             data["ground_truth"] = people.ground_truth
         for suffix in ("", "_sampled"):
-            data["propensity"] = self._sample(propensity) if suffix else propensity
-            if counterfactual is not None:
-                data["counterfactual"] = self._sample(counterfactual) if suffix else counterfactual
+            data |= {name: self._sample(pi) if suffix else pi for name, pi in of_policy.items()}
             for measure in self.measures:
                 values = measure(data) if measure.of == "policy" else None
                 if values is not None:
