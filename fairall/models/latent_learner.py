@@ -66,6 +66,7 @@ class LatentLearner(Learner):
     """
 
     config: LatentConfig
+    two_groups = False
 
     def __init__(self, config: LatentConfig, setting: Setting) -> None:
         super().__init__(config, setting)
@@ -139,7 +140,7 @@ class LatentLearner(Learner):
 
         Returns:
             Inputs of the nets (E, B, inputs), s the last; features by kind, (E, B, D); and, all of shape
-            (E, B), log h(x), d, ỹ, and the weights of labelled people in R and in L.
+            (E, B), log h(x), d, ỹ, the weights of labelled people in R and in L, and the number of the frame.
         """
         vae, most = self.model.vae, self.setting.protocol.max_ips_weight
         return (
@@ -150,6 +151,7 @@ class LatentLearner(Learner):
             decided.label,
             ips_weight(decided.propensity, decided.accepted, most),
             self.elbo_weight(decided),
+            vae.frame_number(decided.s),
         )
 
     def elbo_weight(self, batch: Decided) -> Tensor:
@@ -197,6 +199,7 @@ class LatentLearner(Learner):
     def pretrain(self, data: PreparedData, cache: Cache, progress: ProgressCallback) -> PretrainCurves | None:
         """Train Phase I or take its result from the cache, and transfer its weights."""
         if self.config.phase1 is None:
+            self.model.vae.see_small_groups_as_others(data.pool.x, data.pool.s)
             return None
         task, protocol = self.phase1_task(data, self.config.phase1), self.setting.protocol
 
