@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import combinations
+
 import numpy as np
 import torch
 
@@ -9,8 +12,11 @@ from fairall.data.features import Kind, Schema
 from fairall.data.people import People
 from fairall.models.learner import Learner
 from fairall.models.logistic import penalised
+from fairall.models.vae import FEW
+from fairall.tables.groups import sides
 
 ENOUGH = 10_000  # training people of a regression on a latent of some tens of dimensions
+FOR_MMD = 500  # people of a group, all pairs of whom are compared
 
 
 def representation_measures(
@@ -26,28 +32,36 @@ def representation_measures(
     standard deviations) and counts, share of wrong values for the others.
     `latent_variance_gap` and `latent_label_agreement`: whether z has the same meaning in both groups, see
     `variance_gap` and `label_agreement`.
+    Of more than two groups these, and the measures of `s`, are those of the worst of `pairs_of_groups`, and
+    `latent_s_mmd` is the largest `mmd` of a pair.
     `latent_ground_truth_information`: mutual information of z and y in nats, where y is known.
     """
     train = train.rows(torch.arange(min(ENOUGH, len(train))))
     z_train, z_held_out = latent(learner, train, n_seeds), latent(learner, held_out, n_seeds)
     if z_train is None or z_held_out is None:
         return {}
-    measures = {}
     weights = _weight(train), _weight(held_out)
-    for target, of_target in (("s", (None, None)), ("label", weights)):
-        fitted, scored = (getattr(of, target).expand(n_seeds, -1).numpy() > 0 for of in (train, held_out))
-        scores = [
-            readability(z_train[e], z_held_out[e], fitted[e], scored[e], *of_target) for e in range(n_seeds)
-        ]
-        measures[f"latent_{target}_balanced_accuracy"] = np.array([score[0] for score in scores])
-        measures[f"latent_{target}_auc"] = np.array([score[1] for score in scores])
-
-    advantaged, good = (of.expand(n_seeds, -1).numpy() > 0 for of in (held_out.s, held_out.label))
-    of_seeds = list(zip(z_held_out, good, advantaged, strict=True))
-    measures["latent_variance_gap"] = np.array([variance_gap(z, group) for z, _, group in of_seeds])
-    measures["latent_label_agreement"] = np.array(
-        [label_agreement(*of_seed, weights[1]) for of_seed in of_seeds]
-    )
+    s_train, s_held_out = (of.s.expand(n_seeds, -1).numpy() for of in (train, held_out))
+    fitted, good = (of.label.expand(n_seeds, -1).numpy() > 0 for of in (train, held_out))
+    names = ["s_balanced_accuracy", "s_auc", "label_balanced_accuracy", "label_auc"]
+    names += ["variance_gap", "label_agreement"] + ["s_mmd"] * (schema.n_groups > 2)
+    found: dict[str, list[float]] = {f"latent_{name}": [] for name in names}
+    for e in range(n_seeds):
+        of_s, gaps, agreements, distances = [], [], [], []
+        for (rows, first), (own, one) in pairs_of_groups(s_train[e], s_held_out[e], schema.n_groups):
+            z, weight = z_held_out[e][own], None if weights[1] is None else weights[1][own]
+            of_s.append(readability(z_train[e][rows], z, first, one))
+            gaps.append(variance_gap(z, one))
+            agreements.append(label_agreement(z, good[e][own], one, weight))
+            distances.append(mmd(z[one], z[~one]) if schema.n_groups > 2 else np.nan)
+        of_label = readability(z_train[e], z_held_out[e], fitted[e], good[e], *weights)
+        worst = [largest([score[k] for score in of_s]) for k in (0, 1)]
+        least = -largest([-cosine for cosine in agreements])
+        for name, value in zip(
+            found, (*worst, *of_label, largest(gaps), least, largest(distances)), strict=False
+        ):
+            found[name].append(value)
+    measures = {name: np.array(values) for name, values in found.items()}
     if held_out.ground_truth is not None:
         truth = held_out.ground_truth.expand(n_seeds, -1).numpy()
         informative = [mutual_information(*of_seed) for of_seed in zip(z_held_out, truth, strict=True)]
@@ -68,6 +82,59 @@ def latent(learner: Learner, people: People, n_seeds: int) -> np.ndarray | None:
     """E[z | x, s] of N people, shape (E, N, Z), or None for methods without a latent."""
     z = learner.representation(*_stacked(people, n_seeds))
     return None if z is None else z.numpy()
+
+
+Rows = tuple[np.ndarray, np.ndarray]
+"""Rows of the people of two groups, shape (N,), bool, and who of these n people is of the first, (n,)."""
+
+
+def pairs_of_groups(s_train: np.ndarray, s_held_out: np.ndarray, n_groups: int) -> list[tuple[Rows, Rows]]:
+    """The rows of each pair of groups among people to learn on, s (N,), and among others, s (M,).
+
+    Of more than two groups without those of which one of the two has fewer than `FEW`: the worst of many
+    pairs would be the one with the fewest people.
+    """
+    groups = [
+        s
+        for s in sides(n_groups)
+        if n_groups == 2 or min(np.sum(s_train == s), np.sum(s_held_out == s)) >= FEW
+    ]
+
+    def rows(s: np.ndarray, one: float, other: float) -> Rows:
+        own = (s == one) | (s == other)
+        return own, s[own] == one
+
+    return [(rows(s_train, *pair), rows(s_held_out, *pair)) for pair in combinations(groups, 2)]
+
+
+def largest(values: Sequence[float]) -> float:
+    """The largest value that is known; NaN where none is."""
+    return max((value for value in values if value == value), default=np.nan)
+
+
+def mmd(z: np.ndarray, other: np.ndarray) -> float:
+    """Squared maximum mean discrepancy of two groups' latents, unbiased, by the kernel exp(−d²/m).
+
+    d is the distance of two people and m the median of d². Of each group the first `FOR_MMD` people count.
+
+    Args:
+        z: latents of one group, shape (N, Z), of 2 or more people.
+        other: of the other, shape (M, Z).
+
+    Returns:
+        At most 2; about 0 where both have the same distribution; NaN where a seed has diverged.
+
+    References:
+        Gretton, Borgwardt, Rasch, Schölkopf, Smola: A kernel two-sample test, JMLR 2012 (eq. 3).
+    """
+    both = np.concatenate([z[:FOR_MMD], other[:FOR_MMD]])
+    if not np.isfinite(both).all():
+        return np.nan
+    n, m = len(z[:FOR_MMD]), len(other[:FOR_MMD])
+    squared = np.square(both[:, None] - both).sum(-1)
+    kernel = np.exp(-squared / max(np.median(squared), 1e-12))
+    within = (kernel[:n, :n].sum() - n) / (n * (n - 1)) + (kernel[n:, n:].sum() - m) / (m * (m - 1))
+    return float(within - 2.0 * kernel[:n, n:].mean())
 
 
 def variance_gap(z: np.ndarray, advantaged: np.ndarray) -> float:

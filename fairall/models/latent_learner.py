@@ -27,7 +27,7 @@ from fairall.models.memory import MEMORIES, Memory
 from fairall.models.objectives import ips_weight, train_on
 from fairall.models.phase1 import Phase1Config, Phase1Task, Unlabelled, train_phase1
 from fairall.models.policy_heads import NET_POLICIES, POLICIES, acceptance, net_loss, threshold
-from fairall.models.vae import ConditionalVAE, SemiSupervisedVAE
+from fairall.models.vae import FEW, ConditionalVAE, SemiSupervisedVAE, nearest_large_groups
 from fairall.nn.adam import Adam
 from fairall.nn.native import Objective, fastest
 from fairall.nn.noise import RandomNumbers
@@ -164,19 +164,35 @@ class LatentLearner(Learner):
         return 0 if config is None else self.phase1_task(data, config).epochs
 
     def notes(self, data: PreparedData) -> list[str]:
-        """A note where `phase1.updates` limits Phase I."""
+        """A note where `phase1.updates` limits Phase I, and one on small groups of more than two."""
+        told = self._small_groups(data)
         if (config := self.config.phase1) is None:
-            return []
+            return told
         epochs, planned = (
             one.epochs_within(self.setting.schedule.phase1_epochs, len(data.pool))
             for one in (config, replace(config, updates=None))
         )
         if epochs == planned:
-            return []
+            return told
         return [
+            *told,
             f"Phase I is limited to {count(epochs, 'epoch')} of {planned} "
-            f"(model.phase1.updates={config.updates}; null: no limit)"
+            f"(model.phase1.updates={config.updates}; null: no limit)",
         ]
+
+    def _small_groups(self, data: PreparedData) -> list[str]:
+        n_groups, words = data.schema.n_groups, data.pool_table.sensitive
+        if n_groups == 2 or words is None:
+            return []
+        told, seen_as = [], nearest_large_groups(data.pool.x, data.pool.s, n_groups)
+        for g, name in enumerate(words.names):
+            others = [words.names[other] for other in seen_as[:, g].unique().tolist() if other != g]
+            if others:
+                told.append(
+                    f"group {name} has fewer than {FEW} people in the pool, so that encoder, decoder and "
+                    f"classifier see it as {' or '.join(others)}"
+                )
+        return told
 
     def phase1_task(self, data: PreparedData, config: Phase1Config) -> Phase1Task:
         """Phase I of this learner on the people of `data`, within the limit of updates."""

@@ -120,23 +120,9 @@ class ConditionalVAE(nn.Module):
 
     @torch.no_grad()
     def see_small_groups_as_others(self, x: Tensor, s: Tensor) -> None:
-        """See groups of fewer than `FEW` of the people x (N, D), s (N,) as the nearest one with as many.
-
-        An embedding of few people would be noise, and so would their loadings in an alignment. The nearest
-        group has the nearest means of the features, in units of their standard deviation. With people of
-        each replicate, x (E, N, D) and s (E, N), each has its own. Two groups stay as they are.
-        """
-        if self.inputs.n_groups == 2:
-            return
-        n_seeds, n_groups = self.seen_as.shape
-        for e, (own, group) in enumerate(zip(x.expand(n_seeds, -1, -1), s.expand(n_seeds, -1), strict=True)):
-            scaled = own / own.std(0).clamp(min=1e-6)
-            members = [scaled[group == g] for g in range(n_groups)]
-            large = torch.tensor([g for g in range(n_groups) if len(members[g]) >= FEW])
-            for g in range(n_groups):
-                if len(large) and 0 < len(members[g]) < FEW:
-                    distance = [(members[g].mean(0) - members[other].mean(0)).norm() for other in large]
-                    self.seen_as[e, g] = large[torch.stack(distance).argmin()]
+        """See each of more than two groups as the one that `nearest_large_groups` of these people says."""
+        if self.inputs.n_groups > 2:
+            self.seen_as.copy_(nearest_large_groups(x, s, self.inputs.n_groups))
 
     def encoder_input(self, x: Tensor, s: Tensor, utility: Tensor | None = None) -> Tensor:
         """Inputs of the encoder, people in columns, shape (E, inputs, B)."""
@@ -199,6 +185,35 @@ class ConditionalVAE(nn.Module):
         self.frame.copy_(phase1.frame)
         if self.inputs.n_groups > 2:
             self.seen_as.copy_(phase1.seen_as)
+
+
+def nearest_large_groups(x: Tensor, s: Tensor, n_groups: int) -> Tensor:
+    """For each of G groups itself, or for one of fewer than `FEW` people the nearest one with as many.
+
+    An embedding learnt from few people would be noise, and so would an alignment by them. Nearest is the
+    group whose means of the features are, in units of their standard deviations.
+
+    Args:
+        x: features of N people, shape (N, D), or of each replicate's, (E, N, D).
+        s: numbers of their groups, shape (N,) or (E, N).
+        n_groups: G.
+
+    Returns:
+        Numbers of groups, shape (1, G) or (E, G), long; each itself where no group is large, or nobody is of
+        it.
+    """
+    replicates = [(x, s)] if s.dim() == 1 else list(zip(x, s, strict=True))
+    nearest = torch.arange(n_groups).repeat(len(replicates), 1)
+    for of_groups, (own, group) in zip(nearest, replicates, strict=True):
+        scaled = own / own.std(0).clamp(min=1e-6)
+        members = [scaled[group == g] for g in range(n_groups)]
+        means = [those.mean(0) for those in members]
+        large = [g for g in range(n_groups) if len(members[g]) >= FEW]
+        for g in range(n_groups):
+            if large and 0 < len(members[g]) < FEW:
+                distance = torch.stack([(means[g] - means[other]).norm() for other in large])
+                of_groups[g] = large[int(distance.argmin())]
+    return nearest
 
 
 class SemiSupervisedVAE(nn.Module):

@@ -874,8 +874,9 @@ def model_epoch(vectors, steps, rate, streams, order, people, losses, layout, ne
     `vectors` are the parameters of encoder, decoder and classifier, and Adam's moments, each (E, n), which
     are updated after `steps` updates before; people come in `order` (E, N). `people` are the inputs of the
     nets (E, N, inputs), s the last, features by kind as in the `Layout` (E, N, D), and, all (E, N), log h(x),
-    d, ỹ, the weights of the labelled in the risk and in their ELBO, and the number of the frame. `nets` are the sizes of the layers,
-    `objective` are the values of an `Objective`. The loss of the last minibatch goes to `losses` (E,).
+    d, ỹ, the weights of the labelled in the risk and in their ELBO, and the number of the frame. `nets` are
+    the sizes of the layers, `objective` are the values of an `Objective`. The loss of the last minibatch goes
+    to `losses` (E,).
     """
     theta, mean, square = vectors
     of_theta, o = np.empty(theta.shape[1], F), Objective(*objective)
