@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-import numpy as np
+from dataclasses import dataclass
+
 import pandas as pd
 
 from fairall.data.aif360 import quietly
 from fairall.data.features import Feature, Kind, Schema
-from fairall.data.raw.dataset import RawTableDataset, label_of
+from fairall.data.raw.dataset import RawTableDataset, combinations_with, label_of, of_lists
+from fairall.data.raw.files import RawTableConfig
 from fairall.data.table import Table
 from fairall.errors import needing
+from fairall.tables.groups import crossed, join
 
 REAL = ["AGE", "PCS42", "MCS42", "K6SUM42"]
 ALWAYS_ANSWERED = {
@@ -46,6 +49,15 @@ RAW_COLUMNS = [
     OPTOTV15 ERTOT15 HHTOTD15 IPNGTD15
     """.split(),
 ]
+RACES, RACE_AND_SEX = ["White", "Non-White"], "RACE+SEX"
+FOUR_GROUPS = [f"{race}+{sex}" for race in RACES for sex in (1, 2)]  # men, women
+
+
+@dataclass
+class MepsConfig(RawTableConfig):
+    """Keys of the data set; `sensitive`: RACE_AND_SEX, or null for the race."""
+
+    sensitive: str | None = combinations_with(RACE_AND_SEX)
 
 
 class Meps(RawTableDataset):
@@ -54,6 +66,8 @@ class Meps(RawTableDataset):
     Categories are coded 1..K in ascending order of the raw codes.
     """
 
+    config: MepsConfig
+    config_type = MepsConfig
     columns = RAW_COLUMNS
 
     def recipe(self, raw: pd.DataFrame) -> Table:
@@ -64,10 +78,14 @@ class Meps(RawTableDataset):
             kept = default_preprocessing(raw.copy())
         features = [Feature(name, Kind.REAL) for name in REAL]
         features += [Feature.discrete(name, _levels(name)) for name in CATEGORICAL]
-        schema = Schema(features)
-        s = np.where(kept["RACE"] == "White", 1, -1)
+        both = self.config.sensitive is not None
+        if both:
+            kept["SEX"] = kept["SEX"].astype(int)
+        groups, column = FOUR_GROUPS if both else RACES, join(kept, self.config.sensitive or "RACE")
+        _, s = of_lists(column, [("dataset.sensitive", [word]) for word in groups])
+        schema = Schema(features, n_groups=len(groups), crossed=crossed(str(column.name), groups))
         label = label_of(kept["UTILIZATION"])
-        return Table.fully_labelled(schema, schema.encode(kept), s, label, kept["RACE"])
+        return Table.fully_labelled(schema, schema.encode(kept), s, label, column)
 
 
 def _levels(name: str) -> list[str]:

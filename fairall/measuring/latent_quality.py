@@ -45,23 +45,20 @@ def representation_measures(
     fitted, good = (of.label.expand(n_seeds, -1).numpy() > 0 for of in (train, held_out))
     names = ["s_balanced_accuracy", "s_auc", "label_balanced_accuracy", "label_auc"]
     names += ["variance_gap", "label_agreement"] + ["s_mmd"] * (schema.n_groups > 2)
-    found: dict[str, list[float]] = {f"latent_{name}": [] for name in names}
-    for e in range(n_seeds):
-        of_s, gaps, agreements, distances = [], [], [], []
-        for (rows, first), (own, one) in pairs_of_groups(s_train[e], s_held_out[e], schema.n_groups):
-            z, weight = z_held_out[e][own], None if weights[1] is None else weights[1][own]
-            of_s.append(readability(z_train[e][rows], z, first, one))
-            gaps.append(variance_gap(z, one))
-            agreements.append(label_agreement(z, good[e][own], one, weight))
-            distances.append(mmd(z[one], z[~one]) if schema.n_groups > 2 else np.nan)
-        of_label = readability(z_train[e], z_held_out[e], fitted[e], good[e], *weights)
-        worst = [largest([score[k] for score in of_s]) for k in (0, 1)]
-        least = -largest([-cosine for cosine in agreements])
-        for name, value in zip(
-            found, (*worst, *of_label, largest(gaps), least, largest(distances)), strict=False
-        ):
-            found[name].append(value)
-    measures = {name: np.array(values) for name, values in found.items()}
+    rows: list[tuple[float, ...]] = []
+    for e, z in enumerate(z_held_out):
+        of_label = readability(z_train[e], z, fitted[e], good[e], *weights)
+        gaps, opposed, distances = [], [], []
+        for pair in pairs_of_groups(schema.n_groups, s_train[e], s_held_out[e]):
+            own, one = in_pair(s_held_out[e], pair)
+            gaps.append(variance_gap(z[own], one))
+            weight = None if weights[1] is None else weights[1][own]
+            opposed.append(-label_agreement(z[own], good[e][own], one, weight))
+            distances.append(mmd(z[own][one], z[own][~one]) if schema.n_groups > 2 else np.nan)
+        of_s = readability_of_s(z_train[e], z, s_train[e], s_held_out[e], schema.n_groups)
+        rows.append((*of_s, *of_label, largest(gaps), -largest(opposed), largest(distances)))
+    columns = zip(*rows, strict=True)
+    measures = {f"latent_{name}": np.array(of) for name, of in zip(names, columns, strict=False)}
     if held_out.ground_truth is not None:
         truth = held_out.ground_truth.expand(n_seeds, -1).numpy()
         informative = [mutual_information(*of_seed) for of_seed in zip(z_held_out, truth, strict=True)]
@@ -84,27 +81,31 @@ def latent(learner: Learner, people: People, n_seeds: int) -> np.ndarray | None:
     return None if z is None else z.numpy()
 
 
-Rows = tuple[np.ndarray, np.ndarray]
-"""Rows of the people of two groups, shape (N,), bool, and who of these n people is of the first, (n,)."""
+def pairs_of_groups(n_groups: int, *of_parts: np.ndarray) -> list[tuple[float, float]]:
+    """The pairs of G groups, given s (N,) of each part of the people.
 
-
-def pairs_of_groups(s_train: np.ndarray, s_held_out: np.ndarray, n_groups: int) -> list[tuple[Rows, Rows]]:
-    """The rows of each pair of groups among people to learn on, s (N,), and among others, s (M,).
-
-    Of more than two groups without those of which one of the two has fewer than `FEW`: the worst of many
-    pairs would be the one with the fewest people.
+    Of more than two groups without those of fewer than `FEW` people in a part: the worst of many pairs would
+    be the one with the fewest people.
     """
-    groups = [
-        s
-        for s in sides(n_groups)
-        if n_groups == 2 or min(np.sum(s_train == s), np.sum(s_held_out == s)) >= FEW
-    ]
+    large = [s for s in sides(n_groups) if all((part == s).sum() >= FEW for part in of_parts)]
+    return list(combinations(large if n_groups > 2 else sides(2), 2))
 
-    def rows(s: np.ndarray, one: float, other: float) -> Rows:
-        own = (s == one) | (s == other)
-        return own, s[own] == one
 
-    return [(rows(s_train, *pair), rows(s_held_out, *pair)) for pair in combinations(groups, 2)]
+def in_pair(s: np.ndarray, pair: tuple[float, float]) -> tuple[np.ndarray, np.ndarray]:
+    """Who of people with s (N,) is of a pair of groups, (N,), and who of these of its first, (n,), bool."""
+    own = np.isin(s, pair)
+    return own, s[own] == pair[0]
+
+
+def readability_of_s(
+    z_train: np.ndarray, z_held_out: np.ndarray, s_train: np.ndarray, s_held_out: np.ndarray, n_groups: int
+) -> tuple[float, float]:
+    """`readability` of s from latents (N, Z) and (M, Z), s (N,) and (M,): of the worst pair of groups."""
+    scores = []
+    for pair in pairs_of_groups(n_groups, s_train, s_held_out):
+        (rows, fitted), (own, scored) = (in_pair(s, pair) for s in (s_train, s_held_out))
+        scores.append(readability(z_train[rows], z_held_out[own], fitted, scored))
+    return largest([score[0] for score in scores]), largest([score[1] for score in scores])
 
 
 def largest(values: Sequence[float]) -> float:
@@ -113,16 +114,10 @@ def largest(values: Sequence[float]) -> float:
 
 
 def mmd(z: np.ndarray, other: np.ndarray) -> float:
-    """Squared maximum mean discrepancy of two groups' latents, unbiased, by the kernel exp(−d²/m).
+    """Squared maximum mean discrepancy of two groups' latents (N, Z) and (M, Z), unbiased, at most 2.
 
-    d is the distance of two people and m the median of d². Of each group the first `FOR_MMD` people count.
-
-    Args:
-        z: latents of one group, shape (N, Z), of 2 or more people.
-        other: of the other, shape (M, Z).
-
-    Returns:
-        At most 2; about 0 where both have the same distribution; NaN where a seed has diverged.
+    The kernel is exp(−d²/m), d the distance of two people and m the median of d²; of each group the first
+    `FOR_MMD` people count. About 0 where both are alike; NaN where a seed has diverged.
 
     References:
         Gretton, Borgwardt, Rasch, Schölkopf, Smola: A kernel two-sample test, JMLR 2012 (eq. 3).

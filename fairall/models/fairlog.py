@@ -86,13 +86,11 @@ def gap_of_groups(accepts: Tensor, group: Tensor) -> Tensor:
         Shape (E,), in [0, 1]; 0 for a replicate with people of one group only.
     """
     member = torch.nn.functional.one_hot(group).to(accepts.dtype)
-    share = member.mean(-2)
+    share, mean = member.mean(-2), accepts.mean(-1, keepdim=True)
     rate = (member * accepts.unsqueeze(-1)).sum(-2) / member.sum(-2).clamp(min=1.0)
-    squared = (rate.unsqueeze(-1) - rate.unsqueeze(-2)).square()
-    pairs = share.unsqueeze(-1) * share.unsqueeze(-2)
-    different = (1.0 - share.square().sum(-1)).clamp(min=LEAST)
+    squared = 2.0 * (share * (rate - mean).square()).sum(-1)  # summed over pairs
     # The root has no derivative at 0.
-    return ((pairs * squared).sum((-1, -2)) / different).clamp(min=LEAST).sqrt()
+    return (squared / (1.0 - share.square().sum(-1)).clamp(min=LEAST)).clamp(min=LEAST).sqrt()
 
 
 # Functions of DPU (E,), p(S = +1) in the minibatch (E,), and λ, by `protocol.fairlog_penalty`.

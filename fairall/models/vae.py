@@ -199,21 +199,17 @@ def nearest_large_groups(x: Tensor, s: Tensor, n_groups: int) -> Tensor:
         n_groups: G.
 
     Returns:
-        Numbers of groups, shape (1, G) or (E, G), long; each itself where no group is large, or nobody is of
-        it.
+        Numbers of groups, shape (1, G) or (E, G), long; each itself where no group is large.
     """
-    replicates = [(x, s)] if s.dim() == 1 else list(zip(x, s, strict=True))
-    nearest = torch.arange(n_groups).repeat(len(replicates), 1)
-    for of_groups, (own, group) in zip(nearest, replicates, strict=True):
-        scaled = own / own.std(0).clamp(min=1e-6)
-        members = [scaled[group == g] for g in range(n_groups)]
-        means = [those.mean(0) for those in members]
-        large = [g for g in range(n_groups) if len(members[g]) >= FEW]
-        for g in range(n_groups):
-            if large and 0 < len(members[g]) < FEW:
-                distance = torch.stack([(means[g] - means[other]).norm() for other in large])
-                of_groups[g] = large[int(distance.argmin())]
-    return nearest
+    nearest = []
+    for own, group in [(x, s)] if s.dim() == 1 else zip(x, s, strict=True):
+        scaled, size = own / own.std(0).clamp(min=1e-6), group.long().bincount(minlength=n_groups)
+        means = torch.stack([scaled[group == g].mean(0) for g in range(n_groups)])
+        distance = torch.cdist(means, means)
+        distance[:, size < FEW] = torch.inf
+        small = (size > 0) & (size < FEW) & (size >= FEW).any()
+        nearest.append(torch.where(small, distance.argmin(1), torch.arange(n_groups)))
+    return torch.stack(nearest)
 
 
 class SemiSupervisedVAE(nn.Module):
