@@ -8,8 +8,7 @@ import pandas as pd
 
 from fairall.config.checks import groups
 from fairall.data.features import Feature, Kind, Schema
-from fairall.data.raw.dataset import RawTableDataset, combinations_with, label_of, of_lists
-from fairall.data.raw.files import RawTableConfig
+from fairall.data.raw.dataset import RaceConfig, RawTableDataset, label_of, of_lists
 from fairall.data.table import Table
 from fairall.tables.groups import crossed, join
 
@@ -19,17 +18,15 @@ FEATURES = [
     Feature.discrete("c_charge_degree", ["M", "F"], first_code=0),
 ]
 TWO_RACES = ["Caucasian", "African-American"]  # S = +1 and S = −1
-RACE_AND_SEX = "race+sex"
 FOUR_GROUPS = [f"{race}+{sex}" for race in TWO_RACES for sex in ("Male", "Female")]
 WORDS = ["age_cat", "c_charge_degree", "race", "score_text"]
 NUMBERS = ["priors_count", "days_b_screening_arrest", "is_recid", "two_year_recid"]
 
 
 @dataclass
-class CompasConfig(RawTableConfig):
-    """Keys of the data set; `groups`: races, or both of RACE_AND_SEX, in place of `TWO_RACES`."""
+class CompasConfig(RaceConfig):
+    """Keys of the data set; `groups`: races, or races and sexes, in place of `TWO_RACES`."""
 
-    sensitive: str | None = combinations_with(RACE_AND_SEX)
     groups: list[str] | None = groups()
 
     def __post_init__(self) -> None:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from pathlib import Path
 
 import pandas as pd
 
 from fairall.data.aif360 import quietly
 from fairall.data.features import Feature, Kind, Schema
-from fairall.data.raw.dataset import RawTableDataset, combinations_with, label_of, of_lists
-from fairall.data.raw.files import RawTableConfig
+from fairall.data.raw.dataset import RaceConfig, RawTableDataset, label_of, of_lists, read_columns
 from fairall.data.table import Table
 from fairall.errors import needing
 from fairall.tables.groups import crossed, join
@@ -49,15 +48,8 @@ RAW_COLUMNS = [
     OPTOTV15 ERTOT15 HHTOTD15 IPNGTD15
     """.split(),
 ]
-RACES, RACE_AND_SEX = ["White", "Non-White"], "RACE+SEX"
+RACES = ["White", "Non-White"]
 FOUR_GROUPS = [f"{race}+{sex}" for race in RACES for sex in (1, 2)]  # men, women
-
-
-@dataclass
-class MepsConfig(RawTableConfig):
-    """Keys of the data set; `sensitive`: RACE_AND_SEX, or null for the race."""
-
-    sensitive: str | None = combinations_with(RACE_AND_SEX)
 
 
 class Meps(RawTableDataset):
@@ -66,9 +58,13 @@ class Meps(RawTableDataset):
     Categories are coded 1..K in ascending order of the raw codes.
     """
 
-    config: MepsConfig
-    config_type = MepsConfig
+    config: RaceConfig
+    config_type = RaceConfig
     columns = RAW_COLUMNS
+
+    def read(self, path: Path) -> pd.DataFrame:
+        """The raw rows of a file, with the sex where it is asked for; raises as `read_columns`."""
+        return read_columns(path, [*self.columns, *(["SEX"] if self.config.sensitive else [])])
 
     def recipe(self, raw: pd.DataFrame) -> Table:
         """People of panel 20 after AIF360's preprocessing; raises FairAllError where it is not installed."""
@@ -78,10 +74,10 @@ class Meps(RawTableDataset):
             kept = default_preprocessing(raw.copy())
         features = [Feature(name, Kind.REAL) for name in REAL]
         features += [Feature.discrete(name, _levels(name)) for name in CATEGORICAL]
-        both = self.config.sensitive is not None
-        if both:
-            kept["SEX"] = kept["SEX"].astype(int)
-        groups, column = FOUR_GROUPS if both else RACES, join(kept, self.config.sensitive or "RACE")
+        groups, column = RACES, kept["RACE"]
+        if self.config.sensitive:
+            both = pd.DataFrame({"race": column, "sex": kept["SEX"].astype(int)})
+            groups, column = FOUR_GROUPS, join(both, self.config.sensitive)
         _, s = of_lists(column, [("dataset.sensitive", [word]) for word in groups])
         schema = Schema(features, n_groups=len(groups), crossed=crossed(str(column.name), groups))
         label = label_of(kept["UTILIZATION"])

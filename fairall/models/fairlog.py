@@ -51,16 +51,13 @@ class FairLog(IPSClassifier):
             setting.schema.require_two_groups("protocol.fairlog_penalty=fairtorch", "choose squared, or ")
 
     def loss(self, batch: Decided) -> Tensor:
-        """R + penalty(λ, DPU) (eq. 19), shape (E,), with the DPU of all applicants of the minibatch.
-
-        Of more than two groups the gap is `gap_of_groups`.
-        """
+        """R + penalty(λ, DPU) (eq. 19), shape (E,), with the DPU or `gap_of_groups` of the whole minibatch."""
         protocol = self.setting.protocol
         logit = self.classifier.logit(batch.x, batch.s, self.streams)
         advantaged = batch.s > 0
         accepts = torch.sigmoid(logit)
-        if self.setting.schema.n_groups > 2:
-            gap = gap_of_groups(accepts, group_index(batch.s, self.setting.schema.n_groups))
+        if (n_groups := self.setting.schema.n_groups) > 2:
+            gap = gap_of_groups(accepts, group_index(batch.s, n_groups))
         else:
             gap = (masked_mean(accepts, advantaged) - masked_mean(accepts, ~advantaged)).abs()
             # The difference is unknown in a minibatch without one of the groups.
@@ -77,13 +74,7 @@ def gap_of_groups(accepts: Tensor, group: Tensor) -> Tensor:
 
     Of two groups it is their difference. The largest gap, which is reported, would be that of the one or two
     people whom a small group has in a minibatch; here a pair of groups counts by the product of their sizes.
-
-    Args:
-        accepts: acceptance probabilities, shape (E, B).
-        group: numbers from 0, shape (E, B), long.
-
-    Returns:
-        Shape (E,), in [0, 1]; 0 for a replicate with people of one group only.
+    Of π (E, B) and numbers of groups (E, B), long; shape (E,), in [0, 1], about 0 where all are of one group.
     """
     member = torch.nn.functional.one_hot(group).to(accepts.dtype)
     share, mean = member.mean(-2), accepts.mean(-1, keepdim=True)

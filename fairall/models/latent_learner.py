@@ -181,10 +181,10 @@ class LatentLearner(Learner):
         ]
 
     def _small_groups(self, data: PreparedData) -> list[str]:
-        words = data.pool_table.sensitive
+        told, words = list[str](), data.pool_table.sensitive
         if words is None or not words.further:
-            return []
-        told, seen_as = [], nearest_large_groups(data.pool.x, data.pool.s, data.schema.n_groups)
+            return told
+        seen_as = nearest_large_groups(data.pool.x, data.pool.s, data.schema.n_groups)
         for g, name in enumerate(words.names):
             others = [words.names[other] for other in seen_as[:, g].unique().tolist() if other != g]
             if others:

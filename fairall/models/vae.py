@@ -193,13 +193,8 @@ def nearest_large_groups(x: Tensor, s: Tensor, n_groups: int) -> Tensor:
     An embedding learnt from few people would be noise, and so would an alignment by them. Nearest is the
     group whose means of the features are, in units of their standard deviations.
 
-    Args:
-        x: features of N people, shape (N, D), or of each replicate's, (E, N, D).
-        s: numbers of their groups, shape (N,) or (E, N).
-        n_groups: G.
-
-    Returns:
-        Numbers of groups, shape (1, G) or (E, G), long; each itself where no group is large.
+    Of people x (N, D), s (N,), or of each replicate's, (E, N, D) and (E, N); returns numbers of groups,
+    (1, G) or (E, G), long. Where no group is large each is itself.
     """
     nearest = []
     for own, group in [(x, s)] if s.dim() == 1 else zip(x, s, strict=True):

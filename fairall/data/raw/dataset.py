@@ -27,10 +27,15 @@ from fairall.tables.groups import CROSS, crossed, join, sides
 SAS_TINY = 1e-78
 
 
-def combinations_with(attribute: str) -> Any:
-    """A field for the sensitive attribute, where `attribute` is the only other choice; not stored if null."""
-    allowed = limited(f"{attribute} or null", lambda value: value in (attribute, None))
-    return field(default=None, metadata={**allowed.metadata, "left_out": True})
+RACE_AND_SEX = "race+sex"
+BY_BOTH = limited(f"{RACE_AND_SEX} or null", lambda value: value in (RACE_AND_SEX, None)).metadata
+
+
+@dataclass
+class RaceConfig(RawTableConfig):
+    """Keys of a data set of groups by race, or with `sensitive` RACE_AND_SEX by both."""
+
+    sensitive: str | None = field(default=None, metadata={**BY_BOTH, "left_out": True})
 
 
 @dataclass
