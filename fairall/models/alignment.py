@@ -28,8 +28,7 @@ def matching_frame(vae: ConditionalVAE, people: People) -> Tensor:
 
     Labels are not used. Axes are compared by their covariances with the features, standardised within the
     group: the signed permutation P maximises the inner product of the covariances of one group with those of
-    the other after P, which is an assignment problem (Kuhn 1955). More than two groups are each matched with
-    the largest one.
+    the other after P, which is an assignment problem (Kuhn 1955). More than two are matched with the largest.
 
     Returns:
         Of the shape of `vae.frame`, multiplied from the right; the identity for the group that others are

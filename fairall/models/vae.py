@@ -40,8 +40,7 @@ class ConditionalVAE(nn.Module):
         frame: signed permutation of the latent axes, shape (E, Z, Z), that is applied to the encodings of
             S = −1, or of each of more than two groups, shape (E, G, Z, Z), see `fairall.models.alignment`. It
             changes neither ELBO nor prior; initially the identity.
-        seen_as: of more than two groups the one that the nets see each as, shape (E, G), long; initially
-            itself.
+        seen_as: of more than two groups the one that nets see each as, shape (E, G); initially itself.
     """
 
     min_scale: ClassVar[float] = 1e-4  # a posterior of zero width has no density
