@@ -34,6 +34,7 @@ LATENT = {
     "latent_s_balanced_accuracy": SHARE,
     "latent_label_auc": SHARE,
     "latent_label_balanced_accuracy": SHARE,
+    "latent_s_mmd": UNBOUNDED,
     "latent_variance_gap": (0.0, math.inf),
     "latent_label_agreement": (-1.0, 1.0),
     "latent_ground_truth_information": UNBOUNDED,
