@@ -25,16 +25,12 @@ from torch import Tensor
 from typing_extensions import override
 
 from fairall.config.checks import at_least, limited, open_unit, positive, positive_share
-from fairall.config.schema import ModelConfig, NetInputs
-from fairall.data.features import FeatureInputs
-from fairall.data.people import Decided
-from fairall.models.learner import DecisionRule, Learner, Setting
+from fairall.models.learner import Setting
 from fairall.models.logistic import penalised
-from fairall.models.memory import Memory
+from fairall.models.refitted import EXACT, Refitted, RefittedConfig
 from fairall.nn.stacked import in_chunks
 from fairall.randomness import SeedStreams
 
-EXACT = 1e-6  # of the gradient of the mean loss
 SEEDS = 2**24  # of random numbers of a fit; a float32 below 1 has as many values
 TREES = 100  # of an isolation forest
 
@@ -55,62 +51,36 @@ class Seen:
 
 
 @dataclass
-class RejectInferenceConfig(ModelConfig):
-    """When the regression is fitted anew, and the inverse strength of its penalty."""
+class RejectInferenceConfig(RefittedConfig):
+    """The inverse strength of the regression's penalty."""
 
-    growth: float = positive()
     linear_c: float = positive()
 
 
-class AcceptedOnly(Learner):
-    """Logistic regression of the accepted people so far; accepts where its p(ỹ = 1 | x, s) is at least c.
+class AcceptedOnly(Refitted):
+    """Logistic regression of the accepted people so far.
 
     It ignores rejected people, and is what the other methods are compared with. These derive from it and
-    override `targets`. A regression is fitted anew when the number of people seen has grown by a share.
+    override `targets`.
 
     Attributes:
-        memory: of everybody seen.
         slopes: of the inputs, and the intercept last, shape (E, F + 1), float64.
-        n_seen: number of people seen, shape ().
-        n_fitted: number of people seen before the last fit, shape ().
         streams: random numbers of fits.
     """
 
-    two_groups = False
-    net_inputs = NetInputs.one_hot
     config: RejectInferenceConfig
     config_type = RejectInferenceConfig
     slopes: Tensor
-    n_seen: Tensor
-    n_fitted: Tensor
 
     def __init__(self, config: RejectInferenceConfig, setting: Setting) -> None:
-        super().__init__(config, setting)
-        self.rule = DecisionRule(setting.cost, drawn=False)
-        self.memory = Memory("all")
+        super().__init__(config, setting, "all")
         self.streams = SeedStreams(setting.seeds, "reject inference")
-        self.inputs = FeatureInputs(setting.schema.seen_as(NetInputs.one_hot))
         shape = len(setting.seeds), self.inputs.size_with_s + 1
         self.register_buffer("slopes", torch.zeros(shape, dtype=torch.float64))
-        self.register_buffer("n_seen", torch.zeros((), dtype=torch.long))
-        self.register_buffer("n_fitted", torch.zeros((), dtype=torch.long))
 
     @override
-    def warm_up_epoch(self, decided: Decided, epoch: int) -> dict[str, float]:
-        """Learn from the people of the warm-up in its first epoch."""
-        if epoch == 0:
-            self.update(decided)
-        return {}
-
-    @override
-    def update(self, decided: Decided) -> None:
-        """Remember people, and fit the regressions if enough have come since the last fit."""
-        self.memory.add(decided)
-        self.n_seen += decided.s.shape[1]
-        self.unchanged = bool(self.n_seen < self.n_fitted * (1.0 + self.config.growth))
-        if self.unchanged:
-            return
-        self.n_fitted.copy_(self.n_seen)
+    def refit(self) -> None:
+        """Fit the regression of each replicate."""
         rows = self.memory.rows()
         inputs = self.inputs.with_s(rows.x, rows.s).double().numpy()
         seeds = (self.streams.uniform(1).squeeze(-1) * SEEDS).long().tolist()
@@ -161,10 +131,6 @@ class AcceptedOnly(Learner):
     def _of_people(self, x: Tensor, s: Tensor) -> Tensor:
         inputs = self.inputs.with_s(x, s).double()
         return (inputs @ self.slopes[:, :-1, None] + self.slopes[:, None, -1:]).squeeze(-1)
-
-    def score(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:
-        """p(ỹ = 1 | x, s), shape (E, B); draws nothing."""
-        return self.log_odds(x, s, streams).sigmoid().to(x.dtype)
 
 
 @dataclass

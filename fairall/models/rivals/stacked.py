@@ -19,24 +19,21 @@ from torch import Tensor
 from typing_extensions import override
 
 from fairall.config.checks import limited, not_negative, positive
-from fairall.config.schema import ModelConfig, NetInputs
+from fairall.config.schema import NetInputs
 from fairall.data.features import FeatureInputs
 from fairall.data.people import Decided
-from fairall.models.learner import DecisionRule, Learner, Setting
+from fairall.models.learner import Setting
 from fairall.models.logistic import ridge
-from fairall.models.memory import Memory
+from fairall.models.refitted import EXACT, Refitted, RefittedConfig
 from fairall.models.trees import BoostedTrees
 from fairall.nn.stacked import in_chunks
 from fairall.randomness import SeedStreams
 
-EXACT = 1e-6  # of the gradient of the mean loss
-
 
 @dataclass
-class StackedConfig(ModelConfig):
-    """When classifiers are fitted anew, which there are, how they are weighed, and the optimism."""
+class StackedConfig(RefittedConfig):
+    """Which classifiers there are, how they are weighed, and the optimism."""
 
-    growth: float = positive()
     linear_c: list[float] = limited(
         "a list of one or more positive numbers", lambda values: len(values) > 0 and min(values) > 0
     )
@@ -44,8 +41,8 @@ class StackedConfig(ModelConfig):
     optimism: float = not_negative()
 
 
-class Stacked(Learner):
-    """Mixture of classifiers of all accepted people; accepts where its p(ỹ = 1 | x, s) is at least c.
+class Stacked(Refitted):
+    """Mixture of classifiers of all accepted people.
 
     The classifiers are logistic regressions, each with another penalty, and boosted trees. All are fitted
     anew when the number of people seen has grown by a share. The label of an accepted person, before it is
@@ -58,45 +55,26 @@ class Stacked(Learner):
     better from the few accepted.
 
     Attributes:
-        memory: of accepted people.
         slopes: of the linear models, and their intercepts last, shape (E, L, inputs + 1), float64.
         evidence: Σ log p(label) by each classifier, shape (E, L + 1), float64; the trees are last.
         share: weights of the classifiers since the last fit, shape (E, L + 1), float64.
-        n_seen: number of people seen, shape ().
-        n_fitted: number of people seen before the last fit, shape ().
     """
 
-    two_groups = False
-    net_inputs = NetInputs.one_hot
     config: StackedConfig
     config_type = StackedConfig
     slopes: Tensor
     evidence: Tensor
     share: Tensor
-    n_seen: Tensor
-    n_fitted: Tensor
 
     def __init__(self, config: StackedConfig, setting: Setting) -> None:
-        super().__init__(config, setting)
-        self.rule = DecisionRule(setting.cost, drawn=False)
-        self.memory = Memory("accepted")
+        super().__init__(config, setting, "accepted")
         n_seeds, n_linear = len(setting.seeds), len(config.linear_c)
-        self.inputs = FeatureInputs(setting.schema.seen_as(NetInputs.one_hot))
         self.codes = FeatureInputs(setting.schema.seen_as(NetInputs.standardised))
         self.trees = BoostedTrees(n_seeds)
         shape = n_seeds, n_linear, self.inputs.size_with_s + 1
         self.register_buffer("slopes", torch.zeros(shape, dtype=torch.float64))
         self.register_buffer("evidence", torch.zeros(n_seeds, n_linear + 1, dtype=torch.float64))
         self.register_buffer("share", self.evidence.softmax(-1))
-        self.register_buffer("n_seen", torch.zeros((), dtype=torch.long))
-        self.register_buffer("n_fitted", torch.zeros((), dtype=torch.long))
-
-    @override
-    def warm_up_epoch(self, decided: Decided, epoch: int) -> dict[str, float]:
-        """Learn from the people of the warm-up in its first epoch."""
-        if epoch == 0:
-            self.learn(decided)
-        return {}
 
     @override
     def update(self, decided: Decided) -> None:
@@ -109,14 +87,9 @@ class Stacked(Learner):
         self.evidence.mul_(kept).sub_(loss)
         self.learn(decided)
 
-    def learn(self, decided: Decided) -> None:
-        """Remember people, and fit all classifiers if enough have come since the last fit."""
-        self.memory.add(decided)
-        self.n_seen += decided.s.shape[1]
-        self.unchanged = bool(self.n_seen < self.n_fitted * (1.0 + self.config.growth))
-        if self.unchanged:
-            return
-        self.n_fitted.copy_(self.n_seen)
+    @override
+    def refit(self) -> None:
+        """Fit all classifiers, and weigh them anew."""
         rows = self.memory.rows()
         for e, n in enumerate(self.memory.counts.tolist()):
             self.fit(e, rows.x[e, :n], rows.s[e, :n], rows.label[e, :n].numpy())
@@ -156,7 +129,3 @@ class Stacked(Learner):
         mean = (share * logit).sum(-1)
         variance = (share * (logit - mean.unsqueeze(-1)) ** 2).sum(-1)
         return mean + self.config.optimism * variance.sqrt()
-
-    def score(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:
-        """p(ỹ = 1 | x, s), shape (E, B); draws nothing."""
-        return self.log_odds(x, s, streams).sigmoid().to(x.dtype)
