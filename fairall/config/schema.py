@@ -70,11 +70,23 @@ class NodeConfig:
 
 @dataclass
 class DatasetConfig(NodeConfig):
-    """Keys of every data set; `config_type` of a class in data/ adds its own."""
+    """Keys of every data set; `config_type` of a class in data/ adds its own.
+
+    `gain`, `loss`: what an accepted person brings with label 1 and costs with label 0, in money, by features:
+    `{intercept: 20, amount: 0.1}` is 20 + 0.1·amount. They take the place of `cost`; null: the cost.
+    """
 
     name: str = plain_name()
     cost: float = open_unit()
+    gain: dict[str, float] | None = field(default=None, metadata={"left_out": True})
+    loss: dict[str, float] | None = field(default=None, metadata={"left_out": True})
     initial_policies: InitialPoliciesConfig = field(default_factory=InitialPoliciesConfig)
+
+    def validate(self) -> None:
+        """Check that amounts are given for both labels or for none."""
+        super().validate()
+        both = (self.gain is None) == (self.loss is None)
+        require(both, "dataset.gain", self.gain, "given together with dataset.loss, or neither")
 
 
 @dataclass

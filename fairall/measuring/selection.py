@@ -49,9 +49,10 @@ def selection_metrics(
     seeds = learner.setting.seeds
     x, s = held_out.x.expand(len(seeds), -1, -1), held_out.s.expand(len(seeds), -1)
     logit = in_chunks(functools.partial(classifier_logit, learner), x, s)
-    loss = weighted_mean(
-        cost_sensitive_cross_entropy(logit, held_out.label.expand_as(logit), cost), held_out.label_weight
-    )
+    amounts = learner.setting.amounts
+    stake, of_people = (1.0, cost) if amounts is None else learner.setting.stake_and_cost(x)
+    of_labels = cost_sensitive_cross_entropy(logit, held_out.label.expand_as(logit), of_people)
+    loss = weighted_mean(stake * of_labels, held_out.label_weight)
     found = {"classification_loss": loss.double().numpy()}
     if isinstance(learner, LatentLearner):
         model, streams = learner.model, SeedStreams(seeds, "criteria utility")

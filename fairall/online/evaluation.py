@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from copy import copy
+from typing import Any
 
 import torch
 from torch import Tensor
 
+from fairall.data.amounts import Amounts
 from fairall.data.people import People
 from fairall.metrics import STANDARD, Measure, dpu_standard_error, utility_standard_error
 from fairall.models.learner import Learner
@@ -27,15 +29,22 @@ class Evaluator:
         cost: c in (0, 1).
         seeds: the E seeds.
         measures: of a policy and of applicants; the former are computed here.
+        amounts: of people, in place of `cost`; None for one cost.
     """
 
     def __init__(
-        self, people: People, cost: float, seeds: Sequence[int], measures: Sequence[Measure] = STANDARD
+        self,
+        people: People,
+        cost: float,
+        seeds: Sequence[int],
+        measures: Sequence[Measure] = STANDARD,
+        amounts: Amounts | None = None,
     ) -> None:
         self.people = people
         self.cost = cost
         self.seeds = list(seeds)
         self.measures = tuple(measures)
+        self.amounts = amounts
         self.stacked = self._stacked(people)
         self.decision_noise = SeedStreams(seeds, "evaluation decisions").uniform(len(people))
 
@@ -46,6 +55,10 @@ class Evaluator:
         other = copy(self)
         other.people, other.stacked = people, self._stacked(people)
         return other
+
+    def amounts_of(self, people: People) -> dict[str, Tensor]:
+        """`Amounts.measured` of people; nothing where all have one cost."""
+        return {} if self.amounts is None else self.amounts.measured(people)
 
     def measure(self, learner: Learner) -> dict[str, Tensor]:
         """Measures of the current policy by name, shapes (E,).
@@ -66,7 +79,7 @@ class Evaluator:
 
     def _measures(self, propensity: Tensor, counterfactual: Tensor | None) -> dict[str, Tensor]:
         people, measured = self.people, {}
-        data = {"label": people.label, "weight": people.label_weight, "s": people.s, "cost": self.cost}
+        data = {"label": people.label, "weight": people.label_weight, "s": people.s} | self._cost_of(people)
         if people.ground_truth is not None:
             data["ground_truth"] = people.ground_truth
         for suffix in ("", "_sampled"):
@@ -83,12 +96,21 @@ class Evaluator:
             parts = [(people, propensity)]
         measured[UTILITY_ERROR] = torch.cat(
             [
-                utility_standard_error(pi, own.label, self.cost, own.label_weight, own.stratum)
+                utility_standard_error(
+                    pi,
+                    own.label,
+                    weight=own.label_weight,
+                    stratum=own.stratum,
+                    **self._cost_of(own),
+                )
                 for own, pi in parts
             ]
         )
         measured[DPU_ERROR] = torch.cat([dpu_standard_error(pi, own.s, own.stratum) for own, pi in parts])
         return measured
+
+    def _cost_of(self, people: People) -> dict[str, Any]:
+        return {"cost": self.cost} | self.amounts_of(people)
 
     def _stacked(self, people: People) -> People:
         """The people once per seed, fields of shape (E, N, ...)."""

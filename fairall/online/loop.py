@@ -73,7 +73,7 @@ class OnlineLearning:
             taken = self._decide(applicants)
             self.process.learn(world.reveal(applicants, taken))
             counted = self._decide(applicants) if self.decide_again else taken
-            observed = world.observed()
+            observed = world.observed() | self.evaluation.amounts_of(applicants)
             measures = self.evaluation.of(world.evaluated(people)).measure(self.learner)
             history.record(applicants, taken, counted, observed, measures)
             advance(utility=measures["utility"].mean().item(), dpu=measures["dpu"].nanmean().item())
