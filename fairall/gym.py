@@ -11,7 +11,7 @@ import torch
 from fairall.config.compose import compose_config
 from fairall.config.schema import DecisionLuck
 from fairall.config.validation import checked
-from fairall.data.amounts import Amounts
+from fairall.data.amounts import Amounts, costs
 from fairall.data.dataset import dataset
 from fairall.data.features import DISCRETE, Feature, Kind
 from fairall.data.people import Decided, Decisions, People
@@ -74,7 +74,7 @@ class Simulation:
         if self.config.splits > 1:
             raise FairAllError(f"splits={self.config.splits}: an environment has one split of the people")
         self.data = prepare(dataset(self.config.dataset), self.config)
-        self.amounts = Amounts.of(self.data.schema, self.config.dataset)
+        self.amounts = Amounts.of(self.data.schema, self.config.amounts)
         n, groups = self.config.schedule.applicants, sides(self.data.schema.n_groups)
         ends = [*map(_ends, self.data.schema), (min(groups), max(groups))]
         low, high = np.array(ends, dtype=np.float32).T
@@ -150,10 +150,7 @@ class Simulation:
 
     def _worth(self, people: People | Decided) -> torch.Tensor:
         """What accepting each person brings, shape (E, B), float64."""
-        of_people: dict[str, Any] = {"cost": self.config.cost.value, "stake": None}
-        if self.amounts is not None:
-            of_people |= self.amounts.measured(people)
-        return worth(people.label.double(), **of_people)
+        return worth(people.label.double(), **costs(people, self.config.cost.value, self.amounts))
 
     def seen(self) -> tuple[np.ndarray, dict[str, Any]]:
         """The applicants to decide on, (E, ...), after the last time step the last ones, and their `info`."""

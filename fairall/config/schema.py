@@ -28,6 +28,7 @@ from fairall.config.checks import (
 from fairall.runtime.credentials import hidden
 
 MOST_SEEDS, MOST_THREADS = 10_000, 256
+CONSTANT = "intercept"  # in `dataset.gain` and `dataset.loss`, of the part that is the same for everybody
 
 
 @dataclass
@@ -288,6 +289,25 @@ class Config:
         node = getattr(self, group)
         return str(node["name"] if isinstance(node, dict) else node.name)
 
+    @property
+    def amounts(self) -> dict[str, dict[str, float]] | None:
+        """`gain` and `loss` of the data set, if it has them."""
+        node = self.dataset if isinstance(self.dataset, dict) else vars(self.dataset)
+        gain, loss = node.get("gain"), node.get("loss")
+        return None if gain is None or loss is None else {"gain": gain, "loss": loss}
+
+    @property
+    def worth(self) -> str:
+        """What decisions bring, in words: the cost c, or the amounts of people, of which tables have ×100."""
+        if self.amounts is None:
+            return f"c = {self.cost.value:g}"
+        terms = {
+            key: (f"{weight:g}" + f"·{name}" * (name != CONSTANT) for name, weight in of.items())
+            for key, of in self.amounts.items()
+        }
+        told = ", ".join(f"{key} {' + '.join(of)}" for key, of in terms.items())
+        return f"{told}, utility in money per 100 people"
+
     def stored(self) -> Config:
         """The configuration as it is read from a run: nodes of classes as plain containers."""
         nodes = {group: getattr(self, group) for group in GROUPS} | {"world": self.parts}
@@ -301,6 +321,8 @@ class Config:
     def validate(self) -> None:
         """Check conditions between values of different nodes."""
         schedule, evaluation, tracking = self.schedule, self.evaluation, self.tracking
+        own = self.amounts is None or self.cost.value == self.dataset.cost
+        require(own, "cost.value", self.cost.value, "left out beside dataset.gain and dataset.loss")
         require(self.splits <= self.seeds, "splits", self.splits, f"at most seeds, which is {self.seeds}")
         key, batches = "schedule.batches_per_epoch", schedule.batches_per_epoch
         fewest = min(schedule.applicants, schedule.warm_up_applicants)

@@ -9,12 +9,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from fairall.config.schema import CONSTANT
 from fairall.data.features import Kind, Schema
 from fairall.data.people import Decided, People
 from fairall.data.prepared import PreparedData
 from fairall.errors import FairAllError
 
-CONSTANT = "intercept"  # key of the part of an amount that is the same for everybody
 LEAST = 1e-6  # of the mean g + l: a smaller gain or loss of somebody new counts as this one
 
 
@@ -35,19 +35,13 @@ class Amounts:
     unit: float
 
     @classmethod
-    def of(cls, schema: Schema, dataset: Any) -> Amounts | None:
-        """The amounts of a `dataset` node, also a stored one; None without.
-
-        Args:
-            schema: with mean and scale of the training rows.
-            dataset: has `gain` and `loss`, both mappings from names of features to weights, or neither.
+    def of(cls, schema: Schema, named: Mapping[str, Mapping[str, float]] | None) -> Amounts | None:
+        """The amounts `Config.amounts`, if there are any, of features with the training rows' mean and scale.
 
         Raises:
             FairAllError: where an amount is of something that is no feature.
         """
-        node = dataset if isinstance(dataset, Mapping) else vars(dataset)
-        named: dict[str, Any] = {key: node.get(key) for key in ("gain", "loss")}
-        if None in named.values():
+        if named is None:
             return None
         mean, scale = torch.tensor([schema.mean, schema.scale], dtype=torch.float64)
         real = torch.tensor([feature.kind is Kind.REAL for feature in schema])
@@ -74,10 +68,6 @@ class Amounts:
         gain, loss = self.raw(x).clamp(min=LEAST * abs(self.unit)).unbind(-1)
         return (gain + loss).to(x.dtype), (loss / (gain + loss)).to(x.dtype)
 
-    def measured(self, people: People | Decided) -> dict[str, Tensor]:
-        """Stake and break-even of people as measures take them, by parameter name, of the shape of s."""
-        return dict(zip(("stake", "cost"), self(people.x), strict=True))
-
     def require_positive(self, data: PreparedData) -> None:
         """Raise FairAllError where somebody's gain or loss is not above 0."""
         for role in ("train", "validation", "test", "pool"):
@@ -88,3 +78,10 @@ class Amounts:
                         f"dataset.{key}: the least of the {role} people is {least:g}; it has to be above 0 "
                         "for everybody, so give other weights or leave out who has none"
                     )
+
+
+def costs(people: People | Decided, cost: float, amounts: Amounts | None) -> dict[str, Any]:
+    """`cost` and `stake` of people as measures take them (`fairall.metrics.measure`), by name."""
+    if amounts is None:
+        return {"cost": cost, "stake": None}
+    return dict(zip(("stake", "cost"), amounts(people.x), strict=True))

@@ -61,8 +61,7 @@ class FairThresholds(Learner):
         least_rate: least of the groups' rates at the last choice, shape (E,); NaN before the first.
 
     Raises:
-        FairAllError: where the learner has no estimate of p(ỹ = 1 | x, s), or there are both amounts and few
-            places.
+        FairAllError: where the learner has no estimate of p(ỹ = 1 | x, s).
     """
 
     threshold: Tensor
@@ -76,11 +75,6 @@ class FairThresholds(Learner):
             raise FairAllError(
                 f"{self.asked}: model={self.config.name} has no estimate of p(label = 1) that "
                 "thresholds could be chosen for; take fairness=none, or for instance model=ensemble"
-            )
-        if self.setting.amounts is not None and share < 1.0:
-            raise FairAllError(
-                f"{self.asked}: with dataset.gain and dataset.loss there are places for everybody; leave "
-                "world.capacity out"
             )
         self.fairness, self.learner, self.share = fairness, learner, share
         self.two_groups, self.takes_amounts = learner.two_groups, learner.takes_amounts
@@ -138,7 +132,7 @@ class FairThresholds(Learner):
         """What thresholds are chosen by, shape (E, M, 1 or 3): the log odds, and stake and cost by person."""
         if self.setting.amounts is None:
             return seen.log_odds.unsqueeze(-1)
-        return torch.stack([seen.log_odds, *self.setting.amounts_of(seen.x)], -1)
+        return torch.stack([seen.log_odds, *self.setting.stake_and_cost(seen.x)], -1)
 
     def ordered_by(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:
         """What is compared with `threshold`, shape (E, B): the log odds, with amounts `merit`."""
@@ -146,11 +140,7 @@ class FairThresholds(Learner):
         if self.setting.amounts is None:
             return log_odds
         true_positives = self.fairness.rule is FairnessRule.equal_opportunity
-        return merit(log_odds, *self.setting.amounts_of(x), true_positives=true_positives)
-
-    @override
-    def beyond(self, margin: Tensor, x: Tensor) -> Tensor:
-        return margin  # of what is ordered by amounts already
+        return merit(log_odds, *self.setting.stake_and_cost(x), true_positives=true_positives)
 
     def choose_for(self, e: int, s: Tensor, estimates: Tensor) -> None:
         """Choose the thresholds of replicate e from n people with s (n,) and `estimates` (n, ...)."""

@@ -64,18 +64,13 @@ class Setting:
     splits: int = 1
     amounts: Amounts | None = None
 
-    def stake_and_cost(self, x: Tensor) -> tuple[Tensor | float, Tensor | float]:
+    def stake_and_cost(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """Stake of people x (..., D) in units of the mean one, and break-even probability, shapes (...).
 
-        Without amounts these are 1 and c.
+        Without amounts these are 1 and c, shapes ().
         """
         if self.amounts is None:
-            return 1.0, self.cost
-        return self.amounts_of(x)
-
-    def amounts_of(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """The same where there are amounts, as they are in `models.thresholds`."""
-        assert self.amounts is not None
+            return torch.ones((), dtype=torch.float64), torch.tensor(self.cost, dtype=torch.float64)
         stake, cost = self.amounts(x)
         return stake / self.amounts.unit, cost
 
@@ -97,7 +92,7 @@ class Setting:
         if inputs is NetInputs.by_method:
             inputs = config.model.target.net_inputs
         schema, cost = schema.seen_as(inputs), config.cost.value
-        amounts = Amounts.of(schema, config.dataset)
+        amounts = Amounts.of(schema, config.amounts)
         return cls(schema, cost, list(seeds), config.schedule, config.protocol, config.splits, amounts)
 
 
@@ -116,9 +111,11 @@ class DecisionRule:
     drawn: bool = True
     amounts: Amounts | None = None
 
-    def least(self, x: Tensor) -> Tensor | float:
-        """Least score accepted of people x (..., D), shape (...), or of all."""
-        return self.threshold if self.amounts is None else self.amounts(x)[1]
+    def least(self, x: Tensor) -> Tensor:
+        """Least score accepted of people x (..., D), shape (...), or () where it is that of all."""
+        if self.amounts is None:
+            return torch.tensor(self.threshold, dtype=torch.float64)
+        return self.amounts(x)[1]
 
     def propensity(self, score: Tensor) -> Tensor:
         """π of scores in [0, 1], any shape.
@@ -207,7 +204,7 @@ class Learner(nn.Module, ABC):
     @final
     def _moved(self, logit: Tensor, x: Tensor) -> Tensor:
         of_people = self.setting.stake_and_cost(x)[1], self.rule.least(x)
-        cost, threshold = (torch.as_tensor(one, dtype=torch.float64).logit() for one in of_people)
+        cost, threshold = (one.double().logit() for one in of_people)
         return logit.double() + (cost - threshold)
 
     @final
@@ -220,26 +217,27 @@ class Learner(nn.Module, ABC):
             )
 
     def compared(self, x: Tensor, s: Tensor, streams: SeedStreams) -> tuple[Tensor, Tensor]:
-        """The score and, of each person, the least one accepted, shapes (E, B); arguments as for `score`."""
+        """The score and, of each person, the least one accepted, shapes (E, B); arguments as for `score`.
+
+        With amounts σ of the expected one of an acceptance, in units of the mean stake, and ½.
+        """
+        if self.setting.amounts is not None and self.estimates_label:
+            stake, cost = self.setting.stake_and_cost(x)
+            expected = (stake * (self.log_odds(x, s, streams).sigmoid() - cost)).sigmoid()
+            return expected, torch.full_like(expected, 0.5)
         score = self.score(x, s, streams)
-        return score, torch.as_tensor(self.rule.least(x), dtype=score.dtype).expand_as(score)
+        return score, torch.full_like(score, self.rule.threshold)
 
     @final
     @torch.no_grad()
     def margin(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:
         """Log odds of the score less those of the least one accepted of that person, shape (E, B), float64.
 
-        It orders people for whom there are too few places, with `MARGIN_DECIMALS` decimals. With amounts it
-        is the expected one of an acceptance, in units of the mean stake. Arguments as for `score`.
+        It orders people for whom there are too few places, with `MARGIN_DECIMALS` decimals. Arguments as for
+        `score`.
         """
         score, least = (of.double().logit(eps=LEAST) for of in self.compared(x, s, streams))
-        margin = score - least if self.setting.amounts is None else self.beyond(score - least, x)
-        return margin.round(decimals=MARGIN_DECIMALS)
-
-    def beyond(self, margin: Tensor, x: Tensor) -> Tensor:
-        """Expected amounts of people from their log odds above those of the least accepted, shapes (E, B)."""
-        stake, cost = self.setting.amounts_of(x)
-        return stake * ((margin + cost.double().logit()).sigmoid() - cost)
+        return (score - least).round(decimals=MARGIN_DECIMALS)
 
     @final
     @torch.no_grad()
@@ -358,10 +356,6 @@ class FixedPolicy(Learner):
     """
 
     estimates_label = False
-
-    def beyond(self, margin: Tensor, x: Tensor) -> Tensor:
-        """The margin itself: the oracle's is of what is ordered by amounts, the others' of equal scores."""
-        return margin
 
     def warm_up_epoch(self, decided: Decided, epoch: int) -> dict[str, float]:
         """Do nothing."""

@@ -246,7 +246,7 @@ class Oracle(FixedPolicy):
         assert self.bound is not None
         chosen, columns = [], [log_odds, s]
         if self.setting.amounts is not None:
-            columns += self.setting.amounts_of(x)
+            columns += self.setting.stake_and_cost(x)
         own_people = (values.reshape(-1, s.shape[-1]).expand(len(self.weight), -1) for values in columns)
         for own, own_s, *amounts in zip(*own_people, strict=True):
             if own_s.min() == own_s.max():
@@ -296,7 +296,7 @@ class Oracle(FixedPolicy):
         if self.setting.amounts is None:
             return log_odds
         true_positives = self.config.fairness.rule is FairnessRule.equal_opportunity
-        return merit(log_odds, *self.setting.amounts_of(x), true_positives=true_positives)
+        return merit(log_odds, *self.setting.stake_and_cost(x), true_positives=true_positives)
 
     def accepted(self, ordered: Tensor, s: Tensor) -> Tensor:
         """Acceptance probability of people of given `ordered` and s, shapes (...), float64."""

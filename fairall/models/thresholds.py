@@ -47,26 +47,16 @@ class Thresholds:
     least_rate: float
 
 
-def merit(log_odds: Tensor, stake: Tensor | float, cost: Tensor | float, *, true_positives: bool) -> Tensor:
-    """What decides on people with amounts: accepting the greatest first is best at any rate of a group.
+def merit(log_odds: Tensor, stake: Tensor, cost: Tensor, *, true_positives: bool) -> Tensor:
+    """What people with amounts are ordered by, float64: at any rate of a group the first earn most.
 
-    The expected amount stake·(p − cost) of an acceptance, over p where true positive rates are compared: a
-    person takes p of that rate, as of an acceptance rate 1. It is 0 where acceptance just pays.
-
-    Args:
-        log_odds: of p(ỹ = 1 | x, s), any shape.
-        stake: g + l, same shape.
-        cost: l / (g + l), same shape.
-        true_positives: whether true positive rates are compared.
-
-    Returns:
-        Same shape, float64.
+    The expected amount stake·(p − cost) of an acceptance, 0 where it just pays; over p where true positive
+    rates are compared, since a person is p of such a rate. Stake g + l and cost l / (g + l) have the shape of
+    the log odds of p(ỹ = 1 | x, s), any one.
 
     Examples:
-        >>> p, stake = torch.tensor([0.5, 0.8]), torch.tensor([10.0, 1.0])
-        >>> merit(p.logit(), stake, 0.25, true_positives=False)
-        tensor([2.5000, 0.5500], dtype=torch.float64)
-        >>> merit(p.logit(), stake, 0.25, true_positives=True)
+        >>> p, stake, cost = torch.tensor([[0.5, 0.8], [10.0, 1.0], [0.25, 0.25]])
+        >>> merit(p.logit(), stake, cost, true_positives=True)
         tensor([5.0000, 0.6875], dtype=torch.float64)
     """
     p = log_odds.double().clamp(min=-700.0).sigmoid()
@@ -107,17 +97,15 @@ def fair_thresholds(
     """
     true_positives = bound.rule is FairnessRule.equal_opportunity
     log_odds = log_odds.double()
-    groups: list[Ranking]
-    if stake is None:
-        least = float(cost)
-        groups = [
-            Ranking.of(log_odds[group == g].numpy(), true_positives=true_positives) for g in range(n_groups)
-        ]
+    own, groups = [group == g for g in range(n_groups)], list[Ranking]()
+    if stake is None or not isinstance(cost, Tensor):
+        of_all = float(cost)
+        groups += (Ranking.of(log_odds[one].numpy(), true_positives=true_positives) for one in own)
     else:
-        least, people = 0.0, (log_odds, stake.double(), torch.as_tensor(cost, dtype=torch.float64))
-        own = ([of[group == g] for of in people] for g in range(n_groups))
-        groups = [AmountRanking.of_amounts(*of, true_positives=true_positives) for of in own]
-    rates, price = fair_rates(groups, least, bound.slack, places=places, before=before, tolerance=tolerance)
+        of_all = 0.0
+        people = ([of[one] for of in (log_odds, stake, cost)] for one in own)
+        groups += (AmountRanking.of_amounts(*of, true_positives=true_positives) for of in people)
+    rates, price = fair_rates(groups, of_all, bound.slack, places=places, before=before, tolerance=tolerance)
     chosen = [one.threshold(rate, price) for one, rate in zip(groups, rates, strict=True)]
     threshold, tied_share = torch.tensor(chosen, dtype=torch.float64).T
     return Thresholds(threshold, tied_share, min(rates))
@@ -176,9 +164,9 @@ class Ranking:
 
 
 class AmountRanking(Ranking):
-    """The same of people with amounts, who are in the order of `merit`, in place of log odds.
+    """The same of people with amounts: `log_odds` holds their `merit`, `gain` what the accepted bring.
 
-    `gain` is what the accepted bring, so that the cost of an acceptance is 0, and not c.
+    The cost of an acceptance is therefore 0 and not c.
     """
 
     @classmethod

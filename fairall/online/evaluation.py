@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from copy import copy
-from typing import Any
 
 import torch
 from torch import Tensor
 
-from fairall.data.amounts import Amounts
+from fairall.data.amounts import Amounts, costs
 from fairall.data.people import People
 from fairall.metrics import STANDARD, Measure, dpu_standard_error, utility_standard_error
 from fairall.models.learner import Learner
@@ -56,10 +55,6 @@ class Evaluator:
         other.people, other.stacked = people, self._stacked(people)
         return other
 
-    def amounts_of(self, people: People) -> dict[str, Tensor]:
-        """`Amounts.measured` of people; nothing where all have one cost."""
-        return {} if self.amounts is None else self.amounts.measured(people)
-
     def measure(self, learner: Learner) -> dict[str, Tensor]:
         """Measures of the current policy by name, shapes (E,).
 
@@ -79,7 +74,8 @@ class Evaluator:
 
     def _measures(self, propensity: Tensor, counterfactual: Tensor | None) -> dict[str, Tensor]:
         people, measured = self.people, {}
-        data = {"label": people.label, "weight": people.label_weight, "s": people.s} | self._cost_of(people)
+        data = {"label": people.label, "weight": people.label_weight, "s": people.s}
+        data |= costs(people, self.cost, self.amounts)
         if people.ground_truth is not None:
             data["ground_truth"] = people.ground_truth
         for suffix in ("", "_sampled"):
@@ -101,16 +97,13 @@ class Evaluator:
                     own.label,
                     weight=own.label_weight,
                     stratum=own.stratum,
-                    **self._cost_of(own),
+                    **costs(own, self.cost, self.amounts),
                 )
                 for own, pi in parts
             ]
         )
         measured[DPU_ERROR] = torch.cat([dpu_standard_error(pi, own.s, own.stratum) for own, pi in parts])
         return measured
-
-    def _cost_of(self, people: People) -> dict[str, Any]:
-        return {"cost": self.cost} | self.amounts_of(people)
 
     def _stacked(self, people: People) -> People:
         """The people once per seed, fields of shape (E, N, ...)."""

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from fairall.config.checks import require
-from fairall.config.schema import Config, EffectiveDecisions, ExplorationRule
+from fairall.config.schema import Config, EffectiveDecisions, ExplorationRule, FairnessRule
 from fairall.data.people import Decided, People
 from fairall.data.prepared import PreparedData
 from fairall.metrics import STANDARD, Measure
@@ -77,6 +77,8 @@ class Training:
             rule, bounded = config.exploration.rule.name, ExplorationRule.bounded
             why = "another rule with dataset.gain and dataset.loss, since it has one threshold for a group"
             require(config.exploration.rule is not bounded, "exploration", rule, why)
+            few = world.share < 1.0 and config.fairness.rule is not FairnessRule.none
+            require(not few, "fairness", config.fairness.rule.name, "none with few places and dataset.gain")
         learner.training_state()  # fails here, not at the first checkpoint, for state that cannot be saved
         seeds = list(learner.setting.seeds)
         self.decided = initially_decided(initial_policy, config, data)
