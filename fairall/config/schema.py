@@ -292,9 +292,12 @@ class Config:
     @property
     def amounts(self) -> dict[str, dict[str, float]] | None:
         """`gain` and `loss` of the data set, if it has them."""
-        node = self.dataset if isinstance(self.dataset, dict) else vars(self.dataset)
-        gain, loss = node.get("gain"), node.get("loss")
+        gain, loss = self._of_dataset.get("gain"), self._of_dataset.get("loss")
         return None if gain is None or loss is None else {"gain": gain, "loss": loss}
+
+    @property
+    def _of_dataset(self) -> dict[str, Any]:
+        return self.dataset if isinstance(self.dataset, dict) else vars(self.dataset)
 
     @property
     def worth(self) -> str:
@@ -321,7 +324,7 @@ class Config:
     def validate(self) -> None:
         """Check conditions between values of different nodes."""
         schedule, evaluation, tracking = self.schedule, self.evaluation, self.tracking
-        own = self.amounts is None or self.cost.value == self.dataset.cost
+        own = self.amounts is None or self.cost.value == self._of_dataset["cost"]
         require(own, "cost.value", self.cost.value, "left out beside dataset.gain and dataset.loss")
         require(self.splits <= self.seeds, "splits", self.splits, f"at most seeds, which is {self.seeds}")
         key, batches = "schedule.batches_per_epoch", schedule.batches_per_epoch
