@@ -92,7 +92,7 @@ class Setting:
         if inputs is NetInputs.by_method:
             inputs = config.model.target.net_inputs
         schema, cost = schema.seen_as(inputs), config.cost.value
-        amounts = Amounts.of(schema, config.amounts)
+        amounts = Amounts.of(schema, config.decided_amounts)
         return cls(schema, cost, list(seeds), config.schedule, config.protocol, config.splits, amounts)
 
 
@@ -213,7 +213,7 @@ class Learner(nn.Module, ABC):
         if not self.takes_amounts:
             raise FairAllError(
                 f"model={self.config.name} has one cost for everybody, and dataset.gain and dataset.loss are "
-                f"amounts by person: choose {TAKE_AMOUNTS}, or leave them out"
+                f"amounts by person: choose {TAKE_AMOUNTS}, or dataset.decide_by=cost to only measure them"
             )
 
     def compared(self, x: Tensor, s: Tensor, streams: SeedStreams) -> tuple[Tensor, Tensor]:

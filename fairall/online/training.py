@@ -11,6 +11,7 @@ import torch
 
 from fairall.config.checks import require
 from fairall.config.schema import Config, EffectiveDecisions, ExplorationRule, FairnessRule
+from fairall.data.amounts import Amounts
 from fairall.data.people import Decided, People
 from fairall.data.prepared import PreparedData
 from fairall.metrics import STANDARD, Measure
@@ -71,9 +72,11 @@ class Training:
         self.data = data = world.setting.data
         if learner.two_groups:
             data.schema.require_two_groups(f"model={config.model.name}", "choose model=ensemble, or ")
-        if (amounts := learner.setting.amounts) is not None:
-            learner.require_amounts()
+        amounts = Amounts.of(data.schema, config.amounts)
+        if amounts is not None:
             amounts.require_positive(data)
+        if learner.setting.amounts is not None:
+            learner.require_amounts()
             rule, bounded = config.exploration.rule.name, ExplorationRule.bounded
             why = "another rule with dataset.gain and dataset.loss, since it has one threshold for a group"
             require(config.exploration.rule is not bounded, "exploration", rule, why)

@@ -14,7 +14,7 @@ SMOOTHED = 5  # time steps
 
 @measure(label="utility per place", unit="gain per place", higher_is_better=True, cumulative=True)
 def utility_per_place(
-    accepted: Tensor, label: Tensor, cost: float, places: Tensor, stake: Tensor | None = None
+    accepted: Tensor, label: Tensor, cost: Tensor | float, places: Tensor, stake: Tensor | None = None
 ) -> Tensor:
     """Realised utility per place up to each step, Σ over accepted of (ỹ − c) / Σ of places (T, E).
 
@@ -33,7 +33,7 @@ def utility_per_place(
     cumulative=True,
 )
 def effective_revealed_utility(
-    accepted: Tensor, revealed_label: Tensor, cost: float, stake: Tensor | None = None
+    accepted: Tensor, revealed_label: Tensor, cost: Tensor | float, stake: Tensor | None = None
 ) -> Tensor:
     """`effective_utility` computed from the revealed labels, which may be false.
 
@@ -46,7 +46,11 @@ def effective_revealed_utility(
 
 @measure(label="regret", unit="gain per applicant", higher_is_better=False, cumulative=True)
 def regret(
-    accepted: Tensor, label: Tensor, cost: float, oracle_accepted: Tensor, stake: Tensor | None = None
+    accepted: Tensor,
+    label: Tensor,
+    cost: Tensor | float,
+    oracle_accepted: Tensor,
+    stake: Tensor | None = None,
 ) -> Tensor:
     """Effective utility of the oracle on the same applicants, minus that of the decisions taken.
 

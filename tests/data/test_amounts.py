@@ -90,7 +90,7 @@ def test_without_amounts_measures_take_the_cost() -> None:
         ([LOSS], "dataset.gain=None .*given together with dataset.loss"),
         (["dataset.gain={income: 1}", LOSS], "dataset.gain: 'income' is no feature.*known when one decides"),
         ([GAIN, "dataset.loss={intercept: -9}"], "dataset.loss: the least of the train people is -9"),
-        ([GAIN, LOSS, "cost=fixed", "cost.value=0.3"], "cost.value=0.3 .*left out beside dataset.gain"),
+        ([GAIN, LOSS, "cost=fixed", "cost.value=0.3"], "cost.value=0.3 .*left out beside dataset.gain, or"),
         (
             [GAIN, LOSS, "exploration=bounded"],
             "exploration=bounded is not possible.*one threshold for a group",

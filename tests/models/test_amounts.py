@@ -36,7 +36,7 @@ WORDS = [
     "dataset.loss={exposure: 0.6}",
 ]
 RULES = FairnessRule.demographic_parity, FairnessRule.equal_opportunity
-QUIET = {"tracking": {"enabled": False}, "display": Display(progress_only=True)}
+QUIET: dict[str, Any] = {"tracking": {"enabled": False}, "display": Display(progress_only=True)}
 
 
 @pytest.fixture(scope="module")
@@ -192,7 +192,7 @@ def test_learners_find_the_threshold_of_each_person(model: str, scores: CreditSc
         for c in np.linspace(0.0, 1.0, 101)
     ]
     assert 1.1 * best(scores, FairnessRule.none) > earned > max(blind)
-    assert "gain 400 + 0.02·exposure" in result.title
+    assert "utility in money per 100 people" in result.title
 
 
 @pytest.mark.parametrize(
@@ -245,3 +245,32 @@ def test_a_saved_policy_decides_by_amounts(tmp_path: Path) -> None:
     assert far.mean() > 0.9
     assert ((p >= loss / (gain + loss)) == (pi > 0.5))[far].all()
     assert 0.0 < pi.mean() < 1.0
+
+
+def test_who_decides_by_one_cost_is_measured_in_money(tmp_path: Path) -> None:
+    words, further = (
+        ("model=fairall_I_II", "preset=quick", *WORDS[:3]),
+        (*WORDS[3:], "dataset.decide_by=cost"),
+    )
+    of_cost, in_money = (run(*words, *more, outputs_dir=tmp_path, **QUIET) for more in ((), further))
+    for name in ("effective_dpu", "mean_dpu", "mean_acceptance"):
+        np.testing.assert_array_equal(of_cost.values(name), in_money.values(name))
+    everybody = in_money.reference("accept_all", "mean_utility")
+    assert everybody is not None
+    source = load_dataset("fico", *WORDS[2:]).prepare()
+    exposure = source.test.x[:, 1].double() * source.schema.scale[1] + source.schema.mean[1]
+    earned = torch.where(source.test.label > 0, GAINS[0] + GAINS[1] * exposure, -LOSSES[1] * exposure)
+    assert everybody.mean == pytest.approx(float(earned.mean()), rel=1e-4)
+
+
+def test_rewards_of_the_environment_are_the_money_of_a_run(tmp_path: Path) -> None:
+    pytest.importorskip("gymnasium")
+    from fairall import gym
+
+    words = (*WORDS, "preset=quick", "schedule.time_steps=3", "evaluation.window=[1,3]")
+    of_run = run(*words, "model=accept_all", "seeds=1", outputs_dir=tmp_path, **QUIET)
+    environment = gym.Lending(words=words, batch=True)
+    environment.reset(seed=0)
+    n = environment.simulation.config.schedule.applicants
+    rewards = [environment.step(np.ones(n, dtype=np.int8))[1] for _ in range(3)]
+    assert np.mean(rewards) == pytest.approx(of_run.values("effective_utility").iloc[0], rel=1e-4)
