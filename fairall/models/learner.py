@@ -221,7 +221,7 @@ class Learner(nn.Module, ABC):
 
         With amounts σ of the expected one of an acceptance, in units of the mean stake, and ½.
         """
-        if self.setting.amounts is not None and self.estimates_label:
+        if self.takes_amounts and self.estimates_label and self.setting.amounts is not None:
             stake, cost = self.setting.stake_and_cost(x)
             expected = (stake * (self.log_odds(x, s, streams).sigmoid() - cost)).sigmoid()
             return expected, torch.full_like(expected, 0.5)
