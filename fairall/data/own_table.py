@@ -69,7 +69,8 @@ class OwnTableConfig(TableConfig):
     @property
     def declared(self) -> Declared:
         """The meanings of columns."""
-        same = {name: value for name, value in vars(self).items() if name in Declared.__dataclass_fields__}
+        columns = Declared.__dataclass_fields__.keys() - {"gain", "loss"}  # there columns, here of features
+        same = {name: value for name, value in vars(self).items() if name in columns}
         return Declared(**same | {"part": self.split.column})
 
 

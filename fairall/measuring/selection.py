@@ -31,9 +31,7 @@ Posterior = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
 
 
 @torch.no_grad()
-def selection_metrics(
-    learner: Learner, train: People, held_out: People, cost: float
-) -> dict[str, np.ndarray]:
+def selection_metrics(learner: Learner, train: People, held_out: People) -> dict[str, np.ndarray]:
     """Selection metrics of a method after its last update, by name one value per seed, shape (E,).
 
     `classification_loss`: cost-sensitive cross-entropy (eq. 5) of the classifier q(ũ = 1 | x, s); of the
@@ -44,14 +42,13 @@ def selection_metrics(
         learner: at the end of its run.
         train: people to fit the regression of s on.
         held_out: people to measure on, N of them.
-        cost: c in (0, 1).
     """
     seeds = learner.setting.seeds
     x, s = held_out.x.expand(len(seeds), -1, -1), held_out.s.expand(len(seeds), -1)
     logit = in_chunks(functools.partial(classifier_logit, learner), x, s)
-    loss = weighted_mean(
-        cost_sensitive_cross_entropy(logit, held_out.label.expand_as(logit), cost), held_out.label_weight
-    )
+    stake, cost = learner.setting.stake_and_cost(x)
+    of_labels = cost_sensitive_cross_entropy(logit, held_out.label.expand_as(logit), cost)
+    loss = weighted_mean(stake * of_labels, held_out.label_weight)
     found = {"classification_loss": loss.double().numpy()}
     if isinstance(learner, LatentLearner):
         model, streams = learner.model, SeedStreams(seeds, "criteria utility")

@@ -25,6 +25,7 @@ class UnfairLog(IPSClassifier):
     """IPS-weighted cross-entropy without a fairness term."""
 
     two_groups = False
+    takes_amounts = True
 
     def loss(self, batch: Decided) -> Tensor:
         """R (eq. 5), shape (E,)."""
@@ -41,6 +42,7 @@ class FairLogConfig(IPSClassifierConfig):
 class FairLog(IPSClassifier):
     """IPS-weighted cross-entropy with a penalty on demographic-parity unfairness (DPU)."""
 
+    takes_amounts = True
     config: FairLogConfig
     config_type = FairLogConfig
     two_groups = False

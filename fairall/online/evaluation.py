@@ -8,6 +8,7 @@ from copy import copy
 import torch
 from torch import Tensor
 
+from fairall.data.amounts import Amounts, costs
 from fairall.data.people import People
 from fairall.metrics import STANDARD, Measure, dpu_standard_error, utility_standard_error
 from fairall.models.learner import Learner
@@ -27,15 +28,22 @@ class Evaluator:
         cost: c in (0, 1).
         seeds: the E seeds.
         measures: of a policy and of applicants; the former are computed here.
+        amounts: of people, in place of `cost`; None for one cost.
     """
 
     def __init__(
-        self, people: People, cost: float, seeds: Sequence[int], measures: Sequence[Measure] = STANDARD
+        self,
+        people: People,
+        cost: float,
+        seeds: Sequence[int],
+        measures: Sequence[Measure] = STANDARD,
+        amounts: Amounts | None = None,
     ) -> None:
         self.people = people
         self.cost = cost
         self.seeds = list(seeds)
         self.measures = tuple(measures)
+        self.amounts = amounts
         self.stacked = self._stacked(people)
         self.decision_noise = SeedStreams(seeds, "evaluation decisions").uniform(len(people))
 
@@ -72,7 +80,8 @@ class Evaluator:
     def _measures(self, of_policy: dict[str, Tensor]) -> dict[str, Tensor]:
         """Measures of acceptance probabilities (E, N) by parameter of measures."""
         people, propensity, measured = self.people, of_policy["propensity"], {}
-        data = {"label": people.label, "weight": people.label_weight, "s": people.s, "cost": self.cost}
+        data = {"label": people.label, "weight": people.label_weight, "s": people.s}
+        data |= costs(people, self.cost, self.amounts)
         if people.ground_truth is not None:
             data["ground_truth"] = people.ground_truth
         for suffix in ("", "_sampled"):
@@ -87,7 +96,13 @@ class Evaluator:
             parts = [(people, propensity)]
         measured[UTILITY_ERROR] = torch.cat(
             [
-                utility_standard_error(pi, own.label, self.cost, own.label_weight, own.stratum)
+                utility_standard_error(
+                    pi,
+                    own.label,
+                    weight=own.label_weight,
+                    stratum=own.stratum,
+                    **costs(own, self.cost, self.amounts),
+                )
                 for own, pi in parts
             ]
         )
