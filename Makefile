@@ -8,7 +8,7 @@ ARGS ?= model=fairall_I_II dataset=credit
 WORDS ?=
 JOBS ?=
 
-.PHONY: run test test-all check ui clean reproduce reproduce-tables reproduce-figures reproduce-rivals report leaderboard ablation worlds docs
+.PHONY: run test test-all check ui clean reproduce reproduce-tables reproduce-figures reproduce-rivals report leaderboard ablation questions worlds docs
 
 run: .venv/installed
 	$(BIN)/python -m fairall $(ARGS)
@@ -48,6 +48,10 @@ leaderboard: .venv/installed
 
 ablation: .venv/installed
 	$(BIN)/python -m reproduction ablation --into docs/ablation.md $(JOBS:%=--jobs %) $(WORDS)
+
+# What the paper leaves open, twenty replicates each: `make questions WORDS=truth`.
+questions: .venv/installed
+	$(BIN)/python -m reproduction questions --into docs/questions_$(firstword $(WORDS)).md $(JOBS:%=--jobs %) $(WORDS)
 
 worlds: .venv/installed
 	$(BIN)/python -m reproduction worlds --into docs/worlds_results.md $(JOBS:%=--jobs %) $(WORDS)

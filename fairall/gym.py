@@ -11,12 +11,14 @@ import torch
 from fairall.config.compose import compose_config
 from fairall.config.schema import DecisionLuck
 from fairall.config.validation import checked
+from fairall.data.amounts import Amounts, costs
 from fairall.data.dataset import dataset
 from fairall.data.features import DISCRETE, Feature, Kind
 from fairall.data.people import Decided, Decisions, People
 from fairall.data.prepared import FURTHEST
 from fairall.errors import FairAllError, needing
 from fairall.experiment import job, prepare, warmed_up
+from fairall.metrics import worth
 from fairall.online.process import Process
 from fairall.randomness import SeedStreams
 from fairall.tables.features import LARGEST_COUNT
@@ -72,6 +74,7 @@ class Simulation:
         if self.config.splits > 1:
             raise FairAllError(f"splits={self.config.splits}: an environment has one split of the people")
         self.data = prepare(dataset(self.config.dataset), self.config)
+        self.amounts = Amounts.of(self.data.schema, self.config.amounts)
         n, groups = self.config.schedule.applicants, sides(self.data.schema.n_groups)
         ends = [*map(_ends, self.data.schema), (min(groups), max(groups))]
         low, high = np.array(ends, dtype=np.float32).T
@@ -126,7 +129,7 @@ class Simulation:
             self.probability[:, now] = chosen
             accepted = self.uniform < self.probability
             wanted = Decisions(self.probability, accepted, margin=self.probability, uniform=self.uniform)
-        gain = self.people.label.double() - self.config.cost.value
+        gain = self._worth(self.people)
         told: dict[str, Any] = {}
         reward = (wanted.accepted * gain * self.at_once)[:, now].mean(-1)
         self.position = n if self.batch else one.stop
@@ -134,7 +137,7 @@ class Simulation:
         if self.position == n:
             taken = self.world.admit(self.people, wanted)
             due = self.world.reveal(self.people, taken)
-            known = [(one.accepted * (one.label.double() - self.config.cost.value)).sum(-1) for one in due]
+            known = [(one.accepted * self._worth(one)).sum(-1) for one in due]
             if not self.at_once:
                 reward = sum(known, torch.zeros(len(reward))) / (n if self.batch else 1)
             fields = ({name: of.numpy() for name, of in vars(one).items()} for one in due)
@@ -144,6 +147,10 @@ class Simulation:
                 self._next()
         observation, info = self.seen()
         return observation, reward.double().numpy(), over, info | told
+
+    def _worth(self, people: People | Decided) -> torch.Tensor:
+        """What accepting each person brings, shape (E, B), float64."""
+        return worth(people.label.double(), **costs(people, self.config.cost.value, self.amounts))
 
     def seen(self) -> tuple[np.ndarray, dict[str, Any]]:
         """The applicants to decide on, (E, ...), after the last time step the last ones, and their `info`."""
@@ -159,10 +166,10 @@ class Lending(gymnasium.Env[np.ndarray, Any]):
 
     An episode has the T time steps of a run with N applicants each; then it is truncated. An observation is
     an applicant's features, as methods see them, and s, shape (D + 1,); with `batch` those of the time step,
-    (N, D + 1). The reward is the utility of an acceptance, ỹ − c, when the label comes, 0 for a rejection; of
-    a batch the mean over its applicants. Where every label comes at once, the mean reward of an episode is
-    the effective utility of `fairall.run` (definition D.1). In worlds with few places, late or false labels
-    rewards come at the end of a time step, and are of the labels that are revealed by then.
+    (N, D + 1). The reward is the utility of an acceptance, ỹ − c, or an amount, when the label comes, 0 for a
+    rejection; of a batch the mean over its applicants. Where every label comes at once, the mean reward of an
+    episode is the effective utility of `fairall.run` (definition D.1). In worlds with few places, late or
+    false labels rewards come at the end of a time step, and are of the labels that are revealed by then.
 
     `info` has the `groups` s (named in `simulation.group_names`) and the `time_step` of what is observed, the
     `seed` of the episode, and when a time step has ended who was `accepted` (N,) and `due`, a mapping of the

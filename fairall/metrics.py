@@ -34,16 +34,27 @@ LATENT = {
     "latent_s_balanced_accuracy": SHARE,
     "latent_label_auc": SHARE,
     "latent_label_balanced_accuracy": SHARE,
+    "latent_s_mmd": UNBOUNDED,
     "latent_variance_gap": (0.0, math.inf),
     "latent_label_agreement": (-1.0, 1.0),
     "latent_ground_truth_information": UNBOUNDED,
     "latent_s_dependence": (0.0, math.inf),
 }
 # What a measure can take, by the name of its parameter.
-POLICY_DATA = ("propensity", "label", "weight", "s", "ground_truth", "counterfactual", "cost")
+COUNTERFACTUAL_DATA = ("counterfactual", "counterfactual_y_held")
+POLICY_DATA = ("propensity", "label", "weight", "s", "ground_truth", *COUNTERFACTUAL_DATA, "cost", "stake")
 # Known where the world has the part that observes them, and the last where there is an oracle.
 WORLD_DATA = ("revealed_label", "censored", "places", "group_score", "oracle_accepted")
-APPLICANTS_DATA = ("accepted", "label", "s", "ground_truth", "counterfactually_accepted", "cost", *WORLD_DATA)
+APPLICANTS_DATA = (
+    "accepted",
+    "label",
+    "s",
+    "ground_truth",
+    "counterfactually_accepted",
+    "cost",
+    "stake",
+    *WORLD_DATA,
+)
 # Columns of metrics.csv and keys of summary.json that belong to no measure.
 RESERVED = re.compile(
     "seed|time_step|(utility|dpu)_standard_error|largest_ips_weight|longest_rejection"
@@ -126,7 +137,8 @@ class Measure(Quantity):
         return tuple(inspect.signature(self.function).parameters)
 
     def __call__(self, data: Mapping[str, Any]) -> Tensor | None:
-        """The measure of data by parameter name; None where the data lack one of them."""
+        """The measure of data by parameter name; None where the data lack one of them but `stake`."""
+        data = {"stake": None} | dict(data)
         if not all(name in data for name in self.needs):
             return None
         return self.function(**{name: data[name] for name in self.needs})
@@ -147,13 +159,15 @@ def measure(
     """Register a function as a measure of its name; the function is returned unchanged.
 
     The names of the parameters select the data. A function of `propensity` measures a policy on the
-    evaluation people at every time step and takes any of `POLICY_DATA`: `propensity` and `counterfactual` of
-    shape (E, N), the others of shape (N,), or (E, N) where seeds have people of their own (`splits`);
-    `weight` is None where all labels are known. A function of
-    `accepted` measures the decisions taken on applicants and takes any of `APPLICANTS_DATA`, of shape (T,
-    E, N); of `WORLD_DATA`, `places` has shape (T, E) and `group_score` (T, E, 2). `cost` is a number. Where a
-    run lacks what a parameter names, the measure has no values. The function returns shape (E,) for a policy,
-    shape (T, E) for applicants. For `label`, `unit` and so on see `Quantity` and `Measure`.
+    evaluation people at every time step and takes any of `POLICY_DATA`: `propensity` and those of
+    counterfactuals of shape (E, N), the others of shape (N,), or (E, N) where seeds have people of their own
+    (`splits`); `weight` is None where all labels are known. A function of `accepted` measures the decisions
+    taken on applicants and takes any of `APPLICANTS_DATA`, of shape (T, E, N); of `WORLD_DATA`, `places` has
+    shape (T, E) and `group_score` (T, E, 2). `cost` is a number, and `stake` None; with amounts
+    (`dataset.gain`) `cost` is each person's break-even probability, and `stake` their gain and loss together,
+    of the shape of `label`. Where a run lacks what a parameter names, the measure has no values. The function
+    returns shape (E,) for a policy, shape (T, E) for applicants. For
+    `label`, `unit` and so on see `Quantity` and `Measure`.
 
     Raises:
         FairAllError: where a parameter has another name.
@@ -248,7 +262,8 @@ def _try_out(tried: Measure, key: str, *, by_replicate: bool) -> None:
         if by_replicate:
             people = {name: values.expand(n_seeds, 16) for name, values in people.items()}
         half = torch.full((n_seeds, 16), 0.5)
-        weighted = people | {"propensity": half, "counterfactual": half, "weight": half[0], "cost": 0.5}
+        others = dict.fromkeys(("propensity", *COUNTERFACTUAL_DATA), half)
+        weighted = people | others | {"weight": half[0], "cost": 0.5}
         made_up["made-up people"] = weighted
         if "weight" in tried.needs:
             made_up["made-up people with weight=None"] = weighted | {"weight": None}
@@ -272,8 +287,24 @@ def _try_out(tried: Measure, key: str, *, by_replicate: bool) -> None:
         )
 
 
+def worth(label: Tensor, cost: Tensor | float, stake: Tensor | None) -> Tensor:
+    """What acceptance brings: ỹ − c, or with amounts (g + l)·(ỹ − l/(g + l)) in money; shapes alike.
+
+    Examples:
+        >>> worth(torch.tensor([1.0, 0.0]), torch.tensor([0.8, 0.8]), torch.tensor([50.0, 50.0]))
+        tensor([ 10., -40.])
+    """
+    return label - cost if stake is None else stake * (label - cost)
+
+
 @measure(label="utility", unit="gain per person", higher_is_better=True)
-def utility(propensity: Tensor, label: Tensor, cost: float, weight: Tensor | None = None) -> Tensor:
+def utility(
+    propensity: Tensor,
+    label: Tensor,
+    cost: Tensor | float,
+    weight: Tensor | None = None,
+    stake: Tensor | None = None,
+) -> Tensor:
     """UT, mean of π·(ỹ − c) (definition 2.1).
 
     With weights the self-normalised inverse-propensity estimate Σ w·π·(ỹ − c) / Σ w (Hájek 1971) of the mean
@@ -282,11 +313,12 @@ def utility(propensity: Tensor, label: Tensor, cost: float, weight: Tensor | Non
     Args:
         propensity: acceptance probabilities π(d=1 | x, s), or decisions in {0, 1}, shape (E, N).
         label: ỹ or y in {0, 1}, shape (N,) or (E, N).
-        cost: c in (0, 1).
+        cost: c in (0, 1); with amounts the break-even of each person, shape (N,).
         weight: of each label, 0 where it is unknown, shape (N,); None where all are known.
+        stake: g + l of each person, in money, shape (N,); None without amounts.
 
     Returns:
-        Shape (E,), in [−c, 1 − c].
+        Shape (E,), in [−c, 1 − c]; with amounts in money.
 
     References:
         Hájek, J. (1971). Comment on "An essay on the logical foundations of survey sampling, part one" by
@@ -296,7 +328,7 @@ def utility(propensity: Tensor, label: Tensor, cost: float, weight: Tensor | Non
         >>> utility(torch.tensor([[1.0, 0.5]]), torch.tensor([1.0, 0.0]), 0.4)
         tensor([0.2000])
     """
-    return weighted_mean(propensity * (label - cost), weight)
+    return weighted_mean(propensity * worth(label, cost, stake), weight)
 
 
 @measure(label="DPU", unit="difference of shares", higher_is_better=False, bounds=SHARE)
@@ -331,14 +363,16 @@ def cfu(propensity: Tensor, counterfactual: Tensor) -> Tensor:
 
 
 @measure(label="ground-truth utility", unit="gain per person", higher_is_better=True)
-def ground_truth_utility(propensity: Tensor, ground_truth: Tensor, cost: float) -> Tensor:
+def ground_truth_utility(
+    propensity: Tensor, ground_truth: Tensor, cost: Tensor | float, stake: Tensor | None = None
+) -> Tensor:
     """Mean of π·(y − c), the utility by the ground truth y instead of the proxy label.
 
     Examples:
         >>> ground_truth_utility(torch.tensor([[1.0, 0.5]]), torch.tensor([0.0, 0.0]), 0.4)
         tensor([-0.3000])
     """
-    return utility(propensity, ground_truth, cost)
+    return utility(propensity, ground_truth, cost, stake=stake)
 
 
 @measure(label="acceptance rate", unit="share", higher_is_better=None, bounds=SHARE)
@@ -390,14 +424,17 @@ def predictive_parity(propensity: Tensor, label: Tensor, s: Tensor, weight: Tens
 
 
 @measure(label="effective utility", unit="gain per applicant", higher_is_better=True, cumulative=True)
-def effective_utility(accepted: Tensor, label: Tensor, cost: float) -> Tensor:
+def effective_utility(
+    accepted: Tensor, label: Tensor, cost: Tensor | float, stake: Tensor | None = None
+) -> Tensor:
     """Utility per applicant realised up to each step, Σ over accepted of (ỹ − c) / (N·t) (definition D.1).
 
     Args:
         accepted: decisions taken, shape (T, E, N), bool; `s`, `ground_truth` and `counterfactually_accepted`
             of the applicants have this shape too.
         label: ỹ of the applicants, shape (T, E, N).
-        cost: c in (0, 1).
+        cost: c in (0, 1); with amounts the break-even of each applicant, shape (T, E, N).
+        stake: g + l of each applicant, in money, shape (T, E, N); None without amounts.
 
     Returns:
         Shape (T, E).
@@ -413,7 +450,7 @@ def effective_utility(accepted: Tensor, label: Tensor, cost: float) -> Tensor:
         >>> effective_utility(torch.tensor([[[True, False]]]), torch.tensor([[[1.0, 1.0]]]), 0.5)
         tensor([[0.2500]])
     """
-    per_step = (accepted * (label - cost)).mean(-1)
+    per_step = (accepted * worth(label, cost, stake)).mean(-1)
     return per_step.cumsum(0) / _steps(per_step)
 
 
@@ -482,14 +519,16 @@ def effective_cfu(accepted: Tensor, counterfactually_accepted: Tensor) -> Tensor
 @measure(
     label="effective ground-truth utility", unit="gain per applicant", higher_is_better=True, cumulative=True
 )
-def effective_ground_truth_utility(accepted: Tensor, ground_truth: Tensor, cost: float) -> Tensor:
+def effective_ground_truth_utility(
+    accepted: Tensor, ground_truth: Tensor, cost: Tensor | float, stake: Tensor | None = None
+) -> Tensor:
     """`effective_utility` by the ground truth y instead of the proxy label.
 
     Examples:
         >>> effective_ground_truth_utility(torch.tensor([[[True, True]]]), torch.tensor([[[1.0, 1.0]]]), 0.5)
         tensor([[0.5000]])
     """
-    return effective_utility(accepted, ground_truth, cost)
+    return effective_utility(accepted, ground_truth, cost, stake)
 
 
 @measure(label="acceptance rate of applicants", unit="share", higher_is_better=None, bounds=SHARE)
@@ -533,6 +572,20 @@ STANDARD = tuple(_registered.values())
 """The measures of every run."""
 
 
+@measure(label="CFU, Y held", unit="mean difference of probabilities", higher_is_better=False, bounds=SHARE)
+def cfu_y_held(propensity: Tensor, counterfactual_y_held: Tensor) -> Tensor:
+    """CFU where the ground truth stays as it is: mean |π(x, s) − π(x_cf | y, −s)|.
+
+    For synthetic people whose Y depends on S, in `evaluation.measures`; elsewhere it has no values, and would
+    be CFU.
+
+    Examples:
+        >>> cfu_y_held(torch.tensor([[1.0, 0.5]]), torch.tensor([[0.5, 0.5]]))
+        tensor([0.2500])
+    """
+    return cfu(propensity, counterfactual_y_held)
+
+
 def of_groups(names: Mapping[str, str]) -> tuple[Measure, ...]:
     """The measures of every run with these groups.
 
@@ -567,9 +620,10 @@ def registered(function: Callable[..., Tensor]) -> Measure:
 def utility_standard_error(
     propensity: Tensor,
     label: Tensor,
-    cost: float,
+    cost: Tensor | float,
     weight: Tensor | None = None,
     stratum: Tensor | None = None,
+    stake: Tensor | None = None,
 ) -> Tensor:
     """Standard error of `utility` as an estimate for the population that the N people were sampled from.
 
@@ -595,7 +649,7 @@ def utility_standard_error(
         >>> utility_standard_error(people, label, 0.5, stratum=label)  # everybody is accepted
         tensor([0.])
     """
-    gain = propensity * (label - cost)
+    gain = propensity * worth(label, cost, stake)
     weight = torch.ones(gain.shape[-1]) if weight is None else weight
     if int((weight > 0).sum()) < 2:
         return torch.full_like(gain[..., 0], torch.nan)

@@ -352,7 +352,8 @@ def load_reader(folder: Path) -> PeopleReader:
 def schema_of(reader: PeopleReader) -> Schema:
     """The features as learners see them; raises FairAllError if two have one name, or a reserved one."""
     mean, scale = reader.mean.tolist(), reader.scale.tolist()
-    return Schema(reader.features, mean=mean, scale=scale, n_groups=reader.n_groups)
+    crossed = () if reader.sensitive is None else reader.sensitive.crossed
+    return Schema(reader.features, mean=mean, scale=scale, n_groups=reader.n_groups, crossed=crossed)
 
 
 def _tensors(path: Path, n_seeds: int) -> tuple[dict[str, Tensor], Tensor]:

@@ -25,6 +25,7 @@ sweep picks from it, as dataset=credit; any other is added to every command, for
   python -m reproduction leaderboard                        all methods on all data sets
   python -m reproduction worlds                             methods in other worlds
   python -m reproduction ablation                           parts of methods, each with the others fixed
+  python -m reproduction questions truth hidden             what the paper leaves open
   python -m reproduction alarms                             how soon unfairness in a log is found
   python -m reproduction rivals dataset=fico                beside the figures of other methods' authors
   python -m reproduction logs dataset=credit                a benchmark of estimators from logs of decisions
@@ -41,12 +42,16 @@ COMMANDS = {
     "leaderboard": "Make and show all methods on all data sets.",
     "worlds": "Make and show methods in other worlds.",
     "ablation": "Make and show what each part of a method is worth with the others fixed.",
+    "questions": "Make and show answers to what the paper leaves open, by the word of each question.",
     "alarms": "Make logs, and show how soon they tell or exclude a gap between acceptance rates.",
     "rivals": "Make and show figures that the authors of other methods print.",
     "logs": "A benchmark of estimators: logs with exact propensities, the truth apart, and scores.",
     "reject_inference": "Methods of reject inference, with rejectkit's beside ours, on masked labels.",
     "evidence": "Evaluations of policies where the truth is known: hours.",
 }
+
+
+WORDS = {"runs": "PART | KEY=VALUE", "questions": "QUESTION | KEY=VALUE"}
 
 
 class Interrupted(KeyboardInterrupt):
@@ -96,7 +101,7 @@ def _run(arguments: argparse.Namespace) -> bool:
 
         planned = plan(sweeps_of(others or ["all"]), overrides)
         return not make(planned, overrides, jobs=arguments.jobs, dry_run=arguments.dry_run)
-    if others:
+    if others and arguments.command != "questions":
         raise FairAllError(f"{others[0]}: not possible; {arguments.command} takes KEY=VALUE only")
     if arguments.command == "report":
         from reproduction.report import report
@@ -105,7 +110,9 @@ def _run(arguments: argparse.Namespace) -> bool:
         return True
     # Each other command is a function of the module of its name.
     study = getattr(import_module(f"reproduction.{arguments.command}"), arguments.command)
-    further = {"answers": arguments.answers} if arguments.command == "logs" else {}
+    further: dict[str, Any] = {"asked": others} if arguments.command == "questions" else {}
+    if arguments.command == "logs":
+        further = {"answers": arguments.answers}
     return bool(study(overrides, arguments.output, arguments.into, arguments.jobs, **further))
 
 
@@ -143,7 +150,7 @@ def _parsed(words: list[str]) -> argparse.Namespace:
         return parser.parse_args(words)
     parser.set_defaults(command=name)
     if name != "evidence":
-        parser.add_argument("words", metavar="PART | KEY=VALUE" if name == "runs" else "KEY=VALUE", nargs="*")
+        parser.add_argument("words", metavar=WORDS.get(name, "KEY=VALUE"), nargs="*")
     if name != "report":
         parser.add_argument("--jobs", type=_whole, metavar="N", help="processes at once")
     if name == "runs":

@@ -20,6 +20,7 @@ from reproduction.plan import (
     EVERY,
     LEADERBOARD,
     LOGS,
+    QUESTIONS,
     SPLITS,
     WORLDS,
 )
@@ -35,6 +36,7 @@ NAMED_IN = {
         ("ablation", (*ABLATION, *ABLATION_WORLDS, *ABLATION_BIAS)),
         ("logs", LOGS),
         ("alarms", ALARMS),
+        *((f"questions_{word}", sweeps) for word, sweeps in QUESTIONS.items()),
     )
 } | {"rivals": ["rivals.yaml"], "reject_inference": ["reject_inference.yaml"]}
 # Folders of conf/.

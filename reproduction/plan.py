@@ -56,7 +56,15 @@ ABLATION = (
     "ablation_mixtures",
 )
 LOGS, ALARMS = ("logs",), ("alarms",)
-FURTHER = (*SPLITS, *WORLDS, *LEADERBOARD, *ABLATION, *ABLATION_WORLDS, *ABLATION_BIAS, *LOGS, *ALARMS)
+# Sweeps of each question of reproduction/questions.py, by its word.
+QUESTIONS = {
+    "truth": ("questions_truth_rates", "questions_truth_opportunity", "questions_truth_latent"),
+    "hidden": ("questions_hidden", "questions_hidden_synthetic"),
+}
+FURTHER = (
+    *(*SPLITS, *WORLDS, *LEADERBOARD, *ABLATION, *ABLATION_WORLDS, *ABLATION_BIAS, *LOGS, *ALARMS),
+    *itertools.chain.from_iterable(QUESTIONS.values()),
+)
 PARTS = PAPER | {
     "splits": SPLITS,
     "worlds": WORLDS,
@@ -72,6 +80,9 @@ SINGLE_VALUES = (
     "model.decision=",
     "model.memory=",
     "schedule.applicants=",
+    "dataset.structural_model.ground_truth_share=",
+    "dataset.structural_model.variables.FYA.s=",
+    "initial_policy.hidden=",
     "world.",
 )
 PLACES = ("outputs_dir=", "tracking.")  # words that do not change results

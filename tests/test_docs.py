@@ -143,7 +143,7 @@ TYPED = {
         for command in (commands(DOCS / page) if (DOCS / page).exists() else [])
         if "CHECKOUT" not in command and ("loans.csv" in command or page != "evaluate.md")
     ]
-    for page in ("your_own_data.md", "evaluate.md", "first_run.md")
+    for page in ("your_own_data.md", "evaluate.md", "first_run.md", "amounts.md")
 }
 
 

@@ -20,7 +20,7 @@ from fairall.data.table import Table
 from fairall.errors import FairAllError
 from fairall.models.oracle import oracles
 from fairall.models.rivals.greedy import Greedy
-from fairall.policy import Policy
+from fairall.policy import Policy, schema_of
 from fairall.tables.groups import Sensitive, sides
 from tests.conftest import no_cache, run_folder, training_of, typed
 
@@ -93,6 +93,47 @@ def test_each_word_of_a_raw_file_is_a_group(raw_data: Path, name: str, words: st
     assert "race" not in table.schema.names
 
 
+@pytest.mark.parametrize(
+    ("name", "words", "sizes"),
+    [
+        (
+            "compas",
+            "race+sex",
+            {"Caucasian+Male": 1621, "Caucasian+Female": 482, "African-American+Female": 549},
+        ),
+        ("law", "race+sex", {"White+2": 10581, "White+1": 7704, "Black+2": 482, "Black+1": 800}),
+        ("law", "sex+race", {"2+White": 10581, "2+Black": 482, "1+White": 7704, "1+Black": 800}),
+        (
+            "adult",
+            "race+sex dataset.groups=[Other+Female,White+Male,Black+Male]",
+            {"Other+Female": 126, "White+Male": 27020},
+        ),
+    ],
+)
+def test_combinations_of_race_and_sex_are_groups(
+    raw_data: Path, name: str, words: str, sizes: dict[str, int]
+) -> None:
+    dataset = load_dataset(name, *f"dataset.sensitive={words}".split())
+    table = dataset.table()
+    found = {group: int(rows.sum()) for group, rows in table.groups.items()}
+    assert found.items() >= sizes.items()
+    assert next(iter(found)) == next(iter(sizes))  # in the place of S = +1
+    assert not {"race", "sex"} & {*table.schema.names}
+    data = dataset.prepare()
+    assert data.schema.n_groups == len(found)
+    assert data.schema.crossed == tuple(tuple(group.split("+")) for group in found)
+    saved = from_plain(json.loads(json.dumps(to_plain(data.reader))))
+    assert schema_of(saved).crossed == data.schema.crossed
+
+
+def test_meps_has_four_groups_of_race_and_sex(raw_data: Path) -> None:
+    table = load_dataset("meps", "dataset.sensitive=race+sex").table()
+    sizes = {"White+1": 3296, "White+2": 3453, "Non-White+1": 5146, "Non-White+2": 5675}
+    assert {group: int(rows.sum()) for group, rows in table.groups.items()} == sizes
+    assert "SEX" not in table.schema.names
+    assert set(load_dataset("meps").table().s.tolist()) == {-1, 1}
+
+
 def test_groups_of_a_csv(tmp_path: Path) -> None:
     races = ["b", "a", "c", "d"] * 100
     every = own(tmp_path, races)
@@ -141,6 +182,11 @@ def test_bad_groups_of_a_csv_are_told_in_a_line(
         ("adult dataset.sensitive=race dataset.groups=White", "a list of words"),
         ("adult dataset.groups.race.advantaged=White", "a list of words"),
         ("compas dataset.groups=[Caucasian,Martian]", "Hispanic, Native American, Other"),
+        ("compas dataset.sensitive=sex", "race+sex or null"),
+        ("compas dataset.sensitive=race+sex dataset.groups=[Caucasian,Other]", "Caucasian+Female"),
+        ("law dataset.sensitive=race+age", "it must be"),
+        ("adult dataset.sensitive=race+sex dataset.groups=[White+Male,Black]", "White+Female"),
+        ("meps dataset.sensitive=RACE+SEX", "race+sex or null"),
     ],
 )
 def test_bad_groups_are_told_in_a_line(raw_data: Path, words: str, told: str) -> None:
@@ -298,8 +344,7 @@ def test_weights_of_groups_are_learnt(tmp_path: Path) -> None:
     "words",
     [
         *"""
-            model=fairall_I_II model=fairall_II model=fairlab_I_II model=fairlog model=sellf_one_step
-            model=explore_exploit model=fair_reductions
+            model=sellf_one_step model=explore_exploit model=fair_reductions
         """.split(),
         "model=consequential model.fairness=demographic_parity",
         "model=greedy world=noise world.noise.advantaged.positive=0.1",
@@ -321,6 +366,10 @@ def test_what_needs_two_groups_says_so(words: str) -> None:
         "model=greedy exploration=bounded",
         "model=ensemble initial_policy=lenient",
         "model=ensemble fairness=demographic_parity",
+        "model=fairall_I_II",
+        "model=fairall_II fairness=demographic_parity",
+        "model=fairlab_I_II splits=2",
+        "model=fairlog",
         *"model=epsilon_greedy model=unfairlog".split(),
         *(pytest.param(f"model={name}", marks=pytest.mark.whole) for name in ("adopt", "neural_ucb")),
         "model=consequential model.fairness=none",

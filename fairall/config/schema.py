@@ -28,6 +28,7 @@ from fairall.config.checks import (
 from fairall.runtime.credentials import hidden
 
 MOST_SEEDS, MOST_THREADS = 10_000, 256
+CONSTANT = "intercept"  # in `dataset.gain` and `dataset.loss`, of the part that is the same for everybody
 
 
 @dataclass
@@ -70,11 +71,25 @@ class NodeConfig:
 
 @dataclass
 class DatasetConfig(NodeConfig):
-    """Keys of every data set; `config_type` of a class in data/ adds its own."""
+    """Keys of every data set; `config_type` of a class in data/ adds its own.
+
+    `gain`, `loss`: what an accepted person brings with label 1 and costs with label 0, in money, by features:
+    `{intercept: 20, amount: 0.1}` is 20 + 0.1·amount. They take the place of `cost`; null: the cost. With
+    `decide_by: cost` methods decide by the cost, and amounts are measured.
+    """
 
     name: str = plain_name()
     cost: float = open_unit()
+    gain: dict[str, float] | None = field(default=None, metadata={"left_out": True})
+    loss: dict[str, float] | None = field(default=None, metadata={"left_out": True})
+    decide_by: str | None = field(default=None, metadata={**one_of(["cost"]).metadata, "left_out": True})
     initial_policies: InitialPoliciesConfig = field(default_factory=InitialPoliciesConfig)
+
+    def validate(self) -> None:
+        """Check that amounts are given for both labels or for none."""
+        super().validate()
+        both = (self.gain is None) == (self.loss is None)
+        require(both, "dataset.gain", self.gain, "given together with dataset.loss, or neither")
 
 
 @dataclass
@@ -276,6 +291,29 @@ class Config:
         node = getattr(self, group)
         return str(node["name"] if isinstance(node, dict) else node.name)
 
+    @property
+    def amounts(self) -> dict[str, dict[str, float]] | None:
+        """`gain` and `loss` of the data set, if it has them."""
+        gain, loss = self._of_dataset.get("gain"), self._of_dataset.get("loss")
+        return None if gain is None or loss is None else {"gain": gain, "loss": loss}
+
+    @property
+    def decided_amounts(self) -> dict[str, dict[str, float]] | None:
+        """Those by which methods decide; None where they decide by the cost."""
+        return None if self._of_dataset.get("decide_by") == "cost" else self.amounts
+
+    @property
+    def _of_dataset(self) -> dict[str, Any]:
+        return self.dataset if isinstance(self.dataset, dict) else vars(self.dataset)
+
+    @property
+    def worth(self) -> str:
+        """What decisions are worth, in words: as ỹ − c, or in money, of which tables have ×100."""
+        if self.amounts is None:
+            return f"c = {self.cost.value:g}"
+        by = f", decided by c = {self.cost.value:g}" if self.decided_amounts is None else ""
+        return f"utility in money per 100 people{by}"
+
     def stored(self) -> Config:
         """The configuration as it is read from a run: nodes of classes as plain containers."""
         nodes = {group: getattr(self, group) for group in GROUPS} | {"world": self.parts}
@@ -289,6 +327,8 @@ class Config:
     def validate(self) -> None:
         """Check conditions between values of different nodes."""
         schedule, evaluation, tracking = self.schedule, self.evaluation, self.tracking
+        own = self.decided_amounts is None or self.cost.value == self._of_dataset["cost"]
+        require(own, "cost.value", self.cost.value, "left out beside dataset.gain, or dataset.decide_by=cost")
         require(self.splits <= self.seeds, "splits", self.splits, f"at most seeds, which is {self.seeds}")
         key, batches = "schedule.batches_per_epoch", schedule.batches_per_epoch
         fewest = min(schedule.applicants, schedule.warm_up_applicants)

@@ -11,10 +11,11 @@ from pathlib import Path
 import pandas as pd
 from omegaconf import MISSING
 
-from fairall.data.features import Feature, Kind, Schema
+from fairall.data.features import Feature, Kind
 from fairall.data.raw.dataset import GroupedTableConfig, RawTableDataset, of_groups
 from fairall.data.table import Table
 from fairall.errors import FairAllError
+from fairall.tables.groups import CROSS
 
 RAW_COLUMNS = """
     age workclass fnlwgt education education_num marital_status occupation relationship race sex
@@ -77,10 +78,10 @@ class Adult(RawTableDataset):
         features += [
             Feature.discrete(name, sorted(complete[name].unique()))
             for name in CATEGORICAL
-            if name != self.config.sensitive
+            if name not in self.config.sensitive.split(CROSS)
         ]
         kept, s, sensitive = of_groups(complete, self.config)
-        schema = Schema(features, n_groups=self.config.n_groups)
+        schema = self.config.schema(features)
         # Labels of the test file end in a full stop.
         income = kept["income"].str.rstrip(".").map(INCOME)
         if income.isna().any():

@@ -8,9 +8,9 @@ import pandas as pd
 
 from fairall.config.checks import groups
 from fairall.data.features import Feature, Kind, Schema
-from fairall.data.raw.dataset import RawTableDataset, label_of, of_lists
-from fairall.data.raw.files import RawTableConfig
+from fairall.data.raw.dataset import RaceConfig, RawTableDataset, label_of, of_lists
 from fairall.data.table import Table
+from fairall.tables.groups import crossed, join
 
 FEATURES = [
     Feature.discrete("age_cat", ["Less than 25", "25 - 45", "Greater than 45"], first_code=0),
@@ -18,13 +18,14 @@ FEATURES = [
     Feature.discrete("c_charge_degree", ["M", "F"], first_code=0),
 ]
 TWO_RACES = ["Caucasian", "African-American"]  # S = +1 and S = −1
+FOUR_GROUPS = [f"{race}+{sex}" for race in TWO_RACES for sex in ("Male", "Female")]
 WORDS = ["age_cat", "c_charge_degree", "race", "score_text"]
 NUMBERS = ["priors_count", "days_b_screening_arrest", "is_recid", "two_year_recid"]
 
 
 @dataclass
-class CompasConfig(RawTableConfig):
-    """Keys of the data set; `groups`: races, in place of `TWO_RACES`."""
+class CompasConfig(RaceConfig):
+    """Keys of the data set; `groups`: races, or races and sexes, in place of `TWO_RACES`."""
 
     groups: list[str] | None = groups()
 
@@ -54,8 +55,10 @@ class Compas(RawTableDataset):
             & (raw["c_charge_degree"] != "O")
             & raw["score_text"].notna()  # "N/A" reads as missing
         ]
-        races = self.config.groups or TWO_RACES
-        of_races, s = of_lists(kept["race"], [("dataset.groups", [race]) for race in races])
-        kept, schema = kept[of_races], Schema(FEATURES, n_groups=len(races))
+        column = join(kept, self.config.sensitive or "race")
+        words = self.config.groups or (FOUR_GROUPS if self.config.sensitive else TWO_RACES)
+        of_groups, s = of_lists(column, [("dataset.groups", [word]) for word in words])
+        kept = kept[of_groups]
+        schema = Schema(FEATURES, n_groups=len(words), crossed=crossed(str(column.name), words))
         label = 1 - label_of(kept["two_year_recid"])
-        return Table.fully_labelled(schema, schema.encode(kept), s, label, kept["race"])
+        return Table.fully_labelled(schema, schema.encode(kept), s, label, column[of_groups])

@@ -26,6 +26,8 @@ class Schema(Sequence[Feature]):
         mean: of each feature in the training rows, raw values and codes; by default 0.
         scale: standard deviation, likewise, positive; by default 1.
         n_groups: G, of the sensitive attribute that nets see beside the features.
+        crossed: the values of each of more than two groups, where these are combinations of values of
+            several attributes (`Sensitive.crossed`); else none.
 
     Raises:
         FairAllError: if a feature has a reserved name, or that of another.
@@ -38,9 +40,11 @@ class Schema(Sequence[Feature]):
         mean: Sequence[float] | None = None,
         scale: Sequence[float] | None = None,
         n_groups: int = 2,
+        crossed: Sequence[Sequence[str]] = (),
     ) -> None:
         self._features = tuple(features)
         self.n_groups = n_groups
+        self.crossed = tuple(map(tuple, crossed))
         self.inputs = inputs
         self.mean = (0.0,) * len(self) if mean is None else tuple(mean)
         self.scale = (1.0,) * len(self) if scale is None else tuple(scale)
@@ -62,17 +66,19 @@ class Schema(Sequence[Feature]):
 
     def __repr__(self) -> str:
         more = f", {self.n_groups}" if self.n_groups > 2 else ""
+        more += f", {self.crossed}" if self.crossed else ""
         return f"Schema({list(self._features)!r}, {self.inputs.name}, {self.mean!r}, {self.scale!r}{more})"
 
     def measured(self, x: np.ndarray) -> Schema:
         """The same features with `mean` and `scale` of training rows x (N, D); 1 if constant."""
         std = x.std(0)
         scale = np.where(std > 0, std, 1.0)
-        return Schema(self._features, self.inputs, x.mean(0).tolist(), scale.tolist(), self.n_groups)
+        mean, scale = x.mean(0).tolist(), scale.tolist()
+        return Schema(self._features, self.inputs, mean, scale, self.n_groups, self.crossed)
 
     def seen_as(self, inputs: NetInputs) -> Schema:
         """The same features, which nets see as `inputs`."""
-        return Schema(self._features, inputs, self.mean, self.scale, self.n_groups)
+        return Schema(self._features, inputs, self.mean, self.scale, self.n_groups, self.crossed)
 
     def require_two_groups(self, name: str, instead: str = "") -> None:
         """Raise FairAllError where people have more than two groups, for which `name` is not made."""
@@ -133,7 +139,11 @@ class FeatureInputs:
         self.codes = torch.tensor([code for _, code in indicators])
         self.size = len(schema) if self.ordinal else len(self.numeric) + len(indicators)
         self.n_groups = schema.n_groups
-        self.size_with_s = self.size + (1 if schema.n_groups == 2 else schema.n_groups)
+        self.indicators = torch.eye(schema.n_groups)
+        if schema.crossed:
+            values = [np.unique(own, return_inverse=True)[1] for own in zip(*schema.crossed, strict=True)]
+            self.indicators = torch.cat([torch.eye(int(own.max()) + 1)[own] for own in values], dim=1)
+        self.size_with_s = self.size + (1 if schema.n_groups == 2 else self.indicators.shape[1])
 
     def __call__(self, x: Tensor) -> Tensor:
         """Encode features (..., D) as inputs (..., size)."""
@@ -144,14 +154,18 @@ class FeatureInputs:
     def with_s(self, x: Tensor, s: Tensor) -> Tensor:
         """Inputs of features (..., D), then of s (...), shape (..., size_with_s).
 
-        Of two groups s is a column, of more there is an indicator per group.
+        Of two groups s is a column, of more there is an indicator per group, or, where groups are
+        combinations of attributes, one per value of each attribute: weights are then a sum of embeddings.
         """
-        return torch.cat([self(x), self._of_s(s)], dim=-1)
+        return torch.cat([self(x), self.of_s(s)], dim=-1)
 
     def columns_with_s(self, x: Tensor, s: Tensor) -> Tensor:
         """The same with people in columns, shape (E, size_with_s, B), for x (E, B, D) and s (E, B)."""
-        return torch.cat([self(x).mT, self._of_s(s).mT], dim=1)
+        return torch.cat([self(x).mT, self.of_s(s).mT], dim=1)
 
-    def _of_s(self, s: Tensor) -> Tensor:
+    def of_s(self, s: Tensor) -> Tensor:
+        """Inputs of s (...) alone, shape (..., size_with_s − size)."""
         s = s.unsqueeze(-1)
-        return s if self.n_groups == 2 else (s == torch.arange(self.n_groups)).to(s.dtype)
+        if self.n_groups == 2:
+            return s
+        return (s == torch.arange(self.n_groups)).to(s.dtype) @ self.indicators.to(s.dtype)

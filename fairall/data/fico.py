@@ -9,7 +9,7 @@ References:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from importlib.resources import files
 from typing import Any
@@ -19,7 +19,7 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from fairall.config.checks import check, groups, one_of, open_unit, require
+from fairall.config.checks import check, groups, limited, one_of, open_unit, require
 from fairall.data.applicants import Dynamics, DynamicsConfig
 from fairall.data.features import Feature, Kind, Schema
 from fairall.data.generated import GeneratedConfig, GeneratedDataset, Individuals
@@ -40,6 +40,13 @@ class FicoConfig(GeneratedConfig):
     disadvantaged: str = one_of(REPORT_COLUMNS)
     advantaged_share: float | None = open_unit()
     groups: list[str] | None = groups()
+    exposures: list[float] | None = field(
+        default=None,
+        metadata={
+            **limited("numbers above 0, as [1000,5000]", lambda of: len(of) > 0 and min(of) > 0).metadata,
+            "left_out": True,
+        },
+    )
 
     @property
     def words(self) -> list[str]:
@@ -140,7 +147,11 @@ class ScoreDynamics(Dynamics):
 
 
 class Fico(GeneratedDataset[Individuals]):
-    """The feature is the score; ỹ = no account 90 days late within two years. P(ỹ | score, s) is known."""
+    """The feature is the score; ỹ = no account 90 days late within two years. P(ỹ | score, s) is known.
+
+    With `dataset.exposures` each person asks for one of these amounts, all equally likely whatever the score,
+    the group and the label: the feature `exposure`, of which `dataset.gain` and `dataset.loss` can be made.
+    """
 
     config: FicoConfig
     config_type = FicoConfig
@@ -150,7 +161,8 @@ class Fico(GeneratedDataset[Individuals]):
         super().__init__(config)
         first, second, *others = ((word,) for word in config.words)
         self.sensitive = Sensitive("race", first, second, tuple(others))
-        self.schema = Schema([Feature("score", Kind.REAL)], n_groups=len(config.words))
+        names = ["score"] if config.exposures is None else ["score", "exposure"]
+        self.schema = Schema([Feature(name, Kind.REAL) for name in names], n_groups=len(config.words))
 
     @classmethod
     def location(cls, config: Any) -> str:
@@ -165,10 +177,16 @@ class Fico(GeneratedDataset[Individuals]):
     def draw(self, streams: SeedStreams, n: int) -> Individuals:
         """Draw n people per seed from the tables, arrays of shape (E, n)."""
         score, s, label = self.scores.draw(streams, n)
-        return Individuals(s, label, {"score": score})
+        if self.config.exposures is None:
+            return Individuals(s, label, {"score": score})
+        exposures = np.array(self.config.exposures)
+        number = (streams.uniform(n).double().numpy() * len(exposures)).astype(int)
+        return Individuals(s, label, {"score": score, "exposure": exposures[number]})
 
-    def dynamics(self, scaler: Scaler) -> ScoreDynamics:
-        """Scores rise after repayment and fall after default."""
+    def dynamics(self, scaler: Scaler) -> ScoreDynamics | None:
+        """Scores rise after repayment and fall after default; unknown of people with an exposure."""
+        if self.config.exposures is not None:
+            return None
         return ScoreDynamics(self.scores, self.config.dynamics, scaler)
 
 

@@ -84,8 +84,8 @@ class GeneratedDataset(Dataset, Generic[I]):
         """N new people per seed, arrays of shape (E, n)."""
 
     @abstractmethod
-    def dynamics(self, scaler: Scaler) -> Dynamics:
-        """How people change when they are accepted."""
+    def dynamics(self, scaler: Scaler) -> Dynamics | None:
+        """How people change when they are accepted, if that is known."""
 
     def individuals(self, role: str, n: int) -> I:
         """N people of a role, determined by `random_state`; arrays of shape (n,)."""

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pandas as pd
 
-from fairall.data.features import Feature, Kind, Schema
+from fairall.data.features import Feature, Kind
 from fairall.data.raw.dataset import GroupedTableConfig, RawTableDataset, label_of, of_groups
 from fairall.data.table import Table
+from fairall.tables.groups import CROSS
 
 WORDS = ["race"]
 RAW_COLUMNS = [*WORDS, "sex", "LSAT", "UGPA", "first_pf"]
@@ -17,7 +18,7 @@ GROUPING = {"race": Feature.discrete("race", RACES), "sex": Feature.discrete("se
 class Law(RawTableDataset):
     """Up to 21,791 students: LSAT, undergraduate grades, and race or sex; ỹ = bar passed at once.
 
-    The attribute that is not sensitive is a feature. The grade of the first year (ZFYA) is not, since it is
+    An attribute that is not sensitive is a feature. The grade of the first year (ZFYA) is not, since it is
     known after admission only.
 
     References:
@@ -33,6 +34,7 @@ class Law(RawTableDataset):
         """Students of the groups."""
         kept, s, sensitive = of_groups(raw, self.config)
         features = [Feature("LSAT", Kind.REAL), Feature("UGPA", Kind.REAL)]
-        features += [feature for name, feature in GROUPING.items() if name != self.config.sensitive]
-        schema = Schema(features, n_groups=self.config.n_groups)
+        sensitive_ones = self.config.sensitive.split(CROSS)
+        features += [feature for name, feature in GROUPING.items() if name not in sensitive_ones]
+        schema = self.config.schema(features)
         return Table.fully_labelled(schema, schema.encode(kept), s, label_of(kept["first_pf"]), sensitive)

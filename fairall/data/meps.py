@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import numpy as np
+from pathlib import Path
+
 import pandas as pd
 
 from fairall.data.aif360 import quietly
 from fairall.data.features import Feature, Kind, Schema
-from fairall.data.raw.dataset import RawTableDataset, label_of
+from fairall.data.raw.dataset import RaceConfig, RawTableDataset, label_of, of_lists, read_columns
 from fairall.data.table import Table
 from fairall.errors import needing
+from fairall.tables.groups import crossed, join
 
 REAL = ["AGE", "PCS42", "MCS42", "K6SUM42"]
 ALWAYS_ANSWERED = {
@@ -46,6 +48,8 @@ RAW_COLUMNS = [
     OPTOTV15 ERTOT15 HHTOTD15 IPNGTD15
     """.split(),
 ]
+RACES = ["White", "Non-White"]
+FOUR_GROUPS = [f"{race}+{sex}" for race in RACES for sex in (1, 2)]  # men, women
 
 
 class Meps(RawTableDataset):
@@ -54,7 +58,13 @@ class Meps(RawTableDataset):
     Categories are coded 1..K in ascending order of the raw codes.
     """
 
+    config: RaceConfig
+    config_type = RaceConfig
     columns = RAW_COLUMNS
+
+    def read(self, path: Path) -> pd.DataFrame:
+        """The raw rows of a file, with the sex where it is asked for; raises as `read_columns`."""
+        return read_columns(path, [*self.columns, *(["SEX"] if self.config.sensitive else [])])
 
     def recipe(self, raw: pd.DataFrame) -> Table:
         """People of panel 20 after AIF360's preprocessing; raises FairAllError where it is not installed."""
@@ -64,10 +74,14 @@ class Meps(RawTableDataset):
             kept = default_preprocessing(raw.copy())
         features = [Feature(name, Kind.REAL) for name in REAL]
         features += [Feature.discrete(name, _levels(name)) for name in CATEGORICAL]
-        schema = Schema(features)
-        s = np.where(kept["RACE"] == "White", 1, -1)
+        groups, column = RACES, kept["RACE"]
+        if self.config.sensitive:
+            both = pd.DataFrame({"race": column, "sex": kept["SEX"].astype(int)})
+            groups, column = FOUR_GROUPS, join(both, self.config.sensitive)
+        _, s = of_lists(column, [("dataset.sensitive", [word]) for word in groups])
+        schema = Schema(features, n_groups=len(groups), crossed=crossed(str(column.name), groups))
         label = label_of(kept["UTILIZATION"])
-        return Table.fully_labelled(schema, schema.encode(kept), s, label, kept["RACE"])
+        return Table.fully_labelled(schema, schema.encode(kept), s, label, column)
 
 
 def _levels(name: str) -> list[str]:

@@ -69,7 +69,8 @@ class OwnTableConfig(TableConfig):
     @property
     def declared(self) -> Declared:
         """The meanings of columns."""
-        same = {name: value for name, value in vars(self).items() if name in Declared.__dataclass_fields__}
+        columns = Declared.__dataclass_fields__.keys() - {"gain", "loss"}  # there columns, here of features
+        same = {name: value for name, value in vars(self).items() if name in columns}
         return Declared(**same | {"part": self.split.column})
 
 
@@ -129,7 +130,7 @@ class OwnTable(TableDataset):
         features, of_columns = people.features(splits.train)
         if not features:
             raise FairAllError(f"{config.path}: no column is left as a feature")
-        schema = Schema(features, n_groups=n_groups)
+        schema = Schema(features, n_groups=n_groups, crossed=() if sensitive is None else sensitive.crossed)
         x = schema.encode(people.cells)
         missing = {name: int(people.cells[name].isna().sum()) for name in schema.names}
         table = Table(schema, x, s, label, labelled, missing=missing, sensitive=sensitive, splits=splits)

@@ -30,6 +30,8 @@ class People:
         stratum: number, from 0, of the stratum that each person was sampled from, shape (N,); None if people
             were not stratified.
         person: number of each person in a population that comes back, shape (N,); None elsewhere.
+        counterfactual_x_y_held: x had s been −s and y as it is, shape (N, D); None where that is
+            `counterfactual_x`, since y does not depend on s, or is not known.
     """
 
     x: Tensor
@@ -40,6 +42,7 @@ class People:
     label_weight: Tensor | None = None
     stratum: Tensor | None = None
     person: Tensor | None = None
+    counterfactual_x_y_held: Tensor | None = None
 
     def __len__(self) -> int:
         return self.s.shape[-1]

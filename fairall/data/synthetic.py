@@ -11,13 +11,20 @@ import torch
 from omegaconf import MISSING
 from torch import Tensor
 
-from fairall.config.checks import check, not_negative, one_of, open_unit, positive, require
+from fairall.config.checks import check, limited, not_negative, one_of, open_unit, positive, require
 from fairall.data.applicants import Dynamics, DynamicsConfig
 from fairall.data.features import Feature, Kind, Schema
 from fairall.data.generated import GeneratedConfig, GeneratedDataset, Individuals, float32
 from fairall.data.people import People
 from fairall.data.prepared import Scaler
 from fairall.randomness import SeedStreams
+
+SHARE = "between 0 and 1, both excluded, or such a share of each group, {-1: 0.3, 1: 0.7}"
+
+
+def is_share(value: Any) -> bool:
+    """Whether a value is a number between 0 and 1, both excluded."""
+    return isinstance(value, float | int) and 0 < value < 1
 
 
 @dataclass
@@ -36,15 +43,33 @@ class EquationConfig:
 
 @dataclass
 class StructuralModelConfig:
-    """Coefficients of the structural causal model (appendix B.1)."""
+    """Coefficients of the structural causal model (appendix B.1).
+
+    `ground_truth_share` is p(Y = 1), or p(Y = 1 | s) by group, {-1: 0.3, 1: 0.7}.
+    """
 
     advantaged_share: float = open_unit()
-    ground_truth_share: float = open_unit()
+    ground_truth_share: Any = limited(SHARE, is_share)
     k_shift: float = MISSING
     k_std: float = positive()
     variables: dict[str, EquationConfig] = MISSING
     label: str = MISSING
     threshold: float = MISSING
+
+    def validate(self) -> None:
+        """Check that shares by group are those of the two groups."""
+        share = self.ground_truth_share
+        whole = not isinstance(share, dict) or sorted(map(str, share)) == ["-1", "1"]
+        require(whole, "dataset.structural_model.ground_truth_share", share, SHARE)
+
+    @property
+    def shares(self) -> tuple[float, float]:
+        """p(Y = 1 | s) of S = −1 and of S = +1; keys may be text, as in JSON."""
+        share = self.ground_truth_share
+        if not isinstance(share, dict):
+            return share, share
+        of = {int(s): own for s, own in share.items()}
+        return of[-1], of[1]
 
 
 @dataclass
@@ -69,6 +94,7 @@ class StructuralIndividuals(Individuals):
     """People of the structural model with their latent variables; `values` are K and the variables."""
 
     y: np.ndarray  # ground-truth label in {0, 1}
+    uniform: np.ndarray  # exogenous number of Y in [0, 1): y = [uniform < p(Y = 1 | s)]
     noise: dict[str, np.ndarray]  # exogenous noise of each variable
 
     @property
@@ -78,7 +104,11 @@ class StructuralIndividuals(Individuals):
 
 
 class StructuralModel:
-    """S and Y are Bernoulli, K ~ N(shift·(2Y − 1), std²), variables linear in K, S and K·S (appendix B.1)."""
+    """S and Y are Bernoulli, K ~ N(shift·(2Y − 1), std²), variables linear in K, S and K·S (appendix B.1).
+
+    In the paper Y does not depend on S. Where `ground_truth_share` gives a share to each group, it does, and
+    with it K and all variables.
+    """
 
     def __init__(self, config: StructuralModelConfig) -> None:
         self.config = config
@@ -87,24 +117,29 @@ class StructuralModel:
         """People from uniform numbers (..., 2) on [0, 1) and normal ones (..., 1 + number of variables)."""
         config = self.config
         s = np.where(uniform[..., 0] < config.advantaged_share, 1.0, -1.0)
-        y = (uniform[..., 1] < config.ground_truth_share).astype(float)
+        y = self.ground_truth(s, uniform[..., 1])
         k = config.k_shift * (2.0 * y - 1.0) + config.k_std * normal[..., 0]
         noise = {
             name: equation.std * normal[..., 1 + i]
             for i, (name, equation) in enumerate(config.variables.items())
         }
-        return self.predict(s, y, k, noise)
+        return self.predict(s, y, uniform[..., 1], k, noise)
+
+    def ground_truth(self, s: np.ndarray, uniform: np.ndarray) -> np.ndarray:
+        """Y of people from their numbers on [0, 1), arrays of the same shape."""
+        disadvantaged, advantaged = self.config.shares
+        return (uniform < np.where(s > 0, advantaged, disadvantaged)).astype(float)
 
     def predict(
-        self, s: np.ndarray, y: np.ndarray, k: np.ndarray, noise: dict[str, np.ndarray]
+        self, s: np.ndarray, y: np.ndarray, uniform: np.ndarray, k: np.ndarray, noise: dict[str, np.ndarray]
     ) -> StructuralIndividuals:
-        """People with variables and proxy label computed from exogenous values, all of one shape."""
+        """People with variables and proxy label computed from S, K and noise, all arrays of one shape."""
         variables = {
             name: equation.k * k + equation.s * s + (equation.ks or 0.0) * k * s + noise[name]
             for name, equation in self.config.variables.items()
         }
         label = (variables[self.config.label] > self.config.threshold).astype(float)
-        return StructuralIndividuals(s, label, {"K": k, **variables}, y, noise)
+        return StructuralIndividuals(s, label, {"K": k, **variables}, y, uniform, noise)
 
     def abduct(self, people: StructuralIndividuals) -> dict[str, np.ndarray]:
         """The exogenous noise implied by variables, K and S, by variable, of the shape of s."""
@@ -116,9 +151,15 @@ class StructuralModel:
             for name, equation in self.config.variables.items()
         }
 
-    def counterfactual(self, people: StructuralIndividuals) -> StructuralIndividuals:
-        """The same people had S been −S: abduction, action, prediction (appendix C.4)."""
-        return self.predict(-people.s, people.y, people.k, self.abduct(people))
+    def counterfactual(self, people: StructuralIndividuals, *, hold_y: bool = False) -> StructuralIndividuals:
+        """The same people had S been −S: abduction, action, prediction (appendix C.4).
+
+        A person keeps the uniform number of Y and the noise of K. Where Y depends on S it may flip, and K
+        moves with it by ±2·shift; with `hold_y` both stay, and S changes the variables alone.
+        """
+        y = people.y if hold_y else self.ground_truth(-people.s, people.uniform)
+        k = people.k + 2.0 * self.config.k_shift * (y - people.y)
+        return self.predict(-people.s, y, people.uniform, k, self.abduct(people))
 
     def draw(self, streams: SeedStreams, n: int) -> StructuralIndividuals:
         """N new people per seed, arrays of shape (E, n)."""
@@ -130,7 +171,8 @@ class StructuralModel:
 class TalentDynamics(Dynamics):
     """Talent K that rises after a good label and falls after a bad one; variables and label follow from it.
 
-    The state of a person is s, y, K and the noise of each variable. `as_people` scales individuals.
+    The state of a person is s, the uniform number of Y, K and the noise of each variable. `as_people` scales
+    individuals.
     """
 
     def __init__(
@@ -144,13 +186,14 @@ class TalentDynamics(Dynamics):
     def draw(self, streams: SeedStreams, n: int) -> Tensor:
         """States of n new people per seed, shape (E, n, 3 + number of variables)."""
         drawn = self.model.draw(streams, n)
-        return torch.from_numpy(np.stack([drawn.s, drawn.y, drawn.k, *drawn.noise.values()], axis=-1))
+        return torch.from_numpy(np.stack([drawn.s, drawn.uniform, drawn.k, *drawn.noise.values()], axis=-1))
 
     def people(self, state: Tensor, streams: SeedStreams, person: Tensor) -> People:
         """People as they apply, shapes (E, n, ...); labels are functions of the state."""
-        s, y, k, *noise = (values.numpy() for values in state.unbind(-1))
+        s, uniform, k, *noise = (values.numpy() for values in state.unbind(-1))
         variables = dict(zip(self.model.config.variables, noise, strict=True))
-        return replace(self.as_people(self.model.predict(s, y, k, variables)), person=person)
+        y = self.model.ground_truth(s, uniform)
+        return replace(self.as_people(self.model.predict(s, y, uniform, k, variables)), person=person)
 
     def changed(self, state: Tensor, good: Tensor) -> Tensor:
         """States (E, n, ...) with K moved by `rise` or `fall`."""
@@ -185,12 +228,18 @@ class Synthetic(GeneratedDataset[StructuralIndividuals]):
         return self.model.draw(streams, n)
 
     def people(self, individuals: StructuralIndividuals, scaler: Scaler) -> People:
-        """Scaled people with ground truth, and counterfactuals on the same scale."""
-        others = self.features(self.model.counterfactual(individuals))
+        """Scaled people with ground truth, and counterfactuals on the same scale.
+
+        Those with Y held are None where Y does not depend on S, since the others hold it then too.
+        """
+        others, held = self.features(self.model.counterfactual(individuals)), None
+        if len({*self.config.structural_model.shares}) > 1:
+            held = scaler.transform(self.features(self.model.counterfactual(individuals, hold_y=True)))
         return replace(
             super().people(individuals, scaler),
             ground_truth=float32(individuals.y),
             counterfactual_x=scaler.transform(others),
+            counterfactual_x_y_held=held,
         )
 
     def dynamics(self, scaler: Scaler) -> TalentDynamics:

@@ -139,6 +139,8 @@ def first(words: Sequence[str], modules: Collection[str] = ()) -> Version:
         raise FairAllError(f"model={config.name('model')} learns nothing: decide by it with fairall decide")
     if config.splits > 1:
         raise FairAllError("splits: a ledger is of one split of the people; set splits=1")
+    if config.amounts is not None:
+        raise FairAllError("dataset.gain: a ledger values decisions at one cost; leave gain and loss out")
     if config.parts:
         raise FairAllError(
             f"world.{next(iter(config.parts))}: the world of a ledger is the real one; leave world out"

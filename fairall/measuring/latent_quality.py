@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import combinations
+
 import numpy as np
 import torch
 
@@ -9,8 +12,11 @@ from fairall.data.features import Kind, Schema
 from fairall.data.people import People
 from fairall.models.learner import Learner
 from fairall.models.logistic import penalised
+from fairall.models.vae import FEW
+from fairall.tables.groups import sides
 
 ENOUGH = 10_000  # training people of a regression on a latent of some tens of dimensions
+FOR_MMD = 500  # people of a group, all pairs of whom are compared
 
 
 def representation_measures(
@@ -26,28 +32,33 @@ def representation_measures(
     standard deviations) and counts, share of wrong values for the others.
     `latent_variance_gap` and `latent_label_agreement`: whether z has the same meaning in both groups, see
     `variance_gap` and `label_agreement`.
+    Of more than two groups these, and the measures of `s`, are those of the worst of `pairs_of_groups`, and
+    `latent_s_mmd` is the largest `mmd` of a pair.
     `latent_ground_truth_information`: mutual information of z and y in nats, where y is known.
     """
     train = train.rows(torch.arange(min(ENOUGH, len(train))))
     z_train, z_held_out = latent(learner, train, n_seeds), latent(learner, held_out, n_seeds)
     if z_train is None or z_held_out is None:
         return {}
-    measures = {}
     weights = _weight(train), _weight(held_out)
-    for target, of_target in (("s", (None, None)), ("label", weights)):
-        fitted, scored = (getattr(of, target).expand(n_seeds, -1).numpy() > 0 for of in (train, held_out))
-        scores = [
-            readability(z_train[e], z_held_out[e], fitted[e], scored[e], *of_target) for e in range(n_seeds)
-        ]
-        measures[f"latent_{target}_balanced_accuracy"] = np.array([score[0] for score in scores])
-        measures[f"latent_{target}_auc"] = np.array([score[1] for score in scores])
-
-    advantaged, good = (of.expand(n_seeds, -1).numpy() > 0 for of in (held_out.s, held_out.label))
-    of_seeds = list(zip(z_held_out, good, advantaged, strict=True))
-    measures["latent_variance_gap"] = np.array([variance_gap(z, group) for z, _, group in of_seeds])
-    measures["latent_label_agreement"] = np.array(
-        [label_agreement(*of_seed, weights[1]) for of_seed in of_seeds]
-    )
+    s_train, s_held_out = (of.s.expand(n_seeds, -1).numpy() for of in (train, held_out))
+    fitted, good = (of.label.expand(n_seeds, -1).numpy() > 0 for of in (train, held_out))
+    names = ["s_balanced_accuracy", "s_auc", "label_balanced_accuracy", "label_auc"]
+    names += ["variance_gap", "label_agreement"] + ["s_mmd"] * (schema.n_groups > 2)
+    rows: list[tuple[float, ...]] = []
+    for e, z in enumerate(z_held_out):
+        of_label = readability(z_train[e], z, fitted[e], good[e], *weights)
+        gaps, opposed, distances = [], [], []
+        for pair in pairs_of_groups(schema.n_groups, s_train[e], s_held_out[e]):
+            own, one = in_pair(s_held_out[e], pair)
+            gaps.append(variance_gap(z[own], one))
+            weight = None if weights[1] is None else weights[1][own]
+            opposed.append(-label_agreement(z[own], good[e][own], one, weight))
+            distances.append(mmd(z[own][one], z[own][~one]) if schema.n_groups > 2 else np.nan)
+        of_s = readability_of_s(z_train[e], z, s_train[e], s_held_out[e], schema.n_groups)
+        rows.append((*of_s, *of_label, largest(gaps), -largest(opposed), largest(distances)))
+    columns = zip(*rows, strict=True)
+    measures = {f"latent_{name}": np.array(of) for name, of in zip(names, columns, strict=False)}
     if held_out.ground_truth is not None:
         truth = held_out.ground_truth.expand(n_seeds, -1).numpy()
         informative = [mutual_information(*of_seed) for of_seed in zip(z_held_out, truth, strict=True)]
@@ -68,6 +79,57 @@ def latent(learner: Learner, people: People, n_seeds: int) -> np.ndarray | None:
     """E[z | x, s] of N people, shape (E, N, Z), or None for methods without a latent."""
     z = learner.representation(*_stacked(people, n_seeds))
     return None if z is None else z.numpy()
+
+
+def pairs_of_groups(n_groups: int, *of_parts: np.ndarray) -> list[tuple[float, float]]:
+    """The pairs of G groups, given s (N,) of each part of the people.
+
+    Of more than two groups without those of fewer than `FEW` people in a part: the worst of many pairs would
+    be the one with the fewest people.
+    """
+    large = [s for s in sides(n_groups) if all((part == s).sum() >= FEW for part in of_parts)]
+    return list(combinations(large if n_groups > 2 else sides(2), 2))
+
+
+def in_pair(s: np.ndarray, pair: tuple[float, float]) -> tuple[np.ndarray, np.ndarray]:
+    """Who of people with s (N,) is of a pair of groups, (N,), and who of these of its first, (n,), bool."""
+    own = np.isin(s, pair)
+    return own, s[own] == pair[0]
+
+
+def readability_of_s(
+    z_train: np.ndarray, z_held_out: np.ndarray, s_train: np.ndarray, s_held_out: np.ndarray, n_groups: int
+) -> tuple[float, float]:
+    """`readability` of s from latents (N, Z) and (M, Z), s (N,) and (M,): of the worst pair of groups."""
+    scores = []
+    for pair in pairs_of_groups(n_groups, s_train, s_held_out):
+        (rows, fitted), (own, scored) = (in_pair(s, pair) for s in (s_train, s_held_out))
+        scores.append(readability(z_train[rows], z_held_out[own], fitted, scored))
+    return largest([score[0] for score in scores]), largest([score[1] for score in scores])
+
+
+def largest(values: Sequence[float]) -> float:
+    """The largest value that is known; NaN where none is."""
+    return max((value for value in values if value == value), default=np.nan)
+
+
+def mmd(z: np.ndarray, other: np.ndarray) -> float:
+    """Squared maximum mean discrepancy of two groups' latents (N, Z) and (M, Z), unbiased, at most 2.
+
+    The kernel is exp(−d²/m), d the distance of two people and m the median of d²; of each group the first
+    `FOR_MMD` people count. About 0 where both are alike; NaN where a seed has diverged.
+
+    References:
+        Gretton, Borgwardt, Rasch, Schölkopf, Smola: A kernel two-sample test, JMLR 2012 (eq. 3).
+    """
+    both = np.concatenate([z[:FOR_MMD], other[:FOR_MMD]])
+    if not np.isfinite(both).all():
+        return np.nan
+    n, m = len(z[:FOR_MMD]), len(other[:FOR_MMD])
+    squared = np.square(both[:, None] - both).sum(-1)
+    kernel = np.exp(-squared / max(np.median(squared), 1e-12))
+    within = (kernel[:n, :n].sum() - n) / (n * (n - 1)) + (kernel[n:, n:].sum() - m) / (m * (m - 1))
+    return float(within - 2.0 * kernel[:n, n:].mean())
 
 
 def variance_gap(z: np.ndarray, advantaged: np.ndarray) -> float:

@@ -104,7 +104,7 @@ def _further(training: Training) -> dict[str, np.ndarray]:
     if config.evaluation.split == "validation":
         from fairall.measuring.selection import selection_metrics  # slow, as in fairall.experiment
 
-        measures |= selection_metrics(training.learner, data.train, people, config.cost.value)
+        measures |= selection_metrics(training.learner, data.train, people)
     if training.curves is not None:
         measures |= {
             "phase1_best_epoch": training.curves.best_epoch.numpy(),

@@ -111,7 +111,7 @@ class _Series:
 
 
 Score = Callable[[Tensor, Tensor], Tensor]
-"""Log odds of P(ỹ = 1 | x, s) at a time step."""
+"""Log odds of P(ỹ = 1 | x, s) at a time step, or with amounts `Oracle.ordered`."""
 
 
 def _score_of_day(policies: Mapping[str, Oracle], training: Training, time_step: int) -> Score:
@@ -122,15 +122,16 @@ def _score_of_day(policies: Mapping[str, Oracle], training: Training, time_step:
     world, free = training.world, policies.get("oracle")
     if free is None:  # no policy asks for scores
         return lambda x, s: s
-    if not world.moves:
-        return free.log_odds
 
     def score(x: Tensor, s: Tensor) -> Tensor:
+        if not world.moves:
+            return free.log_odds(x, s)
         return world.probability(free.log_odds(x, s).sigmoid(), s, time_step).logit(eps=LEAST)
 
-    train = world.evaluated(training.data.train, time_step)
-    policies["oracle_fair"].choose_thresholds(score(train.x, train.s), train.s)
-    return score
+    if world.moves:
+        train = world.evaluated(training.data.train, time_step)
+        policies["oracle_fair"].choose_thresholds(score(train.x, train.s), train.x, train.s)
+    return lambda x, s: free.ordered(score(x, s), x)
 
 
 def _measure(

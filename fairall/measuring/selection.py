@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from fairall.data.people import People
-from fairall.measuring.latent_quality import ENOUGH, readability
+from fairall.measuring.latent_quality import ENOUGH, readability_of_s
 from fairall.metrics import weighted_mean
 from fairall.models.classifier import IPSClassifier
 from fairall.models.elbo import reparameterize
@@ -31,9 +31,7 @@ Posterior = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
 
 
 @torch.no_grad()
-def selection_metrics(
-    learner: Learner, train: People, held_out: People, cost: float
-) -> dict[str, np.ndarray]:
+def selection_metrics(learner: Learner, train: People, held_out: People) -> dict[str, np.ndarray]:
     """Selection metrics of a method after its last update, by name one value per seed, shape (E,).
 
     `classification_loss`: cost-sensitive cross-entropy (eq. 5) of the classifier q(ũ = 1 | x, s); of the
@@ -44,14 +42,13 @@ def selection_metrics(
         learner: at the end of its run.
         train: people to fit the regression of s on.
         held_out: people to measure on, N of them.
-        cost: c in (0, 1).
     """
     seeds = learner.setting.seeds
     x, s = held_out.x.expand(len(seeds), -1, -1), held_out.s.expand(len(seeds), -1)
     logit = in_chunks(functools.partial(classifier_logit, learner), x, s)
-    loss = weighted_mean(
-        cost_sensitive_cross_entropy(logit, held_out.label.expand_as(logit), cost), held_out.label_weight
-    )
+    stake, cost = learner.setting.stake_and_cost(x)
+    of_labels = cost_sensitive_cross_entropy(logit, held_out.label.expand_as(logit), cost)
+    loss = weighted_mean(stake * of_labels, held_out.label_weight)
     found = {"classification_loss": loss.double().numpy()}
     if isinstance(learner, LatentLearner):
         model, streams = learner.model, SeedStreams(seeds, "criteria utility")
@@ -73,7 +70,8 @@ def latent_selection_metrics(
     `reconstruction_loss`: E_q[−log p(x | z, s)] in nats a person, without the KL term, so that it can be
     compared between values of β.
     `latent_s_dependence`: |2·AUC − 1| in [0, 1] of a logistic regression of s on sampled z: 0 where z and s
-    are independent, 1 where z separates the groups. NaN for a seed that has diverged.
+    are independent, 1 where z separates the groups, of more than two the worst pair. NaN for a seed that has
+    diverged.
 
     Args:
         vae: with or without ũ.
@@ -94,10 +92,9 @@ def latent_selection_metrics(
     x, s = held_out.x.expand(len(seeds), -1, -1), held_out.s.expand(len(seeds), -1)
     reconstruction = in_chunks(loss_of, x, s, z).mean(-1)
 
-    s_train = train.s.expand(len(seeds), -1).numpy() > 0
-    s_held_out = np.repeat(s.numpy() > 0, LATENT_SAMPLES, axis=1)
-    rows = z.mT.flatten(1, 2).numpy()
-    auc = [readability(*of_seed)[1] for of_seed in zip(z_train, rows, s_train, s_held_out, strict=True)]
+    s_train, s_held_out = train.s.expand(len(seeds), -1).numpy(), np.repeat(s.numpy(), LATENT_SAMPLES, axis=1)
+    of_seeds = zip(z_train, z.mT.flatten(1, 2).numpy(), s_train, s_held_out, strict=True)
+    auc = [readability_of_s(*of_seed, vae.inputs.n_groups)[1] for of_seed in of_seeds]
     return {
         "reconstruction_loss": reconstruction.double().numpy(),
         "latent_s_dependence": np.abs(2.0 * np.array(auc) - 1.0),

@@ -68,7 +68,7 @@ def _of_applicants(
         own = slice(int(seeds[0]), int(seeds[-1]) + 1)
         data: dict[str, Any] = {name: values[:, own].contiguous() for name, values in applicants.items()}
         for measure in measures:
-            values = measure(data | {"cost": cost}) if measure.of == "applicants" else None
+            values = measure({"cost": cost} | data) if measure.of == "applicants" else None
             if values is not None:
                 found.setdefault(measure.name, []).append(values)
     no_value = torch.full((1, n_seeds), torch.nan)  # at time step 0, which has no applicants

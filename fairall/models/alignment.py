@@ -1,4 +1,4 @@
-"""Alignment of the latent axes of both groups by a signed permutation.
+"""Alignment of the latent axes of the groups by signed permutations.
 
 A latent that is independent of s need not mean the same for both groups. Encoder and decoder see s, so a
 VAE may encode the same information on one axis for S = +1 and on another, or with the opposite sign, for
@@ -28,25 +28,28 @@ def matching_frame(vae: ConditionalVAE, people: People) -> Tensor:
 
     Labels are not used. Axes are compared by their covariances with the features, standardised within the
     group: the signed permutation P maximises the inner product of the covariances of one group with those of
-    the other after P, which is an assignment problem (Kuhn 1955).
+    the other after P, which is an assignment problem (Kuhn 1955). More than two are matched with the largest.
 
     Returns:
-        Shape (E, Z, Z), multiplied from the right; the identity where a group has fewer than two people.
+        Of the shape of `vae.frame`, multiplied from the right; the identity for the group that others are
+        matched with, and where one of the two has fewer than two people.
     """
     n_seeds = len(vae.frame)
     x, s = people.x.expand(n_seeds, -1, -1), people.s.expand(n_seeds, -1)
     z = in_chunks(lambda x, s: vae.encode(x, s)[0], x, s)
-    frames = torch.eye(vae.latent_size).repeat(n_seeds, 1, 1)
-    for e, frame in enumerate(frames):
-        advantaged = s[e] > 0
-        if min(int(advantaged.sum()), int((~advantaged).sum())) < 2:
-            continue
-        upper, lower = (_loadings(z[e, group], x[e, group]) for group in (advantaged, ~advantaged))
-        match = (lower @ upper.mT).nan_to_num().double().numpy()
-        rows, columns = linear_sum_assignment(np.abs(match), maximize=True)
-        frame.zero_()
-        frame[rows, columns] = torch.from_numpy(np.where(match[rows, columns] < 0, -1.0, 1.0)).float()
-    return frames
+    frames, number = torch.eye(vae.latent_size).repeat(*vae.frames.shape[:2], 1, 1), vae.frame_number(s)
+    for e, of_groups in enumerate(frames):
+        first = number[e].mode().values if vae.inputs.n_groups > 2 else -1
+        for g, frame in enumerate(of_groups):
+            one, other = number[e] == first, number[e] == g
+            if g == first or min(int(one.sum()), int(other.sum())) < 2:
+                continue
+            upper, lower = (_loadings(z[e, group], x[e, group]) for group in (one, other))
+            match = (lower @ upper.mT).nan_to_num().double().numpy()
+            rows, columns = linear_sum_assignment(np.abs(match), maximize=True)
+            frame.zero_()
+            frame[rows, columns] = torch.from_numpy(np.where(match[rows, columns] < 0, -1.0, 1.0)).float()
+    return frames.view_as(vae.frame)
 
 
 def _loadings(z: Tensor, x: Tensor) -> Tensor:

@@ -93,7 +93,7 @@ class Classifier(Learner):
     @torch.no_grad()
     def log_odds(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:
         """From the logit, shape (E, B), which does not saturate as the score does; draws nothing."""
-        return self._moved(self.classifier.logit(x, s))
+        return self._moved(self.classifier.logit(x, s), x)
 
 
 @dataclass
@@ -169,7 +169,7 @@ class Remembering(Classifier):
     def __init__(self, config: RememberingConfig, setting: Setting) -> None:
         super().__init__(config, setting)
         self.memory = Memory("accepted")
-        self.rule = DecisionRule(setting.cost, drawn=False)
+        self.rule = DecisionRule(setting.cost, drawn=False, amounts=setting.amounts)
 
     def loss(self, batch: Decided) -> Tensor:
         """Cross-entropy of accepted people, unweighted, shape (E,)."""

@@ -24,6 +24,7 @@ class ConstantPolicy(FixedPolicy):
     """Policy that accepts everybody with the same probability."""
 
     two_groups = False
+    takes_amounts = True
     config: ConstantPolicyConfig
     config_type = ConstantPolicyConfig
 

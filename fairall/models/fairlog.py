@@ -15,8 +15,9 @@ from torch import Tensor
 
 from fairall.config.checks import not_negative
 from fairall.config.schema import FairLogMinibatches, FairLogPenalty
-from fairall.data.people import Decided
+from fairall.data.people import Decided, group_index
 from fairall.models.classifier import IPSClassifier, IPSClassifierConfig
+from fairall.models.learner import LEAST, Setting
 from fairall.models.objectives import classification_risk, masked_mean
 
 
@@ -24,6 +25,7 @@ class UnfairLog(IPSClassifier):
     """IPS-weighted cross-entropy without a fairness term."""
 
     two_groups = False
+    takes_amounts = True
 
     def loss(self, batch: Decided) -> Tensor:
         """R (eq. 5), shape (E,)."""
@@ -40,11 +42,18 @@ class FairLogConfig(IPSClassifierConfig):
 class FairLog(IPSClassifier):
     """IPS-weighted cross-entropy with a penalty on demographic-parity unfairness (DPU)."""
 
+    takes_amounts = True
     config: FairLogConfig
     config_type = FairLogConfig
+    two_groups = False
+
+    def __init__(self, config: FairLogConfig, setting: Setting) -> None:
+        super().__init__(config, setting)
+        if setting.protocol.fairlog_penalty is FairLogPenalty.fairtorch:
+            setting.schema.require_two_groups("protocol.fairlog_penalty=fairtorch", "choose squared, or ")
 
     def loss(self, batch: Decided) -> Tensor:
-        """R + penalty(λ, DPU) (eq. 19), shape (E,), with the DPU of all applicants of the minibatch."""
+        """R + penalty(λ, DPU) (eq. 19), shape (E,), with the DPU or `gap_of_groups` of the minibatch."""
         protocol = self.setting.protocol
         logit = self.classifier.logit(batch.x, batch.s, self.streams)
         advantaged = batch.s > 0
@@ -52,11 +61,28 @@ class FairLog(IPSClassifier):
         gap = (masked_mean(accepts, advantaged) - masked_mean(accepts, ~advantaged)).abs()
         # The difference is unknown in a minibatch without one of the groups.
         gap = gap * (advantaged.any(-1) & ~advantaged.all(-1))
+        if (n_groups := self.setting.schema.n_groups) > 2:
+            gap = gap_of_groups(accepts, group_index(batch.s, n_groups))
         if protocol.fairlog_minibatches is FairLogMinibatches.labelled:
             gap = gap * batch.accepted.any(-1)
         share = advantaged.to(gap.dtype).mean(-1)
         penalty = PENALTIES[protocol.fairlog_penalty]
         return classification_risk(logit, batch, self.setting) + penalty(gap, share, self.config.lambda_)
+
+
+def gap_of_groups(accepts: Tensor, group: Tensor) -> Tensor:
+    """Root mean square difference of acceptance rates over pairs of people of different groups.
+
+    Of two groups it is their difference. The largest gap, which is reported, would be that of the one or two
+    people whom a small group has in a minibatch; here a pair of groups counts by the product of their sizes.
+    Of π (E, B) and numbers of groups (E, B), long; shape (E,), in [0, 1], about 0 where all are of one group.
+    """
+    member = torch.nn.functional.one_hot(group).to(accepts.dtype)
+    share, mean = member.mean(-2), accepts.mean(-1, keepdim=True)
+    rate = (member * accepts.unsqueeze(-1)).sum(-2) / member.sum(-2).clamp(min=1.0)
+    squared = 2.0 * (share * (rate - mean).square()).sum(-1)  # summed over pairs
+    # The root has no derivative at 0.
+    return (squared / (1.0 - share.square().sum(-1)).clamp(min=LEAST)).clamp(min=LEAST).sqrt()
 
 
 # Functions of DPU (E,), p(S = +1) in the minibatch (E,), and λ, by `protocol.fairlog_penalty`.

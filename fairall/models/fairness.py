@@ -18,7 +18,7 @@ from fairall.models.classifier import Remembering
 from fairall.models.learner import DecisionRule, Learner, PretrainCurves, ProgressCallback
 from fairall.models.memory import Memory
 from fairall.models.objectives import train_on
-from fairall.models.thresholds import acceptance, fair_thresholds, price_of_gap
+from fairall.models.thresholds import acceptance, fair_thresholds, merit, price_of_gap
 from fairall.nn.adam import Adam
 from fairall.randomness import SeedStreams
 from fairall.storage.cache import Cache
@@ -55,8 +55,9 @@ class FairThresholds(Learner):
             the expected number of accepted people is that of the places.
 
     Attributes:
-        threshold: log odds from which on a group's people are accepted, float64, shape (E, G).
-        tied_share: acceptance probability at these log odds, shape (E, G).
+        threshold: log odds, or with amounts `merit`, from which on a group's people are accepted, float64,
+            shape (E, G).
+        tied_share: acceptance probability there, shape (E, G).
         least_rate: least of the groups' rates at the last choice, shape (E,); NaN before the first.
 
     Raises:
@@ -76,14 +77,15 @@ class FairThresholds(Learner):
                 "thresholds could be chosen for; take fairness=none, or for instance model=ensemble"
             )
         self.fairness, self.learner, self.share = fairness, learner, share
-        self.two_groups = learner.two_groups
+        self.two_groups, self.takes_amounts = learner.two_groups, learner.takes_amounts
         self.rule = DecisionRule()  # people tied at a threshold have a probability
         self.seen = Memory("all", fairness.window, of=Scored)
         self.streams = SeedStreams(self.setting.seeds, "scores of fairness")
         self.n_groups = self.setting.schema.n_groups
         shape = len(self.setting.seeds), self.n_groups
         cost = torch.tensor(self.setting.cost, dtype=torch.float64)
-        self.register_buffer("threshold", cost.logit().expand(shape).clone())
+        pays = cost.logit() if self.setting.amounts is None else torch.zeros_like(cost)
+        self.register_buffer("threshold", pays.expand(shape).clone())
         self.register_buffer("tied_share", torch.ones(shape, dtype=torch.float64))
         self.register_buffer("least_rate", torch.full(shape[:1], torch.nan, dtype=torch.float64))
 
@@ -127,8 +129,18 @@ class FairThresholds(Learner):
                 self.choose_for(e, s, known)
 
     def estimates(self, seen: Scored) -> Tensor:
-        """What thresholds are chosen by, of each person, shape (E, M, 1): the log odds."""
-        return seen.log_odds.unsqueeze(-1)
+        """What thresholds are chosen by, shape (E, M, 1 or 3): the log odds, and stake and cost by person."""
+        if self.setting.amounts is None:
+            return seen.log_odds.unsqueeze(-1)
+        return torch.stack([seen.log_odds, *self.setting.stake_and_cost(seen.x)], -1)
+
+    def ordered_by(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:
+        """What is compared with `threshold`, shape (E, B): the log odds, with amounts `merit`."""
+        log_odds = self.log_odds(x, s, streams)
+        if self.setting.amounts is None:
+            return log_odds
+        true_positives = self.fairness.rule is FairnessRule.equal_opportunity
+        return merit(log_odds, *self.setting.stake_and_cost(x), true_positives=true_positives)
 
     def choose_for(self, e: int, s: Tensor, estimates: Tensor) -> None:
         """Choose the thresholds of replicate e from n people with s (n,) and `estimates` (n, ...)."""
@@ -138,7 +150,8 @@ class FairThresholds(Learner):
             group_index(s, self.n_groups),
             self.n_groups,
             self.fairness,
-            self.setting.cost,
+            self.setting.cost if self.setting.amounts is None else estimates[:, 2],
+            stake=None if self.setting.amounts is None else estimates[:, 1],
             places=self.share * len(s),
             before=None if math.isnan(before) else before,
             tolerance=TOLERANCE * len(s),
@@ -151,13 +164,13 @@ class FairThresholds(Learner):
         """The acceptance probability, shape (E, B); 0 or 1 but at a threshold."""
         group = group_index(s, self.n_groups)
         of_group = self.threshold.gather(1, group), self.tied_share.gather(1, group)
-        return acceptance(self.log_odds(x, s, streams), *of_group).to(x.dtype)
+        return acceptance(self.ordered_by(x, s, streams), *of_group).to(x.dtype)
 
     @override
     @torch.no_grad()
     def compared(self, x: Tensor, s: Tensor, streams: SeedStreams) -> tuple[Tensor, Tensor]:
         threshold = self.threshold.gather(1, group_index(s, self.n_groups))
-        return self.log_odds(x, s, streams).sigmoid().to(x.dtype), threshold.sigmoid().to(x.dtype)
+        return self.ordered_by(x, s, streams).sigmoid().to(x.dtype), threshold.sigmoid().to(x.dtype)
 
     @override
     @torch.no_grad()
@@ -238,7 +251,7 @@ class BlindThresholds(FairThresholds):
 
     def __init__(self, fairness: FairnessConfig, learner: Learner, share: float = 1.0) -> None:
         super().__init__(fairness, learner, share)
-        asked = f"{self.asked} fairness.blind=true"
+        asked, self.takes_amounts = f"{self.asked} fairness.blind=true", False
         if not isinstance(learner, Remembering):
             raise FairAllError(
                 f"{asked}: model={self.config.name} is no classifier of remembered people; "

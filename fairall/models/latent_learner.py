@@ -27,7 +27,7 @@ from fairall.models.memory import MEMORIES, Memory
 from fairall.models.objectives import ips_weight, train_on
 from fairall.models.phase1 import Phase1Config, Phase1Task, Unlabelled, train_phase1
 from fairall.models.policy_heads import NET_POLICIES, POLICIES, acceptance, net_loss, threshold
-from fairall.models.vae import ConditionalVAE, SemiSupervisedVAE
+from fairall.models.vae import FEW, ConditionalVAE, SemiSupervisedVAE, nearest_large_groups
 from fairall.nn.adam import Adam
 from fairall.nn.native import Objective, fastest
 from fairall.nn.noise import RandomNumbers
@@ -66,6 +66,7 @@ class LatentLearner(Learner):
     """
 
     config: LatentConfig
+    two_groups = False
 
     def __init__(self, config: LatentConfig, setting: Setting) -> None:
         super().__init__(config, setting)
@@ -139,7 +140,7 @@ class LatentLearner(Learner):
 
         Returns:
             Inputs of the nets (E, B, inputs), s the last; features by kind, (E, B, D); and, all of shape
-            (E, B), log h(x), d, ỹ, and the weights of labelled people in R and in L.
+            (E, B), log h(x), d, ỹ, the weights of labelled people in R and in L, and the number of the frame.
         """
         vae, most = self.model.vae, self.setting.protocol.max_ips_weight
         return (
@@ -150,6 +151,7 @@ class LatentLearner(Learner):
             decided.label,
             ips_weight(decided.propensity, decided.accepted, most),
             self.elbo_weight(decided),
+            vae.frame_number(decided.s),
         )
 
     def elbo_weight(self, batch: Decided) -> Tensor:
@@ -162,19 +164,35 @@ class LatentLearner(Learner):
         return 0 if config is None else self.phase1_task(data, config).epochs
 
     def notes(self, data: PreparedData) -> list[str]:
-        """A note where `phase1.updates` limits Phase I."""
+        """A note where `phase1.updates` limits Phase I, and one on small groups of more than two."""
+        told = self._small_groups(data)
         if (config := self.config.phase1) is None:
-            return []
+            return told
         epochs, planned = (
             one.epochs_within(self.setting.schedule.phase1_epochs, len(data.pool))
             for one in (config, replace(config, updates=None))
         )
         if epochs == planned:
-            return []
+            return told
         return [
+            *told,
             f"Phase I is limited to {count(epochs, 'epoch')} of {planned} "
-            f"(model.phase1.updates={config.updates}; null: no limit)"
+            f"(model.phase1.updates={config.updates}; null: no limit)",
         ]
+
+    def _small_groups(self, data: PreparedData) -> list[str]:
+        told, words = list[str](), data.pool_table.sensitive
+        if words is None or not words.further:
+            return told
+        seen_as = nearest_large_groups(data.pool.x, data.pool.s, data.schema.n_groups)
+        for g, name in enumerate(words.names):
+            others = [words.names[other] for other in seen_as[:, g].unique().tolist() if other != g]
+            if others:
+                told.append(
+                    f"group {name} has fewer than {FEW} people in the pool, so that encoder, decoder and "
+                    f"classifier see it as {' or '.join(others)}"
+                )
+        return told
 
     def phase1_task(self, data: PreparedData, config: Phase1Config) -> Phase1Task:
         """Phase I of this learner on the people of `data`, within the limit of updates."""
@@ -197,6 +215,7 @@ class LatentLearner(Learner):
     def pretrain(self, data: PreparedData, cache: Cache, progress: ProgressCallback) -> PretrainCurves | None:
         """Train Phase I or take its result from the cache, and transfer its weights."""
         if self.config.phase1 is None:
+            self.model.vae.see_small_groups_as_others(data.pool.x, data.pool.s)
             return None
         task, protocol = self.phase1_task(data, self.config.phase1), self.setting.protocol
 

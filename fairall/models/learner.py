@@ -21,6 +21,7 @@ from fairall.config.schema import (
     VaeStart,
     WeightGain,
 )
+from fairall.data.amounts import Amounts
 from fairall.data.features import Schema
 from fairall.data.people import Decided
 from fairall.data.prepared import PreparedData
@@ -37,6 +38,7 @@ ProgressCallback = Callable[..., None]
 
 LEAST = 1e-12  # smaller probabilities are set to this one before taking log odds
 MARGIN_DECIMALS = 4  # beyond them is rounding of float32, which depends on other rows
+TAKE_AMOUNTS = "accept_all, oracle, greedy, ensemble, parity_ensemble, fairlog or unfairlog"  # of the package
 DECISIONS = ("sample", "deterministic")  # `model.decision`: π is the score, or 0 or 1 by a threshold
 
 
@@ -51,6 +53,7 @@ class Setting:
         splits: K; seed number e has the people of split e mod K.
         schedule: numbers of epochs, steps and applicants.
         protocol: choices where the paper's text and the authors' code differ.
+        amounts: gain and loss of each person, in place of `cost`; None where all have the same.
     """
 
     schema: Schema
@@ -59,6 +62,17 @@ class Setting:
     schedule: ScheduleConfig
     protocol: ProtocolConfig
     splits: int = 1
+    amounts: Amounts | None = None
+
+    def stake_and_cost(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """Stake of people x (..., D) in units of the mean one, and break-even probability, shapes (...).
+
+        Without amounts these are 1 and c, shapes ().
+        """
+        if self.amounts is None:
+            return torch.ones((), dtype=torch.float64), torch.tensor(self.cost, dtype=torch.float64)
+        stake, cost = self.amounts(x)
+        return stake / self.amounts.unit, cost
 
     @property
     def gain(self) -> float:
@@ -78,7 +92,8 @@ class Setting:
         if inputs is NetInputs.by_method:
             inputs = config.model.target.net_inputs
         schema, cost = schema.seen_as(inputs), config.cost.value
-        return cls(schema, cost, list(seeds), config.schedule, config.protocol, config.splits)
+        amounts = Amounts.of(schema, config.decided_amounts)
+        return cls(schema, cost, list(seeds), config.schedule, config.protocol, config.splits, amounts)
 
 
 @dataclass(frozen=True)
@@ -88,10 +103,19 @@ class DecisionRule:
     Attributes:
         threshold: score from which on it pays to accept.
         drawn: whether π is the score itself; otherwise π is 1 from `threshold` on, and 0 below.
+        amounts: whose break-even probability is the threshold of each person in place of `threshold`; of a
+            rule that is not drawn.
     """
 
     threshold: float = 0.5
     drawn: bool = True
+    amounts: Amounts | None = None
+
+    def least(self, x: Tensor) -> Tensor:
+        """Least score accepted of people x (..., D), shape (...), or () where it is that of all."""
+        if self.amounts is None:
+            return torch.tensor(self.threshold, dtype=torch.float64)
+        return self.amounts(x)[1]
 
     def propensity(self, score: Tensor) -> Tensor:
         """π of scores in [0, 1], any shape.
@@ -119,6 +143,8 @@ class Learner(nn.Module, ABC):
         net_inputs: how its nets see counts and categories with `protocol.inputs=by_method`.
         rule: how its score becomes π; by default π is the score.
         two_groups: whether it is for two groups only, so that a run with more is refused.
+        takes_amounts: whether it learns and decides by `Setting.stake_and_cost`, so that a run with amounts
+            is not refused.
         estimates_label: whether `log_odds` are an estimate; False where the score is no function of one.
         unchanged: whether the last update has left `log_odds` as they were.
     """
@@ -128,6 +154,7 @@ class Learner(nn.Module, ABC):
     estimates_label: ClassVar[bool] = True
     rule: DecisionRule = DecisionRule()
     two_groups: bool = True
+    takes_amounts: bool = False
     unchanged: bool = False
 
     def __init__(self, config: Any, setting: Setting) -> None:
@@ -172,15 +199,32 @@ class Learner(nn.Module, ABC):
         By default those of the score, moved so that its `rule.threshold` corresponds to c: a cost-sensitive
         loss moves log odds by a constant (Elkan 2001, theorem 2). `models.fairness` chooses thresholds of it.
         """
-        return self._moved(self.score(x, s, streams).double().logit(eps=LEAST))
+        return self._moved(self.score(x, s, streams).double().logit(eps=LEAST), x)
 
     @final
-    def _moved(self, logit: Tensor) -> Tensor:
-        cost, threshold = torch.tensor([self.setting.cost, self.rule.threshold], dtype=torch.float64).logit()
+    def _moved(self, logit: Tensor, x: Tensor) -> Tensor:
+        of_people = self.setting.stake_and_cost(x)[1], self.rule.least(x)
+        cost, threshold = (one.double().logit() for one in of_people)
         return logit.double() + (cost - threshold)
 
+    @final
+    def require_amounts(self) -> None:
+        """Raise FairAllError where the method decides at one cost for everybody."""
+        if not self.takes_amounts:
+            raise FairAllError(
+                f"model={self.config.name} has one cost for everybody, and dataset.gain and dataset.loss are "
+                f"amounts by person: choose {TAKE_AMOUNTS}, or dataset.decide_by=cost to only measure them"
+            )
+
     def compared(self, x: Tensor, s: Tensor, streams: SeedStreams) -> tuple[Tensor, Tensor]:
-        """The score and, of each person, the least one accepted, shapes (E, B); arguments as for `score`."""
+        """The score and, of each person, the least one accepted, shapes (E, B); arguments as for `score`.
+
+        With amounts σ of the expected one of an acceptance, in units of the mean stake, and ½.
+        """
+        if self.takes_amounts and self.estimates_label and self.setting.amounts is not None:
+            stake, cost = self.setting.stake_and_cost(x)
+            expected = (stake * (self.log_odds(x, s, streams).sigmoid() - cost)).sigmoid()
+            return expected, torch.full_like(expected, 0.5)
         score = self.score(x, s, streams)
         return score, torch.full_like(score, self.rule.threshold)
 
@@ -199,7 +243,10 @@ class Learner(nn.Module, ABC):
     @torch.no_grad()
     def propensity(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:
         """π(d=1 | x, s) of the current policy, shape (E, B), in [0, 1]; arguments as for `score`."""
-        return self.rule.propensity(self.score(x, s, streams))
+        score = self.score(x, s, streams)
+        if self.rule.amounts is None:
+            return self.rule.propensity(score)
+        return (score >= self.rule.least(x)).to(score.dtype)
 
     def explore(self, x: Tensor, s: Tensor, propensity: Tensor, uniform: Tensor) -> Tensor:
         """Acceptance probabilities with which applicants are decided on; those of the policy by default.

@@ -63,7 +63,7 @@ def masked_mean(values: Tensor, mask: Tensor) -> Tensor:
     return total / mask.sum(-1).clamp(min=1)
 
 
-def cost_sensitive_cross_entropy(logit: Tensor, label: Tensor, cost: float) -> Tensor:
+def cost_sensitive_cross_entropy(logit: Tensor, label: Tensor, cost: Tensor | float) -> Tensor:
     """−[c·(1 − ỹ)·log(1 − q) + (1 − c)·ỹ·log q], the classification loss of a row without its weight (eq. 5).
 
     It is least at q = ½ where p(ỹ = 1) = c:
@@ -78,7 +78,7 @@ def cost_sensitive_cross_entropy(logit: Tensor, label: Tensor, cost: float) -> T
     Args:
         logit: logit of q(ũ = 1), any shape.
         label: ỹ in {0, 1}, same shape.
-        cost: c in (0, 1).
+        cost: c in (0, 1), or that of each row, same shape.
 
     Returns:
         Non-negative, same shape.
@@ -118,10 +118,12 @@ def ips_risk(loss: Tensor, weight: Tensor, accepted: Tensor) -> Tensor:
 def classification_risk(logit: Tensor, decided: Decided, setting: Setting) -> Tensor:
     """R: cost-sensitive cross-entropy of the labelled rows, weighted by 1/π (eq. 5), shape (E,).
 
-    `logit` is that of q(ũ = 1 | x, s), shape (E, B).
+    `logit` is that of q(ũ = 1 | x, s), shape (E, B). With amounts a row weighs as its stake, so that the loss
+    is one of money.
     """
+    stake, cost = setting.stake_and_cost(decided.x)
     return ips_risk(
-        cost_sensitive_cross_entropy(logit, decided.label, setting.cost),
+        stake * cost_sensitive_cross_entropy(logit, decided.label, cost),
         ips_weight(decided.propensity, decided.accepted, setting.protocol.max_ips_weight),
         decided.accepted,
     )

@@ -29,7 +29,7 @@ from fairall.models.learner import (
 )
 from fairall.models.logistic import ridge
 from fairall.models.objectives import PackedRows
-from fairall.models.thresholds import acceptance, fair_thresholds
+from fairall.models.thresholds import acceptance, fair_thresholds, merit
 from fairall.models.trees import TREES, BoostedTrees
 from fairall.nn.native import blas
 from fairall.nn.stacked import StackedLinear, in_chunks
@@ -152,6 +152,7 @@ class Oracle(FixedPolicy):
     """
 
     two_groups = False
+    takes_amounts = True
     config: OracleConfig
     config_type = OracleConfig
     boosted: Tensor
@@ -173,6 +174,8 @@ class Oracle(FixedPolicy):
             "weight", torch.zeros(n, FOLDS, self.inputs.size_with_s + 1, dtype=torch.float64)
         )
         worth = torch.full((n, self.n_groups), setting.cost, dtype=torch.float64).logit()
+        if setting.amounts is not None:
+            worth = torch.zeros_like(worth)
         self.register_buffer("threshold", worth)
         self.register_buffer("tied_share", torch.ones_like(worth))
 
@@ -229,27 +232,31 @@ class Oracle(FixedPolicy):
         self.known = Known(hashed, fitted["log_odds"][several])
         log_odds = self.known.log_odds_of(hashed, torch.empty(hashed.shape, dtype=torch.float64))
         if self.bound is not None:
-            self.choose_thresholds(log_odds, s)
+            self.choose_thresholds(log_odds, people.x, s)
         return log_odds, s
 
-    def choose_thresholds(self, log_odds: Tensor, s: Tensor) -> None:
+    def choose_thresholds(self, log_odds: Tensor, x: Tensor, s: Tensor) -> None:
         """Choose the thresholds of the bound from people of log odds and s, (R, N) or, of all, (N,).
+
+        Their features x (R, N, D) or (N, D) have their amounts, where there are any.
 
         Raises:
             NoOracleError: where everybody belongs to one group.
         """
         assert self.bound is not None
-        chosen = []
-        own_people = (values.reshape(len(self.weight), -1) for values in (log_odds, s))
-        for own, own_s in zip(*own_people, strict=True):
+        chosen, columns = [], [log_odds, s]
+        if self.setting.amounts is not None:
+            columns += self.setting.stake_and_cost(x)
+        own_people = (values.reshape(-1, s.shape[-1]).expand(len(self.weight), -1) for values in columns)
+        for own, own_s, *amounts in zip(*own_people, strict=True):
             if own_s.min() == own_s.max():
                 raise NoOracleError(
                     f"model={self.config.name}: all training rows have s = {own_s[0]:+.0f}: no second group "
                     "whose acceptance rate could be the same"
                 )
-            chosen.append(
-                fair_thresholds(own, self._group(own_s), self.n_groups, self.bound, self.setting.cost)
-            )
+            stake, cost = amounts or (None, self.setting.cost)
+            group = self._group(own_s)
+            chosen.append(fair_thresholds(own, group, self.n_groups, self.bound, cost, stake=stake))
         self.threshold = torch.stack([one.threshold for one in chosen])
         self.tied_share = torch.stack([one.tied_share for one in chosen])
 
@@ -276,16 +283,24 @@ class Oracle(FixedPolicy):
 
     def score(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:
         """The acceptance probability, shape (E, B); draws nothing."""
-        return self.accepted(self.log_odds(x, s), s).to(x.dtype)
+        return self.accepted(self.ordered(self.log_odds(x, s), x), s).to(x.dtype)
 
     @override
     def compared(self, x: Tensor, s: Tensor, streams: SeedStreams) -> tuple[Tensor, Tensor]:
-        """p(ỹ = 1 | x, s) and the threshold of the group, shapes (E, B)."""
-        return self.log_odds(x, s).sigmoid(), self._of_group(self.threshold, s).sigmoid()
+        """p(ỹ = 1 | x, s) and the threshold of the group, shapes (E, B); with amounts σ of `ordered`."""
+        ordered = self.ordered(self.log_odds(x, s), x)
+        return ordered.sigmoid(), self._of_group(self.threshold, s).sigmoid()
 
-    def accepted(self, log_odds: Tensor, s: Tensor) -> Tensor:
-        """Acceptance probability of people of given log odds and s, shapes (...), float64."""
-        return acceptance(log_odds, self._of_group(self.threshold, s), self._of_group(self.tied_share, s))
+    def ordered(self, log_odds: Tensor, x: Tensor) -> Tensor:
+        """What is compared with `threshold`: log odds (...), or with amounts the `merit` of people x."""
+        if self.setting.amounts is None:
+            return log_odds
+        true_positives = self.config.fairness.rule is FairnessRule.equal_opportunity
+        return merit(log_odds, *self.setting.stake_and_cost(x), true_positives=true_positives)
+
+    def accepted(self, ordered: Tensor, s: Tensor) -> Tensor:
+        """Acceptance probability of people of given `ordered` and s, shapes (...), float64."""
+        return acceptance(ordered, self._of_group(self.threshold, s), self._of_group(self.tied_share, s))
 
     def _of_group(self, values: Tensor, s: Tensor) -> Tensor:
         """The value of each person's group, of the shape of s."""
@@ -446,5 +461,5 @@ def oracles(people: People, validation: People, setting: Setting, cache: Cache) 
     equal = oracle("oracle_fair", FairnessRule.demographic_parity)
     log_odds, s = free.fit(people, validation, cache)
     equal.load_training_state(free.training_state())
-    equal.choose_thresholds(log_odds, s)
+    equal.choose_thresholds(log_odds, people.rows(torch.arange(min(ENOUGH, len(people)))).x, s)
     return {"oracle": free, "oracle_fair": equal}

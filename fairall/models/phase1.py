@@ -137,8 +137,8 @@ class Phase1Task:
         return SeedStreams(self.seeds, "phase1")
 
     def untrained_vae(self, streams: SeedStreams) -> ConditionalVAE:
-        """A VAE without ũ, its weights drawn from `streams`."""
-        return ConditionalVAE(
+        """A VAE without ũ, its weights drawn from `streams`, with the pool's small groups seen as others."""
+        vae = ConditionalVAE(
             self.schema,
             self.latent_size,
             self.vae_arch,
@@ -147,6 +147,8 @@ class Phase1Task:
             group_blind=self.group_blind,
             gain=self.gain,
         )
+        vae.see_small_groups_as_others(self.pool.x, self.pool.s)
+        return vae
 
 
 def train_phase1(

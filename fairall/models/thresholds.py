@@ -1,5 +1,8 @@
 """Thresholds per group that earn most under a bound on the gap between the groups' rates.
 
+With amounts by person the order of a group is that of what acceptance brings per person, or per expected
+label 1 where true positive rates are compared (`merit`), and the rest is the same.
+
 Among policies that see s, the one of greatest utility under such a bound accepts a group's people from some
 p(ỹ = 1 | x, s) on (Hardt, Price and Srebro 2016; Corbett-Davies et al. 2017; Menon and Williamson 2018), so
 that what is left to choose is a rate per group.
@@ -34,14 +37,31 @@ class Thresholds:
     """From which log odds on people are accepted, by group.
 
     Attributes:
-        threshold: log odds, float64, shape (G,).
-        tied_share: acceptance probability at these log odds, float64, shape (G,).
+        threshold: log odds, or with amounts `merit`, float64, shape (G,).
+        tied_share: acceptance probability there, float64, shape (G,).
         least_rate: least of the groups' rates among the people that the thresholds were chosen from.
     """
 
     threshold: Tensor
     tied_share: Tensor
     least_rate: float
+
+
+def merit(log_odds: Tensor, stake: Tensor, cost: Tensor, *, true_positives: bool) -> Tensor:
+    """What people with amounts are ordered by, float64: at any rate of a group the first earn most.
+
+    The expected amount stake·(p − cost) of an acceptance, 0 where it just pays; over p where true positive
+    rates are compared, since a person is p of such a rate. Stake g + l and cost l / (g + l) have the shape of
+    the log odds of p(ỹ = 1 | x, s), any one.
+
+    Examples:
+        >>> p, stake, cost = torch.tensor([[0.5, 0.8], [10.0, 1.0], [0.25, 0.25]])
+        >>> merit(p.logit(), stake, cost, true_positives=True)
+        tensor([5.0000, 0.6875], dtype=torch.float64)
+    """
+    p = log_odds.double().clamp(min=-700.0).sigmoid()
+    amount = stake * (p - cost)
+    return amount / p if true_positives else amount
 
 
 def acceptance(log_odds: Tensor, threshold: Tensor, tied_share: Tensor) -> Tensor:
@@ -55,8 +75,9 @@ def fair_thresholds(
     group: Tensor,
     n_groups: int,
     bound: BoundConfig,
-    cost: float,
+    cost: Tensor | float,
     *,
+    stake: Tensor | None = None,
     places: float = math.inf,
     before: float | None = None,
     tolerance: float = 0.0,
@@ -68,17 +89,23 @@ def fair_thresholds(
         group: 0..G−1, each present, shape (N,).
         n_groups: G.
         bound: the rates that are compared, and the slack.
-        cost: c; this and the others as for `fair_rates`.
+        cost: c; with amounts l / (g + l) of each person, shape (N,).
+        stake: g + l of each person, shape (N,); None without amounts. Others as for `fair_rates`.
         places: number of people who may be accepted.
         before: least rate of an earlier choice.
         tolerance: Σ (p − c) that may be lost to stay near it.
     """
     true_positives = bound.rule is FairnessRule.equal_opportunity
     log_odds = log_odds.double()
-    groups = [
-        Ranking.of(log_odds[group == g].numpy(), true_positives=true_positives) for g in range(n_groups)
-    ]
-    rates, price = fair_rates(groups, cost, bound.slack, places=places, before=before, tolerance=tolerance)
+    own, groups = [group == g for g in range(n_groups)], list[Ranking]()
+    if stake is None or not isinstance(cost, Tensor):
+        of_all = float(cost)
+        groups += (Ranking.of(log_odds[one].numpy(), true_positives=true_positives) for one in own)
+    else:
+        of_all = 0.0
+        people = ([of[one] for of in (log_odds, stake, cost)] for one in own)
+        groups += (AmountRanking.of_amounts(*of, true_positives=true_positives) for of in people)
+    rates, price = fair_rates(groups, of_all, bound.slack, places=places, before=before, tolerance=tolerance)
     chosen = [one.threshold(rate, price) for one, rate in zip(groups, rates, strict=True)]
     threshold, tied_share = torch.tensor(chosen, dtype=torch.float64).T
     return Thresholds(threshold, tied_share, min(rates))
@@ -112,7 +139,11 @@ class Ranking:
 
     def best(self, cost: float) -> float:
         """The rate of greatest Σ (p − cost), which accepts where p ≥ cost."""
-        return float(self.rate[np.searchsorted(-self.log_odds, -_log_odds(cost), side="right")])
+        return float(self.rate[np.searchsorted(-self.log_odds, -self.at(cost), side="right")])
+
+    def at(self, cost: float) -> float:
+        """The place of a cost among the `log_odds`."""
+        return float(logit(cost))
 
     def earned(self, rate: np.ndarray, cost: float) -> np.ndarray:
         """Greatest Σ (p − cost) at rates of any shape; concave, and linear between the values of `rate`."""
@@ -125,11 +156,34 @@ class Ranking:
         that does not bind then changes nothing for new people either. A price of places is often within
         TIED of the first person left out, who would be accepted with it.
         """
-        at_cost = _log_odds(cost)
+        at_cost = self.at(cost)
         below = at_cost - self.log_odds
         if rate == self.best(cost) and not ((below > 0.0) & (below <= TIED)).any():
             return at_cost, 1.0
         return threshold_of(self.log_odds, float(np.interp(rate, self.rate, self.accepted)))
+
+
+class AmountRanking(Ranking):
+    """The same of people with amounts: `log_odds` holds their `merit`, `gain` what the accepted bring.
+
+    The cost of an acceptance is therefore 0 and not c.
+    """
+
+    @classmethod
+    def of_amounts(
+        cls, log_odds: Tensor, stake: Tensor, cost: Tensor, *, true_positives: bool
+    ) -> AmountRanking:
+        """The group of n ≥ 1 people with log odds, stakes and break-even probabilities of shape (n,)."""
+        merits = merit(log_odds, stake, cost, true_positives=true_positives)
+        order = merits.argsort(descending=True, stable=True)
+        p = log_odds.clamp(min=-700.0).sigmoid()
+        counted = p if true_positives else torch.ones_like(p)
+        rate, gain = (np.append(0.0, of[order].cumsum(0).numpy()) for of in (counted, counted * merits))
+        return cls(merits[order].numpy(), np.arange(len(order) + 1.0), rate / rate[-1], gain)
+
+    def at(self, cost: float) -> float:
+        """The cost itself."""
+        return cost
 
 
 def fair_rates(
@@ -258,7 +312,3 @@ def threshold_of(score: np.ndarray, accepted: float) -> tuple[float, float]:
     beyond = score - threshold
     surely, tied = int((beyond > TIED).sum()), int((np.abs(beyond) <= TIED).sum())
     return threshold, min(max((accepted - surely) / tied, 0.0), 1.0)
-
-
-def _log_odds(p: float) -> float:
-    return float(logit(p))

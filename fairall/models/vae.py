@@ -20,6 +20,8 @@ from fairall.nn.noise import RandomNumbers
 from fairall.nn.stacked import StackedMLP, evaluated
 from fairall.randomness import SeedStreams
 
+FEW = 50  # people of a group: of fewer the nets learn no embedding of its own
+
 
 class ConditionalVAE(nn.Module):
     """E conditional VAEs: encoder q(z | x, s[, ũ]) and decoder p(x[, ũ] | z, s).
@@ -36,11 +38,14 @@ class ConditionalVAE(nn.Module):
 
     Attributes:
         frame: signed permutation of the latent axes, shape (E, Z, Z), that is applied to the encodings of
-            S = −1, see `fairall.models.alignment`. It changes neither ELBO nor prior; initially the identity.
+            S = −1, or of each of more than two groups, shape (E, G, Z, Z), see `fairall.models.alignment`. It
+            changes neither ELBO nor prior; initially the identity.
+        seen_as: of more than two groups the one that nets see each as, shape (E, G); initially itself.
     """
 
     min_scale: ClassVar[float] = 1e-4  # a posterior of zero width has no density
     frame: Tensor
+    seen_as: Tensor
     _no_frame: Tensor
 
     def __init__(
@@ -59,22 +64,26 @@ class ConditionalVAE(nn.Module):
         self.latent_size = latent_size
         n_utility = int(utility)
         self.inputs = FeatureInputs(schema)
-        n_in, n_out = self.inputs.size + 1 + n_utility, self.likelihood.n_outputs + n_utility
+        n_s, n_groups = self.inputs.size_with_s - self.inputs.size, schema.n_groups
+        n_in, n_out = self.inputs.size_with_s + n_utility, self.likelihood.n_outputs + n_utility
         self.encoder = StackedMLP(n_in, hidden, 2 * latent_size, streams, gain=gain)
-        self.decoder = StackedMLP(latent_size + 1, hidden, n_out, streams, gain=gain)
+        self.decoder = StackedMLP(latent_size + n_s, hidden, n_out, streams, gain=gain)
         if group_blind:
-            self.encoder.zero_input_weights(self.inputs.size)
-            self.decoder.zero_input_weights(latent_size)
-        self.register_buffer("frame", torch.eye(latent_size).repeat(len(streams), 1, 1))
+            for k in range(n_s):
+                self.encoder.zero_input_weights(self.inputs.size + k)
+                self.decoder.zero_input_weights(latent_size + k)
+        of_seeds = (len(streams), n_groups) if n_groups > 2 else (len(streams),)
+        self.register_buffer("frame", torch.eye(latent_size).repeat(*of_seeds, 1, 1))
         self.register_buffer("_no_frame", self.frame.clone(), persistent=False)
+        if n_groups > 2:
+            self.register_buffer("seen_as", torch.arange(n_groups).repeat(len(streams), 1))
 
     def encode(self, x: Tensor, s: Tensor, utility: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """Location and scale of q(z | x, s[, ũ]), shapes (E, B, Z); ũ (E, B) exactly if the VAE models it."""
         loc, scale = self.posterior(x, s, utility)
         if self._is_in_one_frame():
             return loc, scale
-        other = s.unsqueeze(-1) < 0
-        return self.framed(loc, s), torch.where(other, scale @ self.frame.abs(), scale)
+        return self.framed(loc, s), self._turned(scale, s, self.frames.abs())
 
     def posterior(self, x: Tensor, s: Tensor, utility: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """The same before `frame`, in the axes that encoder and decoder have learnt."""
@@ -84,14 +93,40 @@ class ConditionalVAE(nn.Module):
 
     def framed(self, z: Tensor, s: Tensor) -> Tensor:
         """Apply `frame` to z (E, B, Z) in learnt axes."""
-        return torch.where(s.unsqueeze(-1) < 0, z @ self.frame, z)
+        return self._turned(z, s, self.frames)
+
+    def _turned(self, z: Tensor, s: Tensor, frames: Tensor) -> Tensor:
+        """Multiply z (E, B, Z) from the right by the one of `frames` (E, F, Z, Z) that is of the group."""
+        number, turned = self.frame_number(s).unsqueeze(-1), z
+        for own, frame in enumerate(frames.unbind(1)):
+            turned = torch.where(number == own, z @ frame, turned)
+        return turned
+
+    @property
+    def frames(self) -> Tensor:
+        """All frames, shape (E, F, Z, Z), F = 1 for two groups and G for more."""
+        return self.frame if self.frame.dim() == 4 else self.frame.unsqueeze(1)
+
+    def frame_number(self, s: Tensor) -> Tensor:
+        """Which of `frames` is of each person, shape of s (E, B), long; −1 for S = +1, which has none."""
+        return self.seen(s).long() if self.inputs.n_groups > 2 else -(s >= 0).long()
+
+    def seen(self, s: Tensor) -> Tensor:
+        """The group that the nets see each person of, shape of s (E, B): that of `seen_as`."""
+        if self.inputs.n_groups == 2:
+            return s
+        return self.seen_as.gather(1, s.long()).to(s.dtype)
+
+    @torch.no_grad()
+    def see_small_groups_as_others(self, x: Tensor, s: Tensor) -> None:
+        """See each of more than two groups as the one that `nearest_large_groups` of these people says."""
+        if self.inputs.n_groups > 2:
+            self.seen_as.copy_(nearest_large_groups(x, s, self.inputs.n_groups))
 
     def encoder_input(self, x: Tensor, s: Tensor, utility: Tensor | None = None) -> Tensor:
         """Inputs of the encoder, people in columns, shape (E, inputs, B)."""
-        given = [self.inputs(x).mT, s.unsqueeze(1)]
-        if utility is not None:
-            given.append(utility.unsqueeze(1))
-        return torch.cat(given, dim=1)
+        given = self.inputs.columns_with_s(x, self.seen(s))
+        return given if utility is None else torch.cat([given, utility.unsqueeze(1)], dim=1)
 
     def decode(self, z: Tensor, s: Tensor, *, framed: bool = True) -> Tensor:
         """Outputs of the decoder for L samples z (E, B, Z, L) per person, shape (E, P[+1], B, L).
@@ -99,11 +134,13 @@ class ConditionalVAE(nn.Module):
         First those that `MixedLikelihood.log_prob` takes, the logit of p(ũ = 1 | z, s, d = 1) last. Where
         z is `framed`, `frame` is undone.
         """
-        z, s_row = z.transpose(1, 2), s[:, None, :, None].expand(-1, 1, -1, z.shape[-1])
+        z, of_s = z.transpose(1, 2), self.inputs.of_s(self.seen(s)).mT
         if framed and not self._is_in_one_frame():
-            back = (self.frame @ z.flatten(2)).view_as(z)
-            z = torch.where(s_row < 0, back, z)
-        given = torch.cat([z, s_row], dim=1)
+            number, learnt = self.frame_number(s)[:, None, :, None], z
+            for own, frame in enumerate(self.frames.unbind(1)):
+                back = (frame @ learnt.flatten(2)).view_as(learnt)
+                z = torch.where(number == own, back, z)
+        given = torch.cat([z, of_s.unsqueeze(-1).expand(-1, -1, -1, z.shape[-1])], dim=1)
         return evaluated(self.decoder, given.flatten(2)).unflatten(2, given.shape[2:])
 
     def log_likelihood(
@@ -131,7 +168,7 @@ class ConditionalVAE(nn.Module):
 
     @torch.no_grad()
     def apply_frame(self, frame: Tensor) -> None:
-        """Apply `frame` (E, Z, Z) to the encodings of S = −1, after the frame that is in use."""
+        """Apply `frame`, of the shape of the one in use, to encodings after that one."""
         self.frame.copy_(self.frame @ frame)
 
     def _is_in_one_frame(self) -> bool:
@@ -145,6 +182,28 @@ class ConditionalVAE(nn.Module):
             known = pretrained[name]
             own[tuple(slice(size) for size in known.shape)] = known
         self.frame.copy_(phase1.frame)
+        if self.inputs.n_groups > 2:
+            self.seen_as.copy_(phase1.seen_as)
+
+
+def nearest_large_groups(x: Tensor, s: Tensor, n_groups: int) -> Tensor:
+    """For each of G groups itself, or for one of fewer than `FEW` people the nearest one with as many.
+
+    An embedding learnt from few people would be noise, and so would an alignment by them. Nearest is the
+    group whose means of the features are, in units of their standard deviations.
+
+    Of people x (N, D), s (N,), or of each replicate's, (E, N, D) and (E, N); returns numbers of groups,
+    (1, G) or (E, G), long. Where no group is large each is itself.
+    """
+    nearest = []
+    for own, group in [(x, s)] if s.dim() == 1 else zip(x, s, strict=True):
+        scaled, size = own / own.std(0).clamp(min=1e-6), group.long().bincount(minlength=n_groups)
+        means = torch.stack([scaled[group == g].mean(0) for g in range(n_groups)])
+        distance = torch.cdist(means, means)
+        distance[:, size < FEW] = torch.inf
+        small = (size > 0) & (size < FEW) & (size >= FEW).any()
+        nearest.append(torch.where(small, distance.argmin(1), torch.arange(n_groups)))
+    return torch.stack(nearest)
 
 
 class SemiSupervisedVAE(nn.Module):
@@ -157,7 +216,7 @@ class SemiSupervisedVAE(nn.Module):
 
     def classify(self, x: Tensor, s: Tensor, dropout_streams: RandomNumbers | None = None) -> Tensor:
         """Logit of q(ũ = 1 | x, s, d = 1), shape (E, B); dropout with `dropout_streams` only."""
-        given = self.vae.inputs.columns_with_s(x, s)
+        given = self.vae.encoder_input(x, s)
         if dropout_streams is None:
             return evaluated(self.classifier, given).squeeze(1)
         return self.classifier.forward_transposed(given, dropout_streams).squeeze(1)

@@ -8,6 +8,7 @@ from copy import copy
 import torch
 from torch import Tensor
 
+from fairall.data.amounts import Amounts, costs
 from fairall.data.people import People
 from fairall.metrics import STANDARD, Measure, dpu_standard_error, utility_standard_error
 from fairall.models.learner import Learner
@@ -27,15 +28,22 @@ class Evaluator:
         cost: c in (0, 1).
         seeds: the E seeds.
         measures: of a policy and of applicants; the former are computed here.
+        amounts: of people, in place of `cost`; None for one cost.
     """
 
     def __init__(
-        self, people: People, cost: float, seeds: Sequence[int], measures: Sequence[Measure] = STANDARD
+        self,
+        people: People,
+        cost: float,
+        seeds: Sequence[int],
+        measures: Sequence[Measure] = STANDARD,
+        amounts: Amounts | None = None,
     ) -> None:
         self.people = people
         self.cost = cost
         self.seeds = list(seeds)
         self.measures = tuple(measures)
+        self.amounts = amounts
         self.stacked = self._stacked(people)
         self.decision_noise = SeedStreams(seeds, "evaluation decisions").uniform(len(people))
 
@@ -59,20 +67,25 @@ class Evaluator:
     def measure_by(self, policy: Callable[[Tensor, Tensor], Tensor]) -> dict[str, Tensor]:
         """The same of π as a function of x (E, N, D) and s (E, N), shape (E, N)."""
         stacked = self.stacked
-        propensity = policy(stacked.x, stacked.s)
-        if stacked.counterfactual_x is None:
-            return self._measures(propensity, None)
-        return self._measures(propensity, policy(stacked.counterfactual_x, -stacked.s))
+        others = {
+            "counterfactual": stacked.counterfactual_x,
+            "counterfactual_y_held": stacked.counterfactual_x_y_held,
+        }
+        needed = {name for measure in self.measures for name in measure.needs}
+        of_policy = {"propensity": policy(stacked.x, stacked.s)} | {
+            name: policy(x, -stacked.s) for name, x in others.items() if x is not None and name in needed
+        }
+        return self._measures(of_policy)
 
-    def _measures(self, propensity: Tensor, counterfactual: Tensor | None) -> dict[str, Tensor]:
-        people, measured = self.people, {}
-        data = {"label": people.label, "weight": people.label_weight, "s": people.s, "cost": self.cost}
+    def _measures(self, of_policy: dict[str, Tensor]) -> dict[str, Tensor]:
+        """Measures of acceptance probabilities (E, N) by parameter of measures."""
+        people, propensity, measured = self.people, of_policy["propensity"], {}
+        data = {"label": people.label, "weight": people.label_weight, "s": people.s}
+        data |= costs(people, self.cost, self.amounts)
         if people.ground_truth is not None:
             data["ground_truth"] = people.ground_truth
         for suffix in ("", "_sampled"):
-            data["propensity"] = self._sample(propensity) if suffix else propensity
-            if counterfactual is not None:
-                data["counterfactual"] = self._sample(counterfactual) if suffix else counterfactual
+            data |= {name: self._sample(pi) if suffix else pi for name, pi in of_policy.items()}
             for measure in self.measures:
                 values = measure(data) if measure.of == "policy" else None
                 if values is not None:
@@ -83,7 +96,13 @@ class Evaluator:
             parts = [(people, propensity)]
         measured[UTILITY_ERROR] = torch.cat(
             [
-                utility_standard_error(pi, own.label, self.cost, own.label_weight, own.stratum)
+                utility_standard_error(
+                    pi,
+                    own.label,
+                    weight=own.label_weight,
+                    stratum=own.stratum,
+                    **costs(own, self.cost, self.amounts),
+                )
                 for own, pi in parts
             ]
         )

@@ -1,22 +1,34 @@
-"""Initial policies, which decide on the people of the warm-up (appendix D.1)."""
+"""Initial policies, which decide on the people of the warm-up (appendix D.1).
+
+References:
+    Rosenbaum, P. (2002). Observational studies. Chapter 4.
+    Tan, Z. (2006). A distributional approach for causal inference using propensity scores. Journal of the
+        American Statistical Association.
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
+import torch
 from omegaconf import MISSING
 from scipy.special import expit
 from typing_extensions import override
 
-from fairall.config.checks import numpy_seed, open_unit, positive_share
-from fairall.config.schema import InitialPolicyConfig
+from fairall.config.checks import at_least, numpy_seed, open_unit, positive_share
+from fairall.config.schema import InitialPolicyConfig, NetInputs
+from fairall.data.features import FeatureInputs
 from fairall.data.splits import shifted
 from fairall.data.table import Logged, Table
 from fairall.errors import FairAllError
+from fairall.models.logistic import ridge
 from fairall.tables.groups import sides
+
+FOLDS = 5  # of the model of labels that keeps the propensity given x where reasons are hidden
+SMALLEST = 1e-12  # probability of a rejection, so that its odds are finite
 
 
 class InitialPolicy(ABC):
@@ -46,13 +58,23 @@ class InitialPolicy(ABC):
 
 @dataclass
 class DrawnPolicyConfig(InitialPolicyConfig):
-    """Random state of the decisions."""
+    """Random state of the decisions, and the strength of reasons that the table does not hold.
+
+    `hidden` is Γ ≥ 1, the odds of being accepted of people with label 1 over those of people with label 0, of
+    equal features and group; null, and not stored with runs, where decisions depend on these alone.
+    """
 
     random_state: int = numpy_seed()
+    hidden: float | None = field(default=None, metadata={**at_least(1).metadata, "left_out": True})
 
 
 class DrawnPolicy(InitialPolicy):
-    """Decisions drawn from acceptance probabilities that a subclass computes."""
+    """Decisions drawn from acceptance probabilities that a subclass computes.
+
+    With `hidden` the deciders know more than the table, as an interview may tell: they accept people of label
+    1 with greater probability than those of label 0. The propensity remains that given features and group,
+    which is all that a log can record; see `hidden_acceptance`.
+    """
 
     config: DrawnPolicyConfig
     config_type = DrawnPolicyConfig
@@ -78,8 +100,60 @@ class DrawnPolicy(InitialPolicy):
     @override
     def decide(self, table: Table) -> np.ndarray:
         p = self.acceptance(table)
+        if self.config.hidden is not None:
+            p = hidden_acceptance(p, self.config.hidden, table)
         drawn = np.random.RandomState(self.config.random_state).binomial(1, p, len(p))
         return (drawn == 1) & table.labelled
+
+
+def hidden_acceptance(p: np.ndarray, gamma: float, table: Table) -> np.ndarray:
+    """Acceptance probabilities given features, group and label, whose mean given features and group is p.
+
+    The model of a sensitivity analysis (Rosenbaum 2002; Tan 2006): the odds of being accepted are o for label
+    0 and Γ·o for label 1, where o is such that
+
+        q · Γo / (1 + Γo) + (1 − q) · o / (1 + o) = p.
+
+    As odds ratios are symmetric, the labels of the accepted have Γ times the odds of those of rejected people
+    of equal features, which is what `fairall.evaluate.estimated.bounds.odds_ratio` assumes. q, the chance of
+    label 1, is that of a logistic model of the other folds, so that o does not depend on a person's own
+    label, and the odds ratio is exactly Γ. The mean is p as far as this model is right.
+
+    Args:
+        p: acceptance probability given features and group, shape (N,).
+        gamma: Γ ≥ 1.
+        table: the people.
+
+    Returns:
+        Shape (N,).
+
+    Raises:
+        FairAllError: where not all labels are known, or nearly all are the same.
+    """
+    unknown = int((~table.labelled).sum())
+    if unknown:
+        raise FairAllError(
+            f"initial_policy.hidden={gamma}: decisions would depend on labels, and {unknown} of {len(table)} "
+            "people have none; choose a data set with all labels, or leave it out"
+        )
+    encode = FeatureInputs(table.schema.seen_as(NetInputs.one_hot))
+    x, s = torch.tensor(table.features), torch.tensor(table.s, dtype=torch.float64)
+    inputs = encode.with_s(x, s).numpy()
+    fold, q = np.arange(len(table)) % FOLDS, np.empty(len(table))
+    for one in range(FOLDS):
+        others, own = fold != one, fold == one
+        if len(np.unique(table.label[others])) < 2:
+            raise FairAllError(
+                f"initial_policy.hidden={gamma}: nearly all people have the same label, which then is no "
+                "reason to accept some of them; leave it out"
+            )
+        weights = ridge(inputs[others], table.label[others], 1.0)
+        q[own] = expit(inputs[own] @ weights[:-1] + weights[-1])
+    rejection = np.maximum(1.0 - p, SMALLEST)
+    middle = 1.0 + (gamma - 1.0) * q - p * (1.0 + gamma)
+    odds = (np.sqrt(middle**2 + 4.0 * gamma * rejection * p) - middle) / (2.0 * gamma * rejection)
+    odds = odds * np.where(table.label == 1, gamma, 1.0)
+    return odds / (1.0 + odds)
 
 
 @dataclass

@@ -8,6 +8,7 @@ from typing import Any
 from torch import Tensor
 
 from fairall.config.schema import DecisionLuck, ExplorationConfig
+from fairall.data.amounts import costs
 from fairall.data.people import Decisions, People
 from fairall.models.learner import Learner, ProgressCallback
 from fairall.online.evaluation import Evaluator
@@ -73,7 +74,9 @@ class OnlineLearning:
             taken = self._decide(applicants)
             self.process.learn(world.reveal(applicants, taken))
             counted = self._decide(applicants) if self.decide_again else taken
-            observed = world.observed()
+            observed, amounts = world.observed(), self.evaluation.amounts
+            if amounts is not None:
+                observed |= costs(applicants, self.evaluation.cost, amounts)
             measures = self.evaluation.of(world.evaluated(people)).measure(self.learner)
             history.record(applicants, taken, counted, observed, measures)
             advance(utility=measures["utility"].mean().item(), dpu=measures["dpu"].nanmean().item())

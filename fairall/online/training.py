@@ -9,7 +9,9 @@ from typing import Any, Protocol
 import numpy as np
 import torch
 
-from fairall.config.schema import Config, EffectiveDecisions, ExplorationRule
+from fairall.config.checks import require
+from fairall.config.schema import Config, EffectiveDecisions, ExplorationRule, FairnessRule
+from fairall.data.amounts import Amounts
 from fairall.data.people import Decided, People
 from fairall.data.prepared import PreparedData
 from fairall.metrics import STANDARD, Measure
@@ -53,8 +55,8 @@ class Training:
         history: measures and decisions of Phase II.
 
     Raises:
-        FairAllError: where the initial policy needs what the data set does not have, or the method is for two
-            groups and there are more.
+        FairAllError: where the initial policy needs what the data set does not have, the method is for two
+            groups and there are more, or it takes no amounts and there are some.
     """
 
     def __init__(
@@ -70,11 +72,21 @@ class Training:
         self.data = data = world.setting.data
         if learner.two_groups:
             data.schema.require_two_groups(f"model={config.model.name}", "choose model=ensemble, or ")
+        amounts = Amounts.of(data.schema, config.amounts)
+        if amounts is not None:
+            amounts.require_positive(data)
+        if learner.setting.amounts is not None:
+            learner.require_amounts()
+            rule, bounded = config.exploration.rule.name, ExplorationRule.bounded
+            why = "another rule with dataset.gain and dataset.loss, since it has one threshold for a group"
+            require(config.exploration.rule is not bounded, "exploration", rule, why)
+            few = world.share < 1.0 and config.fairness.rule is not FairnessRule.none
+            require(not few, "fairness", config.fairness.rule.name, "none with few places and dataset.gain")
         learner.training_state()  # fails here, not at the first checkpoint, for state that cannot be saved
         seeds = list(learner.setting.seeds)
         self.decided = initially_decided(initial_policy, config, data)
         people = getattr(data, config.evaluation.split)
-        self.evaluation = Evaluator(people, config.cost.value, seeds, measures)
+        self.evaluation = Evaluator(people, config.cost.value, seeds, measures, amounts)
         self.curves: PretrainCurves | None = None
         self._warmed_up = 0
         self._online = OnlineLearning(

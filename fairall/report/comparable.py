@@ -101,7 +101,9 @@ def _explained(key: str, a: Conditions, b: Conditions) -> bool:
 
 
 def _title(own: Conditions, further: Sequence[str]) -> str:
-    setting = f"c = {own['cost.value']:g}, {own['initial_policy.name']} initial policy"
+    amounts = any(key.startswith("dataset.gain.") for key in own)
+    cost = "amounts by person, money per 100 people" if amounts else f"c = {own['cost.value']:g}"
+    setting = f"{cost}, {own['initial_policy.name']} initial policy"
     others = (f"{key} {_shown(key, own.get(key))}" for key in further)
     return ", ".join([dataset_label(own["dataset.name"]), setting, *others])
 

@@ -41,7 +41,7 @@ def paper_metrics(config: Config) -> dict[str, tuple[float, float]]:
         "decision": model.get("decision"),
         "policy": model.get("policy"),
     }
-    if ours != of_paper:
+    if ours != of_paper or config.amounts is not None:
         return {}
     cell = printed.get(config.name("initial_policy"), {}).get(model["name"], {})
     metrics = {name: (mean / 100, std / 100) for name, (mean, std) in cell.get(dataset, {}).items()}

@@ -36,7 +36,7 @@ def run_title(config: Config) -> str:
     title += f", {config.name('initial_policy')} initial policy, {config.protocol.name} protocol"
     title += f", {bound}" if (bound := bound_of(config.fairness)) else ""
     title += f", world of {', '.join(config.parts)}" if config.parts else ""
-    title += f", c = {config.cost.value:g}, {count(config.seeds, 'seed')}"
+    title += f", {config.worth}, {count(config.seeds, 'seed')}"
     return marked(title, config.preset)
 
 

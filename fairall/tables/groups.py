@@ -12,6 +12,8 @@ import pandas as pd
 from fairall.tables.cells import values_of
 from fairall.tables.features import MISSING_LEVEL
 
+CROSS = "+"  # between the names, and the values, of attributes whose combinations are the groups
+
 
 def sides(n_groups: int) -> tuple[float, ...]:
     """The values of s of G groups, in the order in which a configuration lists them.
@@ -80,6 +82,11 @@ class Sensitive:
         """S of each value."""
         return {value: s for s, values in self.groups.items() for value in values}
 
+    @property
+    def crossed(self) -> tuple[tuple[str, ...], ...]:
+        """The values of each group's attributes, where groups are combinations (`join`); else none."""
+        return crossed(self.column, [values[0] for values in self.groups.values()])
+
     def values(self, s: float) -> tuple[str, ...]:
         """Values that mean S = s."""
         return self.groups[float(s)]
@@ -108,6 +115,25 @@ def intersections(columns: pd.DataFrame) -> tuple[np.ndarray, list[tuple[str, ..
     groups = [tuple(of[k] for of, k in zip(values, row, strict=True)) for row in rows]
     order = sorted(range(len(groups)), key=groups.__getitem__)
     return np.argsort(order)[number.ravel()], [groups[k] for k in order], notes
+
+
+def crossed(column: str, words: Sequence[str]) -> tuple[tuple[str, ...], ...]:
+    """The values of each attribute in more than two words of a `column` of several attributes; else none.
+
+    Examples:
+        >>> crossed("race+sex", ["a+f", "b+f", "b+m"]), crossed("race", ["a", "b", "c"])
+        ((('a', 'f'), ('b', 'f'), ('b', 'm')), ())
+    """
+    n, parts = len(column.split(CROSS)), [tuple(word.split(CROSS)) for word in words]
+    return tuple(parts) if n > 1 and len(words) > 2 and all(len(part) == n for part in parts) else ()
+
+
+def join(people: pd.DataFrame, column: str) -> pd.Series:
+    """The texts of a column; of one as race+sex, where there are both of its parts, theirs joined."""
+    if column in people:
+        return people[column].astype(str)
+    first, *others = (people[name].astype(str) for name in column.split(CROSS))
+    return first.str.cat(others, sep=CROSS).rename(column)
 
 
 def display_name(values: Sequence[str]) -> str:

@@ -6,14 +6,16 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from fairall.metrics import effective_utility, measure
+from fairall.metrics import effective_utility, measure, worth
 
 WITHIN = 0.1  # of the way from the utility at a shift to that of the end
 SMOOTHED = 5  # time steps
 
 
 @measure(label="utility per place", unit="gain per place", higher_is_better=True, cumulative=True)
-def utility_per_place(accepted: Tensor, label: Tensor, cost: float, places: Tensor) -> Tensor:
+def utility_per_place(
+    accepted: Tensor, label: Tensor, cost: Tensor | float, places: Tensor, stake: Tensor | None = None
+) -> Tensor:
     """Realised utility per place up to each step, Σ over accepted of (ỹ − c) / Σ of places (T, E).
 
     Examples:
@@ -21,7 +23,7 @@ def utility_per_place(accepted: Tensor, label: Tensor, cost: float, places: Tens
         >>> utility_per_place(accepted, label, 0.5, torch.tensor([[1.0]]))
         tensor([[0.5000]])
     """
-    return (accepted * (label - cost)).sum(-1).cumsum(0) / places.cumsum(0)
+    return (accepted * worth(label, cost, stake)).sum(-1).cumsum(0) / places.cumsum(0)
 
 
 @measure(
@@ -30,18 +32,26 @@ def utility_per_place(accepted: Tensor, label: Tensor, cost: float, places: Tens
     higher_is_better=True,
     cumulative=True,
 )
-def effective_revealed_utility(accepted: Tensor, revealed_label: Tensor, cost: float) -> Tensor:
+def effective_revealed_utility(
+    accepted: Tensor, revealed_label: Tensor, cost: Tensor | float, stake: Tensor | None = None
+) -> Tensor:
     """`effective_utility` computed from the revealed labels, which may be false.
 
     Examples:
         >>> effective_revealed_utility(torch.tensor([[[True, False]]]), torch.tensor([[[0.0, 1.0]]]), 0.5)
         tensor([[-0.2500]])
     """
-    return effective_utility(accepted, revealed_label, cost)
+    return effective_utility(accepted, revealed_label, cost, stake)
 
 
 @measure(label="regret", unit="gain per applicant", higher_is_better=False, cumulative=True)
-def regret(accepted: Tensor, label: Tensor, cost: float, oracle_accepted: Tensor) -> Tensor:
+def regret(
+    accepted: Tensor,
+    label: Tensor,
+    cost: Tensor | float,
+    oracle_accepted: Tensor,
+    stake: Tensor | None = None,
+) -> Tensor:
     """Effective utility of the oracle on the same applicants, minus that of the decisions taken.
 
     The oracle knows P(ỹ | x, s) as a model of all training labels (`models.oracle.Oracle`), moved as
@@ -52,7 +62,8 @@ def regret(accepted: Tensor, label: Tensor, cost: float, oracle_accepted: Tensor
         >>> regret(accepted, label, 0.5, ~accepted)
         tensor([[0.5000]])
     """
-    return effective_utility(oracle_accepted, label, cost) - effective_utility(accepted, label, cost)
+    of_oracle, own = (effective_utility(one, label, cost, stake) for one in (oracle_accepted, accepted))
+    return of_oracle - own
 
 
 @measure(label="mean score, S = +1", unit="score", higher_is_better=True, cumulative=True)

@@ -8,6 +8,8 @@ from fairall.config.compose import typed_config
 from fairall.data.load import load_dataset
 from fairall.data.prepared import PreparedData
 from fairall.data.synthetic import StructuralIndividuals, StructuralModel
+from fairall.metrics import STANDARD, cfu_y_held, registered
+from fairall.online.evaluation import Evaluator
 from fairall.online.initial_policy import LogisticPolicy
 from fairall.randomness import SeedStreams
 
@@ -150,6 +152,104 @@ def test_an_interaction_turns_the_order_of_one_group() -> None:
             assert good == pytest.approx(norm.cdf(mean / std), abs=0.01)
 
 
+SHARE = "dataset.structural_model.ground_truth_share"
+BY_GROUP = f"{SHARE}={{-1: 0.3, 1: 0.7}}"
+
+
+def test_ground_truth_labels_and_talent_by_group_are_their_closed_forms() -> None:
+    model = StructuralModel(typed_config("dataset=synthetic", BY_GROUP).dataset.structural_model)
+    people = model.draw(SeedStreams([0], "test"), N)
+    for s, share in ((-1, 0.3), (1, 0.7)):
+        own, n = people.s == s, (people.s == s).sum()
+        assert people.y[own].mean() == pytest.approx(share, abs=4 * 0.5 / n**0.5)
+        # K is a mixture of N(-1, 0.5²) and N(1, 0.5²), and FYA is 1.3 K + s plus noise.
+        std = np.hypot(0.5, 2 * (share * (1 - share)) ** 0.5)
+        assert people.k[own].mean() == pytest.approx(2 * share - 1, abs=4 * std / n**0.5)
+        assert people.k[own].std() == pytest.approx(std, abs=0.01)
+        good = [norm.cdf((1.3 * (2 * y - 1) + s) / np.hypot(1.3 * 0.5, 0.05)) for y in (0, 1)]
+        expected = (1 - share) * good[0] + share * good[1]
+        assert people.label[own].mean() == pytest.approx(expected, abs=4 * 0.5 / n**0.5)
+
+
+def test_equal_shares_by_group_are_the_same_people_as_one_number(prepared: PreparedData) -> None:
+    by_group = load_dataset("synthetic", f"{SHARE}={{-1: 0.5, 1: 0.5}}").prepare()
+    assert by_group.fingerprint() == prepared.fingerprint()
+    drawn, other = by_group.applicants(64, [0, 1]).next(), prepared.applicants(64, [0, 1]).next()
+    assert torch.equal(drawn.x, other.x)
+    assert drawn.counterfactual_x_y_held is None
+    assert load_dataset("synthetic", BY_GROUP).prepare().fingerprint() != prepared.fingerprint()
+
+
+def test_the_counterfactual_keeps_the_number_of_y_which_may_flip() -> None:
+    model = StructuralModel(typed_config("dataset=synthetic", BY_GROUP).dataset.structural_model)
+    people = model.draw(SeedStreams([0], "test"), N)
+    other, held = model.counterfactual(people), model.counterfactual(people, hold_y=True)
+    flips = other.y != people.y
+    assert flips.mean() == pytest.approx(0.7 - 0.3, abs=4 * 0.5 / N**0.5)
+    assert (other.y[flips] == (people.s[flips] < 0)).all()  # the disadvantaged gain, the advantaged lose
+    assert (flips == ((people.uniform >= 0.3) & (people.uniform < 0.7))).all()
+    np.testing.assert_allclose(other.k, people.k + 2 * (other.y - people.y), atol=1e-12)
+    for found, k in ((other, other.k), (held, people.k)):
+        expected = people.values["LSAT"] - 7 * people.s + 4 * (k - people.k)
+        np.testing.assert_allclose(found.values["LSAT"], expected, atol=1e-12)
+    assert (held.y == people.y).all()
+    # The people of the counterfactual world have the distribution of the other group.
+    for s, share in ((-1, 0.3), (1, 0.7)):
+        assert other.y[other.s == s].mean() == pytest.approx(share, abs=0.01)
+    twice = model.counterfactual(other)
+    for name, values in people.values.items():
+        np.testing.assert_allclose(twice.values[name], values, rtol=0, atol=1e-12)
+
+
+def test_cfu_counts_flips_of_y_and_with_y_held_it_does_not() -> None:
+    data = load_dataset("synthetic", BY_GROUP, "dataset.rows.test=40000").prepare()
+    measures = (*STANDARD, registered(cfu_y_held))
+    scale, mean = (torch.as_tensor(of) for of in (data.scaler.scale, data.scaler.mean))
+
+    def by_talent(x: torch.Tensor, s: torch.Tensor) -> torch.Tensor:
+        """Accept who has K > 0, which GPA = 0.75 K + s and its small noise tell."""
+        return ((x * scale + mean)[..., 1] - s > 0).float()
+
+    found = Evaluator(data.test, 0.5, [0], measures).measure_by(by_talent)
+    # K moves by 2 with Y, from N(±1, 0.5²): the decision changes unless K is beyond the other mean.
+    expected = 0.4 * (norm.cdf(2) - norm.cdf(-2))
+    assert float(found["cfu"]) == pytest.approx(expected, abs=4 * 0.5 / 40000**0.5)
+    assert float(found["cfu_y_held"]) == pytest.approx(0.0, abs=0.001)
+    assert float(found["dpu"]) == pytest.approx(0.4 * (norm.cdf(2) - norm.cdf(-2)), abs=0.02)
+
+    def by_grade(x: torch.Tensor, s: torch.Tensor) -> torch.Tensor:
+        """Accept who has GPA > 0, and so who has K > −s / 0.75."""
+        return ((x * scale + mean)[..., 1] > 0).float()
+
+    found = Evaluator(data.test, 0.5, [0], measures).measure_by(by_grade)
+    # With Y held the decision changes where |K| < 1 / 0.75; both means of K are equally near to that.
+    between = norm.cdf((1 / 0.75 - 1) / 0.5) - norm.cdf((-1 / 0.75 - 1) / 0.5)
+    assert float(found["cfu_y_held"]) == pytest.approx(between, abs=0.01)
+    # Who flips moves from beyond one threshold to beyond the other, but for K 4.7 deviations away.
+    assert float(found["cfu"]) == pytest.approx(0.6 * between + 0.4, abs=0.01)
+
+
+def test_feedback_keeps_the_number_of_y() -> None:
+    data = load_dataset("synthetic", BY_GROUP).prepare()
+    dynamics = data.dynamics
+    assert dynamics is not None
+    state = dynamics.draw(SeedStreams([0], "test"), 1000)
+    person = torch.arange(1000).unsqueeze(0)
+    first = dynamics.people(state, SeedStreams([0], "test"), person)
+    moved = dynamics.people(
+        dynamics.changed(state, torch.ones(1, 1000, dtype=torch.bool)), SeedStreams([0], "test"), person
+    )
+    assert first.ground_truth is not None
+    assert moved.ground_truth is not None
+    assert first.counterfactual_x is not None
+    assert moved.counterfactual_x is not None
+    assert torch.equal(first.ground_truth, moved.ground_truth)
+    assert first.ground_truth[first.s > 0].mean() == pytest.approx(0.7, abs=0.1)
+    # Who rises, rises in the counterfactual world too.
+    rise = (moved.x - first.x)[..., 1]
+    torch.testing.assert_close((moved.counterfactual_x - first.counterfactual_x)[..., 1], rise)
+
+
 @pytest.mark.parametrize(
     ("policy", "rates"), [("harsh", (0.1280, 0.1581, 0.0979)), ("lenient", (0.5468, 0.7642, 0.3297))]
 )
@@ -174,6 +274,11 @@ def test_acceptance_of_initial_policies_is_near_the_papers(
             ["dataset.structural_model.variables.FYA.ks=nan"],
             "FYA.ks=nan is not possible: it must be a finite number",
         ),
+        ([f"{SHARE}=1"], f"{SHARE}=1 is not possible: it must be between 0 and 1"),
+        ([f"{SHARE}=half"], f"{SHARE}=half is not possible: it must be between 0 and 1"),
+        ([f"{SHARE}={{-1: 0.3, 1: 1.7}}"], f"{SHARE}.1=1.7 is not possible"),
+        ([f"{SHARE}={{1: 0.7}}"], "or such a share of each group, {-1: 0.3, 1: 0.7}"),
+        ([f"{SHARE}={{0: 0.3, 1: 0.7}}"], "or such a share of each group, {-1: 0.3, 1: 0.7}"),
         (["dataset.rows.test=2"], "dataset.rows.test=2 is not possible"),
     ],
 )

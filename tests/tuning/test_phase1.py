@@ -99,7 +99,8 @@ def test_classification_loss_is_the_cost_sensitive_cross_entropy(
     learner: Learner, credit: PreparedData
 ) -> None:
     people, cost = credit.validation, 0.3
-    measures = selection_metrics(learner, credit.train, people, cost)
+    learner.setting = replace(learner.setting, cost=cost)
+    measures = selection_metrics(learner, credit.train, people)
     assert list(measures) == ["classification_loss"]
     propensity = learner.propensity(
         people.x.expand(2, -1, -1), people.s.expand(2, -1), SeedStreams([0, 1], "any")

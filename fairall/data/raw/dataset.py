@@ -7,6 +7,7 @@ import zipfile
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import product
 from pathlib import Path
 from typing import IO, Any, ClassVar
 
@@ -16,14 +17,25 @@ from omegaconf import MISSING
 
 from fairall.config.checks import check, groups, limited, one_of, require
 from fairall.data.dataset import TableDataset
-from fairall.data.features import Feature, Kind
+from fairall.data.features import Feature, Kind, Schema
 from fairall.data.raw.files import RawTableConfig, find, raw_file
 from fairall.data.table import Table
 from fairall.errors import FairAllError, count
 from fairall.tables.cells import refuse, shown
-from fairall.tables.groups import sides
+from fairall.tables.groups import CROSS, crossed, join, sides
 
 SAS_TINY = 1e-78
+
+
+RACE_AND_SEX = "race+sex"
+BY_BOTH = limited(f"{RACE_AND_SEX} or null", lambda value: value in (RACE_AND_SEX, None)).metadata
+
+
+@dataclass
+class RaceConfig(RawTableConfig):
+    """Keys of a data set of groups by race, or with `sensitive` RACE_AND_SEX by both."""
+
+    sensitive: str | None = field(default=None, metadata={**BY_BOTH, "left_out": True})
 
 
 @dataclass
@@ -39,7 +51,8 @@ class GroupedTableConfig(RawTableConfig):
     """Keys of a data set with a choice of sensitive attribute.
 
     `groups`: words of it, a group each, or in place of the `two_groups` of some attributes others, by
-    attribute.
+    attribute. A `sensitive` of several attributes, a+b, has groups of words such as x+y; by default all
+    combinations of the words of `two_groups`.
     """
 
     sensitive: str = MISSING
@@ -63,6 +76,11 @@ class GroupedTableConfig(RawTableConfig):
             raise FairAllError(
                 f"dataset.groups={self.groups} is not possible: it must be {allowed}"
             ) from error
+        if CROSS in self.sensitive and {*self.sensitive.split(CROSS)} <= self.groups.keys():
+            sides_of = [self.groups[name] for name in self.sensitive.split(CROSS)]
+            words = product(*([*own.advantaged, *own.disadvantaged] for own in sides_of))
+            self.groups = [CROSS.join(combination) for combination in words]
+            return
         self.two_groups = None
 
     @property
@@ -70,12 +88,17 @@ class GroupedTableConfig(RawTableConfig):
         """Number of groups."""
         return len(self.groups) if isinstance(self.groups, list) else 2
 
+    def schema(self, features: Sequence[Feature]) -> Schema:
+        """The features, beside the groups."""
+        return Schema(features, n_groups=self.n_groups, crossed=crossed(self.sensitive, self.groups))
+
     def validate(self) -> None:
         """Check the sensitive attribute, and that its groups have no value in common."""
         super().validate()
         if isinstance(self.groups, list):
             check("dataset.groups", self.groups, groups())
-            check("dataset.sensitive", self.sensitive, one_of(self.two_groups or {}))
+            for name in self.sensitive.split(CROSS):
+                check("dataset.sensitive", name, one_of(self.two_groups or {}))
             return
         check("dataset.sensitive", self.sensitive, one_of(self.groups))
         for name, own in self.groups.items():
@@ -112,7 +135,8 @@ class RawTableDataset(TableDataset):
 
     def read(self, path: Path) -> pd.DataFrame:
         """The raw rows of a file; raises as `read_columns`."""
-        return read_columns(path, self.columns)
+        further = (getattr(self.config, "sensitive", None) or "").split(CROSS)
+        return read_columns(path, [*self.columns, *({*further[1:]} - {*self.columns})])
 
     def fetch(self) -> Path:
         """The verified raw file, downloaded if not found; raises as `raw_file`."""
@@ -148,7 +172,7 @@ class RawTableDataset(TableDataset):
 
 def of_groups(raw: pd.DataFrame, config: GroupedTableConfig) -> tuple[pd.DataFrame, np.ndarray, pd.Series]:
     """The rows of the groups, S of each, shape (N,), and its raw column."""
-    column = raw[config.sensitive].astype(str)
+    column = join(raw, config.sensitive)
     if isinstance(config.groups, list):
         kept, s = of_lists(column, [("dataset.groups", [word]) for word in config.groups])
     else:

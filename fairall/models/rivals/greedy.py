@@ -13,4 +13,5 @@ class Greedy(Remembering):
     """
 
     two_groups = False
+    takes_amounts = True
     fresh_adam = True

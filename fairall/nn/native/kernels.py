@@ -790,7 +790,7 @@ def vae_loss(
         n = len(people) * n_samples
         entered = units[: sizes[0] * n].reshape(sizes[0], n)
         sampled(entered, loc, scale, eps, first, n_samples)
-        looked_up(entered[n_latent:], given, given.shape[1] - 1, people, n_samples)
+        looked_up(entered[n_latent:], given, given.shape[1] - (sizes[0] - n_latent), people, n_samples)
         target = targets[: n_features * n].reshape(n_features, n)
         looked_up(target, x, START, people, n_samples)
         own, space, each = per_column[0, :n], per_column[1, :n], per_column[2, :n]
@@ -874,8 +874,9 @@ def model_epoch(vectors, steps, rate, streams, order, people, losses, layout, ne
     `vectors` are the parameters of encoder, decoder and classifier, and Adam's moments, each (E, n), which
     are updated after `steps` updates before; people come in `order` (E, N). `people` are the inputs of the
     nets (E, N, inputs), s the last, features by kind as in the `Layout` (E, N, D), and, all (E, N), log h(x),
-    d, ỹ, and the weights of the labelled in the risk and in their ELBO. `nets` are the sizes of the layers,
-    `objective` are the values of an `Objective`. The loss of the last minibatch goes to `losses` (E,).
+    d, ỹ, the weights of the labelled in the risk and in their ELBO, and the number of the frame. `nets` are
+    the sizes of the layers, `objective` are the values of an `Objective`. The loss of the last minibatch goes
+    to `losses` (E,).
     """
     theta, mean, square = vectors
     of_theta, o = np.empty(theta.shape[1], F), Objective(*objective)
@@ -891,8 +892,8 @@ def model_epoch(vectors, steps, rate, streams, order, people, losses, layout, ne
 @inlined
 def of_replicate(people, e):
     """The people of one replicate."""
-    given, x, log_base, accepted, label, risk_weight, elbo_weight = people
-    return given[e], x[e], log_base[e], accepted[e], label[e], risk_weight[e], elbo_weight[e]
+    given, x, log_base, accepted, label, risk_weight, elbo_weight, frame = people
+    return given[e], x[e], log_base[e], accepted[e], label[e], risk_weight[e], elbo_weight[e], frame[e]
 
 
 @inner
@@ -919,9 +920,9 @@ def part(n, n_parts, i):
 def model_loss(theta, stream, rows, people, layout, nets, o, of_theta):
     """J (eq. 2), or the loss of FairLab (eq. 20), of a minibatch of people `rows`; adds its gradient."""
     encoder, decoder, classifier = nets
-    given, x, log_base, accepted, label, risk_weight, elbo_weight = people
+    given, x, log_base, accepted, label, risk_weight, elbo_weight, _ = people
     n_encoder, n_vae = n_parameters(encoder), n_parameters(encoder) + n_parameters(decoder)
-    n, n_latent, loss = len(rows), decoder[0] - 1, ZERO
+    n, n_latent, loss = len(rows), encoder[-1] // 2, ZERO
     known, unknown = divided(accepted, rows)
     per_known, per_unknown = ONE / F(max(len(known), 1)), ONE / F(max(len(unknown), 1))
 
@@ -1022,11 +1023,11 @@ def samples(stream, stratify, out):
 
 
 @compiled
-def policy_epoch(vectors, steps, rate, streams, order, people, model, frame, nets, sizes, objective):
+def policy_epoch(vectors, steps, rate, streams, order, people, model, frames, nets, sizes, objective):
     """One epoch of policy nets π^Z of a few replicates, `policy_heads.net_loss`; arguments as `model_epoch`.
 
     `vectors` are those of nets with layers of these `sizes`, `model` are the parameters of encoder, decoder
-    and classifier, and `frame` is that of the VAE, (E, Z, Z).
+    and classifier, and `frames` are those of the VAE, (E, F, Z, Z).
     """
     theta, mean, square = vectors
     of_theta, o = np.empty(theta.shape[1], F), Objective(*objective)
@@ -1035,16 +1036,17 @@ def policy_epoch(vectors, steps, rate, streams, order, people, model, frame, net
             rows = order[e, part(order.shape[1], o.n_batches, batch)]
             of_theta[:] = ZERO
             own = of_replicate(people, e)
-            policy_loss(theta[e], streams[e], rows, own, model[e], frame[e], nets, sizes, o, of_theta)
+            policy_loss(theta[e], streams[e], rows, own, model[e], frames[e], nets, sizes, o, of_theta)
             adam(theta[e], mean[e], square[e], of_theta, steps + batch + 1, rate)
 
 
 @inlined
-def policy_loss(theta, stream, rows, people, model, frame, nets, sizes, o, of_theta):
+def policy_loss(theta, stream, rows, people, model, frames, nets, sizes, o, of_theta):
     """Add the gradient of the loss of π^Z on a minibatch of people `rows`."""
-    (encoder, decoder, classifier), (given, _, _, accepted, label, risk_weight, _) = nets, people
+    (encoder, decoder, classifier), (given, _, _, accepted, label, risk_weight, _, number) = nets, people
     n_encoder, n_vae = n_parameters(encoder), n_parameters(encoder) + n_parameters(decoder)
-    n, n_latent, s = len(rows), decoder[0] - 1, given.shape[1] - 1
+    n, n_latent = len(rows), encoder[-1] // 2
+    s = given.shape[1] - (decoder[0] - n_latent)
     values = np.empty(max(n_units(classifier)[0], n_units(decoder)[0]) * n, F)
     logit, utility = np.empty(n, F), np.empty(n, F)
     copy(classify(model[n_vae:], classifier, given, rows, ZERO, stream, values), logit)
@@ -1060,10 +1062,13 @@ def policy_loss(theta, stream, rows, people, model, frame, nets, sizes, o, of_th
     looked_up(inputs[n_latent:], given, s, rows, ONCE)
     of_policy, turned = np.empty(n_units(sizes)[0] * n, F), np.empty((n_latent, n), F)
     z = of_policy[: n_latent * n].reshape(n_latent, n)
-    np.dot(frame.T, inputs[:n_latent], turned)
-    for k in range(n_latent):
-        for i in range(n):
-            z[k, i] = turned[k, i] if given[rows[i], s] < ZERO else inputs[k, i]
+    z[:] = inputs[:n_latent]
+    for f in range(len(frames)):
+        np.dot(frames[f].T, inputs[:n_latent], turned)
+        for k in range(n_latent):
+            for i in range(n):
+                if number[rows[i]] == f:
+                    z[k, i] = turned[k, i]
 
     target, weight = np.empty(n, F), np.full(n, ONE / F(n))
     if o.learns_labels:

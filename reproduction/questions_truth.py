@@ -1,0 +1,192 @@
+"""Labels that depend on the group: which tool has most ground-truth utility, and least CFU, where."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from fairall import Config, Result
+from fairall.report import LEVEL, measures, paired_difference, standings
+from fairall.results import (
+    BLUE,
+    COLUMN,
+    GREEN,
+    GREY,
+    ORANGE,
+    Cell,
+    Item,
+    PageFigure,
+    PageTable,
+    Row,
+    frame_of,
+    handles_of,
+    interval,
+    legend_below,
+    mean_interval,
+    records_of,
+)
+from reproduction.plan import Planned, missing_runs
+
+EFFECTIVE_TRUE, TRUE, CFU, DPU = measures(
+    "effective_ground_truth_utility", "mean_ground_truth_utility", "mean_cfu", "mean_dpu"
+)
+HELD = replace(CFU, name="mean_cfu_y_held", label="mean CFU, Y held")
+MEASURES = {
+    "ground-truth utility of applicants ↑": EFFECTIVE_TRUE,
+    "ground-truth utility ↑": TRUE,
+    "CFU ↓": CFU,
+    "CFU, Y held ↓": HELD,
+    "DPU ↓": DPU,
+}
+JUDGED = {heading: MEASURES[heading] for heading in ("ground-truth utility ↑", "CFU ↓", "CFU, Y held ↓")}
+NOTHING, LATENT, RATES, OPPORTUNITY = "nothing", "latent", "equal rates", "equal opportunity"
+COLOURS = {NOTHING: GREY, LATENT: BLUE, RATES: ORANGE, OPPORTUNITY: GREEN}
+
+
+class World(NamedTuple):
+    """How truth and label depend on the group."""
+
+    gap: float  # p(Y = 1 | S = +1) − p(Y = 1 | S = −1)
+    bias: float  # coefficient of S in the label's variable
+
+    @property
+    def label(self) -> str:
+        """Both in words."""
+        return f"truth gap {self.gap:g}, label bias {self.bias:g}"
+
+
+def world_of(run: Result) -> World:
+    """The world of a run of synthetic people."""
+    model = run.config.dataset["structural_model"]
+    share = model["ground_truth_share"]
+    of = {int(s): float(own) for s, own in share.items()} if isinstance(share, dict) else {}
+    gap = round(of[1] - of[-1], 9) if of else 0.0
+    return World(gap, float(model["variables"][model["label"]]["s"]))
+
+
+def tool_of(run: Result) -> str:
+    """What a run does about fairness."""
+    if run.name("model") == "fairall_I_II":
+        return LATENT
+    rules = {"none": NOTHING, "demographic_parity": RATES, "equal_opportunity": OPPORTUNITY}
+    return rules[run.config.fairness.rule.name]
+
+
+def truth_items(planned: Sequence[Planned], config: Config) -> list[Item]:
+    """The map as a figure, which tool is first in each world, and all numbers."""
+    found: dict[World, dict[str, Result]] = {}
+    for run in sorted((one.run for one in planned if one.run is not None), key=world_of):
+        found.setdefault(world_of(run), {})[tool_of(run)] = run
+    lacking = missing_runs(planned)
+    note = (
+        "Test people of the last policies, mean over seeds with 95 % intervals (Student's t), ×100: "
+        "utility by the ground truth against CFU (filled) and CFU with Y held (hollow). Truth gap: "
+        "p(Y = 1 | S = +1) − p(Y = 1 | S = −1). Label bias: the coefficient of S in the label's variable."
+    )
+    figure = PageFigure(
+        key="questions_truth_map",
+        title="Ground-truth utility and CFU by truth gap and label bias",
+        note=note,
+        section="",
+        wide=True,
+        draw=(lambda: draw_map(found)) if found else None,
+        lacking=lacking,
+    )
+    return [
+        figure,
+        replace(first_table(found), lacking=lacking),
+        replace(cells_table(found), lacking=lacking),
+    ]
+
+
+def first_table(found: Mapping[World, Mapping[str, Result]]) -> PageTable:
+    """A row per world: the first tool by each measure, and by how much it is before the next.
+
+    Args:
+        found: runs by world and tool.
+    """
+    rows: list[Row] = []
+    records: list[dict[str, Any]] = []
+    for world, runs in found.items():
+        cells = []
+        for measure in JUDGED.values():
+            values = {tool: run.values(measure.name) for tool, run in runs.items()}
+            values = {tool: own for tool, own in values.items() if len(own)}
+            judged = standings(values, measure, NOTHING) if len(values) > 1 else {}
+            first = next((tool for tool, one in judged.items() if one["best"]), None)
+            if first is None:
+                cells.append(Cell(""))
+                continue
+            one = judged[first]
+            ahead = mean_interval(paired_difference(values[first], values[one["rival"]]))
+            apart = one["p_rival"] is not None and one["p_rival"] < LEVEL
+            cells.append(Cell(f"{first}, {ahead} from {one['rival']}", best=apart))
+            records.append(
+                world._asdict()
+                | {"measure": measure.name, "first": first, "next": one["rival"], "p": one["p_rival"]}
+                | {key: one[f"{key}_rival"] for key in ("difference", "low", "high")}
+            )
+        rows.append(Row("", world.label, cells))
+    return PageTable(
+        key="questions_truth_first",
+        title="The first tool by truth gap and label bias",
+        note="The first tool, how far it is from the next (×100, 95 % interval, paired by seed), and the "
+        "next; bold where they differ at the 5 % level, corrected for all pairs of tools of the world.",
+        section="",
+        frame=frame_of([*JUDGED], rows),
+        records=records_of(records),
+    )
+
+
+def cells_table(found: Mapping[World, Mapping[str, Result]]) -> PageTable:
+    """A row per world and tool: means over seeds with 95 % intervals."""
+    rows, records = [], []
+    for world, runs in found.items():
+        for tool, run in runs.items():
+            rows.append(
+                Row(world.label, tool, [mean_interval(run.spread(one.name)) for one in MEASURES.values()])
+            )
+            records += [
+                world._asdict() | {"tool": tool, "measure": one.name, "seed": seed, "value": value}
+                for one in MEASURES.values()
+                for seed, value in run.values(one.name).items()
+            ]
+    return PageTable(
+        key="questions_truth",
+        title="Tools where truth and label depend on the group",
+        note="×100, mean over seeds with its 95 % interval (Student's t); all but the first column of test "
+        "people over evaluation.window. CFU with Y held is CFU where Y does not depend on S.",
+        section="",
+        frame=frame_of([*MEASURES], rows),
+        records=records_of(records),
+    )
+
+
+def draw_map(found: Mapping[World, Mapping[str, Result]]) -> Figure:
+    """Draw a panel per world: ground-truth utility against CFU, a mark per tool."""
+    gaps, biases = (sorted({world[i] for world in found}) for i in (0, 1))
+    size = (2 * COLUMN, 1.5 * len(gaps) + 0.6)
+    figure = Figure(figsize=size, layout="constrained")
+    panels = figure.subplots(len(gaps), len(biases), sharex=True, sharey=True, squeeze=False)
+    for world, runs in found.items():
+        axes: Axes = panels[gaps.index(world.gap), biases.index(world.bias)]
+        for tool, run in runs.items():
+            for measure, filled in ((CFU, True), (HELD, False)):
+                x, y = run.spread(measure.name), run.spread(TRUE.name)
+                if x is None or y is None:
+                    continue  # Y does not depend on S, and CFU holds it
+                colour, label = COLOURS[tool], tool if filled else None
+                look = {"color": colour, "mfc": colour if filled else "white", "marker": "o", "ms": 4}
+                interval(axes, x, y, label=label, **look)
+        axes.set_title(world.label)
+        axes.axhline(0, color=GREY, lw=0.4)
+    for axes in panels[-1]:
+        axes.set_xlabel("CFU ×100")
+    for axes in panels[:, 0]:
+        axes.set_ylabel("ground-truth\nutility ×100")
+    legend_below(figure, handles_of(panels.ravel()), 4)
+    return figure

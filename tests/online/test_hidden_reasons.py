@@ -1,0 +1,159 @@
+"""Decisions that depend on what the table does not hold: `initial_policy.hidden`."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from scipy.special import expit
+
+from fairall.config.compose import compose_config, typed_config
+from fairall.config.validation import checked
+from fairall.data.features import Feature, Kind, Schema
+from fairall.data.load import load_dataset
+from fairall.data.table import Table
+from fairall.errors import FairAllError
+from fairall.evaluate import evaluate
+from fairall.online.initial_policy import FOLDS, DrawnPolicy, hidden_acceptance
+
+SCHEMA = Schema([Feature("score", Kind.REAL)])
+COST = 0.5
+
+
+def people(n: int, seed: int) -> tuple[Table, np.ndarray]:
+    """People whose label is logistic in a score, and q = p(ỹ = 1 | x), shape (N,)."""
+    random = np.random.default_rng(seed)
+    score, s = random.normal(size=n), random.choice([-1, 1], n)
+    q = expit(0.3 + 0.8 * score)
+    label = (random.random(n) < q).astype(int)
+    return Table.fully_labelled(SCHEMA, pd.DataFrame({"score": score}), s, label), q
+
+
+def policy(gamma: float | None, state: int = 123) -> DrawnPolicy:
+    words = [
+        "initial_policy=harsh",
+        "initial_policy.score={score: 1}",
+        "initial_policy.intercept=-0.2",
+        "initial_policy.advantaged=0.4",
+        f"initial_policy.random_state={state}",
+    ]
+    made: DrawnPolicy = typed_config(
+        *words, f"initial_policy.hidden={'null' if gamma is None else gamma}"
+    ).initial_policy.build()
+    return made
+
+
+@pytest.mark.parametrize("gamma", [1.0, 1.5, 3.0, 10.0])
+def test_odds_ratio_is_exact_and_the_propensity_given_x_stays(gamma: float) -> None:
+    table, _ = people(200_000, 0)
+    p = policy(gamma).propensity(table)
+    # The label of a person changes the own probability, and that of nobody else of the same fold.
+    person = np.arange(len(table)) == 7
+    good, bad = (
+        hidden_acceptance(p, gamma, replace(table, label=np.where(person, y, table.label))) for y in (1, 0)
+    )
+    ratio = good[7] / (1 - good[7]) / (bad[7] / (1 - bad[7]))
+    assert ratio == pytest.approx(gamma, rel=1e-9)
+    assert good[7 + FOLDS] == bad[7 + FOLDS]
+    if gamma == 1.0:
+        np.testing.assert_allclose(good, p, atol=1e-12)
+    accepted = policy(gamma).decide(table)
+    edges = np.quantile(table.x["score"], np.linspace(0, 1, 41))
+    cell = np.digitize(table.x["score"], edges[1:-1]) * 2 + (table.s > 0)
+    above, below = 0.0, 0.0  # of Mantel and Haenszel's odds ratio over cells of nearly equal x
+    for one in np.unique(cell):
+        rows = cell == one
+        n, share = rows.sum(), accepted[rows].mean()
+        assert share == pytest.approx(p[rows].mean(), abs=5 * 0.5 / n**0.5)
+        of = {(d, y): (rows & (accepted == d) & (table.label == y)).sum() for d in (0, 1) for y in (0, 1)}
+        above += of[1, 1] * of[0, 0] / n
+        below += of[1, 0] * of[0, 1] / n
+    assert above / below == pytest.approx(gamma, rel=0.05)
+
+
+def test_the_closed_form_solves_its_equation() -> None:
+    """Where the model of labels is right: the mean over the labels of equal people is p."""
+    table, _ = people(50_000, 1)
+    p = policy(None).propensity(table)
+    given = hidden_acceptance(p, 4.0, table)
+    odds = given / (1 - given) / np.where(table.label == 1, 4.0, 1.0)
+    accept_good, accept_bad = 4 * odds / (1 + 4 * odds), odds / (1 + odds)
+    q = (p - accept_bad) / (accept_good - accept_bad)  # that the odds were solved for
+    assert ((q > 0) & (q < 1)).all()
+    assert np.abs(q - expit(0.3 + 0.8 * table.x["score"])).max() < 0.06
+    assert given.mean() == pytest.approx(p.mean(), abs=0.01)
+    certain = hidden_acceptance(np.where(p > 0.5, 1.0, 0.0), 4.0, table)
+    np.testing.assert_allclose(certain, np.where(p > 0.5, 1.0, 0.0), atol=1e-9)
+
+
+def test_without_hidden_reasons_decisions_and_what_is_stored_are_as_before() -> None:
+    table, _ = people(5000, 2)
+    chosen = policy(None)
+    drawn = np.random.RandomState(123).binomial(1, chosen.acceptance(table), len(table)) == 1
+    assert (chosen.decide(table) == drawn).all()
+    assert (policy(1.0).propensity(table) == policy(8.0).propensity(table)).all()
+    assert not (policy(8.0).decide(table) == drawn).all()
+    assert (policy(8.0).decide(table) == policy(8.0).decide(table)).all()
+    assert not (policy(8.0).of_split(1).decide(table) == policy(8.0).decide(table)).all()
+    assert "hidden" not in typed_config("dataset=credit").to_plain()["initial_policy"]
+    stored = typed_config("dataset=credit", "initial_policy.hidden=2").to_plain()["initial_policy"]
+    assert stored["hidden"] == 2.0
+
+
+def test_evaluate_covers_the_truth_from_the_true_odds_ratio_on_and_not_at_1() -> None:
+    """Sensitivity of the value of accepting everybody, on logs of deciders with Γ = 2."""
+    gamma, replicates, n = 2.0, 30, 3000
+    _, q = people(400_000, 99)
+    truth = q.mean() - COST
+    covered = {1.0: 0, 2.0: 0, 3.0: 0}
+    for seed in range(replicates):
+        table, _ = people(n, seed)
+        decider = policy(gamma, seed)
+        accepted = decider.decide(table)
+        log = pd.DataFrame({"score": table.x["score"], "s": table.s, "p": decider.propensity(table)})
+        log = log.assign(d=accepted.astype(int), y=np.where(accepted, table.label, np.nan))
+        found = evaluate(
+            lambda rows: np.ones(len(rows)),
+            log,
+            decision="d",
+            label="y",
+            sensitive="s",
+            propensity="p",
+            cost=COST,
+        )
+        assert found.sensitivity is not None
+        bounds = found.sensitivity["bounds"]["utility"].set_index("gamma")
+        for assumed in covered:
+            row = bounds.loc[assumed]
+            covered[assumed] += row["interval_low"] <= truth <= row["interval_high"]
+    assert covered[1.0] <= 0.2 * replicates
+    # The truth is the lower end of the bounds of the true Γ: the interval misses it in at most 5 of 100.
+    assert covered[2.0] >= 0.85 * replicates
+    assert covered[3.0] == replicates
+
+
+def test_what_cannot_be_done_is_said() -> None:
+    table, _ = people(100, 3)
+    with pytest.raises(
+        FairAllError, match="decisions would depend on labels, and 50 of 100 people have none"
+    ):
+        policy(2.0).decide(replace(table, labelled=np.arange(100) % 2 == 0))
+    with pytest.raises(FairAllError, match="nearly all people have the same label"):
+        policy(2.0).decide(replace(table, label=np.zeros(100, dtype=int)))
+    with pytest.raises(FairAllError, match=r"hidden=0.5 is not possible: it must be at least 1"):
+        checked(compose_config("dataset=credit", "initial_policy.hidden=0.5"))
+
+
+@pytest.mark.parametrize("dataset", ["credit", "synthetic"])
+def test_data_sets_of_the_package_have_hidden_reasons(dataset: str) -> None:
+    table = load_dataset(dataset).table()
+    words = [f"dataset={dataset}", "initial_policy=lenient"]
+    plain = typed_config(*words).initial_policy.build()
+    chosen = typed_config(*words, "initial_policy.hidden=5").initial_policy.build()
+    before, after = plain.decide(table), chosen.decide(table)
+    assert after.mean() == pytest.approx(before.mean(), abs=0.05)
+    assert table.label[after].mean() > table.label[before].mean()
+    assert torch.equal(torch.tensor(plain.propensity(table)), torch.tensor(chosen.propensity(table)))
