@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from fairall import Result, load_logged_results, load_results, places
@@ -174,7 +174,7 @@ def contents(runs: Iterable[Result], overrides: Sequence[str]) -> Contents:
 
 
 def claims_on_splits(splits: Sequence[Planned]) -> list[PageTable]:
-    """The paper's claims in the runs of `paper_splits`, by initial policy, real data first."""
+    """The paper's claims in the runs of `paper_splits`, by initial policy, real data first, and measures."""
     tables = []
     for policy in INITIAL_POLICIES:
         for key, claims in CLAIMS.items():
@@ -187,6 +187,10 @@ def claims_on_splits(splits: Sequence[Planned]) -> list[PageTable]:
             title = f"{'Synthetic' if synthetic else 'Real'} data, {policy} initial policy"
             if some:
                 tables.append(claims_table(judge(claims, some), some, f"{key}_{policy}", title))
+            if some and not synthetic:
+                own = methods_table("temporal", some, policy, kind="expected")
+                title = f"Temporal variance and mean on other splits, {policy} initial policy"
+                tables.append(replace(own, key=f"temporal_splits_{policy}", title=title))
     return tables
 
 
