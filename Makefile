@@ -8,7 +8,7 @@ ARGS ?= model=fairall_I_II dataset=credit
 WORDS ?=
 JOBS ?=
 
-.PHONY: run test test-all check ui clean reproduce reproduce-tables reproduce-figures reproduce-rivals report leaderboard ablation questions worlds docs
+.PHONY: run test test-all check ui clean reproduce reproduce-tables reproduce-figures reproduce-rivals report leaderboard ablation questions findings worlds docs
 
 run: .venv/installed
 	$(BIN)/python -m fairall $(ARGS)
@@ -52,6 +52,10 @@ ablation: .venv/installed
 # What the paper leaves open, twenty replicates each: `make questions WORDS=truth`.
 questions: .venv/installed
 	$(BIN)/python -m reproduction questions --into docs/questions_$(firstword $(WORDS)).md $(JOBS:%=--jobs %) $(WORDS)
+
+# Of the tables in docs/, after they have changed.
+findings: .venv/installed
+	$(BIN)/python -m reproduction findings --into docs/findings.md
 
 worlds: .venv/installed
 	$(BIN)/python -m reproduction worlds --into docs/worlds_results.md $(JOBS:%=--jobs %) $(WORDS)

@@ -26,6 +26,7 @@ sweep picks from it, as dataset=credit; any other is added to every command, for
   python -m reproduction worlds                             methods in other worlds
   python -m reproduction ablation                           parts of methods, each with the others fixed
   python -m reproduction questions truth hidden             what the paper leaves open
+  python -m reproduction findings --into docs/findings.md   what all of them found, from the tables of docs/
   python -m reproduction alarms                             how soon unfairness in a log is found
   python -m reproduction rivals dataset=fico                beside the figures of other methods' authors
   python -m reproduction logs dataset=credit                a benchmark of estimators from logs of decisions
@@ -43,6 +44,7 @@ COMMANDS = {
     "worlds": "Make and show methods in other worlds.",
     "ablation": "Make and show what each part of a method is worth with the others fixed.",
     "questions": "Make and show answers to what the paper leaves open, by the word of each question.",
+    "findings": "Write docs/findings.md and its figures from the tables of results in docs/.",
     "alarms": "Make logs, and show how soon they tell or exclude a gap between acceptance rates.",
     "rivals": "Make and show figures that the authors of other methods print.",
     "logs": "A benchmark of estimators: logs with exact propensities, the truth apart, and scores.",

@@ -7,7 +7,7 @@ __all__, __getattr__ = imported_lazily(
     {
         "figures": "LEVELS band has_level interval level principal",
         "format": "CAUTION QUICK marked mean_interval mean_std number own_name",
-        "page": "PageFigure cautioned write write_page",
+        "page": "PageFigure cautioned rendered write write_page",
         "paper": "paper_metrics",
         "result": "REFERENCES",
         "style": "BLUE COLUMN GREEN GREY ORANGE PALETTE PURPLE STYLE handles_of legend_below",

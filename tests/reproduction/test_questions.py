@@ -77,10 +77,10 @@ def test_losses_are_differences_from_the_runs_without_hidden_reasons() -> None:
         assert one.run is not None
         kind = questions_hidden.Kind(one.dataset, one.config.exploration.rule.name, one.model)
         found.setdefault(kind, {})[gamma_of(one.config)] = one.run
-    assert {len(runs) for runs in found.values()} == {4}
+    assert {len(runs) for runs in found.values()} == {3}
     table = loss_table(found)
     later = table.records[table.records["measure"] == "mean_utility"]
-    assert len(later) == 4 * 2 * 3
+    assert len(later) == 4 * 2 * 2
     for record in later.to_dict("records"):
         assert record["difference"] == pytest.approx(-0.1 * (record["gamma"] - 1))
     assert questions_hidden.draw_loss(found).axes
