@@ -124,8 +124,8 @@ def of_groups() -> list[Planned]:
             f"g{g}": Group([f"g{g}"], {"train": n - 10, "test": 10}, n, 0.5, None, Spread(g / 10, None, None))
             for g, n in enumerate(sizes)
         }
-        changes = {"groups": {"all": run.groups["all"]} | groups}
-        run = replace(run, per_seed=run.per_seed.assign(**values(run)), **changes)
+        groups["all"] = run.groups["all"]
+        run = replace(run, per_seed=run.per_seed.assign(**values(run)), groups=groups)
         found.append(replace(one, run=run))
     return found
 
