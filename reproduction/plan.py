@@ -60,6 +60,7 @@ LOGS, ALARMS = ("logs",), ("alarms",)
 QUESTIONS = {
     "truth": ("questions_truth_rates", "questions_truth_opportunity", "questions_truth_latent"),
     "hidden": ("questions_hidden", "questions_hidden_synthetic"),
+    "groups": ("questions_groups", "questions_small_groups"),
 }
 FURTHER = (
     *(*SPLITS, *WORLDS, *LEADERBOARD, *ABLATION, *ABLATION_WORLDS, *ABLATION_BIAS, *LOGS, *ALARMS),

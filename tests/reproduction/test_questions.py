@@ -8,9 +8,13 @@ from dataclasses import replace
 import pytest
 
 from fairall import FairAllError, Result
-from reproduction import questions_hidden
+from fairall.metrics import Spread
+from fairall.report import method_label
+from fairall.results.result import Group
+from reproduction import questions_groups, questions_hidden
 from reproduction.plan import QUESTIONS, Planned, plan
 from reproduction.questions import ASKED, questions
+from reproduction.questions_groups import Groups, groups_items, groups_of
 from reproduction.questions_hidden import coverage_table, gamma_of, hidden_items, loss_table
 from reproduction.questions_truth import CFU, HELD, TRUE, World, first_table, tool_of, truth_items, world_of
 from tests.reproduction.collection import result
@@ -98,9 +102,85 @@ def test_intervals_of_logs_hold_the_truth_from_the_true_odds_ratio_on() -> None:
     assert share.loc[1.0, "3"] == 1.0
 
 
+SIZES = (40, 900, 600, 58, 500, 300, 200, 100)  # people of made-up groups
+# Differences from the baseline of the made-up runs; FairLog's change their sign from seed to seed.
+AHEAD = {"fairall_I_II": -0.02, "fairlab_I_II": 0.03, "parity_ensemble": 0.0}
+
+
+def of_groups() -> list[Planned]:
+    """Runs with as many groups as the configuration has, the g-th of which is accepted at a rate of g/10."""
+
+    def values(run: Result) -> dict[str, list[float]]:
+        ahead = AHEAD.get(run.name("model"))
+        apart = [0.01 * (-1) ** seed if ahead is None else ahead for seed in run.seeds]
+        return {name: [0.2 + 0.001 * seed + one for seed, one in enumerate(apart)] for name in judged}
+
+    judged = [one.name for one in questions_groups.JUDGED.values()]
+    found = []
+    for k, one in enumerate(plan(QUESTIONS["groups"], ["preset=quick", "seeds=8", "splits=8"], once=False)):
+        run = result(*one.words, number=k)
+        sizes = SIZES[: len(one.config.dataset.get("groups") or SIZES[:4])]
+        groups = {
+            f"g{g}": Group([f"g{g}"], {"train": n - 10, "test": 10}, n, 0.5, None, Spread(g / 10, None, None))
+            for g, n in enumerate(sizes)
+        }
+        groups["all"] = run.groups["all"]
+        run = replace(run, per_seed=run.per_seed.assign(**values(run)), groups=groups)
+        found.append(replace(one, run=run))
+    return found
+
+
+def test_four_and_eight_groups_have_every_method_and_a_panel() -> None:
+    planned = of_groups()
+    found = {(groups_of(one.run), one.model) for one in planned if one.run is not None}
+    settings = {*(Groups(name, 4) for name in ("compas", "adult", "meps", "law")), Groups("compas", 8)}
+    assert found == {(groups, model) for groups in settings for model in (*AHEAD, "fairlog")}
+    assert len(planned) == len(found)
+    figure, *tables = groups_items(planned, planned[0].config)
+    assert [figure.key, *(table.key for table in tables)] == [
+        "questions_groups_map",
+        "questions_groups_differences",
+        "questions_groups_rates",
+        "questions_groups",
+    ]
+    assert figure.draw is not None
+    panels = [axes for axes in figure.draw().axes if axes.axison]
+    assert {axes.get_title() for axes in panels} == {groups.label for groups in settings}
+    assert all(len(axes.containers) == 4 for axes in panels)
+
+
+def test_differences_are_from_equal_rates_by_thresholds_and_bold_where_they_are_sure() -> None:
+    planned = of_groups()
+    _, differences, *_ = groups_items(planned, planned[0].config)
+    assert len(differences.records) == 5 * 3 * 3
+    labels = {method_label(model): ahead for model, ahead in AHEAD.items()}
+    for record in differences.records.to_dict("records"):
+        expected = labels.get(record["method"], 0.0)
+        assert record["difference"] == pytest.approx(expected, abs=1e-12)
+        assert record["low"] <= record["difference"] <= record["high"]
+    for (_, method), row in differences.frame.iterrows():
+        assert all(cell.best == (method in labels) for cell in row)
+    without = [one for one in planned if one.model != "parity_ensemble"]
+    _, differences, *_ = groups_items(without, planned[0].config)
+    assert {cell.text for row in differences.frame.to_numpy() for cell in row} == {""}
+
+
+def test_rates_of_groups_begin_with_the_largest() -> None:
+    planned = of_groups()
+    rates = groups_items(planned, planned[0].config)[2]
+    records = rates.records[rates.records["groups"] == 8]
+    assert list(dict.fromkeys(records["people"])) == sorted(SIZES, reverse=True)
+    assert len(records) == 8 * 4
+    for record in records.to_dict("records"):
+        assert record["accepted"] == SIZES.index(record["people"]) / 10
+        assert record["group"] == f"g{SIZES.index(record['people'])}"
+
+
 def test_nothing_is_drawn_without_runs() -> None:
     planned = plan(QUESTIONS["truth"], QUICK, once=False)
     assert not any(item.shown for item in truth_items(planned, planned[0].config))
+    with_groups = plan(QUESTIONS["groups"], [*QUICK, "dataset=compas"], once=False)
+    assert not any(item.shown for item in groups_items(with_groups, with_groups[0].config))
     of_hidden = plan(QUESTIONS["hidden"], [*QUICK, "dataset=compas", "model=dcem"], once=False)
     figure, table, _ = hidden_items([], of_hidden[0].config)
     assert not figure.shown
