@@ -4,32 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from fairall import Config, Result
-from fairall.report import LEVEL, measures, paired_difference, standings
+from fairall.report import measures
 from fairall.results import (
     BLUE,
     COLUMN,
     GREEN,
     GREY,
     ORANGE,
-    Cell,
     Item,
     PageFigure,
     PageTable,
-    Row,
     frame_of,
     handles_of,
     interval,
     legend_below,
-    mean_interval,
     records_of,
 )
 from reproduction.plan import Planned, missing_runs
+from reproduction.questions_tables import first_rows, mean_rows
 
 EFFECTIVE_TRUE, TRUE, CFU, DPU = measures(
     "effective_ground_truth_utility", "mean_ground_truth_utility", "mean_cfu", "mean_dpu"
@@ -109,28 +107,7 @@ def first_table(found: Mapping[World, Mapping[str, Result]]) -> PageTable:
     Args:
         found: runs by world and tool.
     """
-    rows: list[Row] = []
-    records: list[dict[str, Any]] = []
-    for world, runs in found.items():
-        cells = []
-        for measure in JUDGED.values():
-            values = {tool: run.values(measure.name) for tool, run in runs.items()}
-            values = {tool: own for tool, own in values.items() if len(own)}
-            judged = standings(values, measure, NOTHING) if len(values) > 1 else {}
-            first = next((tool for tool, one in judged.items() if one["best"]), None)
-            if first is None:
-                cells.append(Cell(""))
-                continue
-            one = judged[first]
-            ahead = mean_interval(paired_difference(values[first], values[one["rival"]]))
-            apart = one["p_rival"] is not None and one["p_rival"] < LEVEL
-            cells.append(Cell(f"{first}, {ahead} from {one['rival']}", best=apart))
-            records.append(
-                world._asdict()
-                | {"measure": measure.name, "first": first, "next": one["rival"], "p": one["p_rival"]}
-                | {key: one[f"{key}_rival"] for key in ("difference", "low", "high")}
-            )
-        rows.append(Row("", world.label, cells))
+    rows, records = first_rows(found, JUDGED.values())
     return PageTable(
         key="questions_truth_first",
         title="The first tool by truth gap and label bias",
@@ -144,17 +121,7 @@ def first_table(found: Mapping[World, Mapping[str, Result]]) -> PageTable:
 
 def cells_table(found: Mapping[World, Mapping[str, Result]]) -> PageTable:
     """A row per world and tool: means over seeds with 95 % intervals."""
-    rows, records = [], []
-    for world, runs in found.items():
-        for tool, run in runs.items():
-            rows.append(
-                Row(world.label, tool, [mean_interval(run.spread(one.name)) for one in MEASURES.values()])
-            )
-            records += [
-                world._asdict() | {"tool": tool, "measure": one.name, "seed": seed, "value": value}
-                for one in MEASURES.values()
-                for seed, value in run.values(one.name).items()
-            ]
+    rows, records = mean_rows(found, MEASURES.values())
     return PageTable(
         key="questions_truth",
         title="Tools where truth and label depend on the group",
