@@ -230,6 +230,8 @@ def draw_earned(found: Mapping[Terms, Mapping[str, Result]], known: Mapping[Term
         axes.axvline(0.0, color=GREY, lw=0.6)
         axes.set_title(terms.label)
         axes.set_yticks(range(len(methods)), methods)
+        axes.set_ylim(-0.5, len(methods) - 0.5)
+        axes.locator_params(axis="x", nbins=6)  # money has long numbers
     for axes in panels[-1]:
         axes.set_xlabel("difference in money per 100 people")
     if handles := handles_of(panels.flat):
