@@ -61,6 +61,7 @@ QUESTIONS = {
     "truth": ("questions_truth_rates", "questions_truth_opportunity", "questions_truth_latent"),
     "hidden": ("questions_hidden", "questions_hidden_synthetic"),
     "groups": ("questions_groups", "questions_small_groups"),
+    "amounts": ("questions_amounts_fico", "questions_amounts_credit", "questions_amounts_latent"),
 }
 FURTHER = (
     *(*SPLITS, *WORLDS, *LEADERBOARD, *ABLATION, *ABLATION_WORLDS, *ABLATION_BIAS, *LOGS, *ALARMS),
@@ -84,6 +85,9 @@ SINGLE_VALUES = (
     "dataset.structural_model.ground_truth_share=",
     "dataset.structural_model.variables.FYA.s=",
     "initial_policy.hidden=",
+    "dataset.gain=",
+    "dataset.loss=",
+    "dataset.decide_by=",
     "world.",
 )
 PLACES = ("outputs_dir=", "tracking.")  # words that do not change results

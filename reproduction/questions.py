@@ -10,6 +10,7 @@ from fairall import Config, FairAllError, load_results, places
 from fairall.results import Item
 from reproduction.pages import publish, refuse
 from reproduction.plan import QUESTIONS, Planned, distinct, nearest, plan, with_runs
+from reproduction.questions_amounts import amounts_items
 from reproduction.questions_groups import groups_items
 from reproduction.questions_hidden import hidden_items
 from reproduction.questions_truth import truth_items
@@ -27,6 +28,7 @@ ASKED = {
     "truth": Question("labels that depend on the group", truth_items),
     "hidden": Question("hidden reasons", hidden_items),
     "groups": Question("more than two groups", groups_items),
+    "amounts": Question("amounts by person", amounts_items),
 }
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 COLUMNS = ("seed", "time_step", "utility", "dpu", "effective_utility", "effective_dpu")  # required
 NO_RUN = "not the folder of a run, which is outputs/runs/METHOD/DATASET/ID"
-TOLERANCE = 1e-5  # metrics.csv has seven digits
+TOLERANCE = 1e-5  # metrics.csv has seven digits; relative of values above 1, which are money
 MEASURES = ("mean_utility", "mean_dpu")  # of an outline
 
 
@@ -128,8 +128,8 @@ def _problem(result: Result) -> str | None:
             f"metrics.csv has {len(present)} rows, not one for each of {len(seeds)} seeds and "
             f"{time_steps + 1} time steps"
         )
-    last = result.last("effective_utility")
-    if not ((last - result.values("effective_utility")).abs().dropna() < TOLERANCE).all():
+    last, whole = result.last("effective_utility"), result.values("effective_utility")
+    if not ((last - whole).abs().dropna() < TOLERANCE * whole.abs().clip(lower=1.0)).all():
         return "metrics.csv and summary.json are of different results"
     return None
 

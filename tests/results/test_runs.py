@@ -79,6 +79,11 @@ def test_a_partial_or_corrupt_run_is_named_and_left_out(
         load(broken)
 
 
+def test_money_has_seven_digits_too(tmp_path: Path) -> None:
+    path = lay_down(tmp_path, shift=-2234.5)
+    assert [run.path for run in load_results(tmp_path / "outputs" / "runs").results] == [path]
+
+
 def test_a_run_whose_files_are_not_what_they_were_is_left_out(tmp_path: Path) -> None:
     path = lay_down(tmp_path)
     (path / "metrics.csv").write_text((path / "metrics.csv").read_text().replace("1", "2", 1))
