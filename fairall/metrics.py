@@ -291,8 +291,8 @@ def worth(label: Tensor, cost: Tensor | float, stake: Tensor | None) -> Tensor:
     """What acceptance brings: ỹ − c, or with amounts (g + l)·(ỹ − l/(g + l)) in money; shapes alike.
 
     Examples:
-        >>> worth(torch.tensor([1.0, 0.0]), torch.tensor([0.8, 0.8]), torch.tensor([50.0, 50.0]))
-        tensor([ 10., -40.])
+        >>> worth(torch.tensor([1.0, 0.0]), torch.tensor([0.75, 0.75]), torch.tensor([50.0, 50.0]))
+        tensor([ 12.5000, -37.5000])
     """
     return label - cost if stake is None else stake * (label - cost)
 
