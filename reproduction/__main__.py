@@ -25,7 +25,7 @@ sweep picks from it, as dataset=credit; any other is added to every command, for
   python -m reproduction leaderboard                        all methods on all data sets
   python -m reproduction worlds                             methods in other worlds
   python -m reproduction ablation                           parts of methods, each with the others fixed
-  python -m reproduction questions truth groups             truth, hidden, groups, amounts: what the paper leaves open
+  python -m reproduction questions truth groups             open questions: truth, hidden, groups, amounts
   python -m reproduction findings --into docs/findings.md   what all of them found, from the tables of docs/
   python -m reproduction alarms                             how soon unfairness in a log is found
   python -m reproduction rivals dataset=fico                beside the figures of other methods' authors
