@@ -18,6 +18,7 @@ from matplotlib.figure import Figure
 from fairall import FairAllError, places
 from fairall.results import (
     BLUE,
+    GREEN,
     GREY,
     ORANGE,
     PageFigure,
@@ -55,6 +56,8 @@ PARTS = {
     "thresholds − none": "thresholds of equal rates",
     "latent + thresholds − thresholds": "the latent under thresholds",
 }
+COLOURS = {"nothing": GREY, "latent": BLUE, "equal rates": ORANGE, "equal opportunity": GREEN}
+LATER = "utility later ↑"
 SELECTIONS = ("selected by the score itself", "selected by another score")
 SCORES = ("AUC", "KS", "label − score")
 
@@ -275,6 +278,40 @@ def draw_audits() -> Figure:
     return figure
 
 
+def draw_questions() -> Figure:
+    """The four questions: tools by world, hidden reasons, more than two groups, and amounts."""
+    figure = Figure(figsize=(WIDTH, 4.6), layout="constrained")
+    (truth, hidden), (groups, amounts) = figure.subplots(2, 2)
+    for world, mark in (("truth gap 0, label bias 1", "o"), ("truth gap 0.4, label bias 1", "s")):
+        cells = table("questions_truth").loc[world]
+        for tool, colour in COLOURS.items():
+            x, y = (numbers(INTERVAL, cells.loc[tool, one])[0] for one in ("CFU ↓", "ground-truth utility ↑"))
+            truth.plot(x, y, mark, ms=5, color=colour, label=tool if mark == "o" else "")
+    truth.set_title("labels depend on the group\n(circles: truth does not, squares: it does)")
+    truth.set(xlabel="CFU ×100", ylabel="ground-truth utility ×100")
+    for exploration, shift, colour in (("none", -0.15, ORANGE), ("epsilon", 0.15, BLUE)):
+        cells = table("questions_hidden").loc[f"COMPAS, Γ = 3, exploration: {exploration}", LATER]
+        label = "without exploration" if exploration == "none" else "with exploration"
+        lines(hidden, [numbers(INTERVAL, shown) for shown in cells], shift, colour, label)
+        rows(hidden, cells.index)
+    hidden.set(title="hidden reasons, Γ = 3, COMPAS", xlabel="change of utility ×100")
+    cells = table("questions_groups_differences")["utility ↑"]
+    sets = list(dict.fromkeys(group for group, _ in cells.index))
+    for name, shift, colour in (("FairAll (I+II)", -0.15, BLUE), ("FairLog", 0.15, ORANGE)):
+        lines(groups, [numbers(INTERVAL, cells[group, name]) for group in sets], shift, colour, name)
+    rows(groups, sets)
+    groups.set(title="more than two groups", xlabel="utility ×100 less that of equal rates by thresholds")
+    cells = table("questions_amounts_paired")["money per 100 test people ↑"]
+    lines(amounts, [numbers(INTERVAL, shown) for shown in cells], 0, BLUE, "")
+    rows(amounts, [f"{group.split(',')[0]}, {name}" for group, name in cells.index])
+    amounts.set(title="amounts in place of one cost", xlabel="more money per 100 people")
+    for axes in (truth, hidden, groups):
+        axes.legend(handles_of([axes]).values(), handles_of([axes]).keys(), fontsize=6)
+    for axes in (hidden, groups, amounts):
+        axes.axvline(0, color=GREY, lw=0.6)
+    return figure
+
+
 def lines(axes: Axes, spreads: Iterable[Sequence[float]], start: float, colour: str, label: str) -> None:
     """Draw means with the ends of their intervals, below each other from `start` on."""
     for k, (mean, low, high) in enumerate(spreads):
@@ -331,6 +368,14 @@ FIGURES = tuple(
             "Audits of a score",
             "Share of the 95 % intervals that cover the truth, by the rows of the log; dashed: 95 %.",
             draw_audits,
+        ),
+        (
+            "questions",
+            "Four open questions",
+            "Ground-truth utility against CFU of four tools; utility on test people after deciders with "
+            "hidden reasons less that after deciders without; utility of test people less that of thresholds "
+            "of equal rates; money earned by amounts less that by one cost. Bars: 95 % intervals.",
+            draw_questions,
         ),
     )
 )
