@@ -161,7 +161,7 @@ def contents(runs: Iterable[Result], overrides: Sequence[str]) -> Contents:
     items.append(hyperparameter_table(planned))
     if compared:
         items.insert(0, counts_table([item for item in items if isinstance(item, PageTable) and item.shown]))
-        items += claims_on_splits(of("paper_splits"))
+        items += tables_on_splits(of("paper_splits"))
     others = [run for run in runs if run.key not in keys and run.path not in shown]
     n = f"{len(finished)} of the {len(of_paper)} runs that the paper's tables and figures need are here."
     return Contents(
@@ -173,7 +173,7 @@ def contents(runs: Iterable[Result], overrides: Sequence[str]) -> Contents:
     )
 
 
-def claims_on_splits(splits: Sequence[Planned]) -> list[PageTable]:
+def tables_on_splits(splits: Sequence[Planned]) -> list[PageTable]:
     """The paper's claims in the runs of `paper_splits`, by initial policy, real data first, and measures."""
     tables = []
     for policy in INITIAL_POLICIES:

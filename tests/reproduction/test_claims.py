@@ -14,7 +14,7 @@ from reproduction.claims import (
 )
 from reproduction.plan import with_runs
 from reproduction.printed import printed_tables
-from reproduction.report import claims_on_splits
+from reproduction.report import tables_on_splits
 from reproduction.tables import methods_table
 from tests.reproduction.collection import planned, result
 
@@ -60,15 +60,18 @@ def test_claims_on_other_splits_are_judged_by_initial_policy() -> None:
         result(f"model={model}", "dataset=credit", *words, shift=shift, number=number)
         for number, (model, shift) in enumerate(((SAME_BUT_BETTER.model, 0.4), (SAME_BUT_BETTER.other, 0.2)))
     ]
-    tables = claims_on_splits(with_runs(planned("paper_splits", *words[:2]), runs))
+    tables = tables_on_splits(with_runs(planned("paper_splits", *words[:2]), runs))
     assert [table.key for table in tables] == [
-        f"claims_splits_{kind}_{policy}" for policy in ("harsh", "lenient") for kind in ("real", "synthetic")
+        f"{kind}_{policy}"
+        for policy in ("harsh", "lenient")
+        for kind in ("claims_splits_real", "temporal_splits", "claims_splits_synthetic")
     ]
-    table = tables[2]
+    table, measured = tables[3:5]
+    assert measured.shown
     assert [*table.frame.columns] == ["German Credit"]
     verdicts = table.records.set_index("claim")["verdict"]
     assert verdicts[SAME_BUT_BETTER.text] == REPRODUCED
-    assert not any(one.shown for one in (*tables[:2], tables[3]))
+    assert not any(one.shown for one in (*tables[:3], tables[5]))
 
 
 def test_counts_are_those_of_the_tables() -> None:
