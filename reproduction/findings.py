@@ -18,7 +18,6 @@ from matplotlib.figure import Figure
 from fairall import FairAllError, places
 from fairall.results import (
     BLUE,
-    GREEN,
     GREY,
     ORANGE,
     PageFigure,
@@ -28,6 +27,7 @@ from fairall.results import (
     write,
 )
 from reproduction.pages import BESIDE, BLOCK, publish, refuse
+from reproduction.questions_truth import COLOURS
 
 DOCS = Path(__file__).parents[1] / "docs"
 CELLS = re.compile(r"(?<!\\)\|")  # what parts the cells of a row in Markdown
@@ -56,7 +56,6 @@ PARTS = {
     "thresholds − none": "thresholds of equal rates",
     "latent + thresholds − thresholds": "the latent under thresholds",
 }
-COLOURS = {"nothing": GREY, "latent": BLUE, "equal rates": ORANGE, "equal opportunity": GREEN}
 LATER = "utility later ↑"
 SELECTIONS = ("selected by the score itself", "selected by another score")
 SCORES = ("AUC", "KS", "label − score")

@@ -60,7 +60,7 @@ LOGS, ALARMS = ("logs",), ("alarms",)
 QUESTIONS = {
     "truth": ("questions_truth_rates", "questions_truth_opportunity", "questions_truth_latent"),
     "hidden": ("questions_hidden", "questions_hidden_synthetic"),
-    "groups": ("questions_groups", "questions_small_groups"),
+    "groups": ("questions_groups", "questions_groups_latent", "questions_small_groups"),
     "amounts": ("questions_amounts_fico", "questions_amounts_credit", "questions_amounts_latent"),
 }
 FURTHER = (

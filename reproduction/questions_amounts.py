@@ -11,6 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from fairall import Config, Result, load_dataset
+from fairall.config.schema import CONSTANT
 from fairall.report import (
     LEVEL,
     dataset_label,
@@ -48,7 +49,6 @@ MEASURES = {
 DIGITS = {EFFECTIVE.name: 0, LATER.name: 0}  # decimals of money
 AMOUNTS, COST = "by amounts", "by one cost"
 KNOWN = "P(ỹ | score, group) known, no fairness rule"
-CONSTANT = "intercept"  # the part of an amount that is the same for everybody
 
 
 class Terms(NamedTuple):

@@ -40,6 +40,7 @@ MEASURES = JUDGED | {
 }
 BASELINE = "parity_ensemble"
 EQUAL = "oracle_fair"  # the reference whose DPU on test people is their noise
+ALIKE = ", cut, memory of all"
 COLUMNS = 3  # panels side by side
 
 
@@ -63,12 +64,18 @@ def groups_of(run: Result) -> Groups:
     return Groups(run.name("dataset"), len(run.named_groups))
 
 
+def tool_of(run: Result) -> str:
+    """The method, and whether it decides and remembers as `BASELINE` does in place of its usual way."""
+    alike = run.config.model.get("decision") == "deterministic" and run.config.model.get("memory") == "all"
+    return method_label(run.name("model")) + alike * ALIKE
+
+
 def groups_items(planned: Sequence[Planned], config: Config) -> list[Item]:
     """Utility against DPU as a figure, differences, rates of every group, and all numbers."""
     found: dict[Groups, dict[str, Result]] = {}
     for one in planned:
         if one.run is not None:
-            found.setdefault(groups_of(one.run), {})[method_label(one.model)] = one.run
+            found.setdefault(groups_of(one.run), {})[tool_of(one.run)] = one.run
     lacking = missing_runs(planned)
     note = (
         "Test people of the last policies, mean over seeds with 95 % intervals (Student's t), ×100. DPU is "
@@ -182,8 +189,9 @@ def draw_map(found: Found) -> Figure:
         for label, run in runs.items():
             x, y = run.spread(DPU.name), run.spread(LATER.name)
             if x is not None and y is not None:
-                look = look_of(run.name("model"))
-                interval(axes, x, y, label=label, color=look["color"], marker=look["marker"], ms=4)
+                look = {"ms": 4, "mfc": "white" if label.endswith(ALIKE) else None}
+                look |= {key: look_of(run.name("model"))[key] for key in ("color", "marker")}
+                interval(axes, x, y, label=label, **look)
         best = next(iter(runs.values()))
         x, y = best.reference(EQUAL, DPU.name), best.reference(EQUAL, LATER.name)
         if x is not None and y is not None:

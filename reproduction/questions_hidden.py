@@ -108,7 +108,7 @@ def loss_table(found: dict[Kind, dict[float, Result]]) -> PageTable:
             )
     return PageTable(
         key="questions_hidden",
-        title="Utility lost to hidden reasons of past deciders",
+        title="Change of utility by hidden reasons of past deciders",
         note="Utility less that of the same method after deciders without hidden reasons, ×100, with the "
         "95 % interval (Student's t, paired by seed). Of test people after the warm-up and over "
         "evaluation.window; of applicants.",

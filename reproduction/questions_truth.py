@@ -41,7 +41,7 @@ MEASURES = {
     "DPU ↓": DPU,
 }
 JUDGED = {heading: MEASURES[heading] for heading in ("ground-truth utility ↑", "CFU ↓", "CFU, Y held ↓")}
-NOTHING, LATENT, RATES, OPPORTUNITY = "nothing", "latent", "equal rates", "equal opportunity"
+NOTHING, LATENT, RATES, OPPORTUNITY = "no fairness term", "latent", "equal rates", "equal opportunity"
 COLOURS = {NOTHING: GREY, LATENT: BLUE, RATES: ORANGE, OPPORTUNITY: GREEN}
 
 

@@ -187,6 +187,7 @@ def test_bad_groups_of_a_csv_are_told_in_a_line(
         ("law dataset.sensitive=race+age", "it must be"),
         ("adult dataset.sensitive=race+sex dataset.groups=[White+Male,Black]", "White+Female"),
         ("meps dataset.sensitive=RACE+SEX", "race+sex or null"),
+        ("adult dataset.sensitive=race+race", "of different attributes"),
     ],
 )
 def test_bad_groups_are_told_in_a_line(raw_data: Path, words: str, told: str) -> None:

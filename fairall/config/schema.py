@@ -90,6 +90,8 @@ class DatasetConfig(NodeConfig):
         super().validate()
         both = (self.gain is None) == (self.loss is None)
         require(both, "dataset.gain", self.gain, "given together with dataset.loss, or neither")
+        used = self.decide_by is None or self.gain is not None
+        require(used, "dataset.decide_by", self.decide_by, "left out without dataset.gain and dataset.loss")
 
 
 @dataclass
@@ -329,6 +331,9 @@ class Config:
         schedule, evaluation, tracking = self.schedule, self.evaluation, self.tracking
         own = self.decided_amounts is None or self.cost.value == self._of_dataset["cost"]
         require(own, "cost.value", self.cost.value, "left out beside dataset.gain, or dataset.decide_by=cost")
+        known = self.amounts is None or self.protocol.scaler is ScalerRows.training_rows
+        allowed = "training_rows with dataset.gain, whose amounts are of features in the units of these rows"
+        require(known, "protocol.scaler", self.protocol.scaler.name, allowed)
         require(self.splits <= self.seeds, "splits", self.splits, f"at most seeds, which is {self.seeds}")
         key, batches = "schedule.batches_per_epoch", schedule.batches_per_epoch
         fewest = min(schedule.applicants, schedule.warm_up_applicants)

@@ -39,7 +39,8 @@ class Amounts:
         """The amounts `Config.amounts`, if there are any, of features with the training rows' mean and scale.
 
         Raises:
-            FairAllError: where an amount is of something that is no feature.
+            FairAllError: where an amount is of something that is no feature, or a feature is called as the
+                constant.
         """
         if named is None:
             return None
@@ -47,6 +48,11 @@ class Amounts:
         real = torch.tensor([feature.kind is Kind.REAL for feature in schema])
         rows = []
         for key, weights in named.items():
+            if CONSTANT in schema.names:
+                raise FairAllError(
+                    f"dataset.{key}: a feature is called {CONSTANT}, which is the part that is the same for "
+                    "everybody; rename the column"
+                )
             if unknown := [name for name in weights if name not in (*schema.names, CONSTANT)]:
                 raise FairAllError(
                     f"dataset.{key}: {unknown[0]!r} is no feature, and an amount has to be known when one "

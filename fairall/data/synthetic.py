@@ -59,7 +59,8 @@ class StructuralModelConfig:
     def validate(self) -> None:
         """Check that shares by group are those of the two groups."""
         share = self.ground_truth_share
-        whole = not isinstance(share, dict) or sorted(map(str, share)) == ["-1", "1"]
+        both = not isinstance(share, dict) or sorted(map(str, share)) == ["-1", "1"]
+        whole = both and all(map(is_share, self.shares))
         require(whole, "dataset.structural_model.ground_truth_share", share, SHARE)
 
     @property

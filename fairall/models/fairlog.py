@@ -58,11 +58,12 @@ class FairLog(IPSClassifier):
         logit = self.classifier.logit(batch.x, batch.s, self.streams)
         advantaged = batch.s > 0
         accepts = torch.sigmoid(logit)
-        gap = (masked_mean(accepts, advantaged) - masked_mean(accepts, ~advantaged)).abs()
-        # The difference is unknown in a minibatch without one of the groups.
-        gap = gap * (advantaged.any(-1) & ~advantaged.all(-1))
         if (n_groups := self.setting.schema.n_groups) > 2:
             gap = gap_of_groups(accepts, group_index(batch.s, n_groups))
+        else:
+            gap = (masked_mean(accepts, advantaged) - masked_mean(accepts, ~advantaged)).abs()
+            # The difference is unknown in a minibatch without one of the groups.
+            gap = gap * (advantaged.any(-1) & ~advantaged.all(-1))
         if protocol.fairlog_minibatches is FairLogMinibatches.labelled:
             gap = gap * batch.accepted.any(-1)
         share = advantaged.to(gap.dtype).mean(-1)

@@ -190,7 +190,8 @@ def nearest_large_groups(x: Tensor, s: Tensor, n_groups: int) -> Tensor:
     """For each of G groups itself, or for one of fewer than `FEW` people the nearest one with as many.
 
     An embedding learnt from few people would be noise, and so would an alignment by them. Nearest is the
-    group whose means of the features are, in units of their standard deviations.
+    group whose means of the features are, in units of their standard deviations; a group without anybody is
+    seen as the largest.
 
     Of people x (N, D), s (N,), or of each replicate's, (E, N, D) and (E, N); returns numbers of groups,
     (1, G) or (E, G), long. Where no group is large each is itself.
@@ -201,8 +202,9 @@ def nearest_large_groups(x: Tensor, s: Tensor, n_groups: int) -> Tensor:
         means = torch.stack([scaled[group == g].mean(0) for g in range(n_groups)])
         distance = torch.cdist(means, means)
         distance[:, size < FEW] = torch.inf
-        small = (size > 0) & (size < FEW) & (size >= FEW).any()
-        nearest.append(torch.where(small, distance.argmin(1), torch.arange(n_groups)))
+        other = torch.where(size > 0, distance.argmin(1), size.argmax())
+        small = (size < FEW) & (size >= FEW).any()
+        nearest.append(torch.where(small, other, torch.arange(n_groups)))
     return torch.stack(nearest)
 
 

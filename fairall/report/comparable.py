@@ -102,7 +102,10 @@ def _explained(key: str, a: Conditions, b: Conditions) -> bool:
 
 def _title(own: Conditions, further: Sequence[str]) -> str:
     amounts = any(key.startswith("dataset.gain.") for key in own)
-    cost = "amounts by person, money per 100 people" if amounts else f"c = {own['cost.value']:g}"
+    cost = f"c = {own['cost.value']:g}"
+    if amounts:
+        by = f"decided by {cost}" if own.get("dataset.decide_by") == "cost" else "amounts by person"
+        cost = f"{by}, money per 100 people"
     setting = f"{cost}, {own['initial_policy.name']} initial policy"
     others = (f"{key} {_shown(key, own.get(key))}" for key in further)
     return ", ".join([dataset_label(own["dataset.name"]), setting, *others])

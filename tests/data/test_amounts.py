@@ -10,6 +10,7 @@ from fairall import metrics
 from fairall.config.compose import typed_config
 from fairall.data.amounts import Amounts, costs
 from fairall.data.dataset import TableDataset, dataset
+from fairall.data.features import Feature, Kind, Schema
 from fairall.data.people import People
 from fairall.errors import FairAllError
 from fairall.worlds.measures import regret, utility_per_place
@@ -95,6 +96,11 @@ def test_without_amounts_measures_take_the_cost() -> None:
             [GAIN, LOSS, "exploration=bounded"],
             "exploration=bounded is not possible.*one threshold for a group",
         ),
+        (["dataset.decide_by=cost"], "dataset.decide_by=cost .*left out without dataset.gain"),
+        (
+            [GAIN, LOSS, "protocol.scaler=each_file"],
+            "protocol.scaler=each_file .*training_rows with dataset.gain",
+        ),
         ([GAIN, LOSS, "model=plot"], "model=plot has one cost for everybody.*choose .*greedy, ensemble"),
         ([GAIN, LOSS, "model=fairall_I_II"], "model=fairall_I_II has one cost for everybody"),
         (
@@ -111,6 +117,12 @@ def test_what_has_no_meaning_is_refused(words: list[str], told: str) -> None:
     model = [] if any(word.startswith("model=") for word in words) else ["model=greedy"]
     with pytest.raises(FairAllError, match=told):
         training_of("dataset=credit", *model, *words)
+
+
+def test_a_feature_called_as_the_constant_is_refused() -> None:
+    schema = Schema([Feature("intercept", Kind.REAL)])
+    with pytest.raises(FairAllError, match="dataset.gain: a feature is called intercept.*rename the column"):
+        Amounts.of(schema, {"gain": {"intercept": 1.0}, "loss": {"intercept": 1.0}})
 
 
 def test_columns_of_a_file_are_amounts(tmp_path: Path) -> None:

@@ -277,6 +277,8 @@ def test_acceptance_of_initial_policies_is_near_the_papers(
         ([f"{SHARE}=1"], f"{SHARE}=1 is not possible: it must be between 0 and 1"),
         ([f"{SHARE}=half"], f"{SHARE}=half is not possible: it must be between 0 and 1"),
         ([f"{SHARE}={{-1: 0.3, 1: 1.7}}"], f"{SHARE}.1=1.7 is not possible"),
+        ([f"{SHARE}=null"], f"{SHARE}=None is not possible: it must be between 0 and 1"),
+        ([f"{SHARE}={{-1: null, 1: 0.5}}"], "is not possible: it must be between 0 and 1"),
         ([f"{SHARE}={{1: 0.7}}"], "or such a share of each group, {-1: 0.3, 1: 0.7}"),
         ([f"{SHARE}={{0: 0.3, 1: 0.7}}"], "or such a share of each group, {-1: 0.3, 1: 0.7}"),
         (["dataset.rows.test=2"], "dataset.rows.test=2 is not possible"),

@@ -28,7 +28,8 @@ from reproduction.questions_amounts import (
 from reproduction.questions_amounts import (
     tool_of as tool_of_amounts,
 )
-from reproduction.questions_groups import Groups, groups_items, groups_of
+from reproduction.questions_groups import ALIKE, Groups, groups_items, groups_of
+from reproduction.questions_groups import tool_of as tool_of_groups
 from reproduction.questions_hidden import coverage_table, gamma_of, hidden_items, loss_table
 from reproduction.questions_truth import CFU, HELD, TRUE, World, first_table, tool_of, truth_items, world_of
 from tests.models.test_amounts import best, cells
@@ -37,7 +38,7 @@ from tests.reproduction.collection import result
 pytestmark = pytest.mark.whole
 
 QUICK = ("preset=quick", "seeds=4", "splits=4")
-LEVELS = {"nothing": 0.0, "equal rates": 0.01, "equal opportunity": 0.02, "latent": 0.03}
+LEVELS = {"no fairness term": 0.0, "equal rates": 0.01, "equal opportunity": 0.02, "latent": 0.03}
 
 
 def made(word: str, values: Callable[[Result], dict[str, float]], *words: str) -> list[Planned]:
@@ -74,7 +75,9 @@ def test_the_first_tool_is_that_with_the_best_mean_and_is_compared_with_the_next
     records = first_table(by_world).records.to_dict("records")
     for record in records:
         utility, before = record["measure"] == TRUE.name, record["gap"] > 0
-        expected = ("nothing", "equal rates") if utility and before else ("latent", "equal opportunity")
+        expected = (
+            ("no fairness term", "equal rates") if utility and before else ("latent", "equal opportunity")
+        )
         assert (record["first"], record["next"]) == expected
         assert record["difference"] == pytest.approx(0.01 if utility else -0.01)
     assert len(records) == 9 * 2 + 6  # CFU with Y held has no values of its own where Y is independent
@@ -147,9 +150,12 @@ def of_groups() -> list[Planned]:
 
 def test_four_and_eight_groups_have_every_method_and_a_panel() -> None:
     planned = of_groups()
-    found = {(groups_of(one.run), one.model) for one in planned if one.run is not None}
+    found = {(groups_of(one.run), tool_of_groups(one.run)) for one in planned if one.run is not None}
     settings = {*(Groups(name, 4) for name in ("compas", "adult", "meps", "law")), Groups("compas", 8)}
-    assert found == {(groups, model) for groups in settings for model in (*AHEAD, "fairlog")}
+    methods = {method_label(model) for model in (*AHEAD, "fairlog")}
+    assert found == {(groups, method) for groups in settings for method in methods} | {
+        (groups, method_label("fairall_I_II") + ALIKE) for groups in settings if groups.groups == 4
+    }
     assert len(planned) == len(found)
     figure, *tables = groups_items(planned, planned[0].config)
     assert [figure.key, *(table.key for table in tables)] == [
@@ -161,14 +167,15 @@ def test_four_and_eight_groups_have_every_method_and_a_panel() -> None:
     assert figure.draw is not None
     panels = [axes for axes in figure.draw().axes if axes.axison]
     assert {axes.get_title() for axes in panels} == {groups.label for groups in settings}
-    assert all(len(axes.containers) == 4 for axes in panels)
+    assert sorted(len(axes.containers) for axes in panels) == [4, 5, 5, 5, 5]
 
 
 def test_differences_are_from_equal_rates_by_thresholds_and_bold_where_they_are_sure() -> None:
     planned = of_groups()
     _, differences, *_ = groups_items(planned, planned[0].config)
-    assert len(differences.records) == 5 * 3 * 3
+    assert len(differences.records) == (5 * 3 + 4) * 3
     labels = {method_label(model): ahead for model, ahead in AHEAD.items()}
+    labels[method_label("fairall_I_II") + ALIKE] = AHEAD["fairall_I_II"]
     for record in differences.records.to_dict("records"):
         expected = labels.get(record["method"], 0.0)
         assert record["difference"] == pytest.approx(expected, abs=1e-12)

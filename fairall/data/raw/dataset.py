@@ -97,8 +97,12 @@ class GroupedTableConfig(RawTableConfig):
         super().validate()
         if isinstance(self.groups, list):
             check("dataset.groups", self.groups, groups())
-            for name in self.sensitive.split(CROSS):
+            names = self.sensitive.split(CROSS)
+            for name in names:
                 check("dataset.sensitive", name, one_of(self.two_groups or {}))
+            require(
+                len({*names}) == len(names), "dataset.sensitive", self.sensitive, "of different attributes"
+            )
             return
         check("dataset.sensitive", self.sensitive, one_of(self.groups))
         for name, own in self.groups.items():
