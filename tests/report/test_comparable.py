@@ -94,3 +94,12 @@ def test_three_groups_of_two_data_sets_have_titles_of_their_own() -> None:
     assert "_target_" not in line
     assert "held_out" not in line  # which another data set has anyway
     assert difference(groups[:1]) == ""
+
+
+def test_a_title_says_what_people_with_amounts_are_decided_by() -> None:
+    words = ("dataset.gain={intercept: 3}", "dataset.loss={intercept: 1}")
+    by_amounts, by_cost = (
+        grouped({"a": run(*words, *more)})[0].title for more in ((), ("dataset.decide_by=cost",))
+    )
+    assert "amounts by person, money per 100 people" in by_amounts
+    assert "decided by c = 0.5, money per 100 people" in by_cost
