@@ -27,6 +27,7 @@ from fairall.results import (
     write,
 )
 from reproduction.pages import BESIDE, BLOCK, publish, refuse
+from reproduction.questions_groups import ALIKE
 from reproduction.questions_truth import COLOURS
 
 DOCS = Path(__file__).parents[1] / "docs"
@@ -56,7 +57,6 @@ PARTS = {
     "thresholds − none": "thresholds of equal rates",
     "latent + thresholds − thresholds": "the latent under thresholds",
 }
-LATER = "utility later ↑"
 SELECTIONS = ("selected by the score itself", "selected by another score")
 SCORES = ("AUC", "KS", "label − score")
 
@@ -288,16 +288,20 @@ def draw_questions() -> Figure:
             truth.plot(x, y, mark, ms=5, color=colour, label=tool if mark == "o" else "")
     truth.set_title("labels depend on the group\n(circles: truth does not, squares: it does)")
     truth.set(xlabel="CFU ×100", ylabel="ground-truth utility ×100")
-    for exploration, shift, colour in (("none", -0.15, ORANGE), ("epsilon", 0.15, BLUE)):
-        cells = table("questions_hidden").loc[f"COMPAS, Γ = 3, exploration: {exploration}", LATER]
-        label = "without exploration" if exploration == "none" else "with exploration"
+    for shift, colour, column in (
+        (-0.15, ORANGE, "utility after the warm-up ↑"),
+        (0.15, BLUE, "utility later ↑"),
+    ):
+        cells = table("questions_hidden").loc["COMPAS, Γ = 3, exploration: none", column]
+        label = column.removesuffix(" ↑")
         lines(hidden, [numbers(INTERVAL, shown) for shown in cells], shift, colour, label)
         rows(hidden, cells.index)
     hidden.set(title="hidden reasons, Γ = 3, COMPAS", xlabel="change of utility ×100")
     cells = table("questions_groups_differences")["utility ↑"]
-    sets = list(dict.fromkeys(group for group, _ in cells.index))
-    for name, shift, colour in (("FairAll (I+II)", -0.15, BLUE), ("FairLog", 0.15, ORANGE)):
-        lines(groups, [numbers(INTERVAL, cells[group, name]) for group in sets], shift, colour, name)
+    sets = [group for group, name in cells.index if name == f"FairAll (I+II){ALIKE}"]
+    for shift, colour, words in ((-0.15, GREY, ""), (0.15, BLUE, ALIKE)):
+        spreads = [numbers(INTERVAL, cells[group, f"FairAll (I+II){words}"]) for group in sets]
+        lines(groups, spreads, shift, colour, f"FairAll{words or ', as published'}")
     rows(groups, sets)
     groups.set(title="more than two groups", xlabel="utility ×100 less that of equal rates by thresholds")
     cells = table("questions_amounts_paired")["money per 100 test people ↑"]

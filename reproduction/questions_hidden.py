@@ -192,10 +192,10 @@ def draw_loss(found: dict[Kind, dict[float, Result]]) -> Figure:
             continue
         axes: Axes = panels[datasets.index(kind.dataset), methods.index(kind.method)]
         gamma = max(runs)
-        loss = runs[gamma].curve("utility") - runs[1.0].curve("utility")
+        change = runs[gamma].curve("utility") - runs[1.0].curve("utility")
         band(
             axes,
-            loss,
+            change,
             color=look_of(kind.method)["color"],
             ls=STYLES[kind.exploration],
             label=f"Γ = {gamma:g}, exploration: {kind.exploration}",

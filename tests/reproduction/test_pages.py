@@ -178,8 +178,6 @@ def test_a_block_names_the_configuration_that_it_is_of() -> None:
     today = {command: fingerprint(command) for command in NAMED_IN}
     for page in sorted(DOCS.rglob("*.md")):
         for key, content in BLOCK.findall(page.read_text()):
-            if not content:  # of a study whose runs are still to be made
-                continue
             # Simulations have no configuration.
             if key == SETTING or page.stem in ("evidence", "scorecard"):
                 continue
