@@ -293,23 +293,23 @@ def draw_questions() -> Figure:
         (0.15, BLUE, "utility later ↑"),
     ):
         cells = table("questions_hidden").loc["COMPAS, Γ = 3, exploration: none", column]
-        label = column.removesuffix(" ↑")
-        lines(hidden, [numbers(INTERVAL, shown) for shown in cells], shift, colour, label)
+        lines(hidden, [numbers(INTERVAL, shown) for shown in cells], shift, colour, "")
         rows(hidden, cells.index)
-    hidden.set(title="hidden reasons, Γ = 3, COMPAS", xlabel="change of utility ×100")
+    hidden.set_title("hidden reasons, Γ = 3, COMPAS\n(orange: first policy, blue: later)")
+    hidden.set_xlabel("change of utility ×100")
     cells = table("questions_groups_differences")["utility ↑"]
     sets = [group for group, name in cells.index if name == f"FairAll (I+II){ALIKE}"]
     for shift, colour, words in ((-0.15, GREY, ""), (0.15, BLUE, ALIKE)):
         spreads = [numbers(INTERVAL, cells[group, f"FairAll (I+II){words}"]) for group in sets]
-        lines(groups, spreads, shift, colour, f"FairAll{words or ', as published'}")
+        lines(groups, spreads, shift, colour, "")
     rows(groups, sets)
-    groups.set(title="more than two groups", xlabel="utility ×100 less that of equal rates by thresholds")
+    groups.set_title("FairAll with four groups\n(grey: as published, blue: cut, memory of all)")
+    groups.set_xlabel("utility ×100 less that of equal rates by thresholds")
     cells = table("questions_amounts_paired")["money per 100 test people ↑"]
     lines(amounts, [numbers(INTERVAL, shown) for shown in cells], 0, BLUE, "")
     rows(amounts, [f"{group.split(',')[0]}, {name}" for group, name in cells.index])
     amounts.set(title="amounts in place of one cost", xlabel="more money per 100 people")
-    for axes in (truth, hidden, groups):
-        axes.legend(handles_of([axes]).values(), handles_of([axes]).keys(), fontsize=6)
+    truth.legend(handles_of([truth]).values(), handles_of([truth]).keys(), fontsize=6)
     for axes in (hidden, groups, amounts):
         axes.axvline(0, color=GREY, lw=0.6)
     return figure

@@ -135,6 +135,28 @@ def test_coverage_is_that_of_the_simulation() -> None:
             assert list(np.asarray(robust.get_xdata())) == [1000, 2000, 10000]
 
 
+def test_answers_are_those_of_the_pages_of_the_questions() -> None:
+    figure = findings.draw_questions()
+    head, _, *rows = lines_of("questions_truth.md", "questions_truth")
+    columns = head.index("CFU ↓"), head.index("ground-truth utility ↑")
+    worlds = ("truth gap 0, label bias 1", "truth gap 0.4, label bias 1")
+    shown = {tuple(row[:2]): tuple(decimals(row[k])[0] for k in columns) for row in rows}
+    drawn = [(*line.get_xdata(), *line.get_ydata()) for line in figure.axes[0].get_lines()]  # type: ignore[misc]
+    assert drawn == [shown[world, tool] for world in worlds for tool in findings.COLOURS]
+    head, _, *rows = lines_of("questions_hidden.md", "questions_hidden")
+    columns = head.index("utility after the warm-up ↑"), head.index("utility later ↑")
+    cells = [row for row in rows if row[0] == "COMPAS, Γ = 3, exploration: none"]
+    same(intervals(figure, 1), [tuple(decimals(row[k])) for k in columns for row in cells])  # type: ignore[misc]
+    head, _, *rows = lines_of("questions_groups.md", "questions_groups_differences")
+    utility = {tuple(row[:2]): decimals(row[head.index("utility ↑")].replace("*", "")) for row in rows}
+    sets = [f"{name}, 4 groups" for name in ("COMPAS", "Adult", "MEPS", "Law school")]
+    names = ("FairAll (I+II)", "FairAll (I+II), cut, memory of all")
+    same(intervals(figure, 2), [tuple(utility[one, name]) for name in names for one in sets])  # type: ignore[misc]
+    head, _, *rows = lines_of("questions_amounts.md", "questions_amounts_paired")
+    money = [decimals(row[head.index("money per 100 test people ↑")].replace("*", "")) for row in rows]
+    same(intervals(figure, 3), [tuple(one) for one in money])  # type: ignore[misc]
+
+
 def test_a_table_is_read_from_its_file_or_from_its_block() -> None:
     assert cell("leaderboard_credit", "harsh initial policy", "accept everybody", "DPU ↓") == "0.0"
     assert cell("ablation", "cut − drawn", "MEPS", "pairs") == "8"
