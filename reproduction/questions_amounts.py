@@ -11,7 +11,6 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from fairall import Config, Result, load_dataset
-from fairall.config.schema import CONSTANT
 from fairall.report import (
     LEVEL,
     dataset_label,
@@ -48,6 +47,7 @@ MEASURES = {
 }
 DIGITS = {EFFECTIVE.name: 0, LATER.name: 0}  # decimals of money
 AMOUNTS, COST = "by amounts", "by one cost"
+CONSTANT = "intercept"  # in `dataset.gain` and `dataset.loss`, of the part that is the same for everybody
 KNOWN = "P(ỹ | score, group) known, no fairness rule"
 
 
