@@ -26,7 +26,7 @@ from reproduction.plan import (
     with_runs,
 )
 from reproduction.runs import make
-from reproduction.tables import by_dataset
+from reproduction.tables import by_dataset, difference_of
 
 # Measures by heading of their column.
 MEASURES = {
@@ -221,11 +221,8 @@ def effects_table(
             name = f"{level} − {reference}"
             rows.append(Row(name, group, cells))
             for one, spread in zip(of.values(), spreads, strict=True):
-                low, high = spread.interval if spread and spread.interval else (None, None)
-                records.append(
-                    {"effect": name, "group": group, "pairs": n, "measure": one.name}
-                    | {"difference": spread.mean if spread else None, "low": low, "high": high}
-                )
+                record = {"effect": name, "group": group, "pairs": n, "measure": one.name}
+                records.append(record | difference_of(spread))
     return PageTable(
         key=key,
         title=title,

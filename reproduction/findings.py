@@ -139,8 +139,7 @@ def findings(
     refuse(into, config)
     for page in into:
         write(page, text())
-    figures = {one.key: one for one in FIGURES}
-    publish("findings", "FairAll: findings", {"": [*figures.values()]}, config, folder=folder, into=into)
+    publish("findings", "FairAll: findings", {"": FIGURES}, config, folder=folder, into=into)
     return True
 
 

@@ -37,7 +37,8 @@ from fairall.results import (
     records_of,
 )
 from reproduction.plan import Planned, missing_runs
-from reproduction.questions_tables import first_rows, mean_rows
+from reproduction.questions_tables import first_table, means_table
+from reproduction.tables import difference_of
 
 EFFECTIVE, LATER, DPU = measures("effective_utility", "mean_utility", "mean_dpu")
 MEASURES = {
@@ -138,8 +139,25 @@ def amounts_items(planned: Sequence[Planned], config: Config) -> list[Item]:
         draw=(lambda: draw_earned(found, known)) if any(map(pairs_of, found.values())) else None,
         lacking=lacking,
     )
-    tables = paired_table(found), first_table(found), means_table(found)
-    return [figure, *(replace(table, lacking=lacking) for table in tables)]
+    first = first_table(
+        found,
+        MEASURES,
+        DIGITS,
+        key="questions_amounts_first",
+        title="The first method by terms",
+        note="The first method, how far it is from the next (×100, 95 % interval, paired by seed), and the "
+        "next; bold where they differ at the 5 % level, corrected for all pairs of the terms.",
+    )
+    means = means_table(
+        found,
+        MEASURES,
+        DIGITS,
+        key="questions_amounts_means",
+        title="Methods by amounts and by one cost",
+        note="×100, mean over seeds with its 95 % interval (Student's t); all but the first column of test "
+        "people over evaluation.window.",
+    )
+    return [figure, *(replace(table, lacking=lacking) for table in (paired_table(found), first, means))]
 
 
 def paired_table(found: Mapping[Terms, Mapping[str, Result]]) -> PageTable:
@@ -160,12 +178,8 @@ def paired_table(found: Mapping[Terms, Mapping[str, Result]]) -> PageTable:
                 spread = paired_difference(*both)
                 text = mean_interval(spread, digits=DIGITS.get(measure.name, 1))
                 cells[method].append(Cell(text, best=p is not None and p < LEVEL))
-                low, high = spread.interval if spread and spread.interval else (None, None)
-                records.append(
-                    terms._asdict()
-                    | {"method": method, "measure": measure.name, "p": p}
-                    | {"difference": spread.mean if spread else None, "low": low, "high": high}
-                )
+                record = terms._asdict() | {"method": method, "measure": measure.name, "p": p}
+                records.append(record | difference_of(spread))
         rows += [Row(terms.label, method, own) for method, own in cells.items()]
     return PageTable(
         key="questions_amounts_paired",
@@ -173,34 +187,6 @@ def paired_table(found: Mapping[Terms, Mapping[str, Result]]) -> PageTable:
         note="×100, difference with its 95 % interval (Student's t, paired by seed); bold where it is not 0 "
         "at the 5 % level (Wilcoxon signed-rank test, Holm-corrected over the methods of the terms). All but "
         "the first column of test people over evaluation.window.",
-        section="",
-        frame=frame_of([*MEASURES], rows),
-        records=records_of(records),
-    )
-
-
-def first_table(found: Mapping[Terms, Mapping[str, Result]]) -> PageTable:
-    """A row per terms: the first method and way to decide, and by how much it is before the next."""
-    rows, records = first_rows(found, MEASURES.values(), DIGITS)
-    return PageTable(
-        key="questions_amounts_first",
-        title="The first method by terms",
-        note="The first method, how far it is from the next (×100, 95 % interval, paired by seed), and the "
-        "next; bold where they differ at the 5 % level, corrected for all pairs of the terms.",
-        section="",
-        frame=frame_of([*MEASURES], rows),
-        records=records_of(records),
-    )
-
-
-def means_table(found: Mapping[Terms, Mapping[str, Result]]) -> PageTable:
-    """A row per terms, method and way to decide: means over seeds with 95 % intervals."""
-    rows, records = mean_rows(found, MEASURES.values(), DIGITS)
-    return PageTable(
-        key="questions_amounts_means",
-        title="Methods by amounts and by one cost",
-        note="×100, mean over seeds with its 95 % interval (Student's t); all but the first column of test "
-        "people over evaluation.window.",
         section="",
         frame=frame_of([*MEASURES], rows),
         records=records_of(records),

@@ -29,7 +29,7 @@ from fairall.results import (
     records_of,
 )
 from reproduction.plan import Planned, missing_runs
-from reproduction.questions_tables import mean_rows
+from reproduction.questions_tables import means_table
 
 EFFECTIVE, LATER, DPU, ACCEPTED = measures("effective_utility", "mean_utility", "mean_dpu", "mean_acceptance")
 JUDGED = {"effective utility ↑": EFFECTIVE, "utility ↑": LATER, "DPU ↓": DPU}
@@ -91,7 +91,18 @@ def groups_items(planned: Sequence[Planned], config: Config) -> list[Item]:
         draw=(lambda: draw_map(found)) if found else None,
         lacking=lacking,
     )
-    tables = differences_table(found), rates_table(found), means_table(found)
+    means = means_table(
+        found,
+        MEASURES,
+        key="questions_groups",
+        title="Methods with four and eight groups",
+        note="×100, mean over seeds with its 95 % interval (Student's t); all but the first column of test "
+        "people, decisions over evaluation.window, latents after the last time step. MMD: the largest "
+        "squared maximum mean discrepancy between the latents of two groups, about 0 where they are alike. "
+        "AUC: of the pair that is told apart best, 50 by chance. Both of groups with 50 training and 50 test "
+        "people.",
+    )
+    tables = differences_table(found), rates_table(found), means
     return [figure, *(replace(table, lacking=lacking) for table in tables)]
 
 
@@ -159,23 +170,6 @@ def rates_table(found: Found) -> PageTable:
         "had no applicant of the group.",
         section="",
         frame=frame_of(["people", "label 1", *methods], rows),
-        records=records_of(records),
-    )
-
-
-def means_table(found: Found) -> PageTable:
-    """A row per groups and method: means over seeds with 95 % intervals."""
-    rows, records = mean_rows(found, MEASURES.values())
-    return PageTable(
-        key="questions_groups",
-        title="Methods with four and eight groups",
-        note="×100, mean over seeds with its 95 % interval (Student's t); all but the first column of test "
-        "people, decisions over evaluation.window, latents after the last time step. MMD: the largest "
-        "squared maximum mean discrepancy between the latents of two groups, about 0 where they are alike. "
-        "AUC: of the pair that is told apart best, 50 by chance. Both of groups with 50 training and 50 test "
-        "people.",
-        section="",
-        frame=frame_of([*MEASURES], rows),
         records=records_of(records),
     )
 

@@ -29,6 +29,7 @@ from fairall.results import (
     records_of,
 )
 from reproduction.plan import Planned, missing_runs
+from reproduction.tables import difference_of
 
 LATER, EFFECTIVE = measures("mean_utility", "effective_utility")
 COLUMNS = {
@@ -100,12 +101,7 @@ def loss_table(found: dict[Kind, dict[float, Result]]) -> PageTable:
         group = f"{dataset_label(kind.dataset)}, Γ = {gamma:g}, exploration: {kind.exploration}"
         rows.append(Row(group, method_label(kind.method), [*map(mean_interval, spreads.values())]))
         for name, spread in spreads.items():
-            low, high = spread.interval if spread and spread.interval else (None, None)
-            records.append(
-                kind._asdict()
-                | {"gamma": gamma, "measure": name, "difference": spread.mean if spread else None}
-                | {"low": low, "high": high}
-            )
+            records.append(kind._asdict() | {"gamma": gamma, "measure": name} | difference_of(spread))
     return PageTable(
         key="questions_hidden",
         title="Change of utility by hidden reasons of past deciders",

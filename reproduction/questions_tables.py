@@ -1,14 +1,14 @@
-"""Rows of questions that compare tools in several settings: means, and the first tool of each setting."""
+"""Tables of questions that compare tools in several settings: means, and the first tool of each setting."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any, Protocol, TypeVar
 
 from fairall import Result
 from fairall.metrics import Quantity
 from fairall.report import LEVEL, paired_difference, standings
-from fairall.results import Cell, Row, mean_interval
+from fairall.results import Cell, PageTable, Row, frame_of, mean_interval, records_of
 
 
 class Setting(Protocol):
@@ -23,48 +23,52 @@ class Setting(Protocol):
 
 S = TypeVar("S", bound=Setting)
 Found = Mapping[S, Mapping[str, Result]]  # runs by setting and tool
-Rows = tuple[list[Row], list[dict[str, Any]]]  # rows as shown, and records
 
 
-def mean_rows(found: Found[S], measures: Iterable[Quantity], digits: Mapping[str, int] | None = None) -> Rows:
+def means_table(
+    found: Found[S], measures: Mapping[str, Quantity], digits: Mapping[str, int] | None = None, **shown: str
+) -> PageTable:
     """A row per setting and tool: means over seeds ×100 with 95 % intervals. A record per seed and measure.
 
     Args:
         found: runs by setting and tool.
-        measures: a column each.
+        measures: by heading of their column.
         digits: decimals by name of a measure; 1 by default.
+        shown: key, title and note.
     """
-    measures, digits = list(measures), digits or {}
+    digits = digits or {}
     rows, records = [], []
     for setting, runs in found.items():
         for tool, run in runs.items():
-            cells = [mean_interval(run.spread(one.name), digits=digits.get(one.name, 1)) for one in measures]
+            spreads = {one.name: run.spread(one.name) for one in measures.values()}
+            cells = [mean_interval(of, digits=digits.get(name, 1)) for name, of in spreads.items()]
             rows.append(Row(setting.label, tool, cells))
             records += [
-                setting._asdict() | {"tool": tool, "measure": one.name, "seed": seed, "value": value}
-                for one in measures
-                for seed, value in run.values(one.name).items()
+                setting._asdict() | {"tool": tool, "measure": name, "seed": seed, "value": value}
+                for name in spreads
+                for seed, value in run.values(name).items()
             ]
-    return rows, records
+    return PageTable(section="", frame=frame_of([*measures], rows), records=records_of(records), **shown)
 
 
-def first_rows(
-    found: Found[S], measures: Iterable[Quantity], digits: Mapping[str, int] | None = None
-) -> Rows:
+def first_table(
+    found: Found[S], measures: Mapping[str, Quantity], digits: Mapping[str, int] | None = None, **shown: str
+) -> PageTable:
     """A row per setting: the first tool by each measure, and by how much it is before the next.
 
     Bold where the two differ at `LEVEL`, corrected for all pairs of tools of the setting.
 
     Args:
         found: runs by setting and tool.
-        measures: a column each.
+        measures: by heading of their column.
         digits: decimals by name of a measure; 1 by default.
+        shown: key, title and note.
     """
-    measures, digits = list(measures), digits or {}
+    digits = digits or {}
     rows, records = [], []
     for setting, runs in found.items():
         cells = []
-        for measure in measures:
+        for measure in measures.values():
             values = {tool: run.values(measure.name) for tool, run in runs.items()}
             values = {tool: own for tool, own in values.items() if len(own)}
             judged = standings(values, measure, baseline="") if len(values) > 1 else {}
@@ -83,4 +87,4 @@ def first_rows(
                 | {key: one[f"{key}_rival"] for key in ("difference", "low", "high")}
             )
         rows.append(Row("", setting.label, cells))
-    return rows, records
+    return PageTable(section="", frame=frame_of([*measures], rows), records=records_of(records), **shown)

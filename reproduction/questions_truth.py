@@ -19,15 +19,12 @@ from fairall.results import (
     ORANGE,
     Item,
     PageFigure,
-    PageTable,
-    frame_of,
     handles_of,
     interval,
     legend_below,
-    records_of,
 )
 from reproduction.plan import Planned, missing_runs
-from reproduction.questions_tables import first_rows, mean_rows
+from reproduction.questions_tables import first_table, means_table
 
 EFFECTIVE_TRUE, TRUE, CFU, DPU = measures(
     "effective_ground_truth_utility", "mean_ground_truth_utility", "mean_cfu", "mean_dpu"
@@ -94,43 +91,23 @@ def truth_items(planned: Sequence[Planned], config: Config) -> list[Item]:
         draw=(lambda: draw_map(found)) if found else None,
         lacking=lacking,
     )
-    return [
-        figure,
-        replace(first_table(found), lacking=lacking),
-        replace(cells_table(found), lacking=lacking),
-    ]
-
-
-def first_table(found: Mapping[World, Mapping[str, Result]]) -> PageTable:
-    """A row per world: the first tool by each measure, and by how much it is before the next.
-
-    Args:
-        found: runs by world and tool.
-    """
-    rows, records = first_rows(found, JUDGED.values())
-    return PageTable(
+    first = first_table(
+        found,
+        JUDGED,
         key="questions_truth_first",
         title="The first tool by truth gap and label bias",
         note="The first tool, how far it is from the next (×100, 95 % interval, paired by seed), and the "
         "next; bold where they differ at the 5 % level, corrected for all pairs of tools of the world.",
-        section="",
-        frame=frame_of([*JUDGED], rows),
-        records=records_of(records),
     )
-
-
-def cells_table(found: Mapping[World, Mapping[str, Result]]) -> PageTable:
-    """A row per world and tool: means over seeds with 95 % intervals."""
-    rows, records = mean_rows(found, MEASURES.values())
-    return PageTable(
+    means = means_table(
+        found,
+        MEASURES,
         key="questions_truth",
         title="Tools where truth and label depend on the group",
         note="×100, mean over seeds with its 95 % interval (Student's t); all but the first column of test "
         "people over evaluation.window. CFU with Y held is CFU where Y does not depend on S.",
-        section="",
-        frame=frame_of([*MEASURES], rows),
-        records=records_of(records),
     )
+    return [figure, *(replace(table, lacking=lacking) for table in (first, means))]
 
 
 def draw_map(found: Mapping[World, Mapping[str, Result]]) -> Figure:

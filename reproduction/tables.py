@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fairall import FairAllError, Result, hyperparameters, load_dataset, load_initial_policy
-from fairall.metrics import Quantity
+from fairall.metrics import Quantity, Spread
 from fairall.report import (
     LEVEL,
     UNTESTED,
@@ -132,6 +132,12 @@ def methods_table(
         records=records_of(records),
         lacking=missing_runs(planned),
     )
+
+
+def difference_of(spread: Spread | None) -> dict[str, float | None]:
+    """Mean and ends of the 95 % interval of a difference, as records have them; None where unknown."""
+    low, high = spread.interval if spread and spread.interval else (None, None)
+    return {"difference": spread.mean if spread else None, "low": low, "high": high}
 
 
 def by_dataset(planned: Sequence[Planned]) -> dict[str, list[Planned]]:

@@ -31,7 +31,8 @@ from reproduction.questions_amounts import (
 from reproduction.questions_groups import ALIKE, Groups, groups_items, groups_of
 from reproduction.questions_groups import tool_of as tool_of_groups
 from reproduction.questions_hidden import coverage_table, gamma_of, hidden_items, loss_table
-from reproduction.questions_truth import CFU, HELD, TRUE, World, first_table, tool_of, truth_items, world_of
+from reproduction.questions_tables import first_table
+from reproduction.questions_truth import CFU, HELD, JUDGED, TRUE, World, tool_of, truth_items, world_of
 from tests.models.test_amounts import best, cells
 from tests.reproduction.collection import result
 
@@ -72,7 +73,8 @@ def test_the_first_tool_is_that_with_the_best_mean_and_is_compared_with_the_next
     for one in planned:
         assert one.run is not None
         by_world.setdefault(world_of(one.run), {})[tool_of(one.run)] = one.run
-    records = first_table(by_world).records.to_dict("records")
+    table = first_table(by_world, JUDGED, key="first", title="First", note="")
+    records = table.records.to_dict("records")
     for record in records:
         utility, before = record["measure"] == TRUE.name, record["gap"] > 0
         expected = (
