@@ -68,6 +68,7 @@ def run_command(command: Callable[[list[str]], int], words: Sequence[str] | None
         # A library may have turned an interruption into an error of its own.
         stopped = signals.interruption(error)
         if stopped is not None or isinstance(error, KeyboardInterrupt):
+            signals.told()  # while the stop is handled, so that it cannot be raised on the way out
             then = signals.RESUMES if stopped is None else stopped.then
             print(f"fairall: interrupted; the same command {then}", file=sys.stderr)
             return signals.exit_code(stopped or KeyboardInterrupt())

@@ -21,6 +21,7 @@ try:
 """
 TAIL = """
 except signals.Stopped as stopped:
+    signals.told()
     sys.exit(stopped.exit_code)
 """
 
@@ -134,6 +135,22 @@ raise SystemExit(run_command(command, []))
 def test_an_error_that_a_stop_has_become_is_told_as_the_stop() -> None:
     said = own_process("-c", COMMAND)
     assert (said.returncode, said.stdout) == (143, "")
+    assert said.stderr == "fairall: interrupted; the same command goes on from what was saved\n"
+
+
+OUTLIVED = """
+import os, signal, threading, time
+from fairall.runtime.process import run_command
+def command(words):
+    threading.Thread(target=time.sleep, args=(0.5,)).start()
+    os.kill(os.getpid(), signal.SIGTERM)
+raise SystemExit(run_command(command, []))
+"""
+
+
+def test_while_threads_end_after_the_command_a_stop_is_not_raised_again() -> None:
+    said = own_process("-c", OUTLIVED)
+    assert said.returncode == 143
     assert said.stderr == "fairall: interrupted; the same command goes on from what was saved\n"
 
 
