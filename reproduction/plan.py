@@ -59,7 +59,12 @@ LOGS, ALARMS = ("logs",), ("alarms",)
 # Sweeps of each question of reproduction/questions.py, by its word.
 QUESTIONS = {
     "truth": ("questions_truth_rates", "questions_truth_opportunity", "questions_truth_latent"),
-    "hidden": ("questions_hidden", "questions_hidden_synthetic"),
+    "hidden": (
+        "questions_hidden",
+        "questions_hidden_synthetic",
+        "questions_hidden_assumed",
+        "questions_hidden_assumed_synthetic",
+    ),
     "groups": ("questions_groups", "questions_groups_latent", "questions_small_groups"),
     "amounts": ("questions_amounts_fico", "questions_amounts_credit", "questions_amounts_latent"),
 }
@@ -85,6 +90,7 @@ SINGLE_VALUES = (
     "dataset.structural_model.ground_truth_share=",
     "dataset.structural_model.variables.FYA.s=",
     "initial_policy.hidden=",
+    "model.odds_ratio=",
     "dataset.gain=",
     "dataset.loss=",
     "dataset.decide_by=",

@@ -1,13 +1,24 @@
-"""Logistic regression with a penalty, by Newton's method; importing scikit-learn's takes most of a second."""
+"""Logistic regression with a penalty, by Newton's method, and odds in a mixture of two parts.
+
+Importing scikit-learn's regression takes most of a second.
+"""
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 from scipy.special import expit
 
+if TYPE_CHECKING:
+    from torch import Tensor
+
 EXACT = 1e-10
 MOST_STEPS = 100
 ROUNDING = 1e-12  # relative, of the loss: no reason to shorten a step
+SMALLEST = 1e-12  # 1 less the mean of a mixture, so that odds are finite
+
+Values = TypeVar("Values", np.ndarray, "Tensor")
 
 
 def penalised(
@@ -79,3 +90,23 @@ def ridge(
     weights = penalised((x - mean) / scale, label, c, start=start, exact=exact)
     slopes = weights[:-1] / scale
     return np.append(slopes, weights[-1] - slopes @ mean)
+
+
+def mixture_odds(mean: Values, share: Values, gamma: float) -> Values:
+    """Odds in one part of a mixture whose other part has Γ times these odds, and whose mean is known.
+
+    The odds o solve share·Γo/(1 + Γo) + (1 − share)·o/(1 + o) = mean.
+
+    Args:
+        mean: probability in the whole, float64, any shape.
+        share: of the part with odds Γo, of the shape of `mean`.
+        gamma: Γ > 0.
+
+    Examples:
+        >>> odds = mixture_odds(np.array([0.5]), np.array([0.25]), 3.0)
+        >>> 0.25 * 3 * odds / (1 + 3 * odds) + 0.75 * odds / (1 + odds)
+        array([0.5])
+    """
+    other = (1.0 - mean).clip(min=SMALLEST)
+    middle = 1.0 + (gamma - 1.0) * share - mean * (1.0 + gamma)
+    return ((middle**2 + 4.0 * gamma * other * mean) ** 0.5 - middle) / (2.0 * gamma * other)

@@ -64,12 +64,15 @@ class Members(Remembering):
 
     @override
     def remember(self, decided: Decided) -> None:
-        """Remember people with copies drawn from Poisson(1), at most `MOST_COPIES`."""
+        super().remember(self.resampled(decided))
+
+    def resampled(self, decided: Decided) -> Resampled:
+        """People with copies drawn from Poisson(1), at most `MOST_COPIES`."""
         uniform = self.streams.uniform(decided.s.shape[1], self.config.members)
         counts = torch.arange(MOST_COPIES, dtype=torch.float32)
         below = (torch.exp(-1.0 - torch.lgamma(counts + 1.0))).cumsum(0)  # P(Poisson(1) ≤ n)
         copies = torch.searchsorted(below, uniform, right=True).to(uniform.dtype)
-        super().remember(Resampled(**vars(decided), copies=copies))
+        return Resampled(**vars(decided), copies=copies)
 
     def loss(self, batch: Decided) -> Tensor:
         """Cross-entropy of each member's sample of the accepted, summed over members, shape (E,)."""

@@ -24,11 +24,10 @@ from fairall.data.features import FeatureInputs
 from fairall.data.splits import shifted
 from fairall.data.table import Logged, Table
 from fairall.errors import FairAllError
-from fairall.models.logistic import ridge
+from fairall.models.logistic import mixture_odds, ridge
 from fairall.tables.groups import sides
 
 FOLDS = 5  # of the model of labels that keeps the propensity given x where reasons are hidden
-SMALLEST = 1e-12  # probability of a rejection, so that its odds are finite
 
 
 class InitialPolicy(ABC):
@@ -149,10 +148,7 @@ def hidden_acceptance(p: np.ndarray, gamma: float, table: Table) -> np.ndarray:
             )
         weights = ridge(inputs[others], table.label[others], 1.0)
         q[own] = expit(inputs[own] @ weights[:-1] + weights[-1])
-    rejection = np.maximum(1.0 - p, SMALLEST)
-    middle = 1.0 + (gamma - 1.0) * q - p * (1.0 + gamma)
-    odds = (np.sqrt(middle**2 + 4.0 * gamma * rejection * p) - middle) / (2.0 * gamma * rejection)
-    odds = odds * np.where(table.label == 1, gamma, 1.0)
+    odds = mixture_odds(p, q, gamma) * np.where(table.label == 1, gamma, 1.0)
     return odds / (1.0 + odds)
 
 

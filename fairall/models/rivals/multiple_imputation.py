@@ -7,22 +7,45 @@ References:
     Statistical Association 82, 1987.
     Fogarty: Multiple imputation as a missing data approach to reject inference on consumer credit scoring,
     InterStat, 2006.
+    Carpenter, Kenward: Multiple imputation and its application, Wiley 2013 (sensitivity analysis: labels that
+    are not missing at random, chapter 10).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 
 import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
 from typing_extensions import override
 
+from fairall.config.checks import at_least
 from fairall.data.people import Decided
 from fairall.models.learner import Setting
+from fairall.models.logistic import mixture_odds
 from fairall.models.members import Members, MembersConfig, Resampled
 from fairall.models.memory import Memory
 from fairall.randomness import SeedStreams
+
+
+@dataclass
+class MultipleImputationConfig(MembersConfig):
+    """What is assumed of the labels of people whom the initial policy rejected.
+
+    `odds_ratio` is Γ ≥ 1, the odds of label 1 of people whom the initial policy accepted over those of people
+    of equal features and group whom it rejected; null, and not stored with runs, where labels are missing at
+    random.
+    """
+
+    odds_ratio: float | None = field(default=None, metadata={**at_least(1).metadata, "left_out": True})
+
+
+@dataclass(frozen=True)
+class Recorded(Resampled):
+    """Decided people, and whether the initial policy decided on them, shape (E, B), bool."""
+
+    initially: Tensor
 
 
 @dataclass(frozen=True)
@@ -37,14 +60,23 @@ class MultipleImputation(Members):
 
     Each member is trained on its own bootstrap sample, with observed labels of the accepted, and labels of
     the rejected drawn from the member's p(ỹ = 1 | x, s) before every update (data augmentation, Tanner and
-    Wong 1987).
+    Wong 1987). Of people whom the initial policy rejected they are drawn by `odds_ratio` from less.
     """
 
-    config_type = MembersConfig
+    config: MultipleImputationConfig
+    config_type = MultipleImputationConfig
 
-    def __init__(self, config: MembersConfig, setting: Setting) -> None:
+    def __init__(self, config: MultipleImputationConfig, setting: Setting) -> None:
         super().__init__(config, setting)
-        self.memory = Memory("all", of=Resampled)
+        self.memory = Memory("all", of=Resampled if config.odds_ratio is None else Recorded)
+
+    @override
+    def resampled(self, decided: Decided) -> Resampled:
+        found = super().resampled(decided)
+        if self.config.odds_ratio is None:
+            return found
+        # The people of the warm-up are the first to be remembered.
+        return Recorded(**vars(found), initially=torch.full_like(found.accepted, not len(self.memory)))
 
     @override
     def minibatches(self) -> list[Decided]:
@@ -55,9 +87,25 @@ class MultipleImputation(Members):
         """People with labels, those of rejected ones drawn for each member."""
         assert isinstance(batch, Resampled)
         uniform = self.streams.uniform(batch.s.shape[1], self.config.members)
-        drawn = uniform < self.member_logits(batch.x, batch.s).sigmoid().mT
+        drawn = uniform < self.imputation_probability(batch)
         labels = torch.where(batch.accepted.unsqueeze(-1), batch.label.unsqueeze(-1), drawn.float())
-        return Imputed(**vars(batch), labels=labels)
+        known = {one.name: getattr(batch, one.name) for one in fields(Resampled)}
+        return Imputed(**known, labels=labels)
+
+    def imputation_probability(self, batch: Resampled) -> Tensor:
+        """Each member's probability that the label of a rejected person is 1, shape (E, B, K).
+
+        p = p(ỹ = 1 | x, s) is that of all people, accepted or not. Where the initial policy accepted with
+        probability π, and accepted people have Γ times the odds of rejected ones, these have the odds o with
+        π·Γo/(1 + Γo) + (1 − π)·o/(1 + o) = p.
+        """
+        p = self.member_logits(batch.x, batch.s).sigmoid().mT
+        if self.config.odds_ratio is None:
+            return p
+        assert isinstance(batch, Recorded)
+        share = batch.propensity.double().unsqueeze(-1).expand_as(p)
+        odds = mixture_odds(p.double(), share, self.config.odds_ratio)
+        return torch.where(batch.initially.unsqueeze(-1), (odds / (1.0 + odds)).to(p.dtype), p)
 
     @override
     def loss(self, batch: Decided) -> Tensor:

@@ -6,16 +6,21 @@ import torch
 from numpy.testing import assert_allclose
 
 from fairall.data.people import Decided, People
-from fairall.models.members import MembersConfig
-from fairall.models.rivals.multiple_imputation import Imputed, MultipleImputation
+from fairall.models.logistic import mixture_odds
+from fairall.models.rivals.multiple_imputation import (
+    Imputed,
+    MultipleImputation,
+    MultipleImputationConfig,
+    Recorded,
+)
 from fairall.randomness import SeedStreams
 from tests.conftest import ComposeConfig, MakePeople, MakeSetting
 from tests.models.conftest import propensities, someone, taught, with_features
 
 
 @pytest.fixture
-def config(compose_config: ComposeConfig) -> MembersConfig:
-    model: MembersConfig = compose_config("model=multiple_imputation").model
+def config(compose_config: ComposeConfig) -> MultipleImputationConfig:
+    model: MultipleImputationConfig = compose_config("model=multiple_imputation").model
     return replace(model, clf_arch=[8], updates=4, batch_size=32, members=4, learning_rate=0.01)
 
 
@@ -28,7 +33,7 @@ def batches(learner: MultipleImputation, people: People, rate: float = 0.5) -> l
 
 
 def test_labels_are_observed_or_drawn_with_the_members_probability(
-    config: MembersConfig, setting: MakeSetting, people: MakePeople
+    config: MultipleImputationConfig, setting: MakeSetting, people: MakePeople
 ) -> None:
     learner = MultipleImputation(replace(config, updates=400), setting([0, 1]))
     with torch.no_grad():  # members of different opinions
@@ -49,7 +54,7 @@ def test_labels_are_observed_or_drawn_with_the_members_probability(
 
 
 def test_loss_is_that_of_each_members_completed_sample(
-    config: MembersConfig, setting: MakeSetting, people: MakePeople
+    config: MultipleImputationConfig, setting: MakeSetting, people: MakePeople
 ) -> None:
     learner = MultipleImputation(config, setting([0, 1]))
     batch = batches(learner, people(30))[0]
@@ -61,7 +66,7 @@ def test_loss_is_that_of_each_members_completed_sample(
 
 @pytest.mark.parametrize("cost", [0.35, 0.5])
 def test_it_decides_by_the_mean_over_members(
-    cost: float, config: MembersConfig, setting: MakeSetting, people: MakePeople
+    cost: float, config: MultipleImputationConfig, setting: MakeSetting, people: MakePeople
 ) -> None:
     crowd, learner = people(60), MultipleImputation(config, setting([0, 1], f"cost.value={cost}"))
     taught(learner, crowd, range(4))
@@ -73,8 +78,49 @@ def test_it_decides_by_the_mean_over_members(
     assert learner.memory.counts.tolist() == [64, 64]
 
 
+def test_rejected_people_of_the_initial_policy_have_lower_odds(
+    config: MultipleImputationConfig, setting: MakeSetting, people: MakePeople
+) -> None:
+    learner, crowd = MultipleImputation(replace(config, odds_ratio=3.0), setting([0, 1])), people(30)
+    for rate in (0.25, 0.6):  # first the initial policy
+        learner.remember(someone(crowd, 1, [0, 1], rate))
+    batch = learner.memory.rows()
+    assert isinstance(batch, Recorded)
+    first = batch.initially
+    p = learner.member_logits(batch.x, batch.s).sigmoid().mT.detach()
+    rejected = learner.imputation_probability(batch).detach()
+    assert torch.equal(rejected[~first], p[~first])
+    share, odds = batch.propensity[first].unsqueeze(-1), rejected[first] / (1 - rejected[first])
+    accepted = 3 * odds / (1 + 3 * odds)
+    torch.testing.assert_close(share * accepted + (1 - share) * rejected[first], p[first])
+    assert (batch.propensity[first] == 0.25).all()
+    assert first.sum(1).tolist() == [16, 16]
+
+
 @pytest.mark.whole
-def test_members_vary_more_where_labels_are_absent(config: MembersConfig, setting: MakeSetting) -> None:
+@pytest.mark.parametrize(("odds_ratio", "bias"), [(4.0, 0.0), (None, 0.13)])
+def test_labels_that_are_not_missing_at_random_are_learnt_with_their_odds_ratio(
+    odds_ratio: float | None, bias: float, config: MultipleImputationConfig, setting: MakeSetting
+) -> None:
+    seeds = [0, 1, 2, 3]
+    streams, given = SeedStreams(seeds, "world"), with_features(setting(seeds), "x")
+    learner = MultipleImputation(replace(config, odds_ratio=odds_ratio, updates=20, batch_size=256), given)
+    x, s = streams.normal(4000, 1), 2.0 * (streams.uniform(4000) < 0.5) - 1.0
+    truth = torch.sigmoid(x[..., 0])
+    label = (streams.uniform(4000) < truth).float()
+    propensity = torch.full_like(truth, 0.5)
+    odds = mixture_odds(propensity.double(), truth.double(), 4.0) * 4.0**label
+    decided = Decided.reveal(People(x, s, label), propensity, streams.uniform(4000) < odds / (1 + odds))
+    for epoch in range(40):
+        learner.warm_up_epoch(decided, epoch)
+    off = learner.score(x, s, streams) - truth
+    assert off.mean() == pytest.approx(bias, abs=0.02)
+
+
+@pytest.mark.whole
+def test_members_vary_more_where_labels_are_absent(
+    config: MultipleImputationConfig, setting: MakeSetting
+) -> None:
     seeds = [0, 1, 2]
     streams, given = SeedStreams(seeds, "world"), with_features(setting(seeds), "x")
     learner = MultipleImputation(replace(config, members=10, updates=20, batch_size=64), given)
