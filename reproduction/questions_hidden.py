@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -17,6 +17,7 @@ from fairall.report import dataset_label, look_of, measures, method_label, paire
 from fairall.results import (
     COLUMN,
     GREY,
+    Cell,
     Item,
     PageFigure,
     PageTable,
@@ -41,7 +42,11 @@ ASSUMED = (1.0, 1.5, 2.0, 3.0)  # Γ, of the sensitivity analysis; among `evalua
 # Accepts half of all people by hidden reasons alone. `evaluate` refuses logs of the lenient policy, which
 # accepts hardly any of many people.
 LOGGING = "random"
+STRICTNESS = (0.2, 0.4, 0.6, 0.8)  # shares that decision makers accept, who get cases at random
+IMPUTING = "multiple_imputation"
+NOTHING, OFFICERS = "no assumption", "decision makers"
 STYLES = {"none": "-", "epsilon": "--"}
+Ends = tuple[float, float]
 
 
 class Kind(NamedTuple):
@@ -57,11 +62,16 @@ def gamma_of(config: Config) -> float:
     return float(config.initial_policy.get("hidden") or 1.0)
 
 
+def assumed_gamma(config: Config) -> float:
+    """Γ that multiple imputation assumes of the initial policy; 1 of other methods."""
+    return float(config.model.get("odds_ratio") or 1.0)
+
+
 def hidden_items(planned: Sequence[Planned], config: Config) -> list[Item]:
     """What hidden reasons cost over time, in numbers, and what `evaluate` says of logs."""
     found: dict[Kind, dict[float, Result]] = {}
     for one in planned:
-        if one.run is not None:
+        if one.run is not None and assumed_gamma(one.config) == 1.0:
             kind = Kind(one.dataset, one.config.exploration.rule.name, one.model)
             found.setdefault(kind, {})[gamma_of(one.config)] = one.run
     lacking = missing_runs(planned)
@@ -79,7 +89,14 @@ def hidden_items(planned: Sequence[Planned], config: Config) -> list[Item]:
         draw=(lambda: draw_loss(found)) if any(len(runs) > 1 for runs in found.values()) else None,
         lacking=lacking,
     )
-    return [figure, replace(loss_table(found), lacking=lacking), coverage_table(planned)]
+    logs = logs_of(planned)
+    tables = (loss_table(found), assumed_table(planned))
+    return [
+        figure,
+        *(replace(table, lacking=lacking) for table in tables),
+        coverage_table(logs),
+        officers_table(logs),
+    ]
 
 
 def loss_table(found: dict[Kind, dict[float, Result]]) -> PageTable:
@@ -119,60 +136,171 @@ def _of(run: Result, name: str) -> pd.Series:
     return run.curve("utility").iloc[0] if name == "first" else run.values(name)
 
 
-def coverage_table(planned: Sequence[Planned]) -> PageTable:
-    """A row per data set and true Γ: share of logs whose interval for an assumed Γ holds the truth."""
+def assumed_table(planned: Sequence[Planned]) -> PageTable:
+    """A row per data set and true Γ: utility of multiple imputation by the Γ that it assumes.
+
+    All are compared with assuming none (Γ = 1) after deciders without hidden reasons.
+    """
+    found: dict[str, dict[tuple[float, float], Result]] = {}
+    for one in planned:
+        if one.run is not None and one.model == IMPUTING and one.config.exploration.rule.name == "none":
+            found.setdefault(one.dataset, {})[gamma_of(one.config), assumed_gamma(one.config)] = one.run
     rows: list[Row] = []
     records: list[dict[str, Any]] = []
-    logged: dict[tuple[str, float], Planned] = {}
-    for one in planned:
-        logged.setdefault((one.dataset, gamma_of(one.config)), one)
-    for (dataset, gamma), one in logged.items():
-        held = pd.DataFrame([*_held(one)])
-        records += [
-            {"dataset": dataset, "gamma": gamma, "log": number} | row
-            for number, row in enumerate(held.to_dict("records"))
-        ]
-        of_assumed = {assumed: held.get(f"{assumed:g}", pd.Series(dtype=float)) for assumed in ASSUMED}
-        cells = [f"{int(own.sum())} of {own.count()}" for own in of_assumed.values()]
-        rows.append(Row(dataset_label(dataset), f"Γ = {gamma:g}", cells))
+    assumed = sorted({gammas[1] for runs in found.values() for gammas in runs})
+    for dataset, runs in found.items():
+        for gamma in sorted({true for true, _ in runs}):
+            cells = [Cell("")] * len(assumed)
+            for k, other in enumerate(assumed):
+                if (gamma, other) in runs and (1.0, 1.0) in runs:
+                    spread = paired_difference(_of(runs[gamma, other], "first"), _of(runs[1.0, 1.0], "first"))
+                    cells[k] = mean_interval(spread)
+                    gammas = {"gamma": gamma, "assumed": other}
+                    records.append({"dataset": dataset} | gammas | difference_of(spread))
+            rows.append(Row(dataset_label(dataset), f"Γ = {gamma:g}", cells))
     return PageTable(
+        key="questions_hidden_assumed",
+        title="Multiple imputation that assumes hidden reasons",
+        note="Utility on test people after the warm-up, by Γ of the deciders and the Γ that is assumed, "
+        "model.odds_ratio; less that with none assumed after deciders without hidden reasons, ×100, with the "
+        "95 % interval (Student's t, paired by seed).",
+        section="",
+        frame=frame_of([f"assumed Γ = {one:g}" for one in assumed], rows),
+        records=records_of(records),
+    )
+
+
+class Logs(NamedTuple):
+    """What `evaluate` says of accepting everybody, by logs of deciders with hidden reasons.
+
+    `alike` and `officers` have the ends of 95 % intervals of the utility of each log, by what is assumed.
+    """
+
+    dataset: str
+    gamma: float  # of the deciders
+    truth: float  # utility of accepting everybody
+    alike: list[dict[str, Ends]]  # all accept half of all people
+    officers: list[dict[str, Ends]]  # of `STRICTNESS`
+
+
+def logs_of(planned: Sequence[Planned]) -> list[Logs]:
+    """Logs of each data set and Γ, one per replicate.
+
+    The truth is that of all people of all logs: on a data set of a file these are the same people.
+    """
+    first: dict[tuple[str, float], Planned] = {}
+    for one in planned:
+        first.setdefault((one.dataset, gamma_of(one.config)), one)
+    found = []
+    for (dataset, gamma), one in first.items():
+        data = load_dataset(dataset, *(word for word in one.words if word.startswith("dataset.")))
+        cost, tables = (
+            float(one.config.cost.value),
+            [data.resplit(k).table() for k in range(one.config.seeds)],
+        )
+        alike, *officers = (
+            load_initial_policy(LOGGING, dataset, f"initial_policy.hidden={gamma}", *words)
+            for words in [[], *([f"initial_policy.acceptance_rate={rate}"] for rate in STRICTNESS)]
+        )
+        truth = float(np.mean([table.label.mean() for table in tables])) - cost
+        of_alike, of_officers = (
+            [
+                intervals(table, [one.of_split(k) for one in deciders], k, cost)
+                for k, table in enumerate(tables)
+            ]
+            for deciders in ([alike], officers)
+        )
+        found.append(Logs(dataset, gamma, truth, of_alike, of_officers))
+    return found
+
+
+def intervals(table: Any, deciders: Sequence[Any], seed: int, cost: float) -> dict[str, Ends]:
+    """Intervals of the utility of accepting everybody, from a log of deciders who get cases at random.
+
+    Args:
+        table: the people.
+        deciders: initial policies.
+        seed: of who gets which case.
+        cost: of a positive decision.
+    """
+    officer = np.random.default_rng(seed).integers(len(deciders), size=len(table))
+    accepted = np.choose(officer, [one.decide(table) for one in deciders])
+    log = table.x[table.schema.names].assign(
+        group=table.s,
+        propensity=np.mean([one.propensity(table) for one in deciders], axis=0),
+        decision=accepted.astype(int),
+        label=np.where(accepted, table.label, np.nan),
+    )
+    columns = {name: name for name in ("decision", "label", "propensity")}
+    if len(deciders) > 1:
+        log, columns = log.assign(officer=officer), columns | {"decision_maker": "officer"}
+    found = evaluate(np.ones(len(log)), log, sensitive="group", cost=cost, **columns)
+    limits = {NOTHING: found.bounds["utility"]} | (
+        {OFFICERS: found.officers["utility"]} if found.officers else {}
+    )
+    ends = {name: (one.interval_low, one.interval_high) for name, one in limits.items()}
+    if found.sensitivity is not None:
+        bounds = found.sensitivity["bounds"]["utility"].set_index("gamma")
+        for gamma in ASSUMED:
+            low, high = bounds.loc[gamma, ["interval_low", "interval_high"]]
+            ends[_assumed(gamma)] = (float(low), float(high))
+    return ends
+
+
+def _assumed(gamma: float) -> str:
+    return f"assumed Γ = {gamma:g}"
+
+
+def coverage_table(logs: Sequence[Logs]) -> PageTable:
+    """A row per data set and true Γ: share of logs whose interval for an assumed Γ holds the truth."""
+    return _held_table(
+        [(one, one.alike) for one in logs],
+        [*map(_assumed, ASSUMED)],
+        widths=False,
         key="questions_hidden_coverage",
         title="Sensitivity analyses of logs with hidden reasons",
         note="Logs of deciders who accept half of all people, by hidden reasons of the true Γ alone. "
         "`fairall evaluate` bounds the value of accepting everybody for an assumed Γ: how many 95 % "
         "intervals of the bounds hold the truth.",
-        section="",
-        frame=frame_of([f"assumed Γ = {assumed:g}" for assumed in ASSUMED], rows),
-        records=records_of(records),
     )
 
 
-def _held(one: Planned) -> Iterator[dict[str, bool]]:
-    """Whether the intervals of each replicate's log hold the truth, by the assumed Γ.
+def officers_table(logs: Sequence[Logs]) -> PageTable:
+    """The same of decision makers of different strictness, with the bounds that follow from these."""
+    shares = ", ".join(f"{100 * rate:g}" for rate in STRICTNESS)
+    return _held_table(
+        [(one, one.officers) for one in logs],
+        [NOTHING, OFFICERS, *map(_assumed, ASSUMED)],
+        widths=True,
+        key="questions_hidden_officers",
+        title="Decision makers of different strictness with hidden reasons",
+        note=f"The same of four decision makers who get cases at random and accept {shares} % of them, all "
+        "with hidden reasons of the true Γ. Their bounds (--decision-maker) assume no Γ. Then the mean width "
+        "of the intervals, ×100.",
+    )
 
-    The truth is that of all people of all logs: on a data set of a file these are the same people.
-    """
-    data = load_dataset(one.dataset, *(word for word in one.words if word.startswith("dataset.")))
-    policy = load_initial_policy(LOGGING, one.dataset, f"initial_policy.hidden={gamma_of(one.config)}")
-    cost = float(one.config.cost.value)
-    tables = [data.resplit(number).table() for number in range(one.config.seeds)]
-    truth = float(np.mean([table.label.mean() for table in tables])) - cost
-    for number, table in enumerate(tables):
-        decider = policy.of_split(number)
-        accepted = decider.decide(table)
-        log = table.x[table.schema.names].assign(
-            group=table.s,
-            propensity=decider.propensity(table),
-            decision=accepted.astype(int),
-            label=np.where(accepted, table.label, np.nan),
-        )
-        columns = {name: name for name in ("decision", "label", "propensity")}
-        found = evaluate(np.ones(len(log)), log, sensitive="group", cost=cost, **columns).sensitivity
-        if found is None:
-            continue
-        bounds = found["bounds"]["utility"].set_index("gamma")
-        ends = {assumed: bounds.loc[assumed, ["interval_low", "interval_high"]] for assumed in ASSUMED}
-        yield {f"{assumed:g}": bool(low <= truth <= high) for assumed, (low, high) in ends.items()}
+
+def _held_table(
+    logs: Sequence[tuple[Logs, list[dict[str, Ends]]]], assumptions: Sequence[str], widths: bool, **shown: str
+) -> PageTable:
+    rows: list[Row] = []
+    records: list[dict[str, Any]] = []
+    for of, found in logs:
+        cells = []
+        for name in assumptions:
+            ends = [one[name] for one in found if name in one]
+            held = [low <= of.truth <= high for low, high in ends]
+            width = f", {100 * np.mean([high - low for low, high in ends]):.1f}" if ends and widths else ""
+            cells.append(Cell(f"{sum(held)} of {len(held)}{width}"))
+        rows.append(Row(dataset_label(of.dataset), f"Γ = {of.gamma:g}", cells))
+        records += [
+            {"dataset": of.dataset, "gamma": of.gamma, "log": number, "assumption": name}
+            | {"truth": of.truth, "low": low, "high": high, "held": low <= of.truth <= high}
+            for number, one in enumerate(found)
+            for name, (low, high) in one.items()
+            if name in assumptions
+        ]
+    return PageTable(section="", frame=frame_of([*assumptions], rows), records=records_of(records), **shown)
 
 
 def draw_loss(found: dict[Kind, dict[float, Result]]) -> Figure:

@@ -30,7 +30,16 @@ from reproduction.questions_amounts import (
 )
 from reproduction.questions_groups import ALIKE, Groups, groups_items, groups_of
 from reproduction.questions_groups import tool_of as tool_of_groups
-from reproduction.questions_hidden import coverage_table, gamma_of, hidden_items, loss_table
+from reproduction.questions_hidden import (
+    assumed_gamma,
+    assumed_table,
+    coverage_table,
+    gamma_of,
+    hidden_items,
+    logs_of,
+    loss_table,
+    officers_table,
+)
 from reproduction.questions_tables import first_table
 from reproduction.questions_truth import CFU, HELD, JUDGED, TRUE, World, tool_of, truth_items, world_of
 from tests.models.test_amounts import best, cells
@@ -114,12 +123,35 @@ def test_intervals_of_logs_hold_the_truth_from_the_true_odds_ratio_on() -> None:
     words = ("dataset=synthetic", "model=ensemble", "exploration=none", "initial_policy.hidden=1.0,3.0")
     planned = plan(QUESTIONS["hidden"], [*QUICK, *words], once=False)
     planned = [one for one in planned if gamma_of(one.config) in (1.0, 3.0)]
-    records = coverage_table(planned).records
-    share = records.groupby("gamma")[["1", "1.5", "2", "3"]].mean()
-    assert share.loc[3.0, "3"] >= 0.75
-    assert share.loc[3.0, "1"] == 0.0
-    assert share.loc[1.0, "1"] >= 0.75
-    assert share.loc[1.0, "3"] == 1.0
+    logs = logs_of(planned)
+    for table in (coverage_table(logs), officers_table(logs)):
+        share = table.records.groupby(["gamma", "assumption"])["held"].mean()
+        assert share[3.0, "assumed Γ = 3"] >= 0.75
+        assert share[3.0, "assumed Γ = 1"] == 0.0
+        assert share[1.0, "assumed Γ = 1"] >= 0.75
+        assert share[1.0, "assumed Γ = 3"] == 1.0
+    assert share[3.0, "decision makers"] >= 0.75
+    assert share[:, "no assumption"].min() == 1.0
+    width = (table.records["high"] - table.records["low"]).groupby(table.records["assumption"]).mean()
+    assert width["decision makers"] < 0.7 * width["no assumption"]
+
+
+def test_what_imputation_assumes_is_compared_with_nothing_assumed_without_hidden_reasons() -> None:
+    planned = made(
+        "hidden", lambda run: {}, "dataset=compas", "model=multiple_imputation", "exploration=none"
+    )
+    for k, one in enumerate(planned):
+        assert one.run is not None
+        off = abs(gamma_of(one.config) - assumed_gamma(one.config))
+        steps = one.run.steps.assign(utility=0.3 - 0.1 * off)
+        planned[k] = replace(one, run=replace(one.run, steps=steps))
+    table = assumed_table(planned)
+    assert [*table.frame.columns] == ["assumed Γ = 1", "assumed Γ = 2", "assumed Γ = 3"]
+    assert len(table.records) == 9
+    for record in table.records.to_dict("records"):
+        assert record["difference"] == pytest.approx(-0.1 * abs(record["gamma"] - record["assumed"]))
+    names = {one.config.name("model") for one in planned}
+    assert names == {"multiple_imputation"}
 
 
 SIZES = (40, 900, 600, 58, 500, 300, 200, 100)  # people of made-up groups
@@ -287,7 +319,7 @@ def test_nothing_is_drawn_without_runs() -> None:
     with_groups = plan(QUESTIONS["groups"], [*QUICK, "dataset=compas"], once=False)
     assert not any(item.shown for item in groups_items(with_groups, with_groups[0].config))
     of_hidden = plan(QUESTIONS["hidden"], [*QUICK, "dataset=compas", "model=dcem"], once=False)
-    figure, table, _ = hidden_items([], of_hidden[0].config)
+    figure, table, *_ = hidden_items([], of_hidden[0].config)
     assert not figure.shown
     assert not table.shown
 
