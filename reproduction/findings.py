@@ -302,7 +302,7 @@ def draw_questions() -> Figure:
         spreads = [numbers(INTERVAL, cells[group, f"FairAll (I+II){words}"]) for group in sets]
         lines(groups, spreads, shift, colour, "")
     rows(groups, sets)
-    groups.set_title("FairAll with four groups\n(grey: as published, blue: cut, memory of all)")
+    groups.set_title("FairAll with four and eight groups\n(grey: as published, blue: cut, memory of all)")
     groups.set_xlabel("utility ×100 less that of equal rates by thresholds")
     cells = table("questions_amounts_paired")["money per 100 test people ↑"]
     lines(amounts, [numbers(INTERVAL, shown) for shown in cells], 0, BLUE, "")

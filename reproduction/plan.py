@@ -65,7 +65,12 @@ QUESTIONS = {
         "questions_hidden_assumed",
         "questions_hidden_assumed_synthetic",
     ),
-    "groups": ("questions_groups", "questions_groups_latent", "questions_small_groups"),
+    "groups": (
+        "questions_groups",
+        "questions_groups_latent",
+        "questions_small_groups",
+        "questions_small_groups_latent",
+    ),
     "amounts": ("questions_amounts_fico", "questions_amounts_credit", "questions_amounts_latent"),
 }
 FURTHER = (
