@@ -149,7 +149,7 @@ def test_answers_are_those_of_the_pages_of_the_questions() -> None:
     same(intervals(figure, 1), [tuple(decimals(row[k])) for k in columns for row in cells])  # type: ignore[misc]
     head, _, *rows = lines_of("questions_groups.md", "questions_groups_differences")
     utility = {tuple(row[:2]): decimals(row[head.index("utility ↑")].replace("*", "")) for row in rows}
-    sets = [f"{name}, 4 groups" for name in ("COMPAS", "Adult", "MEPS", "Law school")]
+    sets = [f"{name}, 4 groups" for name in ("COMPAS", "Adult", "MEPS", "Law school")] + ["COMPAS, 8 groups"]
     names = ("FairAll (I+II)", "FairAll (I+II), cut, memory of all")
     same(intervals(figure, 2), [tuple(utility[one, name]) for name in names for one in sets])  # type: ignore[misc]
     head, _, *rows = lines_of("questions_amounts.md", "questions_amounts_paired")
