@@ -31,6 +31,7 @@ METHODS = [
     """.split(),
     "model=dcem model.protected_as_feature=true",
     "model=multiple_imputation",
+    "model=multiple_imputation model.odds_ratio=2",
     *"""
         model=accepted_only model=reweighting model=parcelling model=fuzzy_augmentation model=heckman
         model=basl
