@@ -260,7 +260,7 @@ def coverage_table(logs: Sequence[Logs]) -> PageTable:
         key="questions_hidden_coverage",
         title="Sensitivity analyses of logs with hidden reasons",
         note="Logs of deciders who accept half of all people, by hidden reasons of the true Γ alone. "
-        "`fairall evaluate` bounds the value of accepting everybody for an assumed Γ: how many 95 % "
+        "fairall evaluate bounds the value of accepting everybody for an assumed Γ: how many 95 % "
         "intervals of the bounds hold the truth.",
     )
 
