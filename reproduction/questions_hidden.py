@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -38,6 +39,7 @@ COLUMNS = {
     "utility later ↑": LATER.name,
     "effective utility ↑": EFFECTIVE.name,
 }
+FIRST_AND_ALL = {"after the warm-up": "first", "applicants": EFFECTIVE.name}
 ASSUMED = (1.0, 1.5, 2.0, 3.0)  # Γ, of the sensitivity analysis; among `evaluate`'s
 # Accepts half of all people by hidden reasons alone. `evaluate` refuses logs of the lenient policy, which
 # accepts hardly any of many people.
@@ -137,7 +139,7 @@ def _of(run: Result, name: str) -> pd.Series:
 
 
 def assumed_table(planned: Sequence[Planned]) -> PageTable:
-    """A row per data set and true Γ: utility of multiple imputation by the Γ that it assumes.
+    """A row per measure, data set and true Γ: utility of multiple imputation by the Γ that it assumes.
 
     All are compared with assuming none (Γ = 1) after deciders without hidden reasons.
     """
@@ -148,22 +150,22 @@ def assumed_table(planned: Sequence[Planned]) -> PageTable:
     rows: list[Row] = []
     records: list[dict[str, Any]] = []
     assumed = sorted({gammas[1] for runs in found.values() for gammas in runs})
-    for dataset, runs in found.items():
+    for (dataset, runs), (words, name) in itertools.product(found.items(), FIRST_AND_ALL.items()):
         for gamma in sorted({true for true, _ in runs}):
             cells = [Cell("")] * len(assumed)
             for k, other in enumerate(assumed):
                 if (gamma, other) in runs and (1.0, 1.0) in runs:
-                    spread = paired_difference(_of(runs[gamma, other], "first"), _of(runs[1.0, 1.0], "first"))
+                    spread = paired_difference(_of(runs[gamma, other], name), _of(runs[1.0, 1.0], name))
                     cells[k] = mean_interval(spread)
-                    gammas = {"gamma": gamma, "assumed": other}
-                    records.append({"dataset": dataset} | gammas | difference_of(spread))
-            rows.append(Row(dataset_label(dataset), f"Γ = {gamma:g}", cells))
+                    which = {"dataset": dataset, "measure": name, "gamma": gamma, "assumed": other}
+                    records.append(which | difference_of(spread))
+            rows.append(Row(f"{dataset_label(dataset)}, {words}", f"Γ = {gamma:g}", cells))
     return PageTable(
         key="questions_hidden_assumed",
         title="Multiple imputation that assumes hidden reasons",
-        note="Utility on test people after the warm-up, by Γ of the deciders and the Γ that is assumed, "
-        "model.odds_ratio; less that with none assumed after deciders without hidden reasons, ×100, with the "
-        "95 % interval (Student's t, paired by seed).",
+        note="Utility by Γ of the deciders and the Γ that is assumed, model.odds_ratio: of test people after "
+        "the warm-up, and of applicants (effective utility); less that with none assumed after deciders "
+        "without hidden reasons, ×100, with the 95 % interval (Student's t, paired by seed).",
         section="",
         frame=frame_of([f"assumed Γ = {one:g}" for one in assumed], rows),
         records=records_of(records),
@@ -194,22 +196,17 @@ def logs_of(planned: Sequence[Planned]) -> list[Logs]:
     found = []
     for (dataset, gamma), one in first.items():
         data = load_dataset(dataset, *(word for word in one.words if word.startswith("dataset.")))
-        cost, tables = (
-            float(one.config.cost.value),
-            [data.resplit(k).table() for k in range(one.config.seeds)],
-        )
-        alike, *officers = (
-            load_initial_policy(LOGGING, dataset, f"initial_policy.hidden={gamma}", *words)
-            for words in [[], *([f"initial_policy.acceptance_rate={rate}"] for rate in STRICTNESS)]
-        )
+        tables = [data.resplit(k).table() for k in range(one.config.seeds)]
+        cost = float(one.config.cost.value)
         truth = float(np.mean([table.label.mean() for table in tables])) - cost
-        of_alike, of_officers = (
-            [
-                intervals(table, [one.of_split(k) for one in deciders], k, cost)
-                for k, table in enumerate(tables)
-            ]
-            for deciders in ([alike], officers)
+        rates = [[], *([f"initial_policy.acceptance_rate={rate}"] for rate in STRICTNESS)]
+        alike, *officers = (
+            load_initial_policy(LOGGING, dataset, f"initial_policy.hidden={gamma}", *words) for words in rates
         )
+        of_alike = [intervals(table, [alike.of_split(k)], k, cost) for k, table in enumerate(tables)]
+        of_officers = [
+            intervals(table, [one.of_split(k) for one in officers], k, cost) for k, table in enumerate(tables)
+        ]
         found.append(Logs(dataset, gamma, truth, of_alike, of_officers))
     return found
 
@@ -274,9 +271,10 @@ def officers_table(logs: Sequence[Logs]) -> PageTable:
         widths=True,
         key="questions_hidden_officers",
         title="Decision makers of different strictness with hidden reasons",
-        note=f"The same of four decision makers who get cases at random and accept {shares} % of them, all "
-        "with hidden reasons of the true Γ. Their bounds (--decision-maker) assume no Γ. Then the mean width "
-        "of the intervals, ×100.",
+        note=f"Logs of four decision makers who get cases at random and accept {shares} % of them, all with "
+        "hidden reasons of the true Γ. Cells: how many 95 % intervals of the bounds hold the value of "
+        "accepting everybody, and their mean width ×100. Bounds by decision makers (--decision-maker) assume "
+        "no Γ.",
     )
 
 

@@ -98,8 +98,8 @@ def mixture_odds(mean: Values, share: Values, gamma: float) -> Values:
     The odds o solve share·Γo/(1 + Γo) + (1 − share)·o/(1 + o) = mean.
 
     Args:
-        mean: probability in the whole, float64, any shape.
-        share: of the part with odds Γo, of the shape of `mean`.
+        mean: probability in the whole, float64.
+        share: of the part with odds Γo, of a shape that broadcasts with that of `mean`.
         gamma: Γ > 0.
 
     Examples:

@@ -154,6 +154,28 @@ def test_while_threads_end_after_the_command_a_stop_is_not_raised_again() -> Non
     assert said.stderr == "fairall: interrupted; the same command goes on from what was saved\n"
 
 
+CAUGHT = """
+import os, signal, sys, time
+from fairall.runtime.process import run_command
+class Slow:
+    def __init__(self, stream): self.stream = stream
+    def write(self, text): time.sleep(0.2); return self.stream.write(text)
+    def flush(self): self.stream.flush()
+def command(words):
+    sys.stderr = Slow(sys.stderr)
+    try: os.kill(os.getpid(), signal.SIGTERM)
+    except KeyboardInterrupt: pass
+    raise ValueError("half made")
+raise SystemExit(run_command(command, []))
+"""
+
+
+def test_while_a_stop_is_told_it_is_not_raised_again() -> None:
+    said = own_process("-c", CAUGHT)
+    assert said.returncode == 143
+    assert said.stderr == "fairall: interrupted; the same command goes on from what was saved\n"
+
+
 # Sends signals to its own process when a module is about to be imported.
 SENDER = """
 import os, sys, time

@@ -61,10 +61,14 @@ class MultipleImputation(Members):
     Each member is trained on its own bootstrap sample, with observed labels of the accepted, and labels of
     the rejected drawn from the member's p(ỹ = 1 | x, s) before every update (data augmentation, Tanner and
     Wong 1987). Of people whom the initial policy rejected they are drawn by `odds_ratio` from less.
+
+    Attributes:
+        initially: whether the initial policy decided on the people who are remembered next.
     """
 
     config: MultipleImputationConfig
     config_type = MultipleImputationConfig
+    initially = False
 
     def __init__(self, config: MultipleImputationConfig, setting: Setting) -> None:
         super().__init__(config, setting)
@@ -75,8 +79,17 @@ class MultipleImputation(Members):
         found = super().resampled(decided)
         if self.config.odds_ratio is None:
             return found
-        # The people of the warm-up are the first to be remembered.
-        return Recorded(**vars(found), initially=torch.full_like(found.accepted, not len(self.memory)))
+        return Recorded(**vars(found), initially=torch.full_like(found.accepted, self.initially))
+
+    @override
+    def warm_up_epoch(self, decided: Decided, epoch: int) -> dict[str, float]:
+        self.initially = True
+        return super().warm_up_epoch(decided, epoch)
+
+    @override
+    def update(self, decided: Decided) -> None:
+        self.initially = False
+        super().update(decided)
 
     @override
     def minibatches(self) -> list[Decided]:
@@ -103,8 +116,7 @@ class MultipleImputation(Members):
         if self.config.odds_ratio is None:
             return p
         assert isinstance(batch, Recorded)
-        share = batch.propensity.double().unsqueeze(-1).expand_as(p)
-        odds = mixture_odds(p.double(), share, self.config.odds_ratio)
+        odds = mixture_odds(p.double(), batch.propensity.double().unsqueeze(-1), self.config.odds_ratio)
         return torch.where(batch.initially.unsqueeze(-1), (odds / (1.0 + odds)).to(p.dtype), p)
 
     @override

@@ -82,8 +82,8 @@ def test_rejected_people_of_the_initial_policy_have_lower_odds(
     config: MultipleImputationConfig, setting: MakeSetting, people: MakePeople
 ) -> None:
     learner, crowd = MultipleImputation(replace(config, odds_ratio=3.0), setting([0, 1])), people(30)
-    for rate in (0.25, 0.6):  # first the initial policy
-        learner.remember(someone(crowd, 1, [0, 1], rate))
+    learner.warm_up_epoch(someone(crowd, 1, [0, 1], 0.25), 0)
+    learner.update(someone(crowd, 1, [0, 1], 0.6))
     batch = learner.memory.rows()
     assert isinstance(batch, Recorded)
     first = batch.initially
@@ -95,6 +95,16 @@ def test_rejected_people_of_the_initial_policy_have_lower_odds(
     torch.testing.assert_close(share * accepted + (1 - share) * rejected[first], p[first])
     assert (batch.propensity[first] == 0.25).all()
     assert first.sum(1).tolist() == [16, 16]
+
+
+def test_without_a_warm_up_nobody_was_decided_on_by_the_initial_policy(
+    config: MultipleImputationConfig, setting: MakeSetting, people: MakePeople
+) -> None:
+    learner = MultipleImputation(replace(config, odds_ratio=3.0), setting([0]))
+    learner.update(someone(people(30), 1, [0]))
+    batch = learner.memory.rows()
+    assert isinstance(batch, Recorded)
+    assert not batch.initially.any()
 
 
 @pytest.mark.whole
