@@ -199,10 +199,12 @@ def logs_of(planned: Sequence[Planned]) -> list[Logs]:
         tables = [data.resplit(k).table() for k in range(one.config.seeds)]
         cost = float(one.config.cost.value)
         truth = float(np.mean([table.label.mean() for table in tables])) - cost
-        rates = [[], *([f"initial_policy.acceptance_rate={rate}"] for rate in STRICTNESS)]
-        alike, *officers = (
-            load_initial_policy(LOGGING, dataset, f"initial_policy.hidden={gamma}", *words) for words in rates
-        )
+        hidden = f"initial_policy.hidden={gamma}"
+        alike = load_initial_policy(LOGGING, dataset, hidden)
+        officers = [
+            load_initial_policy(LOGGING, dataset, hidden, f"initial_policy.acceptance_rate={rate}")
+            for rate in STRICTNESS
+        ]
         of_alike = [intervals(table, [alike.of_split(k)], k, cost) for k, table in enumerate(tables)]
         of_officers = [
             intervals(table, [one.of_split(k) for one in officers], k, cost) for k, table in enumerate(tables)

@@ -90,13 +90,23 @@ def copies(least: int) -> Any:
     return between(least, MOST_COPIES)
 
 
+def optional(declared: Any = None) -> Any:
+    """A field that is null by default, and not stored with runs where it is.
+
+    Args:
+        declared: a field with the range of other values; None: any value.
+    """
+    metadata = {} if declared is None else declared.metadata
+    return field(default=None, metadata={**metadata, "left_out": True})
+
+
 def groups() -> Any:
-    """A field for the words of two or more groups of people; where it is null it is not stored with runs."""
+    """An `optional` field for the words of two or more groups of people."""
     several = limited(
         "a list of two or more different words, such as [A,B,C]",
         lambda words: isinstance(words, list) and len(words) > 1 and len({*words}) == len(words),
     )
-    return field(default=None, metadata={**several.metadata, "left_out": True})
+    return optional(several)
 
 
 def hidden_sizes(least: int = 1) -> Any:

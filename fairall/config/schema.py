@@ -21,6 +21,7 @@ from fairall.config.checks import (
     not_negative,
     one_of,
     open_unit,
+    optional,
     plain_name,
     positive_share,
     require,
@@ -80,9 +81,9 @@ class DatasetConfig(NodeConfig):
 
     name: str = plain_name()
     cost: float = open_unit()
-    gain: dict[str, float] | None = field(default=None, metadata={"left_out": True})
-    loss: dict[str, float] | None = field(default=None, metadata={"left_out": True})
-    decide_by: str | None = field(default=None, metadata={**one_of(["cost"]).metadata, "left_out": True})
+    gain: dict[str, float] | None = optional()
+    loss: dict[str, float] | None = optional()
+    decide_by: str | None = optional(one_of(["cost"]))
     initial_policies: InitialPoliciesConfig = field(default_factory=InitialPoliciesConfig)
 
     def validate(self) -> None:
@@ -356,7 +357,7 @@ class Config:
 def plain(node: Any) -> Any:
     """Plain containers of configuration nodes; enums by name, addresses without user and password.
 
-    Fields with `left_out` in their metadata are left out where they are None.
+    Fields that are `optional` are left out where they are None.
     """
     if is_dataclass(node):
         values = {field: getattr(node, field.name) for field in fields(node)}

@@ -9,7 +9,7 @@ References:
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from importlib.resources import files
 from typing import Any
@@ -19,7 +19,7 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from fairall.config.checks import check, groups, limited, one_of, open_unit, require
+from fairall.config.checks import check, groups, limited, one_of, open_unit, optional, require
 from fairall.data.applicants import Dynamics, DynamicsConfig
 from fairall.data.features import Feature, Kind, Schema
 from fairall.data.generated import GeneratedConfig, GeneratedDataset, Individuals
@@ -40,12 +40,8 @@ class FicoConfig(GeneratedConfig):
     disadvantaged: str = one_of(REPORT_COLUMNS)
     advantaged_share: float | None = open_unit()
     groups: list[str] | None = groups()
-    exposures: list[float] | None = field(
-        default=None,
-        metadata={
-            **limited("numbers above 0, as [1000,5000]", lambda of: len(of) > 0 and min(of) > 0).metadata,
-            "left_out": True,
-        },
+    exposures: list[float] | None = optional(
+        limited("numbers above 0, as [1000,5000]", lambda of: len(of) > 0 and min(of) > 0)
     )
 
     @property

@@ -11,7 +11,7 @@ import torch
 from omegaconf import MISSING
 from torch import Tensor
 
-from fairall.config.checks import check, limited, not_negative, one_of, open_unit, positive, require
+from fairall.config.checks import check, limited, not_negative, one_of, open_unit, optional, positive, require
 from fairall.data.applicants import Dynamics, DynamicsConfig
 from fairall.data.features import Feature, Kind, Schema
 from fairall.data.generated import GeneratedConfig, GeneratedDataset, Individuals, float32
@@ -38,7 +38,7 @@ class EquationConfig:
     k: float = MISSING
     s: float = MISSING
     std: float = not_negative()
-    ks: float | None = field(default=None, metadata={"left_out": True})
+    ks: float | None = optional()
 
 
 @dataclass

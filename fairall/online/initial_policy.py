@@ -9,7 +9,7 @@ References:
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -18,7 +18,7 @@ from omegaconf import MISSING
 from scipy.special import expit
 from typing_extensions import override
 
-from fairall.config.checks import at_least, numpy_seed, open_unit, positive_share
+from fairall.config.checks import at_least, numpy_seed, open_unit, optional, positive_share
 from fairall.config.schema import InitialPolicyConfig, NetInputs
 from fairall.data.features import FeatureInputs
 from fairall.data.splits import shifted
@@ -64,7 +64,7 @@ class DrawnPolicyConfig(InitialPolicyConfig):
     """
 
     random_state: int = numpy_seed()
-    hidden: float | None = field(default=None, metadata={**at_least(1).metadata, "left_out": True})
+    hidden: float | None = optional(at_least(1))
 
 
 class DrawnPolicy(InitialPolicy):

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 from signal import SIGHUP, SIGINT, SIGTERM
+from textwrap import indent
 
 import pytest
 
@@ -28,8 +29,7 @@ except signals.Stopped as stopped:
 
 def ended(work: str, *words: str) -> tuple[int, str, str]:
     """Exit code, output and errors of some work of a command."""
-    indented = "".join(f"    {line}\n" for line in work.strip().splitlines())
-    command = [sys.executable, "-c", HEAD + indented + TAIL, *words]
+    command = [sys.executable, "-c", HEAD + indent(work.strip(), "    ") + TAIL, *words]
     said = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     return said.returncode, said.stdout, said.stderr
 
@@ -123,56 +123,48 @@ finally:
 
 
 COMMAND = """
-import os, signal
-from fairall.runtime.process import run_command
-def command(words):
-    try: os.kill(os.getpid(), signal.SIGTERM)
-    except KeyboardInterrupt: raise ValueError("half made")
-raise SystemExit(run_command(command, []))
-"""
-
-
-def test_an_error_that_a_stop_has_become_is_told_as_the_stop() -> None:
-    said = own_process("-c", COMMAND)
-    assert (said.returncode, said.stdout) == (143, "")
-    assert said.stderr == "fairall: interrupted; the same command goes on from what was saved\n"
-
-
-OUTLIVED = """
-import os, signal, threading, time
-from fairall.runtime.process import run_command
-def command(words):
-    threading.Thread(target=time.sleep, args=(0.5,)).start()
-    os.kill(os.getpid(), signal.SIGTERM)
-raise SystemExit(run_command(command, []))
-"""
-
-
-def test_while_threads_end_after_the_command_a_stop_is_not_raised_again() -> None:
-    said = own_process("-c", OUTLIVED)
-    assert said.returncode == 143
-    assert said.stderr == "fairall: interrupted; the same command goes on from what was saved\n"
-
-
-CAUGHT = """
-import os, signal, sys, time
+import os, signal, sys, threading, time
 from fairall.runtime.process import run_command
 class Slow:
     def __init__(self, stream): self.stream = stream
     def write(self, text): time.sleep(0.2); return self.stream.write(text)
     def flush(self): self.stream.flush()
 def command(words):
-    sys.stderr = Slow(sys.stderr)
-    try: os.kill(os.getpid(), signal.SIGTERM)
-    except KeyboardInterrupt: pass
-    raise ValueError("half made")
-raise SystemExit(run_command(command, []))
 """
+STOPPED = "os.kill(os.getpid(), signal.SIGTERM)"
 
 
-def test_while_a_stop_is_told_it_is_not_raised_again() -> None:
-    said = own_process("-c", CAUGHT)
-    assert said.returncode == 143
+@pytest.mark.parametrize(
+    "work",
+    [
+        pytest.param(
+            f"""
+try: {STOPPED}
+except KeyboardInterrupt: raise ValueError("half made")
+""",
+            id="becomes another error",
+        ),
+        pytest.param(
+            f"""
+threading.Thread(target=time.sleep, args=(0.5,)).start()
+{STOPPED}
+""",
+            id="a thread ends later",
+        ),
+        pytest.param(
+            f"""
+sys.stderr = Slow(sys.stderr)
+try: {STOPPED}
+except KeyboardInterrupt: pass
+raise ValueError("half made")
+""",
+            id="comes again while it is told",
+        ),
+    ],
+)
+def test_a_stop_of_a_command_is_told_once_and_in_one_line(work: str) -> None:
+    said = own_process("-c", COMMAND + indent(work, "    ") + "raise SystemExit(run_command(command, []))")
+    assert (said.returncode, said.stdout) == (143, "")
     assert said.stderr == "fairall: interrupted; the same command goes on from what was saved\n"
 
 

@@ -6,7 +6,7 @@ import warnings
 import zipfile
 from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 from typing import IO, Any, ClassVar
@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 from omegaconf import MISSING
 
-from fairall.config.checks import check, groups, limited, one_of, require
+from fairall.config.checks import check, groups, limited, one_of, optional, require
 from fairall.data.dataset import TableDataset
 from fairall.data.features import Feature, Kind, Schema
 from fairall.data.raw.files import RawTableConfig, find, raw_file
@@ -28,14 +28,14 @@ SAS_TINY = 1e-78
 
 
 RACE_AND_SEX = "race+sex"
-BY_BOTH = limited(f"{RACE_AND_SEX} or null", lambda value: value in (RACE_AND_SEX, None)).metadata
+BY_BOTH = limited(f"{RACE_AND_SEX} or null", lambda value: value in (RACE_AND_SEX, None))
 
 
 @dataclass
 class RaceConfig(RawTableConfig):
     """Keys of a data set of groups by race, or with `sensitive` RACE_AND_SEX by both."""
 
-    sensitive: str | None = field(default=None, metadata={**BY_BOTH, "left_out": True})
+    sensitive: str | None = optional(BY_BOTH)
 
 
 @dataclass
@@ -56,8 +56,8 @@ class GroupedTableConfig(RawTableConfig):
     """
 
     sensitive: str = MISSING
-    groups: Any = field(default=None, metadata={"left_out": True})
-    two_groups: dict[str, GroupsConfig] | None = field(default=None, metadata={"left_out": True})
+    groups: Any = optional()
+    two_groups: dict[str, GroupsConfig] | None = optional()
 
     def __post_init__(self) -> None:
         """Complete `groups` by `two_groups`, unless it is a list of words."""

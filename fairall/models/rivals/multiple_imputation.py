@@ -13,14 +13,14 @@ References:
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 
 import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
 from typing_extensions import override
 
-from fairall.config.checks import at_least
+from fairall.config.checks import at_least, optional
 from fairall.data.people import Decided
 from fairall.models.learner import Setting
 from fairall.models.logistic import mixture_odds
@@ -38,7 +38,7 @@ class MultipleImputationConfig(MembersConfig):
     random.
     """
 
-    odds_ratio: float | None = field(default=None, metadata={**at_least(1).metadata, "left_out": True})
+    odds_ratio: float | None = optional(at_least(1))
 
 
 @dataclass(frozen=True)
