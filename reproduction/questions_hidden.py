@@ -186,7 +186,7 @@ class Logs(NamedTuple):
 
 
 def logs_of(planned: Sequence[Planned]) -> list[Logs]:
-    """Logs of each data set and Γ, one per replicate.
+    """Intervals from the logs of each data set and Γ, two per replicate: of deciders alike, and of officers.
 
     The truth is that of all people of all logs: on a data set of a file these are the same people.
     """
@@ -219,7 +219,7 @@ def intervals(table: Any, deciders: Sequence[Any], seed: int, cost: float) -> di
     Args:
         table: the people.
         deciders: initial policies.
-        seed: of who gets which case.
+        seed: of the random assignment of cases to deciders.
         cost: of a positive decision.
     """
     officer = np.random.default_rng(seed).integers(len(deciders), size=len(table))
@@ -265,7 +265,7 @@ def coverage_table(logs: Sequence[Logs]) -> PageTable:
 
 
 def officers_table(logs: Sequence[Logs]) -> PageTable:
-    """The same of decision makers of different strictness, with the bounds that follow from these."""
+    """The same for logs of decision makers of different strictness, with the bounds that these give."""
     shares = ", ".join(f"{100 * rate:g}" for rate in STRICTNESS)
     return _held_table(
         [(one, one.officers) for one in logs],

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 EXACT = 1e-10
 MOST_STEPS = 100
 ROUNDING = 1e-12  # relative, of the loss: no reason to shorten a step
-SMALLEST = 1e-12  # 1 less the mean of a mixture, so that odds are finite
+SMALLEST = 1e-12  # least 1 − mean of a mixture, so that odds are finite
 
 Values = TypeVar("Values", np.ndarray, "Tensor")
 

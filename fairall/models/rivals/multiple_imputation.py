@@ -60,7 +60,8 @@ class MultipleImputation(Members):
 
     Each member is trained on its own bootstrap sample, with observed labels of the accepted, and labels of
     the rejected drawn from the member's p(ỹ = 1 | x, s) before every update (data augmentation, Tanner and
-    Wong 1987). Of people whom the initial policy rejected they are drawn by `odds_ratio` from less.
+    Wong 1987). With `odds_ratio` the probability is lower for people whom the initial policy rejected
+    (`imputation_probability`).
 
     Attributes:
         initially: whether the initial policy decided on the people who are remembered next.
