@@ -31,6 +31,7 @@ sweep picks from it, as dataset=credit; any other is added to every command, for
   python -m reproduction rivals dataset=fico                beside the figures of other methods' authors
   python -m reproduction logs dataset=credit                a benchmark of estimators from logs of decisions
   python -m reproduction reject_inference                   what it gains where masked labels are known
+  python -m reproduction simulations guard drift            how often promises of tests and intervals hold
   python -m reproduction evidence --jobs 2 --hours 1        evaluations of policies where the truth is known
 
 --into PAGE fills the blocks of a page, <!-- begin: KEY --> to <!-- end: KEY -->, where KEY is a table, a
@@ -49,11 +50,16 @@ COMMANDS = {
     "rivals": "Make and show figures that the authors of other methods print.",
     "logs": "A benchmark of estimators: logs with exact propensities, the truth apart, and scores.",
     "reject_inference": "Methods of reject inference, with rejectkit's beside ours, on masked labels.",
+    "simulations": "Whether errors of tests, intervals and guards are as rare as promised: hours.",
     "evidence": "Evaluations of policies where the truth is known: hours.",
 }
 
 
-WORDS = {"runs": "PART | KEY=VALUE", "questions": "QUESTION | KEY=VALUE"}
+WORDS = {
+    "runs": "PART | KEY=VALUE",
+    "questions": "QUESTION | KEY=VALUE",
+    "simulations": "STUDY | KEY=VALUE",
+}
 
 
 class Interrupted(KeyboardInterrupt):
@@ -103,7 +109,7 @@ def _run(arguments: argparse.Namespace) -> bool:
 
         planned = plan(sweeps_of(others or ["all"]), overrides)
         return not make(planned, overrides, jobs=arguments.jobs, dry_run=arguments.dry_run)
-    if others and arguments.command != "questions":
+    if others and arguments.command not in WORDS:
         raise FairAllError(f"{others[0]}: not possible; {arguments.command} takes KEY=VALUE only")
     if arguments.command == "report":
         from reproduction.report import report
@@ -112,7 +118,7 @@ def _run(arguments: argparse.Namespace) -> bool:
         return True
     # Each other command is a function of the module of its name.
     study = getattr(import_module(f"reproduction.{arguments.command}"), arguments.command)
-    further: dict[str, Any] = {"asked": others} if arguments.command == "questions" else {}
+    further: dict[str, Any] = {"asked": others} if arguments.command in WORDS else {}
     if arguments.command == "logs":
         further = {"answers": arguments.answers}
     return bool(study(overrides, arguments.output, arguments.into, arguments.jobs, **further))

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import functools
 import subprocess
-import time
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, ThreadPoolExecutor, wait
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from threadpoolctl import threadpool_limits
 
 from fairall import FairAllError
 from fairall.evaluate import Comparison, Evaluation, compare, evaluate
+from reproduction.batches import computed
 from reproduction.evidence_logs import CASES, GAPS, ODDS, SCORED, Case
 
 LOGS, BATCH = 2_000, 10
@@ -150,11 +147,6 @@ def batch(place: int, n: int, numbers: Sequence[int], population: int) -> str:
     return pd.DataFrame(rows, columns=COLUMNS).to_csv(index=False, header=False, float_format="%.6g")
 
 
-def _one_thread() -> None:
-    """Keep processes that share the cores from having threads for each of them."""
-    threadpool_limits(1)
-
-
 class Study:
     """A folder with a CSV file of the evaluations of each case and size.
 
@@ -201,25 +193,12 @@ class Study:
         Raises:
             FairAllError: where the folder has evaluations by another revision.
         """
-        from tqdm import tqdm
-
-        batches, end = self.batches() if hours else [], time.monotonic() + 3600 * hours
+        batches = self.batches() if hours else []
         if batches:
             self._claim()
-        pool = (
-            ThreadPoolExecutor(1)
-            if jobs == 1
-            else ProcessPoolExecutor(jobs, get_context("spawn"), _one_thread)
-        )
-        with pool, tqdm(total=len(batches), disable=None) as progress:
-            running: dict[Future[str], tuple[int, int]] = {}
-            while running or (batches and time.monotonic() < end):
-                while batches and len(running) < 2 * jobs and time.monotonic() < end:
-                    place, n, numbers = batches.pop(0)
-                    running[pool.submit(batch, place, n, numbers, population)] = place, n
-                for done in wait(running, return_when=FIRST_COMPLETED).done:
-                    self._append(*running.pop(done), done.result())
-                    progress.update()
+        tasks = [(place, n, numbers, population) for place, n, numbers in batches]
+        for (place, n, *_), lines in computed(batch, tasks, jobs, hours):
+            self._append(place, n, lines)
 
     def _claim(self) -> None:
         """Note the revision, which must be the same for all evaluations."""

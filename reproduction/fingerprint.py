@@ -1,11 +1,13 @@
-"""Fingerprints of what tables of docs/ are of, to tell when the configuration has changed since."""
+"""Fingerprints of what tables of docs/ are of, to tell when configuration or code has changed since."""
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import json
 import re
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -39,37 +41,54 @@ NAMED_IN = {
         *((f"questions_{word}", sweeps) for word, sweeps in QUESTIONS.items()),
     )
 } | {"rivals": ["rivals.yaml"], "reject_inference": ["reject_inference.yaml"]}
+# Studies of `simulations`, whose fingerprints are of code.
+SIMULATED = sorted(path.stem.removeprefix("simulated_") for path in Path(__file__).parent.glob("simulated_*"))
 # Folders of conf/.
 SHARED = ("protocol", "fewer", "initial_policy", "exploration", "fairness", "cost", "world")
 # Values of keys that change nothing, which new keys may have.
 OFF: tuple[Any, ...] = (None, False, "none", {}, [])
 OF = re.compile(r"^<!-- of: (\w+) (\w+) -->\n", re.MULTILINE)  # a command and a fingerprint, in a block
-CHANGED = "the configuration has changed since"  # said in a block whose fingerprint is not today's
+CHANGED = "has changed since"  # said of configuration or code in a block whose fingerprint is not today's
 
 
 def mark(command: str) -> str:
     """The line of a block that names its command and the configuration of today; empty without one."""
-    return f"<!-- of: {command} {fingerprint(command)} -->\n" if command in NAMED_IN else ""
+    known = command in NAMED_IN or command.removeprefix("simulations_") in SIMULATED
+    return f"<!-- of: {command} {fingerprint(command)} -->\n" if known else ""
 
 
 def fingerprint(command: str, checkout: Path = CHECKOUT) -> str:
-    """Hash of the configuration of a command's runs, 12 hexadecimal digits.
+    """Hash of the configuration of a command's runs, or of the code of a simulation: 12 hexadecimal digits.
 
     It is of the values of the files that they are composed from: conf/config.yaml, `SHARED`, and the files
-    of conf/ for their methods and data sets. Comments and keys that are `OFF` do not count.
+    of conf/ for their methods and data sets. Comments and keys that are `OFF` do not count. That of a
+    simulation is of its own module and of the files that it tests, without comments and docstrings.
 
     Args:
-        command: of `NAMED_IN`.
+        command: of `NAMED_IN`, or `simulations_` and one of `SIMULATED`.
         checkout: with conf/ and reproduction/.
 
     Raises:
         FairAllError: where a file that it needs cannot be read.
     """
     try:
-        parts = dict(_parts(command, checkout))
+        if command in NAMED_IN:
+            parts = dict(_parts(command, checkout))
+        else:
+            parts = dict(_code(f"simulated_{command.removeprefix('simulations_')}", checkout))
     except (OSError, yaml.YAMLError) as error:
         raise FairAllError(f"{checkout}: no configuration to tell tables of docs/ by ({error})") from error
     return hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()[:12]
+
+
+def _code(module: str, checkout: Path) -> Iterator[tuple[str, str]]:
+    tested = import_module(f"reproduction.{module}").TESTED
+    for path in (f"reproduction/{module}.py", *tested):
+        tree = ast.parse((checkout / path).read_text())
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and ast.get_docstring(node):
+                node.body = node.body[1:]
+        yield path, ast.dump(tree)
 
 
 def _parts(command: str, checkout: Path) -> Iterator[tuple[str, Any]]:

@@ -10,7 +10,7 @@ import pytest
 
 from fairall import FairAllError, places
 from fairall.results import Cell, PageTable, Row, frame_of, records_of
-from reproduction.fingerprint import CHANGED, NAMED_IN, OF, fingerprint
+from reproduction.fingerprint import CHANGED, NAMED_IN, OF, SIMULATED, fingerprint
 from reproduction.pages import (
     BEGIN,
     BESIDE,
@@ -175,7 +175,7 @@ def test_blocks_of_the_documentation_can_be_made() -> None:
 
 def test_a_block_names_the_configuration_that_it_is_of() -> None:
     outdated = []
-    today = {command: fingerprint(command) for command in NAMED_IN}
+    today = {of: fingerprint(of) for of in (*NAMED_IN, *(f"simulations_{name}" for name in SIMULATED))}
     for page in sorted(DOCS.rglob("*.md")):
         for key, content in BLOCK.findall(page.read_text()):
             # Simulations have no configuration, and findings are of the tables of other pages.
@@ -183,7 +183,7 @@ def test_a_block_names_the_configuration_that_it_is_of() -> None:
                 continue
             command, known = OF.findall(content)[-1]
             if (known != today[command]) is not (CHANGED in content):
-                outdated.append(f"{page.name}, {key}: make it anew, or say in it that {CHANGED}")
+                outdated.append(f"{page.name}, {key}: make it anew, or say in it what {CHANGED}")
     assert outdated == []
 
 
