@@ -144,8 +144,11 @@ def test_a_run_a_comparison_and_a_sweep(typed: Typed, installed: Path) -> None:
 def test_list_and_completion(typed: Typed, installed: Path) -> None:
     command = str(installed / "bin" / "fairall")
     assert "Any command in seconds" in typed(command, "list", "presets").stdout
-    for shell in ("bash", "zsh"):
-        assert "_fairall()" in typed(command, "completion", shell).stdout
+    for shell in ("bash", "zsh", "fish"):
+        assert "fairall" in typed(command, "-sc", f"install={shell}").stdout
+    line = ("COMP_LINE=fairall model=fairl", "COMP_POINT=19")
+    asked = typed("env", *line, command, "-sc", "query=bash").stdout
+    assert asked.split() == ["model=fairlab_I_II", "model=fairlog"]
 
 
 def test_citation_and_changelog_have_the_version() -> None:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from fairall.runtime.process import USAGE, require_address_space, run_command
 from fairall.runtime.signals import Stopped
 
-LIGHT = {"list", "completion", "-h", "--help", "--version"}  # words of commands that load no large library
+LIGHT = {"list", "-h", "--help", "--version"}  # words of commands that load no large library
 
 
 def main(words: Sequence[str] | None = None) -> int:
@@ -25,11 +25,6 @@ def main(words: Sequence[str] | None = None) -> int:
 
 
 def _main(words: list[str]) -> int:
-    if words[:3] == ["completion", "words", "--"]:
-        from fairall.cli.completion import completions
-
-        print("".join(f"{word}\n" for word in completions(words[3:])), end="")
-        return 0
     if not LIGHT.intersection(words):
         require_address_space()
     from fairall.cli.parser import COMMANDS, in_words, second_words, unknown

@@ -252,5 +252,4 @@ COMMANDS = {
     "live forget": Command("erase a person", live.forget, "LEDGER ID", "--trust... --json"),
     "mlflow sync": Command("log finished runs that MLflow does not have", verbs.mlflow, resumes=True),
     "mlflow ui": Command("MLflow's page of the runs", verbs.mlflow, options="--port"),
-    "completion": Command("the completion script of bash or zsh", verbs.completion, "SHELL"),
 }

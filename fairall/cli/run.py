@@ -13,7 +13,6 @@ from typing import Any, NoReturn
 from omegaconf import OmegaConf
 
 import fairall
-from fairall.cli.completion import FLAGS, SHORT, WITH_CHOICE, WITH_VALUE
 from fairall.cli.parser import COMMANDS, EXIT_CODES
 from fairall.config.choices import choices, configuration_root
 from fairall.config.compose import compose_config, register, searched_folder
@@ -22,6 +21,26 @@ from fairall.errors import FairAllError
 from fairall.main import JobFailedError, outcomes
 from fairall.main import main as by_hydra
 from fairall.runtime.process import USAGE
+
+# Options of Hydra's command line, by what they take.
+FLAGS = ("--help", "--version", "--hydra-help", "--multirun", "--run", "--resolve", "--shell-completion")
+WITH_VALUE = ("--config-dir", "--config-name", "--config-path", "--package", "--experimental-rerun")
+WITH_CHOICE = {
+    "--cfg": ("job", "hydra", "all"),
+    "--info": ("all", "config", "defaults", "defaults-tree", "plugins", "searchpath"),
+}
+SHORT = {
+    "-h": "--help",
+    "-m": "--multirun",
+    "-r": "--run",
+    "-sc": "--shell-completion",
+    "-cd": "--config-dir",
+    "-cn": "--config-name",
+    "-cp": "--config-path",
+    "-p": "--package",
+    "-c": "--cfg",
+    "-i": "--info",
+}
 
 
 class UsageError(FairAllError):

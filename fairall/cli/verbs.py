@@ -7,7 +7,6 @@ import sys
 from argparse import Namespace
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from importlib.resources import files
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -21,7 +20,6 @@ if TYPE_CHECKING:
     from fairall.results.table import PageTable
     from fairall.tables.files import File
 
-SHELLS = ("bash", "zsh")
 SQLITE = b"SQLite format 3\0"  # how the file of a ledger begins
 # Of an evaluation.
 OPTIONS = "propensity_model outcome_model smallest_cell score score_of monitor proba draw reference".split()
@@ -287,16 +285,6 @@ def mlflow(given: Namespace) -> Done:
     from fairall.tracking.commands import sync, ui
 
     return Done(code=sync(given.words) if given.verb == "mlflow sync" else ui(given.words, given.port))
-
-
-def completion(given: Namespace) -> Done:
-    """Print the script of a shell."""
-    if given.shell not in SHELLS:
-        raise FairAllError(
-            f'completion takes a shell, {" or ".join(SHELLS)}: eval "$(fairall completion bash)"'
-        )
-    print(files("fairall.cli").joinpath(f"completion.{given.shell}").read_text(), end="")
-    return Done()
 
 
 def _log(given: Namespace, config: Config, folder: Path, title: str, **further: Any) -> None:

@@ -15,9 +15,7 @@ FOLDER = Path(__file__).resolve().parent.parent  # of the package
 # Groups that users choose from.
 MAIN = tuple("model dataset initial_policy fairness exploration world cost protocol preset sweeps".split())
 # First words of the command line that are no KEY=VALUE.
-VERBS = tuple(
-    "run list show compare frontier tune data decide explain evaluate live mlflow completion".split()
-)
+VERBS = tuple("run list show compare frontier tune data decide explain evaluate live mlflow".split())
 # Names of verbs in other packages, by the verb here.
 VERBS_ALSO_CALLED = {
     "run": "train fit learn",
@@ -82,13 +80,13 @@ def shown(method: str) -> dict[str, str]:
     return yaml.load(text, Loader=LOADER)
 
 
-def configuration_keys(chosen: Mapping[str, str], own: str | None = None) -> list[str]:
+def configuration_keys(chosen: Mapping[str, str]) -> list[str]:
     """Dotted keys of the configuration, the groups among them, with the choices `chosen` by group."""
     root = settings()
     defaults = chosen_by(root)
     del root["hydra"], root["defaults"]
     keys = [*flattened(root)]
-    files = choices(own)
+    files = choices()
     for group in MAIN:
         name = chosen.get(group, defaults.get(group))
         path = files[group].get(str(name))

@@ -54,7 +54,7 @@ def test_help_of_a_verb_of_several_lists_them(verb: str, tmp_path: Path) -> None
 
 
 def test_help_and_lists_import_nothing_heavy(tmp_path: Path) -> None:
-    for words in (["decide", "--help"], ["list", "models", "--json"], ["completion", "bash"]):
+    for words in (["decide", "--help"], ["list", "models", "--json"]):
         code = (
             f"sys.argv[1:] = {words}\nfrom fairall.cli.main import main\ntry: main()\nexcept SystemExit: pass"
         )

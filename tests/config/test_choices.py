@@ -44,7 +44,6 @@ def test_own_choices_follow_ours_and_do_not_replace_them(tmp_path: Path) -> None
     models = choices(str(tmp_path))["model"]
     assert [*models][-1] == "mine"
     assert models["greedy"] == choices()["model"]["greedy"]
-    assert {"model.extra", "model.lambda_"} <= {*configuration_keys({"model": "mine"}, str(tmp_path))}
 
 
 @pytest.mark.parametrize(
