@@ -174,7 +174,7 @@ def on_same_pairs(fairness: str, column: str, names: tuple[str, ...]) -> list[fl
     for name in names:
         head, _, *rows = lines_of("ablation.md", f"ablation_{name}")
         cells = {row[1]: decimals(row[head.index(column)])[0] for row in rows}
-        found.append(np.mean([cells[f"VAE, {fairness}, cut, {memory}"] for memory in ("step", "all")]))
+        found.append(float(np.mean([cells[f"VAE, {fairness}, cut, {memory}"] for memory in ("step", "all")])))
     return found
 
 
@@ -276,7 +276,7 @@ def test_claims_of_no_worse_have_means_on_the_other_side() -> None:
 
 def test_more_data_make_some_intervals_miss_more_often() -> None:
     shares = [
-        [float(re.search(r"([\d.]+) %", row[size])[1]) for size in ("1,000 rows", "10,000 rows")]  # type: ignore[index]
+        [float(re.search(r"([\d.]+) %", row[size])[1]) for size in ("1,000 rows", "10,000 rows")]
         for row in rows_of("scores")
         if row["name"].endswith("accepted alone") and row["10,000 rows"]
     ]
