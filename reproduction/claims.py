@@ -16,8 +16,8 @@ REPRODUCED, IN_DIRECTION, NOT, MISSING = "reproduced", "in direction only", "not
 ON_SPLIT = f"{REPRODUCED} on this split"  # where all seeds have the same
 MARGIN = 0.005  # of non-inferiority: how much worse still counts as no worse, in plain units
 MEANING = (
-    "{}: our means are in the order that the paper claims and differ beyond chance (two-sided Wilcoxon "
-    "signed-rank test, paired over seeds, Holm-corrected over the data sets of a claim, "
+    "{}: our means are in the order that the paper claims and differ beyond the chance of seeds and splits "
+    "(two-sided Wilcoxon signed-rank test, paired over seeds, Holm-corrected over the data sets of a claim, "
     f"p < {LEVEL:g}); {IN_DIRECTION}: in its order, but chance might do this; {NOT}: not in its order. No "
     f"worse: worse by less than {100 * MARGIN:g} (×100), which is tested in the same way."
 )

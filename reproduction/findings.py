@@ -429,8 +429,9 @@ FIGURES = tuple(
         (
             "parts",
             "What parts of methods are worth",
-            "Differences between runs that differ in this alone, with 95 % intervals: means over seven data "
-            "sets; on the right by ground truth where the labels reorder the people of a group.",
+            "Differences between runs that differ in this alone, with 95 % intervals for other seeds and "
+            "splits: means over seven data sets; on the right by ground truth in one constructed world, "
+            "where the labels reorder the people of a group.",
             draw_parts,
         ),
         (
