@@ -790,7 +790,8 @@ class Spread:
         mean: over seeds.
         std: over seeds, with n − 1; None for one seed.
         interval: 95 % interval of the mean over seeds by Student's t; None for one seed. With one split it is
-            about other seeds on the same people, not about other people.
+            about other seeds on the same people, with several about other splits of the same table. Neither
+            is about other people (docs/measures.md).
     """
 
     mean: float

@@ -147,6 +147,7 @@ def ablation(
         folder=folder,
         into=into,
         known=lambda: [f"ablation_{name}" for name in grid(ABLATION[0]).dataset.split(",")],
+        runs=found,
     )
     return not failures
 

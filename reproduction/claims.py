@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
+import pandas as pd
+
 from fairall.report import LEVEL, dataset_label, holm, measures, paired_p
 from fairall.results import Cell, PageTable, Row, frame_of, records_of
 from reproduction.plan import DATASETS, METHODS, Planned, missing_runs
@@ -12,16 +14,21 @@ from reproduction.tables import by_dataset
 
 REPRODUCED, IN_DIRECTION, NOT, MISSING = "reproduced", "in direction only", "not reproduced", "missing"
 ON_SPLIT = f"{REPRODUCED} on this split"  # where all seeds have the same
+MARGIN = 0.005  # of non-inferiority: how much worse still counts as no worse, in plain units
 MEANING = (
-    "{}: our means are in the order that the paper claims and differ beyond chance (two-sided Wilcoxon "
-    "signed-rank test, paired over seeds, Holm-corrected over the data sets of a claim, "
-    f"p < {LEVEL:g}); {IN_DIRECTION}: in its order, but chance might do this; {NOT}: not in its order. A "
-    "claim that something is no worse is not reproduced where it is worse beyond chance."
+    "{}: our means are in the order that the paper claims and differ beyond the chance of seeds and splits "
+    "(two-sided Wilcoxon signed-rank test, paired over seeds, Holm-corrected over the data sets of a claim, "
+    f"p < {LEVEL:g}); {IN_DIRECTION}: in its order, but chance might do this; {NOT}: not in its order. No "
+    f"worse: worse by less than {100 * MARGIN:g} (×100), which is tested in the same way."
 )
 
 
 class Claim(NamedTuple):
-    """A claim of the paper that a method is better than another, or no worse, by a key of summary.json."""
+    """A claim of the paper that a method is better than another, or no worse, by a key of summary.json.
+
+    That it is no worse is shown where it is worse by less than `MARGIN` beyond chance, as in trials of
+    non-inferiority; that it is not significantly worse would also hold of few and noisy seeds.
+    """
 
     text: str
     model: str
@@ -71,25 +78,27 @@ def judge(claims: Iterable[Claim], planned: Sequence[Planned]) -> list[Verdict]:
     for claim in claims:
         pairs = [(runs.get((claim.model, name)), runs.get((claim.other, name))) for name in datasets]
         values = [[run.values(claim.measure) for run in pair if run is not None] for pair in pairs]
-        raw = [paired_p(*both) if len(both) == 2 else None for both in values]
-        for dataset, both, p in zip(datasets, values, holm(raw), strict=True):
-            verdicts.append(Verdict(claim, dataset, _words(claim, both, p, reproduced), p))
+        ahead = [_ahead(claim, *both) if len(both) == 2 else pd.Series(dtype=float) for both in values]
+        raw = [paired_p(series, 0 * series) for series in ahead]
+        for dataset, series, p in zip(datasets, ahead, holm(raw), strict=True):
+            words = MISSING if p is None else _words(float(series.mean()), p, reproduced)
+            verdicts.append(Verdict(claim, dataset, words, p))
     return verdicts
+
+
+def _ahead(claim: Claim, ours: pd.Series, others: pd.Series) -> pd.Series:
+    """By how much a method is ahead by seed, beyond what the claim allows it to be behind."""
+    (measure,) = measures(claim.measure)
+    sign = 1 if measure.higher_is_better else -1
+    return sign * (ours - others).dropna() + (MARGIN if claim.no_worse else 0)
 
 
 def _reproduced(planned: Sequence[Planned]) -> str:
     return ON_SPLIT if all(one.config.splits == 1 for one in planned) else REPRODUCED
 
 
-def _words(claim: Claim, values: Sequence[Any], p: float | None, reproduced: str) -> str:
-    if p is None:
-        return MISSING
-    (measure,) = measures(claim.measure)
-    ours, others = (series.mean() for series in values)
-    better = ours > others if measure.higher_is_better else ours < others
-    if claim.no_worse:
-        return NOT if p < LEVEL and not better else reproduced
-    return NOT if not better else reproduced if p < LEVEL else IN_DIRECTION
+def _words(ahead: float, p: float, reproduced: str) -> str:
+    return NOT if ahead <= 0 else reproduced if p < LEVEL else IN_DIRECTION
 
 
 def claims_table(

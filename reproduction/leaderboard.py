@@ -89,6 +89,7 @@ def leaderboard(
             )
             for name in names.split(",")
         ],
+        runs=planned,
         opening=opening,
     )
     return not failures

@@ -51,8 +51,8 @@ MISSING = "missing"
 SHORT = 50  # characters of a reason beside it
 FIRST = 10  # methods in the short table
 RANKS = (
-    "Rank: 1 + the number of significantly better methods, corrected for all pairs, and to what the 95 % "
-    "confidence set reaches; bold: rank 1."
+    "Rank: 1 + the number of significantly better methods (for other seeds and splits of the same data), "
+    "corrected for all pairs, and to what the 95 % confidence set reaches; bold: rank 1."
 )
 CFU = "CFU ↓"  # column of data whose counterfactuals are known
 FURTHER = (TEST_DPU, *measures("tv_utility", "tv_dpu", "effective_cfu"))

@@ -26,8 +26,9 @@ from fairall.results import (
     write,
     write_page,
 )
+from reproduction.by_seed import by_seed_table
 from reproduction.fingerprint import mark
-from reproduction.plan import interpretable, nearest
+from reproduction.plan import Planned, interpretable, nearest
 from reproduction.runs import in_words, read_durations
 
 BLOCK = re.compile(r"^<!-- begin: (\S+) -->\n(.*?)^<!-- end: \1 -->", re.DOTALL | re.MULTILINE)
@@ -47,6 +48,7 @@ def publish(
     folder: Path | None = None,
     into: Sequence[Path] = (),
     known: Callable[[], Iterable[str]] = tuple,
+    runs: Sequence[Planned] = (),
     **texts: Any,
 ) -> None:
     """Write the page of a study, and the blocks of pages of the documentation.
@@ -59,6 +61,7 @@ def publish(
         folder: to write to instead.
         into: pages of the documentation; see `fill`.
         known: keys of further tables and figures, which other runs have.
+        runs: of the study, whose values by seed are a table of `into` too, `tables/NAME_by_seed`.
         texts: of `fairall.results.write_page`.
 
     Raises:
@@ -81,13 +84,14 @@ def publish(
     print(f"Page: {folder / 'index.html'}")
     if not into:
         return
-    every = [item.key for some in sections.values() for item in some]
+    every = [*(item for some in sections.values() for item in some), by_seed_table(name, runs)]
+    items += [item for item in every[-1:] if item.shown]
     of = mark(name)
     tables = {BESIDE + item.key: item for item in items if isinstance(item, PageTable)}
     blocks = {item.key: block_of(item, line) + of for item in items} | {SETTING: setting(line, outputs)}
     blocks |= {key: link_of(table, line) + of for key, table in tables.items()}
     for page in into:
-        fill(page, blocks, lambda: [*every, *known()])
+        fill(page, blocks, lambda: [*(item.key for item in every), *known()])
         for key in set(BEGIN.findall(page.read_text())) & tables.keys():
             write(page.parent / f"{key}.csv", shown_csv(tables[key]))
         copy_figures(page, folder / "figures")

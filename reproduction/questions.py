@@ -68,5 +68,6 @@ def questions(
         found = with_runs(planned, load_results(Path(config.outputs_dir) / "runs").results)
         title, items = ASKED[word]
         name = f"questions_{word}"
-        publish(name, f"FairAll: {title}", {"": items(found, config)}, config, folder=folder, into=into)
+        shown = {"": items(found, config)}
+        publish(name, f"FairAll: {title}", shown, config, folder=folder, into=into, runs=found)
     return complete

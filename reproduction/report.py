@@ -62,6 +62,7 @@ class Contents:
     opening: list[str]  # how many runs are there
     passed_over: list[str]  # earlier runs of a configuration that is shown
     others: PageTable | None  # runs that are not the paper's
+    splits: list[Planned]  # the paper's methods on other splits of the data
 
 
 def report(
@@ -100,6 +101,7 @@ def report(
         folder=folder,
         into=into,
         known=lambda: [item.key for item in contents([], []).items],
+        runs=own.splits,
         opening=own.opening,
         folded=folded,
         left_out=left_out,
@@ -170,6 +172,7 @@ def contents(runs: Iterable[Result], overrides: Sequence[str]) -> Contents:
         # Made by other versions than the run that is shown.
         passed_over=sorted(str(run.path) for run in runs if run.key in keys and run.path not in shown),
         others=other_runs(others) if others else None,
+        splits=of("paper_splits"),
     )
 
 

@@ -121,7 +121,7 @@ def worlds(
     finished = with_runs(planned, runs)
     found = {study.sweep: [one for one in finished if one.sweep == study.sweep] for study in STUDIES}
     items = [_figure(found), *(study_table(study, found[study.sweep]) for study in STUDIES)]
-    publish("worlds", "FairAll: other worlds", {"": items}, config, folder=folder, into=into)
+    publish("worlds", "FairAll: other worlds", {"": items}, config, folder=folder, into=into, runs=finished)
     return not failures
 
 

@@ -126,7 +126,8 @@ def test_a_linked_table_is_a_file_beside_the_page(page: Path) -> None:
 
 
 def test_files_of_the_documentation_are_as_a_command_writes_them() -> None:
-    linked = {key for page in DOCS.rglob("*.md") for key in BEGIN.findall(page.read_text()) if BESIDE in key}
+    blocks = [block for page in DOCS.rglob("*.md") for block in BLOCK.findall(page.read_text())]
+    linked = {key for key, content in blocks if BESIDE in key and content}
     files = sorted((DOCS / BESIDE).iterdir())
     assert {f"{BESIDE}{path.stem}" for path in files} == linked
     for path in files:
@@ -153,13 +154,23 @@ def test_blocks_of_the_documentation_can_be_made() -> None:
         "leaderboard_fairall_I_II_adopt",
         "setting",
     }
-    assert set(of_page["leaderboard_tables"]) == datasets | {"leaderboard", "leaderboard_care"}
+    further = {"leaderboard", "leaderboard_care", "leaderboard_by_seed"}
+    assert set(of_page["leaderboard_tables"]) == datasets | further
     of_methods = [key for path in DOCS.glob("methods/*.md") for key in BEGIN.findall(path.read_text())]
     assert sorted(of_methods) == sorted({f"method_{one.model}" for one in plan(LEADERBOARD, [])})
     assert set(BEGIN.findall((DOCS / "reproduction.md").read_text())) == {
-        f"{key}_{policy}" for key in (*CLAIMS, "tables/temporal_splits") for policy in ("harsh", "lenient")
+        *(
+            f"{key}_{policy}"
+            for key in (*CLAIMS, "tables/temporal_splits")
+            for policy in ("harsh", "lenient")
+        ),
+        "tables/report_by_seed",
     }
-    assert set(BEGIN.findall((DOCS / "worlds_results.md").read_text())) == {"setting", *WORLDS}
+    assert set(BEGIN.findall((DOCS / "worlds_results.md").read_text())) == {
+        "setting",
+        "tables/worlds_by_seed",
+        *WORLDS,
+    }
     of_ablation = {f"ablation_{one.dataset}" for one in plan(ABLATION, ["model=ensemble"])}
     assert set(BEGIN.findall((DOCS / "ablation.md").read_text())) == of_ablation | {
         "setting",
@@ -168,6 +179,7 @@ def test_blocks_of_the_documentation_can_be_made() -> None:
         "ablation_worlds_effects",
         "ablation_bias",
         "ablation_bias_effects",
+        "tables/ablation_by_seed",
     }
     assert set(BEGIN.findall((DOCS / "rivals.md").read_text())) == {"setting", *studies()}
     assert BEGIN.findall((DOCS / "logs.md").read_text()) == ["setting", "logs"]
@@ -179,7 +191,7 @@ def test_a_block_names_the_configuration_that_it_is_of() -> None:
     for page in sorted(DOCS.rglob("*.md")):
         for key, content in BLOCK.findall(page.read_text()):
             # Simulations have no configuration, and findings are of the tables of other pages.
-            if key == SETTING or page.stem in ("evidence", "scorecard", "findings"):
+            if not content or key == SETTING or page.stem in ("evidence", "scorecard", "findings"):
                 continue
             command, known = OF.findall(content)[-1]
             if (known != today[command]) is not (CHANGED in content):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from fairall import FairAllError
-from reproduction import simulations
+from reproduction import simulated_splits, simulations
 from reproduction.fingerprint import SIMULATED
 from reproduction.pages import BLOCK
 from reproduction.simulations import COMPARE, Case, found, make, summary
@@ -36,6 +36,24 @@ def test_claims_hold_in_the_committed_tables(name: str) -> None:
             assert COMPARE[sign](times, float(limit) / 100 * of), (case, event, count, claim)
             claimed += 1
     assert claimed
+
+
+def test_equal_methods_differ_more_often_over_splits_of_the_same_people() -> None:
+    said = {
+        anew: [
+            simulated_splits.replicate(np.random.default_rng([number, anew]), 700, anew=anew)
+            for number in range(80)
+        ]
+        for anew in (False, True)
+    }
+    differ = {
+        (anew, event): sum(one[event] for one in of)
+        for anew, of in said.items()
+        for event in (simulated_splits.WILCOXON, simulated_splits.CORRECTED)
+    }
+    assert differ[False, simulated_splits.WILCOXON] >= 12  # of 80; at a level of 5 % expected are 4
+    assert differ[True, simulated_splits.WILCOXON] <= 10
+    assert differ[False, simulated_splits.CORRECTED] <= 8
 
 
 @pytest.fixture
