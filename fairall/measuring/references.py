@@ -39,6 +39,8 @@ def reference_histories(training: Training, cache: Cache) -> dict[str, Recorded]
         policies = oracles(training.data.train, training.data.validation, training.learner.setting, cache)
     except NoOracleError:
         policies = {}
+    else:
+        policies["oracle"].remember(evaluation.people)
     series = {name: _Series() for name in (*CONSTANT, *policies)}
     score = _score_of_day(policies, training, 0)
     _measure(series, policies, score, training, 0)
