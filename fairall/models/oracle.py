@@ -215,8 +215,8 @@ class Oracle(FixedPolicy):
                 f"model={name} is fitted to the labels of all {len(people)} training rows, and {n_unknown} "
                 "are unknown; choose another model"
             )
-        first, further = torch.arange(len(people)).tensor_split([ENOUGH])
-        people, further = people.rows(first), people.rows(further)
+        first, others = torch.arange(len(people)).tensor_split([ENOUGH])
+        people, further = people.rows(first), people.rows(others)
         splits = [people.replicate(number) for number in range(self.setting.splits)]
         if any(own.label.min() == own.label.max() for own in splits):
             raise NoOracleError(f"model={name}: everybody has the same label: nothing to fit")
@@ -286,7 +286,7 @@ class Oracle(FixedPolicy):
     def _of_fold(self, e: int, fold: int, x: Tensor, s: Tensor) -> Tensor:
         """The same of people x (B, D) and s (B,) of a replicate by the fit without a fold, shape (B,)."""
         if self.boosted:
-            return self.trees[fold].of_replicate(e, self.codes.with_s(x, s))
+            return self.trees[fold](self.codes.with_s(x, s)[None], slice(e, e + 1))[0]
         slopes, intercept = self.weight[e, fold, :-1], self.weight[e, fold, -1]
         # The columns of all people at once would take more memory than the rest of a run.
         return in_chunks(lambda x, s: self._columns(x, s) @ slopes + intercept, x[None], s[None])[0]
@@ -335,7 +335,7 @@ class Oracle(FixedPolicy):
             trees = BoostedTrees(1)
             trees.fit(0, own.codes.numpy(), own.label)
             weight = ridge(own.columns, own.label, strength)
-            of_models = trees.of_replicate(0, other.codes).numpy(), linear(other.columns, weight)
+            of_models = trees(other.codes[None])[0].numpy(), linear(other.columns, weight)
             excess += log_loss(of_models[0], other.label) - log_loss(of_models[1], other.label)
         of_folds = nn.ModuleList(BoostedTrees(len(splits)) for _ in range(FOLDS))
         weights = np.zeros((len(splits), FOLDS, designs[0].columns.shape[1] + 1))
@@ -350,7 +350,7 @@ class Oracle(FixedPolicy):
                 if excess < 0.0:
                     trees = cast(BoostedTrees, of_folds[number])
                     trees.fit(k, codes[fitted].numpy(), label[fitted])
-                    log_odds[k, left_out] = trees.of_replicate(k, codes[left_out]).numpy()
+                    log_odds[k, left_out] = trees(codes[left_out][None], slice(k, k + 1)).numpy()
                 else:
                     weights[k, number] = ridge(designs[k].columns[fitted], label[fitted], strength)
                     log_odds[k, left_out] = linear(designs[k].columns[left_out], weights[k, number])
