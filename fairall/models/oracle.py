@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -196,14 +195,14 @@ class Oracle(FixedPolicy):
         progress()
         return None
 
-    def fit(self, people: People, validation: People, cache: Cache) -> tuple[Tensor, Tensor]:
+    def fit(self, people: People, validation: People, cache: Cache) -> tuple[Tensor, Tensor, Tensor]:
         """Fit to all labels of N people, the same for all replicates or those of each split.
 
         The model is chosen on `validation` people. Fits are kept in `cache`: all runs with the same people
         have the same.
 
         Returns:
-            Log odds and s of the people, at most `ENOUGH`, shapes (R, N).
+            Log odds, x and s of the people, at most `ENOUGH`, as `choose_thresholds` takes them.
 
         Raises:
             NoOracleError: if a label is unknown, all are the same, or, with parity, a group is absent.
@@ -236,7 +235,7 @@ class Oracle(FixedPolicy):
         self.remember(further)
         if self.bound is not None:
             self.choose_thresholds(log_odds, people.x, s)
-        return log_odds, s
+        return log_odds, people.x, s
 
     def choose_thresholds(self, log_odds: Tensor, x: Tensor, s: Tensor) -> None:
         """Choose the thresholds of the bound from people of log odds and s, (R, N) or, of all, (N,).
@@ -269,7 +268,7 @@ class Oracle(FixedPolicy):
         x, of_s = x.reshape(n, -1, x.shape[-1]), s.reshape(n, -1)
         hashed = hashes(x, of_s)
         log_odds = self.known.log_odds_of(hashed)
-        for e, fold in itertools.product(range(n), range(FOLDS)):
+        for e, fold in np.ndindex(n, FOLDS):
             rows = (log_odds[e].isnan() & (hashed[e] % FOLDS == fold)).nonzero().squeeze(1)
             if len(rows):
                 log_odds[e, rows] = self._of_fold(e, fold, x[e, rows], of_s[e, rows])
@@ -277,8 +276,8 @@ class Oracle(FixedPolicy):
 
     def remember(self, people: People) -> None:
         """Score people who will come again, and their counterfactuals where these are known, once for all."""
-        known = (people.counterfactual_x, -people.s), (people.counterfactual_x_y_held, -people.s)
-        for x, s in ((people.x, people.s), *known):
+        features = people.x, people.counterfactual_x, people.counterfactual_x_y_held
+        for x, s in zip(features, (people.s, -people.s, -people.s), strict=True):
             if x is not None:
                 hashed = hashes(x, s).view(len(self.weight), -1)
                 self.known.add(hashed, self.log_odds(x, s).view(hashed.shape))
@@ -337,7 +336,7 @@ class Oracle(FixedPolicy):
             weight = ridge(own.columns, own.label, strength)
             of_models = trees(other.codes[None])[0].numpy(), linear(other.columns, weight)
             excess += log_loss(of_models[0], other.label) - log_loss(of_models[1], other.label)
-        of_folds = nn.ModuleList(BoostedTrees(len(splits)) for _ in range(FOLDS))
+        of_folds = [BoostedTrees(len(splits)) for _ in range(FOLDS)]
         weights = np.zeros((len(splits), FOLDS, designs[0].columns.shape[1] + 1))
         hashed = torch.stack([hashes(own.x, own.s) for own in splits])
         log_odds = np.empty(hashed.shape)
@@ -348,9 +347,8 @@ class Oracle(FixedPolicy):
                 left_out = fold == number % n
                 fitted = ~left_out if n > 1 else left_out  # one fold: a label that a single person has
                 if excess < 0.0:
-                    trees = cast(BoostedTrees, of_folds[number])
-                    trees.fit(k, codes[fitted].numpy(), label[fitted])
-                    log_odds[k, left_out] = trees(codes[left_out][None], slice(k, k + 1)).numpy()
+                    of_folds[number].fit(k, codes[fitted].numpy(), label[fitted])
+                    log_odds[k, left_out] = of_folds[number](codes[left_out][None], slice(k, k + 1))
                 else:
                     weights[k, number] = ridge(designs[k].columns[fitted], label[fitted], strength)
                     log_odds[k, left_out] = linear(designs[k].columns[left_out], weights[k, number])
@@ -360,7 +358,7 @@ class Oracle(FixedPolicy):
         return {
             "weight": torch.from_numpy(weights),
             "boosted": torch.tensor(excess < 0.0),
-            "trees": of_folds.state_dict(),
+            "trees": nn.ModuleList(of_folds).state_dict(),
             "hashes": hashed,
             "log_odds": torch.from_numpy(log_odds),
         }
@@ -417,7 +415,7 @@ def hashes(x: Tensor, s: Tensor) -> Tensor:
 def mixed_folds(label: np.ndarray) -> np.ndarray:
     """The fold of each person, shape (N,), by chance: in a sorted table folds of neighbours would differ."""
     order, fold = np.random.default_rng(0).permutation(len(label)), np.empty(len(label), dtype=int)
-    fold[order] = stratified_folds(label[order], n_folds(label))
+    fold[order] = stratified_folds(label[order])
     return fold
 
 
@@ -433,34 +431,29 @@ def log_loss(log_odds: np.ndarray, label: np.ndarray) -> float:
 
 def selected_strength(x: np.ndarray, label: np.ndarray) -> float:
     """C of `STRENGTHS` whose `ridge` has the least loss in `FOLDS` folds; arguments as for `ridge`."""
-    folds = n_folds(label)
-    if folds == 1:
+    fold = stratified_folds(label)
+    if not fold.any():  # a single one
         return STRENGTHS[0]
-    fold = stratified_folds(label, folds)
     losses = np.zeros(len(STRENGTHS))
-    for number in range(folds):
+    for number in range(fold.max() + 1):
         fitted, left_out = fold != number, fold == number
-        for i, strength in enumerate(STRENGTHS):
-            weight = ridge(x[fitted], label[fitted], strength)
-            losses[i] += log_loss(linear(x[left_out], weight), label[left_out])
+        weights = (ridge(x[fitted], label[fitted], strength) for strength in STRENGTHS)
+        losses += [log_loss(linear(x[left_out], weight), label[left_out]) for weight in weights]
     return STRENGTHS[losses.argmin()]
 
 
-def n_folds(label: np.ndarray) -> int:
-    """`FOLDS`, or as many as there are people of the rarer label in {0, 1}."""
-    return min(FOLDS, int(np.bincount(label.astype(int)).min()))
-
-
-def stratified_folds(label: np.ndarray, folds: int) -> np.ndarray:
+def stratified_folds(label: np.ndarray) -> np.ndarray:
     """The fold of each person, shape (N,): in each the same share of both labels, as far as possible.
 
-    The first people of a label are in fold 0, as scikit-learn's `StratifiedKFold` has them.
+    There are `FOLDS`, or as many as people of the rarer label in {0, 1}.
     """
-    other = label != label[0]
-    in_order, fold = np.sort(other), np.empty(len(label), dtype=int)
-    for kind in (False, True):
-        sizes = [np.count_nonzero(in_order[number::folds] == kind) for number in range(folds)]
-        fold[other == kind] = np.repeat(np.arange(folds), sizes)
+    from sklearn.model_selection import StratifiedKFold  # takes a second
+
+    folds = min(FOLDS, int(np.bincount(label.astype(int)).min()))
+    fold = np.zeros(len(label), dtype=int)
+    if folds > 1:
+        for number, (_, left_out) in enumerate(StratifiedKFold(folds).split(label, label)):
+            fold[left_out] = number
     return fold
 
 
@@ -472,7 +465,7 @@ def oracles(people: People, validation: People, setting: Setting, cache: Cache) 
 
     free = oracle("oracle", FairnessRule.none)
     equal = oracle("oracle_fair", FairnessRule.demographic_parity)
-    log_odds, s = free.fit(people, validation, cache)
+    fitted = free.fit(people, validation, cache)
     equal.load_training_state(free.training_state())
-    equal.choose_thresholds(log_odds, people.rows(torch.arange(min(ENOUGH, len(people)))).x, s)
+    equal.choose_thresholds(*fitted)
     return {"oracle": free, "oracle_fair": equal}

@@ -24,7 +24,7 @@ from fairall.runtime import signals, terminal
 from fairall.runtime.credentials import withheld
 
 # Objects made, less those deleted, between two searches for garbage. Torch, MLflow and matplotlib make a
-# million objects that stay: with Python's 700 a short command searches them a dozen times, which is a twentieth of its time.
+# million objects that stay: with Python's 700 a short command searches them a dozen times.
 GARBAGE = 100_000
 USAGE = 2  # exit code for words and options that a command does not take
 BROKEN_PIPE = 141  # exit code of shells for a program that SIGPIPE ends, 128 + 13
