@@ -437,7 +437,7 @@ def selected_strength(x: np.ndarray, label: np.ndarray) -> float:
     losses = np.zeros(len(STRENGTHS))
     for number in range(fold.max() + 1):
         fitted, left_out = fold != number, fold == number
-        weights = (ridge(x[fitted], label[fitted], strength) for strength in STRENGTHS)
+        weights = (ridge(x[fitted], label[fitted], strength, exact=1e-4) for strength in STRENGTHS)
         losses += [log_loss(linear(x[left_out], weight), label[left_out]) for weight in weights]
     return STRENGTHS[losses.argmin()]
 
