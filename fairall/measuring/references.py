@@ -21,6 +21,7 @@ from fairall.storage.cache import Cache
 from fairall.worlds.world import World
 
 CONSTANT = {"accept_all": 1.0, "reject_all": 0.0}
+DECISIONS = "accepted", "counterfactually_accepted"  # parameters of measures; the second where it is known
 
 
 def reference_histories(training: Training, cache: Cache) -> dict[str, Recorded]:
@@ -39,6 +40,8 @@ def reference_histories(training: Training, cache: Cache) -> dict[str, Recorded]
         policies = oracles(training.data.train, training.data.validation, training.learner.setting, cache)
     except NoOracleError:
         policies = {}
+    else:
+        policies["oracle"].remember(evaluation.people)
     series = {name: _Series() for name in (*CONSTANT, *policies)}
     score = _score_of_day(policies, training, 0)
     _measure(series, policies, score, training, 0)
@@ -86,21 +89,18 @@ def oracle_decisions(histories: Mapping[str, Recorded]) -> Tensor | None:
 
 @dataclass
 class _Series:
-    """Decisions per time step from 1, and measures from 0, of one policy."""
+    """Decisions per time step from 1 (those of `DECISIONS`), and measures from 0, of one policy."""
 
-    accepted: list[Tensor] = field(default_factory=list)
-    counterfactually: list[Tensor] = field(default_factory=list)
+    taken: list[list[Tensor]] = field(default_factory=list)
     measures: list[dict[str, Tensor]] = field(default_factory=list)
 
     def add(self, decisions: Decisions) -> None:
-        self.accepted.append(decisions.accepted)
-        if decisions.counterfactually_accepted is not None:
-            self.counterfactually.append(decisions.counterfactually_accepted)
+        both = decisions.accepted, decisions.counterfactually_accepted
+        self.taken.append([accepted for accepted in both if accepted is not None])
 
     def decisions(self) -> dict[str, Tensor]:
         """By parameter name of measures, shapes (T, E, N), bool."""
-        known = {"accepted": self.accepted, "counterfactually_accepted": self.counterfactually}
-        return {name: torch.stack(steps) for name, steps in known.items() if steps}
+        return dict(zip(DECISIONS, map(torch.stack, zip(*self.taken, strict=True)), strict=False))
 
     def measured(self, n_steps: int) -> dict[str, Tensor]:
         """By name, shapes (n_steps, E): of as many time steps, or of one, where people do not move."""
@@ -161,26 +161,25 @@ def _propensity(policy: Oracle, score: Score, x: Tensor, s: Tensor) -> Tensor:
 def _constant(people: People, p: float) -> Decisions:
     """Decisions that accept everybody, or nobody."""
     propensity = torch.full_like(people.s, p)
-    if people.counterfactual_x is None:
-        return Decisions(propensity, propensity > 0)
-    return Decisions(propensity, propensity > 0, propensity, propensity > 0)
+    return Decisions(*(propensity, propensity > 0) * (1 if people.counterfactual_x is None else 2))
 
 
-def _scores(score: Score, people: People) -> tuple[Tensor, Tensor | None]:
+def _scores(score: Score, people: People) -> list[Tensor]:
     """Scores of people, and of their counterfactuals where these are known."""
-    other = people.counterfactual_x
-    return score(people.x, people.s), None if other is None else score(other, -people.s)
+    return [
+        score(x, s) for x, s in ((people.x, people.s), (people.counterfactual_x, -people.s)) if x is not None
+    ]
 
 
 def _decisions(
-    policy: Oracle, scores: tuple[Tensor, Tensor | None], world: World, people: People, uniform: Tensor
+    policy: Oracle, scores: list[Tensor], world: World, people: People, uniform: Tensor
 ) -> Decisions:
     """Decisions of an oracle.
 
     Of the people whom it accepts, those of greatest score have the places, or, with parity, those with the
     smallest share of their group ahead of them.
     """
-    s, capacity, (own, other) = people.s, world.capacity, scores
+    s, capacity, own = people.s, world.capacity, scores[0]
     wants = uniform < policy.accepted(own, s)
 
     def value(score: Tensor, of: Tensor) -> Tensor:
@@ -192,11 +191,8 @@ def _decisions(
             return wanted
         return wanted & capacity.finds_place(of, value(score, of), s, wants, value(own, s))
 
-    taken = accepted(own, s)
-    if other is None:
-        return Decisions(taken.float(), taken)
-    counterfactually = accepted(other, -s)
-    return Decisions(taken.float(), taken, counterfactually.float(), counterfactually)
+    taken = map(accepted, scores, (s, -s))
+    return Decisions(*(values for own in taken for values in (own.float(), own)))
 
 
 def _share_ahead(score: Tensor, s: Tensor, others: Tensor, others_s: Tensor) -> Tensor:

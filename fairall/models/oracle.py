@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -16,7 +16,7 @@ from typing_extensions import override
 from fairall.config.checks import at_least, one_of
 from fairall.config.schema import BoundConfig, FairnessRule, ModelConfig, NetInputs
 from fairall.data.features import FeatureInputs
-from fairall.data.people import People, group_index, take
+from fairall.data.people import People, group_index
 from fairall.data.prepared import PreparedData
 from fairall.errors import FairAllError
 from fairall.models.learner import (
@@ -28,7 +28,6 @@ from fairall.models.learner import (
     Setting,
 )
 from fairall.models.logistic import ridge
-from fairall.models.objectives import PackedRows
 from fairall.models.thresholds import acceptance, fair_thresholds, merit
 from fairall.models.trees import TREES, BoostedTrees
 from fairall.nn.native import blas
@@ -146,7 +145,7 @@ class Oracle(FixedPolicy):
         boosted: whether these are the model, shape ().
         weight: of the columns, of s, and the intercept of the regression of each fold, shape
             (R, folds, size + 1), float64.
-        known: estimates of the training people, (R, N).
+        known: log odds of the training people, and of others who come again.
         threshold: least log odds accepted of each group, shape (R, G), float64.
         tied_share: acceptance probability at these log odds, shape (R, G).
     """
@@ -168,7 +167,7 @@ class Oracle(FixedPolicy):
         self.codes = FeatureInputs(setting.schema.seen_as(NetInputs.codes))
         self.n_groups = setting.schema.n_groups
         n = len(setting.seeds) if setting.splits > 1 else 1
-        self.trees, self.known = nn.ModuleList(BoostedTrees(n) for _ in range(FOLDS)), Known()
+        self.trees, self.known = nn.ModuleList(BoostedTrees(n) for _ in range(FOLDS)), Known(n)
         self.register_buffer("boosted", torch.zeros((), dtype=torch.bool))
         self.register_buffer(
             "weight", torch.zeros(n, FOLDS, self.inputs.size_with_s + 1, dtype=torch.float64)
@@ -192,17 +191,18 @@ class Oracle(FixedPolicy):
     def pretrain(self, data: PreparedData, cache: Cache, progress: ProgressCallback) -> PretrainCurves | None:
         """Fit to the training rows; raises as `fit`."""
         self.fit(data.train, data.validation, cache)
+        self.remember(data.test)
         progress()
         return None
 
-    def fit(self, people: People, validation: People, cache: Cache) -> tuple[Tensor, Tensor]:
+    def fit(self, people: People, validation: People, cache: Cache) -> tuple[Tensor, Tensor, Tensor]:
         """Fit to all labels of N people, the same for all replicates or those of each split.
 
         The model is chosen on `validation` people. Fits are kept in `cache`: all runs with the same people
         have the same.
 
         Returns:
-            Log odds and s of the people, at most `ENOUGH`, shapes (R, N).
+            Log odds, x and s of the people, at most `ENOUGH`, as `choose_thresholds` takes them.
 
         Raises:
             NoOracleError: if a label is unknown, all are the same, or, with parity, a group is absent.
@@ -214,7 +214,8 @@ class Oracle(FixedPolicy):
                 f"model={name} is fitted to the labels of all {len(people)} training rows, and {n_unknown} "
                 "are unknown; choose another model"
             )
-        people = people.rows(torch.arange(min(ENOUGH, len(people))))
+        first, others = torch.arange(len(people)).tensor_split([ENOUGH])
+        people, further = people.rows(first), people.rows(others)
         splits = [people.replicate(number) for number in range(self.setting.splits)]
         if any(own.label.min() == own.label.max() for own in splits):
             raise NoOracleError(f"model={name}: everybody has the same label: nothing to fit")
@@ -228,12 +229,13 @@ class Oracle(FixedPolicy):
         several = torch.arange(len(self.weight)) % len(splits)
         self.boosted, self.weight = fitted["boosted"], fitted["weight"][several]
         self.trees.load_state_dict({key: values[several] for key, values in fitted["trees"].items()})
-        hashed, s = fitted["hashes"][several], torch.stack([own.s for own in splits])[several]
-        self.known = Known(hashed, fitted["log_odds"][several])
-        log_odds = self.known.log_odds_of(hashed, torch.empty(hashed.shape, dtype=torch.float64))
+        log_odds, s = fitted["log_odds"][several], torch.stack([own.s for own in splits])[several]
+        self.known = Known(len(self.weight))
+        self.known.add(fitted["hashes"][several], log_odds)
+        self.remember(further)
         if self.bound is not None:
             self.choose_thresholds(log_odds, people.x, s)
-        return log_odds, s
+        return log_odds, people.x, s
 
     def choose_thresholds(self, log_odds: Tensor, x: Tensor, s: Tensor) -> None:
         """Choose the thresholds of the bound from people of log odds and s, (R, N) or, of all, (N,).
@@ -265,21 +267,28 @@ class Oracle(FixedPolicy):
         n = len(self.weight)
         x, of_s = x.reshape(n, -1, x.shape[-1]), s.reshape(n, -1)
         hashed = hashes(x, of_s)
-        log_odds = torch.zeros(hashed.shape, dtype=torch.float64)
-        for number in range(FOLDS):
-            own = hashed.remainder(FOLDS) == number
-            rows = PackedRows.of(own).rows
-            found = self._of_fold(number, take(x, rows), take(of_s, rows))
-            log_odds = torch.where(own, log_odds.scatter(1, rows, found), log_odds)
-        return self.known.log_odds_of(hashed, log_odds).view(s.shape)
+        log_odds = self.known.log_odds_of(hashed)
+        for e, fold in np.ndindex(n, FOLDS):
+            rows = (log_odds[e].isnan() & (hashed[e] % FOLDS == fold)).nonzero().squeeze(1)
+            if len(rows):
+                log_odds[e, rows] = self._of_fold(e, fold, x[e, rows], of_s[e, rows])
+        return log_odds.view(s.shape)
 
-    def _of_fold(self, number: int, x: Tensor, s: Tensor) -> Tensor:
-        """The same by the fit without a fold, for x (R, B, D) and s (R, B), shape (R, B)."""
+    def remember(self, people: People) -> None:
+        """Score people who will come again, and their counterfactuals where these are known, once for all."""
+        features = people.x, people.counterfactual_x, people.counterfactual_x_y_held
+        for x, s in zip(features, (people.s, -people.s, -people.s), strict=True):
+            if x is not None:
+                hashed = hashes(x, s).view(len(self.weight), -1)
+                self.known.add(hashed, self.log_odds(x, s).view(hashed.shape))
+
+    def _of_fold(self, e: int, fold: int, x: Tensor, s: Tensor) -> Tensor:
+        """The same of people x (B, D) and s (B,) of a replicate by the fit without a fold, shape (B,)."""
         if self.boosted:
-            return self.trees[number](self.codes.with_s(x, s))
-        slopes, intercept = self.weight[:, number, :-1].unsqueeze(-1), self.weight[:, number, -1:]
-        # The columns of all splits at once would take more memory than the rest of a run.
-        return in_chunks(lambda x, s: self._columns(x, s) @ slopes, x, s).squeeze(-1) + intercept
+            return self.trees[fold](self.codes.with_s(x, s)[None], slice(e, e + 1))[0]
+        slopes, intercept = self.weight[e, fold, :-1], self.weight[e, fold, -1]
+        # The columns of all people at once would take more memory than the rest of a run.
+        return in_chunks(lambda x, s: self._columns(x, s) @ slopes + intercept, x[None], s[None])[0]
 
     def score(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:
         """The acceptance probability, shape (E, B); draws nothing."""
@@ -325,11 +334,12 @@ class Oracle(FixedPolicy):
             trees = BoostedTrees(1)
             trees.fit(0, own.codes.numpy(), own.label)
             weight = ridge(own.columns, own.label, strength)
-            of_models = trees.of_replicate(0, other.codes).numpy(), linear(other.columns, weight)
+            of_models = trees(other.codes[None])[0].numpy(), linear(other.columns, weight)
             excess += log_loss(of_models[0], other.label) - log_loss(of_models[1], other.label)
-        of_folds = nn.ModuleList(BoostedTrees(len(splits)) for _ in range(FOLDS))
+        of_folds = [BoostedTrees(len(splits)) for _ in range(FOLDS)]
         weights = np.zeros((len(splits), FOLDS, designs[0].columns.shape[1] + 1))
-        log_odds = np.empty((len(splits), len(designs[0].label)))
+        hashed = torch.stack([hashes(own.x, own.s) for own in splits])
+        log_odds = np.empty(hashed.shape)
         for k, (_, codes, label) in enumerate(designs):
             fold = mixed_folds(label)
             n = fold.max() + 1
@@ -337,17 +347,19 @@ class Oracle(FixedPolicy):
                 left_out = fold == number % n
                 fitted = ~left_out if n > 1 else left_out  # one fold: a label that a single person has
                 if excess < 0.0:
-                    trees = cast(BoostedTrees, of_folds[number])
-                    trees.fit(k, codes[fitted].numpy(), label[fitted])
-                    log_odds[k, left_out] = trees.of_replicate(k, codes[left_out]).numpy()
+                    of_folds[number].fit(k, codes[fitted].numpy(), label[fitted])
+                    log_odds[k, left_out] = of_folds[number](codes[left_out][None], slice(k, k + 1))
                 else:
                     weights[k, number] = ridge(designs[k].columns[fitted], label[fitted], strength)
                     log_odds[k, left_out] = linear(designs[k].columns[left_out], weights[k, number])
+            _, kind = np.unique(hashed[k], return_inverse=True)
+            # People who are alike have the mean.
+            log_odds[k] = (np.bincount(kind, log_odds[k]) / np.bincount(kind))[kind]
         return {
             "weight": torch.from_numpy(weights),
             "boosted": torch.tensor(excess < 0.0),
-            "trees": of_folds.state_dict(),
-            "hashes": torch.stack([hashes(own.x, own.s) for own in splits]),
+            "trees": nn.ModuleList(of_folds).state_dict(),
+            "hashes": hashed,
             "log_odds": torch.from_numpy(log_odds),
         }
 
@@ -368,7 +380,7 @@ class Design(NamedTuple):
 
 
 class Known(Stateful):
-    """Log odds of known people, and the mean of those of people who are alike.
+    """Log odds of known people, of R replicates; people who are alike have the same.
 
     Attributes:
         hashes: of the people, ascending, shape (R, N).
@@ -377,21 +389,20 @@ class Known(Stateful):
 
     kept = ("hashes", "log_odds")
 
-    def __init__(self, hashed: Tensor | None = None, log_odds: Tensor | None = None) -> None:
-        self.hashes, self.log_odds = torch.zeros(1, 0, dtype=torch.long), torch.zeros(1, 0)
-        if hashed is not None and log_odds is not None:
-            self.hashes, order = hashed.sort(-1)
-            own = log_odds.gather(1, order)
-            first = torch.searchsorted(self.hashes, self.hashes)
-            total, n = (torch.zeros_like(own).scatter_add(1, first, of) for of in (own, torch.ones_like(own)))
-            self.log_odds = (total / n.clamp(min=1.0)).gather(1, first)
+    def __init__(self, n_replicates: int) -> None:
+        # One person whose log odds are not known, so that there is always a nearest one.
+        self.hashes = torch.zeros(n_replicates, 1, dtype=torch.long)
+        self.log_odds = torch.full((n_replicates, 1), torch.nan, dtype=torch.float64)
 
-    def log_odds_of(self, hashed: Tensor, unknown: Tensor) -> Tensor:
-        """Log odds of people with hashes (R, B), or those of `unknown` (R, B) where they are not known."""
-        if self.hashes.shape[1] == 0:
-            return unknown
+    def add(self, hashed: Tensor, log_odds: Tensor) -> None:
+        """Add people with hashes (R, B) and log odds (R, B), equal for people who are alike."""
+        self.hashes, order = torch.cat([self.hashes, hashed], 1).sort(-1)
+        self.log_odds = torch.cat([self.log_odds, log_odds], 1).gather(1, order)
+
+    def log_odds_of(self, hashed: Tensor) -> Tensor:
+        """Log odds of people with hashes (R, B), NaN of those who are not known."""
         place = torch.searchsorted(self.hashes, hashed).clamp(max=self.hashes.shape[1] - 1)
-        return torch.where(self.hashes.gather(1, place) == hashed, self.log_odds.gather(1, place), unknown)
+        return torch.where(self.hashes.gather(1, place) == hashed, self.log_odds.gather(1, place), torch.nan)
 
 
 def hashes(x: Tensor, s: Tensor) -> Tensor:
@@ -404,7 +415,7 @@ def hashes(x: Tensor, s: Tensor) -> Tensor:
 def mixed_folds(label: np.ndarray) -> np.ndarray:
     """The fold of each person, shape (N,), by chance: in a sorted table folds of neighbours would differ."""
     order, fold = np.random.default_rng(0).permutation(len(label)), np.empty(len(label), dtype=int)
-    fold[order] = stratified_folds(label[order], n_folds(label))
+    fold[order] = stratified_folds(label[order])
     return fold
 
 
@@ -420,34 +431,29 @@ def log_loss(log_odds: np.ndarray, label: np.ndarray) -> float:
 
 def selected_strength(x: np.ndarray, label: np.ndarray) -> float:
     """C of `STRENGTHS` whose `ridge` has the least loss in `FOLDS` folds; arguments as for `ridge`."""
-    folds = n_folds(label)
-    if folds == 1:
+    fold = stratified_folds(label)
+    if not fold.any():  # a single one
         return STRENGTHS[0]
-    fold = stratified_folds(label, folds)
     losses = np.zeros(len(STRENGTHS))
-    for number in range(folds):
+    for number in range(fold.max() + 1):
         fitted, left_out = fold != number, fold == number
-        for i, strength in enumerate(STRENGTHS):
-            weight = ridge(x[fitted], label[fitted], strength)
-            losses[i] += log_loss(linear(x[left_out], weight), label[left_out])
+        weights = (ridge(x[fitted], label[fitted], strength, exact=1e-4) for strength in STRENGTHS)
+        losses += [log_loss(linear(x[left_out], weight), label[left_out]) for weight in weights]
     return STRENGTHS[losses.argmin()]
 
 
-def n_folds(label: np.ndarray) -> int:
-    """`FOLDS`, or as many as there are people of the rarer label in {0, 1}."""
-    return min(FOLDS, int(np.bincount(label.astype(int)).min()))
-
-
-def stratified_folds(label: np.ndarray, folds: int) -> np.ndarray:
+def stratified_folds(label: np.ndarray) -> np.ndarray:
     """The fold of each person, shape (N,): in each the same share of both labels, as far as possible.
 
-    The first people of a label are in fold 0, as scikit-learn's `StratifiedKFold` has them.
+    There are `FOLDS`, or as many as people of the rarer label in {0, 1}.
     """
-    other = label != label[0]
-    in_order, fold = np.sort(other), np.empty(len(label), dtype=int)
-    for kind in (False, True):
-        sizes = [np.count_nonzero(in_order[number::folds] == kind) for number in range(folds)]
-        fold[other == kind] = np.repeat(np.arange(folds), sizes)
+    from sklearn.model_selection import StratifiedKFold  # takes a second
+
+    folds = min(FOLDS, int(np.bincount(label.astype(int)).min()))
+    fold = np.zeros(len(label), dtype=int)
+    if folds > 1:
+        for number, (_, left_out) in enumerate(StratifiedKFold(folds).split(label, label)):
+            fold[left_out] = number
     return fold
 
 
@@ -459,7 +465,7 @@ def oracles(people: People, validation: People, setting: Setting, cache: Cache) 
 
     free = oracle("oracle", FairnessRule.none)
     equal = oracle("oracle_fair", FairnessRule.demographic_parity)
-    log_odds, s = free.fit(people, validation, cache)
+    fitted = free.fit(people, validation, cache)
     equal.load_training_state(free.training_state())
-    equal.choose_thresholds(log_odds, people.rows(torch.arange(min(ENOUGH, len(people)))).x, s)
+    equal.choose_thresholds(*fitted)
     return {"oracle": free, "oracle_fair": equal}

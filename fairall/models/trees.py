@@ -84,14 +84,7 @@ class BoostedTrees(nn.Module):
                 kept[e, t, : len(own)] = torch.from_numpy(new.astype(kept.numpy().dtype))
         self.base[e] = float(logit(label.mean()))
 
-    def forward(self, x: Tensor) -> Tensor:
-        """Log odds of inputs x (E, B, F), float32, shape (E, B), float64."""
-        return self._log_odds(slice(None), x)
-
-    def of_replicate(self, e: int, x: Tensor) -> Tensor:
-        """Log odds of inputs x (B, F) by the trees of one replicate, shape (B,)."""
-        return self._log_odds(slice(e, e + 1), x.unsqueeze(0)).squeeze(0)
-
-    def _log_odds(self, some: slice, x: Tensor) -> Tensor:
-        nodes = self.feature[some], self.bound[some], self.child[some], self.value[some]
-        return self.base[some].unsqueeze(-1) + tree_sums(*nodes, x)
+    def forward(self, x: Tensor, e: slice = slice(None)) -> Tensor:
+        """Log odds of inputs x (E, B, F), float32, by the trees of replicates e, shape (E, B), float64."""
+        nodes = self.feature[e], self.bound[e], self.child[e], self.value[e]
+        return self.base[e].unsqueeze(-1) + tree_sums(*nodes, x)

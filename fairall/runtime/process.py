@@ -25,7 +25,7 @@ from fairall.runtime.credentials import withheld
 
 # Objects made, less those deleted, between two searches for garbage. Torch, MLflow and matplotlib make a
 # million objects that stay: with Python's 700 a short command searches them a dozen times.
-GARBAGE = 20_000
+GARBAGE = 100_000
 USAGE = 2  # exit code for words and options that a command does not take
 BROKEN_PIPE = 141  # exit code of shells for a program that SIGPIPE ends, 128 + 13
 # Parameters of glibc's mallopt(3) that control when freed memory returns to the system.

@@ -210,6 +210,23 @@ def first_day(training: Training) -> dict[str, Oracle]:
 SHIFT = ["world.drift.course=step", "world.drift.start=20"]
 
 
+@pytest.mark.parametrize("world", [[], ["splits=3"], [*SHIFT, "world.drift.label.advantaged=-0.6"]])
+def test_the_oracles_score_the_evaluation_people_once_and_no_applicant(
+    world: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    training = trained("dataset=credit", *world)
+    scored, of_fold = [], Oracle._of_fold
+
+    def counted(self: Oracle, e: int, fold: int, x: torch.Tensor, s: torch.Tensor) -> torch.Tensor:
+        scored.append(len(x))
+        return of_fold(self, e, fold, x, s)
+
+    monkeypatch.setattr(Oracle, "_of_fold", counted)
+    reference_histories(training, no_cache())
+    # Of 150 people a few have the features and the group of a training person.
+    assert 0 < sum(scored) <= training.evaluation.people.s.numel()
+
+
 def utilities(recorded: Recorded, cost: float) -> torch.Tensor:
     """Σ (ỹ − c) over the accepted of each time step, shape (T, E)."""
     return (recorded.applicants["accepted"] * (recorded.applicants["label"] - cost)).sum(-1)

@@ -31,13 +31,13 @@ def test_sums_of_leaves_are_those_of_scikit_learn(compiled: bool, monkeypatch: p
         model = HistGradientBoostingClassifier(**TREES, early_stopping=False).fit(x, label)
         theirs[e] = model.decision_function(new[e].numpy())
     np.testing.assert_allclose(trees(new).numpy(), theirs, atol=1e-12)
-    np.testing.assert_allclose(trees.of_replicate(1, new[1]).numpy(), theirs[1], atol=1e-12)
+    np.testing.assert_allclose(trees(new[1:2], slice(1, 2)).numpy(), theirs[1:2], atol=1e-12)
     # At a bound itself, where rounding would send people to the other side.
     at_bounds = new[0].clone()
     at_bounds[:, 0] = trees.bound[0][trees.feature[0] == 0].float()[:500].repeat(5)[:500]
     known = HistGradientBoostingClassifier(**TREES, early_stopping=False).fit(*people(900, 0))
     expected = known.decision_function(at_bounds.numpy())
-    np.testing.assert_allclose(trees.of_replicate(0, at_bounds).numpy(), expected, atol=1e-12)
+    np.testing.assert_allclose(trees(at_bounds[None], slice(0, 1))[0].numpy(), expected, atol=1e-12)
 
 
 def test_a_second_fit_leaves_nothing_of_the_first() -> None:

@@ -46,7 +46,7 @@ def test_a_process_is_set_up_without_heavy_imports(tmp_path: Path) -> None:
         "times_in_path": 0,
         "handled": True,
         "errors": "fairall.replace",
-        "garbage": 20_000,
+        "garbage": 100_000,
         "alembic": 30,
         "heavy": [],
     }
