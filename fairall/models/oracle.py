@@ -39,6 +39,7 @@ from fairall.storage.identity import computation_key
 
 STRENGTHS = (1e-3, 1e-2, 0.1, 1.0)  # C of the logistic regression, from strong to weak penalties
 FOLDS = 5
+CHOOSING = 10_000  # training rows on which the strength is chosen; more chose the same on all seven data sets
 ENOUGH = 50_000  # a regression on some hundreds of columns is fitted to at most so many training rows
 
 
@@ -430,15 +431,20 @@ def log_loss(log_odds: np.ndarray, label: np.ndarray) -> float:
 
 
 def selected_strength(x: np.ndarray, label: np.ndarray) -> float:
-    """C of `STRENGTHS` whose `ridge` has the least loss in `FOLDS` folds; arguments as for `ridge`."""
+    """C of `STRENGTHS` whose `ridge` has the least loss in `FOLDS` folds; arguments as for `ridge`.
+
+    It is the first, the strongest penalty, where fewer than two of the first `CHOOSING` people have a label.
+    """
+    x, label = x[:CHOOSING], label[:CHOOSING]
     fold = stratified_folds(label)
     if not fold.any():  # a single one
         return STRENGTHS[0]
-    losses = np.zeros(len(STRENGTHS))
-    for number in range(fold.max() + 1):
-        fitted, left_out = fold != number, fold == number
-        weights = (ridge(x[fitted], label[fitted], strength, exact=1e-4) for strength in STRENGTHS)
-        losses += [log_loss(linear(x[left_out], weight), label[left_out]) for weight in weights]
+    losses, weight = np.zeros(len(STRENGTHS)), None
+    for i, strength in enumerate(STRENGTHS):
+        for number in range(fold.max() + 1):
+            fitted, left_out = fold != number, fold == number
+            weight = ridge(x[fitted], label[fitted], strength, start=weight, exact=1e-4)
+            losses[i] += log_loss(linear(x[left_out], weight), label[left_out])
     return STRENGTHS[losses.argmin()]
 
 
@@ -449,7 +455,7 @@ def stratified_folds(label: np.ndarray) -> np.ndarray:
     """
     from sklearn.model_selection import StratifiedKFold  # takes a second
 
-    folds = min(FOLDS, int(np.bincount(label.astype(int)).min()))
+    folds = min(FOLDS, int(np.bincount(label.astype(int), minlength=2).min()))
     fold = np.zeros(len(label), dtype=int)
     if folds > 1:
         for number, (_, left_out) in enumerate(StratifiedKFold(folds).split(label, label)):

@@ -24,6 +24,7 @@ from fairall.models import oracle as of_oracle
 from fairall.models.learner import Setting
 from fairall.models.logistic import EXACT, penalised, ridge
 from fairall.models.oracle import (
+    CHOOSING,
     STRENGTHS,
     Oracle,
     mixed_folds,
@@ -332,3 +333,9 @@ def test_a_constant_column_and_few_labels_of_a_kind(positives: int) -> None:
     weight = cross_validated(x, (np.arange(40) >= 40 - positives).astype(float))
     assert np.isfinite(weight).all()
     assert weight[1] > 0
+
+
+def test_the_strength_is_the_strongest_where_the_people_that_choose_it_have_one_label() -> None:
+    x = np.random.default_rng(0).normal(size=(CHOOSING + 5, 1))
+    label = (np.arange(len(x)) >= CHOOSING).astype(float)
+    assert selected_strength(x, label) == STRENGTHS[0]
