@@ -16,7 +16,7 @@ TITLE = "Drift"
 NOTE = (
     "Share of simulated pairs of tables in which p < .05 for a column, by the numbers of earlier and of new "
     "people. Of thirty columns (ten each of normal numbers, of counts and of 200 words, 300 people "
-    "a table) the event is that at least one differs, with p corrected for all of them. A shift is of one column."
+    "a table) the event is that at least one differs, with p corrected for all of them."
 )
 TESTED = ("fairall/data/drift.py",)
 
@@ -42,6 +42,13 @@ NUMBERS: dict[str, Callable[[np.random.Generator, int], np.ndarray]] = {
     "whole numbers from 18 to 69": lambda random, n: random.integers(18, 70, n),
     "0 and 1": lambda random, n: random.integers(0, 2, n),
 }
+
+
+def numbers(random: np.random.Generator, n: int, kind: str) -> pd.Series:
+    """Numbers of one of `NUMBERS`."""
+    return pd.Series(NUMBERS[kind](random, n))
+
+
 SIZES_OF_WORDS = ((50, 50), (500, 500), (5000, 5000), (5000, 50))
 SIZES_OF_NUMBERS = ((30, 30), (50, 50), (100, 30), (1000, 1000))
 SHIFTS = (
@@ -76,11 +83,11 @@ def thirty(random: np.random.Generator) -> Mapping[str, bool]:
     columns = {}
     for k in range(10):
         for number, draw in (
-            (True, NUMBERS["normal"]),
-            (True, NUMBERS["Poisson of mean 3"]),
+            (True, partial(numbers, kind="normal")),
+            (True, partial(numbers, kind="Poisson of mean 3")),
             (False, partial(words, levels=200, power=1.0)),
         ):
-            columns[k, draw] = (pd.Series(draw(random, 300)), pd.Series(draw(random, 300)), number)
+            columns[k, draw] = (draw(random, 300), draw(random, 300), number)
     return {"drift of one or more": any(found.p < LEVEL for found in drift_by_column(columns).values())}
 
 
@@ -119,16 +126,11 @@ CASES = (
     *(
         Case(
             f"numbers: {kind}",
-            partial(
-                unchanged,
-                draw=lambda random, n, draw=draw: pd.Series(draw(random, n)),
-                sizes=SIZES_OF_NUMBERS,
-                number=True,
-            ),
+            partial(unchanged, draw=partial(numbers, kind=kind), sizes=SIZES_OF_NUMBERS, number=True),
             2000,
             {name(*size): NONE for size in SIZES_OF_NUMBERS},
         )
-        for kind, draw in NUMBERS.items()
+        for kind in NUMBERS
     ),
     Case("thirty columns", thirty, 1000, {"drift of one or more": NONE}),
     Case("a shift", shifted, 500, dict.fromkeys(SHIFTS, ("≥", 0.75))),

@@ -28,7 +28,7 @@ PEOPLE = 10  # of the smaller table in each bin of numbers, at least
 EXPECTED = 4.0  # number in both tables without drift, from which a bin counts in χ²
 MOST_LEVELS = 50  # of words; rarer ones are one level
 FREQUENT = 0.05  # share of the people with a number, from which on it is a bin of its own
-OF_RARE = 0.2  # share of the level of the test for single bins
+OF_SINGLE = 0.2  # share of the level of the test for single bins
 DRIFTED = 0.05  # corrected p below which a column is said to differ
 EVERYBODY = "everybody"
 
@@ -70,7 +70,7 @@ def drift_by_column(columns: Mapping[Key, tuple[pd.Series, pd.Series, bool]]) ->
 def stability(old: np.ndarray, new: np.ndarray, names: Sequence[str]) -> Stability:
     """The index of people in bins, and whether they can be of one population.
 
-    Bins must not depend on which table a person is of. Two tests share the level, `OF_RARE` of it the second:
+    Bins must not depend on which table a person is of. Two tests share the level, `OF_SINGLE` of it the second:
 
     - Pearson's χ² of the bins with at least `EXPECTED` people of either table in expectation; the others
       are one bin where together they have as many.
@@ -105,13 +105,13 @@ def _same(counts: np.ndarray) -> float:
     share = counts.sum(1) / counts.sum()
     together = counts.sum(0)
     tails = [binom.cdf(counts[1], together, share[1]), binom.sf(counts[1] - 1, together, share[1])]
-    rare = 2.0 * counts.shape[1] * np.min(tails)
+    p_of_single = 2.0 * counts.shape[1] * np.min(tails)
     often = together * share.min() >= EXPECTED
     merged = np.column_stack([counts[:, often], counts[:, ~often].sum(1)])
     merged = merged[:, merged.sum(0) * share.min() >= EXPECTED]
     expected = np.outer(merged.sum(1), merged.sum(0)) / max(merged.sum(), 1)
-    frequent = chi2.sf(((merged - expected) ** 2 / expected).sum(), max(merged.shape[1] - 1, 1))
-    return float(min(1.0, frequent / (1.0 - OF_RARE), rare / OF_RARE))
+    p_of_all = chi2.sf(((merged - expected) ** 2 / expected).sum(), max(merged.shape[1] - 1, 1))
+    return float(min(1.0, p_of_all / (1.0 - OF_SINGLE), p_of_single / OF_SINGLE))
 
 
 def binned(old: pd.Series, new: pd.Series, *, number: bool) -> tuple[np.ndarray, np.ndarray, list[str]]:
