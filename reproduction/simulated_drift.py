@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from fairall.data import drift_by_column
+from fairall import drift_by_column
 from reproduction.simulations import Case
 
 TITLE = "Drift"

@@ -70,7 +70,8 @@ def drift_by_column(columns: Mapping[Key, tuple[pd.Series, pd.Series, bool]]) ->
 def stability(old: np.ndarray, new: np.ndarray, names: Sequence[str]) -> Stability:
     """The index of people in bins, and whether they can be of one population.
 
-    Bins must not depend on which table a person is of. Two tests share the level, `OF_SINGLE` of it the second:
+    Bins must not depend on which table a person is of. Two tests share the level, of which the second has
+    `OF_SINGLE`:
 
     - Pearson's χ² of the bins with at least `EXPECTED` people of either table in expectation; the others
       are one bin where together they have as many.

@@ -15,8 +15,7 @@ FOLDER = Path(reproduction.__file__).parent
 # Modules whose `__all__` is public.
 PUBLIC = tuple(
     """
-    fairall fairall.data fairall.evaluate fairall.measuring fairall.metrics fairall.report fairall.results
-    fairall.sklearn
+    fairall fairall.evaluate fairall.measuring fairall.metrics fairall.report fairall.results fairall.sklearn
 """.split()
 )
 

@@ -37,7 +37,6 @@ class Period(NamedTuple):
         positive: share of positive labels among the known ones.
         drift: by feature, the stability of these people against those of the first period, with p corrected
             for all features and periods.
-        p_drift: the least p of these.
     """
 
     name: str
@@ -47,7 +46,6 @@ class Period(NamedTuple):
     gap: Interval
     positive: Interval
     drift: dict[str, Stability] = {}  # noqa: RUF012  a new one replaces it
-    p_drift: float = np.nan
 
 
 def periods(log: DecisionLog, sample: Sample, smallest_cell: int) -> list[Period]:
@@ -75,11 +73,12 @@ def periods(log: DecisionLog, sample: Sample, smallest_cell: int) -> list[Period
             for name, (column, number) in columns.items()
         }
     )
-    found = [_period(log, sample, smallest_cell, code == k, name) for k, name in enumerate(names)]
-    for k in range(1, len(names)):
-        of_period = {name: drifts[k, name] for name in columns}
-        found[k] = found[k]._replace(drift=of_period, p_drift=min(one.p for one in of_period.values()))
-    return found
+    return [
+        _period(log, sample, smallest_cell, code == k, name)._replace(
+            drift={column: drifts[k, column] for column in columns if k}
+        )
+        for k, name in enumerate(names)
+    ]
 
 
 def numbered(log: DecisionLog) -> tuple[np.ndarray, list[str]]:
