@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from fairall.config.compose import compose_all, compose_config, places, stored_config
     from fairall.config.schema import Config
     from fairall.data.dataset import Dataset
+    from fairall.data.drift import drift_by_column
     from fairall.data.load import load_dataset, people_of_run
     from fairall.decide.load import load_policy
     from fairall.errors import FairAllError
@@ -34,6 +35,7 @@ __all__ = [
     "compose_config",
     "configuration_key",
     "determining",
+    "drift_by_column",
     "hyperparameters",
     "is_finished",
     "load_dataset",
@@ -56,6 +58,7 @@ _, __getattr__ = imported_lazily(
         "config.schema": "Config",
         "config.choices": "hyperparameters",
         "data.dataset": "Dataset",
+        "data.drift": "drift_by_column",
         "data.load": "load_dataset people_of_run",
         "decide.load": "load_policy",
         "errors": "FairAllError",

@@ -1,33 +1,38 @@
-"""How far new people differ from earlier ones: the population stability index, with what chance explains.
+"""How far new people differ from earlier ones: the population stability index, and one test of drift.
 
 References:
     Yurdakul, B. and Naranjo, J. (2020). Statistical properties of the population stability index. Journal of
         Risk Model Validation.
+    Benjamini, Y. and Hochberg, Y. (1995). Controlling the false discovery rate: a practical and powerful
+        approach to multiple testing. Journal of the Royal Statistical Society B.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 import pandas as pd
-from scipy.stats import chi2
+from scipy.stats import binom, chi2, false_discovery_control
 
 from fairall.errors import FairAllError
 from fairall.tables.applicants import Applicants
-from fairall.tables.cells import numbers_of, spelling, taken, words_of
+from fairall.tables.cells import numbers_of, taken, values_of, words_of
 from fairall.tables.features import DISCRETE, MISSING_LEVEL, OTHER_LEVEL
 from fairall.tables.roles import require_column
 
-BINS = 10  # of numbers, by the deciles of the earlier people
+BINS = 10  # of numbers, by quantiles
+PEOPLE = 10  # of the smaller table in each bin of numbers, at least
+EXPECTED = 4.0  # number in both tables without drift, from which a bin counts in χ²
 MOST_LEVELS = 50  # of words; rarer ones are one level
+FREQUENT = 0.05  # share of the people with a number, from which on it is a bin of its own
+OF_SINGLE = 0.2  # share of the level of the test for single bins
 DRIFTED = 0.05  # corrected p below which a column is said to differ
 EVERYBODY = "everybody"
-CHANCE = 0.95  # quantile of the index without drift that is shown
-RARE = 1e-3  # probability of so many new numbers beyond an end, below which they are a bin of their own
-FREQUENT = 0.05  # share of the earlier people with a number, from which on it is a bin of its own
+
+Key = TypeVar("Key")
 
 
 class Stability(NamedTuple):
@@ -35,26 +40,45 @@ class Stability(NamedTuple):
 
     Attributes:
         psi: Σ_b (q_b − p_b)·ln(q_b/p_b) over bins b, p_b and q_b the shares of earlier and new people.
-        chance: its 95 % quantile if both are drawn from one population.
-        p: probability of such an index or a larger one without drift.
+        p: of the hypothesis that both are drawn from one population; that of `drift_by_column` is corrected
+            for all columns.
         most: the bin that adds most, in words.
         before: its share of earlier people.
         after: of new people.
     """
 
     psi: float
-    chance: float
     p: float
     most: str
     before: float
     after: float
 
 
-def stability(old: np.ndarray, new: np.ndarray, names: Sequence[str]) -> Stability:
-    """The index of people in bins.
+def drift_by_column(columns: Mapping[Key, tuple[pd.Series, pd.Series, bool]]) -> dict[Key, Stability]:
+    """The stability of each column, with p corrected for all of them (Benjamini and Hochberg 1995).
 
-    Without drift index/(1/n + 1/m) is χ² with B − 1 degrees of freedom for n earlier and m new people. Half a
-    person is added to each bin, so that an empty one has no infinite weight.
+    Where no column has changed, one or more have p < α with a probability of about α at most.
+
+    Args:
+        columns: arguments of `binned`: cells of earlier people, of new ones, and whether they are numbers.
+    """
+    found = {key: stability(*binned(old, new, number=number)) for key, (old, new, number) in columns.items()}
+    corrected = false_discovery_control([one.p for one in found.values()])
+    return {key: one._replace(p=float(p)) for (key, one), p in zip(found.items(), corrected, strict=True)}
+
+
+def stability(old: np.ndarray, new: np.ndarray, names: Sequence[str]) -> Stability:
+    """The index of people in bins, and whether they can be of one population.
+
+    Bins must not depend on which table a person is of. Two tests share the level, of which the second has
+    `OF_SINGLE`:
+
+    - Pearson's χ² of the bins with at least `EXPECTED` people of either table in expectation; the others
+      are one bin where together they have as many.
+    - The number of new people in a bin of k people is about binomial of k and the share of new people in
+      both tables. The smallest two-sided p of the B bins counts, times B (Bonferroni).
+
+    In the index half a person is added to each bin, so that an empty one has no infinite weight.
 
     Args:
         old: number of the bin of each earlier person, shape (n,), at least one.
@@ -66,91 +90,75 @@ def stability(old: np.ndarray, new: np.ndarray, names: Sequence[str]) -> Stabili
         >>> stability(same, same, ["f", "m"]).psi
         0.0
         >>> moved = stability(same, np.repeat([0, 1], [400, 600]), ["f", "m"])
-        >>> round(moved.psi, 3), round(moved.chance, 3), moved.p < 1e-4
-        (0.04, 0.008, True)
+        >>> round(moved.psi, 3), moved.p < 1e-4, moved.most
+        (0.04, True, 'f')
     """
-    shares = []
-    for bins in (old, new):
-        counts = np.bincount(bins, minlength=len(names))
-        shares.append((counts + 0.5) / (counts.sum() + 0.5 * len(names)))
-    p, q = shares
+    counts = np.array([np.bincount(bins, minlength=len(names)) for bins in (old, new)])
+    p, q = (counts + 0.5) / (counts.sum(1, keepdims=True) + 0.5 * len(names))
     parts = (q - p) * np.log(q / p)
-    scale, free = 1.0 / len(old) + 1.0 / len(new), len(names) - 1
-    if free == 0:
-        return Stability(0.0, 0.0, 1.0, names[0], 1.0, 1.0)
-    most, index = int(parts.argmax()), float(parts.sum())
-    chance, tail = float(scale * chi2.ppf(CHANCE, free)), float(chi2.sf(index / scale, free))
-    before, after = (float((bins == most).mean()) for bins in (old, new))
-    return Stability(index, chance, tail, names[most], before, after)
+    most = int(parts.argmax())
+    before, after = (counts / counts.sum(1, keepdims=True))[:, most].tolist()
+    return Stability(float(parts.sum()), _same(counts), names[most], before, after)
+
+
+def _same(counts: np.ndarray) -> float:
+    """The p of one population, for counts of shape (2, B) of the people of two tables in bins."""
+    share = counts.sum(1) / counts.sum()
+    together = counts.sum(0)
+    tails = [binom.cdf(counts[1], together, share[1]), binom.sf(counts[1] - 1, together, share[1])]
+    p_of_single = 2.0 * counts.shape[1] * np.min(tails)
+    often = together * share.min() >= EXPECTED
+    merged = np.column_stack([counts[:, often], counts[:, ~often].sum(1)])
+    merged = merged[:, merged.sum(0) * share.min() >= EXPECTED]
+    expected = np.outer(merged.sum(1), merged.sum(0)) / max(merged.sum(), 1)
+    p_of_all = chi2.sf(((merged - expected) ** 2 / expected).sum(), max(merged.shape[1] - 1, 1))
+    return float(min(1.0, p_of_all / (1.0 - OF_SINGLE), p_of_single / OF_SINGLE))
 
 
 def binned(old: pd.Series, new: pd.Series, *, number: bool) -> tuple[np.ndarray, np.ndarray, list[str]]:
-    """Bins of a column of both tables, with missing cells as one where there are any.
+    """Bins of a column, by the people of both tables together, with missing cells as one.
+
+    Bins that depended on one table only would differ from the other without any drift.
 
     Args:
         old: cells of earlier people, shape (n,).
         new: of new people, shape (m,).
-        number: whether cells are numbers, with bins at the deciles of the earlier people, at numbers that are
-            frequent among them, and beyond their range; else words, of which spellings are equivalent
-            (`cells.spelling`).
+        number: whether cells are numbers, with bins at their deciles (at fewer quantiles where the smaller
+            table has fewer than `PEOPLE` in each) and at numbers that are frequent; else words, the
+            `MOST_LEVELS` most frequent and the others, of which spellings are equivalent (`cells.spelling`).
 
     Returns:
         Numbers of the bins, shapes (n,) and (m,), and names of the bins.
     """
     if number:
-        values = [numbers_of(column) for column in (old, new)]
-        known = values[0][~np.isnan(values[0])]
-        codes, names = (
-            _numbers(known, values)
-            if len(known)
-            else ([np.where(np.isnan(of), -1, 0) for of in values], ["any number"])
-        )
+        values = np.concatenate([numbers_of(old), numbers_of(new)])
+        codes, names = _numbers(values, min(len(old), len(new)))
     else:
-        codes, names = _words(old, new)
-    if any((of == -1).any() for of in codes):
-        codes = [np.where(of == -1, len(names), of) for of in codes]
-        names = [*names, MISSING_LEVEL]
-    used = np.unique(np.concatenate(codes))
-    before, after = (np.searchsorted(used, of) for of in codes)
-    return before, after, [names[k] for k in used]
+        texts = [taken(words, codes, None) for codes, words in map(words_of, (old, new))]
+        codes, words, _ = values_of(pd.Series(np.concatenate(texts), dtype=object))
+        codes, names = np.minimum(codes, MOST_LEVELS), [*map(str, words[:MOST_LEVELS]), OTHER_LEVEL]
+    used, codes = np.unique(np.where(codes < 0, len(names), codes), return_inverse=True)
+    names = [*names, MISSING_LEVEL]
+    return codes[: len(old)], codes[len(old) :], [names[k] for k in used]
 
 
-def _numbers(known: np.ndarray, values: Sequence[np.ndarray]) -> tuple[list[np.ndarray], list[str]]:
-    """Bins of numbers by those of the earlier people, `known`; −1 where a number is missing."""
+def _numbers(values: np.ndarray, fewest: int) -> tuple[np.ndarray, list[str]]:
+    """Bins of numbers (N,), −1 where one is missing, for a smaller table of `fewest` people."""
+    known = values[~np.isnan(values)]
+    if not len(known):
+        return np.full(len(values), -1), []
     distinct, times = np.unique(known, return_counts=True)
     frequent = distinct[times > FREQUENT * len(known)]
     # A bin is (low, high]; that of a frequent number is (the number before it, the number].
     below = np.nextafter(frequent, -np.inf)
-    inner = np.quantile(known, np.linspace(0, 1, BINS + 1)[1:-1])
-    low, high = np.nextafter(distinct[0], -np.inf), distinct[-1]
-    ends = np.unique(np.concatenate([[low], inner, below, frequent, [high]]))
-    names = [f"below {distinct[0]:.6g}"]
-    for start, end in itertools.pairwise(ends):
-        first = distinct[0] if start == low else start
-        one = end in frequent and np.nextafter(end, -np.inf) == start
-        names.append(f"{end:.6g}" if one or first == end else f"{first:.6g} to {end:.6g}")
-    codes = [np.where(np.isnan(of), -1, np.searchsorted(ends, of)) for of in values]
-    new = codes[1]
-    for outer, beside in ((0, 1), (len(ends), len(ends) - 1)):
-        # Without drift the greatest and least of all people are new ones in the proportion of new ones.
-        if (len(new) / (len(known) + len(new))) ** int((new == outer).sum()) > RARE:
-            new[new == outer] = beside
-    return codes, [*names, f"above {high:.6g}"]
-
-
-def _words(old: pd.Series, new: pd.Series) -> tuple[list[np.ndarray], list[str]]:
-    """Bins of words, rarer ones together; −1 where a cell is missing."""
-    pairs = [words_of(column) for column in (old, new)]
-    times = np.bincount(pairs[0][0][pairs[0][0] >= 0], minlength=len(pairs[0][1]))
-    order = np.argsort(-times, kind="stable")[:MOST_LEVELS]
-    names = [str(word) for word in pairs[0][1][order]]
-    place = {spelling(word): k for k, word in reversed(list(enumerate(names)))}
-    exact = {word: k for k, word in enumerate(names)}
-    codes = []
-    for positions, words in pairs:
-        bins = [exact.get(word, place.get(spelling(word), len(names))) for word in words]
-        codes.append(taken(np.array(bins, dtype=int), positions, -1))
-    return codes, [*names, OTHER_LEVEL]
+    quantiles = np.quantile(known, np.linspace(0, 1, max(1, min(BINS, fewest // PEOPLE)) + 1))
+    ends = np.unique(np.concatenate([quantiles[1:], below, frequent]))
+    ends = ends[ends >= distinct[0]]
+    names = []
+    for start, end in itertools.pairwise([distinct[0], *ends]):
+        single = end == start or (end in frequent and np.nextafter(end, -np.inf) == start)
+        names.append(f"{end:.6g}" if single else f"{start:.6g} to {end:.6g}")
+    return np.where(np.isnan(values), -1, np.searchsorted(ends, values)), names
 
 
 def stabilities(
@@ -159,7 +167,7 @@ def stabilities(
     """The stability of each column, of everybody and of each group that both tables have, and notes.
 
     Columns that are constant or empty in the earlier table are compared as words; identifiers, and columns
-    that no feature can hold, are not compared.
+    that no feature can hold, are not compared. p is corrected for all columns and groups together.
 
     Args:
         old: earlier people.
@@ -186,18 +194,18 @@ def stabilities(
         for name in before
         if name not in numbers and name not in old.roles
     ]
-    groups = {EVERYBODY: [np.ones(len(table), dtype=bool) for table in (before, new)]}
+    groups = {EVERYBODY: (np.ones(len(before), dtype=bool), np.ones(len(new), dtype=bool))}
     if sensitive:
         earlier, later, names = binned(before[sensitive], new[sensitive], number=False)
         groups |= {
-            name: [earlier == k, later == k]
+            name: (earlier == k, later == k)
             for k, name in enumerate(names)
             if (earlier == k).any() and (later == k).any()
         }
-    found = {}
-    for name, number in numbers.items():
-        of_old, of_new, bins = binned(before[name], new[name], number=number)
-        for group, (earlier, later) in groups.items():
-            if group == EVERYBODY or name != sensitive:
-                found[name, group] = stability(of_old[earlier], of_new[later], bins)
-    return found, notes
+    columns = {
+        (name, group): (before[name][earlier], new[name][later], number)
+        for name, number in numbers.items()
+        for group, (earlier, later) in groups.items()
+        if group == EVERYBODY or name != sensitive
+    }
+    return drift_by_column(columns), notes

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import sqlalchemy as sql
-from scipy.stats import binomtest, false_discovery_control
+from scipy.stats import binomtest
 
 from fairall.config.schema import ExplorationRule
-from fairall.data.drift import DRIFTED, binned, stability
+from fairall.data.drift import DRIFTED, drift_by_column
 from fairall.live import versions
 from fairall.live.due import clock, latest_outcomes, outcomes_by_group
 from fairall.live.ledger import Ledger
@@ -131,22 +131,18 @@ def _drift(connection: sql.Connection, reader: PeopleReader) -> list[dict[str, A
     if not all(texts):  # all were forgotten
         return []
     old, new = (cells_of(rows, reader.names) for rows in texts)
-    found = [
-        stability(*binned(old[one.name], new[one.name], number=one.kind not in DISCRETE))
-        for one in reader.features
-    ]
-    corrected = false_discovery_control([one.p for one in found])
+    columns = {one.name: (old[one.name], new[one.name], one.kind not in DISCRETE) for one in reader.features}
     return [
         {
             "feature": name,
             "index": one.psi,
-            "p": float(p),
+            "p": one.p,
             "most": one.most,
             "from": one.before,
             "to": one.after,
         }
-        for name, one, p in zip(reader.names, found, corrected, strict=True)
-        if p < DRIFTED
+        for name, one in drift_by_column(columns).items()
+        if one.p < DRIFTED
     ]
 
 

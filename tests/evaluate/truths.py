@@ -52,6 +52,11 @@ def drift(x: np.ndarray) -> np.ndarray:
     return np.linspace(-1.0, 1.0, len(x))
 
 
+def swing(x: np.ndarray) -> np.ndarray:
+    """Twelve times to and fro along the rows."""
+    return np.sin(np.linspace(0.0, 24.0 * np.pi, len(x)))
+
+
 # What is added to the log odds of decision and label alike.
 SHARED: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "logistic": lambda x: np.zeros(len(x)),
@@ -60,6 +65,7 @@ SHARED: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "parity of four": lambda x: 1.2 * np.sign(x[:, :4]).prod(1),
     "corner": corner,
     "drift": drift,
+    "swing": swing,
     "heavy tails": lambda x: np.zeros(len(x)),
     "irrelevant": lambda x: np.zeros(len(x)),
     "clusters": lambda x: np.zeros(len(x)),

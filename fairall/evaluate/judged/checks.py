@@ -9,9 +9,9 @@ import itertools
 from typing import NamedTuple
 
 import numpy as np
-from numpy.polynomial.legendre import legvander
+import pandas as pd
 from scipy.special import iti0k0
-from scipy.stats import rankdata
+from scipy.stats import norm
 from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.model_selection import KFold, cross_val_predict
 
@@ -35,8 +35,8 @@ LEVEL = 0.01  # of `misfit`; 4 of 100 logs of logistic models were marked at 0.0
 LEAST_DEVIATION = 2.0  # of either residual from 0, in standard errors, for a misfit of both models
 LEAST_SHIFT = 0.1  # standard errors of the value by which a misfit moves it, below which it matters little
 LEAST_SHOWN = 1e-6  # p
-WAVES = 4  # functions of the position of a row
-LEAST_CHANGES = 0.5  # of those between neighbours in random order, below which a file is sorted by a column
+WIDTHS = (0.01, 0.04, 0.16)  # of half a window around a row, as shares of the rows
+LEAST_CHANGES = 0.25  # of those between neighbours in random order, below which a file is sorted by a column
 
 
 def impossible(log: DecisionLog, propensity: np.ndarray, recorded: bool) -> str | None:
@@ -172,12 +172,20 @@ def misfit(
 
     The bias of a doubly robust value is E[(w·a − a)·(q − q̂)·stake]: w·a − a has the expectation 0 given the
     inputs if propensities are right, y − q̂ if the outcome model is. In the direction of each function h of
-    the inputs, or of the position of a row, both are tested; where both models miss h, the bias is about
-    slope · E[(w·a − a)·h], with the slope Σ (y − q̂)·h / Σ h² over the rows with a label. If one model is
-    right, one of the two deviations is about N(0, 1), and the product |Z₁·Z₂| is above z with the probability
-    1 − (2/π) ∫₀ᶻ K₀ if both are. p is this, times the number of functions (Bonferroni). Such tests of a
-    doubly robust interval by products of residuals are those of Liu, Mukherjee and Robins (2020), here of one
-    direction at a time.
+    the inputs both are tested; where both models miss h, the bias is about slope · E[(w·a − a)·h], with the
+    slope Σ (y − q̂)·h / Σ h² over the rows with a label. If one model is right, one of the two deviations is
+    about N(0, 1), and the product |Z₁·Z₂| is above z with the probability 1 − (2/π) ∫₀ᶻ K₀ if both are. p is
+    this, times the number of functions (Bonferroni). Such tests of a doubly robust interval by products of
+    residuals are those of Liu, Mukherjee and Robins (2020), here of one direction at a time.
+
+    Decisions and labels may also change together with time or, without times, along the rows, slowly or to
+    and fro. Let m be the mean of y − q̂ among the other rows in a window around a row; then Σ (w·a − a)·m /N
+    is an estimate of the bias. It is a sum over pairs of neighbours, and has the expectation 0 given either
+    of the two residuals if the model of the other one is right. p is of the smaller of its deviations by the
+    two conditional standard errors, times the number of `WIDTHS`. A file that is sorted by decision or label
+    has no order of time, and is not tested so.
+
+    The smaller of both p is doubled.
 
     Args:
         log: the people.
@@ -191,40 +199,64 @@ def misfit(
         interval coverage for causal parameters estimated by machine learning. Statistical Science.
     """
     rows = np.sort(np.random.default_rng(seed).permutation(len(log))[:MOST_ROWS])
+    rows = rows if log.time is None else rows[np.argsort(log.time[rows], kind="stable")]
     person = None if log.person is None else log.person[rows]
     residual = np.where(log.revealed, np.nan_to_num(log.label) - outcome, 0.0)[rows]
     known, weighted = log.revealed[rows], (imbalance * log.stake)[rows]
     terms = Terms(log.design[rows], log.input_names)
     of_label, of_weights, shifts = [], [], []
-    for h in (*terms.blocks(terms.factors(log.design[rows])), _waves(log)[rows]):
+    for h in terms.blocks(terms.factors(log.design[rows])):
         centred = h - h.mean(0)
         of_label.append(deviations(residual, centred, person))
         of_weights.append(deviations(weighted, h, person))
         slope = residual @ centred / np.maximum((centred[known] ** 2).sum(0), np.finfo(float).tiny)
         shifts.append(weighted @ centred / len(h) * slope)
-    label, balance, shift = map(np.concatenate, (of_label, of_weights, shifts))
+    label, balance, shift = (np.concatenate([*parts, []]) for parts in (of_label, of_weights, shifts))
     least = np.minimum(np.abs(balance), np.abs(label))
     product = np.where(least >= LEAST_DEVIATION, np.abs(balance * label), 0.0)
-    best = int(product.argmax())
-    p = min(1.0, len(product) * (1.0 - 2.0 / np.pi * float(iti0k0(product[best])[1])))
-    if p >= LEVEL or abs(shift[best]) < LEAST_SHIFT * error:
-        return None
-    return Misfit(terms.inputs_of(best) if best < len(terms) else [], float(shift[best]), max(p, 0.0))
+    tests = []
+    if len(product):
+        best = int(product.argmax())
+        p = len(product) * (1.0 - 2.0 / np.pi * float(iti0k0(product[best])[1]))
+        tests.append(Misfit(terms.inputs_of(best), float(shift[best]), max(p, 0.0)))
+    if not any(map(_sorted, (log.accepted[rows], log.label[rows][known]))):
+        tests.append(_miss_over_time(residual, known, weighted, person))
+    worst = min(tests, key=lambda test: test.p, default=Misfit([], 0.0, 1.0))
+    p = len(tests) * worst.p
+    return worst._replace(p=p) if p < LEVEL and abs(worst.shift) >= LEAST_SHIFT * error else None
 
 
-def _waves(log: DecisionLog) -> np.ndarray:
-    """Smooth functions of the time of a row or, without times, of its position, shape (N, `WAVES` or 0)."""
-    if log.time is None and any(map(_sorted, (log.accepted, log.label[log.revealed]))):
-        return np.zeros((len(log), 0))
-    time = np.arange(len(log)) if log.time is None else log.time
-    position = rankdata(time)
-    at = 2.0 * (position - position.min()) / max(np.ptp(position), 1) - 1.0
-    return legvander(at, WAVES)[:, 1:]
+def _miss_over_time(
+    residual: np.ndarray, known: np.ndarray, weighted: np.ndarray, person: np.ndarray | None
+) -> Misfit:
+    """Whether weights miss where the labels of neighbours in time miss too; see `misfit`.
+
+    Args:
+        residual: y − q̂ of rows with a label, else 0, in the order of time, shape (N,).
+        known: whether a row has a label, shape (N,).
+        weighted: (w·a − a)·stake, shape (N,).
+        person: codes of people, shape (N,); None for a row each.
+    """
+    tests = []
+    for width in WIDTHS:
+        half = max(1, int(width * len(known)))
+        labels = np.maximum(_of_others(known.astype(float), half), 1.0)
+        miss, weights = _of_others(residual, half) / labels, _of_others(weighted / labels, half)
+        z = deviations(weighted, miss[:, None], person), deviations(residual, weights[:, None], person)
+        p = 2.0 * len(WIDTHS) * float(norm.sf(np.abs(z).min()))
+        tests.append(Misfit([], float(weighted @ (miss - miss.mean())) / len(miss), p))
+    return min(tests, key=lambda test: test.p)
+
+
+def _of_others(values: np.ndarray, half: int) -> np.ndarray:
+    """Sum of the `half` values before each of N and the `half` after it, shape (N,)."""
+    sums = pd.Series(values).rolling(2 * half + 1, center=True, min_periods=1).sum()
+    return sums.to_numpy() - values
 
 
 def _sorted(values: np.ndarray) -> bool:
     """Whether neighbours are alike far more often than in random order."""
-    share = values.mean() if len(values) else 0.0
+    share = values.mean()
     expected = 2.0 * share * (1.0 - share) * (len(values) - 1)
     return bool((values[1:] != values[:-1]).sum() < LEAST_CHANGES * expected)
 

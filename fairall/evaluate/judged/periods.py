@@ -9,9 +9,10 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
-from scipy.stats import false_discovery_control, kstwobign, norm
+import pandas as pd
+from scipy.stats import kstwobign, norm
 
-from fairall.data.drift import Stability, binned, stability
+from fairall.data.drift import Stability, drift_by_column
 from fairall.errors import count
 from fairall.evaluate.estimated.gaps import NOTHING, Interval, gap_interval, interval
 from fairall.evaluate.estimated.influence import Estimate, Groups, Sample
@@ -34,8 +35,8 @@ class Period(NamedTuple):
         groups: acceptance rate by group, of groups with people enough.
         gap: largest difference of these.
         positive: share of positive labels among the known ones.
-        drift: by feature, `data.drift.stability` of these people against those of the first period.
-        p_drift: of the feature that differs most surely, corrected for all features and periods.
+        drift: by feature, the stability of these people against those of the first period, with p corrected
+            for all features and periods.
     """
 
     name: str
@@ -45,7 +46,6 @@ class Period(NamedTuple):
     gap: Interval
     positive: Interval
     drift: dict[str, Stability] = {}  # noqa: RUF012  a new one replaces it
-    p_drift: float = np.nan
 
 
 def periods(log: DecisionLog, sample: Sample, smallest_cell: int) -> list[Period]:
@@ -59,12 +59,26 @@ def periods(log: DecisionLog, sample: Sample, smallest_cell: int) -> list[Period
     code, names = numbered(log)
     if len(names) < 2:
         return []
-    drift = [_drift(log, code == 0, code == k) for k in range(1, len(names))]
-    p = np.array([[one.p for one in found.values()] for found in drift]).reshape(len(drift), -1)
-    corrected = false_discovery_control(p, axis=None).reshape(p.shape)
-    first, *later = (_period(log, sample, smallest_cell, code == k, name) for k, name in enumerate(names))
-    of_later = zip(later, drift, corrected, strict=True)
-    return [first, *(one._replace(drift=own, p_drift=float(p.min())) for one, own, p in of_later)]
+    columns = {
+        feature.name: (
+            (log.cells if feature.kind in DISCRETE else log.x)[feature.name],
+            feature.kind not in DISCRETE,
+        )
+        for feature in log.features
+    } | {"group": (pd.Series(np.array(log.groups)[log.group]), False)}
+    drifts = drift_by_column(
+        {
+            (k, name): (column[code == 0], column[code == k], number)
+            for k in range(1, len(names))
+            for name, (column, number) in columns.items()
+        }
+    )
+    return [
+        _period(log, sample, smallest_cell, code == k, name)._replace(
+            drift={column: drifts[k, column] for column in columns if k}
+        )
+        for k, name in enumerate(names)
+    ]
 
 
 def numbered(log: DecisionLog) -> tuple[np.ndarray, list[str]]:
@@ -101,17 +115,6 @@ def _period(log: DecisionLog, sample: Sample, smallest_cell: int, own: np.ndarra
     gap = gap_interval(rates[shown]) if len(shown) > 1 else NOTHING
     by_group = {log.groups[g]: interval(rates, g) for g in shown}
     return Period(name, int(own.sum()), interval(rate(log.accepted, own)), by_group, gap, positive)
-
-
-def _drift(log: DecisionLog, first: np.ndarray, own: np.ndarray) -> dict[str, Stability]:
-    """Stability of each feature, and of the groups."""
-    found = {}
-    for feature in log.features:
-        number = feature.kind not in DISCRETE
-        column = (log.x if number else log.cells)[feature.name]
-        before, after, bins = binned(column[first], column[own], number=number)
-        found[feature.name] = stability(before, after, bins)
-    return found | {"group": stability(log.group[first], log.group[own], log.groups)}
 
 
 def changes(log: DecisionLog, propensity: Fitted | None, outcome: Fitted | None) -> Iterator[str]:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from fairall.data.drift import binned, stability
+from fairall.data.drift import drift_by_column
 from fairall.evaluate.estimated import bounds as limits
 from fairall.evaluate.estimated.bounds import Bounds, Limits
 from fairall.evaluate.estimated.fairness import View, rates
@@ -71,10 +71,11 @@ def scorecard(of: Judgement) -> dict[str, Any] | None:
 
     Returns:
         `everybody`: by name of the measure. `groups`: by name of the group, then likewise. `periods`:
-        likewise, with `psi`, the stability of the score against the first period. `curves`: rows of
-        `view` (`accepted`, `dr` or `bounds`), `label` (positive or negative), `threshold`, `acceptance`, the
-        share of all people above it, and `estimate`, `low` and `high`, the share of people of that label,
-        with intervals that cover a whole curve. None without a score or labels.
+        likewise, with `psi`, the `Stability` of the score against the first period, with p corrected for all
+        periods. `curves`: rows of `view` (`accepted`, `dr` or `bounds`), `label` (positive or negative),
+        `threshold`, `acceptance`, the share of all people above it, and `estimate`, `low` and `high`, the
+        share of people of that label, with intervals that cover a whole curve. None without a score or
+        labels.
 
     References:
         Kozodoi, N., Lessmann, S., Alamgir, M., Moreira-Matias, L. and Papakonstantinou, K. (2025). Fighting
@@ -147,12 +148,14 @@ def _by_period(of: Judgement, score: np.ndarray) -> dict[str, dict[str, Any]]:
     code, names = numbered(of.log)
     if len(names) < 2:
         return {}
-    own = {name: k for k, name in enumerate(names)}
-    found: dict[str, dict[str, Any]] = _measured(of, score, of.sample.by(code, len(names)), own)
-    for name, k in own.items():
-        before, after, bins = binned(pd.Series(score[code == 0]), pd.Series(score[code == k]), number=True)
-        found[name]["psi"] = stability(before, after, bins) if k else None
-    return found
+    found: dict[str, dict[str, Any]] = _measured(
+        of, score, of.sample.by(code, len(names)), {name: k for k, name in enumerate(names)}
+    )
+    first, *later = (pd.Series(score[code == k]) for k in range(len(names)))
+    drifts = drift_by_column(
+        {name: (first, scores, True) for name, scores in zip(names[1:], later, strict=True)}
+    )
+    return {name: own | {"psi": drifts.get(name)} for name, own in found.items()}
 
 
 def _doubt(of: Judgement, view: str, members: np.ndarray, name: str) -> tuple[bool, str | None]:

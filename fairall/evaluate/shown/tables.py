@@ -135,14 +135,14 @@ def score_periods(shown: Shown) -> PageTable:
     lines, found = Lines(), shown.first.scorecard or {"periods": {}}
     for period, own in found["periods"].items():
         psi = own["psi"]
-        drift = "" if psi is None else f"{psi.psi:.3f} ({psi.chance:.3f})"
+        drift = "" if psi is None else f"{psi.psi:.3f} (p = {psi.p:.2g})"
         rates = {name: own[name]["dr"] for name in ("gini", "brier", "calibration")}
         lines.rows.append(Row("", period, [*map(lines.both, rates.values()), drift]))
         lines.records += [{"period": period, "measure": name} | plain(one) for name, one in rates.items()]
         lines.records += [] if psi is None else [{"period": period, "measure": "psi"} | plain(psi)]
     note = (
         f"Of everybody, doubly robust, ×100, {INTERVALS}. PSI: population stability index of the score "
-        "against the first period, and its 95 % quantile where nothing has changed."
+        "against the first period, and p of no change, corrected for all periods."
     )
     columns = [*(SCORE_MEASURES[name].label for name in ("gini", "brier", "calibration")), "PSI"]
     return lines.table("score_periods", STABILITY, "The score by period", note, columns)
@@ -345,8 +345,8 @@ def periods(shown: Shown) -> PageTable:
         drift = ""
         if own.drift:
             feature, worst = min(own.drift.items(), key=lambda item: item[1].p)
-            chance = "" if own.p_drift < DRIFTED else ", as by chance"
-            drift = f"{feature} {worst.psi:.3f} ({worst.chance:.3f}){chance}"
+            chance = "" if worst.p < DRIFTED else ", as by chance"
+            drift = f"{feature} {worst.psi:.3f} (p = {worst.p:.2g}){chance}"
         rates = {"acceptance rate": own.acceptance, "gap": own.gap, "positive labels": own.positive}
         lines.rows.append(Row("", own.name, [str(own.rows), *map(lines.both, rates.values()), drift]))
         rates |= {f"acceptance rate, {group}": rate for group, rate in own.groups.items()}
@@ -358,7 +358,7 @@ def periods(shown: Shown) -> PageTable:
     note = (
         f"Of the decisions taken, ×100, {INTERVALS}; positive labels: their share among the known ones. "
         "drift: population stability index against the first period of the column that differs most surely, "
-        "and its 95 % quantile where nothing has changed."
+        "and p of no change, corrected for all columns and periods."
     )
     columns = ["rows", "acceptance rate", "gap", "positive labels", "drift"]
     return lines.table("periods", STABILITY, "Periods", note, columns)

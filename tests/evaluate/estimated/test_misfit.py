@@ -142,9 +142,9 @@ def test_right_models_are_marked_at_the_level() -> None:
     assert max(decision, label) <= 0.15
 
 
-@pytest.mark.parametrize("name", ["interaction of three", "parity of three", "corner", "drift"])
+@pytest.mark.parametrize("name", ["interaction of three", "parity of three", "corner", "drift", "swing"])
 def test_what_both_models_miss_is_found_and_named(name: str) -> None:
-    named = {"corner": "x0x1", "drift": ""}.get(name, "x0x1x2")
+    named = {"corner": "x0x1", "drift": "", "swing": ""}.get(name, "x0x1x2")
     shifts, biases = [], []
     for seed in range(20):
         one = drawn(name, seed=seed)
@@ -173,18 +173,18 @@ def test_the_sentence_of_a_mark() -> None:
 
 
 def test_p_is_that_of_a_product_of_normal_numbers() -> None:
-    one = drawn("corner", seed=1)
+    one = drawn("corner", seed=6)
     p, q = without(one)
     found = misfit(one, 0.6 * p + 0.4 * one.propensity, 0.6 * q + 0.4 * one.chance)
     assert found is not None
     log = one.log()
     terms = Terms(log.design)
     imbalance = one.target * (log.accepted / (0.6 * p + 0.4 * one.propensity) - 1.0)
-    columns = np.hstack([*terms.blocks(terms.factors(log.design)), checks._waves(log)])
+    columns = np.hstack(list(terms.blocks(terms.factors(log.design))))
     y = np.nan_to_num(log.label) - (0.6 * q + 0.4 * one.chance)
     both = deviations(imbalance, columns) * deviations(np.where(log.accepted, y, 0.0), columns)
     beyond = 2 / np.pi * quad(k0, np.abs(both).max(), np.inf)[0]
-    assert found.p == pytest.approx(columns.shape[1] * beyond, rel=1e-3, abs=1e-9)
+    assert found.p == pytest.approx(2 * columns.shape[1] * beyond, rel=1e-3, abs=1e-9)
 
 
 def test_rows_in_the_order_of_decisions_or_labels_are_no_drift() -> None:
@@ -193,6 +193,7 @@ def test_rows_in_the_order_of_decisions_or_labels_are_no_drift() -> None:
         "decision": one.table["granted"].argsort(kind="stable"),
         "both": np.lexsort((one.table["repaid"], one.table["granted"])),
         "label": one.table["repaid"].argsort(kind="stable"),
+        "months": np.lexsort((one.table["repaid"], one.table["granted"], np.arange(1000) // 42)),
     }
     for order in orders.values():
         moved = one._replace(
@@ -204,6 +205,37 @@ def test_rows_in_the_order_of_decisions_or_labels_are_no_drift() -> None:
         assert misfit(moved, moved.propensity, moved.chance) is None
     drifts = drawn("drift", seed=0)
     assert misfit(drifts, *without(drifts)) is not None
+
+
+def test_what_changes_along_the_rows_in_one_model_only_is_no_doubt() -> None:
+    marks = []
+    for seed in range(25):
+        one = drawn("swing", seed=seed)
+        p, q = without(one)
+        marks += [misfit(one, *models) is not None for models in ((p, one.chance), (one.propensity, q))]
+    assert sum(marks) <= 3
+
+
+def test_p_of_the_order_of_rows_by_hand() -> None:
+    """Of pairs of rows, in windows of 9 rows and more; rows of one time are in the order of the file."""
+    draw = np.random.default_rng(0)
+    n, known = 400, draw.random(400) < 0.6
+    course = np.sin(np.arange(n) / 20)
+    residual = np.where(known, draw.normal(size=n) + course, 0.0)
+    weighted = draw.normal(size=n) + course
+    found = checks._miss_over_time(residual, known, weighted, None)
+    expected = []
+    for half in (4, 16, 64):
+        near = (np.abs(np.arange(n)[:, None] - np.arange(n)) <= half).astype(float)
+        np.fill_diagonal(near, 0.0)
+        near /= np.maximum(near @ known, 1.0)[:, None]
+        miss, weights = near @ residual, weighted @ near
+        pairs = (weighted, miss - miss.mean()), (residual, weights - weights.mean())
+        z = min(abs(one @ other) / np.sqrt(one**2 @ other**2) for one, other in pairs)
+        expected.append((3 * 2 * norm.sf(z), weighted @ (miss - miss.mean()) / n))
+    assert (found.p, found.shift) == pytest.approx(min(expected))
+    assert found.p < 0.01
+    assert checks._miss_over_time(residual, known, draw.permutation(weighted), None).p > 0.05
 
 
 # With the package's own models
