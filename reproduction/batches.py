@@ -40,6 +40,7 @@ def computed(
             while waiting and len(running) < 2 * jobs and time.monotonic() < end:
                 batch = waiting.pop(0)
                 running[pool.submit(function, *batch)] = batch
-            for done in wait(running, return_when=FIRST_COMPLETED).done:
-                yield running.pop(done), done.result()
+            ended = wait(running, return_when=FIRST_COMPLETED).done
+            for future in [future for future in running if future in ended]:
+                yield running.pop(future), future.result()
                 progress.update()

@@ -106,7 +106,8 @@ def make(name: str, folder: Path, jobs: int) -> None:
 def found(folder: Path, place: int) -> pd.DataFrame:
     """What happened in the replicates of a case, with `COLUMNS`."""
     file = folder / f"{place:02d}.csv"
-    return pd.read_csv(file, names=COLUMNS) if file.exists() else pd.DataFrame(columns=COLUMNS)
+    rows = pd.read_csv(file, names=COLUMNS) if file.exists() else pd.DataFrame(columns=COLUMNS)
+    return rows.sort_values("replicate", kind="stable", ignore_index=True)  # batches end in any order
 
 
 def batch(name: str, place: int, numbers: Sequence[int]) -> str:
