@@ -362,5 +362,9 @@ def joint_quantile(largest: np.ndarray, many: int) -> float:
     Returns:
         At least z, as for one, and at most what Bonferroni's inequality gives.
     """
-    most = float(ndtri(1.0 - (1.0 - LEVEL) / (2.0 * many)))
-    return float(np.clip(np.quantile(largest, LEVEL), Z, most))
+    return float(np.clip(np.quantile(largest, LEVEL), Z, joint_normal(many)))
+
+
+def joint_normal(many: int) -> float:
+    """K for which `many` normal deviations are all at most k with probability `LEVEL`, by Bonferroni."""
+    return float(ndtri(1.0 - (1.0 - LEVEL) / (2.0 * many)))
