@@ -23,6 +23,7 @@ from scipy.stats import fisher_exact
 
 from fairall.evaluate.estimated import gaps, proxies
 from fairall.evaluate.estimated.bounds import Bounds, Limits
+from fairall.evaluate.estimated.fairness import rates as rates_of
 from fairall.evaluate.estimated.gaps import Ends, Interval, interval, lacking, ratios
 from fairall.evaluate.judged.judgement import Judgement
 from fairall.evaluate.log import DecisionLog
@@ -37,9 +38,9 @@ CHOSEN = (
     "has the highest rate of the groups with at least 30 people and 2 % of all: p-values, and intervals of "
     "ratios and differences, hold for all pairs of groups together"
 )
-NO_REFERENCE = "no group has 30 people and 2 % of all: give the reference group"
+NO_REFERENCE = "no group has 30 people and 2 % of all, to be the reference group; give one"
 PERMUTATIONS = 10_000
-LEVELS = 60  # to which the values of a permutation test are rounded
+LEVELS = 20  # of people in a permutation test
 TINY = 1e-12
 
 
@@ -58,31 +59,25 @@ def adverse_impact(of: Judgement) -> dict[str, Any] | None:
     if log.probabilities is not None or len(shown) < 2:
         return None
     rates, score = of.rates["dr"]["dpu"], models.score
-    x, size, support = (
-        of.target if score is None else score,
-        of.by_group.mean(np.ones(len(log))),
-        rates.support,
-    )
-    people = np.bincount(log.group, minlength=len(log.groups))
+    x, people = of.target if score is None else score, np.bincount(log.group, minlength=len(log.groups))
     chosen = reference_group(of, log.groups, rates.value, people)
     if chosen is None:
         return None
     reference, pairs, told = chosen
-    assert support is not None
     k, by_score = gaps.joint_normal(pairs), {}
     ratio = ratios(rates, rates[[reference]], k)
     _, place, tied = np.unique(x, return_inverse=True, return_counts=True)
     better = len(x) - np.cumsum(tied)
     for share in SHARES if score is not None else ():
-        best = of.by_group.mean(np.clip((share * len(x) - better) / tied, 0.0, 1.0)[place])
-        best = (best / size).on(support)
-        by_score[share] = ratios(best, best[[reference]], k)
+        best = of.with_target(np.clip((share * len(x) - better) / tied, 0.0, 1.0)[place])
+        of_best = rates_of("ips", best, of.by_group)["dpu"]
+        by_score[share] = ratios(of_best, of_best[[reference]], k)
     exact = bool(np.isin(of.target, (0, 1)).all())
     exact &= log.person is None or len(np.unique(log.person)) == len(log)
     groups = {}
     for code in shown:
         itself, accepted = code == reference, float(of.target[log.group == code].sum())
-        pair = None if itself else Pair.of(log, of.target, x, code, reference)
+        pair = None if itself else Pair.of(log, code, reference)
         wanted = float(people[code] * rates.value[reference])
         why = ITSELF if itself else lacking(rates[[code, reference]])
         groups[log.groups[code]] = {
@@ -91,8 +86,8 @@ def adverse_impact(of: Judgement) -> dict[str, Any] | None:
             "rate": interval(rates, code),
             "ratio": _one(ratio, code, why),
             "four_fifths": None if itself else verdict(_one(ratio, code, why)),
-            "p": min(pairs * pair.p(exact, models.seed), 1.0) if pair else np.nan,
-            "difference": (pair.standardised(k) if pair else gaps.NOTHING).without_ends(why),
+            "p": min(pairs * pair.p(of.target, exact, models.seed), 1.0) if pair else np.nan,
+            "difference": (pair.standardised(x, k) if pair else gaps.NOTHING).without_ends(why),
             "shortfall": max(wanted - accepted, 0.0),
             "shortfall_of_four_fifths": max(FOUR_FIFTHS * wanted - accepted, 0.0),
             "by_score": [{"share": share, "ratio": _one(own, code, why)} for share, own in by_score.items()],
@@ -148,46 +143,45 @@ class Pair(NamedTuple):
     """The rows of two groups, and the people whose they are.
 
     Attributes:
+        rows: whether a row of the log is of either group, shape (N,), bool.
         own: 1 for rows of the first group, 0 for those of the second, shape (R,).
-        target: acceptance, shape (R,).
-        x: what is standardised, shape (R,).
         unit: number of the person of each row; in each of the groups another one, shape (R,).
         side: 1 for people of the first group, 0 for those of the second, shape (P,).
     """
 
+    rows: np.ndarray
     own: np.ndarray
-    target: np.ndarray
-    x: np.ndarray
     unit: np.ndarray
     side: np.ndarray
 
     @classmethod
-    def of(cls, log: DecisionLog, target: np.ndarray, x: np.ndarray, code: int, reference: int) -> Pair:
+    def of(cls, log: DecisionLog, code: int, reference: int) -> Pair:
         """Those of a log by the codes of two groups."""
         rows = np.isin(log.group, [code, reference])
         own = (log.group[rows] == code).astype(int)
         person = np.arange(len(own)) if log.person is None else log.person[rows]
         _, first, unit = np.unique(2 * person + own, return_index=True, return_inverse=True)
-        return cls(own, target[rows], x[rows], unit, own[first])
+        return cls(rows, own, unit, own[first])
 
     def added(self, column: np.ndarray) -> np.ndarray:
-        """What people add to the mean of rows (R,) of their group less that of both, shape (P,).
+        """What people add to the mean of a column (N,) in their group less that in both, shape (P,).
 
         It is multiplied by the number of people of the group, so that their mean is that of the group.
         """
+        column = column[self.rows]
         parts = (column - column.mean()) / np.bincount(self.own)[self.own]
         return np.bincount(self.unit, parts) * np.bincount(self.side)[self.side]
 
-    def standardised(self, k: float) -> Interval:
-        """Mean of x of the first group less that of the second, in pooled standard deviations.
+    def standardised(self, x: np.ndarray, k: float) -> Interval:
+        """Mean of x (N,) of the first group less that of the second, in pooled standard deviations.
 
         With the difference d, the deviation s, and standard errors e and f of means of n and m rows, the
         variance of d is max((e² + f²)/s², 1/n + 1/m) + d²/2(n + m), that of Hedges and Olkin (1985) where
         variances are equal. Its quantile is of Student's t, with the degrees of freedom of the smaller
         group, for the normal quantile k. There is no interval where all people of a group are alike.
         """
-        rows, mean, spread = _moments(self.x, self.own)
-        people, _, errors = _moments(self.added(self.x), self.side)
+        rows, mean, spread = _moments(x[self.rows], self.own)
+        people, _, errors = _moments(self.added(x), self.side)
         variance = rows @ spread / max(len(self.own) - 2, 1)
         if variance <= TINY:
             return gaps.NOTHING.without_ends(ALIKE)
@@ -198,21 +192,22 @@ class Pair(NamedTuple):
         found = Interval(float(difference), float(difference - half), float(difference + half))
         return found.without_ends(ALIKE if spread.min() <= TINY else None)
 
-    def p(self, exact: bool, seed: int) -> float:
-        """P of the test that two groups have one rate: Fisher's, or a permutation test.
+    def p(self, target: np.ndarray, exact: bool, seed: int) -> float:
+        """P of the test that both groups have one mean of target (N,): Fisher's, or a permutation test.
 
         The latter deals people, with all their rows in a group, to the two groups at random. Means of what
         they add are compared by the square of their difference by its variance (Janssen 1997), since groups
-        may differ in more than their rates. Values are rounded to `LEVELS`, and people of one value
-        dealt together.
+        may differ in more than their rates. People are put into at most `LEVELS` bins by what they add,
+        and count as their bin's mean, so that a deal is a number of people for each bin.
         """
         if exact:
-            counts = np.bincount(2 * self.own + self.target.astype(int), minlength=4)
+            counts = np.bincount(2 * self.own + target[self.rows].astype(int), minlength=4)
             return float(fisher_exact(counts.reshape(2, 2)).pvalue)
-        value = self.added(self.target)
-        steps = np.rint(value / max(np.ptp(value) / LEVELS, TINY))
-        levels, level = np.unique(steps, return_inverse=True)
+        value = self.added(target).round(9)
+        ends = np.unique(np.quantile(value, np.linspace(0.0, 1.0, LEVELS), method="higher"))
+        level = np.searchsorted(ends, value)
         total, observed = np.bincount(level), np.bincount(level, self.side).astype(int)
+        levels = np.bincount(level, value) / total
         deal = np.random.default_rng(seed).multivariate_hypergeometric
         dealt = np.vstack([observed, deal(total, observed.sum(), PERMUTATIONS)])
         counts = np.stack([dealt, total - dealt])

@@ -38,7 +38,8 @@ class Models:
         score: probability of a positive label by a model to be validated, shape (N,); by default the outcome
             model's.
         largest_gap: ε, the gap between groups above which a monitor gives an alarm.
-        reference: name of the group beside which adverse impact is; by default that of the highest rate.
+        reference: name of the group beside which adverse impact is; by default that of the highest rate, of
+            those with at least 30 people and 2 % of all.
 
     Raises:
         FairAllError: where a model cannot be used, all labels are of one person, or `reference` is not shown.
