@@ -311,8 +311,8 @@ def impact_bounds(shown: Shown) -> PageTable:
     note = (
         f"{BESIDE} It {found.get('reference_group')}. people: expected. weighted: if acceptance does not "
         "depend on the group given its probabilities (conditional independence), which such data cannot "
-        "tell. rate, difference, AIR: 95 % intervals of what is possible without this assumption; inf: no upper "
-        "bound. ×100."
+        "tell. rate, difference, AIR: 95 % intervals of what is possible without this assumption; inf: no "
+        "upper bound. ×100."
     )
     columns = ["people", "weighted rate", "weighted AIR", "rate", "difference", "AIR"]
     return lines.table("impact_bounds", FAIRNESS, "Adverse impact by probabilities of groups", note, columns)
