@@ -88,7 +88,7 @@ CASES = (
         Case(
             f"{len(sizes)} groups of {', '.join(map(str, sizes))}",
             partial(replicate, sizes=sizes),
-            800 if len(sizes) == 2 else 500,
+            1000 if len(sizes) == 2 else 800,
             CLAIMS,
         )
         for sizes in SIZES
@@ -96,7 +96,7 @@ CASES = (
     Case(
         "4 groups of 200, rates of 50 and 30 %",
         partial(replicate, sizes=(200, 200, 200, 200), rates=(0.5, 0.3, 0.3, 0.3)),
-        100,
+        200,
         {"some p < .05": ("≥", 0.8)},
     ),
 )

@@ -9,6 +9,7 @@ import numpy as np
 from scipy.stats import beta
 
 from reproduction.simulated_impact import adverse_impact
+from reproduction.simulated_persons import ROWS, decisions
 from reproduction.simulations import Case
 
 TITLE = "Standardised mean differences"
@@ -35,11 +36,19 @@ def covered(found: Mapping[str, object], true: float) -> Mapping[str, bool]:
     return {"has an interval": known} | ({"covered": own.low <= true <= own.high} if known else {})
 
 
-def accepted(random: np.random.Generator, small: int, rates: tuple[float, float]) -> Mapping[str, bool]:
+def accepted(
+    random: np.random.Generator, small: int, rates: tuple[float, float], rows: int
+) -> Mapping[str, bool]:
     """Of acceptance, by the rates of the small and of the large group."""
-    group = np.repeat(["a", "b"], [small, LARGE])
-    decided = random.random(len(group)) < np.repeat(rates, [small, LARGE])
-    found = adverse_impact(group, decided, reference="b")
+    side = np.arange(small + LARGE) < small
+    policy = decisions(random, np.where(side, *rates), rows)
+    found = adverse_impact(
+        np.where(side, "a", "b").repeat(rows),
+        random.random(policy.size) < 0.5,
+        policy.ravel(),
+        person=np.arange(len(side)).repeat(rows),
+        reference="b",
+    )
     return covered(found, truth(small, rates, (rates[0] * (1 - rates[0]), rates[1] * (1 - rates[1]))))
 
 
@@ -55,14 +64,17 @@ def scored(
 
 
 KINDS: dict[str, Callable[..., Mapping[str, bool]]] = {
-    "acceptance, 80 and 80 %": partial(accepted, rates=(0.8, 0.8)),
-    "acceptance, 90 and 60 %": partial(accepted, rates=(0.9, 0.6)),
-    "acceptance, 30 and 50 %": partial(accepted, rates=(0.3, 0.5)),
+    "acceptance, 80 and 80 %": partial(accepted, rates=(0.8, 0.8), rows=1),
+    "acceptance, 95 and 95 %": partial(accepted, rates=(0.95, 0.95), rows=1),
+    "acceptance, 90 and 60 %": partial(accepted, rates=(0.9, 0.6), rows=1),
+    "acceptance, 30 and 50 %": partial(accepted, rates=(0.3, 0.5), rows=1),
+    "acceptance, 30 and 50 %, three rows each": partial(accepted, rates=(0.3, 0.5), rows=ROWS),
     "score, B(2, 8) in both": partial(scored, shapes=((2.0, 8.0), (2.0, 8.0))),
     "score, B(5, 5) and B(2, 8)": partial(scored, shapes=((5.0, 5.0), (2.0, 8.0))),
+    "score, B(2, 8) and B(5, 5)": partial(scored, shapes=((2.0, 8.0), (5.0, 5.0))),
 }
 CASES = tuple(
-    Case(f"{name}; {small} people", partial(replicate, small=small), 300, {"covered": ("≥", 0.93)})
+    Case(f"{name}; {small} people", partial(replicate, small=small), 400, {"covered": ("≥", 0.93)})
     for name, replicate in KINDS.items()
     for small in SMALL
 )

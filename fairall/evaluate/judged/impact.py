@@ -87,7 +87,9 @@ def adverse_impact(of: Judgement) -> dict[str, Any] | None:
             "ratio": _one(ratio, code, why),
             "four_fifths": None if itself else verdict(_one(ratio, code, why)),
             "p": min(pairs * pair.p(of.target, exact, models.seed), 1.0) if pair else np.nan,
-            "difference": (pair.standardised(x, k) if pair else gaps.NOTHING).without_ends(why),
+            "difference": (pair.standardised(x, k) if pair else Interval(0.0, np.nan, np.nan)).without_ends(
+                why
+            ),
             "shortfall": max(wanted - accepted, 0.0),
             "shortfall_of_four_fifths": max(FOUR_FIFTHS * wanted - accepted, 0.0),
             "by_score": [{"share": share, "ratio": _one(own, code, why)} for share, own in by_score.items()],
