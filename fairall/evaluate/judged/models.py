@@ -33,7 +33,7 @@ class Models:
             of the accepted have none: `auto`, `logistic` or a scikit-learn classifier (`nuisance.fit`).
         outcome_model: of the labels, likewise.
         folds: of the cross-fitting.
-        seed: of folds, blocks and multiplier bootstrap.
+        seed: of folds, blocks and permutations.
         smallest_cell: people of a group, or with a label, below which nothing about them is shown.
         score: probability of a positive label by a model to be validated, shape (N,); by default the outcome
             model's.
