@@ -88,7 +88,7 @@ CASES = (
         Case(
             f"{len(sizes)} groups of {', '.join(map(str, sizes))}",
             partial(replicate, sizes=sizes),
-            1000 if len(sizes) == 2 else 800,
+            800 if len(sizes) == 2 else 500,
             CLAIMS,
         )
         for sizes in SIZES
