@@ -74,7 +74,7 @@ KINDS: dict[str, Callable[..., Mapping[str, bool]]] = {
     "score, B(2, 8) and B(5, 5)": partial(scored, shapes=((2.0, 8.0), (5.0, 5.0))),
 }
 CASES = tuple(
-    Case(f"{name}; {small} people", partial(replicate, small=small), 240, {"covered": ("≥", 0.93)})
+    Case(f"{name}; {small} people", partial(replicate, small=small), 400, {"covered": ("≥", 0.93)})
     for name, replicate in KINDS.items()
     for small in SMALL
 )

@@ -166,30 +166,32 @@ class Pair(NamedTuple):
         return cls(rows, own, unit, own[first])
 
     def added(self, column: np.ndarray) -> np.ndarray:
-        """What people add to the mean of a column (N,) in their group less that in both, shape (P,).
+        """What people add to the mean of a column (R,) in their group less that in both, shape (P,).
 
         It is multiplied by the number of people of the group, so that their mean is that of the group.
         """
-        column = column[self.rows]
         parts = (column - column.mean()) / np.bincount(self.own)[self.own]
         return np.bincount(self.unit, parts) * np.bincount(self.side)[self.side]
 
     def standardised(self, x: np.ndarray, k: float) -> Interval:
         """Mean of x (N,) of the first group less that of the second, in pooled standard deviations.
 
-        With the difference d, the deviation s, and standard errors e and f of means of n and m rows, the
-        variance of d is max((e² + f²)/s², 1/n + 1/m) + d²/2(n + m), that of Hedges and Olkin (1985) where
-        variances are equal. Its quantile is of Student's t, with the degrees of freedom of the smaller
-        group, for the normal quantile k. There is no interval where all people of a group are alike.
+        The variance of the difference d is that of its influence function, by group the mean of
+        ±z − d·(n/N)·z²/2 with z = (x − mean of the group)/deviation and n of N rows in the group, and at
+        least 1/n + 1/m + d²/2N, that of Hedges and Olkin (1985) for groups of equal variances. Its quantile
+        is of Student's t, with the degrees of freedom of the smaller group, for the normal quantile k.
+        There is no interval where all people of a group are alike.
         """
-        rows, mean, spread = _moments(x[self.rows], self.own)
-        people, _, errors = _moments(self.added(x), self.side)
-        variance = rows @ spread / max(len(self.own) - 2, 1)
+        column = x[self.rows]
+        rows, mean, spread = _moments(column, self.own)
+        variance = rows @ spread / max(len(column) - 2, 1)
         if variance <= TINY:
             return gaps.NOTHING.without_ends(ALIKE)
-        difference = (mean[1] - mean[0]) / np.sqrt(variance)
-        error = max((errors / people).sum() / variance, (1.0 / rows).sum())
-        error = np.sqrt(error + difference**2 / (2 * len(self.own)))
+        z, difference = (column - mean[self.own]) / variance**0.5, (mean[1] - mean[0]) / variance**0.5
+        influence = z * (2 * self.own - 1) - difference / (2 * len(column)) * rows[self.own] * z**2
+        people, _, errors = _moments(self.added(influence), self.side)
+        equal = (1.0 / rows).sum() + difference**2 / (2 * len(column))
+        error = np.sqrt(max((errors / np.maximum(people - 1, 1)).sum(), equal))
         half = gaps.student_quantile(k, people.min() - 1) * error
         found = Interval(float(difference), float(difference - half), float(difference + half))
         return found.without_ends(ALIKE if spread.min() <= TINY else None)
@@ -205,7 +207,7 @@ class Pair(NamedTuple):
         if exact:
             counts = np.bincount(2 * self.own + target[self.rows].astype(int), minlength=4)
             return float(fisher_exact(counts.reshape(2, 2)).pvalue)
-        value = self.added(target).round(9)
+        value = self.added(target[self.rows]).round(9)
         ends = np.unique(np.quantile(value, np.linspace(0.0, 1.0, LEVELS), method="higher"))
         level = np.searchsorted(ends, value)
         total, observed = np.bincount(level), np.bincount(level, self.side).astype(int)

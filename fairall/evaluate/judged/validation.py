@@ -160,9 +160,10 @@ def thresholds(of: Judgement) -> list[dict[str, Any]] | None:
         people = of.with_target((score >= level).astype(float))
         support = value_support(people, people.kept.value, of.sample)
         value, found = ESTIMATORS["dr"](people, of.sample).on(support), rates("dr", people, of.by_group)
-        gaps = {name: gap_interval(found[name][models.shown], k=of_gaps) for name in ON_CURVE}
-        acceptance = float(people.target.mean())
-        rows.append({"threshold": level, "acceptance": acceptance, "value": interval(value, k=k)} | gaps)
+        rows.append(
+            {"threshold": level, "acceptance": float(people.target.mean()), "value": interval(value, k=k)}
+            | {name: gap_interval(found[name][models.shown], k=of_gaps) for name in ON_CURVE}
+        )
     return rows
 
 

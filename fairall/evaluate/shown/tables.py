@@ -269,13 +269,12 @@ def impact(shown: Shown) -> PageTable:
             lines.records.append(
                 {"policy": name, "group": group} | flattened(plain(own | {"by_score": None}))
             )
-    told, test, of = (found.get(key) for key in ("reference_group", "test", "difference_of"))
     note = (
-        f"{BESIDE} It {told}. AIR: adverse impact ratio, the acceptance rate by that of the reference group; "
-        f"80: where it is by the four-fifths rule, and whether its interval includes 80; p: of equal rates, "
-        f"{test}; SMD: standardised mean difference of the {of}; short: further people who would have to be "
-        "accepted for the rate of the reference group, or for four fifths of it. Rates, AIR, SMD ×100, "
-        f"{INTERVALS}."
+        f"{BESIDE} It {found.get('reference_group')}. AIR: adverse impact ratio, the acceptance rate by that "
+        "of the reference group; 80: where it is by the four-fifths rule, and whether its interval includes "
+        f"80; p: of equal rates, {found.get('test')}; SMD: standardised mean difference of the "
+        f"{found.get('difference_of')}; short: further people who would have to be accepted for the rate of "
+        f"the reference group, or for four fifths of it. Rates, AIR, SMD ×100, {INTERVALS}."
     )
     columns = ["people", "accepted", "rate", "AIR", "80", "p", "SMD", "short", "short of 4/5"]
     return lines.table("adverse_impact", FAIRNESS, "Adverse impact", note, columns)
