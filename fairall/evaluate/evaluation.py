@@ -230,6 +230,9 @@ class Evaluation(Viewed, Judgement):
                 f"nothing is shown of groups with fewer than {self.models.smallest_cell} people, which are "
                 f"no part of gaps: {', '.join(hidden)}"
             )
+        groups = self.log.probable_groups or self.models.shown
+        if len(groups) > 1 and not self.adverse_impact and not self.impact_bounds:
+            told.append(f"no adverse impact: {impact.NO_REFERENCE}")
         person = self.log.person
         if self.log.time is not None and person is not None and person.max() + 1 < len(person):
             told.append(

@@ -1,4 +1,4 @@
-"""Estimates with influence functions: standard errors, differences, ratios and joint intervals.
+"""Estimates with influence functions: standard errors, differences and ratios.
 
 An estimate θ̂ has the influence function φ if θ̂ − θ = Σₘ φₘ + o(N^-½) with a φₘ of mean 0 for each of M
 independent clusters of rows: persons, or random blocks of them in a large log. Its variance is Σₘ φₘ², the
@@ -23,7 +23,7 @@ References:
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, TypeAlias
@@ -36,7 +36,6 @@ from fairall.measuring.sequences import LEVEL
 
 Z = float(ndtri((1 + LEVEL) / 2))
 BLOCKS = 5000  # of a log with more rows: the relative error of a standard error is 1/√(2·blocks) = 1 %
-DRAWS = 4000  # of the multiplier bootstrap
 Number: TypeAlias = float | np.ndarray
 
 
@@ -180,32 +179,6 @@ class Estimate:
     def error(self) -> np.ndarray:
         """Standard error, shape (...)."""
         return np.sqrt((self.phi**2).sum(-1))
-
-    def noise(self, seed: int = 0, draws: int = DRAWS) -> np.ndarray:
-        """Draws (draws, K) of the errors of K estimates: the Gaussian multiplier bootstrap of φ.
-
-        Multiplying the φₘ by independent standard normal numbers gives sums with the distribution
-        N(0, Σₘ φₘ φₘᵀ), from which they are drawn.
-        """
-        scale, vectors = np.linalg.eigh(self.phi @ self.phi.T)
-        normal = np.random.default_rng(seed).standard_normal((draws // 2, len(scale)))
-        # With either sign, so that r and 1 − r have the same gaps.
-        return (np.concatenate([normal, -normal]) * np.sqrt(np.maximum(scale, 0.0))) @ vectors.T
-
-    def simultaneous(self) -> float:
-        """K with which all K intervals value ± k·error cover together with probability `LEVEL`."""
-        error = self.error
-        some = error > 0
-        if not some.any():
-            return Z
-        return float(np.quantile((np.abs(self[some].noise()) / error[some]).max(-1), LEVEL))
-
-
-def stack(estimates: Sequence[Estimate], axis: int = 0) -> Estimate:
-    """Estimates of equal shape along a new axis of `value`, without their support."""
-    return Estimate(
-        np.stack([one.value for one in estimates], axis), np.stack([one.phi for one in estimates], axis)
-    )
 
 
 @dataclass(frozen=True)

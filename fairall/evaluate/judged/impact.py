@@ -1,81 +1,128 @@
 """Adverse impact: selection rates and scores of each group beside those of a reference group.
 
-Selection is acceptance by the policy. The reference group is the given one, else that of the highest rate.
+Selection is acceptance by the policy. Without a given reference group it is that of the highest rate, which
+is further from the others than a group that is not chosen by its rate. p-values and intervals then hold for
+all pairs of groups together (Bonferroni's inequality), else for each comparison by itself.
 
 References:
     Uniform guidelines on employee selection procedures, 29 CFR 1607.4 D (1978), for the four-fifths rule.
     Hedges, L. and Olkin, I. (1985). Statistical methods for meta-analysis. Chapter 5, for the standardised
         mean difference.
+    Janssen, A. (1997). Studentized permutation tests for non-i.i.d. hypotheses and the generalized
+        Behrens-Fisher problem. Statistics and Probability Letters.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from math import comb
+from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.special import stdtr
 from scipy.stats import fisher_exact
 
 from fairall.evaluate.estimated import gaps, proxies
 from fairall.evaluate.estimated.bounds import Bounds, Limits
+from fairall.evaluate.estimated.fairness import rates as rates_of
 from fairall.evaluate.estimated.gaps import Ends, Interval, interval, lacking, ratios
-from fairall.evaluate.estimated.influence import Estimate, Support, Z
 from fairall.evaluate.judged.judgement import Judgement
+from fairall.evaluate.log import DecisionLog
 
 FOUR_FIFTHS = 0.8
 SHARES = np.arange(1, 10) / 10  # of all people, accepted by score
 ITSELF = "it is the reference group"
+ALIKE = "all people of a group are alike"
+LEAST_PEOPLE, LEAST_SHARE = 30, 0.02  # of people, for a group to be chosen as the reference group
+GIVEN = "was given: p-values and intervals hold for each comparison by itself"
+CHOSEN = (
+    "has the highest rate of the groups with at least 30 people and 2 % of all: p-values, and intervals of "
+    "ratios and differences, hold for all pairs of groups together"
+)
+NO_REFERENCE = "no group has 30 people and 2 % of all, to be the reference group; give one"
+PERMUTATIONS = 10_000
+LEVELS = 20  # of people in a permutation test
 TINY = 1e-12
 
 
 def adverse_impact(of: Judgement) -> dict[str, Any] | None:
-    """Each group that is shown beside the reference group; None with fewer than two of them.
+    """Each group that is shown beside the reference group; None with fewer than two, or without a reference.
 
-    `reference`: its name; `test`: that `p` is of; `difference_of`: score or acceptance; `groups`, by name:
-    `people`, `accepted` (a sum of probabilities) and `rate`; `ratio`, the adverse impact ratio, and in
-    words where it is by the four-fifths rule; `p` of equal rates; `difference` of means in pooled standard
-    deviations; `shortfall`, further people to accept for the reference group's rate, and for four fifths
-    of it; `by_score`, the ratio if the best `share` of all people were accepted, if there are scores.
+    `reference`: its name, and `reference_group` how it was chosen; `test`: that `p` is of; `difference_of`:
+    score or acceptance; `groups`, by name: `people`, `accepted` (a sum of probabilities) and `rate`; `ratio`,
+    the adverse impact ratio, and in words where it is by the four-fifths rule; `p` of equal rates;
+    `difference` of means in pooled standard deviations; `shortfall`, further people to accept for the
+    reference group's rate, and for four fifths of it; `by_score`, the ratio if the best `share` of all people
+    were accepted, if there are scores. Of people with equal scores where the share ends each is accepted with
+    the same probability.
     """
     models, log, shown = of.models, of.log, of.models.shown
     if log.probabilities is not None or len(shown) < 2:
         return None
     rates, score = of.rates["dr"]["dpu"], models.score
-    x = of.target if score is None else score
-    reference = int(shown[rates.value[shown].argmax()])
-    if models.reference is not None:
-        reference = log.groups.index(models.reference)
-    size, support = of.by_group.mean(np.ones(len(log))), rates.support
-    assert support is not None
-    ratio, by_score = ratios(rates, rates[[reference]]), {}
+    x, people = of.target if score is None else score, np.bincount(log.group, minlength=len(log.groups))
+    chosen = reference_group(of, log.groups, rates.value, people)
+    if chosen is None:
+        return None
+    reference, pairs, told = chosen
+    k, by_score = gaps.joint_normal(pairs), {}
+    ratio = ratios(rates, rates[[reference]], k)
+    _, place, tied = np.unique(x, return_inverse=True, return_counts=True)
+    better = len(x) - np.cumsum(tied)
     for share in SHARES if score is not None else ():
-        best = of.by_group.mean((x >= np.quantile(x, 1.0 - share)).astype(float))
-        by_score[share] = ratios((best / size).on(support), (best / size).on(support)[[reference]])
-    difference = _standardised(of, x, reference)
-    different = log.person is None or len(np.unique(log.person)) == len(log)
-    exact = different and bool(np.isin(of.target, (0, 1)).all())
+        best = of.with_target(np.clip((share * len(x) - better) / tied, 0.0, 1.0)[place])
+        of_best = rates_of("ips", best, of.by_group)["dpu"]
+        by_score[share] = ratios(of_best, of_best[[reference]], k)
+    exact = bool(np.isin(of.target, (0, 1)).all())
+    exact &= log.person is None or len(np.unique(log.person)) == len(log)
     groups = {}
     for code in shown:
-        members, itself, pair = log.group == code, code == reference, [code, reference]
-        people, accepted = int(members.sum()), float(of.target[members].sum())
-        wanted, why = people * float(rates.value[reference]), ITSELF if itself else lacking(rates[pair])
-        k = float(gaps.student_quantile(Z, support[pair].freedom.min()))
-        alike = "all people of both groups are alike" if np.isnan(difference.value[code]) else None
+        itself, accepted = code == reference, float(of.target[log.group == code].sum())
+        pair = None if itself else Pair.of(log, code, reference)
+        wanted = float(people[code] * rates.value[reference])
+        why = ITSELF if itself else lacking(rates[[code, reference]])
         groups[log.groups[code]] = {
-            "people": people,
+            "people": int(people[code]),
             "accepted": accepted,
             "rate": interval(rates, code),
             "ratio": _one(ratio, code, why),
             "four_fifths": None if itself else verdict(_one(ratio, code, why)),
-            "p": np.nan if itself else _p(of, code, reference, support[pair], exact),
-            "difference": interval(difference, code, k).without_ends(why or alike),
+            "p": min(pairs * pair.p(of.target, exact, models.seed), 1.0) if pair else np.nan,
+            "difference": (pair.standardised(x, k) if pair else Interval(0.0, np.nan, np.nan)).without_ends(
+                why
+            ),
             "shortfall": max(wanted - accepted, 0.0),
             "shortfall_of_four_fifths": max(FOUR_FIFTHS * wanted - accepted, 0.0),
             "by_score": [{"share": share, "ratio": _one(own, code, why)} for share, own in by_score.items()],
         }
-    test = "Fisher's exact test" if exact else "score test" if different else "score test by person"
-    said = {"test": test, "difference_of": "acceptance" if score is None else "score"}
+    said = {
+        "reference_group": told,
+        "test": "Fisher's exact test" if exact else "permutation test of people",
+        "difference_of": "acceptance" if score is None else "score",
+    }
     return {"reference": log.groups[reference], **said, "groups": groups}
+
+
+def reference_group(
+    of: Judgement, names: Sequence[str], rates: np.ndarray, people: np.ndarray
+) -> tuple[int, int, str] | None:
+    """The given reference group, or that of the highest rate; None where no group has people enough.
+
+    Args:
+        of: the policy and its log.
+        names: of the G groups.
+        rates: of selection, shape (G,).
+        people: number of them, shape (G,).
+
+    Returns:
+        Place of the group; number of comparisons for which p-values and intervals hold together, 1 for each
+        by itself; and how it was chosen, in words.
+    """
+    models = of.models
+    if models.reference is not None:
+        return names.index(models.reference), 1, GIVEN
+    enough = people >= max(models.smallest_cell, LEAST_PEOPLE, LEAST_SHARE * len(of.log))
+    pairs = comb(int((people >= models.smallest_cell).sum()), 2)
+    return (int(np.where(enough, rates, -1.0).argmax()), pairs, CHOSEN) if enough.any() else None
 
 
 def verdict(ratio: Interval) -> str | None:
@@ -94,37 +141,99 @@ def _one(found: Ends, code: int = 0, why: str | None = None) -> Interval:
     return Interval(value, low, high).without_ends(why)
 
 
-def _standardised(of: Judgement, x: np.ndarray, reference: int) -> Estimate:
-    """Mean of x (N,) of each group less the reference group's, in pooled standard deviations, shape (G,)."""
-    centred = x - x.mean()
-    size, first, second = map(of.by_group.mean, (np.ones_like(x), centred, centred**2))
-    mean, squares = first / size, second - first * first / size
-    both = size + size[[reference]]
-    people = len(x) * both.value
-    variance = (squares + squares[[reference]]) / both * (people / np.maximum(people - 2.0, 1.0))
-    deviation = np.sqrt(np.where(variance.value > TINY, variance.value, np.nan))
-    pooled = Estimate(deviation, variance.phi / (2.0 * deviation[:, None]))
-    return (mean - mean[[reference]]) / pooled
+class Pair(NamedTuple):
+    """The rows of two groups, and the people whose they are.
+
+    Attributes:
+        rows: whether a row of the log is of either group, shape (N,), bool.
+        own: 1 for rows of the first group, 0 for those of the second, shape (R,).
+        unit: number of the person of each row; in each of the groups another one, shape (R,).
+        side: 1 for people of the first group, 0 for those of the second, shape (P,).
+    """
+
+    rows: np.ndarray
+    own: np.ndarray
+    unit: np.ndarray
+    side: np.ndarray
+
+    @classmethod
+    def of(cls, log: DecisionLog, code: int, reference: int) -> Pair:
+        """Those of a log by the codes of two groups."""
+        rows = np.isin(log.group, [code, reference])
+        own = (log.group[rows] == code).astype(int)
+        person = np.arange(len(own)) if log.person is None else log.person[rows]
+        _, first, unit = np.unique(2 * person + own, return_index=True, return_inverse=True)
+        return cls(rows, own, unit, own[first])
+
+    def added(self, column: np.ndarray) -> np.ndarray:
+        """What people add to the mean of a column (R,) in their group less that in both, shape (P,).
+
+        It is multiplied by the number of people of the group, so that their mean is that of the group.
+        """
+        parts = (column - column.mean()) / np.bincount(self.own)[self.own]
+        return np.bincount(self.unit, parts) * np.bincount(self.side)[self.side]
+
+    def standardised(self, x: np.ndarray, k: float) -> Interval:
+        """Mean of x (N,) of the first group less that of the second, in pooled standard deviations.
+
+        The variance of the difference d is that of its influence function, by group the mean of
+        ±z − d·(n/N)·z²/2 with z = (x − mean of the group)/deviation and n of N rows in the group, and at
+        least 1/n + 1/m + d²/2N, that of Hedges and Olkin (1985) for groups of equal variances. Its quantile
+        is of Student's t, with the degrees of freedom of the smaller group, for the normal quantile k.
+        There is no interval where all people of a group are alike.
+        """
+        column = x[self.rows]
+        rows, mean, spread = _moments(column, self.own)
+        variance = rows @ spread / max(len(column) - 2, 1)
+        if variance <= TINY:
+            return gaps.NOTHING.without_ends(ALIKE)
+        z, difference = (column - mean[self.own]) / variance**0.5, (mean[1] - mean[0]) / variance**0.5
+        influence = z * (2 * self.own - 1) - difference / (2 * len(column)) * rows[self.own] * z**2
+        people, _, errors = _moments(self.added(influence), self.side)
+        equal = (1.0 / rows).sum() + difference**2 / (2 * len(column))
+        error = np.sqrt(max((errors / np.maximum(people - 1, 1)).sum(), equal))
+        half = gaps.student_quantile(k, people.min() - 1) * error
+        found = Interval(float(difference), float(difference - half), float(difference + half))
+        return found.without_ends(ALIKE if spread.min() <= TINY else None)
+
+    def p(self, target: np.ndarray, exact: bool, seed: int) -> float:
+        """P of the test that both groups have one mean of target (N,): Fisher's, or a permutation test.
+
+        The latter deals people, with all their rows in a group, to the two groups at random. Means of what
+        they add are compared by the square of their difference by its variance (Janssen 1997), since groups
+        may differ in more than their rates. People are put into at most `LEVELS` bins by what they add,
+        and count as their bin's mean, so that a deal is a number of people for each bin.
+        """
+        if exact:
+            counts = np.bincount(2 * self.own + target[self.rows].astype(int), minlength=4)
+            return float(fisher_exact(counts.reshape(2, 2)).pvalue)
+        value = self.added(target[self.rows]).round(9)
+        ends = np.unique(np.quantile(value, np.linspace(0.0, 1.0, LEVELS), method="higher"))
+        level = np.searchsorted(ends, value)
+        total, observed = np.bincount(level), np.bincount(level, self.side).astype(int)
+        levels = np.bincount(level, value) / total
+        deal = np.random.default_rng(seed).multivariate_hypergeometric
+        dealt = np.vstack([observed, deal(total, observed.sum(), PERMUTATIONS)])
+        counts = np.stack([dealt, total - dealt])
+        people = counts.sum(-1)
+        mean = counts @ levels / people
+        variance = (counts @ levels**2 / people - mean**2) / people
+        size = (mean[0] - mean[1]) ** 2 / np.maximum(variance.sum(0), TINY)
+        return float((size >= size[0] * (1.0 - 1e-9)).mean())
 
 
-def _p(of: Judgement, code: int, reference: int, support: Support, exact: bool) -> float:
-    """P of the test that two groups have one rate: Fisher's, or a score test with errors by person."""
-    own, other = of.log.group == code, of.log.group == reference
-    if exact:
-        counts = [[of.target[rows].sum(), (1.0 - of.target[rows]).sum()] for rows in (own, other)]
-        return float(fisher_exact(np.array(counts, dtype=int)).pvalue)
-    # Both rates less that of both groups together, so that the error is that of equal rates.
-    residual = of.target - of.target[own | other].mean()
-    change = np.bincount(of.sample.cluster, residual * (own / own.sum() - other / other.sum()))
-    error = float(np.sqrt((change**2).sum() / max(support.shrinkage.min(), TINY)))
-    deviation = abs(float(change.sum())) / error if error > 0 else 0.0
-    return float(2.0 * stdtr(min(float(support.freedom.min()), 1e10), -deviation))
+def _moments(column: np.ndarray, side: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Number, mean and variance of a column (K,) by side (K,), 0 or 1: shape (2,) each."""
+    number = np.bincount(side)
+    mean = np.bincount(side, column) / number
+    return number, mean, np.bincount(side, (column - mean[side]) ** 2) / number
 
 
 def impact_bounds(of: Judgement) -> dict[str, Any] | None:
     """What is possible of groups of which only probabilities are known; None where groups are known.
 
-    `reference`: name of the reference group; `groups`, by name: `people`, the expected number;
+    `reference`: name of the reference group, and `reference_group` how it was chosen; None without one;
+    `groups`, by name: `people`, the expected number;
     `weighted_rate` and `weighted_ratio`, if acceptance does not depend on the group given its
     probabilities (conditional independence); without this assumption the bounds of `rate`, and of its
     `difference` and `ratio` to that of the reference group.
@@ -136,25 +245,26 @@ def impact_bounds(of: Judgement) -> dict[str, Any] | None:
     people, names = log.probabilities.sum(0), log.probable_groups
     reasons = [_nothing(*one, least) for one in zip(names, bounds, people, strict=True)]
     known = [0.0 if why else float(one.value) for why, one in zip(reasons, weighted, strict=True)]
-    reference = int(np.argmax(known))
-    if of.models.reference is not None:
-        reference = names.index(of.models.reference)
-    base, groups = bounds[reference], {}
-    for k, (name, own, why) in enumerate(zip(names, bounds, reasons, strict=True)):
-        itself = ITSELF if k == reference else None
+    chosen = reference_group(of, names, np.array(known), people)
+    if chosen is None:
+        return None
+    reference, pairs, told = chosen
+    base, groups, k = bounds[reference], {}, gaps.joint_normal(pairs)
+    for code, (name, own, why) in enumerate(zip(names, bounds, reasons, strict=True)):
+        itself = ITSELF if code == reference else None
         beside = itself or why or reasons[reference]
-        hidden = gaps.NOTHING.without_ends(why) if people[k] < least else None
-        sides = (own.low[None], base.high[None]), (own.high[None], base.low[None])
+        hidden = gaps.NOTHING.without_ends(why) if people[code] < least else None
+        sides = (own.low[None], base.high[None], k), (own.high[None], base.low[None], k)
+        ratio = ratios(weighted[code][None], weighted[reference][None], k)
         groups[name] = {
-            "people": float(people[k]),
-            "weighted_rate": hidden or interval(weighted[k]),
-            "weighted_ratio": hidden
-            or _one(ratios(weighted[k][None], weighted[reference][None]), why=itself or lacking(weighted[k])),
+            "people": float(people[code]),
+            "weighted_rate": hidden or interval(weighted[code]),
+            "weighted_ratio": hidden or _one(ratio, why=itself or lacking(weighted[code])),
             "rate": _limits([gaps.ends(own.low), gaps.ends(own.high)], why),
             "difference": _limits([gaps.differences(*side) for side in sides], beside),
             "ratio": _limits([ratios(*side) for side in sides], beside),
         }
-    return {"reference": names[reference], "groups": groups}
+    return {"reference": names[reference], "reference_group": told, "groups": groups}
 
 
 def _nothing(group: str, own: Bounds, people: float, least: int) -> str | None:

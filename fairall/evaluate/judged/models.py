@@ -33,12 +33,13 @@ class Models:
             of the accepted have none: `auto`, `logistic` or a scikit-learn classifier (`nuisance.fit`).
         outcome_model: of the labels, likewise.
         folds: of the cross-fitting.
-        seed: of folds, blocks and multiplier bootstrap.
+        seed: of folds, blocks and permutations.
         smallest_cell: people of a group, or with a label, below which nothing about them is shown.
         score: probability of a positive label by a model to be validated, shape (N,); by default the outcome
             model's.
         largest_gap: ε, the gap between groups above which a monitor gives an alarm.
-        reference: name of the group beside which adverse impact is; by default that of the highest rate.
+        reference: name of the group beside which adverse impact is; by default that of the highest rate, of
+            those with at least 30 people and 2 % of all.
 
     Raises:
         FairAllError: where a model cannot be used, all labels are of one person, or `reference` is not shown.

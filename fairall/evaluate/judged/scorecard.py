@@ -12,8 +12,8 @@ from fairall.data.drift import drift_by_column
 from fairall.evaluate.estimated import bounds as limits
 from fairall.evaluate.estimated.bounds import Bounds, Limits
 from fairall.evaluate.estimated.fairness import View, rates
-from fairall.evaluate.estimated.gaps import NOTHING, Interval, interval
-from fairall.evaluate.estimated.influence import Column, Estimate, Groups, stack
+from fairall.evaluate.estimated.gaps import NOTHING, Interval, interval, joint_normal
+from fairall.evaluate.estimated.influence import Column, Estimate, Groups
 from fairall.evaluate.estimated.scores import Partial, Scored
 from fairall.evaluate.judged.judgement import NO_MODEL, Judgement
 from fairall.evaluate.judged.periods import numbered
@@ -196,9 +196,7 @@ def _curves(of: Judgement, score: np.ndarray, everybody: Groups) -> pd.DataFrame
     for label, name in CURVES.items():
         ends = {}
         for view, found in shares.items():
-            estimates = [one[name][0] for one in found]
-            k = stack(estimates).simultaneous()
-            ends[view] = [interval(one, k=k)[:3] for one in estimates]
+            ends[view] = [interval(one[name], 0, joint_normal(len(levels)))[:3] for one in found]
         possible = [limits.rate_bounds(name, people, limits.manski(people), everybody) for people in above]
         ends["bounds"] = [(np.nan, float(low.value[0]), float(high.value[0])) for low, high in possible]
         for view, own in ends.items():

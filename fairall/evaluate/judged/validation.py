@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
+from math import comb
 from typing import Any
 
 import numpy as np
@@ -16,10 +16,9 @@ from fairall.evaluate.estimated.gaps import (
     Interval,
     gap_interval,
     interval,
-    joint_quantile,
+    joint_normal,
     ratio_interval,
 )
-from fairall.evaluate.estimated.influence import Estimate, stack
 from fairall.evaluate.judged.judgement import Judgement
 from fairall.evaluate.log import DecisionLog
 from fairall.runtime.steps import doing
@@ -141,7 +140,7 @@ def thresholds(of: Judgement) -> list[dict[str, Any]] | None:
     """Value and gaps of accepting everybody whose score is above a threshold, doubly robust.
 
     The score is the given one, else the policy's acceptance probability; thresholds are its quantiles. The
-    intervals of a curve are simultaneous: they cover the whole curve with 95 % (by the multiplier bootstrap).
+    intervals of a curve are simultaneous: they cover the whole curve with 95 % (Bonferroni's inequality).
     None for a score with fewer than `BINS` values, and where labels of all people cannot be estimated.
     """
     doing("values and gaps over thresholds")
@@ -155,34 +154,17 @@ def thresholds(of: Judgement) -> list[dict[str, Any]] | None:
     )
     if (of.logged and models.score is None) or len(levels) < BINS or not may:
         return None
-    values, of_rates = [], []
+    k, of_gaps = (joint_normal(len(levels) * many) for many in (1, comb(len(models.shown), 2)))
+    rows = []
     for level in levels:
         people = of.with_target((score >= level).astype(float))
         support = value_support(people, people.kept.value, of.sample)
-        values.append(ESTIMATORS["dr"](people, of.sample).on(support))
-        found = rates("dr", people, of.by_group)
-        of_rates.append({name: found[name][models.shown] for name in ON_CURVE})
-    k = stack(values).simultaneous()
-    bands: dict[str, Iterator[Interval]] = {"value": (interval(value, k=k) for value in values)}
-    for name in ON_CURVE:
-        bands[name] = _gap_band([one[name] for one in of_rates])
-    return [
-        {"threshold": level, "acceptance": float((score >= level).mean())}
-        | dict(zip(bands, row, strict=True))
-        for level, row in zip(levels, zip(*bands.values(), strict=True), strict=True)
-    ]
-
-
-def _gap_band(of_levels: list[Estimate]) -> Iterator[Interval]:
-    """Simultaneous intervals of the gaps of rates (G,) at T thresholds."""
-    rates = stack(of_levels)
-    g, h = np.triu_indices(rates.value.shape[1], 1)
-    pairs = rates[:, g] - rates[:, h]
-    noise = Estimate(rates.value.ravel(), rates.phi.reshape(rates.value.size, -1)).noise()
-    noise = noise.reshape(-1, *rates.value.shape)
-    error = np.maximum(pairs.error, 1e-300)
-    k = joint_quantile((np.abs(noise[..., g] - noise[..., h]) / error).max((-2, -1)), error.size)
-    return (gap_interval(one, k=k) for one in of_levels)
+        value, found = ESTIMATORS["dr"](people, of.sample).on(support), rates("dr", people, of.by_group)
+        rows.append(
+            {"threshold": level, "acceptance": float(people.target.mean()), "value": interval(value, k=k)}
+            | {name: gap_interval(found[name][models.shown], k=of_gaps) for name in ON_CURVE}
+        )
+    return rows
 
 
 def costs(of: Judgement) -> pd.DataFrame | None:

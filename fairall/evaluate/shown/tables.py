@@ -254,10 +254,9 @@ def groups(shown: Shown) -> PageTable:
 
 def impact(shown: Shown) -> PageTable:
     """Adverse impact: each group beside the reference group."""
-    lines, test, of = Lines(), "", ""
+    lines, found = Lines(), dict[str, Any]()
     for name, one in shown.evaluations.items():
         found = one.adverse_impact or {"groups": {}}
-        test, of = found.get("test", test), found.get("difference_of", of)
         for group, own in found["groups"].items():
             p = "" if np.isnan(own["p"]) else "< 0.001" if own["p"] < 0.001 else f"{own['p']:.3f}"
             texts = [str(own["people"]), f"{own['accepted']:.1f}".removesuffix(".0"), lines.both(own["rate"])]
@@ -271,10 +270,11 @@ def impact(shown: Shown) -> PageTable:
                 {"policy": name, "group": group} | flattened(plain(own | {"by_score": None}))
             )
     note = (
-        f"{BESIDE} AIR: adverse impact ratio, the acceptance rate by that of the reference group; 80: where "
-        f"it is by the four-fifths rule, and whether its interval includes 80; p: of equal rates, {test}; "
-        f"SMD: standardised mean difference of the {of}; short: further people who would have to be accepted "
-        f"for the rate of the reference group, or for four fifths of it. Rates, AIR, SMD ×100, {INTERVALS}."
+        f"{BESIDE} It {found.get('reference_group')}. AIR: adverse impact ratio, the acceptance rate by that "
+        "of the reference group; 80: where it is by the four-fifths rule, and whether its interval includes "
+        f"80; p: of equal rates, {found.get('test')}; SMD: standardised mean difference of the "
+        f"{found.get('difference_of')}; short: further people who would have to be accepted for the rate of "
+        f"the reference group, or for four fifths of it. Rates, AIR, SMD ×100, {INTERVALS}."
     )
     columns = ["people", "accepted", "rate", "AIR", "80", "p", "SMD", "short", "short of 4/5"]
     return lines.table("adverse_impact", FAIRNESS, "Adverse impact", note, columns)
@@ -288,7 +288,8 @@ def impact_by_score(shown: Shown) -> PageTable:
             lines.rows.append(Row("", group, [number(one["ratio"].estimate) for one in own["by_score"]]))
             lines.records += [{"group": group} | flattened(one) for one in plain(own["by_score"])]
     note = (
-        "AIR if this share of all people, the best by score, were accepted. The CSV file has 95 % intervals."
+        "AIR if this share of all people, the best by score, were accepted; of people with the last accepted "
+        "score each with the same probability. The CSV file has 95 % intervals."
     )
     columns = [f"{100 * share:.0f} %" for share in SHARES]
     return lines.table(
@@ -298,7 +299,7 @@ def impact_by_score(shown: Shown) -> PageTable:
 
 def impact_bounds(shown: Shown) -> PageTable:
     """Bounds of adverse impact where only probabilities of groups are known."""
-    lines = Lines()
+    lines, found = Lines(), dict[str, Any]()
     for name, one in shown.evaluations.items():
         found = one.impact_bounds or {"groups": {}}
         for group, own in found["groups"].items():
@@ -307,9 +308,10 @@ def impact_bounds(shown: Shown) -> PageTable:
             lines.rows.append(Row(name if shown.difference else "", group, texts))
             lines.records.append({"policy": name, "group": group} | flattened(plain(own)))
     note = (
-        f"{BESIDE} people: expected. weighted: if acceptance does not depend on the group given its "
-        "probabilities (conditional independence), which such data cannot tell. rate, difference, AIR: 95 % "
-        "intervals of what is possible without this assumption; inf: no upper bound. ×100."
+        f"{BESIDE} It {found.get('reference_group')}. people: expected. weighted: if acceptance does not "
+        "depend on the group given its probabilities (conditional independence), which such data cannot "
+        "tell. rate, difference, AIR: 95 % intervals of what is possible without this assumption; inf: no "
+        "upper bound. ×100."
     )
     columns = ["people", "weighted rate", "weighted AIR", "rate", "difference", "AIR"]
     return lines.table("impact_bounds", FAIRNESS, "Adverse impact by probabilities of groups", note, columns)

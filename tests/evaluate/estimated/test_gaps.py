@@ -5,7 +5,14 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from fairall.evaluate.estimated.gaps import gap, gap_difference, gap_interval, interval
+from fairall.evaluate.estimated.gaps import (
+    gap,
+    gap_difference,
+    gap_interval,
+    interval,
+    joint_normal,
+    of_pairs,
+)
 from fairall.evaluate.estimated.influence import Estimate, Z
 from fairall.measuring.sequences import LEVEL
 
@@ -28,6 +35,16 @@ def simulated(truth: np.ndarray, factor: np.ndarray, times: int) -> Iterator[Est
 def split(both: Estimate) -> tuple[Estimate, Estimate]:
     half = len(both.value) // 2
     return both[:half], both[half:]
+
+
+def test_intervals_that_hold_together_cover_together() -> None:
+    draws = np.random.default_rng(0).normal(size=(100_000, 6))
+    assert joint_normal(1) == pytest.approx(Z)
+    assert (np.abs(draws) <= joint_normal(6)).all(1).mean() == pytest.approx(LEVEL, abs=0.003)
+    range_ = np.ptp(draws, axis=1) / np.sqrt(2.0)
+    k = of_pairs(Estimate(np.zeros(6), np.eye(6)))
+    assert k == joint_normal(15)
+    assert LEVEL <= (range_ <= k).mean() <= 0.97
 
 
 def test_a_gap_is_the_largest_difference() -> None:

@@ -5,7 +5,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.stats import beta, chi2_contingency, fisher_exact
+from scipy.stats import beta, fisher_exact
+from scipy.stats import t as student
 
 from fairall.errors import FairAllError
 from fairall.evaluate import evaluate
@@ -60,7 +61,9 @@ def test_rates_ratios_and_shortfalls_by_hand() -> None:
     assert a["shortfall"] == pytest.approx(0.5 * 100 - 30)
     assert a["shortfall_of_four_fifths"] == pytest.approx(0.4 * 100 - 30)
     assert c["shortfall_of_four_fifths"] == pytest.approx(0.4 * 80 - 20)
-    assert a["p"] == pytest.approx(fisher_exact([[30, 70], [60, 60]]).pvalue)
+    # Of three pairs.
+    assert a["p"] == pytest.approx(3 * fisher_exact([[30, 70], [60, 60]]).pvalue)
+    assert found["reference_group"].startswith("has the highest rate of the groups with at least 30 people")
     spread = np.sqrt((100 * 0.3 * 0.7 + 120 * 0.25) / 218)
     assert a["difference"].estimate == pytest.approx(-0.2 / spread)
     assert (b["ratio"].estimate, b["ratio"].why) == (1.0, impact.ITSELF)
@@ -90,6 +93,8 @@ def test_another_reference_and_none_that_is_not_there() -> None:
     group, accepted = table_of(a=(30, 100), b=(60, 120), tiny=(5, 9))
     found = known(of_groups(group, accepted, reference="a"))
     assert found["reference"] == "a"
+    assert found["reference_group"] == "was given: p-values and intervals hold for each comparison by itself"
+    assert found["groups"]["b"]["p"] == pytest.approx(fisher_exact([[30, 70], [60, 60]]).pvalue)
     assert found["groups"]["b"]["ratio"].estimate == pytest.approx(0.5 / 0.3)
     assert found["groups"]["b"]["shortfall"] == 0.0
     assert [*found["groups"]] == ["a", "b"]  # of fewer than ten nothing is shown
@@ -110,7 +115,7 @@ def test_what_rests_on_nobody_has_no_ratio() -> None:
     models = models_of(applicants(200), propensity="p")
     alike = known(judged(models, np.full(200, 0.5)))
     name = next(name for name in "fm" if name != alike["reference"])
-    assert alike["groups"][name]["difference"].why == "all people of both groups are alike"
+    assert alike["groups"][name]["difference"].why == "all people of a group are alike"
     assert alike["groups"][name]["p"] == 1.0
 
 
@@ -118,7 +123,7 @@ def test_rows_of_too_few_people_have_no_intervals() -> None:
     group, accepted = table_of(a=(30, 100), b=(60, 120))
     person = np.r_[np.arange(100) % 2, np.arange(120) + 2]
     found = known(of_groups(group, accepted, person=person))
-    assert found["test"] == "score test by person"
+    assert found["test"] == "permutation test of people"
     a = found["groups"]["a"]
     assert a["ratio"].estimate == pytest.approx(0.6)
     for name in ("ratio", "difference"):
@@ -126,10 +131,40 @@ def test_rows_of_too_few_people_have_no_intervals() -> None:
         assert "too few" in a[name].why
 
 
-def test_the_score_test_is_that_of_two_shares_and_heeds_people() -> None:
-    """Pearson's, and for people with two equal rows each no surer; as different people p is below 1e-4."""
+def test_a_group_of_few_people_is_never_chosen_as_the_reference() -> None:
+    """29 people, or fewer than 2 % of all, of whom everybody is accepted."""
+    for small, times in ((29, 1), (39, 10)):
+        group, accepted = table_of(a=(small, small), b=(60 * times, 120 * times), c=(20 * times, 80 * times))
+        assert known(of_groups(group, accepted))["reference"] == "b"
+        assert known(of_groups(group, accepted, reference="a"))["reference"] == "a"
+    group, accepted = table_of(a=(30, 30), b=(60, 120), c=(20, 80))
+    assert known(of_groups(group, accepted))["reference"] == "a"
+    nobody = of_groups(*table_of(a=(9, 20), b=(12, 25)))
+    assert nobody.adverse_impact is None
+    assert (
+        "no adverse impact: no group has 30 people and 2 % of all, to be the reference group; give one"
+        in (nobody.warnings)
+    )
+
+
+def test_the_level_of_a_chosen_reference_group_is_that_of_all_pairs() -> None:
+    """Six equal groups: p by itself is below .05 for the group beside the best in three of ten logs."""
+    draw, rejected, excluded = np.random.default_rng(0), 0, 0
+    group = np.repeat([*"abcdef"], 100)
+    for _ in range(100):
+        found = known(of_groups(group, draw.random(600) < 0.5))
+        others = [own for name, own in found["groups"].items() if name != found["reference"]]
+        rejected += any(own["p"] < 0.05 for own in others)
+        excluded += any(own["ratio"].high < 1 for own in others)
+        assert found["test"] == "Fisher's exact test"
+    assert rejected <= 9
+    assert excluded <= 9
+
+
+def test_the_permutation_test_is_that_of_two_shares_and_heeds_people() -> None:
+    """Fisher's nearly, also for people with two equal rows each; as different people p is below 1e-4."""
     group, accepted = table_of(a=(30, 100), b=(60, 120))
-    pearson = chi2_contingency([[30, 70], [60, 60]], correction=False).pvalue
+    fisher = fisher_exact([[30, 70], [60, 60]]).pvalue
     log = of_groups(group, accepted).log
     twice = np.r_[np.arange(220), np.arange(220)]
     for of in (
@@ -137,9 +172,81 @@ def test_the_score_test_is_that_of_two_shares_and_heeds_people() -> None:
         of_groups(group[twice], accepted[twice], person=twice),
     ):
         found = known(of)
-        assert found["test"].startswith("score test")
-        assert found["groups"]["a"]["p"] == pytest.approx(pearson, rel=0.3)
+        assert found["test"] == "permutation test of people"
+        assert found["groups"]["a"]["p"] == pytest.approx(fisher, rel=0.5)
     assert known(of_groups(group[twice], accepted[twice]))["groups"]["a"]["p"] < 1e-4
+
+
+def test_the_permutation_test_by_hand() -> None:
+    """Of the 10 ways to choose two of five people one has means of 0 and 1: p = 0.1."""
+    group, accepted = np.array(["a"] * 20 + ["b"] * 30), np.array([False] * 20 + [True] * 30)
+    person = np.repeat(np.arange(5), 10)
+    one = of_groups(group, accepted, person=person)
+    assert known(one)["groups"]["a"]["p"] == pytest.approx(0.1, abs=0.01)
+
+
+def test_the_permutation_test_keeps_its_level_with_few_people_in_a_group() -> None:
+    """Ten people of 90 %, all accepted in a third of the logs: errors by person are then too small."""
+    draw, rejected = np.random.default_rng(0), {"rows": 0, "chances": 0}
+    group = np.where(np.arange(200) < 10, "a", "b")
+    for _ in range(40):
+        accepted = (draw.random(200) < 0.9).repeat(3)
+        found = known(of_groups(group.repeat(3), accepted, person=np.arange(200).repeat(3), reference="b"))
+        rejected["rows"] += found["groups"]["a"]["p"] < 0.05
+        log = of_groups(group, accepted[::3], reference="b")
+        chances = known(Evaluation(log.models, "chances", draw.beta(0.5, 0.1, 200)))
+        rejected["chances"] += chances["groups"]["a"]["p"] < 0.05
+    assert rejected["rows"] <= 5
+    assert rejected["chances"] <= 5
+
+
+def test_a_standardised_difference_has_no_interval_where_a_group_is_uniform() -> None:
+    group, accepted = table_of(a=(0, 12), b=(30, 300))
+    own = known(of_groups(group, accepted, reference="b"))["groups"]["a"]["difference"]
+    assert own.estimate == pytest.approx(-0.1 / np.sqrt(300 * 0.09 / 310))
+    assert np.isnan([own.low, own.high]).all()
+    assert own.why == "all people of a group are alike"
+
+
+def test_the_interval_of_a_standardised_difference_by_hand() -> None:
+    group, accepted = table_of(a=(9, 10), b=(30, 60))
+    own = known(of_groups(group, accepted, reference="b"))["groups"]["a"]["difference"]
+    pooled = (10 * 0.09 + 60 * 0.25) / 68
+    difference = 0.4 / np.sqrt(pooled)
+    # 1/10 + 1/60 is more than (0.09/10 + 0.25/60)/pooled.
+    half = student.ppf(0.975, 9) * np.sqrt(1 / 10 + 1 / 60 + difference**2 / 140)
+    assert own[:3] == pytest.approx((difference, difference - half, difference + half))
+
+
+@pytest.mark.parametrize("small", [10, 40])
+def test_the_interval_of_a_standardised_difference_covers(small: int) -> None:
+    draw, covered, shown = np.random.default_rng(1), 0, 0
+    group = np.repeat(["a", "b"], [small, 200])
+    for _ in range(100):
+        accepted = draw.random(small + 200) < np.where(group == "a", 0.8, 0.6)
+        own = known(of_groups(group, accepted, reference="b"))["groups"]["a"]["difference"]
+        true = 0.2 / np.sqrt((small * 0.16 + 200 * 0.24) / (small + 200))
+        shown += not np.isnan(own.low)
+        covered += own.low <= true <= own.high
+    assert shown >= 80
+    assert covered >= 0.93 * shown
+
+
+def test_shares_by_score_are_exact_where_grades_tie() -> None:
+    """Grades of 42, 16 and 42 people of a hundred: the best 20 % are of the first one, by lot."""
+    draw = np.random.default_rng(0)
+    score = draw.permutation(np.repeat([0.9, 0.5, 0.1], [420, 160, 420]))
+    group = np.where(draw.random(1000) < 0.3 + 0.4 * score, "a", "b")
+    rows = known(of_groups(group, score > 0.4, score=score, reference="b"))["groups"]["a"]["by_score"]
+    shares = {grade: [((score == grade) & (group == name)).sum() for name in "ab"] for grade in (0.9, 0.5)}
+    size = np.array([(group == name).sum() for name in "ab"])
+    for row in rows:
+        first, second = min(row["share"] / 0.42, 1.0), min(max(row["share"] - 0.42, 0.0) / 0.16, 1.0)
+        if row["share"] < 0.58:
+            accepted = first * np.array(shares[0.9]) + second * np.array(shares[0.5])
+            rate = accepted / size
+            assert accepted.sum() == pytest.approx(1000 * row["share"])
+            assert row["ratio"].estimate == pytest.approx(rate[0] / rate[1])
 
 
 def test_ratios_by_score_are_those_of_thresholds() -> None:
@@ -219,19 +326,6 @@ def test_intervals_cover_in_92_to_98_of_100_logs(how: str, rows: int) -> None:
     assert 0.92 <= found["difference"] <= 0.98
     if how == "no difference":
         assert found["rejected"] <= 0.07  # Fisher's test is conservative
-
-
-@pytest.mark.whole
-def test_the_score_test_keeps_its_level_with_people_of_several_rows() -> None:
-    draw, rejected = np.random.default_rng(1), []
-    person = np.repeat(np.arange(200), 3)
-    for _ in range(800):
-        group = draw.choice(["a", "b"], 200)[person]
-        accepted = (draw.random(200) < 0.4)[person] & (draw.random(600) < 0.9)
-        rejected.append(
-            known(of_groups(group, accepted, person=person, reference="a"))["groups"]["b"]["p"] < 0.05
-        )
-    assert 0.03 <= np.mean(rejected) <= 0.07
 
 
 # Probabilities of groups

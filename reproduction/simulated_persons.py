@@ -1,0 +1,80 @@
+"""How often the test by person, and of probabilities, rejects equal acceptance rates, and unequal ones."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+
+import numpy as np
+
+from reproduction.simulated_impact import LEVEL, adverse_impact, compared
+from reproduction.simulations import Case
+
+TITLE = "Tests by person and of probabilities"
+NOTE = (
+    "A small and a large group of 200 people together. Both have one rate, drawn between 10 and 90 % for "
+    "each log; in the last two cases they have 30 and 60 %. Decisions on the three rows of a person are "
+    "mostly alike."
+)
+TESTED = ("fairall/evaluate/judged/impact.py",)
+
+PEOPLE, ROWS = 200, 3
+ALIKE = 0.8  # share of a person's decisions that are the same one
+SMALL = (10, 20, 40)
+
+
+def decisions(random: np.random.Generator, rate: np.ndarray, rows: int) -> np.ndarray:
+    """Decisions on P people by their rate (P,), shape (P, rows)."""
+    first, others = random.random(rate.shape) < rate, random.random((len(rate), rows)) < rate[:, None]
+    return np.where(random.random(others.shape) < ALIKE, first[:, None], others).astype(float)
+
+
+def probabilities(random: np.random.Generator, rate: np.ndarray, rows: int) -> np.ndarray:
+    """Acceptance probabilities of P people by their rate (P,), shape (P, rows)."""
+    first, others = (random.beta(3.0 * of, 3.0 * (1.0 - of)) for of in (rate, rate[:, None].repeat(rows, 1)))
+    return ALIKE * first[:, None] + (1.0 - ALIKE) * others
+
+
+def replicate(
+    random: np.random.Generator,
+    small: int,
+    kind: str,
+    rows: int = ROWS,
+    rates: tuple[float, float] | None = None,
+) -> Mapping[str, bool]:
+    """What happens in a log of a small group, of one rate that is drawn by default."""
+    own, other = (random.uniform(0.1, 0.9),) * 2 if rates is None else rates
+    side = np.arange(PEOPLE) < small
+    policy = (decisions if kind == "decisions" else probabilities)(random, np.where(side, own, other), rows)
+    person, group = np.arange(PEOPLE).repeat(rows), np.where(side, "a", "b").repeat(rows)
+    logged = random.random(policy.size) < 0.5
+    found = adverse_impact(group, logged, policy.ravel(), person=person)
+    return {"p < .05": any(one["p"] < LEVEL for one in compared(found))}
+
+
+KINDS = (
+    ("decisions, three rows each", "decisions", ROWS, 600),
+    ("probabilities, different people", "probabilities", 1, 1200),
+    ("probabilities, three rows each", "probabilities", ROWS, 800),
+)
+CASES = (
+    *(
+        Case(
+            f"{name}, {small} people in the small group",
+            partial(replicate, small=small, kind=kind, rows=rows),
+            times,
+            {"p < .05": ("≤", 0.06)},
+        )
+        for name, kind, rows, times in KINDS
+        for small in SMALL
+    ),
+    *(
+        Case(
+            f"{name}, 40 people in the small group, unequal rates",
+            partial(replicate, small=40, kind=kind, rows=rows, rates=(0.3, 0.6)),
+            200,
+            {"p < .05": ("≥", 0.8)},
+        )
+        for name, kind, rows, _ in KINDS[:2]
+    ),
+)
