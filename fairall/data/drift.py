@@ -9,7 +9,6 @@ References:
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
@@ -154,10 +153,9 @@ def _numbers(values: np.ndarray, fewest: int) -> tuple[np.ndarray, list[str]]:
     quantiles = np.quantile(known, np.linspace(0, 1, max(1, min(BINS, fewest // PEOPLE)) + 1))
     ends = np.unique(np.concatenate([quantiles[1:], below, frequent]))
     ends = ends[ends >= distinct[0]]
-    names = []
-    for start, end in itertools.pairwise([distinct[0], *ends]):
-        single = end == start or (end in frequent and np.nextafter(end, -np.inf) == start)
-        names.append(f"{end:.6g}" if single else f"{start:.6g} to {end:.6g}")
+    starts = distinct[np.searchsorted(distinct, [-np.inf, *ends[:-1]], side="right")]
+    stops = distinct[np.searchsorted(distinct, ends, side="right") - 1]
+    names = [f"{a:.6g}" if a == b else f"{a:.6g} to {b:.6g}" for a, b in zip(starts, stops, strict=True)]
     return np.where(np.isnan(values), -1, np.searchsorted(ends, values)), names
 
 

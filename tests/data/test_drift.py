@@ -102,6 +102,14 @@ def test_bins_are_deciles_words_and_missing_cells_of_both_tables() -> None:
     assert [(before == 50).sum(), (after == 50).sum()] == [105, 105]
 
 
+def test_bins_have_the_names_of_the_numbers_that_are_in_them() -> None:
+    grades = pd.Series([1.0] * 30 + [3.0] * 30 + [6.0] * 30 + [8.0] * 60)
+    _, _, names = binned(grades, grades, number=True)
+    assert names == ["1", "3", "6", "8"]
+    pairs = pd.Series(np.repeat([1.0, 2.0, 5.0, 9.0], 30))
+    assert binned(pairs, pairs[:30], number=True)[2] == ["1 to 2", "5", "9"]
+
+
 def test_the_command_names_columns_that_have_changed(tmp_path: Path) -> None:
     draw = np.random.default_rng(0)
 
