@@ -11,11 +11,14 @@ import sqlalchemy as sql
 from scipy.stats import mannwhitneyu, norm
 
 from fairall.errors import FairAllError
+from fairall.evaluate.comparison import compare
+from fairall.evaluate.estimated.gaps import Interval
 from fairall.live.due import clock, latest_outcomes
 from fairall.live.people import cells_of
 from fairall.live.settings import Settings
 from fairall.live.store import APPLICATIONS, BATCHES
 from fairall.policy import Policy
+from fairall.tables.overlap import LEAST_EFFECTIVE, effective_sample_size
 from fairall.tables.people import CODED
 
 LEAST = 100  # held-out people, below which versions are not compared
@@ -91,10 +94,11 @@ def log_of(connection: sql.Connection, policy: Policy, settings: Settings, *, he
 def compared(log: Log, first: np.ndarray, second: np.ndarray, gap: float, number: int = 1) -> dict[str, Any]:
     """Whether a challenger is better than the policy on duty, by a log of held-out people.
 
-    Estimates are doubly robust, or means where everybody was accepted. The interval of the k-th comparison
-    leaves out the truth with probability α·6/(π²k²), α = `ERROR`, so that all intervals of a ledger hold
-    together with 95 %, however often it learns (Bonferroni, over challengers that are all compared on the
-    same people).
+    Estimates are doubly robust, or means where everybody was accepted, with intervals of
+    `evaluate.estimated.gaps`, which have a width where no bad outcome is known yet. The interval of the k-th
+    comparison leaves out the truth with probability α/(k·(k + 1)), α = `ERROR`. These sum to α, so that all
+    intervals of a ledger hold together with 95 %, however often it learns (Bonferroni, over challengers that
+    are compared on the same people or on new ones).
 
     Args:
         log: of N held-out people.
@@ -104,84 +108,94 @@ def compared(log: Log, first: np.ndarray, second: np.ndarray, gap: float, number
         number: k.
 
     Returns:
-        `people`, `labels`; `value`, the challenger's less that of the other, as estimate, low and high;
-        `gaps`, by how much each gap of `GAPS` grows; `better`, and `why` it is or is not.
+        `people`, `labels`; `value`, the challenger's less that of the other, as estimate, low and high, or
+        None where it cannot be estimated; `gaps`, by how much each gap of `GAPS` grows, None where that
+        cannot be estimated; `better`, and `why` it is or is not. A challenger is not better while a gap
+        cannot be estimated.
     """
-    frame, names = log.frame, log.names
-    n, labels = len(frame), int(frame[names["label"]].notna().sum())
-    told: dict[str, Any] = {"people": n, "labels": labels, "value": None, "gaps": {}, "better": False}
-    if n < LEAST or not labels:
-        why = f"{n} held-out people with {labels} labels are too few: {LEAST} people are needed"
+    labels = int(log.frame[log.names["label"]].notna().sum())
+    told: dict[str, Any] = {"people": len(log.frame), "labels": labels, "value": None, "gaps": {}}
+    told["better"] = False
+    if (why := few(log)) is not None:
         return told | {"why": why}
     if np.abs(second - first).max() == 0:
         return told | {"why": "it decides as the policy on duty on all held-out people"}
-    everybody = (frame[names["decision"]] == 1).all()
+    k = float(norm.isf(ERROR / (2 * number * (number + 1))))
     try:
-        value, error, gaps = (_observed if everybody else _estimated)(log, first, second)
-    except FairAllError as refused:
-        return told | {"why": str(refused)}
-    half = float(norm.isf(3.0 * ERROR / (math.pi * number) ** 2)) * error
-    told |= {"gaps": gaps, "value": {"estimate": value, "low": value - half, "high": value + half}}
-    larger = [
-        f"the gap between {GAPS[name]} grows by {100 * of:.1f}" for name, of in gaps.items() if of > gap
-    ]
-    shown = f"{100 * value:.1f} [{100 * (value - half):.1f}, {100 * (value + half):.1f}] per 100 people"
-    if not value - half >= 0:
+        value, gaps = differences(log, first, second, k)
+    except FairAllError as error:
+        return told | {"why": f"the versions cannot be compared ({error})"}
+    if value.why is not None:
+        return told | {"why": f"the difference in value cannot be estimated: {value.why}"}
+    ends = {"estimate": value.estimate, "low": value.low, "high": value.high}
+    grown = {name: None if math.isnan(one.estimate) else one.estimate for name, one in gaps.items()}
+    told |= {"value": ends, "gaps": grown}
+    shown = "{estimate:.1f} [{low:.1f}, {high:.1f}] per 100 people".format(
+        **{name: 100 * end for name, end in ends.items()}
+    )
+    if not value.low >= 0:
         return told | {"why": f"it may earn less than the policy on duty: {shown}"}
-    if larger:
-        return told | {"why": f"{larger[0]}, and live.gap is {100 * gap:g}"}
+    for name, growth in grown.items():
+        if growth is None:
+            why = f"it is not known whether the gap between {GAPS[name]} grows: {gaps[name].why}"
+            return told | {"why": why}
+        if growth > gap:
+            why = f"the gap between {GAPS[name]} grows by {100 * growth:.1f}, and live.gap is {100 * gap:g}"
+            return told | {"why": why}
     return told | {"better": True, "why": f"it earns more than the policy on duty: {shown}"}
 
 
-def _estimated(log: Log, first: np.ndarray, second: np.ndarray) -> tuple[float, float, dict[str, float]]:
-    """Difference in value, its standard error, and by how much gaps grow, by `evaluate.compare`.
+def few(log: Log) -> str | None:
+    """Why held-out people are too few for any comparison; None where they are not."""
+    n, labels = len(log.frame), int(log.frame[log.names["label"]].notna().sum())
+    if n >= LEAST and labels:
+        return None
+    return f"{n} held-out people with {labels} labels are too few: {LEAST} people are needed"
+
+
+def lacking(log: Log, duty: np.ndarray) -> str | None:
+    """What comparisons with challengers that accept other people still lack; None where it is nothing.
+
+    Args:
+        log: of N held-out people.
+        duty: acceptance probabilities by the policy on duty, shape (N,).
+    """
+    known = log.frame[log.names["label"]].notna().to_numpy()
+    weight = (1.0 - duty) / log.frame[log.names["propensity"]].to_numpy()
+    size, n = effective_sample_size(weight[known]), len(duty)
+    if (why := few(log)) is not None or size >= LEAST_EFFECTIVE or not weight.any():
+        return why
+    needed = f"about {n * LEAST_EFFECTIVE / size:.0f} of them, or " if size else ""
+    return (
+        f"{n} held-out people have too few outcomes of those whom the policy on duty rejects, worth {size:.0f} "
+        f"equally weighted ones of {LEAST_EFFECTIVE}: {needed}a larger share of live.explore is needed"
+    )
+
+
+def differences(
+    log: Log, first: np.ndarray, second: np.ndarray, k: float
+) -> tuple[Interval, dict[str, Interval]]:
+    """Difference in value, and by how much each gap of `GAPS` grows; arguments as of `compared`.
+
+    Args:
+        k: as of `gaps.ends`.
 
     Raises:
-        FairAllError: where the log does not tell.
+        FairAllError: where the log cannot be used.
     """
-    from fairall.evaluate.comparison import compare
-
     names = log.names
-    columns = {
-        names["label"]: log.frame[names["label"]].map({0.0: "bad", 1.0: "good"}),
-        FIRST: first,
-        SECOND: second,
-    }
-    try:
-        found = compare(
-            FIRST,
-            SECOND,
-            log.frame.assign(**columns),
-            **{role: names[role] for role in ("decision", "label", "propensity")},
-            positive="good",
-            sensitive=names["group"],
-            cost=log.cost,
-            drop=[names[name] for name in ("version", "time", "id")],
-            proba="decision",
-        )
-        refused = found.refused_value
-        gaps = {name: float(found.fairness[name]["dr"].estimate) for name in GAPS}
-    except FairAllError as error:
-        raise FairAllError(f"the versions cannot be compared ({error})") from error
-    if refused is not None:
-        raise FairAllError(f"the difference in value cannot be estimated: {refused}")
-    difference = found.difference("dr")
-    known = {name: of for name, of in gaps.items() if not math.isnan(of)}
-    return float(difference.value), float(difference.error), known
-
-
-def _observed(log: Log, first: np.ndarray, second: np.ndarray) -> tuple[float, float, dict[str, float]]:
-    """The same where everybody was accepted, by those whose label is known."""
-    label = log.frame[log.names["label"]].to_numpy(dtype=float)
-    group, known = log.frame[log.names["group"]].to_numpy(), ~np.isnan(label)
-    change = (second - first)[known] * (label[known] - log.cost)
-
-    def grown(rows: np.ndarray) -> float:
-        both = pd.DataFrame({"first": first, "second": second})[rows].groupby(group[rows]).mean()
-        return float(np.ptp(both["second"]) - np.ptp(both["first"]))
-
-    gaps = {"dpu": grown(np.full(len(label), True)), "equal_opportunity": grown(label == 1)}
-    return float(change.mean()), float(change.std(ddof=1) / math.sqrt(len(change))), gaps
+    found = compare(
+        FIRST,
+        SECOND,
+        log.frame.assign(**{FIRST: first, SECOND: second}),
+        **{role: names[role] for role in ("decision", "label", "propensity")},
+        accepts_all=True,
+        sensitive=names["group"],
+        cost=log.cost,
+        drop=[names[name] for name in ("version", "time", "id")],
+        proba="decision",
+    )
+    return found.value("dr", k), {name: found.gap(name, "dr") for name in GAPS}
 
 
 def unexpected(label: np.ndarray, before: float | None, expected: np.ndarray | None) -> str | None:
