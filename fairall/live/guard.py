@@ -11,8 +11,8 @@ import sqlalchemy as sql
 from scipy.stats import mannwhitneyu, norm
 
 from fairall.errors import FairAllError
-from fairall.evaluate.comparison import compare
-from fairall.evaluate.estimated.gaps import Interval
+from fairall.evaluate.comparison import Comparison, compare
+from fairall.evaluate.plain import plain
 from fairall.live.due import clock, latest_outcomes
 from fairall.live.people import cells_of
 from fairall.live.settings import Settings
@@ -22,6 +22,7 @@ from fairall.tables.overlap import LEAST_EFFECTIVE, effective_sample_size
 from fairall.tables.people import CODED
 
 LEAST = 100  # held-out people, below which versions are not compared
+LEAST_OUTCOMES = 2  # good ones and bad ones, which a model of the outcome needs
 MOST = 20_000  # newest held-out people, on whom versions are compared
 ERROR = 0.05  # of all comparisons of a ledger together
 UNLIKE, SURE = 0.25, 4.0  # difference between shares of good outcomes, and standard errors, that are doubtful
@@ -94,11 +95,12 @@ def log_of(connection: sql.Connection, policy: Policy, settings: Settings, *, he
 def compared(log: Log, first: np.ndarray, second: np.ndarray, gap: float, number: int = 1) -> dict[str, Any]:
     """Whether a challenger is better than the policy on duty, by a log of held-out people.
 
-    Estimates are doubly robust, or means where everybody was accepted, with intervals of
-    `evaluate.estimated.gaps`, which have a width where no bad outcome is known yet. The interval of the k-th
-    comparison leaves out the truth with probability α/(k·(k + 1)), α = `ERROR`. These sum to α, so that all
-    intervals of a ledger hold together with 95 %, however often it learns (Bonferroni, over challengers that
-    are compared on the same people or on new ones).
+    Estimates are doubly robust, with intervals of `evaluate.estimated.gaps`, which have a width even where no
+    bad outcome is known yet. That of the k-th comparison leaves out the truth with probability
+    α/(k·(k + 1)), α = `ERROR`. These sum to α, so that all intervals of a ledger hold together with 95 %,
+    however often it learns (Bonferroni, over challengers that are compared on the same people or on new
+    ones). A challenger is better if its interval is not below 0, and both gaps are known not to grow by
+    more than `gap`: one that cannot be estimated is no reason to trust the challenger.
 
     Args:
         log: of N held-out people.
@@ -110,81 +112,75 @@ def compared(log: Log, first: np.ndarray, second: np.ndarray, gap: float, number
     Returns:
         `people`, `labels`; `value`, the challenger's less that of the other, as estimate, low and high, or
         None where it cannot be estimated; `gaps`, by how much each gap of `GAPS` grows, None where that
-        cannot be estimated; `better`, and `why` it is or is not. A challenger is not better while a gap
-        cannot be estimated.
+        cannot be estimated; `better`, and `why` it is or is not.
     """
     labels = int(log.frame[log.names["label"]].notna().sum())
-    told: dict[str, Any] = {"people": len(log.frame), "labels": labels, "value": None, "gaps": {}}
-    told["better"] = False
+    result: dict[str, Any] = {"people": len(log.frame), "labels": labels, "value": None, "gaps": {}}
+    result["better"] = False
     if (why := few(log)) is not None:
-        return told | {"why": why}
+        return result | {"why": why}
     if np.abs(second - first).max() == 0:
-        return told | {"why": "it decides as the policy on duty on all held-out people"}
-    k = float(norm.isf(ERROR / (2 * number * (number + 1))))
+        return result | {"why": "it decides as the policy on duty on all held-out people"}
     try:
-        value, gaps = differences(log, first, second, k)
+        comparison = _comparison(log, first, second)
     except FairAllError as error:
-        return told | {"why": f"the versions cannot be compared ({error})"}
+        return result | {"why": f"the versions cannot be compared ({error})"}
+    value = comparison.value("dr", float(norm.isf(ERROR / (2 * number * (number + 1)))))
+    gaps = {name: comparison.gap(name, "dr") for name in GAPS}
     if value.why is not None:
-        return told | {"why": f"the difference in value cannot be estimated: {value.why}"}
-    ends = {"estimate": value.estimate, "low": value.low, "high": value.high}
-    grown = {name: None if math.isnan(one.estimate) else one.estimate for name, one in gaps.items()}
-    told |= {"value": ends, "gaps": grown}
-    shown = "{estimate:.1f} [{low:.1f}, {high:.1f}] per 100 people".format(
-        **{name: 100 * end for name, end in ends.items()}
-    )
+        return result | {"why": f"the difference in value cannot be estimated: {value.why}"}
+    result["value"] = {"estimate": value.estimate, "low": value.low, "high": value.high}
+    result["gaps"] = plain({name: growth.estimate for name, growth in gaps.items()})
+    shown = f"{100 * value.estimate:.1f} [{100 * value.low:.1f}, {100 * value.high:.1f}] per 100 people"
     if not value.low >= 0:
-        return told | {"why": f"it may earn less than the policy on duty: {shown}"}
-    for name, growth in grown.items():
-        if growth is None:
-            why = f"it is not known whether the gap between {GAPS[name]} grows: {gaps[name].why}"
-            return told | {"why": why}
-        if growth > gap:
-            why = f"the gap between {GAPS[name]} grows by {100 * growth:.1f}, and live.gap is {100 * gap:g}"
-            return told | {"why": why}
-    return told | {"better": True, "why": f"it earns more than the policy on duty: {shown}"}
+        return result | {"why": f"it may earn less than the policy on duty: {shown}"}
+    for name, growth in gaps.items():
+        if not growth.estimate <= gap:
+            grows = f"grows by {100 * growth.estimate:.1f}, and live.gap is {100 * gap:g}"
+            why = f"cannot be estimated: {growth.why}" if math.isnan(growth.estimate) else grows
+            return result | {"why": f"the gap between {GAPS[name]} {why}"}
+    return result | {"better": True, "why": f"it earns more than the policy on duty: {shown}"}
 
 
 def few(log: Log) -> str | None:
-    """Why held-out people are too few for any comparison; None where they are not."""
-    n, labels = len(log.frame), int(log.frame[log.names["label"]].notna().sum())
-    if n >= LEAST and labels:
+    """Why held-out people or outcomes are too few for any comparison; None where they are not."""
+    label = log.frame[log.names["label"]]
+    good, bad = int((label == 1).sum()), int((label == 0).sum())
+    if len(label) >= LEAST and min(good, bad) >= LEAST_OUTCOMES:
         return None
-    return f"{n} held-out people with {labels} labels are too few: {LEAST} people are needed"
+    return (
+        f"{len(label)} held-out people with {good} good and {bad} bad outcomes are too few: {LEAST} people, "
+        f"{LEAST_OUTCOMES} good and {LEAST_OUTCOMES} bad outcomes are needed"
+    )
 
 
 def lacking(log: Log, duty: np.ndarray) -> str | None:
-    """What comparisons with challengers that accept other people still lack; None where it is nothing.
+    """What a comparison with a challenger that accepts other people still lacks; None where it is nothing.
 
     Args:
         log: of N held-out people.
         duty: acceptance probabilities by the policy on duty, shape (N,).
     """
     known = log.frame[log.names["label"]].notna().to_numpy()
-    weight = (1.0 - duty) / log.frame[log.names["propensity"]].to_numpy()
-    size, n = effective_sample_size(weight[known]), len(duty)
-    if (why := few(log)) is not None or size >= LEAST_EFFECTIVE or not weight.any():
+    size = effective_sample_size((1.0 - duty[known]) / log.frame[log.names["propensity"]][known])
+    if (why := few(log)) is not None or size >= LEAST_EFFECTIVE or (duty == 1).all():
         return why
-    needed = f"about {n * LEAST_EFFECTIVE / size:.0f} of them, or " if size else ""
+    n = len(duty)
+    needed = f"about {n * LEAST_EFFECTIVE / size:.0f} held-out people, or " if size else ""
     return (
-        f"{n} held-out people have too few outcomes of those whom the policy on duty rejects, worth {size:.0f} "
-        f"equally weighted ones of {LEAST_EFFECTIVE}: {needed}a larger share of live.explore is needed"
+        f"of {n} held-out people too few outcomes are known of those whom the policy on duty rejects (worth "
+        f"{size:.0f} equally weighted ones of {LEAST_EFFECTIVE}): {needed}a larger live.explore is needed"
     )
 
 
-def differences(
-    log: Log, first: np.ndarray, second: np.ndarray, k: float
-) -> tuple[Interval, dict[str, Interval]]:
-    """Difference in value, and by how much each gap of `GAPS` grows; arguments as of `compared`.
-
-    Args:
-        k: as of `gaps.ends`.
+def _comparison(log: Log, first: np.ndarray, second: np.ndarray) -> Comparison:
+    """`evaluate.compare` of acceptance probabilities (N,).
 
     Raises:
         FairAllError: where the log cannot be used.
     """
     names = log.names
-    found = compare(
+    return compare(
         FIRST,
         SECOND,
         log.frame.assign(**{FIRST: first, SECOND: second}),
@@ -195,7 +191,6 @@ def differences(
         drop=[names[name] for name in ("version", "time", "id")],
         proba="decision",
     )
-    return found.value("dr", k), {name: found.gap(name, "dr") for name in GAPS}
 
 
 def unexpected(label: np.ndarray, before: float | None, expected: np.ndarray | None) -> str | None:

@@ -144,8 +144,8 @@ def decisions(cells: Cells, declared: Declared) -> tuple[np.ndarray, list[str]]:
     """Who was accepted, shape (N,), bool, and notes.
 
     Raises:
-        FairAllError: where the column has more than two values, or one decision never occurs, unless everybody
-            may have been accepted.
+        FairAllError: where the column has more than two values, or one decision never occurs; rejections
+            may be missing with `Declared.accepts_all`.
     """
     name = str(declared.decision)
     codes, words, notes = values_of(complete(cells, name, "decision", "complete or remove the row"))
