@@ -22,7 +22,7 @@ NOTE = (
     "in value was without the true one. bad: outcomes; c: cost of an acceptance; better, worse by: per 100 "
     "people."
 )
-TESTED = ("fairall/live/guard.py", "fairall/evaluate/estimated/gaps.py")
+TESTED = ("fairall/live/guard.py",)
 EXPLORE = 0.1
 GAP = 0.05  # most that a gap between groups may grow
 MUST_HOLD = 0.08  # 16 of 200: as many or fewer happen with 97 % at the level of 5 %
@@ -149,14 +149,14 @@ def value(place: Path, world: World, people: pd.DataFrame) -> float:
 
 CASES = (
     Case(
-        "2 to 10 % bad, c = 0.95, worse by 0.17: 3 comparisons, 1,000 new held-out people each",
-        partial(comparisons, RARE, (0.0, 0.3), (0.0, 0.605), 1000, 3),
+        "2 to 10 % bad, c = 0.95, worse by 0.17: 2 comparisons, 1,000 new held-out people each",
+        partial(comparisons, RARE, (0.0, 0.3), (0.0, 0.605), 1000, 2),
         200,
         {"promoted": ("≤", MUST_HOLD)},
     ),
     Case(
-        "10 to 70 % bad, c = 0.6, worse by 0.17: 3 comparisons, 1,000 new held-out people each",
-        partial(comparisons, USUAL, (0.0, 0.4), (0.0, 0.628), 1000, 3),
+        "10 to 70 % bad, c = 0.6, worse by 0.17: 2 comparisons, 1,000 new held-out people each",
+        partial(comparisons, USUAL, (0.0, 0.4), (0.0, 0.628), 1000, 2),
         200,
         {"promoted": ("≤", MUST_HOLD)},
     ),
@@ -173,9 +173,9 @@ CASES = (
         {"promoted": ("≥", 0.6)},
     ),
     Case(
-        "2 to 10 % bad, c = 0.95: whole ledgers of 6 further versions, 1,000 new held-out people each",
-        partial(ledgers, RARE, 2000, 6),
-        30,
+        "2 to 10 % bad, c = 0.95: whole ledgers of 5 further versions, 1,000 new held-out people each",
+        partial(ledgers, RARE, 2000, 5),
+        20,
         {"a worse version promoted": ("≤", MUST_HOLD)},
     ),
 )
