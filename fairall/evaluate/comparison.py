@@ -20,7 +20,7 @@ from fairall.evaluate.estimated.bounds import Bounds, Limits
 from fairall.evaluate.estimated.estimators import ESTIMATORS, difference_support
 from fairall.evaluate.estimated.fairness import MEASURES, VIEWS, View
 from fairall.evaluate.estimated.gaps import NOTHING, Interval, difference_interval, gap_difference
-from fairall.evaluate.estimated.influence import Estimate
+from fairall.evaluate.estimated.influence import Estimate, Z
 from fairall.evaluate.estimated.officers import OFFICERS
 from fairall.evaluate.evaluation import Evaluation, judge
 from fairall.evaluate.log import DecisionLog
@@ -122,21 +122,23 @@ class Comparison:
     @cached_property
     def values(self) -> dict[str, Interval]:
         """The difference in value by estimator, with the probability that it is above 0."""
-        return {name: self._value(name) for name in ESTIMATORS}
+        return {name: self.value(name) for name in ESTIMATORS}
 
-    def _value(self, estimator: str) -> Interval:
+    def value(self, estimator: str, k: float = Z) -> Interval:
+        """The difference in value by an estimator of `ESTIMATORS`; k as of `gaps.ends`."""
         refused = self.refused_value or self.first.refused_estimator(estimator)
         if refused is not None:
             return UNKNOWN.without_ends(refused)
         why = self.first.no_interval(estimator) or self.second.no_interval(estimator)
-        return difference_interval(self.difference(estimator)).without_ends(why)
+        return difference_interval(self.difference(estimator), k).without_ends(why)
 
     @cached_property
     def fairness(self) -> dict[str, dict[View, Interval]]:
         """The difference of each gap in each view, with the probability that it is below 0."""
-        return {name: {view: self._gap(name, view) for view in VIEWS} for name in MEASURES}
+        return {name: {view: self.gap(name, view) for view in VIEWS} for name in MEASURES}
 
-    def _gap(self, measure: str, view: View) -> Interval:
+    def gap(self, measure: str, view: View) -> Interval:
+        """The difference of the gap of a measure of `MEASURES` in a view."""
         doubts = [one.doubt(measure, view) for one in (self.first, self.second)]
         why = next((reason for _, reason in doubts if reason), None)
         if not all(may for may, _ in doubts):

@@ -11,14 +11,18 @@ import sqlalchemy as sql
 from scipy.stats import mannwhitneyu, norm
 
 from fairall.errors import FairAllError
+from fairall.evaluate.comparison import Comparison, compare
+from fairall.evaluate.plain import plain
 from fairall.live.due import clock, latest_outcomes
 from fairall.live.people import cells_of
 from fairall.live.settings import Settings
 from fairall.live.store import APPLICATIONS, BATCHES
 from fairall.policy import Policy
+from fairall.tables.overlap import LEAST_EFFECTIVE, effective_sample_size
 from fairall.tables.people import CODED
 
 LEAST = 100  # held-out people, below which versions are not compared
+LEAST_OUTCOMES = 2  # good ones and bad ones, which a model of the outcome needs
 MOST = 20_000  # newest held-out people, on whom versions are compared
 ERROR = 0.05  # of all comparisons of a ledger together
 UNLIKE, SURE = 0.25, 4.0  # difference between shares of good outcomes, and standard errors, that are doubtful
@@ -91,10 +95,12 @@ def log_of(connection: sql.Connection, policy: Policy, settings: Settings, *, he
 def compared(log: Log, first: np.ndarray, second: np.ndarray, gap: float, number: int = 1) -> dict[str, Any]:
     """Whether a challenger is better than the policy on duty, by a log of held-out people.
 
-    Estimates are doubly robust, or means where everybody was accepted. The interval of the k-th comparison
-    leaves out the truth with probability α·6/(π²k²), α = `ERROR`, so that all intervals of a ledger hold
-    together with 95 %, however often it learns (Bonferroni, over challengers that are all compared on the
-    same people).
+    Estimates are doubly robust, with intervals of `evaluate.estimated.gaps`, which have a width even where no
+    bad outcome is known yet. That of the k-th comparison leaves out the truth with probability
+    α/(k·(k + 1)), α = `ERROR`. These sum to α, so that all intervals of a ledger hold together with 95 %,
+    however often it learns (Bonferroni, over challengers that are compared on the same people or on new
+    ones). A challenger is better if its interval is not below 0, and both gaps are known not to grow by
+    more than `gap`: one that cannot be estimated is no reason to trust the challenger.
 
     Args:
         log: of N held-out people.
@@ -104,84 +110,87 @@ def compared(log: Log, first: np.ndarray, second: np.ndarray, gap: float, number
         number: k.
 
     Returns:
-        `people`, `labels`; `value`, the challenger's less that of the other, as estimate, low and high;
-        `gaps`, by how much each gap of `GAPS` grows; `better`, and `why` it is or is not.
+        `people`, `labels`; `value`, the challenger's less that of the other, as estimate, low and high, or
+        None where it cannot be estimated; `gaps`, by how much each gap of `GAPS` grows, None where that
+        cannot be estimated; `better`, and `why` it is or is not.
     """
-    frame, names = log.frame, log.names
-    n, labels = len(frame), int(frame[names["label"]].notna().sum())
-    told: dict[str, Any] = {"people": n, "labels": labels, "value": None, "gaps": {}, "better": False}
-    if n < LEAST or not labels:
-        why = f"{n} held-out people with {labels} labels are too few: {LEAST} people are needed"
-        return told | {"why": why}
+    labels = int(log.frame[log.names["label"]].notna().sum())
+    result: dict[str, Any] = {"people": len(log.frame), "labels": labels, "value": None, "gaps": {}}
+    result["better"] = False
+    if (why := few(log)) is not None:
+        return result | {"why": why}
     if np.abs(second - first).max() == 0:
-        return told | {"why": "it decides as the policy on duty on all held-out people"}
-    everybody = (frame[names["decision"]] == 1).all()
+        return result | {"why": "it decides as the policy on duty on all held-out people"}
     try:
-        value, error, gaps = (_observed if everybody else _estimated)(log, first, second)
-    except FairAllError as refused:
-        return told | {"why": str(refused)}
-    half = float(norm.isf(3.0 * ERROR / (math.pi * number) ** 2)) * error
-    told |= {"gaps": gaps, "value": {"estimate": value, "low": value - half, "high": value + half}}
-    larger = [
-        f"the gap between {GAPS[name]} grows by {100 * of:.1f}" for name, of in gaps.items() if of > gap
-    ]
-    shown = f"{100 * value:.1f} [{100 * (value - half):.1f}, {100 * (value + half):.1f}] per 100 people"
-    if not value - half >= 0:
-        return told | {"why": f"it may earn less than the policy on duty: {shown}"}
-    if larger:
-        return told | {"why": f"{larger[0]}, and live.gap is {100 * gap:g}"}
-    return told | {"better": True, "why": f"it earns more than the policy on duty: {shown}"}
+        comparison = _comparison(log, first, second)
+    except FairAllError as error:
+        return result | {"why": f"the versions cannot be compared ({error})"}
+    value = comparison.value("dr", float(norm.isf(ERROR / (2 * number * (number + 1)))))
+    gaps = {name: comparison.gap(name, "dr") for name in GAPS}
+    if value.why is not None:
+        return result | {"why": f"the difference in value cannot be estimated: {value.why}"}
+    result["value"] = {"estimate": value.estimate, "low": value.low, "high": value.high}
+    result["gaps"] = plain({name: growth.estimate for name, growth in gaps.items()})
+    shown = f"{100 * value.estimate:.1f} [{100 * value.low:.1f}, {100 * value.high:.1f}] per 100 people"
+    if not value.low >= 0:
+        return result | {"why": f"it may earn less than the policy on duty: {shown}"}
+    for name, growth in gaps.items():
+        if not growth.estimate <= gap:
+            grows = f"grows by {100 * growth.estimate:.1f}, and live.gap is {100 * gap:g}"
+            why = f"cannot be estimated: {growth.why}" if math.isnan(growth.estimate) else grows
+            return result | {"why": f"the gap between {GAPS[name]} {why}"}
+    return result | {"better": True, "why": f"it earns more than the policy on duty: {shown}"}
 
 
-def _estimated(log: Log, first: np.ndarray, second: np.ndarray) -> tuple[float, float, dict[str, float]]:
-    """Difference in value, its standard error, and by how much gaps grow, by `evaluate.compare`.
+def few(log: Log) -> str | None:
+    """Why held-out people or outcomes are too few for any comparison; None where they are not."""
+    label = log.frame[log.names["label"]]
+    good, bad = int((label == 1).sum()), int((label == 0).sum())
+    if len(label) >= LEAST and min(good, bad) >= LEAST_OUTCOMES:
+        return None
+    return (
+        f"{len(label)} held-out people with {good} good and {bad} bad outcomes are too few: {LEAST} people, "
+        f"{LEAST_OUTCOMES} good and {LEAST_OUTCOMES} bad outcomes are needed"
+    )
+
+
+def lacking(log: Log, duty: np.ndarray) -> str | None:
+    """What a comparison with a challenger that accepts other people still lacks; None where it is nothing.
+
+    Args:
+        log: of N held-out people.
+        duty: acceptance probabilities by the policy on duty, shape (N,).
+    """
+    known = log.frame[log.names["label"]].notna().to_numpy()
+    size = effective_sample_size((1.0 - duty[known]) / log.frame[log.names["propensity"]][known])
+    if (why := few(log)) is not None or size >= LEAST_EFFECTIVE or (duty == 1).all():
+        return why
+    n = len(duty)
+    needed = f"about {n * LEAST_EFFECTIVE / size:.0f} held-out people, or " if size else ""
+    return (
+        f"of {n} held-out people too few outcomes are known of those whom the policy on duty rejects (worth "
+        f"{size:.0f} equally weighted ones of {LEAST_EFFECTIVE}): {needed}a larger live.explore is needed"
+    )
+
+
+def _comparison(log: Log, first: np.ndarray, second: np.ndarray) -> Comparison:
+    """`evaluate.compare` of acceptance probabilities (N,).
 
     Raises:
-        FairAllError: where the log does not tell.
+        FairAllError: where the log cannot be used.
     """
-    from fairall.evaluate.comparison import compare
-
     names = log.names
-    columns = {
-        names["label"]: log.frame[names["label"]].map({0.0: "bad", 1.0: "good"}),
-        FIRST: first,
-        SECOND: second,
-    }
-    try:
-        found = compare(
-            FIRST,
-            SECOND,
-            log.frame.assign(**columns),
-            **{role: names[role] for role in ("decision", "label", "propensity")},
-            positive="good",
-            sensitive=names["group"],
-            cost=log.cost,
-            drop=[names[name] for name in ("version", "time", "id")],
-            proba="decision",
-        )
-        refused = found.refused_value
-        gaps = {name: float(found.fairness[name]["dr"].estimate) for name in GAPS}
-    except FairAllError as error:
-        raise FairAllError(f"the versions cannot be compared ({error})") from error
-    if refused is not None:
-        raise FairAllError(f"the difference in value cannot be estimated: {refused}")
-    difference = found.difference("dr")
-    known = {name: of for name, of in gaps.items() if not math.isnan(of)}
-    return float(difference.value), float(difference.error), known
-
-
-def _observed(log: Log, first: np.ndarray, second: np.ndarray) -> tuple[float, float, dict[str, float]]:
-    """The same where everybody was accepted, by those whose label is known."""
-    label = log.frame[log.names["label"]].to_numpy(dtype=float)
-    group, known = log.frame[log.names["group"]].to_numpy(), ~np.isnan(label)
-    change = (second - first)[known] * (label[known] - log.cost)
-
-    def grown(rows: np.ndarray) -> float:
-        both = pd.DataFrame({"first": first, "second": second})[rows].groupby(group[rows]).mean()
-        return float(np.ptp(both["second"]) - np.ptp(both["first"]))
-
-    gaps = {"dpu": grown(np.full(len(label), True)), "equal_opportunity": grown(label == 1)}
-    return float(change.mean()), float(change.std(ddof=1) / math.sqrt(len(change))), gaps
+    return compare(
+        FIRST,
+        SECOND,
+        log.frame.assign(**{FIRST: first, SECOND: second}),
+        **{role: names[role] for role in ("decision", "label", "propensity")},
+        accepts_all=True,
+        sensitive=names["group"],
+        cost=log.cost,
+        drop=[names[name] for name in ("version", "time", "id")],
+        proba="decision",
+    )
 
 
 def unexpected(label: np.ndarray, before: float | None, expected: np.ndarray | None) -> str | None:

@@ -272,8 +272,7 @@ class Ledger(Viewed):
         rejected = self._applications(connection, texts.index[decided["decision"] == 0].tolist())
         for number, rows in rejected.groupby("version"):
             version = self._read.get(number) or versions.read(connection, kept, number, modules=self.modules)
-            chance = self._probability(version, rows)
-            crowded = rows["uniform"].to_numpy() < chance + (1.0 - chance) * self.settings.explore
+            crowded = rows["uniform"].to_numpy() < self.acceptance(version, rows)
             people = self._encoded(version, rows)
             texts[rows["person"]] = reasons(version.policy, *people, crowded, most, wording, "mean")
         return texts.to_numpy()
@@ -391,7 +390,8 @@ class Ledger(Viewed):
         good = float(np.mean([*found.label.values()])) if found.label else None
         told |= {"labels": len(found.label), "good": good, "updates": len(updates)}
         told |= self._changes(after, some, probability)
-        guard = self._compared(held, duty, after, newest)
+        first, second = (self.acceptance(version, held.rows) for version in (duty, after))
+        guard = compared(held, first, second, settings.gap, newest)
         if guard["better"] and (doubt := self._doubt(duty, some, report.get("good"))):
             guard |= {"better": False, "why": doubt}
         told |= {"guard": guard, "promoted": False}
@@ -559,11 +559,10 @@ class Ledger(Viewed):
             return np.zeros(0)
         return version.policy.combined(version.policy.encoded_propensity(*self._encoded(version, rows)))
 
-    def _compared(self, log: Log, duty: Version, challenger: Version, number: int) -> dict[str, Any]:
-        """`guard.compared` of two versions as they decide, with the share for exploration."""
-        own = [self._probability(one, log.rows) for one in (duty, challenger)]
-        first, second = (one + (1.0 - one) * self.settings.explore for one in own)
-        return compared(log, first, second, self.settings.gap, number)
+    def acceptance(self, version: Version, rows: pd.DataFrame) -> np.ndarray:
+        """Acceptance probabilities (N,) of people of a `Log` by a version, with the share for exploration."""
+        probability = self._probability(version, rows)
+        return probability + (1.0 - probability) * self.settings.explore
 
     def _changes(self, after: Version, rows: pd.DataFrame, before: np.ndarray) -> dict[str, Any]:
         """Changes of the acceptance probabilities `before` (N,) of people."""

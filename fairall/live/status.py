@@ -15,6 +15,7 @@ from fairall.config.schema import ExplorationRule
 from fairall.data.drift import DRIFTED, drift_by_column
 from fairall.live import versions
 from fairall.live.due import clock, latest_outcomes, outcomes_by_group
+from fairall.live.guard import lacking, log_of
 from fairall.live.ledger import Ledger
 from fairall.live.people import cells_of, told
 from fairall.live.store import APPLICATIONS, DUTY, FORGOTTEN, LEARNT, OUTCOMES, VERSIONS
@@ -31,10 +32,11 @@ def status(ledger: Ledger) -> dict[str, Any]:
     """Everything that `fairall live status` shows, as JSON allows it.
 
     Returns:
-        `duty`, `versions`, `people`, `accepted`, `outcomes`, `corrected`, `waiting`, `overdue` (None without
-        a horizon), `until`, `groups` with acceptance and value and their 95 % intervals, `courses`, the
-        acceptance of each batch, `gap` between acceptance rates as a confidence sequence, `drift`, features
-        that differ between the first people and the last, and `alarms`, a sentence each.
+        `duty`, `versions`, `lacks`, what a comparison of versions still lacks (`guard.lacking`), `people`,
+        `accepted`, `outcomes`, `corrected`, `waiting`, `overdue` (None without a horizon), `until`, `groups`
+        with acceptance and value and their 95 % intervals, `courses`, the acceptance of each batch, `gap`
+        between acceptance rates as a confidence sequence, `drift`, features that differ between the first
+        people and the last, and `alarms`, a sentence each.
 
     Raises:
         FairAllError: as `Ledger`.
@@ -68,6 +70,8 @@ def status(ledger: Ledger) -> dict[str, Any]:
             "until": told(now) if now else None,
             "drift": _drift(connection, reader),
         }
+        held = log_of(connection, version.policy, settings, held=True)
+    found["lacks"] = lacking(held, ledger.acceptance(version, held.rows))
     cost = versions.config_of(version.policy).cost.value
     found["groups"] = []
     for s, own in by_batch.groupby("s"):
@@ -173,6 +177,8 @@ def sentences(found: dict[str, Any], place: str | Path) -> list[str]:
     if gap := found["gap"]:
         ends = f"[{100 * gap['low']:.1f}, {100 * gap['high']:.1f}]"
         lines.append(f"Gap between acceptance rates: {100 * gap['estimate']:.1f} {ends}, valid at every look")
+    if found["lacks"]:
+        lines.append(f"Comparisons of versions: {found['lacks']}")
     return lines + [f"Alarm: {alarm}" for alarm in found["alarms"]]
 
 

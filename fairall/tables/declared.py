@@ -73,6 +73,7 @@ class Declared:
         intersections: columns whose combinations of values are the groups, instead of `sensitive`.
         decision, accepted, propensity: column of the past decisions, the value of an acceptance, and column
             of their probabilities of acceptance.
+        accepts_all: whether everybody may have been accepted; else such a table is refused.
         part: column of the part of the split that each row is in.
         person, time, policy_version, decision_maker: columns of who was decided on, when, by which policy,
             and by whom.
@@ -96,6 +97,7 @@ class Declared:
     decision: str | None = None
     accepted: str
     propensity: str | None = None
+    accepts_all: bool = False
     part: str | None = None
     person: str | None = None
     time: str | None = None
@@ -194,7 +196,7 @@ def _as_texts(key: str, value: Any) -> Any:
     if key in LISTS:
         alone = isinstance(value, str) or not isinstance(value, Iterable)
         return (str(value),) if alone else tuple(map(str, value))
-    return value if key in ("kinds", "spelling", "max_categories", "max_count") else str(value)
+    return value if key in ("accepts_all", "kinds", "spelling", "max_categories", "max_count") else str(value)
 
 
 @functools.cache

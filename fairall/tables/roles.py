@@ -141,16 +141,17 @@ def labels(cells: Cells, declared: Declared) -> tuple[np.ndarray, list[str]]:
 
 
 def decisions(cells: Cells, declared: Declared) -> tuple[np.ndarray, list[str]]:
-    """Who was accepted, shape (N,), bool, and notes; there must be both decisions.
+    """Who was accepted, shape (N,), bool, and notes.
 
     Raises:
-        FairAllError: where the column has other than two values, or one decision never occurs.
+        FairAllError: where the column has more than two values, or one decision never occurs; rejections
+            may be missing with `Declared.accepts_all`.
     """
     name = str(declared.decision)
     codes, words, notes = values_of(complete(cells, name, "decision", "complete or remove the row"))
     if len(words) > 2:
         raise FairAllError(f"column {name!r} has {listed(list(words), 'value')}; a decision must have two")
-    if len(words) == 2:
+    if len(words) == 2 or declared.accepts_all:
         return holds(words, declared.accepted, name, "accepted", declared)[codes], notes
     why = "rejected, so that there is no selection to correct for; a log holds all who applied"
     if spelling(words[0]) != spelling(declared.accepted):

@@ -10,6 +10,7 @@ import pytest
 
 from fairall import FairAllError, Ledger
 from fairall.decide.reasons import PLACES
+from fairall.live.guard import compared
 from fairall.live.status import status
 from tests.conftest import refused
 from tests.live.conftest import Make, at, begun
@@ -52,13 +53,12 @@ def test_who_is_forgotten_meanwhile_is_not_learnt_from(ledger: Make, monkeypatch
     own = ledger(*METHOD, "live.held_out=0")
     decided = own.decide(people())
     own.outcomes(repaid(decided, 1))
-    compared = Ledger._compared
 
-    def forgetful(self: Ledger, *of: object) -> dict[str, object]:
-        Ledger(str(self.store.path)).forget(decided["id"].iloc[0])
-        return compared(self, *of)  # type: ignore[arg-type]
+    def forgetful(*given: Any) -> dict[str, Any]:
+        Ledger(str(own.store.path)).forget(decided["id"].iloc[0])
+        return compared(*given)
 
-    monkeypatch.setattr(Ledger, "_compared", forgetful)
+    monkeypatch.setattr("fairall.live.ledger.compared", forgetful)
     with pytest.raises(FairAllError, match="has changed it meanwhile"):
         own.learn()
     monkeypatch.undo()

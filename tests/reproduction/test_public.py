@@ -15,7 +15,8 @@ FOLDER = Path(reproduction.__file__).parent
 # Modules whose `__all__` is public.
 PUBLIC = tuple(
     """
-    fairall fairall.evaluate fairall.measuring fairall.metrics fairall.report fairall.results fairall.sklearn
+    fairall fairall.evaluate fairall.live fairall.measuring fairall.metrics fairall.report fairall.results
+    fairall.sklearn
 """.split()
 )
 

@@ -319,6 +319,13 @@ def test_what_is_no_decision(values: list[Any], told: str, way: str, tmp_path: P
         given(people(d=values * (N // len(values))), way, tmp_path, decision="d").checked()
 
 
+def test_everybody_may_have_been_accepted(way: str, tmp_path: Path) -> None:
+    declared = {"decision": "d", "accepts_all": True}
+    found = given(people(d=[1] * N), way, tmp_path, **declared).checked().accepted
+    np.testing.assert_array_equal(found, np.ones(N, dtype=bool))
+    assert "column 'd' has no such value" in refused(people(d=[0] * N), way, tmp_path, **declared)
+
+
 # --- identifiers, propensities, amounts
 
 

@@ -148,16 +148,16 @@ def interval(estimate: Estimate, index: Any = (), k: float = Z) -> Interval:
     return Interval(value, low, high).without_ends(lacking(one))
 
 
-def difference_interval(estimate: Estimate) -> Interval:
-    """`interval` of a difference, with the probability that it is above 0.
+def difference_interval(estimate: Estimate, k: float = Z) -> Interval:
+    """`interval` of a difference, with the probability that it is above 0; k as of `ends`.
 
     The probability is that of the confidence distribution: the level at which a one-sided interval ends at 0.
     """
-    found = interval(estimate)
+    found = interval(estimate, k=k)
     reach = found.estimate - found.low if found.estimate > 0 else found.high - found.estimate
     # In quantiles of t, of which the end is one.
     freedom = np.inf if estimate.support is None else float(estimate.support.freedom)
-    deviation = found.estimate / reach * float(student_quantile(Z, freedom)) if reach > 0 else 0.0
+    deviation = found.estimate / reach * float(student_quantile(k, freedom)) if reach > 0 else 0.0
     return found._replace(probability=float(_of_student(freedom, deviation))).without_ends(found.why)
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.optimize import brentq
-from scipy.special import ndtri
+from scipy.special import ndtr, ndtri
 from scipy.stats import binomtest, t
 
 from fairall.errors import FairAllError
@@ -15,6 +15,7 @@ from fairall.evaluate import compare, evaluate
 from fairall.evaluate.estimated.gaps import (
     LEAST_FREEDOM,
     Interval,
+    difference_interval,
     ends,
     gap_difference,
     gap_interval,
@@ -168,6 +169,18 @@ def test_means_of_amounts_have_no_bounds_and_a_width() -> None:
     found = interval(sample.mean(gains.to_numpy()).on(support))
     half = quantile * np.sqrt(gains.sem() ** 2 + added)
     assert found[:3] == pytest.approx((15.0, 15.0 - half, 15.0 + half))
+
+
+def test_ends_of_a_difference_are_of_the_level_and_its_probability_is_not() -> None:
+    sample, gains = Sample(100), np.where(np.arange(100) < 80, 0.4, -0.6)
+    support = sample.support(np.ones(100), lowest=-0.6, highest=0.4, cut=False)
+    difference = sample.mean(gains).on(support)
+    error = np.sqrt(pd.Series(gains).sem() ** 2 + 2.0 * 0.01**2)
+    expected = t.cdf(0.2 / error, 99)
+    for k in (Z, 3.0):
+        found, half = difference_interval(difference, k), t.isf(ndtr(-k), 99) * error
+        assert found[:3] == pytest.approx((0.2, 0.2 - half, 0.2 + half))
+        assert found.probability == pytest.approx(expected)
 
 
 def test_nothing_rests_on_nothing() -> None:
