@@ -149,14 +149,14 @@ def value(place: Path, world: World, people: pd.DataFrame) -> float:
 
 CASES = (
     Case(
-        "2 to 10 % bad, c = 0.95, worse by 0.17: 2 comparisons, 1,000 new held-out people each",
-        partial(comparisons, RARE, (0.0, 0.3), (0.0, 0.605), 1000, 2),
+        "2 to 10 % bad, c = 0.95, worse by 0.17: 5 comparisons, 1,000 new held-out people each",
+        partial(comparisons, RARE, (0.0, 0.3), (0.0, 0.605), 1000, 5),
         200,
         {"promoted": ("≤", MUST_HOLD)},
     ),
     Case(
-        "10 to 70 % bad, c = 0.6, worse by 0.17: 2 comparisons, 1,000 new held-out people each",
-        partial(comparisons, USUAL, (0.0, 0.4), (0.0, 0.628), 1000, 2),
+        "10 to 70 % bad, c = 0.6, worse by 0.17: 5 comparisons, 1,000 new held-out people each",
+        partial(comparisons, USUAL, (0.0, 0.4), (0.0, 0.628), 1000, 5),
         200,
         {"promoted": ("≤", MUST_HOLD)},
     ),
