@@ -75,7 +75,7 @@ def _regions(
                 rows = np.isin(cell, run)
                 if rows.any():
                     values = x[feature.name].to_numpy(dtype=float)[rows]
-                    yield f"{group} {_name(feature, values)}".lstrip(), rows & members
+                    yield f"{group} {region_name(feature, values)}".lstrip(), rows & members
 
 
 def feature_regions(
@@ -84,7 +84,7 @@ def feature_regions(
     """Names and masks (N,) of the regions of a feature with values and numbers of regions (N,)."""
     for i in np.unique(cell):
         rows = cell == i
-        yield _name(feature, values[rows]), rows
+        yield region_name(feature, values[rows]), rows
 
 
 def region_numbers(features: Sequence[Feature], x: pd.DataFrame) -> list[np.ndarray]:
@@ -101,9 +101,9 @@ def _region_numbers(feature: Feature, values: np.ndarray) -> np.ndarray:
     return np.where(missing, BINS, np.searchsorted(edges[1:-1], values, side="left")).astype(np.int16)
 
 
-def _name(feature: Feature, values: np.ndarray) -> str:
-    """A region by the values in it."""
-    low, high = values.min(), values.max()
+def region_name(feature: Feature, values: np.ndarray) -> str:
+    """A region by the values (N,) of a feature in it, NaN where a number is missing."""
     if feature.kind in DISCRETE:
-        return f"with {feature.name}={feature.words[feature.codes.index(low)]}"
-    return f"with {feature.name} " + ("missing" if np.isnan(low) else f"from {low:g} to {high:g}")
+        return f"with {feature.name}={'/'.join(feature.words[feature.codes.index(i)] for i in np.unique(values))}"
+    known = values[~np.isnan(values)]
+    return f"with {feature.name} " + (f"from {known.min():g} to {known.max():g}" if len(known) else "missing")
