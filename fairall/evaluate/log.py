@@ -295,12 +295,16 @@ class DecisionLog:
 
     def regions(self) -> Iterator[tuple[str, np.ndarray]]:
         """Names and masks (N,) of groups, levels of features and deciles of numbers, of 50 rows or more."""
-        members = ((f"of group {name}", self.group == code) for code, name in enumerate(self.groups))
-        yield from ((name, rows) for name, rows in members if rows.sum() >= LEAST_ROWS)
+        yield from ((name, rows) for name, rows in self.members.items() if rows.sum() >= LEAST_ROWS)
         for feature, cell in zip(self.features, region_numbers(self.features, self.x), strict=True):
-            for name, rows in feature_regions(feature, self.x[feature.name].to_numpy(), cell):
+            for name, rows in feature_regions(feature, self.x[feature.name], cell):
                 if rows.sum() >= LEAST_ROWS:
                     yield name, rows
+
+    @property
+    def members(self) -> dict[str, np.ndarray]:
+        """Masks (N,) of the groups by their names in sentences."""
+        return {f"of group {name}": self.group == code for code, name in enumerate(self.groups)}
 
 
 def _texts(column: pd.Series, value: np.ndarray) -> tuple[str, str]:

@@ -11,11 +11,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.polynomial.legendre import legvander
 from scipy.special import iti0k0
-from scipy.stats import poisson, rankdata
+from scipy.stats import rankdata
 from sklearn.ensemble import HistGradientBoostingRegressor
-from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import KFold, cross_val_predict
-from sklearn.tree import DecisionTreeRegressor
 
 from fairall.errors import count
 from fairall.evaluate.estimated.bounds import Bounds
@@ -24,11 +22,10 @@ from fairall.evaluate.estimated.terms import Terms, deviations
 from fairall.evaluate.log import DecisionLog
 from fairall.runtime.steps import doing
 from fairall.tables.overlap import (
-    EXPECTED,
     LEAST_EFFECTIVE,
     TOTAL_TOLERANCE,
+    closed_regions,
     effective_sample_size,
-    region_name,
 )
 
 UNLIKELY = 0.01  # propensity below which acceptance is too rare to learn from
@@ -36,9 +33,7 @@ MOST_UNLIKELY = 0.05  # share of people concerned that may be so unlikely
 SEPARABLE = 0.99  # AUC of estimated propensities from which decisions are taken as deterministic
 DEPENDENT, CORRELATED = 5.0, 0.1  # deviations of the covariance, and the correlation, from which it matters
 LEAST_LEFT = 0.02  # share of the variance of a that features do not explain, below which nothing is told
-MOST_ROWS = 20_000  # of the regression behind `knows_decision`, and of the tree of `closed_regions`
-LEAVES, LEAST_ROWS = 6, 5  # of this tree, and rows of a leaf; more leaves fit the noise of past decisions
-RARE = 0.005  # share of known labels up to which a leaf is closed
+MOST_ROWS = 20_000  # of the regression behind `knows_decision`
 MOST_CLOSED = 0.1  # share of the people concerned that may be in closed regions
 SURPRISE = float(np.log(2e4))  # −ln of the probability of a deviation of Σ d/π, halved
 LEVEL = 0.01  # of `misfit`; 4 of 100 logs of logistic models were marked at 0.05
@@ -102,7 +97,6 @@ def lacking(
     weight: np.ndarray,
     whom: str,
     error: float = np.inf,
-    seed: int = 0,
 ) -> str | None:
     """What overlap is missing for estimates about people weighted by `wanted`.
 
@@ -115,20 +109,16 @@ def lacking(
         whom: which people, in words.
         error: standard error of a mean over all N rows of labels times `wanted`; people without overlap, of
             whom hardly any label is known, may not hold more of it.
-        seed: of `closed_regions`.
     """
     if wanted.sum() <= 0:
         return None
-    regions = closed_regions(log, wanted, seed)
-    share = sum(wanted[rows].sum() for _, rows in regions) / wanted.sum()
+    closed = closed_regions(
+        log.members, log.features, log.x, log.design, log.input_names, log.revealed, wanted
+    )
+    share = sum(wanted[rows].sum() for _, rows in closed) / wanted.sum()
     if share > MOST_CLOSED:
-        told = "; ".join(
-            f"{int(log.revealed[rows].sum()) or 'none'} of {count(int(rows.sum()), 'row')} {name}"
-            for name, rows in regions
-        )
-        return (
-            f"no overlap: {told} was accepted with a known label; there are {share:.1%} of the people {whom}"
-        )
+        told = "; ".join(name for name, _ in closed)
+        return f"no overlap: {told} was accepted with a known label, {share:.1%} of the people {whom}"
     unlikely = wanted * ((separable & ~log.accepted) | (chance < UNLIKELY))
     share = unlikely.sum() / wanted.sum()
     few = log.revealed[unlikely > 0].sum() < LEAST_EFFECTIVE
@@ -150,66 +140,6 @@ def lacking(
             f"accepted people are like those {whom}"
         )
     return None
-
-
-def closed_regions(log: DecisionLog, wanted: np.ndarray, seed: int) -> list[tuple[str, np.ndarray]]:
-    """Regions from which a policy accepts people, and the past decisions revealed hardly any label.
-
-    A tree of at most `LEAVES` leaves tells people whom the policy accepts from people with a known label, as
-    in the searches for violations of positivity by Karavani et al. (2019) and Danelian et al. (2023). A leaf
-    is closed if its share of known labels is at most `RARE` and so few have a probability below e^-`EXPECTED`
-    (Poisson) by two predictions: the rate of all rows, and a logistic regression fitted outside of closed
-    leaves. The latter is low where acceptance becomes rare smoothly, as at the end of a score, and the former
-    where it is rare everywhere; the probability is far below any usual level since the tree has searched for
-    such leaves.
-
-    Args:
-        log: the people, some with a known label.
-        wanted: shares of people that count, not all 0, shape (N,).
-        seed: of the rows of a large log that the tree is fitted on.
-
-    Returns:
-        The name and mask (N,) of each region.
-
-    References:
-        Karavani, E., Bak, P. and Shimoni, Y. (2019). A discriminative approach for finding and characterizing
-        positivity violations using decision trees. arXiv:1907.08127.
-        Danelian, G., Foucher, Y., Leger, M., Le Borgne, F. and Chatton, A. (2023). Identification of
-        in-sample positivity violations using regression trees: the PoRT algorithm. Journal of Causal
-        Inference.
-    """
-    known, design = log.revealed, log.design
-    of_policy = wanted / wanted.sum()
-    weight = of_policy + known / known.sum()
-    rows = np.random.default_rng(seed).permutation(len(log))[:MOST_ROWS]
-    rows = rows[weight[rows] > 0]
-    tree = DecisionTreeRegressor(max_leaf_nodes=LEAVES, min_samples_leaf=LEAST_ROWS, random_state=seed)
-    tree.fit(design[rows], of_policy[rows] / weight[rows], sample_weight=weight[rows])
-    leaf = tree.apply(design)
-    size, labels = np.bincount(leaf), np.bincount(leaf, weights=known)
-
-    def surprising(expected: np.ndarray) -> np.ndarray:
-        return np.flatnonzero((labels <= RARE * size) & (poisson.logcdf(labels, expected) <= -EXPECTED))
-
-    closed = surprising(size * known.mean())
-    if not len(closed):
-        return []
-    smooth = LogisticRegression(solver="newton-cholesky").fit(design, known, ~np.isin(leaf, closed))
-    chance = np.minimum(smooth.predict_proba(design)[:, 1], known.mean())
-    found = []
-    for node in surprising(np.bincount(leaf, weights=chance)):
-        members = leaf == node
-        path = tree.tree_.feature[tree.decision_path(design[members][:1]).indices]
-        inputs = {log.input_names[column] for column in path if column >= 0}
-        words = [f"of group {'/'.join(log.groups[code] for code in np.unique(log.group[members]))}"]
-        words = words if "" in inputs else []
-        words += [
-            region_name(one, log.x[one.name].to_numpy(dtype=float)[members])
-            for one in log.features
-            if one.name in inputs
-        ]
-        found.append((" and ".join(words), members))
-    return found
 
 
 class Misfit(NamedTuple):

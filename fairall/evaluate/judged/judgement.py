@@ -100,7 +100,7 @@ class Judgement:
         if self.logged:
             error, kept = float(read.error / self.log.stake.mean()), self.people.kept.value
             return checks.lacking(
-                self.log, models.known, False, self.target, kept, "who were accepted", error, models.seed
+                self.log, models.known, False, self.target, kept, "who were accepted", error
             )
         if models.impossible is not None:
             return models.impossible
@@ -118,7 +118,7 @@ class Judgement:
         """`checks.lacking`, for an estimate that people of weight `wanted` enter."""
         models = self.models
         chance, error = models.acceptance * models.known, float(estimate.error / self.log.stake.mean())
-        return checks.lacking(self.log, chance, models.separable, wanted, weight, whom, error, models.seed)
+        return checks.lacking(self.log, chance, models.separable, wanted, weight, whom, error)
 
     @property
     def refused_guarantee(self) -> str | None:
