@@ -81,8 +81,15 @@ def overlap_warnings(table: Table) -> list[str]:
     if table.labelled.all():
         return []
     groups = {f"of the {name} group": rows for name, rows in table.groups.items()}
-    names, everybody = [*table.schema.names, ""], np.ones(len(table))
     inputs = StandardScaler().fit_transform(np.column_stack([table.x[table.schema.names], table.s]))
-    closed = closed_regions(groups, table.schema, table.x, inputs, names, table.labelled, everybody)
+    closed = closed_regions(
+        groups,
+        table.schema,
+        table.x,
+        inputs,
+        [*table.schema.names, ""],
+        table.labelled,
+        np.ones(len(table)),
+    )
     verb = "has a label" if table.logged is None else "was accepted with a known label"
     return [f"{told} {verb}: the utility of accepting such people cannot be estimated" for told, _ in closed]

@@ -13,9 +13,10 @@ from sklearn.tree import DecisionTreeRegressor
 from fairall.errors import count
 from fairall.tables.features import DISCRETE, Feature
 
-EXPECTED = 10  # least expected labels of a region where none is known; the probability is e^-10 = 1/22,000
+EXPECTED = 12  # least expected labels of a region where none is known; the probability is e^-12 = 1/160,000
 RARE = 0.005  # share of known labels up to which a region may be closed
 LEAVES, LEAST_ROWS = 6, 5  # of a tree, and rows of a leaf; more leaves fit the noise of past decisions
+LABEL_WEIGHT = 3.0  # of all known labels by that of the policy's acceptances: leaves of few labels come first
 MOST_ROWS = 20_000  # that the tree is fitted on
 LEAST_EFFECTIVE = 30  # effective sample size below which mean utility is too uncertain
 TOTAL_TOLERANCE = 0.1  # of the sum of 1/π, relative
@@ -76,7 +77,7 @@ def closed_regions(
         Inference.
     """
     accepted = wanted / wanted.sum()
-    weight = accepted + known / known.sum()
+    weight = accepted + LABEL_WEIGHT * known / known.sum()
     rows = np.random.default_rng(0).permutation(len(known))[:MOST_ROWS]
     rows = rows[weight[rows] > 0]
     tree = DecisionTreeRegressor(max_leaf_nodes=LEAVES, min_samples_leaf=LEAST_ROWS, random_state=0)
