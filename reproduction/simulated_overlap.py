@@ -17,8 +17,10 @@ TITLE = "Overlap of a policy with past decisions"
 NOTE = (
     "Propensities are estimated, by logistic regressions unless the case names the default models (auto). "
     "In a corner nobody was accepted, and a share of the policy's acceptances lies there. Bad labels are "
-    "lower there by 3 in log odds. Refused: the value, for lack of overlap. Told: refused, marked as in doubt, or "
-    "covered by the 95 % interval of the doubly robust value."
+    "lower there by 3 in log odds. Refused: the value, for lack of overlap. Told: refused, marked as in "
+    "doubt, or covered by the 95 % interval of the doubly robust value. Without corner: two logistic "
+    "models, one near 0 at an end; 3 % (2,000 rows), 10 % (2,000 rows) and half at random; steps from "
+    "15 to 90 %; a product of two features."
 )
 TESTED = (
     "fairall/tables/overlap.py",
@@ -152,41 +154,42 @@ def any_corner(random: np.random.Generator) -> Mapping[str, bool]:
     return cornered(random, kind, max(rows, 1000) if small else rows, float(random.choice(SHARES)))
 
 
-def rare(random: np.random.Generator, auto: bool = False) -> Mapping[str, bool]:
+def rare(random: np.random.Generator) -> Mapping[str, bool]:
     """Whether one of three policies is refused on a log with a chance of acceptance everywhere."""
     kind, rows, features = random.choice([*RARE]), int(random.choice(ROWS)), int(random.choice([3, 5, 15]))
+    if kind in ("3 % at random", "10 % at random"):  # else there are too few labels for any policy
+        rows, features = 2000, 5
     people = People.drawn(random, rows, features)
     x = people.x
     chance = expit(0.3 + 0.8 * x[:, 0] - 0.3 * x[:, 1])
     policies = [expit(1.5 * x[:, 0] + 0.5 * x[:, 1]), (x[:, 0] + 0.5 * x[:, 1] > 0.3) * 1.0, expit(x[:, 1])]
     policy = policies[random.integers(len(policies))]
-    return {"refused": lacks_overlap(judged(random, people, (RARE[kind](people), chance, policy), auto))}
+    return {"refused": lacks_overlap(judged(random, people, (RARE[kind](people), chance, policy), False))}
 
 
 REFUSED, BENIGN = {"refused": ("≥", 0.9)}, {"refused": ("≤", 0.01)}
 TOLD = {"told": ("≥", 0.9)}
 CASES = (
-    Case("corner of any kind, 500 to 2,000 rows, 20 to 80 % of the policy", any_corner, 200, REFUSED),
+    Case("corner of any kind, 500 to 2,000 rows, 20 to 80 % of the policy", any_corner, 100, REFUSED),
     *(
-        Case(f"corner {kind}, 1,000 rows, half", partial(cornered, kind=kind, rows=1000), 30, REFUSED)
+        Case(f"corner {kind}, 1,000 rows, half", partial(cornered, kind=kind, rows=1000), 20, REFUSED)
         for kind in ("x1 > 1.3", "x0, x1 > 0.5", "x0, x1, x2 > 0.1", "a town of 10 %", "women with x1 > 0.84")
     ),
     Case(
         "corner x0, x1, x2 > 0.1, 1,000 rows, 20 %",
         partial(cornered, kind="x0, x1, x2 > 0.1", rows=1000, share=0.2),
-        30,
+        20,
         {},
     ),
-    Case("corner x0 > 1.65, 500 rows, half", partial(cornered, kind="x0 > 1.65", rows=500), 30, {}),
+    Case("corner x0 > 1.65, 500 rows, half", partial(cornered, kind="x0 > 1.65", rows=500), 20, {}),
     *(
         Case(
             f"corner {kind}, 1,000 rows, half, bad labels, auto",
             partial(cornered, kind=kind, rows=1000, bad=True, auto=True),
-            20,
+            12,
             TOLD,
         )
         for kind in ("x1 > 1.3", "x0, x1 > 0.5")
     ),
-    Case("no corner: rare or frequent acceptance of seven kinds, 500 to 2,000 rows", rare, 300, BENIGN),
-    Case("no corner, auto", partial(rare, auto=True), 20, {}),
+    Case("no corner: rare or frequent acceptance of seven kinds, 500 to 2,000 rows", rare, 250, BENIGN),
 )
