@@ -19,14 +19,10 @@ NOTE = (
     "In a corner nobody was accepted, and a share of the policy's acceptances lies there. Bad labels are "
     "lower there by 3 in log odds. Refused: the value, for lack of overlap. Told: refused, marked as in "
     "doubt, or covered by the 95 % interval of the doubly robust value. Without corner: two logistic "
-    "models, one near 0 at an end; 3 % (2,000 rows), 10 % (2,000 rows) and half at random; steps from "
-    "15 to 90 %; a product of two features."
+    "models, one near 0 at an end; 3 % (2,000 rows, auto), 10 % (2,000 rows) and half at random; steps "
+    "from 15 to 90 %; a product of two features."
 )
-TESTED = (
-    "fairall/tables/overlap.py",
-    "fairall/evaluate/judged/checks.py",
-    "fairall/evaluate/judged/judgement.py",
-)
+TESTED = ("fairall/tables/overlap.py",)
 COST = 0.4
 TOWNS = np.array([0.2, 0.15, 0.12, 0.1, 0.1, 0.08, 0.07, 0.05, 0.05, 0.03, 0.03, 0.02])  # shares of people
 KEYS: dict[str, Any] = {"decision": "granted", "label": "repaid", "sensitive": "sex", "cost": COST}
@@ -63,7 +59,7 @@ class People(NamedTuple):
         )
 
 
-CORNERS: dict[str, Callable[[People], np.ndarray]] = {
+CORNERS: dict[str, Callable[[People], Any]] = {
     "x1 > 1.3": lambda people: people.x[:, 1] > 1.3,  # 9.7 % of the people
     "x0 > 1.65": lambda people: people.x[:, 0] > 1.65,  # 5 %
     "x0, x1 > 0.5": lambda people: (people.x[:, :2] > 0.5).all(1),  # 9.5 %
@@ -73,7 +69,7 @@ CORNERS: dict[str, Callable[[People], np.ndarray]] = {
     "a town of 10 %": lambda people: people.town == 3,
     "women with x1 > 0.84": lambda people: ~people.man & (people.x[:, 1] > 0.84),  # 10 %
 }
-RARE: dict[str, Callable[[People], np.ndarray]] = {
+RARE: dict[str, Callable[[People], Any]] = {
     "logistic": lambda people: expit(0.2 + 0.8 * people.x[:, 0] - 0.5 * people.x[:, 1]),
     "to 0 at an end": lambda people: expit(
         -1.0 + 1.2 * people.x[:, 0] + 0.8 * people.x[:, 1] + 0.5 * people.man
@@ -164,7 +160,11 @@ def rare(random: np.random.Generator) -> Mapping[str, bool]:
     chance = expit(0.3 + 0.8 * x[:, 0] - 0.3 * x[:, 1])
     policies = [expit(1.5 * x[:, 0] + 0.5 * x[:, 1]), (x[:, 0] + 0.5 * x[:, 1] > 0.3) * 1.0, expit(x[:, 1])]
     policy = policies[random.integers(len(policies))]
-    return {"refused": lacks_overlap(judged(random, people, (RARE[kind](people), chance, policy), False))}
+    return {
+        "refused": lacks_overlap(
+            judged(random, people, (RARE[kind](people), chance, policy), kind == "3 % at random")
+        )
+    }
 
 
 REFUSED, BENIGN = {"refused": ("≥", 0.9)}, {"refused": ("≤", 0.01)}
@@ -191,5 +191,5 @@ CASES = (
         )
         for kind in ("x1 > 1.3", "x0, x1 > 0.5")
     ),
-    Case("no corner: rare or frequent acceptance of seven kinds, 500 to 2,000 rows", rare, 250, BENIGN),
+    Case("no corner: rare or frequent acceptance of seven kinds, 500 to 2,000 rows", rare, 200, BENIGN),
 )

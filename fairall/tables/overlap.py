@@ -18,6 +18,7 @@ RARE = 0.005  # share of known labels up to which a region may be closed
 LEAVES, LEAST_ROWS = 6, 5  # of a tree, and rows of a leaf; more leaves fit the noise of past decisions
 LABEL_WEIGHT = 3.0  # of all known labels by that of the policy's acceptances: leaves of few labels come first
 MOST_ROWS = 20_000  # that the tree is fitted on
+MOST_CLOSED = 0.15  # share of a policy's acceptances that may be in closed regions
 LEAST_EFFECTIVE = 30  # effective sample size below which mean utility is too uncertain
 TOTAL_TOLERANCE = 0.1  # of the sum of 1/π, relative
 BINS = 10  # of a real feature or a count

@@ -23,6 +23,7 @@ from fairall.evaluate.log import DecisionLog
 from fairall.runtime.steps import doing
 from fairall.tables.overlap import (
     LEAST_EFFECTIVE,
+    MOST_CLOSED,
     TOTAL_TOLERANCE,
     closed_regions,
     effective_sample_size,
@@ -34,7 +35,6 @@ SEPARABLE = 0.99  # AUC of estimated propensities from which decisions are taken
 DEPENDENT, CORRELATED = 5.0, 0.1  # deviations of the covariance, and the correlation, from which it matters
 LEAST_LEFT = 0.02  # share of the variance of a that features do not explain, below which nothing is told
 MOST_ROWS = 20_000  # of the regression behind `knows_decision`
-MOST_CLOSED = 0.15  # share of the people concerned that may be in closed regions
 SURPRISE = float(np.log(2e4))  # −ln of the probability of a deviation of Σ d/π, halved
 LEVEL = 0.01  # of `misfit`; 4 of 100 logs of logistic models were marked at 0.05
 LEAST_DEVIATION = 2.0  # of either residual from 0, in standard errors, for a misfit of both models
