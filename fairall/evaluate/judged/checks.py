@@ -70,8 +70,7 @@ def impossible(log: DecisionLog, propensity: np.ndarray, recorded: bool) -> str 
     # Of each row where π is known, which is more stable than the estimate d (1 − π)/π² by the accepted.
     variance = np.where(unknown, inverse * (inverse - 1.0), largest - 1.0)
     everybody = ("all people", np.ones_like(d))
-    by_group = ((f"of group {name}", log.group == g) for g, name in enumerate(log.groups))
-    regions = log.regions() if recorded and not unknown.any() else by_group
+    regions = log.regions() if recorded and not unknown.any() else log.members.items()
     worst, told = 0.0, None
     for name, mask in itertools.chain([everybody], regions):
         rows = np.flatnonzero(mask)
@@ -119,13 +118,16 @@ def lacking(
     if share > MOST_CLOSED:
         told = "; ".join(name for name, _ in closed)
         return f"no overlap: {told} was accepted with a known label, {share:.1%} of the people {whom}"
-    unlikely = wanted * ((separable & ~log.accepted) | (chance < UNLIKELY))
+    rare = chance < UNLIKELY
+    if log.revealed[rare].sum() > UNLIKELY * rare.sum():  # so that it is not as rare as estimated
+        rare[:] = False
+    unlikely = wanted * ((separable & ~log.accepted) | rare)
     share = unlikely.sum() / wanted.sum()
     few = log.revealed[unlikely > 0].sum() < LEAST_EFFECTIVE
     if share > MOST_UNLIKELY or (few and unlikely.mean() > error):
-        groups = ((name, log.group == g) for g, name in enumerate(log.groups))
         shares = ", ".join(
-            f"{unlikely[rows].sum() / max(wanted[rows].sum(), 1e-300):.1%} of {name}" for name, rows in groups
+            f"{unlikely[rows].sum() / max(wanted[rows].sum(), 1e-300):.1%} {name}"
+            for name, rows in log.members.items()
         )
         why = (
             "were rejected, and the features tell nearly every decision"
