@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import numpy as np
+from sklearn.preprocessing import StandardScaler
 
 from fairall.data.splits import Splits
 from fairall.data.table import Table
-from fairall.errors import count
 from fairall.tables.overlap import (
     LEAST_EFFECTIVE,
     TOTAL_TOLERANCE,
+    closed_regions,
     effective_sample_size,
-    empty_regions,
-    region_numbers,
 )
 
 DEVIATIONS = 4.0  # of the sum of 1/π, in standard deviations
-MOST_WARNINGS = 5  # regions reported by name
 
 
 def weighting(table: Table, splits: Splits) -> tuple[list[str], list[str]]:
@@ -79,18 +77,19 @@ def total_warnings(table: Table) -> list[str]:
 
 
 def overlap_warnings(table: Table) -> list[str]:
-    """Warnings on `empty_regions` without any known label, which no weight can correct."""
+    """Warnings on `closed_regions` for who accepts everybody, which no weight can correct."""
     if table.labelled.all():
         return []
     groups = {f"of the {name} group": rows for name, rows in table.groups.items()}
-    cells = region_numbers(table.schema, table.x)
-    empty = empty_regions(groups, table.schema, table.x, table.labelled, cells)
+    inputs = StandardScaler().fit_transform(np.column_stack([table.x[table.schema.names], table.s]))
+    closed = closed_regions(
+        groups,
+        table.schema,
+        table.x,
+        inputs,
+        [*table.schema.names, ""],
+        table.labelled,
+        np.ones(len(table)),
+    )
     verb = "has a label" if table.logged is None else "was accepted with a known label"
-    told = [
-        f"none of {count(int(rows.sum()), 'row')} {name} {verb}: the utility of accepting such people "
-        "cannot be estimated"
-        for name, rows in empty[:MOST_WARNINGS]
-    ]
-    if len(empty) > MOST_WARNINGS:
-        told.append(f"{len(empty) - MOST_WARNINGS} more regions without any label")
-    return told
+    return [f"{told} {verb}: the utility of accepting such people cannot be estimated" for told, _ in closed]

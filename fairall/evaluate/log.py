@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,7 @@ from fairall.tables.applicants import read
 from fairall.tables.declared import Declared, Spelling, csv_defaults
 from fairall.tables.features import DISCRETE, MISSING_LEVEL, Feature
 from fairall.tables.groups import display_name
-from fairall.tables.overlap import empty_regions, feature_regions, region_numbers
+from fairall.tables.overlap import feature_regions, region_numbers
 from fairall.tables.words import keywords
 
 # Keys of the words of a command line; `advantaged` has no effect.
@@ -30,7 +29,6 @@ KEYS = (
 # Columns that an option of the command line names.
 AS_OPTION = {"decision_maker": "--decision-maker", "groups": "--groups", "score": "--score"}
 FURTHEST = 100.0  # standard deviations; larger outliers would dominate the models
-LEAST_WANTED = 0.01  # share of the target policy's acceptances in a reported region
 LEAST_ROWS = 50  # of a region
 UNLABELLED = (
     "which labels are known is modelled from features and group, given which it is taken to be random"
@@ -297,35 +295,15 @@ class DecisionLog:
 
     def regions(self) -> Iterator[tuple[str, np.ndarray]]:
         """Names and masks (N,) of groups, levels of features and deciles of numbers, of 50 rows or more."""
-        yield from ((name, rows) for name, rows in self._members().items() if rows.sum() >= LEAST_ROWS)
-        for feature, cell in zip(self.features, self._cells, strict=True):
-            for name, rows in feature_regions(feature, self.x[feature.name].to_numpy(), cell):
+        yield from ((name, rows) for name, rows in self.members.items() if rows.sum() >= LEAST_ROWS)
+        for feature, cell in zip(self.features, region_numbers(self.features, self.x), strict=True):
+            for name, rows in feature_regions(feature, self.x[feature.name], cell):
                 if rows.sum() >= LEAST_ROWS:
                     yield name, rows
 
-    def regions_without_acceptance(self, wanted: np.ndarray) -> list[tuple[str, np.ndarray]]:
-        """Names and masks (N,) of regions that a target policy accepts from and the past decisions did not.
-
-        A region is a group, a level of a feature, a range of deciles of a number, or one of these within a
-        group. It is reported if no label in it was revealed (in a log without labels: nobody was accepted),
-        the average rate predicts at least `overlap.EXPECTED` of them, so that chance is no
-        explanation, and it holds at least `LEAST_WANTED` of the policy's acceptances, below which it
-        matters little to the estimates.
-
-        Args:
-            wanted: acceptance probabilities of the target policy, shape (N,).
-        """
-        known = self.revealed if self.revealed.any() else self.accepted
-        least = max(LEAST_WANTED * wanted.sum(), np.finfo(float).tiny)
-        empty = empty_regions(self._members(), self.features, self.x, known, self._cells)
-        return [(name, rows) for name, rows in empty if wanted[rows].sum() >= least]
-
-    @cached_property
-    def _cells(self) -> list[np.ndarray]:
-        """`region_numbers` of the features, which several checks need."""
-        return region_numbers(self.features, self.x)
-
-    def _members(self) -> dict[str, np.ndarray]:
+    @property
+    def members(self) -> dict[str, np.ndarray]:
+        """Masks (N,) of the groups by their names in sentences."""
         return {f"of group {name}": self.group == code for code, name in enumerate(self.groups)}
 
 

@@ -6,10 +6,19 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 import pandas as pd
+from scipy.stats import poisson
+from sklearn.linear_model import LogisticRegression
+from sklearn.tree import DecisionTreeRegressor
 
+from fairall.errors import count
 from fairall.tables.features import DISCRETE, Feature
 
-EXPECTED = 10  # least expected labels of a reported region; none has probability < e^-10 = 1/22,000
+EXPECTED = 12  # least expected labels of a region where none is known; the probability is e^-12 = 1/160,000
+RARE = 0.005  # share of known labels up to which a region may be closed
+LEAVES, LEAST_ROWS = 6, 5  # of a tree, and rows of a leaf; more leaves fit the noise of past decisions
+LABEL_WEIGHT = 3.0  # of all known labels by that of the policy's acceptances: leaves of few labels come first
+MOST_ROWS = 20_000  # that the tree is fitted on
+MOST_CLOSED = 0.15  # share of a policy's acceptances that may be in closed regions
 LEAST_EFFECTIVE = 30  # effective sample size below which mean utility is too uncertain
 TOTAL_TOLERANCE = 0.1  # of the sum of 1/π, relative
 BINS = 10  # of a real feature or a count
@@ -31,60 +40,79 @@ def effective_sample_size(weight: np.ndarray) -> float:
     return float(weight.sum()) ** 2 / total if total > 0 else 0.0
 
 
-def empty_regions(
+def closed_regions(
     groups: Mapping[str, np.ndarray],
     features: Sequence[Feature],
     x: pd.DataFrame,
-    found: np.ndarray,
-    cells: Sequence[np.ndarray],
+    inputs: np.ndarray,
+    names: Sequence[str],
+    known: np.ndarray,
+    wanted: np.ndarray,
 ) -> list[tuple[str, np.ndarray]]:
-    """Names and masks (N,) of groups and regions of a feature in which nobody is `found`.
+    """Regions from which a policy accepts people, and the past decisions revealed hardly any label.
 
-    A region is a level of a discrete feature or consecutive deciles of a real feature or count, overall or
-    within a group. It is returned if the share of the found predicts at least `EXPECTED` of them in it,
-    unless it is part of another. Wider regions come first. NaN in x (N, D), where a number is missing, is a
-    region of its own. `cells` are the `region_numbers`.
+    A tree of at most `LEAVES` leaves tells people whom the policy accepts from people with a known label, as
+    in the searches for violations of positivity by Karavani et al. (2019) and Danelian et al. (2023). A leaf
+    is closed if its share of known labels is at most `RARE` and so few have a probability below e^-`EXPECTED`
+    (Poisson) by two predictions: the share of all rows, and a logistic regression fitted outside of such
+    leaves. The latter is low where acceptance becomes rare smoothly, as at the low end of a score. The
+    probability is far below usual levels because the tree has searched for such leaves.
+
+    Args:
+        groups: masks of the groups by name, shape (N,).
+        features: that name a region.
+        x: their values, codes or numbers, NaN where a number is missing, a column for each feature.
+        inputs: of tree and regression, shape (N, D).
+        names: the feature of each input, "" of the groups, length D.
+        known: whose label is known, shape (N,), bool, some of them.
+        wanted: acceptance probabilities of the policy, not all 0, shape (N,).
+
+    Returns:
+        How many of the rows of which region have a label, in words, and its mask (N,), of each closed leaf.
+
+    References:
+        Karavani, E., Bak, P. and Shimoni, Y. (2019). A discriminative approach for finding and characterizing
+        positivity violations using decision trees. arXiv:1907.08127.
+        Danelian, G., Foucher, Y., Leger, M., Le Borgne, F. and Chatton, A. (2023). Identification of
+        in-sample positivity violations using regression trees: the PoRT algorithm. Journal of Causal
+        Inference.
     """
-    rate = found.mean()
-    empty: list[tuple[str, np.ndarray]] = []
-    for name, rows in _regions(groups, features, x, found, cells):
-        within_another = any((rows <= others).all() for _, others in empty)
-        if rows.sum() * rate >= EXPECTED and not within_another:
-            empty.append((name, rows))
-    return empty
+    accepted = wanted / wanted.sum()
+    weight = accepted + LABEL_WEIGHT * known / known.sum()
+    rows = np.random.default_rng(0).permutation(len(known))[:MOST_ROWS]
+    rows = rows[weight[rows] > 0]
+    tree = DecisionTreeRegressor(max_leaf_nodes=LEAVES, min_samples_leaf=LEAST_ROWS, random_state=0)
+    tree.fit(inputs[rows], accepted[rows] / weight[rows], sample_weight=weight[rows])
+    leaf = tree.apply(inputs)
+    size, labels = np.bincount(leaf), np.bincount(leaf, weights=known)
 
+    def closed(expected: np.ndarray) -> np.ndarray:
+        return np.flatnonzero((labels <= RARE * size) & (poisson.logcdf(labels, expected) <= -EXPECTED))
 
-def _regions(
-    groups: Mapping[str, np.ndarray],
-    features: Sequence[Feature],
-    x: pd.DataFrame,
-    found: np.ndarray,
-    cells: Sequence[np.ndarray],
-) -> Iterator[tuple[str, np.ndarray]]:
-    """Names and masks (N,) of all groups and regions in which nobody is `found`."""
-    yield from ((name, members) for name, members in groups.items() if not found[members].any())
-    for group, members in {"": np.ones(len(found), dtype=bool), **groups}.items():
-        those = np.flatnonzero(found & members)
-        for feature, cell in zip(features, cells, strict=True):
-            empty = np.flatnonzero(np.bincount(cell[those], minlength=int(cell.max()) + 1) == 0)
-            if not len(empty):
-                continue
-            # Neighbouring empty deciles are one region.
-            apart = (np.diff(empty) > 1) | (empty[1:] == BINS) | (feature.kind in DISCRETE)
-            for run in np.split(empty, np.flatnonzero(apart) + 1):
-                rows = np.isin(cell, run)
-                if rows.any():
-                    values = x[feature.name].to_numpy(dtype=float)[rows]
-                    yield f"{group} {_name(feature, values)}".lstrip(), rows & members
+    elsewhere = ~np.isin(leaf, closed(size * known.mean()))
+    if elsewhere.all():
+        return []
+    smooth = LogisticRegression(solver="newton-cholesky").fit(inputs, known, elsewhere)
+    chance = np.minimum(smooth.predict_proba(inputs)[:, 1], known.mean())
+    regions = []
+    for node in closed(np.bincount(leaf, weights=chance)):
+        members = leaf == node
+        path = tree.tree_.feature[tree.decision_path(inputs[members][:1]).indices]
+        tells = {names[column] for column in path if column >= 0}
+        words = [" or ".join(name for name, rows in groups.items() if rows[members].any())] * ("" in tells)
+        words += [region_name(one, x[one.name][members]) for one in features if one.name in tells]
+        told = f"{int(labels[node]) or 'none'} of {count(int(size[node]), 'row')} {' '.join(words)}"
+        regions.append((told, members))
+    return regions
 
 
 def feature_regions(
-    feature: Feature, values: np.ndarray, cell: np.ndarray
+    feature: Feature, values: pd.Series, cell: np.ndarray
 ) -> Iterator[tuple[str, np.ndarray]]:
     """Names and masks (N,) of the regions of a feature with values and numbers of regions (N,)."""
     for i in np.unique(cell):
         rows = cell == i
-        yield _name(feature, values[rows]), rows
+        yield region_name(feature, values[rows]), rows
 
 
 def region_numbers(features: Sequence[Feature], x: pd.DataFrame) -> list[np.ndarray]:
@@ -101,9 +129,10 @@ def _region_numbers(feature: Feature, values: np.ndarray) -> np.ndarray:
     return np.where(missing, BINS, np.searchsorted(edges[1:-1], values, side="left")).astype(np.int16)
 
 
-def _name(feature: Feature, values: np.ndarray) -> str:
-    """A region by the values in it."""
-    low, high = values.min(), values.max()
+def region_name(feature: Feature, values: pd.Series) -> str:
+    """A region by the values (N,) of a feature in it, NaN where a number is missing."""
     if feature.kind in DISCRETE:
-        return f"with {feature.name}={feature.words[feature.codes.index(low)]}"
-    return f"with {feature.name} " + ("missing" if np.isnan(low) else f"from {low:g} to {high:g}")
+        levels = "/".join(feature.words[feature.codes.index(code)] for code in np.unique(values))
+        return f"with {feature.name}={levels}"
+    ends = "missing" if values.isna().all() else f"from {values.min():g} to {values.max():g}"
+    return f"with {feature.name} {ends}"

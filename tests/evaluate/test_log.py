@@ -316,34 +316,6 @@ def test_the_order_of_rows_does_not_matter() -> None:
     assert "number" in declared.names
 
 
-def test_regions_where_nobody_was_accepted() -> None:
-    people = applicants(2000)
-    never = (people["sex"] == "f") & (people["town"] == "York")
-    people.loc[never, ["granted", "repaid"]] = ["refused", None]
-    log = log_of(people)
-    everybody = np.ones(len(log))
-    ((name, rows),) = log.regions_without_acceptance(everybody)
-    assert name == "of group f with town=York"
-    assert (rows == never).all()
-    assert log.regions_without_acceptance(np.where(never, 0.01, 1.0)) == []
-    assert log.regions_without_acceptance(np.zeros(len(log))) == []
-
-    people.loc[:300, "income"] = None
-    people.loc[:300, ["granted", "repaid"]] = ["refused", None]
-    names = [name for name, _ in log_of(people).regions_without_acceptance(everybody)]
-    assert names == ["with income missing", "of group f with town=York"]
-    rich = people["income"] > people["income"].quantile(0.9)
-    people.loc[rich, ["granted", "repaid"]] = ["refused", None]
-    names = [name for name, _ in log_of(people).regions_without_acceptance(everybody)]
-    assert names[0].startswith("with income from")
-    assert names[1:] == ["with income missing", "of group f with town=York"]
-
-    people.loc[people["sex"] == "f", ["granted", "repaid"]] = ["refused", None]
-    names = [name for name, _ in log_of(people).regions_without_acceptance(everybody)]
-    assert names[0] == "of group f"
-    assert names[2:] == ["with income missing"]
-
-
 @pytest.mark.parametrize(
     ("columns", "keys", "told"),
     [

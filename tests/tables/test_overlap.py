@@ -1,7 +1,15 @@
-import numpy as np
-import pytest
+from collections.abc import Callable
+from typing import Any
 
-from fairall.tables.overlap import effective_sample_size
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.special import expit
+
+from fairall.tables.overlap import MOST_CLOSED, closed_regions, effective_sample_size
+from tests.evaluate.test_log import applicants, log_of
+
+N_ROWS = 1000
 
 
 @pytest.mark.parametrize(
@@ -9,3 +17,76 @@ from fairall.tables.overlap import effective_sample_size
 )
 def test_effective_sample_size_by_hand(weights: list[float], size: float) -> None:
     assert effective_sample_size(np.array(weights)) == pytest.approx(size)
+
+
+def closed_share(x: np.ndarray, known: np.ndarray, wanted: np.ndarray) -> float:
+    """Share of the wanted in closed regions of features (N, D) without groups."""
+    table, names = pd.DataFrame(), [f"x{k}" for k in range(x.shape[1])]
+    regions = closed_regions({}, [], table, x, names, known, wanted)
+    return float(sum(wanted[rows].sum() for _, rows in regions) / wanted.sum())
+
+
+CORNERS: dict[str, Callable[[np.ndarray], Any]] = {
+    "no decile of one feature": lambda x: x[:, 1] > 1.3,
+    "two features": lambda x: (x[:, :2] > 0.5).all(1),
+    "three features": lambda x: (x[:, :3] > 0.1).all(1),
+}
+
+
+@pytest.mark.parametrize("corner", CORNERS)
+def test_corners_where_nobody_was_accepted_are_found(corner: str) -> None:
+    """A tenth of the people, half of the policy's acceptances; in at least 17 of 20 logs."""
+    found = 0
+    for seed in range(20):
+        random = np.random.default_rng(seed)
+        x = random.standard_normal((N_ROWS, 5))
+        never = CORNERS[corner](x)
+        wanted = np.where(never, 1.0, 0.11)
+        share = closed_share(x, ~never & (random.random(N_ROWS) < expit(0.2 + 0.6 * x[:, 0])), wanted)
+        found += abs(share - wanted[never].sum() / wanted.sum()) < 0.15
+    assert found >= 17
+
+
+RARE: dict[str, Callable[[np.ndarray], Any]] = {
+    "smoothly": lambda x: expit(-1.0 + 1.5 * x[:, 0]),
+    "everywhere": lambda x: np.full(len(x), 0.05),
+    "in steps": lambda x: np.where(x[:, 0] > 0.5, 0.8, np.where(x[:, 1] > 0.8, 0.15, 0.5)),
+}
+
+
+@pytest.mark.parametrize("rare", RARE)
+def test_rare_acceptance_is_no_closed_region(rare: str) -> None:
+    """In 40 logs, of which at most one has 15 % of the policy's acceptances in closed regions."""
+    closed = 0
+    for seed in range(40):
+        random = np.random.default_rng(seed)
+        x = random.standard_normal((N_ROWS, 5))
+        closed += closed_share(x, random.random(N_ROWS) < RARE[rare](x), np.full(N_ROWS, 0.5)) > MOST_CLOSED
+    assert closed <= 1
+
+
+def test_closed_regions_by_name() -> None:
+    """A level in a group, missing numbers, and a range; with the numbers of rows."""
+
+    def told(people: pd.DataFrame) -> list[tuple[str, np.ndarray]]:
+        log = log_of(people)
+        x, names, everybody = log.x, log.input_names, np.ones(len(log))
+        return closed_regions(log.members, log.features, x, log.design, names, log.revealed, everybody)
+
+    people = applicants(2000)
+    never = (people["sex"] == "f") & (people["town"] == "York")
+    people.loc[never, ["granted", "repaid"]] = ["refused", None]
+    ((name, rows),) = told(people)
+    assert name.startswith(f"none of {rows.sum()} rows of group f ")
+    assert name.endswith(" with town=York")
+    assert never[rows].all()
+    assert rows.sum() > 0.7 * never.sum()
+    people.loc[:300, "income"] = None
+    people.loc[:300, ["granted", "repaid"]] = ["refused", None]
+    assert any("with income missing" in name for name, _ in told(people))
+    people = applicants(2000)
+    rich = people["income"] > people["income"].quantile(0.87)
+    people.loc[rich, ["granted", "repaid"]] = ["refused", None]
+    ((name, rows),) = told(people)
+    low, high = people["income"][rich].min(), people["income"][rich].max()
+    assert name == f"none of {rich.sum()} rows with income from {low:g} to {high:g}"

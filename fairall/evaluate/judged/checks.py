@@ -21,7 +21,13 @@ from fairall.evaluate.estimated.influence import Estimate
 from fairall.evaluate.estimated.terms import Terms, deviations
 from fairall.evaluate.log import DecisionLog
 from fairall.runtime.steps import doing
-from fairall.tables.overlap import LEAST_EFFECTIVE, TOTAL_TOLERANCE, effective_sample_size
+from fairall.tables.overlap import (
+    LEAST_EFFECTIVE,
+    MOST_CLOSED,
+    TOTAL_TOLERANCE,
+    closed_regions,
+    effective_sample_size,
+)
 
 UNLIKELY = 0.01  # propensity below which acceptance is too rare to learn from
 MOST_UNLIKELY = 0.05  # share of people concerned that may be so unlikely
@@ -30,7 +36,6 @@ DEPENDENT, CORRELATED = 5.0, 0.1  # deviations of the covariance, and the correl
 LEAST_LEFT = 0.02  # share of the variance of a that features do not explain, below which nothing is told
 MOST_ROWS = 20_000  # of the regression behind `knows_decision`
 SURPRISE = float(np.log(2e4))  # −ln of the probability of a deviation of Σ d/π, halved
-REGIONS = 5  # named at most
 LEVEL = 0.01  # of `misfit`; 4 of 100 logs of logistic models were marked at 0.05
 LEAST_DEVIATION = 2.0  # of either residual from 0, in standard errors, for a misfit of both models
 LEAST_SHIFT = 0.1  # standard errors of the value by which a misfit moves it, below which it matters little
@@ -65,8 +70,7 @@ def impossible(log: DecisionLog, propensity: np.ndarray, recorded: bool) -> str 
     # Of each row where π is known, which is more stable than the estimate d (1 − π)/π² by the accepted.
     variance = np.where(unknown, inverse * (inverse - 1.0), largest - 1.0)
     everybody = ("all people", np.ones_like(d))
-    by_group = ((f"of group {name}", log.group == g) for g, name in enumerate(log.groups))
-    regions = log.regions() if recorded and not unknown.any() else by_group
+    regions = log.regions() if recorded and not unknown.any() else log.members.items()
     worst, told = 0.0, None
     for name, mask in itertools.chain([everybody], regions):
         rows = np.flatnonzero(mask)
@@ -107,19 +111,23 @@ def lacking(
     """
     if wanted.sum() <= 0:
         return None
-    regions = log.regions_without_acceptance(wanted)
-    if regions:
-        told = "; ".join(
-            f"none of {count(int(rows.sum()), 'row')} {name}" for name, rows in regions[:REGIONS]
-        )
-        return f"no overlap: {told} was accepted with a known label"
-    unlikely = wanted * ((separable & ~log.accepted) | (chance < UNLIKELY))
+    closed = closed_regions(
+        log.members, log.features, log.x, log.design, log.input_names, log.revealed, wanted
+    )
+    share = sum(wanted[rows].sum() for _, rows in closed) / wanted.sum()
+    if share > MOST_CLOSED:
+        told = "; ".join(name for name, _ in closed)
+        return f"no overlap: {told} was accepted with a known label, {share:.1%} of the people {whom}"
+    rare = chance < UNLIKELY
+    if log.revealed[rare].sum() > UNLIKELY * rare.sum():  # so that it is not as rare as estimated
+        rare[:] = False
+    unlikely = wanted * ((separable & ~log.accepted) | rare)
     share = unlikely.sum() / wanted.sum()
     few = log.revealed[unlikely > 0].sum() < LEAST_EFFECTIVE
     if share > MOST_UNLIKELY or (few and unlikely.mean() > error):
-        groups = ((name, log.group == g) for g, name in enumerate(log.groups))
         shares = ", ".join(
-            f"{unlikely[rows].sum() / max(wanted[rows].sum(), 1e-300):.1%} of {name}" for name, rows in groups
+            f"{unlikely[rows].sum() / max(wanted[rows].sum(), 1e-300):.1%} {name}"
+            for name, rows in log.members.items()
         )
         why = (
             "were rejected, and the features tell nearly every decision"

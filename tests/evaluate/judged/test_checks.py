@@ -208,6 +208,23 @@ def test_a_region_without_acceptance() -> None:
     assert both["difference"]["fairness"]["dpu"]["dr"]["estimate"] is not None
 
 
+@pytest.mark.parametrize("kind", ["part of a decile", "two features"])
+def test_a_corner_without_acceptance(kind: str) -> None:
+    """Of a tenth of the people, with half of the policy's acceptances and bad labels; in 4 of 5 logs."""
+    refused = 0
+    for seed in range(5):
+        people = applicants(1000, seed=seed)
+        people["other"] = other = np.random.default_rng(seed + 10).normal(size=1000)
+        never = other > 1.3 if kind == "part of a decile" else (other > 0.5) & (people["score"] > 0.5)
+        people = decided(
+            people.assign(truth=people["truth"].where(~never, 0.0)), (people["granted"] == 1) & ~never
+        )
+        refused += "no overlap: none of " in str(judged_on(people, np.where(never, 1.0, 0.11)).refused)
+        # A policy that leaves them alone has a value.
+        assert seed or judged_on(people, np.where(never, 0.0, 0.5)).refused_value is None
+    assert refused >= 4
+
+
 def test_a_group_that_was_never_accepted() -> None:
     people = applicants()
     men = decided(people, (people["granted"] == 1) & (people["sex"] == "m"))
