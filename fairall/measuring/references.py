@@ -161,25 +161,26 @@ def _propensity(policy: Oracle, score: Score, x: Tensor, s: Tensor) -> Tensor:
 def _constant(people: People, p: float) -> Decisions:
     """Decisions that accept everybody, or nobody."""
     propensity = torch.full_like(people.s, p)
-    return Decisions(*(propensity, propensity > 0) * (1 if people.counterfactual_x is None else 2))
+    if people.counterfactual_x is None:
+        return Decisions(propensity, propensity > 0)
+    return Decisions(propensity, propensity > 0, propensity, propensity > 0)
 
 
-def _scores(score: Score, people: People) -> list[Tensor]:
+def _scores(score: Score, people: People) -> tuple[Tensor, Tensor | None]:
     """Scores of people, and of their counterfactuals where these are known."""
-    return [
-        score(x, s) for x, s in ((people.x, people.s), (people.counterfactual_x, -people.s)) if x is not None
-    ]
+    other = people.counterfactual_x
+    return score(people.x, people.s), None if other is None else score(other, -people.s)
 
 
 def _decisions(
-    policy: Oracle, scores: list[Tensor], world: World, people: People, uniform: Tensor
+    policy: Oracle, scores: tuple[Tensor, Tensor | None], world: World, people: People, uniform: Tensor
 ) -> Decisions:
     """Decisions of an oracle.
 
     Of the people whom it accepts, those of greatest score have the places, or, with parity, those with the
     smallest share of their group ahead of them.
     """
-    s, capacity, own = people.s, world.capacity, scores[0]
+    s, capacity, (own, other) = people.s, world.capacity, scores
     wants = uniform < policy.accepted(own, s)
 
     def value(score: Tensor, of: Tensor) -> Tensor:
@@ -191,8 +192,11 @@ def _decisions(
             return wanted
         return wanted & capacity.finds_place(of, value(score, of), s, wants, value(own, s))
 
-    taken = map(accepted, scores, (s, -s))
-    return Decisions(*(values for own in taken for values in (own.float(), own)))
+    taken = accepted(own, s)
+    if other is None:
+        return Decisions(taken.float(), taken)
+    counterfactually = accepted(other, -s)
+    return Decisions(taken.float(), taken, counterfactually.float(), counterfactually)
 
 
 def _share_ahead(score: Tensor, s: Tensor, others: Tensor, others_s: Tensor) -> Tensor:
