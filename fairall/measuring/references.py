@@ -21,7 +21,6 @@ from fairall.storage.cache import Cache
 from fairall.worlds.world import World
 
 CONSTANT = {"accept_all": 1.0, "reject_all": 0.0}
-DECISIONS = "accepted", "counterfactually_accepted"  # parameters of measures; the second where it is known
 
 
 def reference_histories(training: Training, cache: Cache) -> dict[str, Recorded]:
@@ -89,18 +88,21 @@ def oracle_decisions(histories: Mapping[str, Recorded]) -> Tensor | None:
 
 @dataclass
 class _Series:
-    """Decisions per time step from 1 (those of `DECISIONS`), and measures from 0, of one policy."""
+    """Decisions per time step from 1, and measures from 0, of one policy."""
 
-    taken: list[list[Tensor]] = field(default_factory=list)
+    accepted: list[Tensor] = field(default_factory=list)
+    counterfactually: list[Tensor] = field(default_factory=list)
     measures: list[dict[str, Tensor]] = field(default_factory=list)
 
     def add(self, decisions: Decisions) -> None:
-        both = decisions.accepted, decisions.counterfactually_accepted
-        self.taken.append([accepted for accepted in both if accepted is not None])
+        self.accepted.append(decisions.accepted)
+        if decisions.counterfactually_accepted is not None:
+            self.counterfactually.append(decisions.counterfactually_accepted)
 
     def decisions(self) -> dict[str, Tensor]:
         """By parameter name of measures, shapes (T, E, N), bool."""
-        return dict(zip(DECISIONS, map(torch.stack, zip(*self.taken, strict=True)), strict=False))
+        known = {"accepted": self.accepted, "counterfactually_accepted": self.counterfactually}
+        return {name: torch.stack(steps) for name, steps in known.items() if steps}
 
     def measured(self, n_steps: int) -> dict[str, Tensor]:
         """By name, shapes (n_steps, E): of as many time steps, or of one, where people do not move."""
