@@ -65,10 +65,9 @@ def draw_acceptance(found: dict[str, Any], axes: Axes) -> None:
     """Acceptance rates of the groups over batches, with 95 % intervals."""
     rows = pd.DataFrame(found["courses"], columns=["batch", "group", "people", "acceptance"])
     for colour, (group, own) in zip(PALETTE, rows.groupby("group"), strict=False):
-        rate = own["acceptance"].to_numpy()
-        half = 1.96 * np.sqrt(rate * (1 - rate) / own["people"].to_numpy())
+        rate, low, high = np.array(own["acceptance"].tolist()).T
         axes.plot(own["batch"], rate, color=colour, label=group)
-        axes.fill_between(own["batch"], rate - half, rate + half, color=colour, alpha=0.2, lw=0)
+        axes.fill_between(own["batch"], low, high, color=colour, alpha=0.2, lw=0)
     axes.set(xlabel="batch", ylabel="acceptance rate", ylim=(0, 1))
     if len(rows):
         axes.legend()

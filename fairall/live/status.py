@@ -34,9 +34,9 @@ def status(ledger: Ledger) -> dict[str, Any]:
     Returns:
         `duty`, `versions`, `lacks`, what a comparison of versions still lacks (`guard.lacking`), `people`,
         `accepted`, `outcomes`, `corrected`, `waiting`, `overdue` (None without a horizon), `until`, `groups`
-        with acceptance and value and their 95 % intervals, `courses`, the acceptance of each batch, `gap`
-        between acceptance rates as a confidence sequence, `drift`, features that differ between the first
-        people and the last, and `alarms`, a sentence each.
+        with acceptance and value and their 95 % intervals, `courses`, the same acceptance of each batch,
+        `gap` between acceptance rates as a confidence sequence, `drift`, features that differ between the
+        first people and the last, and `alarms`, a sentence each.
 
     Raises:
         FairAllError: as `Ledger`.
@@ -80,7 +80,9 @@ def status(ledger: Ledger) -> dict[str, Any]:
         shares = {"acceptance": _share(int(own["accepted"].sum()), n), "outcomes": m, "value": value}
         found["groups"].append({"group": reader.group_name(float(s)), "people": n} | shares)
     rates = by_batch.assign(group=by_batch["s"].map(lambda s: reader.group_name(float(s))))
-    rates["acceptance"] = rates["accepted"] / rates["people"]
+    rates["acceptance"] = [
+        _share(int(k), int(n)) for k, n in zip(rates["accepted"], rates["people"], strict=True)
+    ]
     found["courses"] = rates.drop(columns=["s", "accepted"]).to_dict("records")
     found["gap"] = _gap(by_batch)
     rule = version.process.exploration.config.rule

@@ -282,6 +282,10 @@ def test_status_warns_and_shows(kept: Callable[..., Path], tmp_path: Path) -> No
     assert sum(group["people"] for group in found["groups"]) == found["people"] == 300
     accepted = sum(group["acceptance"][0] * group["people"] for group in found["groups"])
     assert accepted == pytest.approx(found["accepted"])
+    assert all(low < high for _, low, high in (batch["acceptance"] for batch in found["courses"]))
+    assert sum(batch["acceptance"][0] * batch["people"] for batch in found["courses"]) == pytest.approx(
+        accepted
+    )
     assert any("Waiting" in line for line in sentences(found, place))
     shown = succeeded("live", "status", "loans.db", "--html", "page", cwd=tmp_path).stdout
     assert "was on duty" not in shown
