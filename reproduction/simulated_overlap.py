@@ -191,5 +191,14 @@ CASES = (
         )
         for kind in ("x1 > 1.3", "x0, x1 > 0.5")
     ),
+    *(
+        Case(
+            f"corner {kind}, 2,000 rows, 12 %, bad labels, auto",
+            partial(cornered, kind=kind, rows=2000, share=0.12, bad=True, auto=True),
+            12,
+            TOLD,
+        )
+        for kind in ("x1 > 1.3", "a town of 10 %")
+    ),
     Case("no corner: rare or frequent acceptance of seven kinds, 500 to 2,000 rows", rare, 200, BENIGN),
 )

@@ -149,8 +149,9 @@ def few(log: Log) -> str | None:
     if len(label) >= LEAST and min(good, bad) >= LEAST_OUTCOMES:
         return None
     return (
-        f"{len(label)} held-out people with {good} good and {bad} bad outcomes are too few: {LEAST} people, "
-        f"{LEAST_OUTCOMES} good and {LEAST_OUTCOMES} bad outcomes are needed"
+        f"{len(label)} held-out people who are as old as live.horizon, with {good} good and {bad} bad "
+        f"outcomes, are too few: {LEAST} people, {LEAST_OUTCOMES} good and {LEAST_OUTCOMES} bad outcomes are "
+        "needed"
     )
 
 

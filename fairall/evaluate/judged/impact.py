@@ -14,6 +14,7 @@ References:
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from math import comb
 from typing import Any, NamedTuple
@@ -39,8 +40,7 @@ CHOSEN = (
     "ratios and differences, hold for all pairs of groups together"
 )
 NO_REFERENCE = "no group has 30 people and 2 % of all, to be the reference group; give one"
-PERMUTATIONS = 10_000
-LEVELS = 20  # of people in a permutation test
+PERMUTATIONS = 5_000
 TINY = 1e-12
 
 
@@ -60,7 +60,11 @@ def adverse_impact(of: Judgement) -> dict[str, Any] | None:
         return None
     rates, score = of.rates["dr"]["dpu"], models.score
     x, people = of.target if score is None else score, np.bincount(log.group, minlength=len(log.groups))
-    chosen = reference_group(of, log.groups, rates.value, people)
+    first = np.arange(len(log))
+    if log.person is not None:
+        first = np.unique(log.person * len(log.groups) + log.group, return_index=True)[1]
+    persons = np.bincount(log.group[first], minlength=len(log.groups))
+    chosen = reference_group(of, log.groups, rates.value, persons)
     if chosen is None:
         return None
     reference, pairs, told = chosen
@@ -120,8 +124,8 @@ def reference_group(
     models = of.models
     if models.reference is not None:
         return names.index(models.reference), 1, GIVEN
-    enough = people >= max(models.smallest_cell, LEAST_PEOPLE, LEAST_SHARE * len(of.log))
-    pairs = comb(int((people >= models.smallest_cell).sum()), 2)
+    enough = people >= max(models.smallest_cell, LEAST_PEOPLE, LEAST_SHARE * people.sum())
+    pairs = max(comb(int((people >= models.smallest_cell).sum()), 2), 1)
     return (int(np.where(enough, rates, -1.0).argmax()), pairs, CHOSEN) if enough.any() else None
 
 
@@ -201,25 +205,28 @@ class Pair(NamedTuple):
 
         The latter deals people, with all their rows in a group, to the two groups at random. Means of what
         they add are compared by the square of their difference by its variance (Janssen 1997), since groups
-        may differ in more than their rates. People are put into at most `LEVELS` bins by what they add,
-        and count as their bin's mean, so that a deal is a number of people for each bin.
+        may differ in more than their rates; in a small group it is right approximately only where they do.
         """
         if exact:
             counts = np.bincount(2 * self.own + target[self.rows].astype(int), minlength=4)
             return float(fisher_exact(counts.reshape(2, 2)).pvalue)
-        value = self.added(target[self.rows]).round(9)
-        ends = np.unique(np.quantile(value, np.linspace(0.0, 1.0, LEVELS), method="higher"))
-        level = np.searchsorted(ends, value)
-        total, observed = np.bincount(level), np.bincount(level, self.side).astype(int)
-        levels = np.bincount(level, value) / total
-        deal = np.random.default_rng(seed).multivariate_hypergeometric
-        dealt = np.vstack([observed, deal(total, observed.sum(), PERMUTATIONS)])
-        counts = np.stack([dealt, total - dealt])
-        people = counts.sum(-1)
-        mean = counts @ levels / people
-        variance = (counts @ levels**2 / people - mean**2) / people
-        size = (mean[0] - mean[1]) ** 2 / np.maximum(variance.sum(0), TINY)
+        value = self.added(target[self.rows])
+        value = (value - value.mean()).round(9)
+        smaller = np.flatnonzero(self.side == int(2 * self.side.sum() <= len(self.side)))
+        n, choice = len(smaller), np.random.default_rng(seed).choice
+        deals = (choice(len(value), n, replace=False, shuffle=False) for _ in range(PERMUTATIONS))
+        dealt = (value[people] for people in itertools.chain([smaller], deals))
+        sums = np.array([(own.sum(), own @ own) for own in dealt])
+        mean, error = _mean_and_error(sums, n)
+        other, other_error = _mean_and_error([value.sum(), value @ value] - sums, len(value) - n)
+        size = (mean - other) ** 2 / np.maximum(error + other_error, TINY)
         return float((size >= size[0] * (1.0 - 1e-9)).mean())
+
+
+def _mean_and_error(sums: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
+    """Means and their variances by sums of n values and of their squares, (B, 2) → (B,) each."""
+    mean, square = sums.T / n
+    return mean, (square - mean**2) / n
 
 
 def _moments(column: np.ndarray, side: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

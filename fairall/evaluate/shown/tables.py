@@ -254,9 +254,10 @@ def groups(shown: Shown) -> PageTable:
 
 def impact(shown: Shown) -> PageTable:
     """Adverse impact: each group beside the reference group."""
-    lines, found = Lines(), dict[str, Any]()
+    lines, found, tests = Lines(), dict[str, Any](), list[str]()
     for name, one in shown.evaluations.items():
         found = one.adverse_impact or {"groups": {}}
+        tests.append(f"{found.get('test')} ({name})" if shown.difference else f"{found.get('test')}")
         for group, own in found["groups"].items():
             p = "" if np.isnan(own["p"]) else "< 0.001" if own["p"] < 0.001 else f"{own['p']:.3f}"
             texts = [str(own["people"]), f"{own['accepted']:.1f}".removesuffix(".0"), lines.both(own["rate"])]
@@ -272,7 +273,7 @@ def impact(shown: Shown) -> PageTable:
     note = (
         f"{BESIDE} It {found.get('reference_group')}. AIR: adverse impact ratio, the acceptance rate by that "
         "of the reference group; 80: where it is by the four-fifths rule, and whether its interval includes "
-        f"80; p: of equal rates, {found.get('test')}; SMD: standardised mean difference of the "
+        f"80; p: of equal rates, {', '.join(tests)}; SMD: standardised mean difference of the "
         f"{found.get('difference_of')}; short: further people who would have to be accepted for the rate of "
         f"the reference group, or for four fifths of it. Rates, AIR, SMD ×100, {INTERVALS}."
     )

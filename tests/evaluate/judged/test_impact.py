@@ -181,7 +181,7 @@ def test_the_permutation_test_by_hand() -> None:
     """Of the 10 ways to choose two of five people one has means of 0 and 1: p = 0.1."""
     group, accepted = np.array(["a"] * 20 + ["b"] * 30), np.array([False] * 20 + [True] * 30)
     person = np.repeat(np.arange(5), 10)
-    one = of_groups(group, accepted, person=person)
+    one = of_groups(group, accepted, person=person, reference="b")
     assert known(one)["groups"]["a"]["p"] == pytest.approx(0.1, abs=0.01)
 
 
