@@ -1,6 +1,7 @@
 """Simulations of promises about errors, and their tables in docs/simulations.md."""
 
 from collections.abc import Mapping
+from html import unescape
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -25,17 +26,19 @@ def rows_of(content: str) -> list[list[str]]:
 @pytest.mark.parametrize("name", SIMULATED)
 def test_claims_hold_in_the_committed_tables(name: str) -> None:
     blocks = dict(BLOCK.findall(PAGE.read_text()))
-    case = ""
-    claimed = 0
+    case, cases = "", {case.name: case for case in simulations.study(name).CASES}
+    claimed: dict[str, set[str]] = {name: set() for name in cases}
     for shown, event, count, share, claim in rows_of(blocks[f"simulations_{name}"]):
-        case = shown or case
+        case = unescape(shown) or case
         times, of = (int(part) for part in count.split(" of "))
         assert float(share.split(" ")[0]) == pytest.approx(100 * times / of, abs=0.051)
         if claim:
             sign, limit, _ = claim.split()
             assert COMPARE[sign](times, float(limit) / 100 * of), (case, event, count, claim)
-            claimed += 1
-    assert claimed
+            assert (sign, float(limit) / 100) == cases[case].claims[unescape(event)]
+            claimed[case].add(unescape(event))
+        assert of <= cases[case].replicates
+    assert claimed == {name: {*case.claims} for name, case in cases.items()}
 
 
 def test_equal_methods_differ_more_often_over_splits_of_the_same_people() -> None:

@@ -147,6 +147,22 @@ def test_a_group_of_few_people_is_never_chosen_as_the_reference() -> None:
     )
 
 
+def test_a_reference_group_has_thirty_people_whatever_their_rows() -> None:
+    group, accepted = table_of(a=(30, 30), b=(120, 240))
+    person = np.concatenate([np.arange(30) // 3, 10 + np.arange(240)])
+    assert known(of_groups(group, accepted))["reference"] == "a"
+    assert known(of_groups(group, accepted, person=person))["reference"] == "b"
+
+
+def test_the_permutation_test_is_not_led_by_unlike_spreads() -> None:
+    """Means of two groups of chances are equal; those of the small one are nearly all 0 or 1."""
+    draw, side = np.random.default_rng(0), np.arange(200) < 40
+    log = of_groups(np.where(side, "a", "b"), draw.random(200) < 0.5, reference="b")
+    shape = np.where(side, 0.2, 20.0), np.where(side, 0.8, 80.0)
+    found = [known(Evaluation(log.models, "chances", draw.beta(*shape))) for _ in range(40)]
+    assert sum(one["groups"]["a"]["p"] < 0.05 for one in found) <= 6
+
+
 def test_the_level_of_a_chosen_reference_group_is_that_of_all_pairs() -> None:
     """Six equal groups: p by itself is below .05 for the group beside the best in three of ten logs."""
     draw, rejected, excluded = np.random.default_rng(0), 0, 0
@@ -407,6 +423,14 @@ def test_probabilities_that_tell_nothing_are_refused() -> None:
     assert with_two is not None
     assert "too few" in with_two["groups"]["p_other"]["rate"].why
     assert "too few" in with_two["groups"]["p_other"]["weighted_ratio"].why
+
+
+def test_one_probable_group_with_people_enough_is_shown() -> None:
+    people, _ = proxied()
+    found = bounded(people.assign(p_black=0.001, p_other=0.001, p_white=0.998)).impact_bounds
+    assert found is not None
+    assert found["reference"] == "p_white"
+    assert found["groups"]["p_black"]["rate"].why == "fewer than 10 people are expected in group p_black"
 
 
 def test_policies_of_probable_groups_are_compared_and_shown_without_known_groups() -> None:

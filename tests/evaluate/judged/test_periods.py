@@ -117,6 +117,16 @@ def test_periods_tell_acceptance_and_drift() -> None:
     assert later.drift["group"].p > 0.001
 
 
+def test_rows_of_the_same_person_are_no_more_people_for_drift() -> None:
+    people = changed(600).assign(score=np.random.default_rng(1).normal(size=600))
+    three = people.loc[people.index.repeat(3)].assign(who=np.arange(600).repeat(3))
+    found = [
+        judged(table, **keys).models.periods[1].drift["score"]
+        for table, keys in ((people, {}), (three, {"person": "who"}))
+    ]
+    assert found[1].p == found[0].p
+
+
 def test_without_versions_periods_are_quarters_and_a_change_is_told() -> None:
     found = judged(changed(), time="day", policy_version=None, drop=["version"])
     assert [one.name for one in found.models.periods][:2] == ["0 to 74", "75 to 149"]
