@@ -171,7 +171,7 @@ def test_learning_goes_on_without_bad_outcomes(kept: Callable[..., Path], tmp_pa
     own.outcomes(repaid(own.decide(people(0, 300)), 1).assign(repaid="yes"))
     told = own.learn()
     assert told["version"] == 2
-    assert "0 bad outcomes are too few" in told["guard"]["why"]
+    assert "0 bad outcomes, are too few" in told["guard"]["why"]
     assert status(own)["lacks"] == told["guard"]["why"]
 
 
