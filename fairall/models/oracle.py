@@ -39,7 +39,7 @@ from fairall.storage.identity import computation_key
 
 STRENGTHS = (1e-3, 1e-2, 0.1, 1.0)  # C of the logistic regression, from strong to weak penalties
 FOLDS = 5
-CHOOSING = 10_000  # training rows on which the strength is chosen; more chose the same on all seven data sets
+CHOOSING = 10_000  # training rows on which the strength is chosen; all rows chose the same on five data sets
 ENOUGH = 50_000  # a regression on some hundreds of columns is fitted to at most so many training rows
 
 
