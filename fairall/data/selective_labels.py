@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from sklearn.preprocessing import StandardScaler
 
 from fairall.data.splits import Splits
 from fairall.data.table import Table
@@ -81,6 +80,8 @@ def overlap_warnings(table: Table) -> list[str]:
     if table.labelled.all():
         return []
     groups = {f"of the {name} group": rows for name, rows in table.groups.items()}
+    from sklearn.preprocessing import StandardScaler
+
     inputs = StandardScaler().fit_transform(np.column_stack([table.x[table.schema.names], table.s]))
     closed = closed_regions(
         groups,

@@ -6,9 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 import pandas as pd
-from scipy.stats import poisson
-from sklearn.linear_model import LogisticRegression
-from sklearn.tree import DecisionTreeRegressor
 
 from fairall.errors import count
 from fairall.tables.features import DISCRETE, Feature
@@ -77,6 +74,11 @@ def closed_regions(
         in-sample positivity violations using regression trees: the PoRT algorithm. Journal of Causal
         Inference.
     """
+    # These take most of a second, which runs that read no decisions need not spend.
+    from scipy.stats import poisson
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.tree import DecisionTreeRegressor
+
     accepted = wanted / wanted.sum()
     weight = accepted + LABEL_WEIGHT * known / known.sum()
     rows = np.random.default_rng(0).permutation(len(known))[:MOST_ROWS]
