@@ -77,11 +77,11 @@ def total_warnings(table: Table) -> list[str]:
 
 def overlap_warnings(table: Table) -> list[str]:
     """Warnings on `closed_regions` for who accepts everybody, which no weight can correct."""
+    from sklearn.preprocessing import StandardScaler  # takes most of a second
+
     if table.labelled.all():
         return []
     groups = {f"of the {name} group": rows for name, rows in table.groups.items()}
-    from sklearn.preprocessing import StandardScaler
-
     inputs = StandardScaler().fit_transform(np.column_stack([table.x[table.schema.names], table.s]))
     closed = closed_regions(
         groups,

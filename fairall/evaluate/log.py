@@ -301,6 +301,14 @@ class DecisionLog:
                 if rows.sum() >= LEAST_ROWS:
                     yield name, rows
 
+    def people_of(self, code: np.ndarray, n: int) -> list[np.ndarray]:
+        """Masks (N,) of the first row of each person in each of n parts, of which code (N,) is the number."""
+        first = np.arange(len(self))
+        if self.person is not None:
+            first = np.unique(self.person * n + code, return_index=True)[1]
+        once = np.isin(np.arange(len(self)), first)
+        return [once & (code == k) for k in range(n)]
+
     @property
     def members(self) -> dict[str, np.ndarray]:
         """Masks (N,) of the groups by their names in sentences."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -11,7 +11,6 @@ import sqlalchemy as sql
 from scipy.stats import mannwhitneyu, norm
 
 from fairall.errors import FairAllError
-from fairall.evaluate.comparison import Comparison, compare
 from fairall.evaluate.plain import plain
 from fairall.live.due import clock, latest_outcomes
 from fairall.live.people import cells_of
@@ -20,6 +19,9 @@ from fairall.live.store import APPLICATIONS, BATCHES
 from fairall.policy import Policy
 from fairall.tables.overlap import LEAST_EFFECTIVE, effective_sample_size
 from fairall.tables.people import CODED
+
+if TYPE_CHECKING:
+    from fairall.evaluate.comparison import Comparison
 
 LEAST = 100  # held-out people, below which versions are not compared
 LEAST_OUTCOMES = 2  # good ones and bad ones, which a model of the outcome needs
@@ -180,6 +182,8 @@ def _comparison(log: Log, first: np.ndarray, second: np.ndarray) -> Comparison:
     Raises:
         FairAllError: where the log cannot be used.
     """
+    from fairall.evaluate.comparison import compare  # what decides on people does not need it
+
     names = log.names
     return compare(
         FIRST,

@@ -1,4 +1,4 @@
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,13 @@ def test_effective_sample_size_by_hand(weights: list[float], size: float) -> Non
     assert effective_sample_size(np.array(weights)) == pytest.approx(size)
 
 
+def logs(number: int) -> Iterator[tuple[np.random.Generator, np.ndarray]]:
+    """Generators, and features (N, 5) that they have drawn."""
+    for seed in range(number):
+        random = np.random.default_rng(seed)
+        yield random, random.standard_normal((N_ROWS, 5))
+
+
 def closed_share(x: np.ndarray, known: np.ndarray, wanted: np.ndarray) -> float:
     """Share of the wanted in closed regions of features (N, D) without groups."""
     table, names = pd.DataFrame(), [f"x{k}" for k in range(x.shape[1])]
@@ -37,9 +44,7 @@ CORNERS: dict[str, Callable[[np.ndarray], Any]] = {
 def test_corners_where_nobody_was_accepted_are_found(corner: str) -> None:
     """A tenth of the people, half of the policy's acceptances; in at least 17 of 20 logs."""
     found = 0
-    for seed in range(20):
-        random = np.random.default_rng(seed)
-        x = random.standard_normal((N_ROWS, 5))
+    for random, x in logs(20):
         never = CORNERS[corner](x)
         wanted = np.where(never, 1.0, 0.11)
         share = closed_share(x, ~never & (random.random(N_ROWS) < expit(0.2 + 0.6 * x[:, 0])), wanted)
@@ -56,11 +61,9 @@ RARE: dict[str, Callable[[np.ndarray], Any]] = {
 
 @pytest.mark.parametrize("rare", RARE)
 def test_rare_acceptance_is_no_closed_region(rare: str) -> None:
-    """In 40 logs, of which at most one has 15 % of the policy's acceptances in closed regions."""
+    """In 40 logs, of which at most one has more than `MOST_CLOSED` of the policy's acceptances in such."""
     closed = 0
-    for seed in range(40):
-        random = np.random.default_rng(seed)
-        x = random.standard_normal((N_ROWS, 5))
+    for random, x in logs(40):
         closed += closed_share(x, random.random(N_ROWS) < RARE[rare](x), np.full(N_ROWS, 0.5)) > MOST_CLOSED
     assert closed <= 1
 

@@ -60,10 +60,7 @@ def adverse_impact(of: Judgement) -> dict[str, Any] | None:
         return None
     rates, score = of.rates["dr"]["dpu"], models.score
     x, people = of.target if score is None else score, np.bincount(log.group, minlength=len(log.groups))
-    first = np.arange(len(log))
-    if log.person is not None:
-        first = np.unique(log.person * len(log.groups) + log.group, return_index=True)[1]
-    persons = np.bincount(log.group[first], minlength=len(log.groups))
+    persons = np.array([rows.sum() for rows in log.people_of(log.group, len(log.groups))])
     chosen = reference_group(of, log.groups, rates.value, persons)
     if chosen is None:
         return None
@@ -240,10 +237,9 @@ def impact_bounds(of: Judgement) -> dict[str, Any] | None:
     """What is possible of groups of which only probabilities are known; None where groups are known.
 
     `reference`: name of the reference group, and `reference_group` how it was chosen; None without one;
-    `groups`, by name: `people`, the expected number;
-    `weighted_rate` and `weighted_ratio`, if acceptance does not depend on the group given its
-    probabilities (conditional independence); without this assumption the bounds of `rate`, and of its
-    `difference` and `ratio` to that of the reference group.
+    `groups`, by name: `people`, the expected number; `weighted_rate` and `weighted_ratio`, if acceptance does
+    not depend on the group given its probabilities (conditional independence); without this assumption the
+    bounds of `rate`, and of its `difference` and `ratio` to that of the reference group.
     """
     log, least = of.log, of.models.smallest_cell
     if log.probabilities is None:

@@ -66,7 +66,7 @@ def periods(log: DecisionLog, sample: Sample, smallest_cell: int) -> list[Period
         )
         for feature in log.features
     } | {"group": (pd.Series(np.array(log.groups)[log.group]), False)}
-    members = people_of(log, code, len(names))
+    members = log.people_of(code, len(names))
     drifts = drift_by_column(
         {
             (k, name): (column[members[0]], column[members[k]], number)
@@ -98,15 +98,6 @@ def numbered(log: DecisionLog) -> tuple[np.ndarray, list[str]]:
     code = np.searchsorted(ends, log.time)
     spans = (log.time[code == k] for k in range(len(ends)))
     return code, [f"{spelt(own.min())} to {spelt(own.max())}" for own in spans]
-
-
-def people_of(log: DecisionLog, code: np.ndarray, n: int) -> list[np.ndarray]:
-    """Masks (N,) of the first row of each person in each of n periods, of which code (N,) is the number."""
-    first = np.ones(len(log), dtype=bool)
-    if log.person is not None:
-        first[:] = False
-        first[np.unique(log.person * n + code, return_index=True)[1]] = True
-    return [first & (code == k) for k in range(n)]
 
 
 def _period(log: DecisionLog, sample: Sample, smallest_cell: int, own: np.ndarray, name: str) -> Period:

@@ -16,7 +16,7 @@ from fairall.evaluate.estimated.gaps import NOTHING, Interval, interval, joint_n
 from fairall.evaluate.estimated.influence import Column, Estimate, Groups
 from fairall.evaluate.estimated.scores import Partial, Scored
 from fairall.evaluate.judged.judgement import NO_MODEL, Judgement
-from fairall.evaluate.judged.periods import numbered, people_of
+from fairall.evaluate.judged.periods import numbered
 from fairall.runtime.steps import doing
 
 EVERYBODY = "everybody"  # the groups together
@@ -151,7 +151,7 @@ def _by_period(of: Judgement, score: np.ndarray) -> dict[str, dict[str, Any]]:
     found: dict[str, dict[str, Any]] = _measured(
         of, score, of.sample.by(code, len(names)), {name: k for k, name in enumerate(names)}
     )
-    first, *later = (pd.Series(score[rows]) for rows in people_of(of.log, code, len(names)))
+    first, *later = (pd.Series(score[rows]) for rows in of.log.people_of(code, len(names)))
     drifts = drift_by_column(
         {name: (first, scores, True) for name, scores in zip(names[1:], later, strict=True)}
     )
