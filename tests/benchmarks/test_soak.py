@@ -85,7 +85,7 @@ def test_a_run_is_killed_and_ends_as_if_it_had_not_been(soaked: Run, monkeypatch
     monkeypatch.setattr(soak, "MODELS", ["fairlog"])
     monkeypatch.setattr(soak, "WORLDS", [""])
     code, said = soaked("--kills", "1", "--inputs", "0")
-    assert (code, said.splitlines()[-1].split()) == (0, ["kills", "1", "0", "0"])
+    assert (code, said.splitlines()[-1].split()) == (0, ["kills", "1", "0", "0"]), said
 
 
 @pytest.mark.parametrize(
