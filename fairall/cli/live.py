@@ -94,7 +94,7 @@ def status(given: Namespace) -> Done:
     from fairall.live.status import frames, sentences, status
     from fairall.results.table import print_frame
 
-    found = status(_ledger(given, words=False))
+    found = status(_ledger(given, words=False), given.head)
     told, tables = sentences(found, given.ledger), frames(found)
     print("\n".join(told))
     for title, frame in tables.items():

@@ -206,6 +206,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "--wording": {"metavar": "FILE", "help": "CSV of feature and words, for --reasons"},
     "--dry-run": {"action": "store_true", "help": "tell what would change, and write nothing"},
     "--html": {"metavar": "FOLDER", "help": "write a page too"},
+    "--head": {"metavar": "HASH", "help": "head of the ledger noted earlier, from which its rows must go on"},
     "--port": {"metavar": "N", "type": _port, "help": "of the page on this machine; 5000"},
     "--smallest-cell": {"metavar": "N", "type": whole_number, "default": 10, "help": "fewest people shown"},
 }
@@ -247,7 +248,7 @@ COMMANDS = {
     "live decide": Command("decide on people, and record it", live.decide, "LEDGER PEOPLE", LIVE_DECIDE),
     "live outcomes": Command("record outcomes", live.outcomes, "LEDGER OUTCOMES", "--trust... --json"),
     "live learn": Command("learn from what is new", live.learn, "LEDGER", "--dry-run --trust... --json"),
-    "live status": Command("where a ledger stands", live.status, "LEDGER", "--html --trust... --json"),
+    "live status": Command("where a ledger stands", live.status, "LEDGER", "--html --head --trust... --json"),
     "live promote": Command("put a version on duty", live.promote, "LEDGER VERSION", "--trust... --json"),
     "live forget": Command("erase a person", live.forget, "LEDGER ID", "--trust... --json"),
     "mlflow sync": Command("log finished runs that MLflow does not have", verbs.mlflow, resumes=True),

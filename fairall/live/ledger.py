@@ -24,9 +24,9 @@ import fairall
 from fairall.data.people import People
 from fairall.decide.reasons import reasons
 from fairall.errors import FairAllError
+from fairall.live import chain, versions
 from fairall.live import people as tables
-from fairall.live import versions
-from fairall.live.due import clock, due, latest_outcomes, outcomes_by_group
+from fairall.live.due import clock, due, outcomes_by_group
 from fairall.live.guard import Log, compared, log_of, unexpected
 from fairall.live.people import Applicants
 from fairall.live.settings import PREFIX, Settings
@@ -35,14 +35,16 @@ from fairall.live.store import (
     ABOUT,
     APPLICATIONS,
     BATCHES,
+    CHAIN,
     DUTY,
+    ERASED,
     FORGOTTEN,
     FORMAT,
+    GENERATOR,
     LEARNT,
     OUTCOMES,
     VERSIONS,
     Store,
-    rows_of,
 )
 from fairall.live.versions import Version
 from fairall.randomness import SeedStreams
@@ -110,15 +112,13 @@ class Ledger(Viewed):
         report = json.dumps({"words": words, "first": 1, "good": version.good})
         ledger.store.create()
         try:
-            with ledger.store.writing() as connection:
+            with ledger.store.writing(new=True) as connection:
                 ledger.store.make_tables(connection)
-                values = [{"key": key, "value": text} for key, text in kept.items()]
-                connection.execute(sql.insert(ABOUT), values)
-                row = version.columns() | {"id": 1, "at": _now(), "report": report}
-                connection.execute(sql.insert(VERSIONS).values(**row))
-                words_of_batch = json.dumps({"people": 0, "latest": 0, "timed": None})
-                row = {"id": 0, "version": 1, "at": _now(), "words": words_of_batch, "state": version.luck}
-                connection.execute(sql.insert(BATCHES).values(**row))
+                chain.append(connection, ABOUT, [{"key": key, "value": text} for key, text in kept.items()])
+                row = version.columns() | {"parent": None, "at": _now(), "report": report}
+                chain.append(connection, VERSIONS, [row | {"learnt": chain.learnt_hash([])}])
+                connection.execute(sql.insert(GENERATOR).values(id=1, state=b""))
+                ledger._append_batch(connection, version, 1, {"people": 0, "latest": 0, "timed": None})
                 ledger._promote(connection, 1, "the first version")
         except BaseException:
             if ledger.store.path is not None:
@@ -129,23 +129,25 @@ class Ledger(Viewed):
     @cached_property
     def about(self) -> dict[str, str]:
         """What the ledger was started with: settings, configuration and features, as text."""
-        with self.store.reading() as connection:
+        with self.store.reading(foreign=True) as connection:
             there = sql.inspect(connection).has_table(ABOUT.name)
-            found = {row.key: row.value for row in connection.execute(sql.select(ABOUT))} if there else {}
+            columns = ABOUT.c.key, ABOUT.c.value
+            found = {row.key: row.value for row in connection.execute(sql.select(*columns))} if there else {}
         if "format" not in found:
             raise FairAllError(f"{self.store.name}: is no ledger of fairall")
         if found["format"] != str(FORMAT):
-            by = f"fairall {found.get('fairall')}, format {found['format']}"
-            told = (
-                f"a ledger of {by}; this is fairall {fairall.__version__}, format {FORMAT}: use that version"
+            raise FairAllError(
+                f"{self.store.name}: a ledger of format {found['format']}, while this version of fairall reads "
+                f"format {FORMAT}: go on with fairall {found.get('fairall')}, which made it"
             )
-            raise FairAllError(f"{self.store.name}: {told}")
+        with self.store.reading() as connection:
+            chain.read(connection, ABOUT)
         return found
 
     @cached_property
     def settings(self) -> Settings:
         """What the ledger was started with."""
-        return Settings(**json.loads(self.about["settings"]))
+        return Settings.stored(self.about["settings"])
 
     def decide(
         self,
@@ -215,9 +217,8 @@ class Ledger(Viewed):
         settings, process, policy, n = self.settings, version.process, version.policy, len(rows)
         if n > MOST_AT_ONCE:
             raise FairAllError(f"{n} people are too many at once: give tables of {MOST_AT_ONCE} at most")
-        last = sql.select(BATCHES.c.id, BATCHES.c.state).order_by(BATCHES.c.id.desc()).limit(1)
-        before = connection.execute(last).one()
-        batch, state = before.id + 1, unpacked(before.state)
+        batch = 1 + connection.scalar(sql.select(sql.func.max(BATCHES.c.id)))
+        state = unpacked(chain.generator(connection))
         process.decisions.load_state_dict(state["decisions"])
         process.taken.load_state_dict(state["taken"])
         shape = len(policy.seeds), n
@@ -239,13 +240,9 @@ class Ledger(Viewed):
         # Later batches cannot be before, and have times where these have them.
         words |= {"latest": int(given.time[rows].max()), "timed": given.timed}
         number = self._duty(connection)
-        row = {"id": batch, "version": number, "at": _now(), "words": json.dumps(words)}
-        row |= {"state": version.luck}
-        connection.execute(sql.insert(BATCHES).values(**row))
-        newest = connection.scalar(sql.select(sql.func.max(APPLICATIONS.c.id))) or 0
+        self._append_batch(connection, version, number, words)
         ids = [given.ids[row] for row in rows]
         columns = {
-            "id": range(newest + 1, newest + n + 1),
             "person": ids,
             "batch": batch,
             "time": given.time[rows],
@@ -256,8 +253,17 @@ class Ledger(Viewed):
             "accepted": accepted,
             "held": [_drawn(f"{policy.seeds[0]} held out {person}") < settings.held_out for person in ids],
         }
-        connection.execute(sql.insert(APPLICATIONS), pd.DataFrame(columns).to_dict("records"))
+        chain.append(connection, APPLICATIONS, pd.DataFrame(columns).to_dict("records"))
         return np.stack([accepted.numpy(), propensity.double().numpy(), np.full(n, number)], axis=1)
+
+    def _append_batch(
+        self, connection: sql.Connection, version: Version, number: int, words: Mapping[str, Any]
+    ) -> None:
+        """Record a batch of people, and the state of the random numbers after it."""
+        connection.execute(sql.update(GENERATOR).values(state=version.luck))
+        row = {"version": number, "at": _now(), "words": json.dumps(words)}
+        row |= {"state": hashlib.sha256(version.luck).hexdigest()}
+        chain.append(connection, BATCHES, [row])
 
     def _reasons(
         self,
@@ -336,15 +342,13 @@ class Ledger(Viewed):
             early = given.time < known["time"].to_numpy(dtype=np.int64)
             refuse(table[settings.time if timed else settings.id], early, "is before the application")
             numbers = known["id"].to_numpy(dtype=np.int64)
-            last = latest_outcomes(int(numbers.min()))
-            before = rows_of(connection, sql.select(last), last.c.application, numbers.tolist())
-            before = before.set_index("application").reindex(numbers)
-            label = before["label"].to_numpy(dtype=float)
+            before = chain.read(connection, OUTCOMES, OUTCOMES.c.application, numbers.tolist())
+            last = {row.application: row.label for row in sorted(before, key=lambda row: row.id)}
+            label = np.array([last.get(number, np.nan) for number in numbers])
             same = label == given.label
             columns = {"application": numbers, "label": given.label, "time": given.time, "at": _now()}
             rows = pd.DataFrame(columns)[~same].to_dict("records")
-            if rows:
-                connection.execute(sql.insert(OUTCOMES), rows)
+            chain.append(connection, OUTCOMES, rows)
         corrected = int((~same & ~np.isnan(label)).sum())
         return {"new": len(rows) - corrected, "corrected": corrected, "known": int(same.sum())}
 
@@ -368,6 +372,7 @@ class Ledger(Viewed):
         """
         kept, settings = self.about, self.settings
         with self.store.reading() as connection:
+            chain.verify(connection)
             parent, newest = self._parent(connection)
             before = versions.read(connection, kept, parent, modules=self.modules, whole=True)
             stored = sql.select(VERSIONS.c.report).where(VERSIONS.c.id == parent)
@@ -397,7 +402,7 @@ class Ledger(Viewed):
         told |= {"guard": guard, "promoted": False}
         if dry_run:
             return told
-        row = after.columns(before.state, updates) | {"id": newest + 1, "parent": parent, "at": _now()}
+        row = after.columns(before.state, updates) | {"parent": parent, "at": _now()}
         learnt = [
             {"version": newest + 1, "application": number, "outcome": found.outcome.get(number), "part": k}
             for k, part in enumerate(found.parts)
@@ -407,8 +412,8 @@ class Ledger(Viewed):
             now = *self._parent(connection), connection.scalar(FORGOTTEN_SO_FAR)
             if now != (parent, newest, forgotten):
                 raise FairAllError(f"{self.store.name}: another process has changed it meanwhile: try again")
-            row |= {"report": json.dumps(told | {"first": found.first})}
-            connection.execute(sql.insert(VERSIONS).values(**row))
+            row |= {"report": json.dumps(told | {"first": found.first}), "learnt": chain.learnt_hash(learnt)}
+            chain.append(connection, VERSIONS, [row])
             connection.execute(sql.insert(LEARNT), learnt)
             if settings.promote == "if_better" and guard["better"]:
                 self._promote(connection, newest + 1, guard["why"])
@@ -419,6 +424,7 @@ class Ledger(Viewed):
         """The decisions so far, with their exact propensities, as a log for `fairall evaluate`."""
         kept = self.about
         with self.store.reading() as connection:
+            chain.verify(connection)
             version = versions.read(connection, kept, self._duty(connection), modules=self.modules)
             return log_of(connection, version.policy, self.settings)
 
@@ -441,6 +447,7 @@ class Ledger(Viewed):
         """
         kept, accepted = self.about, sql.cast(APPLICATIONS.c.accepted, sql.Integer)
         with self.store.reading() as connection:
+            chain.verify(connection)
             policy = self._on_duty(connection, kept).policy
             labels = outcomes_by_group(connection, clock(connection) - (self.settings.horizon or 0))
             query = sql.select(APPLICATIONS.c.s, sql.func.count(), sql.func.sum(accepted))
@@ -491,18 +498,25 @@ class Ledger(Viewed):
                 raise FairAllError(f"{person}: {why}")
             number = int(known["id"].iloc[0])
             x = tables.encoded(known["features"].tolist(), self._on_duty(connection, kept).policy.reader)[0]
+            entry = int(known["entry"].iloc[0])
+            salt = connection.execute(sql.select(CHAIN.c.salt).where(CHAIN.c.id == entry)).scalar_one()
+            hashed = chain.features_hash(salt, known["features"].iloc[0])
+            forgotten = {"application": number, "at": _now(), "features": hashed}
+            chain.append(connection, FORGOTTEN, [forgotten])
             own = sql.update(APPLICATIONS).where(APPLICATIONS.c.id == number)
             connection.execute(own.values(features=None))
-            connection.execute(sql.insert(FORGOTTEN).values(application=number, at=_now()))
+            connection.execute(sql.update(CHAIN).where(CHAIN.c.id == entry).values(salt=None))
             by = sql.select(LEARNT.c.version).where(LEARNT.c.application == number)
             learnt = sorted(connection.scalars(by))
-            stored = connection.execute(sql.select(VERSIONS)).all() if learnt else []
-            for row in stored:
-                parts = {"state": unpacked(row.state), "memory": unpacked(row.memory)}
+            stored = connection.scalars(sql.select(VERSIONS.c.id)).all() if learnt else []
+            for version in stored:
+                row = chain.version(connection, version)
+                parts = {name: unpacked(row[name]) for name in ("state", "memory")}
                 if sum(blanked(one, x) for one in parts.values()):
                     columns: dict[str, Any] = {name: packed(one) for name, one in parts.items()}
-                    columns["sum"] = versions.checksum(columns | {"weights": row.weights})
-                    connection.execute(sql.update(VERSIONS).where(VERSIONS.c.id == row.id).values(**columns))
+                    checksum = chain.checksum(row | columns)
+                    chain.append(connection, ERASED, [{"version": version, "sum": checksum}])
+                    connection.execute(sql.update(VERSIONS).where(VERSIONS.c.id == version).values(**columns))
         self._read = {}
         return learnt
 
@@ -515,29 +529,32 @@ class Ledger(Viewed):
 
     def _last(self, connection: sql.Connection) -> dict[str, Any]:
         """What is kept of the last batch in words."""
-        last = sql.select(BATCHES.c.words).order_by(BATCHES.c.id.desc()).limit(1)
-        words: dict[str, Any] = json.loads(connection.execute(last).scalar_one())
+        (last,) = chain.read(connection, BATCHES, newest=True)
+        words: dict[str, Any] = json.loads(last.words)
         return words
 
     def _duty(self, connection: sql.Connection) -> int:
         """The number of the version on duty."""
-        last = sql.select(DUTY.c.version).order_by(DUTY.c.id.desc()).limit(1)
-        return connection.execute(last).scalar_one()
+        (last,) = chain.read(connection, DUTY, newest=True)
+        number: int = last.version
+        return number
 
     def _parent(self, connection: sql.Connection) -> tuple[int, int]:
         """The version that learning goes on from, and the newest one."""
-        duty = connection.execute(sql.select(DUTY).order_by(DUTY.c.id.desc()).limit(1)).one()
+        (duty,) = chain.read(connection, DUTY, newest=True)
         newest = connection.execute(sql.select(sql.func.max(VERSIONS.c.id))).scalar_one()
         return (newest if newest > duty.newest else duty.version), newest
 
     def _promote(self, connection: sql.Connection, version: int, why: str) -> None:
         newest = connection.scalar(sql.select(sql.func.max(VERSIONS.c.id)))
-        connection.execute(sql.insert(DUTY).values(version=version, newest=newest, at=_now(), why=why))
+        row = {"version": version, "newest": newest, "at": _now(), "why": why}
+        chain.append(connection, DUTY, [row])
 
     def _applications(self, connection: sql.Connection, ids: Sequence[str]) -> pd.DataFrame:
         """The people of these ids who have been decided on, with the version that did."""
-        query = sql.select(APPLICATIONS, BATCHES.c.version).join(BATCHES)
-        return rows_of(connection, query, APPLICATIONS.c.person, ids)
+        known = chain.frame(connection, APPLICATIONS, APPLICATIONS.c.person, ids)
+        batches = chain.read(connection, BATCHES, BATCHES.c.id, known["batch"].unique().tolist())
+        return known.assign(version=known["batch"].map({row.id: row.version for row in batches}))
 
     def _doubt(self, duty: Version, rows: pd.DataFrame, before: float | None) -> str | None:
         """`guard.unexpected` of the outcomes of people, of which `before` were good in the last learning."""

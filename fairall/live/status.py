@@ -13,7 +13,8 @@ from scipy.stats import binomtest
 
 from fairall.config.schema import ExplorationRule
 from fairall.data.drift import DRIFTED, drift_by_column
-from fairall.live import versions
+from fairall.errors import FairAllError
+from fairall.live import chain, versions
 from fairall.live.due import clock, latest_outcomes, outcomes_by_group
 from fairall.live.guard import lacking, log_of
 from fairall.live.ledger import Ledger
@@ -28,21 +29,27 @@ LEAST_COMPARED = 100
 ACCEPTED = sql.func.sum(sql.cast(APPLICATIONS.c.accepted, sql.Integer))
 
 
-def status(ledger: Ledger) -> dict[str, Any]:
-    """Everything that `fairall live status` shows, as JSON allows it.
+def status(ledger: Ledger, head: str | None = None) -> dict[str, Any]:
+    """Everything that `fairall live status` shows, as JSON allows it, of a ledger whose rows are all checked.
+
+    Args:
+        ledger: to look at.
+        head: `head` of the same ledger at an earlier time, which it must go on from.
 
     Returns:
         `duty`, `versions`, `lacks`, what a comparison of versions still lacks (`guard.lacking`), `people`,
         `accepted`, `outcomes`, `corrected`, `waiting`, `overdue` (None without a horizon), `until`, `groups`
         with acceptance and value and their 95 % intervals, `courses`, the same acceptance of each batch,
         `gap` between acceptance rates as a confidence sequence, `drift`, features that differ between the
-        first people and the last, and `alarms`, a sentence each.
+        first people and the last, `rows` and `head`, the number of rows in the chain of hashes and the last
+        hash (`live.chain`), and `alarms`, a sentence each.
 
     Raises:
-        FairAllError: as `Ledger`.
+        FairAllError: as `Ledger`; where the chain of hashes does not go on from `head`.
     """
     kept, settings = ledger.about, ledger.settings
     with ledger.store.reading() as connection:
+        hashes = chain.verify(connection)
         duty = connection.execute(sql.select(DUTY.c.version, DUTY.c.why).order_by(DUTY.c.id)).all()
         version = versions.read(connection, kept, duty[-1].version, modules=ledger.modules)
         reader, now, last = version.policy.reader, clock(connection), latest_outcomes(1)
@@ -69,7 +76,14 @@ def status(ledger: Ledger) -> dict[str, Any]:
             "overdue": overdue or 0 if settings.horizon else None,
             "until": told(now) if now else None,
             "drift": _drift(connection, reader),
+            "rows": len(hashes),
+            "head": hashes[-1],
         }
+    if head is not None and head.lower() not in hashes:
+        raise FairAllError(
+            f"{ledger.store.name}: no row has the hash {head[:64]}: since it was the head, rows were removed or "
+            "changed, or it is of another ledger; compare with a copy of that time"
+        )
         held = log_of(connection, version.policy, settings, held=True)
     found["lacks"] = lacking(held, ledger.acceptance(version, held.rows))
     cost = versions.config_of(version.policy).cost.value
@@ -181,6 +195,7 @@ def sentences(found: dict[str, Any], place: str | Path) -> list[str]:
         lines.append(f"Gap between acceptance rates: {100 * gap['estimate']:.1f} {ends}, valid at every look")
     if found["lacks"]:
         lines.append(f"Comparisons of versions: {found['lacks']}")
+    lines.append(f"Checked: {found['rows']} rows, head {found['head']}")
     return lines + [f"Alarm: {alarm}" for alarm in found["alarms"]]
 
 

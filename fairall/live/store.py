@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from json import JSONDecodeError
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
 import sqlalchemy as sql
 from sqlalchemy.exc import DatabaseError, OperationalError, SQLAlchemyError
 
@@ -17,10 +16,9 @@ from fairall.errors import FairAllError
 from fairall.runtime.credentials import hidden
 from fairall.storage.files import sqlite_url
 
-FORMAT = 1  # of the tables; increased when older ledgers would be read wrongly
+FORMAT = 2  # of the tables; increased when older ledgers would be read wrongly
 WAIT = 30  # seconds for another process that writes
 LOCK = 0x46414C4C  # of the writers of a PostgreSQL server
-IN_QUERY = 10_000  # values that a query names
 TYPES: dict[str, Any] = {"int": sql.BigInteger, "float": sql.Float(53), "bool": sql.Boolean, "text": sql.Text}
 TYPES |= {"bytes": sql.LargeBinary, "key": sql.Integer}
 META = sql.MetaData()
@@ -38,23 +36,29 @@ def _table(name: str, columns: str, **options: Any) -> sql.Table:
     return sql.Table(name, META, *made, **options)
 
 
-# Times are in seconds since 1970, UTC; `at` is when a row was written.
-ABOUT = _table("ledger", "key text*, value text")  # what the ledger was started with
+# The hash of each row that is written to a table with a column `entry`, in the order in which they were
+# written; with `salt` the features of an application were hashed, until the person is forgotten (`chain`).
+CHAIN = _table("chain", "id key, hash bytes, salt bytes?")
+# Times are in seconds since 1970, UTC; `at` is when a row was written. Ids have no gaps.
+ABOUT = _table("ledger", "id key, key text!, value text, entry int")  # what the ledger was started with
 # `weights` are those of a saved policy; `memory` holds the people whom the learner remembers, but for those
-# of `learnt` (`state.split`); `state` is the rest of the state of training; `report`, what changed, is JSON.
-COLUMNS = "weights bytes, state bytes, memory bytes, sum text, report text"
-VERSIONS = _table("versions", f"id key, parent versions?, at int, {COLUMNS}")
+# of `learnt` (`state.split`); `state` is the rest of the state of training. `sum` is the hash of these three,
+# `learnt` that of the version's rows of `learnt`; `report`, what changed, is JSON.
+COLUMNS = "weights bytes, state bytes, memory bytes, sum text, learnt text, report text"
+VERSIONS = _table("versions", f"id key, parent versions?, at int, {COLUMNS}, entry int")
 # The version of the last row is on duty; `newest` was the newest version then.
-DUTY = _table("duty", "id key, version versions, newest versions, at int, why text")
-# People who were decided on together, none in the first; `state` is that of the random numbers after them.
-BATCHES = _table("batches", "id key, version versions, at int, words text, state bytes")
+DUTY = _table("duty", "id key, version versions, newest versions, at int, why text, entry int")
+# People who were decided on together, none in the first, which has id 0. `state` is the hash of that of the
+# random numbers after them, which of the last batch is in `generator`.
+BATCHES = _table("batches", "id key, version versions, at int, words text, state text, entry int")
+GENERATOR = _table("generator", "id key, state bytes")
 # `features` are cells as a row of CSV, NULL once the person is forgotten; nothing is learnt from `held`.
-DECISION = "s int, propensity float, uniform float, accepted bool, held bool"
+DECISION = "s int, propensity float, uniform float, accepted bool, held bool, entry int"
 APPLICATIONS = _table(
     "applications", f"id key, person text!, batch batches, time int, features text?, {DECISION}"
 )
 # The last outcome of an application counts; earlier ones were corrected.
-OUTCOMES = _table("outcomes", "id key, application applications, label int, time int, at int")
+OUTCOMES = _table("outcomes", "id key, application applications, label int, time int, at int, entry int")
 sql.Index("outcomes_by_application", OUTCOMES.c.application)
 # Whom a version has learnt from that its parent had not, by which outcome, in which of its updates.
 LEARNT = _table(
@@ -62,9 +66,25 @@ LEARNT = _table(
     "application applications*, version versions*, outcome outcomes?, part int",
     sqlite_with_rowid=False,
 )
-FORGOTTEN = _table("forgotten", "application applications*, at int")
-# What `forget` changes: the features of a person, and copies of them in the memory of a learner.
-CHANGED = {"applications": ("features",), "versions": ("state", "memory", "sum")}
+# Of a forgotten person `features` is the salted hash of the features, which are erased.
+FORGOTTEN = _table("forgotten", "id key, application applications!, at int, features bytes, entry int")
+# The hash of the columns of a version after a person was erased from them.
+ERASED = _table("erased", "id key, version versions, sum text, entry int")
+# What changes: the last state of the random numbers; by `forget` the features of a person, their salt, and
+# copies of them in the memory of a learner.
+CHANGED = {
+    "applications": ("features",),
+    "chain": ("salt",),
+    "generator": ("state",),
+    "versions": ("state", "memory"),
+}
+# Statements that triggers refuse.
+TRIGGERED = {"sqlite": ("UPDATE", "DELETE"), "postgresql": ("UPDATE", "DELETE", "TRUNCATE")}
+CHAINED = [table for table in META.sorted_tables if "entry" in table.c]
+
+
+class DamagedError(Exception):
+    """The rows of a ledger are not those that were written."""
 
 
 class Store:
@@ -108,7 +128,7 @@ class Store:
     def _is_empty(self) -> bool:
         """Whether the file is a database without tables."""
         try:
-            with self.reading() as connection:
+            with self.reading(foreign=True) as connection:
                 return not sql.inspect(connection).get_table_names()
         except FairAllError:
             return False
@@ -121,12 +141,16 @@ class Store:
         for table in META.sorted_tables:
             free = CHANGED.get(table.name, ())
             kept = ", ".join(f'"{one.name}"' for one in table.columns if one.name not in free)
-            for what in (f"UPDATE OF {kept}", "DELETE"):
-                connection.execute(sql.DDL(_trigger(self.dialect, table.name, what)))
+            for what in TRIGGERED[self.dialect]:
+                of = f"{what} OF {kept}" if what == "UPDATE" else what
+                connection.execute(sql.DDL(_trigger(self.dialect, table.name, of)))
 
     @contextmanager
-    def writing(self) -> Iterator[sql.Connection]:
+    def writing(self, *, new: bool = False) -> Iterator[sql.Connection]:
         """A transaction of the only writer; it is undone when the block raises.
+
+        Args:
+            new: whether there is no ledger yet.
 
         Raises:
             FairAllError: where there is no file, another process writes for longer than `WAIT`, or the
@@ -136,13 +160,21 @@ class Store:
             if self.dialect == "postgresql":
                 connection.execute(sql.text(f"SET LOCAL lock_timeout = '{WAIT}s'"))
                 connection.execute(sql.select(sql.func.pg_advisory_xact_lock(LOCK)))
+            if not new:
+                _require_own(connection)
             yield connection
 
     @contextmanager
-    def reading(self) -> Iterator[sql.Connection]:
-        """A transaction that sees one state of the ledger; raises as `writing`."""
+    def reading(self, *, foreign: bool = False) -> Iterator[sql.Connection]:
+        """A transaction that sees one state of the database; raises as `writing`.
+
+        Args:
+            foreign: whether it may be no ledger.
+        """
         level = {} if self.dialect == "sqlite" else {"isolation_level": "REPEATABLE READ"}
         with self._transaction(**level) as connection:
+            if not foreign:
+                _require_own(connection)
             yield connection
 
     @contextmanager
@@ -160,30 +192,42 @@ class Store:
             if "locked" in reason or "lock timeout" in reason:
                 reason = f"another process has been writing for {WAIT} seconds: try again when it has ended"
             raise FairAllError(f"{self.name}: {reason}") from error
-        except (DatabaseError, UnicodeDecodeError, JSONDecodeError) as error:
+        except (DamagedError, DatabaseError, UnicodeDecodeError, JSONDecodeError) as error:
             reason = f"is damaged, or no ledger ({_reason(error)}); take its last copy"
             raise FairAllError(f"{self.name}: {reason}") from error
 
 
-def rows_of(
-    connection: sql.Connection, query: sql.Select[Any], column: sql.ColumnElement[Any], values: Sequence[Any]
-) -> pd.DataFrame:
-    """Rows of a query whose `column` has one of some values, in any order."""
-    found: list[Any] = []
-    for start in range(0, len(values), IN_QUERY):
-        found += map(tuple, connection.execute(query.where(column.in_(values[start : start + IN_QUERY]))))
-    return pd.DataFrame(found, columns=[one.name for one in query.selected_columns])
+def _require_own(connection: sql.Connection) -> None:
+    """Raise DamagedError where a trigger or view is foreign or missing, or last rows are."""
+    if connection.dialect.name == "sqlite":
+        query = "SELECT name FROM sqlite_master WHERE type IN ('trigger', 'view')"
+    else:
+        query = "SELECT tgname FROM pg_trigger JOIN pg_class ON pg_class.oid = tgrelid WHERE NOT tgisinternal"
+        query += f" AND relname IN {tuple(META.tables)} AND pg_table_is_visible(pg_class.oid)"
+    whats = TRIGGERED[connection.dialect.name]
+    expected = {_trigger_name(table, what) for table in META.tables for what in whats}
+    if odd := expected ^ {*connection.exec_driver_sql(query).scalars()}:
+        name = min(odd)
+        raise DamagedError(f"the trigger {name} is {'missing' if name in expected else 'not of fairall'}")
+    newest = (sql.select(sql.func.max(table.c.id)).scalar_subquery() for table in (CHAIN, *CHAINED))
+    entries, *rows = connection.execute(sql.select(*newest)).one()
+    if entries != sum(number or 0 for number in rows) + 1:  # ids of batches begin at 0
+        raise DamagedError("last rows are missing, or not of fairall")
+
+
+def _trigger_name(table: str, what: str) -> str:
+    return f"{table}_{what.split()[0].lower()}"
 
 
 def _trigger(dialect: str, table: str, what: str) -> str:
     """The statement after which rows of a table cannot be updated, or deleted."""
-    name = f"{table}_{what[:6].lower()}"
+    name = _trigger_name(table, what)
     head, message = f'CREATE TRIGGER "{name}" BEFORE {what} ON "{table}"', f"{table} is append-only"
     if dialect == "sqlite":
         return f"{head} BEGIN SELECT RAISE(ABORT, '{message}'); END"
     body = f"$$BEGIN RAISE EXCEPTION '{message}'; END$$"
     function = f'CREATE FUNCTION "{name}"() RETURNS trigger LANGUAGE plpgsql AS {body}'
-    return f'{function}; {head} FOR EACH ROW EXECUTE FUNCTION "{name}"()'
+    return f'{function}; {head} FOR EACH STATEMENT EXECUTE FUNCTION "{name}"()'
 
 
 def _reason(error: Exception) -> str:
@@ -192,9 +236,9 @@ def _reason(error: Exception) -> str:
 
 
 def _connected(connection: Any, _: Any) -> None:
-    """Have transactions begin as `_begun` says, keys checked, and what is erased overwritten."""
+    """Leave transactions to `_begun`, check keys, overwrite what is erased, run no functions of a schema."""
     connection.isolation_level = None
-    for pragma in ("foreign_keys = ON", "secure_delete = ON"):
+    for pragma in ("foreign_keys = ON", "secure_delete = ON", "trusted_schema = OFF"):
         connection.execute(f"PRAGMA {pragma}")
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -22,9 +21,10 @@ from fairall.data.people import Decided
 from fairall.decide.load import IN_MLFLOW, find_policy
 from fairall.errors import FairAllError
 from fairall.experiment import Job, job, warmed_up
+from fairall.live import chain
 from fairall.live.people import encoded
 from fairall.live.state import Update, joined, packed, split, unpacked
-from fairall.live.store import APPLICATIONS, LEARNT, OUTCOMES, VERSIONS, rows_of
+from fairall.live.store import APPLICATIONS, OUTCOMES, VERSIONS, DamagedError
 from fairall.models.learner import Learner
 from fairall.online.history import Taken
 from fairall.online.process import NO_EXPLORATION, Process
@@ -34,9 +34,6 @@ from fairall.results.terminal import Display
 from fairall.storage.checkpoint import Checkpoint
 from fairall.storage.files import write_sums
 from fairall.tables.cells import spelling
-
-# Columns of an application that `update` needs.
-OF_PEOPLE = [APPLICATIONS.c[name] for name in ("id", "features", "s", "propensity", "accepted")]
 
 
 @dataclass(frozen=True)
@@ -107,12 +104,7 @@ class Version:
         with saved(self.policy) as folder:
             weights = (folder / WEIGHTS).read_bytes()
         columns = {"weights": weights, "state": packed(state), "memory": memory}
-        return columns | {"sum": checksum(columns)}
-
-
-def checksum(columns: Mapping[str, Any]) -> str:
-    """SHA-256 of what `Version.columns` holds."""
-    return hashlib.sha256(b"".join(columns[name] for name in ("weights", "state", "memory"))).hexdigest()
+        return columns | {"sum": chain.checksum(columns)}
 
 
 def first(words: Sequence[str], modules: Collection[str] = ()) -> Version:
@@ -214,11 +206,13 @@ def lineage(connection: sql.Connection, number: int) -> list[int]:
     Raises:
         FairAllError: where there is no such version.
     """
-    parents = {row.id: row.parent for row in connection.execute(sql.select(VERSIONS.c.id, VERSIONS.c.parent))}
+    parents = {row.id: row.parent for row in chain.read(connection, VERSIONS)}
     if number not in parents:
         raise FairAllError(f"version {number}: no such version; there are 1 to {len(parents)}")
     found = [number]
     while (parent := parents[found[-1]]) is not None:
+        if not 1 <= parent < found[-1]:
+            raise DamagedError(f"version {found[-1]} is made from version {parent}")
         found.append(parent)
     return found[::-1]
 
@@ -243,19 +237,18 @@ def read(
     Raises:
         FairAllError: where there is no such version, or it is damaged.
     """
-    numbers = lineage(connection, number)
     with TemporaryDirectory() as name:
         folder = Path(name)
         for file in (CONFIG, FEATURES):
             (folder / file).write_text(kept[file], encoding="utf-8")
-        (folder / WEIGHTS).write_bytes(_stored(connection, number)["weights"])
+        (folder / WEIGHTS).write_bytes(chain.version(connection, number)["weights"])
         write_sums(folder / SUMS, [CONFIG, FEATURES, WEIGHTS])
         version = Version.of(Policy.load(folder, modules=modules))
     if not whole and not version.decides_by_state:
         return version
     before = None
-    for one in numbers:
-        stored = _stored(connection, one)
+    for one in lineage(connection, number):
+        stored = chain.version(connection, one)
         state, memory = unpacked(stored["state"]), unpacked(stored["memory"])
         refers = any("rows" in of for part in memory for of in part["columns"].values())
         joined(state, memory, before, updates_of(connection, version.policy, one) if refers else [])
@@ -263,37 +256,26 @@ def read(
     return version.restore(before)
 
 
-def _stored(connection: sql.Connection, number: int) -> dict[str, Any]:
-    """The columns of a version; raises FairAllError where they are damaged."""
-    row = connection.execute(sql.select(VERSIONS).where(VERSIONS.c.id == number)).one()
-    if checksum(row._asdict()) != row.sum:
-        raise FairAllError(f"version {number} is damaged: take the last copy of the ledger")
-    return row._asdict()
-
-
 def updates_of(connection: sql.Connection, policy: Policy, number: int) -> list[Update]:
     """The updates by which a version was made from its parent."""
-    told = connection.execute(
-        sql.select(*OF_PEOPLE, OUTCOMES.c.label, LEARNT.c.part)
-        .select_from(LEARNT.join(APPLICATIONS).outerjoin(OUTCOMES, OUTCOMES.c.id == LEARNT.c.outcome))
-        .where(LEARNT.c.version == number)
-        .order_by(LEARNT.c.part, APPLICATIONS.c.id)
-    )
-    found = pd.DataFrame(map(tuple, told), columns=list(told.keys()))
-    return [update(part, policy) for _, part in found.groupby("part")]
+    rows = chain.learnt_rows(connection, number).set_index("application")
+    outcomes = rows["outcome"].dropna().astype(int).tolist()
+    labels = {row.id: row.label for row in chain.read(connection, OUTCOMES, OUTCOMES.c.id, outcomes)}
+    found = people(connection, rows.index.tolist())
+    found["label"] = rows["outcome"].map(labels)
+    return [update(part, policy) for _, part in found.groupby(rows["part"])]
 
 
 def people(connection: sql.Connection, numbers: Sequence[int]) -> pd.DataFrame:
-    """Columns of `OF_PEOPLE`, by the numbers of the applications."""
-    found = rows_of(connection, sql.select(*OF_PEOPLE), APPLICATIONS.c.id, numbers)
-    return found.set_index("id").sort_index()
+    """Applications by their numbers."""
+    return chain.frame(connection, APPLICATIONS, APPLICATIONS.c.id, numbers).set_index("id").sort_index()
 
 
 def update(own: pd.DataFrame, policy: Policy) -> Update:
     """People as a learner gets them, the same for all seeds.
 
     Args:
-        own: B of them, with the columns of `OF_PEOPLE`, and `label`.
+        own: B of them, as of `people`, with `label`.
         policy: whose features they have.
     """
     known = torch.tensor(own["features"].notna().to_numpy(dtype=bool))
