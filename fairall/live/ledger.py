@@ -137,8 +137,8 @@ class Ledger(Viewed):
             raise FairAllError(f"{self.store.name}: is no ledger of fairall")
         if found["format"] != str(FORMAT):
             raise FairAllError(
-                f"{self.store.name}: a ledger of format {found['format']}, while this version of fairall reads "
-                f"format {FORMAT}: go on with fairall {found.get('fairall')}, which made it"
+                f"{self.store.name}: a ledger of format {found['format']}, and this version of fairall "
+                f"reads format {FORMAT}: go on with fairall {found.get('fairall')}, which made it"
             )
         with self.store.reading() as connection:
             chain.read(connection, ABOUT)

@@ -13,13 +13,12 @@ from scipy.stats import binomtest
 
 from fairall.config.schema import ExplorationRule
 from fairall.data.drift import DRIFTED, drift_by_column
-from fairall.errors import FairAllError
 from fairall.live import chain, versions
 from fairall.live.due import clock, latest_outcomes, outcomes_by_group
 from fairall.live.guard import lacking, log_of
 from fairall.live.ledger import Ledger
 from fairall.live.people import cells_of, told
-from fairall.live.store import APPLICATIONS, DUTY, FORGOTTEN, LEARNT, OUTCOMES, VERSIONS
+from fairall.live.store import APPLICATIONS, DUTY, FORGOTTEN, LEARNT, OUTCOMES, VERSIONS, DamagedError
 from fairall.measuring.sequences import LARGEST_GAP, largest_gap
 from fairall.tables.features import DISCRETE
 from fairall.tables.people import PeopleReader
@@ -50,6 +49,8 @@ def status(ledger: Ledger, head: str | None = None) -> dict[str, Any]:
     kept, settings = ledger.about, ledger.settings
     with ledger.store.reading() as connection:
         hashes = chain.verify(connection)
+        if head is not None and head.lower() not in hashes:
+            raise DamagedError(f"no row has the hash {head[:64]}, which was its head")
         duty = connection.execute(sql.select(DUTY.c.version, DUTY.c.why).order_by(DUTY.c.id)).all()
         version = versions.read(connection, kept, duty[-1].version, modules=ledger.modules)
         reader, now, last = version.policy.reader, clock(connection), latest_outcomes(1)
@@ -79,11 +80,6 @@ def status(ledger: Ledger, head: str | None = None) -> dict[str, Any]:
             "rows": len(hashes),
             "head": hashes[-1],
         }
-    if head is not None and head.lower() not in hashes:
-        raise FairAllError(
-            f"{ledger.store.name}: no row has the hash {head[:64]}: since it was the head, rows were removed or "
-            "changed, or it is of another ledger; compare with a copy of that time"
-        )
         held = log_of(connection, version.policy, settings, held=True)
     found["lacks"] = lacking(held, ledger.acceptance(version, held.rows))
     cost = versions.config_of(version.policy).cost.value
