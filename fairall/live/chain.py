@@ -43,6 +43,9 @@ def append(connection: sql.Connection, table: sql.Table, rows: Sequence[Mapping[
     entries, written = [], []
     for number, row in enumerate(rows, 1):
         whole = {"id": newest + number, "entry": entry + number, **row}
+        for column in table.c:
+            if whole[column.name] is not None:
+                whole[column.name] = column.type.python_type(whole[column.name])
         salt = secrets.token_bytes(16) if table is APPLICATIONS else None
         link = _link(link, _content(table, whole, salt))
         entries.append({"id": entry + number, "hash": link, "salt": salt})
@@ -81,8 +84,10 @@ def read(
     else:
         parts = [query.where(column.in_(values[k : k + AT_ONCE])) for k in range(0, len(values), AT_ONCE)]
     rows = [row for part in parts for row in connection.execute(part)]
-    if newest and not rows:
+    if not rows and (newest or column is None):
         raise DamagedError(f"the table {table.name} has no row")
+    if column is None and not newest and rows[-1].id != len(rows):
+        raise DamagedError(f"the table {table.name} lacks a row")
     for row in rows:
         if row.hash != _link(row.previous or b"", _content(table, row._mapping, row.salt)):
             raise _changed(table, row)
@@ -122,9 +127,12 @@ def verify(connection: sql.Connection) -> list[str]:
         links.append(link.hex())
     for _, table, row in written.values():
         raise _changed(table, row)
+    learnt = 0
     for number in connection.scalars(sql.select(VERSIONS.c.id)).all():
         version(connection, number)
-        learnt_rows(connection, number)
+        learnt += len(learnt_rows(connection, number))
+    if learnt != connection.scalar(sql.select(sql.func.count()).select_from(LEARNT)):
+        raise DamagedError(f"the table {LEARNT.name} has rows of no version")
     generator(connection)
     if connection.dialect.name == "sqlite":
         found = connection.exec_driver_sql("PRAGMA integrity_check").scalars().all()
@@ -188,7 +196,11 @@ def features_hash(salt: bytes, features: str) -> bytes:
 
 def _rows(table: sql.Table) -> sql.Select[Any]:
     """All rows, with what the hash of an application needs."""
-    columns = [column for column in table.c if column.name not in LARGE or table is not VERSIONS]
+    columns = [
+        sql.type_coerce(column, sql.Integer).label(column.name) if column.type.python_type is bool else column
+        for column in table.c
+        if column.name not in LARGE or table is not VERSIONS
+    ]
     query = sql.select(*columns, CHAIN.c.salt).outerjoin_from(table, CHAIN, CHAIN.c.id == table.c.entry)
     if table is APPLICATIONS:
         query = query.add_columns(FORGOTTEN.c.features.label("erased"))
@@ -205,10 +217,9 @@ def _content(table: sql.Table, row: Mapping[Any, Any], salt: bytes | None) -> by
         value = row[column.name]
         if column is APPLICATIONS.c.features:
             value = row["erased"] if value is None else features_hash(salt or b"", value)
-        if value is not None:
-            kind = column.type.python_type
-            value = bytes(value).hex() if isinstance(value, bytes) else kind(value)
-        values.append(value)
+        if isinstance(value, bytes):
+            value = value.hex()
+        values.append(int(value) if isinstance(value, bool) else value)  # not all databases have bool
     return json.dumps(values).encode()
 
 

@@ -193,7 +193,7 @@ class Store:
                 reason = f"another process has been writing for {WAIT} seconds: try again when it has ended"
             raise FairAllError(f"{self.name}: {reason}") from error
         except (DamagedError, DatabaseError, UnicodeDecodeError, JSONDecodeError) as error:
-            reason = f"is damaged, or no ledger ({_reason(error)}); take its last copy"
+            reason = f"is damaged, was changed, or is no ledger ({_reason(error)}); take its last copy"
             raise FairAllError(f"{self.name}: {reason}") from error
 
 
