@@ -30,6 +30,7 @@ from fairall.live.store import (
 )
 
 LARGE = ("weights", "state", "memory")  # columns of a version
+LARGEST = 10**11  # whole number; of a time it is in the year 5138
 AT_ONCE = 10_000  # rows or values of a query
 
 
@@ -214,12 +215,14 @@ def _content(table: sql.Table, row: Mapping[Any, Any], salt: bytes | None) -> by
     for column in table.c:
         if column.name in LARGE and table is VERSIONS:
             continue
-        value = row[column.name]
+        value, kind = row[column.name], column.type.python_type
+        whole = kind in (bool, int)  # not all databases have bool
+        typed = isinstance(value, int if whole else kind) and not (whole and abs(value) > LARGEST)
+        if not typed and not (value is None and column.nullable):
+            raise DamagedError(f"{column.name} of row {row['id']} of the table {table.name} is {value!r:.50}")
         if column is APPLICATIONS.c.features:
             value = row["erased"] if value is None else features_hash(salt or b"", value)
-        if isinstance(value, bytes):
-            value = value.hex()
-        values.append(int(value) if isinstance(value, bool) else value)  # not all databases have bool
+        values.append(value.hex() if isinstance(value, bytes) else int(value) if whole and typed else value)
     return json.dumps(values).encode()
 
 

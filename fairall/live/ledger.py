@@ -44,9 +44,12 @@ from fairall.live.store import (
     LEARNT,
     OUTCOMES,
     VERSIONS,
+    DamagedError,
     Store,
+    stored,
 )
 from fairall.live.versions import Version
+from fairall.policy import CONFIG, FEATURES
 from fairall.randomness import SeedStreams
 from fairall.runtime.viewed import Viewed
 from fairall.tables.cells import refuse
@@ -141,13 +144,15 @@ class Ledger(Viewed):
                 f"reads format {FORMAT}: go on with fairall {found.get('fairall')}, which made it"
             )
         with self.store.reading() as connection:
-            chain.read(connection, ABOUT)
+            found = {row.key: row.value for row in chain.read(connection, ABOUT)}
+            if lacking := {"settings", CONFIG, FEATURES} - found.keys():
+                raise DamagedError(f"the table {ABOUT.name} lacks {min(lacking)}")
         return found
 
     @cached_property
     def settings(self) -> Settings:
         """What the ledger was started with."""
-        return Settings.stored(self.about["settings"])
+        return stored(Settings, self.about["settings"])
 
     def decide(
         self,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
@@ -10,7 +9,6 @@ from typing import Any
 
 from fairall.config.words import nearest_key
 from fairall.errors import FairAllError
-from fairall.storage.plain import of_plain
 
 PREFIX = "live."
 UNITS = {"s": 1, "h": 3600, "d": 86400}
@@ -70,17 +68,6 @@ class Settings:
                 told = f"{PREFIX}{f', {PREFIX}'.join(names)} are {', '.join(values)}"
                 raise FairAllError(f"{told}: give {len(values)} different words")
         return made
-
-    @classmethod
-    def stored(cls, text: str) -> Settings:
-        """Settings out of JSON; raises FairAllError where it is something else."""
-        try:
-            settings: Settings = of_plain(cls, json.loads(text))
-        except ValueError as error:
-            raise FairAllError(
-                f"the settings of the ledger are damaged ({error}): take its last copy"
-            ) from error
-        return settings
 
     def require_no_feature(self, columns: Sequence[str]) -> None:
         """Raise FairAllError where a name is that of one of the `columns` that decisions depend on."""

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from json import JSONDecodeError
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import sqlalchemy as sql
 from sqlalchemy.exc import DatabaseError, OperationalError, SQLAlchemyError
@@ -15,6 +15,9 @@ from sqlalchemy.exc import DatabaseError, OperationalError, SQLAlchemyError
 from fairall.errors import FairAllError
 from fairall.runtime.credentials import hidden
 from fairall.storage.files import sqlite_url
+from fairall.storage.plain import of_plain
+
+T = TypeVar("T")
 
 FORMAT = 2  # of the tables; increased when older ledgers would be read wrongly
 WAIT = 30  # seconds for another process that writes
@@ -78,13 +81,11 @@ CHANGED = {
     "generator": ("state",),
     "versions": ("state", "memory"),
 }
-# Statements that triggers refuse.
-TRIGGERED = {"sqlite": ("UPDATE", "DELETE"), "postgresql": ("UPDATE", "DELETE", "TRUNCATE")}
 CHAINED = [table for table in META.sorted_tables if "entry" in table.c]
 
 
-class DamagedError(Exception):
-    """The rows of a ledger are not those that were written."""
+class DamagedError(FairAllError):
+    """The rows of a ledger are not those that were written, or hold what no ledger does."""
 
 
 class Store:
@@ -138,12 +139,8 @@ class Store:
         if sql.inspect(connection).has_table(ABOUT.name):
             raise FairAllError(f"{self.name}: a ledger is there already; give a new place")
         META.create_all(connection)
-        for table in META.sorted_tables:
-            free = CHANGED.get(table.name, ())
-            kept = ", ".join(f'"{one.name}"' for one in table.columns if one.name not in free)
-            for what in TRIGGERED[self.dialect]:
-                of = f"{what} OF {kept}" if what == "UPDATE" else what
-                connection.execute(sql.DDL(_trigger(self.dialect, table.name, of)))
+        for statement in _triggers(self.dialect).values():
+            connection.execute(sql.DDL(statement))
 
     @contextmanager
     def writing(self, *, new: bool = False) -> Iterator[sql.Connection]:
@@ -192,42 +189,60 @@ class Store:
             if "locked" in reason or "lock timeout" in reason:
                 reason = f"another process has been writing for {WAIT} seconds: try again when it has ended"
             raise FairAllError(f"{self.name}: {reason}") from error
-        except (DamagedError, DatabaseError, UnicodeDecodeError, JSONDecodeError) as error:
+        except (DamagedError, DatabaseError, UnicodeDecodeError) as error:
             reason = f"is damaged, was changed, or is no ledger ({_reason(error)}); take its last copy"
             raise FairAllError(f"{self.name}: {reason}") from error
 
 
+def stored(kind: type[T], text: str) -> T:
+    """A value of a type, as of `of_plain`, out of JSON; raises DamagedError where it is none."""
+    try:
+        value: T = of_plain(kind, json.loads(text))
+    except (ValueError, RecursionError) as error:
+        raise DamagedError(str(error)) from error
+    return value
+
+
 def _require_own(connection: sql.Connection) -> None:
     """Raise DamagedError where a trigger or view is foreign or missing, or last rows are."""
+    expected = _triggers(connection.dialect.name)
     if connection.dialect.name == "sqlite":
-        query = "SELECT name FROM sqlite_master WHERE type IN ('trigger', 'view')"
+        query = "SELECT name, sql FROM sqlite_master WHERE type IN ('trigger', 'view')"
+        found = {row.name: row.sql for row in connection.exec_driver_sql(query)}
     else:
         query = "SELECT tgname FROM pg_trigger JOIN pg_class ON pg_class.oid = tgrelid WHERE NOT tgisinternal"
         query += f" AND relname IN {tuple(META.tables)} AND pg_table_is_visible(pg_class.oid)"
-    whats = TRIGGERED[connection.dialect.name]
-    expected = {_trigger_name(table, what) for table in META.tables for what in whats}
-    if odd := expected ^ {*connection.exec_driver_sql(query).scalars()}:
-        name = min(odd)
-        raise DamagedError(f"the trigger {name} is {'missing' if name in expected else 'not of fairall'}")
+        found = {name: expected.get(name) for name in connection.exec_driver_sql(query).scalars()}
+    for name in sorted(expected.keys() | found.keys()):
+        if found.get(name) != expected.get(name):
+            raise DamagedError(
+                f"the trigger or view {name} is {'not of fairall' if name in found else 'missing'}"
+            )
     newest = (sql.select(sql.func.max(table.c.id)).scalar_subquery() for table in (CHAIN, *CHAINED))
     entries, *rows = connection.execute(sql.select(*newest)).one()
     if entries != sum(number or 0 for number in rows) + 1:  # ids of batches begin at 0
         raise DamagedError("last rows are missing, or not of fairall")
 
 
-def _trigger_name(table: str, what: str) -> str:
-    return f"{table}_{what.split()[0].lower()}"
-
-
-def _trigger(dialect: str, table: str, what: str) -> str:
-    """The statement after which rows of a table cannot be updated, or deleted."""
-    name = _trigger_name(table, what)
-    head, message = f'CREATE TRIGGER "{name}" BEFORE {what} ON "{table}"', f"{table} is append-only"
-    if dialect == "sqlite":
-        return f"{head} BEGIN SELECT RAISE(ABORT, '{message}'); END"
-    body = f"$$BEGIN RAISE EXCEPTION '{message}'; END$$"
-    function = f'CREATE FUNCTION "{name}"() RETURNS trigger LANGUAGE plpgsql AS {body}'
-    return f'{function}; {head} FOR EACH STATEMENT EXECUTE FUNCTION "{name}"()'
+def _triggers(dialect: str) -> dict[str, str]:
+    """Statements by which rows are neither updated nor deleted, but for `CHANGED`, by trigger."""
+    statements = {}
+    for table in META.sorted_tables:
+        free = CHANGED.get(table.name, ())
+        kept = ", ".join(f'"{column.name}"' for column in table.columns if column.name not in free)
+        message = f"{table.name} is append-only"
+        for what in ("UPDATE", "DELETE", *["TRUNCATE"] * (dialect == "postgresql")):
+            name = f"{table.name}_{what.lower()}"
+            event = f"UPDATE OF {kept}" if what == "UPDATE" else what
+            head = f'CREATE TRIGGER "{name}" BEFORE {event} ON "{table.name}"'
+            statements[name] = f"{head} BEGIN SELECT RAISE(ABORT, '{message}'); END"
+            if dialect == "postgresql":
+                body = f"$$BEGIN RAISE EXCEPTION '{message}'; END$$"
+                statements[name] = (
+                    f'CREATE FUNCTION "{name}"() RETURNS trigger LANGUAGE plpgsql AS {body}; '
+                    f'{head} FOR EACH STATEMENT EXECUTE FUNCTION "{name}"()'
+                )
+    return statements
 
 
 def _reason(error: Exception) -> str:
