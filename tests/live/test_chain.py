@@ -47,6 +47,7 @@ def used(kept: Callable[..., Path], tmp_path_factory: pytest.TempPathFactory) ->
 def edited(place: Path) -> Iterator[sqlite3.Connection]:
     """A connection that finds no triggers, which are there again afterwards."""
     connection = sqlite3.connect(place)
+    connection.execute("pragma synchronous = off")
     triggers = connection.execute("select name, sql from sqlite_master where type = 'trigger'").fetchall()
     for name, _ in triggers:
         connection.execute(f"drop trigger {name}")
@@ -58,9 +59,12 @@ def edited(place: Path) -> Iterator[sqlite3.Connection]:
 
 
 def noticed(place: Path) -> bool:
-    """Whether `live status` refuses a ledger."""
+    """Whether `live status` refuses a ledger when it checks all rows."""
+    own = Ledger(place)
     try:
-        status(Ledger(place))
+        own.about  # noqa: B018
+        with own.store.reading() as connection:
+            chain.verify(connection)
     except FairAllError:
         return True
     return False
@@ -85,17 +89,19 @@ def test_every_edit_is_noticed(table: sql.Table, used: Path, tmp_path: Path) -> 
     columns = [column.name for column in table.c]
     insert = f"({', '.join(columns)}) values ({', '.join(f':{name}' for name in columns)})"
     changes: list[tuple[str, dict[str, Any]]] = []
-    for row in {rows[0], rows[len(rows) // 2], rows[-1]}:
+    for row in (rows[len(rows) // 2], rows[-1]):
         values = dict(row)
         key = {f"key_{column.name}": row[column.name] for column in table.primary_key}
         changes.append((f"delete from {table.name} where {keys}", key))
         for name in columns:
             if (table.name, name) in OF_NO_EFFECT:
                 continue
-            for new in others(row[name]):
-                changes.append((f"update {table.name} set {name} = :new where {keys}", {**key, "new": new}))
-                if table.name != "generator":
-                    changes.append((f"insert or replace into {table.name} {insert}", {**values, name: new}))
+            news = others(row[name])
+            changes += [
+                (f"update {table.name} set {name} = :new where {keys}", {**key, "new": new}) for new in news
+            ]
+            if table.name != "generator":
+                changes.append((f"insert or replace into {table.name} {insert}", {**values, name: news[0]}))
     place = tmp_path / "loans.db"
     for query, given in changes:
         shutil.copy(used, place)
