@@ -122,8 +122,10 @@ def promote(given: Namespace) -> Done:
 def forget(given: Namespace) -> Done:
     """Erase a person."""
     learnt = _ledger(given, words=False).forget(given.id)
-    told = f"; version {', '.join(map(str, learnt))} cannot be made again" if learnt else ""
-    print(f"{given.id}: features are erased, the decision stays{told}")
+    print(f"{given.id}: features are erased; the id, the decision and the outcome stay")
+    if learnt:
+        numbers = ", ".join(map(str, learnt))
+        print(f"Learnt from the person, so that weights may hold values: version {numbers}")
     return Done({"versions": learnt})
 
 

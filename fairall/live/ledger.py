@@ -486,11 +486,12 @@ class Ledger(Viewed):
     def forget(self, person: str) -> list[int]:
         """Erase the features of a person from the ledger and from the memory of all versions.
 
-        The decision, the group and the outcome stay, so that counts do. What a version has learnt stays in
-        its weights; a version that has learnt from the person cannot be made again.
+        The id, the decision, the group and the outcome stay, so that counts do. What a version has learnt
+        stays in its weights, in those of trees as a bound that is a value of the person; a version that has
+        learnt from the person cannot be made again.
 
         Returns:
-            The versions that have learnt from the person.
+            The versions that have learnt from the person or were made from such, which may hold values.
 
         Raises:
             FairAllError: where the person is not there, or was forgotten already.
@@ -512,7 +513,7 @@ class Ledger(Viewed):
             connection.execute(own.values(features=None))
             connection.execute(sql.update(CHAIN).where(CHAIN.c.id == entry).values(salt=None))
             by = sql.select(LEARNT.c.version).where(LEARNT.c.application == number)
-            learnt = sorted(connection.scalars(by))
+            learnt = versions.with_descendants(connection, connection.scalars(by).all())
             stored = connection.scalars(sql.select(VERSIONS.c.id)).all() if learnt else []
             for version in stored:
                 row = chain.version(connection, version)

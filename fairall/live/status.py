@@ -109,11 +109,10 @@ def _share(k: int, n: int) -> list[float]:
 def _versions(connection: sql.Connection, duty: dict[int, str], on_duty: int) -> list[dict[str, Any]]:
     """Each version with what it was made from, where it stands, and why."""
     touched = sql.select(LEARNT.c.version).join(FORGOTTEN, FORGOTTEN.c.application == LEARNT.c.application)
-    broken, found = {*connection.scalars(touched.distinct())}, []
+    broken, found = versions.with_descendants(connection, connection.scalars(touched.distinct()).all()), []
     columns = (VERSIONS.c.id, VERSIONS.c.parent, VERSIONS.c.at, VERSIONS.c.report)
     for row in connection.execute(sql.select(*columns).order_by(VERSIONS.c.id)):
         report = json.loads(row.report)
-        broken |= {row.id} if row.parent in broken else set()
         stands = "on duty" if row.id == on_duty else "was on duty" if row.id in duty else "challenger"
         guard = report.get("guard", {})
         numbers = {name: report.get(name, 0) for name in ("people", "labels")}

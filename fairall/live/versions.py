@@ -217,6 +217,14 @@ def lineage(connection: sql.Connection, number: int) -> list[int]:
     return found[::-1]
 
 
+def with_descendants(connection: sql.Connection, numbers: Collection[int]) -> list[int]:
+    """Versions, and those that were made from them."""
+    found = set(numbers)
+    for row in chain.read(connection, VERSIONS):
+        found |= {row.id} if row.parent in found else set()
+    return sorted(found)
+
+
 def read(
     connection: sql.Connection,
     kept: Mapping[str, str],
