@@ -22,7 +22,7 @@ from fairall.config.words import override, words_of
 from fairall.errors import FairAllError
 from fairall.runtime.credentials import withheld
 
-PLACES = ("outputs_dir=", "tracking.")  # overrides that do not change results
+PLACES = ("outputs_dir=", "tracking.", "tracking=")  # overrides that do not change results
 
 
 @functools.cache

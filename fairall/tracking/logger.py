@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
-from importlib.metadata import requires
 from pathlib import Path
 from textwrap import shorten
 from typing import Any, NamedTuple
@@ -128,29 +127,12 @@ def _log_policy(
     store: Store, run_id: str, result: Result, parameters: dict[str, str], tags: dict[str, str]
 ) -> str | None:
     """Log the policy, with its card, as a model and return its id; None for one of another version."""
-    from mlflow.models import Model
-
-    from fairall.tracking import model as flavor
-
     try:
         reader = load_reader(result.path / "policy")
     except FairAllError:
         return None
-    model = store.client.create_logged_model(store.experiment, "policy", run_id, tags, parameters).model_id
-    # `log_model` of a flavor of MLflow would need an active run, and end it.
-    Model.log(
-        None,
-        flavor,
-        run_id=run_id,
-        model_id=model,
-        files=[path for path in (result.path / "policy", result.path / CARD) if path.exists()],
-        modules=[result.config.model["_target_"].rpartition(".")[0]],
-        reader=reader,
-        seeds=result.seeds,
-        # Without this package, which is on no index and has to be installed.
-        requirements=[r for r in requires("fairall") or [] if "extra ==" not in r],
-    )
-    return model
+    paths = [path for path in (result.path / "policy", result.path / CARD) if path.exists()]
+    return store.log_model(run_id, paths, reader, result.config, tags, parameters)
 
 
 def _register(store: Store, run_id: str, name: str, tags: dict[str, str]) -> str | None:
