@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from json import JSONDecodeError
@@ -14,7 +15,7 @@ import sqlalchemy as sql
 from sqlalchemy.exc import DatabaseError, OperationalError, SQLAlchemyError
 
 from fairall.errors import FairAllError
-from fairall.runtime.credentials import hidden
+from fairall.runtime.credentials import complete, hidden
 from fairall.storage.files import sqlite_url
 
 FORMAT = 1  # of the tables; increased when older ledgers would be read wrongly
@@ -78,10 +79,12 @@ class Store:
         self.name = hidden(str(place))
         self.path = None if "://" in str(place) else Path(place)
         try:
-            url = str(place) if self.path is None else sqlite_url(self.path.absolute())
+            given = complete(str(place)) if self.path is None else sqlite_url(self.path.absolute())
+            # By the driver that is installed with fairall[postgresql]: SQLAlchemy's own choice is another.
+            url = re.sub("^postgres(ql)?://", "postgresql+psycopg://", given)
             options = {"timeout": WAIT} if self.path else {}
             self.engine = sql.create_engine(url, connect_args=options, poolclass=sql.NullPool)
-        except (SQLAlchemyError, ImportError) as error:
+        except (SQLAlchemyError, ImportError, ValueError) as error:
             raise FairAllError(f"{self.name}: cannot be used as a database ({_reason(error)})") from error
         self.dialect = self.engine.dialect.name
         if self.dialect == "sqlite":
