@@ -66,7 +66,8 @@ def _downloaded(address: str, config: Config, modules: Collection[str]) -> Polic
         raise told
     with TemporaryDirectory() as name:
         folder = Path(name)
-        download(address, folder, Config.of_places(config.outputs_dir, named_uri(config)))
+        config.tracking.uri = named_uri(config)
+        download(address, folder, config)
         found = [path.parent for path in folder.rglob(SUMS)]
         if not found:
             raise told

@@ -87,7 +87,10 @@ def _write(store: Store, result: Result, identity: dict[str, str]) -> str:
         tags=origin.source | tags | identity | {page.KIND_TAG: "command", "fairall.command": origin.command},
     ).info.run_id
     parameters = parameters_of(flattened(config.to_plain()))
-    model = _log_policy(store, run_id, result, parameters, tags)
+    policy, model = result.path / "policy", None
+    with suppress(FairAllError):  # a policy of another version
+        paths = [path for path in (policy, result.path / CARD) if path.exists()]
+        model = store.log_model(run_id, paths, load_reader(policy), config, tags, parameters)
     means, stds = (
         {(f"summary.{measure}.{part}", 0): value for measure, value in result.aggregate[part].items()}
         for part in ("mean", "std")
@@ -121,18 +124,6 @@ def _tags(result: Result) -> dict[str, str]:
         page.SWEEP_TAG: config.sweep.name,
     }
     return {tag: value for tag, value in tags.items() if value}
-
-
-def _log_policy(
-    store: Store, run_id: str, result: Result, parameters: dict[str, str], tags: dict[str, str]
-) -> str | None:
-    """Log the policy, with its card, as a model and return its id; None for one of another version."""
-    try:
-        reader = load_reader(result.path / "policy")
-    except FairAllError:
-        return None
-    paths = [path for path in (result.path / "policy", result.path / CARD) if path.exists()]
-    return store.log_model(run_id, paths, reader, result.config, tags, parameters)
 
 
 def _register(store: Store, run_id: str, name: str, tags: dict[str, str]) -> str | None:

@@ -144,6 +144,9 @@ class Store:
                 self.experiment = self.client.create_experiment(name, artifacts, tags)
                 return
             self.experiment = known.experiment_id
+            place = known.artifact_location
+            if artifacts and "://" in place and not place.startswith("file:"):
+                raise FairAllError(f"its files would be sent to {place}; move {_database(config)} away")
             for tag in tags.keys() - known.tags.keys():  # those there may be the user's
                 self.client.set_experiment_tag(self.experiment, tag, tags[tag])
 
@@ -262,11 +265,12 @@ def reaching(config: Config, connect: Callable[[], Connected], *, remedy: str = 
 def _pointed_at(config: Config, mlflow: ModuleType) -> Iterator[None]:
     """Have MLflow use the store in the block, with user and password of its address; afterwards as before.
 
-    Another server must not get them, and a program that uses MLflow itself keeps its own store.
+    Another server must not get them, nor any that the records of a database name. A program that uses MLflow
+    itself keeps its own store.
     """
     uri = mlflow.get_tracking_uri() if mlflow.is_tracking_uri_set() else None
-    before = {name: os.environ.get(name) for name in (USER, PASSWORD)}
-    given = user_and_password(store_uri(config)) if has_server(config) else (None, None)
+    before = {name: os.environ.get(name) for name in (USER, PASSWORD, "MLFLOW_TRACKING_TOKEN")}
+    given = (*user_and_password(store_uri(config)), None) if has_server(config) else ("", "", "")
     os.environ |= {name: value for name, value in zip(before, given, strict=True) if value is not None}
     try:
         mlflow.set_tracking_uri(connection(config))

@@ -68,7 +68,9 @@ def test_text_without_credentials_stays(text: str) -> None:
     assert user_and_password(text) == (None, None)
 
 
-@pytest.mark.parametrize("password", ["p w", "o'n", "a,b", "a]b}", 'a"b', "a?b", "a=b", "a@b", "a\\b", "a#b", ""])
+@pytest.mark.parametrize(
+    "password", ["p w", "o'n", "a,b", "a]b}", 'a"b', "a?b", "a=b", "a@b", "a\\b", "a#b", ""]
+)
 def test_whatever_a_password_of_a_query_has_it_is_hidden(password: str) -> None:
     whole, address = f"pg://host/name?password={password}&port=1", "pg://host/name?port=1"
     assert withheld(whole) == address
