@@ -155,6 +155,10 @@ def test_a_model_of_ones_own_method_loads_where_the_method_is_not_imported(
     people = pd.read_csv(LOANS).head(3)
     assert mlflow.pyfunc.load_model("models:/own/1").predict(people)["probability"].between(0, 1).all()
     del sys.modules["served_method"]
+    # `sync` does not know who wrote the configuration of a run.
+    succeeded("mlflow", "sync", f"tracking.uri={empty_store(tmp_path / 'elsewhere')}", cwd=tmp_path)
+    models = [path.read_text() for path in tmp_path.rglob("MLmodel")]
+    assert sorted("served_method" in model for model in models) == [False, True]
 
 
 def test_the_model_has_the_card_and_says_what_it_gives(outputs: Path) -> None:
