@@ -184,8 +184,8 @@ class Store:
         paths: Sequence[Path],
         reader: PeopleReader,
         config: Config,
-        tags: Mapping[str, str],
-        parameters: Mapping[str, str],
+        tags: dict[str, str],
+        parameters: dict[str, str],
     ) -> str:
         """Log a saved policy as a model of a run, and return the model's id.
 
@@ -204,7 +204,7 @@ class Store:
 
         from fairall.tracking import model as flavor
 
-        made = self.client.create_logged_model(self.experiment, "policy", run, dict(tags), dict(parameters))
+        made = self.client.create_logged_model(self.experiment, "policy", run, tags, parameters)
         module = config.model["_target_"].rpartition(".")[0]
         # `log_model` of a flavor of MLflow would need an active run, and end it.
         Model.log(
