@@ -85,7 +85,8 @@ class Store:
             options = {"timeout": WAIT} if self.path else {}
             self.engine = sql.create_engine(url, connect_args=options, poolclass=sql.NullPool)
         except (SQLAlchemyError, ImportError, ValueError) as error:
-            raise FairAllError(f"{self.name}: cannot be used as a database ({_reason(error)})") from error
+            told = f"cannot be used as a database ({_reason(error)}); PostgreSQL needs fairall[postgresql]"
+            raise FairAllError(f"{self.name}: {told}") from error
         self.dialect = self.engine.dialect.name
         if self.dialect == "sqlite":
             sql.event.listen(self.engine, "connect", _connected)
