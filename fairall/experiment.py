@@ -263,7 +263,8 @@ def say_where_logged(path: Path, config: Config, display: Display) -> None:
     try:
         logged = log(path, config)
     except UnreachableError as error:
-        display.say(f"Warning: {error}. `python -m fairall mlflow sync` logs it later.")
+        how = "; to register it, repeat the command" if config.tracking.register else ""
+        display.say(f"Warning: {error}. `python -m fairall mlflow sync` logs it later{how}.")
         return
     display.say(f"MLflow:  {how_to_look(config)}")
     for line in (f"         {page_address(config, logged.experiment)}", *logged.registered):

@@ -18,7 +18,7 @@ from sklearn.utils import check_consistent_length, metadata_routing
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from fairall.config.choices import flattened, hyperparameters_without
-from fairall.config.words import override
+from fairall.config.words import override, refuse_places
 from fairall.decide.rules import Rule
 from fairall.evaluate.evaluation import evaluate
 from fairall.live.offline import learn, load, save, step
@@ -266,6 +266,8 @@ class SelectiveLabelsClassifier(ClassifierMixin, BaseEstimator):
             version = load(folder, [ABOUT], modules=modules)
             about = json.loads((folder / ABOUT).read_text(encoding="utf-8"))
             made = cls(**about["parameters"])
+            if not modules:  # whoever trusts the code of somebody trusts all their words
+                refuse_places([*made._hyperparameters(), *made.words], str(folder / ABOUT))
         made._version, made.policy_ = version, version.policy
         made.notes_, made._columns = about["notes"], about["columns"]
         made.classes_ = np.array(about["classes"], dtype=about["type"])

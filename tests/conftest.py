@@ -9,7 +9,10 @@ import shlex
 import shutil
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -251,6 +254,44 @@ def empty_store(tmp_path_factory: pytest.TempPathFactory) -> Put:
         return f"sqlite:///{shutil.copy(database, outputs)}"
 
     return put
+
+
+@dataclass
+class Asked:
+    """A server on this machine that refuses everything.
+
+    Attributes:
+        port: where it listens.
+        paths: that were asked of it, in order.
+        credentials: the header of each.
+    """
+
+    port: int
+    paths: list[str] = field(default_factory=list)
+    credentials: list[str] = field(default_factory=list)
+
+
+@pytest.fixture
+def asked() -> Iterator[Asked]:
+    """A server that refuses everything, and what was asked of it."""
+
+    class Refusing(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            known.paths.append(self.path)
+            known.credentials.append(self.headers.get("Authorization", ""))
+            self.send_response(403)
+            self.end_headers()
+
+        do_POST = do_PUT = do_PATCH = do_GET  # noqa: N815
+
+        def log_message(self, *_: object) -> None:
+            """Say nothing."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Refusing) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        known = Asked(server.server_port)
+        yield known
+        server.shutdown()
 
 
 def logged_runs(client: Any) -> list[Any]:

@@ -236,6 +236,28 @@ def test_damaged_or_no_estimator(fitted: SelectiveLabelsClassifier, tmp_path: Pa
 
 
 @pytest.mark.parametrize(
+    "parameters",
+    [
+        *({"words": [word]} for word in ("outputs_dir=/theirs", "+tracking.uri=http://theirs")),
+        *(
+            {"words": [word]}
+            for word in ("++hydra.searchpath=[pkg://theirs]", "evaluation.measures=[theirs.f]")
+        ),
+        *({"words": [word]} for word in ("model={_target_: theirs.Method}", "cost.value=${oc.env:SECRET}")),
+        {"hyperparameters": {"_target_": "theirs.Method"}},
+    ],
+)
+def test_an_estimator_of_others_says_nowhere_where_something_is_written(
+    parameters: dict[str, Any], fitted: SelectiveLabelsClassifier, tmp_path: Path
+) -> None:
+    pickle.loads(pickle.dumps(fitted)).set_params(**parameters).save(tmp_path)
+    with pytest.raises(InputError, match="no file may"):
+        SelectiveLabelsClassifier.load(tmp_path)
+    # Whoever lets its code be imported lets it say anything.
+    assert SelectiveLabelsClassifier.load(tmp_path, modules=["theirs"]).get_params()["method"]
+
+
+@pytest.mark.parametrize(
     ("parameters", "arguments", "told"),
     [
         ({"method": "parity_stakced"}, {}, "did you mean parity_stacked"),

@@ -23,7 +23,7 @@ def start(given: Namespace) -> Done:
     ledger = Ledger.start(given.ledger, *given.names, *given.words, modules=given.trust)
     settings = {f"live.{name}": value for name, value in vars(ledger.settings).items()}
     print(f"Ledger: {given.ledger}, with version 1 on duty")
-    _register(ledger, champion=1)
+    _register(ledger, given, champion=1)
     print(" ".join(f"{name}={'null' if value is None else value}" for name, value in settings.items()))
     return Done({"ledger": given.ledger, **settings})
 
@@ -85,7 +85,7 @@ def learn(given: Namespace) -> Done:
     stands = "It is on duty" if told["promoted"] else "It is a challenger"
     print(f"{stands}: {told['guard']['why']}")
     if told["version"] is not None:
-        _register(ledger, **{"champion" if told["promoted"] else "challenger": told["version"]})
+        _register(ledger, given, **{"champion" if told["promoted"] else "challenger": told["version"]})
     return Done(told)
 
 
@@ -114,7 +114,7 @@ def promote(given: Namespace) -> Done:
         raise FairAllError(f"version {given.version}: give the number of a version, as 3")
     ledger = _ledger(given, words=False)
     changed = ledger.promote(int(given.version))
-    _register(ledger, champion=int(given.version))
+    _register(ledger, given, champion=int(given.version))
     print(f"Version {given.version} {'is on duty' if changed else 'was on duty already'}")
     return Done({"version": int(given.version), "changed": changed})
 
@@ -129,22 +129,24 @@ def forget(given: Namespace) -> Done:
     return Done({"versions": learnt})
 
 
-def _register(ledger: Ledger, **aliases: int) -> None:
-    """Register versions with MLflow where the ledger asks for it."""
+def _register(ledger: Ledger, given: Namespace, **aliases: int) -> None:
+    """Register versions with MLflow where the words of the command ask for it."""
     from fairall.live.register import register
 
-    for line in register(ledger, aliases):
+    for line in register(ledger, given.words, aliases):
         print(line)
 
 
 def _ledger(given: Namespace, *, words: bool = True) -> Ledger:
-    """The ledger of a command, which takes `words` or not."""
+    """The ledger of a command, which takes `words` or those about places alone."""
+    from fairall.config.compose import PLACES, places
     from fairall.live.ledger import Ledger
 
     if given.words and not words:
-        raise FairAllError(
-            f"{given.words[0]}: not possible here; what a ledger was started with never changes"
-        )
+        for word in given.words:
+            if not word.startswith(PLACES):
+                raise FairAllError(f"{word}: not possible here; what a ledger was started with never changes")
+        places(given.words)  # a mistake ends the command before its work
     return Ledger(given.ledger, modules=given.trust)
 
 

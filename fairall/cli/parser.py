@@ -34,7 +34,8 @@ read, so that a frontier can be extended."""
 OF_LEDGER = """\
 LEDGER is an SQLite file or the URL of a database. RUN is a finished run, whose policy is version 1; without
 it KEY=VALUE are those of a run, whose method begins after its warm-up. live.KEY=VALUE: horizon=90d, held_out,
-explore, promote=by_hand|if_better, gap, and columns id, time, label with its words positive and negative."""
+explore, promote=by_hand|if_better, gap, and columns id, time, label with its words positive and negative.
+tracking.register=NAME, here and with learn and promote, makes versions of a model in MLflow."""
 
 
 class Command(NamedTuple):

@@ -20,9 +20,8 @@ from fairall.config.sources import register_sources
 from fairall.config.validation import typed
 from fairall.config.words import override, words_of
 from fairall.errors import FairAllError
-from fairall.runtime.credentials import withheld
 
-PLACES = ("outputs_dir=", "tracking.")  # overrides that do not change results
+PLACES = ("outputs_dir=", "tracking.", "tracking=")  # overrides that do not change results
 
 
 @functools.cache
@@ -114,9 +113,8 @@ def places(overrides: Iterable[str]) -> Config:
 
 
 def places_of(composed: DictConfig) -> Config:
-    """As `places`, of a composed configuration; without user and password of the store (`credentials`)."""
+    """As `places`, of a composed configuration."""
     tracking = cast(TrackingConfig, OmegaConf.to_object(composed.tracking))
-    tracking.uri = tracking.uri and withheld(tracking.uri)
     return Config(outputs_dir=composed.outputs_dir, preset=composed.preset, tracking=tracking)
 
 

@@ -26,7 +26,7 @@ from fairall.config.checks import (
     positive_share,
     require,
 )
-from fairall.runtime.credentials import hidden
+from fairall.runtime.credentials import hidden, withheld
 
 MOST_SEEDS, MOST_THREADS = 10_000, 256
 CONSTANT = "intercept"  # in `dataset.gain` and `dataset.loss`, of the part that is the same for everybody
@@ -236,6 +236,10 @@ class TrackingConfig:
     uri: str | None = MISSING
     experiment: str = MISSING
     register: str | None = plain_name()
+
+    def __post_init__(self) -> None:
+        """Withhold user and password of the address (`credentials`), which a file or an argument may have."""
+        self.uri = self.uri and withheld(self.uri)
 
 
 @dataclass

@@ -17,19 +17,15 @@ from fairall.config.schema import GROUPS, Config, DatasetConfig, NodeConfig
 from fairall.config.target import require_trusted, target_class
 from fairall.config.words import nearest_key
 from fairall.errors import FairAllError
-from fairall.runtime.credentials import withheld
 
 
 def checked(composed: DictConfig) -> Config:
     """The composed configuration with checked types and values.
 
-    User and password of `tracking.uri`, which a file may have, are withheld (`credentials`).
-
     Raises:
         FairAllError: as `typed`, and where a value is not possible.
     """
     config = typed(composed)
-    config.tracking.uri = config.tracking.uri and withheld(config.tracking.uri)
     check_values(config)
     return config
 

@@ -44,6 +44,21 @@ PATH = re.compile(r"(?!(?:null|true|false|nan|inf)$)[./]*[a-z_][\w./-]*", re.IGN
 READABLE = re.compile(r"[\w\s.+/\\$%*@?|-]*|'.*'|\".*\"", re.ASCII)
 PART = re.compile(r"[^\[\]{}:,\s](?:[^\[\]{}:,]*[^\[\]{}:,\s])?")
 
+# What a file of somebody else's must not say: where something is written or sent, which code is imported, and
+# what is read from the environment.
+NOT_FROM_FILES = re.compile(
+    r"[+~]*(?:outputs_dir|tracking|hydra|evaluation\.measures)\b|.*(?:_target_|\$\{)", re.DOTALL
+)
+
+
+def refuse_places(words: Iterable[str], place: str) -> None:
+    """Raise FairAllError where a word that a file at `place` holds is one of `NOT_FROM_FILES`."""
+    for word in filter(NOT_FROM_FILES.match, words):
+        told = (
+            "says where something is written or which code is run, and no file may: give it as your own word"
+        )
+        raise FairAllError(f"{place}: {word:.60}: {told}")
+
 
 def override(key: str, value: str | Sequence[str]) -> str:
     """The word `key=value` by which Hydra gives a key this text, or this list of texts."""

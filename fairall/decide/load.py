@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Collection
 from pathlib import Path
@@ -12,7 +11,6 @@ from fairall.config.schema import Config
 from fairall.errors import FairAllError
 from fairall.policy import FEATURES, SUMS, WEIGHTS, Policy
 from fairall.results.runs import load_result, run_folder
-from fairall.runtime.credentials import withheld
 
 IN_MLFLOW = ("runs:/", "models:/")
 ADDRESS = re.compile(r"runs:/[^/]+/.+|models:/.+")
@@ -59,16 +57,17 @@ def saved_in(path: Path, modules: Collection[str] = ()) -> tuple[Policy, str]:
 
 def _downloaded(address: str, config: Config, modules: Collection[str]) -> Policy:
     from fairall.tracking.fetch import download
+    from fairall.tracking.store import named_uri
 
     told = FairAllError(
         f"{address}: no policy of fairall; one has an address runs:/ID/policy or models:/NAME/1"
     )
     if not ADDRESS.fullmatch(address):
         raise told
-    uri = config.tracking.uri or withheld(os.environ.get("MLFLOW_TRACKING_URI", "")) or None
     with TemporaryDirectory() as name:
         folder = Path(name)
-        download(address, folder, Config.of_places(config.outputs_dir, uri))
+        config.tracking.uri = named_uri(config)
+        download(address, folder, config)
         found = [path.parent for path in folder.rglob(SUMS)]
         if not found:
             raise told

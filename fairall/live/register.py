@@ -2,45 +2,47 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from importlib.metadata import requires
 from typing import Any
 
+from fairall.config.compose import places
 from fairall.live import versions
 from fairall.live.ledger import Ledger
-from fairall.tracking.store import UnreachableError, quiet_mlflow, reaching
+from fairall.tracking.store import Store, UnreachableError, equal, named_uri, quiet_mlflow, reaching
 
 CHALLENGER = "challenger"
 TAG = "fairall.version"  # number of the version in its ledger
 
 
-def register(ledger: Ledger, aliases: dict[str, int]) -> list[str]:
-    """Register versions where `tracking.register=NAME` was among the words of the ledger.
+def register(ledger: Ledger, words: Sequence[str], aliases: Mapping[str, int]) -> list[str]:
+    """Register versions where `tracking.register=NAME` is among the words of a command.
+
+    The configuration that the ledger stores may be a stranger's: it says neither the name nor the store.
 
     Args:
         ledger: whose versions they are.
+        words: of the command. The store is `tracking.uri`, MLFLOW_TRACKING_URI, or that in `outputs_dir`.
         aliases: number of the version by alias.
 
     Returns:
-        A line for each: its address, or a warning where MLflow cannot be reached. The next command makes that
-        good for the versions that it names.
+        A line for each: its address, or a warning where MLflow cannot be reached. The same words on a later
+        command make that good for the versions that it names.
     """
-    kept = ledger.about
+    if not any(word.startswith("tracking") for word in words):
+        return []
+    config = places(words)
+    config.tracking.uri, name = named_uri(config), config.tracking.register
+    if name is None:
+        return []
+    stored = ledger.about
     with ledger.store.reading() as connection:
-        found = {
-            number: versions.read(connection, kept, number, modules=ledger.modules)
+        policies = {
+            number: versions.read(connection, stored, number, modules=ledger.modules).policy
             for number in set(aliases.values())
         }
-    config = versions.config_of(next(iter(found.values())).policy)
-    name = config.tracking.register
-    if not config.tracking.enabled or name is None:
-        return []
     quiet_mlflow()
     from mlflow.exceptions import MlflowException
-    from mlflow.models import Model
-
-    from fairall.tracking import model as flavor
-    from fairall.tracking.store import Store, equal
 
     def once() -> list[str]:
         store, lines = Store(config), []
@@ -49,22 +51,13 @@ def register(ledger: Ledger, aliases: dict[str, int]) -> list[str]:
             client.create_registered_model(name)
         known = {one.tags.get(TAG): one.version for one in client.search_model_versions(equal("name", name))}
         for alias, number in aliases.items():
-            tags, policy = {TAG: str(number)}, found[number].policy
+            tags, policy = {TAG: str(number)}, policies[number]
             if str(number) not in known:
                 title = f"{ledger.store.name}, version {number}"
                 run = client.create_run(store.experiment, run_name=title, tags=tags).info.run_id
-                model = client.create_logged_model(store.experiment, "policy", run, tags, {}).model_id
                 with versions.saved(policy) as folder:
-                    Model.log(
-                        None,
-                        flavor,
-                        run_id=run,
-                        model_id=model,
-                        files=[folder],
-                        modules=[config.model["_target_"].rpartition(".")[0]],
-                        reader=policy.reader,
-                        seeds=policy.seeds,
-                        requirements=[one for one in requires("fairall") or [] if "extra ==" not in one],
+                    model = store.log_model(
+                        run, [folder], policy.reader, versions.config_of(policy), tags, {}
                     )
                 client.set_terminated(run)
                 made = client.create_model_version(name, f"models:/{model}", run, tags, model_id=model)

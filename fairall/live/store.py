@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,7 +14,7 @@ import sqlalchemy as sql
 from sqlalchemy.exc import DatabaseError, OperationalError, SQLAlchemyError
 
 from fairall.errors import FairAllError
-from fairall.runtime.credentials import hidden
+from fairall.runtime.credentials import complete, hidden
 from fairall.storage.files import sqlite_url
 from fairall.storage.plain import of_plain
 
@@ -99,11 +100,14 @@ class Store:
         self.name = hidden(str(place))
         self.path = None if "://" in str(place) else Path(place)
         try:
-            url = str(place) if self.path is None else sqlite_url(self.path.absolute())
+            given = complete(str(place)) if self.path is None else sqlite_url(self.path.absolute())
+            # By the driver that is installed with fairall[postgresql]: SQLAlchemy's own choice is another.
+            url = re.sub("^postgres(ql)?://", "postgresql+psycopg://", given)
             options = {"timeout": WAIT} if self.path else {}
             self.engine = sql.create_engine(url, connect_args=options, poolclass=sql.NullPool)
-        except (SQLAlchemyError, ImportError) as error:
-            raise FairAllError(f"{self.name}: cannot be used as a database ({_reason(error)})") from error
+        except (SQLAlchemyError, ImportError, ValueError) as error:
+            told = f"cannot be used as a database ({_reason(error)}); PostgreSQL needs fairall[postgresql]"
+            raise FairAllError(f"{self.name}: {told}") from error
         self.dialect = self.engine.dialect.name
         if self.dialect == "sqlite":
             sql.event.listen(self.engine, "connect", _connected)

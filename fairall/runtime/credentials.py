@@ -1,7 +1,8 @@
 """User and password of addresses, kept apart from everything that is written, logged or shown.
 
-Where `http://user:password@host` enters a process, in its command line, environment or configuration,
-`withheld` makes `http://host` of it. `complete` gives the whole address back to those who connect.
+Where `http://user:password@host` or `postgresql://host/name?password=...` enters a process, in its command
+line, environment or configuration, `withheld` makes `http://host` or `postgresql://host/name` of it.
+`complete` gives the whole address back to those who connect.
 """
 
 from __future__ import annotations
@@ -11,39 +12,51 @@ import os
 import re
 from urllib.parse import unquote
 
-# Environment variable with user and password by address as JSON: child processes need them too.
+# Environment variable with the whole of each address as JSON: child processes need them too.
 KEPT = "FAIRALL_CREDENTIALS"
 # What follows `://` where there is neither user nor password: a host with or without a port, or nothing.
 PLAIN = r"(?:[\w.-]*|\[[\da-fA-F:.]+\])(?::\d*)?(?:[/?#\s'\",;)\]}]|$)"
-# A user and a password reach to the last @, since not everybody writes %40, %2F and %3F in a password.
-# One without spaces, slashes, ? and # reaches there whatever it begins with.
-USERINFO = rf"(?P<userinfo>(?!{PLAIN})(?:(?!://).)*|[^\s/?#]*)@"
+# Names of secret values of a query, as libpq and the drivers of databases have them.
+NAME = r"(?i:\w*(?:user|username|passw(?:or)?d|passphrase|pass|pwd|secret|token)|uid|odbc_connect)="
+# A user and a password reach to the last @, since not everybody writes %40, %2F and %3F in a password: to the
+# last one before a secret of the query, if there is one. One without spaces, slashes, ? and # reaches there
+# whatever it begins with.
+USERINFO = rf"(?:(?!{PLAIN})(?:(?:(?!://|[?&]{NAME}).)*@|(?:(?!://).)*@)|[^\s/?#]*@)"
 REST = r"(?P<rest>(?:\[[\da-fA-F:.]+\])?[^\s'\",\[\]{}\\]*)"
-ADDRESS = re.compile(rf"(?P<scheme>[\w+.-]+://){USERINFO}{REST}", re.DOTALL)
+ADDRESS = re.compile(rf"(?P<scheme>[\w+.-]+://)(?P<userinfo>{USERINFO})?{REST}", re.DOTALL)
+# A text that is one address. In longer texts a secret of a query ends at a space or a quotation mark, and
+# before the brackets and commas there.
+ALONE = re.compile(r"[\w+.-]+://(?:(?!://).)*", re.DOTALL)
+IN_TEXT = r"[^&\s'\"]*?(?=[,;:)\]}]*(?:[&\s'\"]|$)|,[\w+.-]+://)"
 
 
 def hidden(text: str) -> str:
     """The text without user and password of the addresses in it."""
-    return ADDRESS.sub(r"\g<scheme>\g<rest>", text)
+    if "://" not in text:
+        return text
+    secret = rf"(?>{NAME}{'[^&]*' if ALONE.fullmatch(text) else IN_TEXT})"
+    # All of a query; or the first values, with the & after them; or another, with that before it.
+    secrets = rf"\?{secret}(?:&{secret})*+(?!&)|(?<=\?)(?:{secret}&)+|&{secret}"
+    return re.sub(secrets, "", ADDRESS.sub(r"\g<scheme>\g<rest>", text), flags=re.DOTALL)
 
 
 def withheld(text: str) -> str:
-    """The same, with user and password kept for `complete` in this process and its children."""
-    found = {one["scheme"] + one["rest"]: one["userinfo"] for one in ADDRESS.finditer(text)}
-    if found:
+    """The same, with the whole of each address kept for `complete` in this process and its children."""
+    whole = [text] if ALONE.fullmatch(text) else [match[0] for match in ADDRESS.finditer(text)]
+    if found := {hidden(address): address for address in whole if hidden(address) != address}:
         os.environ[KEPT] = json.dumps(_kept() | found)
     return hidden(text)
 
 
 def complete(address: str) -> str:
     """The address with its user and password, where they have been withheld."""
-    userinfo = _kept().get(address)
-    return address if userinfo is None else address.replace("://", f"://{userinfo}@", 1)
+    return _kept().get(address, address)
 
 
 def user_and_password(address: str) -> tuple[str | None, str | None]:
     """User and password that have been withheld from the address, decoded; None where there is none."""
-    user, colon, password = _kept().get(address, "").partition(":")
+    match = ADDRESS.match(complete(address))
+    user, colon, password = ((match and match["userinfo"]) or "").removesuffix("@").partition(":")
     return unquote(user) or None, unquote(password) if colon else None
 
 

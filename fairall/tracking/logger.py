@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
-from importlib.metadata import requires
 from pathlib import Path
 from textwrap import shorten
 from typing import Any, NamedTuple
@@ -88,7 +87,10 @@ def _write(store: Store, result: Result, identity: dict[str, str]) -> str:
         tags=origin.source | tags | identity | {page.KIND_TAG: "command", "fairall.command": origin.command},
     ).info.run_id
     parameters = parameters_of(flattened(config.to_plain()))
-    model = _log_policy(store, run_id, result, parameters, tags)
+    policy, model = result.path / "policy", None
+    with suppress(FairAllError):  # a policy of another version
+        paths = [path for path in (policy, result.path / CARD) if path.exists()]
+        model = store.log_model(run_id, paths, load_reader(policy), config, tags, parameters)
     means, stds = (
         {(f"summary.{measure}.{part}", 0): value for measure, value in result.aggregate[part].items()}
         for part in ("mean", "std")
@@ -122,35 +124,6 @@ def _tags(result: Result) -> dict[str, str]:
         page.SWEEP_TAG: config.sweep.name,
     }
     return {tag: value for tag, value in tags.items() if value}
-
-
-def _log_policy(
-    store: Store, run_id: str, result: Result, parameters: dict[str, str], tags: dict[str, str]
-) -> str | None:
-    """Log the policy, with its card, as a model and return its id; None for one of another version."""
-    from mlflow.models import Model
-
-    from fairall.tracking import model as flavor
-
-    try:
-        reader = load_reader(result.path / "policy")
-    except FairAllError:
-        return None
-    model = store.client.create_logged_model(store.experiment, "policy", run_id, tags, parameters).model_id
-    # `log_model` of a flavor of MLflow would need an active run, and end it.
-    Model.log(
-        None,
-        flavor,
-        run_id=run_id,
-        model_id=model,
-        files=[path for path in (result.path / "policy", result.path / CARD) if path.exists()],
-        modules=[result.config.model["_target_"].rpartition(".")[0]],
-        reader=reader,
-        seeds=result.seeds,
-        # Without this package, which is on no index and has to be installed.
-        requirements=[r for r in requires("fairall") or [] if "extra ==" not in r],
-    )
-    return model
 
 
 def _register(store: Store, run_id: str, name: str, tags: dict[str, str]) -> str | None:

@@ -6,23 +6,26 @@ import logging
 import os
 import re
 import shlex
+import sys
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
-from importlib.metadata import entry_points
+from importlib.metadata import entry_points, requires
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from fairall.config.schema import Config
 from fairall.errors import FairAllError
-from fairall.runtime.credentials import complete, hidden, user_and_password
+from fairall.runtime.credentials import complete, hidden, user_and_password, withheld
 from fairall.storage import files
 from fairall.tracking.page import TRAINING, VIEW, experiment_tags
 
 if TYPE_CHECKING:
     from mlflow.entities import Run
+
+    from fairall.tables.people import PeopleReader
 
 PORT = 5000  # of `mlflow ui`
 MAX_NAME = 250  # characters of a metric or a parameter
@@ -52,6 +55,11 @@ class UnreachableError(FairAllError):
 def store_uri(config: Config) -> str:
     """Address of the store: `tracking.uri`, or sqlite inside `outputs_dir`."""
     return config.tracking.uri or files.sqlite_url(_database(config))
+
+
+def named_uri(config: Config) -> str | None:
+    """`tracking.uri`, else the address in MLFLOW_TRACKING_URI, without user and password."""
+    return config.tracking.uri or withheld(os.environ.get("MLFLOW_TRACKING_URI", "")) or None
 
 
 def connection(config: Config) -> str:
@@ -136,6 +144,9 @@ class Store:
                 self.experiment = self.client.create_experiment(name, artifacts, tags)
                 return
             self.experiment = known.experiment_id
+            place = known.artifact_location
+            if artifacts and "://" in place and not place.startswith("file:"):
+                raise FairAllError(f"its files would be sent to {place}; move {_database(config)} away")
             for tag in tags.keys() - known.tags.keys():  # those there may be the user's
                 self.client.set_experiment_tag(self.experiment, tag, tags[tag])
 
@@ -166,6 +177,49 @@ class Store:
             if path.is_file() and files.replaced_by(path.name) is None:
                 place = path.parent.relative_to(folder).as_posix()
                 self.client.log_artifact(run, str(path), None if place == "." else place)
+
+    def log_model(
+        self,
+        run: str,
+        paths: Sequence[Path],
+        reader: PeopleReader,
+        config: Config,
+        tags: dict[str, str],
+        parameters: dict[str, str],
+    ) -> str:
+        """Log a saved policy as a model of a run, and return the model's id.
+
+        The module of its method, which MLflow imports to load it, is recorded where this process has imported
+        it. One that only the stored configuration names may be a stranger's.
+
+        Args:
+            run: MLflow id.
+            paths: the folder of the policy, and further files.
+            reader: of the people that the policy takes.
+            config: of the policy, as it is stored.
+            tags: of the model.
+            parameters: of the model.
+        """
+        from mlflow.models import Model
+
+        from fairall.tracking import model as flavor
+
+        made = self.client.create_logged_model(self.experiment, "policy", run, tags, parameters)
+        module = config.model["_target_"].rpartition(".")[0]
+        # `log_model` of a flavor of MLflow would need an active run, and end it.
+        Model.log(
+            None,
+            flavor,
+            run_id=run,
+            model_id=made.model_id,
+            files=paths,
+            modules=[module] if module in sys.modules else [],
+            reader=reader,
+            seeds=range(config.seed, config.seed + config.seeds),
+            # Without this package, which is on no index and has to be installed.
+            requirements=[line for line in requires("fairall") or [] if "extra ==" not in line],
+        )
+        return made.model_id
 
     def search(self, where: str) -> list[Run]:
         """Runs of the experiment that match an MLflow filter, newest first."""
@@ -211,11 +265,12 @@ def reaching(config: Config, connect: Callable[[], Connected], *, remedy: str = 
 def _pointed_at(config: Config, mlflow: ModuleType) -> Iterator[None]:
     """Have MLflow use the store in the block, with user and password of its address; afterwards as before.
 
-    Another server must not get them, and a program that uses MLflow itself keeps its own store.
+    Another server must not get them, nor any that the records of a database name. A program that uses MLflow
+    itself keeps its own store.
     """
     uri = mlflow.get_tracking_uri() if mlflow.is_tracking_uri_set() else None
-    before = {name: os.environ.get(name) for name in (USER, PASSWORD)}
-    given = user_and_password(store_uri(config)) if has_server(config) else (None, None)
+    before = {name: os.environ.get(name) for name in (USER, PASSWORD, "MLFLOW_TRACKING_TOKEN")}
+    given = (*user_and_password(store_uri(config)), None) if has_server(config) else ("", "", "")
     os.environ |= {name: value for name, value in zip(before, given, strict=True) if value is not None}
     try:
         mlflow.set_tracking_uri(connection(config))

@@ -10,6 +10,7 @@ from omegaconf import OmegaConf
 
 from fairall.config.choices import hyperparameters
 from fairall.config.compose import compose_config
+from fairall.config.words import refuse_places
 from fairall.errors import FairAllError
 from fairall.storage.files import atomic
 from fairall.tuning.space import Point, words_of
@@ -40,6 +41,7 @@ def write_hyperparameters(study: Study, folder: Path) -> tuple[Path, str]:
     if chosen is None:
         raise FairAllError(f"{study.name} has no finished point to export yet")
     point = study.point(chosen)
+    refuse_places(words_of(point), f"the study {study.name}")
     names = {group: study.settings.get(f"{group}.name", point.get(group)) for group in ("model", "dataset")}
     node = OmegaConf.create(hyperparameters(str(names["model"]), str(names["dataset"])))
     node.hyperparameters = f"selected by the sweep {study.name}"

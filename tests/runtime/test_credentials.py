@@ -26,6 +26,11 @@ def _nothing_kept(monkeypatch: pytest.MonkeyPatch) -> None:
         ("http://user:1234@[::1]:5000", "http://[::1]:5000", "user", "1234"),
         ("postgresql+pg://user:pass@host/name?x=1", "postgresql+pg://host/name?x=1", "user", "pass"),
         ("postgresql://user:pass@/name", "postgresql:///name", "user", "pass"),
+        ("postgresql://user@host/name?password=p@ss", "postgresql://host/name", "user", None),
+        ("postgresql://host/name?password=pa:s&port=1", "postgresql://host/name?port=1", None, None),
+        ("pg://user:p@ss@/n?x=1&PASSWORD=a&y=2&sslpassword=b", "pg:///n?x=1&y=2", "user", "p@ss"),
+        ("pg:///n?user=me&password=a&host=/tmp", "pg:///n?host=/tmp", None, None),
+        ("pg:///n?user=me&password=a", "pg:///n", None, None),
     ],
 )
 @pytest.mark.parametrize(
@@ -61,6 +66,22 @@ def test_text_without_credentials_stays(text: str) -> None:
     assert withheld(text) == hidden(text) == text
     assert complete(text) == text
     assert user_and_password(text) == (None, None)
+
+
+@pytest.mark.parametrize(
+    "password", ["p w", "o'n", "a,b", "a]b}", 'a"b', "a?b", "a=b", "a@b", "a\\b", "a#b", ""]
+)
+def test_whatever_a_password_of_a_query_has_it_is_hidden(password: str) -> None:
+    whole, address = f"pg://host/name?password={password}&port=1", "pg://host/name?port=1"
+    assert withheld(whole) == address
+    assert complete(address) == whole
+
+
+def test_what_follows_a_query_in_a_sentence_stays() -> None:
+    assert hidden("cannot use pg://host/a?password=b: gone") == "cannot use pg://host/a: gone"
+    assert hidden("cannot use pg://host/a?x=1&user=b (gone)") == "cannot use pg://host/a?x=1 (gone)"
+    assert hidden("[pg://a?password=b,pg://c?pwd=d]") == "[pg://a,pg://c]"
+    assert hidden("which column?user=b, or password=c") == "which column?user=b, or password=c"
 
 
 def test_several_addresses_in_one_word() -> None:

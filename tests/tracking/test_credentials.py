@@ -6,18 +6,16 @@ import signal
 import socket
 import subprocess
 import sys
-import threading
 import time
 import urllib.request
 from collections.abc import Iterator
 from contextlib import suppress
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
 
 from fairall.tracking.store import PASSWORD, USER
-from tests.conftest import Ended, typed
+from tests.conftest import Asked, Ended, typed
 
 pytestmark = pytest.mark.whole
 
@@ -44,32 +42,10 @@ def tells(content: bytes) -> bool:
     return any(word.encode() in content for word in (NAME, SECRET, "pa55w%40rd", "pa55w"))
 
 
-@pytest.fixture
-def refusing() -> Iterator[tuple[int, list[str]]]:
-    """The port of a server that refuses everybody, and the credentials that it was given."""
-    given: list[str] = []
-
-    class Refusing(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            given.append(self.headers.get("Authorization", ""))
-            self.send_response(403)
-            self.end_headers()
-
-        do_POST = do_GET  # noqa: N815
-
-        def log_message(self, *_: object) -> None:
-            """Say nothing."""
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Refusing) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield server.server_port, given
-        server.shutdown()
-
-
 def test_a_server_gets_the_credentials_and_nobody_else_does(
-    refusing: tuple[int, list[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    asked: Asked, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    port, given = refusing
+    port, given = asked.port, asked.credentials
     address = f"http://{GIVEN}@127.0.0.1:{port}"
     basic = "Basic " + base64.b64encode(f"{NAME}:{SECRET}".encode()).decode()
     (tmp_path / "mine" / "preset").mkdir(parents=True)
@@ -104,7 +80,7 @@ def test_a_server_gets_the_credentials_and_nobody_else_does(
     monkeypatch.delenv("MLFLOW_TRACKING_URI")
     monkeypatch.setenv(USER, NAME)
     monkeypatch.setenv(PASSWORD, SECRET)
-    ended.append(typed("mlflow", "sync", cwd=tmp_path))
+    ended.append(typed("mlflow", "sync", f"tracking.uri=http://127.0.0.1:{port}", cwd=tmp_path))
     assert {*given} == {basic}
     for words in (
         [f"tracking.urii={address}"],

@@ -1,8 +1,11 @@
 """A store in which others keep runs, and in which killed processes or other results of a run left theirs."""
 
+import contextlib
 import getpass
 import json
+import os
 import shutil
+import sqlite3
 import subprocess
 from collections.abc import Iterator
 from dataclasses import replace
@@ -19,8 +22,8 @@ from fairall.storage.run_folder import RunFolder
 from fairall.storage.stored import read_stored
 from fairall.tracking.fetch import fetch_runs
 from fairall.tracking.logger import Logged, log
-from fairall.tracking.store import Store, UnreachableError, reaching
-from tests.conftest import Put, logged_runs, run_folder, succeeded, typed
+from fairall.tracking.store import PASSWORD, USER, Store, UnreachableError, reaching
+from tests.conftest import Asked, Put, logged_runs, run_folder, succeeded, typed
 
 pytestmark = pytest.mark.whole
 
@@ -86,6 +89,29 @@ def test_runs_of_others_do_not_stop_a_run(client: mlflow.MlflowClient, once: Pat
     assert {name: client.get_run(name).to_dictionary() for name in before} == before
     reaching(config, lambda: fetch_runs(Store(config), tmp_path / "fetched"))
     assert [path.name for path in (tmp_path / "fetched").glob("*/*/*")] == [folder.name]
+
+
+def test_a_store_of_others_says_nowhere_where_files_are_sent(
+    once: Path, asked: Asked, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    outputs = shutil.copytree(once / "outputs", tmp_path / "outputs")
+    place = f"http://127.0.0.1:{asked.port}/theirs"
+    with contextlib.closing(sqlite3.connect(outputs / "mlflow.db")) as database, database:
+        database.execute("UPDATE experiments SET artifact_location = ?", [place])
+        database.execute("DELETE FROM tags WHERE key = 'fairall.run_id'")
+    config, folder = replace(kept(once)[0], outputs_dir=str(outputs)), kept(once)[1]
+    monkeypatch.setenv(USER, "somebody")
+    monkeypatch.setenv(PASSWORD, "secret")
+    with pytest.raises(UnreachableError, match=f"its files would be sent to {place}; move .*mlflow.db away"):
+        log(folder, config)
+    assert asked.paths == []
+    # The same database is used where the user names it, and no server gets the user's password.
+    config.tracking.uri = f"sqlite:///{outputs / 'mlflow.db'}"
+    with pytest.raises(UnreachableError, match="403"):
+        log(folder, config)
+    assert asked.paths
+    assert {*asked.credentials} == {""}
+    assert os.environ[PASSWORD] == "secret"
 
 
 def test_an_answer_that_is_not_understood_is_a_warning(once: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -246,7 +246,7 @@ def test_people_that_the_model_cannot_take_are_one_line(
 @pytest.mark.whole
 @pytest.mark.parametrize("uri", ["sqlite:////dev/null/x.db", "http://127.0.0.1:9"])
 def test_training_does_without_an_mlflow_that_is_away_and_tells_it_later(
-    uri: str, tmp_path: Path, empty_store: Put
+    uri: str, tmp_path: Path, empty_store: Put, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     short = [*QUICK, "model=fairlog", "schedule.time_steps=5", "evaluation.window=[1,5]"]
     ended = succeeded(*short, f"tracking.uri={uri}", cwd=tmp_path)
@@ -276,7 +276,10 @@ def test_training_does_without_an_mlflow_that_is_away_and_tells_it_later(
     )  # what `sync` does not change
     again = typed("mlflow", "sync", there, cwd=tmp_path)
     assert again.stdout == "Logged 0 runs to MLflow; 1 were already there.\n"
-    assert f"cannot use {uri}" in refused("mlflow", "sync", cwd=tmp_path)
+    assert f"made with tracking.uri={uri}: repeat that word" in refused("mlflow", "sync", cwd=tmp_path)
+    with monkeypatch.context() as patched:
+        patched.setenv("MLFLOW_TRACKING_URI", uri)
+        assert f"cannot use {uri}" in refused("mlflow", "sync", cwd=tmp_path)
 
 
 def test_the_check_of_an_address_opens_nothing(tmp_path: Path) -> None:

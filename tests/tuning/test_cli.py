@@ -95,6 +95,11 @@ def test_a_sweep_started_again_makes_the_rest_and_selects(
     (tmp_path / "tuned" / "hparams" / f"{NAME}.yaml").write_text("mine: 1\n")
     assert fairall(["tune", "export", NAME, "tuned"]) == 1
     assert "was not written by an export" in capsys.readouterr().err
+    theirs = tmp_path / "outputs" / "sweeps" / NAME / "study.json"
+    theirs.write_text(theirs.read_text().replace('"model.clf_arch"', '"tracking.uri"'))
+    assert fairall(["tune", "export", NAME, "theirs"]) == 1
+    assert "tracking.uri=" in (line := capsys.readouterr().err)
+    assert "no file may" in line
     assert fairall(["tune", "show", "nonsense"]) == 1
     assert "nonsense: no such study in " in capsys.readouterr().err
 
