@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
@@ -17,7 +17,6 @@ from fairall.evaluate.comparison import Comparison
 from fairall.evaluate.estimated.bounds import LARGEST_GAMMA
 from fairall.evaluate.estimated.estimators import LABELS
 from fairall.evaluate.estimated.fairness import MEASURES
-from fairall.evaluate.estimated.gaps import Interval
 from fairall.evaluate.evaluation import Evaluation
 from fairall.evaluate.judged.monitor import Course
 from fairall.evaluate.judged.scorecard import EVERYBODY
@@ -38,6 +37,13 @@ DATA, DISCRIMINATION, CALIBRATION, STABILITY, FAIRNESS, VALUE, CHOICES, LIMITS =
     "Limits",
 )
 TO_MLFLOW = ("acceptance", "value", "guarantee", "fairness", "bounds", "overlap")  # of each policy
+OPEN = " (gain or loss is open)"
+RATES = ("dpu", "equal_opportunity", "predictive_parity", "false_positive", "utility_gap")
+# Words before rates whose gap is above 0 (of two policies: larger in B), below it, neither, and not known.
+ALIKE = (
+    ("not treated alike, by gaps in", "", "no difference shown, by gaps in", "not known, gaps in"),
+    ("B less fair, by gaps in", "B fairer, by gaps in", "no change shown, of gaps in", "not known, gaps in"),
+)
 DEPENDS = 0.01  # p below which the assignment of cases is said to depend on features
 MODELS = {
     "propensity": "Model of the decision",
@@ -133,26 +139,25 @@ class Shown:
             yield "B − A", "B − A", self.difference
 
 
+def verdict(shown: Shown) -> list[str]:
+    """What the policy is worth, whether groups are treated alike, how far to trust it: a line each."""
+    lines: dict[str, list[str]] = {"Utility": [], "Groups": [], "Trust": []}
+    for name, policy, one in shown.with_difference():
+        texts = _worth(one), _alike(one), _trust(one)
+        for line, text in zip(lines.values(), texts, strict=True):
+            line += [f"{name}: {text}" if policy else text] if text else []
+    return [f"{name}: {'; '.join(texts)}" for name, texts in lines.items()]
+
+
 def told(shown: Shown) -> Iterator[str]:
-    """The result to be read, what it rests on, the policies, the log and its models; a sentence each."""
+    """What the verdict rests on: the policies, the log and its models; a sentence each."""
     difference = shown.difference
-    if difference is not None:
-        yield from _result("B − A: difference in utility", difference.values)
-    for name, one in shown.evaluations.items():
-        yield from _result("Utility" if difference is None else f"{name}: utility", one.values)
-    if shown.refused is not None:
-        yield f"Refused: {shown.refused}"
-    for name, one in shown.evaluations.items():
-        whose = f"{name}: " if difference else ""
-        yield from (f"Warning: {whose}{text}" for text in one.in_doubt)
     for name, one in shown.evaluations.items():
         yield f"{name}: accepts {number(float(one.target.mean()))} % of the people. Rule: {one.rule}"
-        yield from (*_overlap(one), *_sensitivity(one), *_monitor(name, one))
+        yield from (*_overlap(one), *_monitor(name, one))
     yield from _score(shown.first)
     yield from _officers(shown.first)
     if difference is not None and not np.isnan(difference.values["dr"].low):
-        at = _up_to(difference.turning_point)
-        yield f"B − A: with 95 % confidence, which of the two has the greater utility is certain {at}"
         yield "P(B better), P(B fairer): level at which a one-sided interval of the difference ends at 0"
     if any(one.sensitivity for one in shown.evaluations.values()):
         yield "Γ: odds ratio of positive labels between accepted and rejected people of equal features"
@@ -179,15 +184,52 @@ def doubts(shown: Shown) -> Iterator[str]:
     yield from (f"Note: {text}" for text in notes)
 
 
-def _result(name: str, values: Mapping[str, Interval]) -> Iterator[str]:
-    """The first estimate that there is."""
-    known = ((estimator, own) for estimator, own in values.items() if not np.isnan(own.estimate))
+def _worth(one: Evaluation | Comparison) -> str:
+    """The first estimate of the utility that there is."""
+    known = ((name, own) for name, own in one.values.items() if not np.isnan(own.estimate))
     for estimator, own in islice(known, 1):
         ends = interval(own.low, own.high)
-        known_to = f"95 % interval {ends}" if ends else "without an interval"
-        better = share(own.probability)
-        told = f"; P(B better): {better}" if better else ""
-        yield f"{name}: {number(own.estimate)} per 100 people, {known_to}, {LABELS[estimator]}{told}"
+        ends = f"95 % interval {ends}{'' if own.low > 0 or own.high < 0 else OPEN}" if ends else "no interval"
+        better = f"; P(B better): {share(own.probability)}" if own.probability is not None else ""
+        return f"{number(own.estimate)} per 100 people, {ends}, {LABELS[estimator]}{better}"
+    return "not known"
+
+
+def _alike(one: Evaluation | Comparison) -> str:
+    """By which rates groups are not treated alike, by which this is not shown, and by which not known."""
+    if np.isnan((acceptance := one.fairness["dpu"]["dr"]).estimate):
+        return f"not compared, {acceptance.why}"
+    texts: dict[str, list[str]] = {words: [] for words in ALIKE[isinstance(one, Comparison)]}
+    larger, smaller, same, unknown = texts.values()
+    for measure in RATES:
+        own, rate = one.fairness[measure]["dr"], MEASURES[measure].rate
+        chosen = (
+            unknown if np.isnan(own.low) else larger if own.low > 0 else smaller if own.high < 0 else same
+        )
+        chosen.append(f"{rate} {number(own.estimate)} {interval(own.low, own.high)}".rstrip())
+    return "; ".join(f"{words} {', '.join(rates)}" for words, rates in texts.items() if rates)
+
+
+def _trust(one: Evaluation | Comparison) -> str:
+    """What is refused or in doubt, what the estimates rest on, and what a hidden feature could change."""
+    if isinstance(one, Comparison):
+        if one.first.refused_value or one.second.refused_value or np.isnan(one.values["dr"].low):
+            return ""
+        return one.refused_value or f"which of the two earns more is certain {_up_to(one.turning_point)}"
+    texts = [f"refused, {one.refused}"] if one.refused else []
+    texts += [*one.in_doubt, *([f"no interval of the utility, {one.few}"] if one.few else [])]
+    if one.refused_value is None:
+        recorded = one.log.propensity is not None
+        basis = "recorded propensities are" if recorded else "log holds everything that decided"
+        observed = one.logged and one.models.labelled is None
+        texts.append(f"{'utility observed, rates by label ' if observed else ''}right if the {basis}")
+    if one.sensitivity:
+        point = one.sensitivity["turning_points"]["utility"]
+        texts.append(f"with 95 % confidence, the sign of the utility is certain {_up_to(point)}")
+        for feature, gamma in islice(one.sensitivity["benchmarks"].items(), 1):
+            may = "could" if gamma >= (point or LARGEST_GAMMA) else "could not"
+            texts.append(f"a hidden feature that matters as {feature} does (Γ = {gamma:.2f}) {may} change it")
+    return "; ".join(texts)
 
 
 def _score(one: Evaluation) -> Iterator[str]:
@@ -217,20 +259,6 @@ def _overlap(one: Evaluation) -> Iterator[str]:
             f"{overlap['largest_weight']:.1f}; the largest 1 % of the weights hold "
             f"{100 * overlap['share_of_top_percent']:.0f} % of their sum"
         )
-
-
-def _sensitivity(one: Evaluation) -> Iterator[str]:
-    found = one.sensitivity
-    if found is None:
-        return
-    points = dict(found["turning_points"])
-    text = f"the sign of the utility is certain {_up_to(points.pop('utility'))}"
-    above = [f"{MEASURES[name].label} {_up_to(point)}" for name, point in points.items() if point != 1.0]
-    if above:
-        text += f"; gaps are above 0: {', '.join(above)}"
-    for feature, gamma in islice(found["benchmarks"].items(), 1):
-        text += f"; hiding the feature that matters most, {feature}, would make Γ = {gamma:.2f}"
-    yield f"Sensitivity: with 95 % confidence, {text}"
 
 
 def _up_to(point: float | None) -> str:
