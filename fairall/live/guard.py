@@ -122,7 +122,8 @@ def compared(log: Log, first: np.ndarray, second: np.ndarray, gap: float, number
     if (why := few(log)) is not None:
         return result | {"why": why}
     if np.abs(second - first).max() == 0:
-        return result | {"why": "it decides as the policy on duty on all held-out people"}
+        nothing = dict.fromkeys(("estimate", "low", "high"), 0.0)
+        return result | {"value": nothing, "why": "it decides as the policy on duty on all held-out people"}
     try:
         comparison = _comparison(log, first, second)
     except FairAllError as error:

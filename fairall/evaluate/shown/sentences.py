@@ -36,14 +36,10 @@ DATA, DISCRIMINATION, CALIBRATION, STABILITY, FAIRNESS, VALUE, CHOICES, LIMITS =
     "Thresholds and costs",
     "Limits",
 )
-TO_MLFLOW = ("acceptance", "value", "guarantee", "fairness", "bounds", "overlap")  # of each policy
+# Of each policy, and of the difference between two.
+TO_MLFLOW = ("acceptance", "value", "guarantee", "fairness", "bounds", "overlap", "turning_point")
 OPEN = " (gain or loss is open)"
 RATES = ("dpu", "equal_opportunity", "predictive_parity", "false_positive", "utility_gap")
-# Words before rates whose gap is above 0 (of two policies: larger in B), below it, neither, and not known.
-ALIKE = (
-    ("not treated alike, by gaps in", "", "no difference shown, by gaps in", "not known, gaps in"),
-    ("B less fair, by gaps in", "B fairer, by gaps in", "no change shown, of gaps in", "not known, gaps in"),
-)
 DEPENDS = 0.01  # p below which the assignment of cases is said to depend on features
 MODELS = {
     "propensity": "Model of the decision",
@@ -123,13 +119,12 @@ class Shown:
 
     def metrics(self) -> dict[str, float]:
         """Numbers by dotted name, of two policies with `first`, `second` or `difference` in front."""
-        if self.difference is None:
-            chosen = {name: self.content[name] for name in TO_MLFLOW}
-        else:
-            both = ("first", "second")
-            chosen = {one: {name: self.content[one][name] for name in TO_MLFLOW} for one in both}
-            chosen["difference"] = self.content["difference"]
-        return {name: value for name, value in flattened(chosen).items() if isinstance(value, float)}
+        numbers, depth = flattened(self.content).items(), int(self.difference is not None)
+        return {
+            name: value
+            for name, value in numbers
+            if isinstance(value, float) and name.split(".")[depth] in TO_MLFLOW
+        }
 
     def with_difference(self) -> Iterator[tuple[str, str, Evaluation | Comparison]]:
         """Name and group of rows (none for one policy) of each policy, and of the difference."""
@@ -141,12 +136,11 @@ class Shown:
 
 def verdict(shown: Shown) -> list[str]:
     """What the policy is worth, whether groups are treated alike, how far to trust it: a line each."""
-    lines: dict[str, list[str]] = {"Utility": [], "Groups": [], "Trust": []}
-    for name, policy, one in shown.with_difference():
-        texts = _worth(one), _alike(one), _trust(one)
-        for line, text in zip(lines.values(), texts, strict=True):
-            line += [f"{name}: {text}" if policy else text] if text else []
-    return [f"{name}: {'; '.join(texts)}" for name, texts in lines.items()]
+    lines = []
+    for title, about in (("Utility", _worth), ("Groups", _alike), ("Trust", _trust)):
+        texts = ((policy and f"{name}: ", about(one)) for name, policy, one in shown.with_difference())
+        lines.append(f"{title}: {'; '.join(whose + text for whose, text in texts if text)}")
+    return lines
 
 
 def told(shown: Shown) -> Iterator[str]:
@@ -196,33 +190,30 @@ def _worth(one: Evaluation | Comparison) -> str:
 
 
 def _alike(one: Evaluation | Comparison) -> str:
-    """By which rates groups are not treated alike, by which this is not shown, and by which not known."""
-    if np.isnan((acceptance := one.fairness["dpu"]["dr"]).estimate):
-        return f"not compared, {acceptance.why}"
-    texts: dict[str, list[str]] = {words: [] for words in ALIKE[isinstance(one, Comparison)]}
-    larger, smaller, same, unknown = texts.values()
+    """By gaps of which rates groups are not treated alike, by which this is not shown, and not known."""
+    texts: dict[str, list[str]] = {}
     for measure in RATES:
-        own, rate = one.fairness[measure]["dr"], MEASURES[measure].rate
-        chosen = (
-            unknown if np.isnan(own.low) else larger if own.low > 0 else smaller if own.high < 0 else same
-        )
-        chosen.append(f"{rate} {number(own.estimate)} {interval(own.low, own.high)}".rstrip())
-    return "; ".join(f"{words} {', '.join(rates)}" for words, rates in texts.items() if rates)
+        own, state = one.fairness[measure]["dr"], "not known,"
+        if measure == "dpu" and np.isnan(own.estimate):
+            return f"not compared, {own.why}"
+        if not np.isnan(own.low):
+            state = "no difference shown by" if own.low <= 0 <= own.high else "not treated alike, by"
+        ends = f"{number(own.estimate)} {interval(own.low, own.high)}"
+        texts.setdefault(f"{state} gaps in", []).append(f"{MEASURES[measure].rate} {ends}".rstrip())
+    return "; ".join(f"{state} {', '.join(rates)}" for state, rates in texts.items())
 
 
 def _trust(one: Evaluation | Comparison) -> str:
     """What is refused or in doubt, what the estimates rest on, and what a hidden feature could change."""
     if isinstance(one, Comparison):
-        if one.first.refused_value or one.second.refused_value or np.isnan(one.values["dr"].low):
-            return ""
-        return one.refused_value or f"which of the two earns more is certain {_up_to(one.turning_point)}"
+        certain = f"which of the two earns more is certain {_up_to(one.turning_point)}"
+        return one.refused_value or "" if np.isnan(one.values["dr"].low) else certain
     texts = [f"refused, {one.refused}"] if one.refused else []
     texts += [*one.in_doubt, *([f"no interval of the utility, {one.few}"] if one.few else [])]
     if one.refused_value is None:
-        recorded = one.log.propensity is not None
-        basis = "recorded propensities are" if recorded else "log holds everything that decided"
         observed = one.logged and one.models.labelled is None
-        texts.append(f"{'utility observed, rates by label ' if observed else ''}right if the {basis}")
+        whose = "utility observed, rates by label " if observed else ""
+        texts.append(f"{whose}right if the log holds everything that decided")
     if one.sensitivity:
         point = one.sensitivity["turning_points"]["utility"]
         texts.append(f"with 95 % confidence, the sign of the utility is certain {_up_to(point)}")
