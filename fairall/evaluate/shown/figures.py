@@ -60,8 +60,8 @@ NOTES = {
     "labels are missing.",
     "gaps": f"{VIEWS_TOLD} {DRAWN} Thin lines: whatever the missing labels are.",
     "sensitivity": "Bounds if the odds of a positive label of rejected people differ from those of accepted "
-    "people of equal features by a factor up to Γ. At the turning point the 95 % limits reach 0. The "
-    "triangle is the Γ that would arise if the feature that matters most were hidden.",
+    "people of equal features by a factor up to Γ. At the turning point the 95 % limits reach 0. "
+    "Red: the Γ that would arise if the feature that matters most were hidden.",
     "ranks": "People of either label with a score above a threshold, by all people above it. On the accepted "
     "alone; of everybody, doubly robust; and what is possible whatever the missing labels are. A band covers "
     "a whole curve with 95 %.",
@@ -211,17 +211,7 @@ def draw_sensitivity(evaluations: Evaluations) -> Figure:
                 handles["turning point"] = axes.axvline(turning, color=colour, ls=":", lw=1.2)
             hidden = next(iter(found["benchmarks"].items()), None)
             if hidden is not None and hidden[1] <= gamma.max():
-                (handles[f"hiding {hidden[0]}"],) = axes.plot(
-                    hidden[1],
-                    0.0,
-                    marker="^",
-                    color="tab:red",
-                    ls="",
-                    transform=axes.get_xaxis_transform(),
-                    ms=4,
-                    clip_on=False,
-                    zorder=4,
-                )
+                handles[f"hiding {hidden[0]}"] = axes.axvline(hidden[1], color="tab:red", lw=0.7)
         axes.axhline(0.0, color=GREY, lw=0.5)
         label = "utility" if measure == "utility" else MEASURES[measure].label
         told = f"turning point {', '.join(points)}" if points else "refused"

@@ -18,7 +18,6 @@ from fairall.evaluate.estimated.bounds import LARGEST_GAMMA
 from fairall.evaluate.estimated.estimators import LABELS
 from fairall.evaluate.estimated.fairness import MEASURES
 from fairall.evaluate.evaluation import Evaluation
-from fairall.evaluate.judged.monitor import Course
 from fairall.evaluate.judged.scorecard import EVERYBODY
 from fairall.evaluate.log import DecisionLog
 from fairall.evaluate.plain import spelt
@@ -38,7 +37,7 @@ DATA, DISCRIMINATION, CALIBRATION, STABILITY, FAIRNESS, VALUE, CHOICES, LIMITS =
 )
 # Of each policy, and of the difference between two.
 TO_MLFLOW = ("acceptance", "value", "guarantee", "fairness", "bounds", "overlap", "turning_point")
-OPEN = " (gain or loss is open)"
+OPEN = ", which contains 0"
 RATES = ("dpu", "equal_opportunity", "predictive_parity", "false_positive", "utility_gap")
 DEPENDS = 0.01  # p below which the assignment of cases is said to depend on features
 MODELS = {
@@ -189,37 +188,53 @@ def _worth(one: Evaluation | Comparison) -> str:
     return "not known"
 
 
+def _both(own: Interval) -> str:
+    """Estimate and interval ×100, as far as there are."""
+    return f"{number(own.estimate)} {interval(own.low, own.high)}".strip()
+
+
 def _alike(one: Evaluation | Comparison) -> str:
     """By gaps of which rates groups are not treated alike, by which this is not shown, and not known."""
-    texts: dict[str, list[str]] = {}
+    refused = one.fairness["dpu"]["dr"]
+    if np.isnan(refused.estimate):
+        return f"not compared, {refused.why}"
+    states: dict[str, list[str]] = {
+        "not treated alike, by": [],
+        "no difference shown by": [],
+        "not known,": [],
+    }
+    differ, same, unknown = states.values()
     for measure in RATES:
-        own, state = one.fairness[measure]["dr"], "not known,"
-        if measure == "dpu" and np.isnan(own.estimate):
-            return f"not compared, {own.why}"
-        if not np.isnan(own.low):
-            state = "no difference shown by" if own.low <= 0 <= own.high else "not treated alike, by"
-        ends = f"{number(own.estimate)} {interval(own.low, own.high)}"
-        texts.setdefault(f"{state} gaps in", []).append(f"{MEASURES[measure].rate} {ends}".rstrip())
-    return "; ".join(f"{state} {', '.join(rates)}" for state, rates in texts.items())
+        own = one.fairness[measure]["dr"]
+        same_or_not = same if round(own.low, 3) <= 0 <= round(own.high, 3) else differ  # as shown
+        chosen = unknown if np.isnan(own.low) else same_or_not
+        chosen.append(f"{MEASURES[measure].rate} {_both(own)}".rstrip())
+    return "; ".join(f"{state} gaps in {', '.join(rates)}" for state, rates in states.items() if rates)
 
 
 def _trust(one: Evaluation | Comparison) -> str:
     """What is refused or in doubt, what the estimates rest on, and what a hidden feature could change."""
     if isinstance(one, Comparison):
         certain = f"which of the two earns more is certain {_up_to(one.turning_point)}"
-        return one.refused_value or "" if np.isnan(one.values["dr"].low) else certain
+        of_one = one.first.refused_value or one.second.refused_value
+        return ("" if of_one else one.refused_value or "") if np.isnan(one.values["dr"].low) else certain
     texts = [f"refused, {one.refused}"] if one.refused else []
     texts += [*one.in_doubt, *([f"no interval of the utility, {one.few}"] if one.few else [])]
-    if one.refused_value is None:
-        observed = one.logged and one.models.labelled is None
-        whose = "utility observed, rates by label " if observed else ""
-        texts.append(f"{whose}right if the log holds everything that decided")
-    if one.sensitivity:
-        point = one.sensitivity["turning_points"]["utility"]
-        texts.append(f"with 95 % confidence, the sign of the utility is certain {_up_to(point)}")
-        for feature, gamma in islice(one.sensitivity["benchmarks"].items(), 1):
-            may = "could" if gamma >= (point or LARGEST_GAMMA) else "could not"
-            texts.append(f"a hidden feature that matters as {feature} does (Γ = {gamma:.2f}) {may} change it")
+    basis = "right if the log holds everything that decided"
+    if one.logged and one.models.labelled is None:
+        basis = "utility observed" if one.refused else f"utility observed, rates by label {basis}"
+    texts += [] if one.refused_value else [basis]
+    found: dict[str, Any] = one.sensitivity or {"benchmarks": {}}
+    for feature, gamma in islice(found["benchmarks"].items(), 1):
+        signs: dict[str, list[str]] = {"not change the sign of": [], "change the sign of": []}
+        for name, point in found["turning_points"].items():
+            if point != 1.0:  # else it is open already
+                what = f"gap in {MEASURES[name].rate}" if name in MEASURES else name
+                [*signs.values()][point is not None and point <= gamma].append(f"{what} ({_up_to(point)})")
+        could = " and ".join(f"could {verb} {', '.join(names)}" for verb, names in signs.items() if names)
+        texts += (
+            [f"a hidden feature that matters as {feature} does (Γ = {gamma:.2f}) {could}"] if could else []
+        )
     return "; ".join(texts)
 
 
@@ -232,8 +247,7 @@ def _score(one: Evaluation) -> Iterator[str]:
     if np.isnan(everybody.estimate):
         yield f"Score: Gini of everybody refused: {everybody.why}"
         return
-    known = f"{number(everybody.estimate)} {interval(everybody.low, everybody.high)}".strip()
-    told = f"Score: Gini {known} of everybody, doubly robust"
+    told = f"Score: Gini {_both(everybody)} of everybody, doubly robust"
     if not np.isnan(accepted.estimate):
         told += f"; {number(accepted.estimate)} of the accepted"
         if accepted.estimate < everybody.low or accepted.estimate > everybody.high:
@@ -277,12 +291,7 @@ def _monitor(name: str, one: Evaluation) -> Iterator[str]:
     watched = one.monitor
     if watched is None:
         return
-
-    def told(own: Course) -> str:
-        last = own.at(-1)
-        return f"{number(last.estimate)} {interval(last.low, last.high)}".strip()
-
-    found = {what: told(own) for what, own in watched.named().items()}
+    found = {what: _both(own.at(-1)) for what, own in watched.named().items()}
     known = "; ".join(f"{what}: {text}" for what, text in found.items() if text)
     yield (
         f"{name}: over all rows until {spelt(watched.moments[-1])}, ×100, 95 % intervals that hold at every "
