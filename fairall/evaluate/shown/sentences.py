@@ -17,6 +17,7 @@ from fairall.evaluate.comparison import Comparison
 from fairall.evaluate.estimated.bounds import LARGEST_GAMMA
 from fairall.evaluate.estimated.estimators import LABELS
 from fairall.evaluate.estimated.fairness import MEASURES
+from fairall.evaluate.estimated.gaps import Interval
 from fairall.evaluate.evaluation import Evaluation
 from fairall.evaluate.judged.scorecard import EVERYBODY
 from fairall.evaluate.log import DecisionLog
