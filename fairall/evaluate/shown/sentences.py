@@ -230,7 +230,7 @@ def _trust(one: Evaluation | Comparison) -> str:
         signs: dict[str, list[str]] = {"not change the sign of": [], "change the sign of": []}
         for name, point in found["turning_points"].items():
             if point != 1.0:  # else it is open already
-                what = f"gap in {MEASURES[name].rate}" if name in MEASURES else name
+                what = f"the gap in {MEASURES[name].rate}" if name in MEASURES else "the utility"
                 [*signs.values()][point is not None and point <= gamma].append(f"{what} ({_up_to(point)})")
         could = " and ".join(f"could {verb} {', '.join(names)}" for verb, names in signs.items() if names)
         texts += (

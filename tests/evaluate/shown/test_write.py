@@ -219,8 +219,8 @@ def test_trust_compares_with_a_hidden_feature(
     point = shown.content["sensitivity"]["turning_points"]["utility"]
     assert 1.01 < point < 9
     may = "could" if gamma > point else "could not"
-    assert f"matters as score does (Γ = {gamma:.2f}) {may} change the sign of utility" in trust
-    assert f"utility (up to Γ = {point:.2f})" in trust
+    assert f"matters as score does (Γ = {gamma:.2f}) {may} change the sign of the utility" in trust
+    assert f"the utility (up to Γ = {point:.2f})" in trust
 
 
 def test_the_verdict_of_one_policy(models: Models) -> None:
