@@ -138,7 +138,10 @@ def verdict(shown: Shown) -> list[str]:
     """What the policy is worth, whether groups are treated alike, how far to trust it: a line each."""
     lines = []
     for title, about in (("Utility", _worth), ("Groups", _alike), ("Trust", _trust)):
-        texts = ((policy and f"{name}: ", about(one)) for name, policy, one in shown.with_difference())
+        texts = [
+            (policy and f"{name}: ", about(one, bool(policy) and isinstance(one, Evaluation)))
+            for name, policy, one in shown.with_difference()
+        ]
         lines.append(f"{title}: {'; '.join(whose + text for whose, text in texts if text)}")
     return lines
 
@@ -178,10 +181,12 @@ def doubts(shown: Shown) -> Iterator[str]:
     yield from (f"Note: {text}" for text in notes)
 
 
-def _worth(one: Evaluation | Comparison) -> str:
-    """The first estimate of the utility that there is."""
+def _worth(one: Evaluation | Comparison, brief: bool) -> str:
+    """The first estimate of the utility that there is, and unless `brief` what it is."""
     known = ((name, own) for name, own in one.values.items() if not np.isnan(own.estimate))
     for estimator, own in islice(known, 1):
+        if brief:
+            return _both(own)
         ends = interval(own.low, own.high)
         ends = f"95 % interval {ends}{'' if own.low > 0 or own.high < 0 else OPEN}" if ends else "no interval"
         better = f"; P(B better): {share(own.probability)}" if own.probability is not None else ""
@@ -194,7 +199,7 @@ def _both(own: Interval) -> str:
     return f"{number(own.estimate)} {interval(own.low, own.high)}".strip()
 
 
-def _alike(one: Evaluation | Comparison) -> str:
+def _alike(one: Evaluation | Comparison, brief: bool) -> str:
     """By gaps of which rates groups are not treated alike, by which this is not shown, and not known."""
     refused = one.fairness["dpu"]["dr"]
     if np.isnan(refused.estimate):
@@ -209,12 +214,16 @@ def _alike(one: Evaluation | Comparison) -> str:
         own = one.fairness[measure]["dr"]
         same_or_not = same if round(own.low, 3) <= 0 <= round(own.high, 3) else differ  # as shown
         chosen = unknown if np.isnan(own.low) else same_or_not
-        chosen.append(f"{MEASURES[measure].rate} {_both(own)}".rstrip())
+        rate = MEASURES[measure].rate
+        chosen.append(rate if brief or chosen is unknown else f"{rate} {_both(own)}")
     return "; ".join(f"{state} gaps in {', '.join(rates)}" for state, rates in states.items() if rates)
 
 
-def _trust(one: Evaluation | Comparison) -> str:
-    """What is refused or in doubt, what the estimates rest on, and what a hidden feature could change."""
+def _trust(one: Evaluation | Comparison, brief: bool) -> str:
+    """What is refused or in doubt, what the estimates rest on, and what a hidden feature could change.
+
+    If it is to be `brief`, that is said of the utility only.
+    """
     if isinstance(one, Comparison):
         certain = f"which of the two earns more is certain {_up_to(one.turning_point)}"
         of_one = one.first.refused_value or one.second.refused_value
@@ -229,7 +238,7 @@ def _trust(one: Evaluation | Comparison) -> str:
     for feature, gamma in islice(found["benchmarks"].items(), 1):
         signs: dict[str, list[str]] = {"not change the sign of": [], "change the sign of": []}
         for name, point in found["turning_points"].items():
-            if point != 1.0:  # else it is open already
+            if point != 1.0 and (name == "utility" or not brief):  # at 1 it is open already
                 what = f"the gap in {MEASURES[name].rate}" if name in MEASURES else "the utility"
                 [*signs.values()][point is not None and point <= gamma].append(f"{what} ({_up_to(point)})")
         could = " and ".join(f"could {verb} {', '.join(names)}" for verb, names in signs.items() if names)
