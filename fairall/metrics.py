@@ -811,17 +811,5 @@ class Spread:
         return cls(mean, std, (max(mean - half, lowest), min(mean + half, highest)))
 
 
-def as_markdown(measures: Iterable[Measure] = STANDARD) -> str:
-    """The table of docs/measures.md, a row per measure."""
-    rows = [["name", "label", "unit", "better", "range", "definition", "computed from"], ["---"] * 7]
-    for one in measures:
-        better = "" if one.higher_is_better is None else "higher" if one.higher_is_better else "lower"
-        extent = "" if one.bounds == UNBOUNDED else f"[{one.bounds[0]:g}, {one.bounds[1]:g}]"
-        definition = (inspect.getdoc(one.function) or "").partition("\n")[0].replace("|", r"\|")
-        needs = ", ".join(f"`{name}`" for name in one.needs)
-        rows.append([f"`{one.name}`", one.label, one.unit, better, extent, definition, needs])
-    return "".join(f"| {' | '.join(row)} |\n" for row in rows)
-
-
 def _steps(series: Tensor) -> Tensor:
     return torch.arange(1, len(series) + 1, dtype=series.dtype).unsqueeze(-1)

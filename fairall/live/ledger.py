@@ -370,7 +370,8 @@ class Ledger(Viewed):
             `version` (None where nothing is new, or nothing was written), its `parent`, `people` learnt from,
             `labels` of them, the share of `good` ones, `updates`, `waiting` and `young` (`Due`); `changed`,
             the mean change of the acceptance probability of these people, and `acceptance` by group, before
-            and after; `guard`, how it compares with the policy on duty (`guard.compared`), and `promoted`.
+            and after; `guard`, how it compares with the policy on duty (`guard.compared`), with `doubt`, why
+            its outcomes are doubtful (`guard.unexpected`), and `promoted`.
 
         Raises:
             FairAllError: where learning diverges, or another process has learnt meanwhile.
@@ -402,8 +403,9 @@ class Ledger(Viewed):
         told |= self._changes(after, some, probability)
         first, second = (self.acceptance(version, held.rows) for version in (duty, after))
         guard = compared(held, first, second, settings.gap, newest)
-        if guard["better"] and (doubt := self._doubt(duty, some, report.get("good"))):
-            guard |= {"better": False, "why": doubt}
+        guard["doubt"] = self._doubt(duty, some, report.get("good"))
+        if guard["better"] and guard["doubt"]:
+            guard |= {"better": False, "why": guard["doubt"]}
         told |= {"guard": guard, "promoted": False}
         if dry_run:
             return told

@@ -15,7 +15,7 @@ from fairall.errors import FairAllError
 from fairall.live.ledger import Ledger
 from fairall.live.status import status
 from fairall.results.page import PageFigure, write_page
-from fairall.results.style import PALETTE
+from fairall.results.style import BLUE, ORANGE, PALETTE, date_axis
 from fairall.results.table import Item, PageTable
 
 PANELS = ("acceptance",)  # of a ledger in a notebook
@@ -23,7 +23,9 @@ TITLES = {
     "groups": "Acceptance and value ×100, with 95 % intervals; value is of an accepted person, by outcomes "
     "as old as the horizon.",
     "versions": "Where each version stands, and why.",
+    "duties": "Who was on duty since when (UTC), and why.",
 }
+NOT_COMPARED = {"low": 0.0, "estimate": 0.0, "high": 0.0}
 
 
 def write(found: dict[str, Any], told: Sequence[str], frames: dict[str, pd.DataFrame], **texts: Any) -> None:
@@ -39,18 +41,22 @@ def write(found: dict[str, Any], told: Sequence[str], frames: dict[str, pd.DataF
         FairAllError: where the folder cannot be written.
     """
     items: list[Item] = []
+    figures: list[Item] = []
     for key, note in TITLES.items():
         frame = frames[key].set_axis(pd.MultiIndex.from_product([[""], frames[key].index]))
-        records = frames[key].reset_index(names=key.rstrip("s"))
+        records = frames[key].reset_index()
         items.append(PageTable(key=key, title=key.capitalize(), note=note, frame=frame, records=records))
     if found["courses"]:
         note = (
-            "Above: share of the people of each batch who were accepted, with 95 % intervals. Below: value of"
+            "Above, by date of application: share of the people of each batch who were accepted, with 95 % "
+            "intervals, and the version that decided. Below, by date of making: value of each version less "
+            "that of the policy then on duty, with intervals that hold together. Crosses: outcomes were "
+            "doubtful, or (at 0) no comparison was possible."
         )
-        note += " each version less that of the policy then on duty, with intervals that hold together."
         draw = partial(draw_courses, found)
-        items.append(PageFigure(key="courses", title="Over time", note=note, draw=draw, wide=True))
-    write_page(texts["folder"], texts["title"], {"Status": items}, opening=list(told), made=texts["made"])
+        figures.append(PageFigure(key="courses", title="Over time", note=note, draw=draw, wide=True))
+    sections = {"": figures, "Status": items}
+    write_page(texts["folder"], texts["title"], sections, opening=list(told), made=texts["made"])
 
 
 def draw_courses(found: dict[str, Any]) -> Figure:
@@ -63,26 +69,32 @@ def draw_courses(found: dict[str, Any]) -> Figure:
 
 def draw_acceptance(found: dict[str, Any], axes: Axes) -> None:
     """Acceptance rates of the groups over batches, with 95 % intervals."""
-    rows = pd.DataFrame(found["courses"], columns=["batch", "group", "people", "acceptance"])
+    rows = pd.DataFrame(found["courses"], columns=["group", "date", "version", "acceptance"])
+    rows["date"] = pd.to_datetime(rows["date"], format="ISO8601")
     for colour, (group, own) in zip(PALETTE, rows.groupby("group"), strict=False):
         rate, low, high = np.array(own["acceptance"].tolist()).T
-        axes.plot(own["batch"], rate, color=colour, label=group)
-        axes.fill_between(own["batch"], low, high, color=colour, alpha=0.2, lw=0)
-    axes.set(xlabel="batch", ylabel="acceptance rate", ylim=(0, 1))
+        axes.plot(own["date"], rate, color=colour, label=group, marker=".")
+        axes.fill_between(own["date"], low, high, color=colour, alpha=0.2, lw=0)
+    for own in rows[rows["version"].diff() != 0].itertuples():
+        axes.axvline(own.date, color="0.5", lw=0.7, ls=":")
+        axes.annotate(f" version {own.version}", (own.date, 1.0))
+    axes.set(ylabel="acceptance rate", ylim=(0, 1))
+    date_axis(axes)
     if len(rows):
         axes.legend()
 
 
 def draw_value(found: dict[str, Any], axes: Axes) -> None:
-    """Differences in value of versions from the policy then on duty, with intervals."""
-    for one in found["versions"]:
-        if value := one["value"]:
-            low, middle, high = (100 * value[name] for name in ("low", "estimate", "high"))
-            axes.errorbar(
-                one["version"], middle, [[middle - low], [high - middle]], fmt="o", color=PALETTE[0]
-            )
+    """Differences in value of versions from the policy then on duty, with intervals, by dates."""
+    for one in found["versions"][1:]:
+        value, made = one["value"] or NOT_COMPARED, pd.Timestamp(one["made"])
+        low, middle, high = (100 * value[name] for name in ("low", "estimate", "high"))
+        fmt, color = ("x", ORANGE) if one["doubt"] else ("o", BLUE)
+        axes.errorbar(made, middle, [[middle - low], [high - middle]], fmt=fmt, color=color)
+        axes.annotate(f" {one['version']}", (made, middle))
     axes.axhline(0, color="0.5", lw=0.5)
-    axes.set(xlabel="version", ylabel="difference in value")
+    axes.set(ylabel="difference in value")
+    date_axis(axes)
 
 
 def draw(ledger: Ledger, what: str, axes: Axes) -> None:

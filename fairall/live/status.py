@@ -18,8 +18,18 @@ from fairall.live.due import clock, latest_outcomes, outcomes_by_group
 from fairall.live.guard import lacking, log_of
 from fairall.live.ledger import Ledger
 from fairall.live.people import cells_of, told
-from fairall.live.store import APPLICATIONS, DUTY, FORGOTTEN, LEARNT, OUTCOMES, VERSIONS, DamagedError
+from fairall.live.store import (
+    APPLICATIONS,
+    BATCHES,
+    DUTY,
+    FORGOTTEN,
+    LEARNT,
+    OUTCOMES,
+    VERSIONS,
+    DamagedError,
+)
 from fairall.measuring.sequences import LARGEST_GAP, largest_gap
+from fairall.results.format import interval, number
 from fairall.tables.features import DISCRETE
 from fairall.tables.people import PeopleReader
 
@@ -36,9 +46,11 @@ def status(ledger: Ledger, head: str | None = None) -> dict[str, Any]:
         head: `head` of the same ledger at an earlier time, which it must go on from.
 
     Returns:
-        `duty`, `versions`, `lacks`, what a comparison of versions still lacks (`guard.lacking`), `people`,
-        `accepted`, `outcomes`, `corrected`, `waiting`, `overdue` (None without a horizon), `until`, `groups`
-        with acceptance and value and their 95 % intervals, `courses`, the same acceptance of each batch,
+        `duty`, `duties`, who was on duty since when and why, `versions`, with `doubt`, why the outcomes of
+        one are doubtful or it was not compared, `lacks`, what a comparison of versions still lacks
+        (`guard.lacking`), `people`, `accepted`, `outcomes`, `corrected`, `waiting`, `overdue` (None without a
+        horizon), `until`, `groups` with acceptance and value and their 95 % intervals, `courses`, the same
+        acceptance of each batch with the `date` of its last application and the `version` that decided,
         `gap` between acceptance rates as a confidence sequence, `drift`, features that differ between the
         first people and the last, `rows` and `head`, the number of rows in the chain of hashes and the last
         hash (`live.chain`), and `alarms`, a sentence each.
@@ -51,12 +63,15 @@ def status(ledger: Ledger, head: str | None = None) -> dict[str, Any]:
         hashes = chain.verify(connection)
         if head is not None and head.lower() not in hashes:
             raise DamagedError(f"no row has the hash {head[:64]}, which was its head")
-        duty = connection.execute(sql.select(DUTY.c.version, DUTY.c.why).order_by(DUTY.c.id)).all()
+        columns = (DUTY.c.at, DUTY.c.version, DUTY.c.why)
+        duty = connection.execute(sql.select(*columns).order_by(DUTY.c.id)).all()
         version = versions.read(connection, kept, duty[-1].version, modules=ledger.modules)
         reader, now, last = version.policy.reader, clock(connection), latest_outcomes(1)
-        everybody = sql.select(APPLICATIONS.c.batch, APPLICATIONS.c.s, sql.func.count(), ACCEPTED)
-        counts = connection.execute(everybody.group_by(APPLICATIONS.c.batch, APPLICATIONS.c.s)).all()
-        by_batch = pd.DataFrame(counts, columns=["batch", "s", "people", "accepted"]).astype(int)
+        of_batch = APPLICATIONS.c.batch, BATCHES.c.version, APPLICATIONS.c.s
+        counts = sql.select(*of_batch, sql.func.max(APPLICATIONS.c.time), sql.func.count(), ACCEPTED)
+        rows = connection.execute(counts.join(BATCHES).group_by(*of_batch).order_by(APPLICATIONS.c.batch))
+        names = ["batch", "version", "s", "date", "people", "accepted"]
+        by_batch = pd.DataFrame(rows.all(), columns=names).astype(int)
         until = now - (settings.horizon or 0)
         labels = outcomes_by_group(connection, until)
         waiting, overdue = connection.execute(
@@ -68,6 +83,7 @@ def status(ledger: Ledger, head: str | None = None) -> dict[str, Any]:
         entered = connection.execute(sql.select(sql.func.count()).select_from(OUTCOMES)).scalar_one()
         found = {
             "duty": duty[-1].version,
+            "duties": [{"since": told(row.at), "version": row.version, "why": row.why} for row in duty],
             "versions": _versions(connection, {row.version: row.why for row in duty}, duty[-1].version),
             "people": int(by_batch["people"].sum()),
             "accepted": int(by_batch["accepted"].sum()),
@@ -83,17 +99,18 @@ def status(ledger: Ledger, head: str | None = None) -> dict[str, Any]:
         held = log_of(connection, version.policy, settings, held=True)
     found["lacks"] = lacking(held, ledger.acceptance(version, held.rows))
     cost = versions.config_of(version.policy).cost.value
+    by_batch["group"] = by_batch["s"].map(lambda s: reader.group_name(float(s)))
     found["groups"] = []
-    for s, own in by_batch.groupby("s"):
+    for (s, group), own in by_batch.groupby(["s", "group"]):
         n, (m, k) = int(own["people"].sum()), labels.get(s, (0, 0))
         value = [one - cost for one in _share(k, m)] if m else None
         shares = {"acceptance": _share(int(own["accepted"].sum()), n), "outcomes": m, "value": value}
-        found["groups"].append({"group": reader.group_name(float(s)), "people": n} | shares)
-    rates = by_batch.assign(group=by_batch["s"].map(lambda s: reader.group_name(float(s))))
-    rates["acceptance"] = [
-        _share(int(k), int(n)) for k, n in zip(rates["accepted"], rates["people"], strict=True)
-    ]
-    found["courses"] = rates.drop(columns=["s", "accepted"]).to_dict("records")
+        found["groups"].append({"group": group, "people": n} | shares)
+    shown = by_batch.assign(
+        acceptance=list(map(_share, by_batch["accepted"], by_batch["people"])),
+        date=by_batch["date"].map(told),
+    )
+    found["courses"] = shown.drop(columns=["s", "accepted"]).to_dict("records")
     found["gap"] = _gap(by_batch)
     rule = version.process.exploration.config.rule
     found["alarms"] = _alarms(found, explores=settings.explore > 0 or rule is ExplorationRule.epsilon)
@@ -118,7 +135,8 @@ def _versions(connection: sql.Connection, duty: dict[int, str], on_duty: int) ->
         numbers = {name: report.get(name, 0) for name in ("people", "labels")}
         made = {"version": row.id, "parent": row.parent, "made": told(row.at), **numbers, "stands": stands}
         why = {"why": duty.get(row.id, guard.get("why")), "value": guard.get("value")}
-        found.append(made | why | {"can_be_made_again": row.id not in broken})
+        doubt = guard.get("doubt") or (None if why["value"] else guard.get("why"))
+        found.append(made | why | {"doubt": doubt, "can_be_made_again": row.id not in broken})
     return found
 
 
@@ -186,8 +204,8 @@ def sentences(found: dict[str, Any], place: str | Path) -> list[str]:
         f"Waiting: {found['waiting']} outcomes{overdue}",
     ]
     if gap := found["gap"]:
-        ends = f"[{100 * gap['low']:.1f}, {100 * gap['high']:.1f}]"
-        lines.append(f"Gap between acceptance rates: {100 * gap['estimate']:.1f} {ends}, valid at every look")
+        ends = interval(gap["low"], gap["high"])
+        lines.append(f"Gap between acceptance rates: {number(gap['estimate'])} {ends}, valid at every look")
     if found["lacks"]:
         lines.append(f"Comparisons of versions: {found['lacks']}")
     lines.append(f"Checked: {found['rows']} rows, head {found['head']}")
@@ -195,17 +213,16 @@ def sentences(found: dict[str, Any], place: str | Path) -> list[str]:
 
 
 def frames(found: dict[str, Any]) -> dict[str, pd.DataFrame]:
-    """Tables of groups and of versions, as texts."""
+    """Tables of groups, of versions and of who was on duty, as texts."""
 
     def shown(value: Any) -> str:
-        percents = isinstance(value, list)
-        return (
-            "{:.1f} [{:.1f}, {:.1f}]".format(*(100 * one for one in value)) if percents else str(value or "")
-        )
+        if isinstance(value, list):
+            return f"{number(value[0])} {interval(*value[1:])}"
+        return str(value or "")
 
     made = {}
-    left_out = ["value", "can_be_made_again"]
-    for key, name in (("groups", "group"), ("versions", "version")):
+    left_out = ["value", "doubt", "can_be_made_again"]
+    for key, name in (("groups", "group"), ("versions", "version"), ("duties", "since")):
         frame = pd.DataFrame(found[key], dtype=object).set_index(name) if found[key] else pd.DataFrame()
         frame.index = frame.index.astype(str)
         made[key] = frame.drop(columns=left_out if key == "versions" else []).map(shown)

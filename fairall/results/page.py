@@ -33,6 +33,7 @@ from fairall.storage.files import atomic, tidied
 DPI = 200
 EMPTY: dict[str, Any] = {
     "opening": (),
+    "basis": (),
     "left_out": (),
     "passed_over": (),
     "not_run": (),
@@ -108,10 +109,11 @@ def write_page(folder: Path, title: str, sections: Mapping[str, Sequence[Item]],
     Args:
         folder: to write to.
         title: of the page.
-        sections: tables and figures by heading, in order; no heading where it is empty.
-        texts: `opening`, `left_out` and `passed_over`, lines of text; `not_run`, tables and figures
-            without any run; `folded`, by heading the line that a section is folded beneath; `defined`, by
-            heading the definitions of its terms, by term; `made`, the last line.
+        sections: tables and figures by heading, in order; no heading where it is empty, and figures without
+            a heading stand beside the opening.
+        texts: `opening`, `basis` (what the opening rests on), `left_out` and `passed_over`, lines of text;
+            `not_run`, tables and figures without any run; `folded`, by heading the line that a section is
+            folded beneath; `defined`, by heading the definitions of its terms; `made`, the last line.
 
     Raises:
         FairAllError: where the folder cannot be written.

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 from matplotlib.figure import Figure
 from PIL import Image
 
@@ -71,6 +72,13 @@ def legend_below(figure: Figure, handles: Mapping[str, Any], columns: int) -> No
             widest = min(widest - 1, int(widest * figure.bbox.width / extent.width))
             labels = [textwrap.fill(label, max(1, widest)) for label in handles]
     figure.set_figheight(figure.get_figheight() + extent.height / figure.dpi)
+
+
+def date_axis(axes: Axes) -> None:
+    """Label an x-axis of dates, few and short."""
+    locator = AutoDateLocator(maxticks=5)
+    axes.xaxis.set_major_locator(locator)
+    axes.xaxis.set_major_formatter(ConciseDateFormatter(locator))
 
 
 def set_title(figure: Figure, text: str) -> None:

@@ -213,7 +213,7 @@ def test_the_same_command_writes_the_same_bytes(tmp_path: Path, capsys: pytest.C
     assert written[0] == written[1]
     check_keys(read(folder))
     shown = capsys.readouterr().out
-    for text in ("Log: 400 people", "doubly robust", "no assumption", "Sensitivity", f"Evaluation: {folder}"):
+    for text in ("Log: 400 people", "doubly robust", "no assumption", "Trust: ", f"Evaluation: {folder}"):
         assert text in shown
 
 
@@ -234,7 +234,7 @@ def test_a_refusal_is_one_line_and_shows_what_is_known(
     assert plain["value"]["dr"] == nothing
     assert plain["bounds"]["utility"]["low"] < plain["bounds"]["utility"]["high"]
     assert "no assumption" in shown.out
-    assert "Refused: 1/π of the accepted" in (out / "index.html").read_text()
+    assert "Trust: refused, 1/π of the accepted" in (out / "index.html").read_text()
 
 
 @pytest.mark.whole

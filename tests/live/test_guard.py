@@ -8,13 +8,14 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from matplotlib.figure import Figure
 from scipy.stats import norm
 
 from fairall import Ledger
 from fairall.evaluate.estimated.gaps import Interval, ends
-from fairall.live import guard
+from fairall.live import guard, page
 from fairall.live.guard import LEAST, NAMES, Log, compared, lacking, unexpected
-from fairall.live.status import sentences, status
+from fairall.live.status import frames, sentences, status
 from tests.conftest import succeeded
 from tests.live.conftest import at
 from tests.live.test_ledger import METHOD, people, repaid
@@ -231,6 +232,42 @@ def test_spoilt_outcomes_put_no_version_on_duty(
     told = own.learn()
     assert told["promoted"] is not spoilt
     assert ("promote the version by hand" in told["guard"]["why"]) is spoilt
+    assert (told["guard"]["doubt"] is not None) is spoilt
+
+
+@pytest.mark.parametrize("better", [True, False])
+@pytest.mark.parametrize("doubt", [None, "outcomes are doubtful"])
+def test_status_marks_a_doubtful_version(
+    doubt: str | None,
+    better: bool,
+    kept: Callable[..., Path],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    own = Ledger(shutil.copy(kept("model=greedy", "live.promote=if_better"), tmp_path / "loans.db"))
+    value = {"estimate": 0.3, "low": 0.2, "high": 0.4}
+    guard_ = {"better": better, "why": "it earns so", "value": value, "gaps": {}}
+    monkeypatch.setattr("fairall.live.ledger.compared", lambda *_: dict(guard_))
+    monkeypatch.setattr(Ledger, "_doubt", lambda *_: doubt)
+    own.outcomes(repaid(own.decide(people(0, 200)), 1))
+    own.learn()
+    monkeypatch.setattr("fairall.live.ledger.compared", lambda *_: guard_ | {"value": None, "better": False})
+    own.outcomes(repaid(own.decide(people(200, 200, 2)), 3))
+    own.learn()
+    found = status(own)
+    assert [one["doubt"] for one in found["versions"]] == [None, doubt, doubt or "it earns so"]
+    reasons = ["the first version"] + ["it earns so"] * (better and doubt is None)
+    assert [duty["why"] for duty in found["duties"]] == reasons
+    assert [duty["version"] for duty in found["duties"]] == [1, 2][: len(reasons)]
+    assert {batch["date"] for batch in found["courses"]} == {at(0)[:10], at(2)[:10]}
+    assert {batch["version"] for batch in found["courses"]} == {1, len(reasons)}
+    axes = Figure().subplots()
+    page.draw_value(found, axes)
+    markers = [line.get_marker() for line in axes.lines if line.get_marker() in "ox"]
+    assert markers == ["x" if doubt else "o", "x"]
+    shown = frames(found)["duties"]
+    assert list(shown["why"]) == reasons
+    assert all(pd.Timestamp(since).year >= 2024 for since in shown.index)
 
 
 def test_promotion_by_itself(

@@ -1,10 +1,12 @@
 """Files of the figures of a page."""
 
 import io
+import re
 from pathlib import Path
 
 import matplotlib as mpl
 import numpy as np
+import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 from PIL import Image
@@ -47,3 +49,16 @@ def test_a_picture_has_a_palette_that_keeps_its_colours(tmp_path: Path) -> None:
         colours = np.unique(np.asarray(picture.convert("RGB"), dtype=float).reshape(-1, 3), axis=0)
     for wanted in (mpl.colors.to_rgb("tab:blue"), (0, 0, 0), (1, 1, 1)):
         assert np.abs(colours - 255 * np.array(wanted)).max(axis=1).min() <= 16
+
+
+def test_a_wide_figure_shrinks_and_a_wide_table_shows_that_it_scrolls(tmp_path: Path) -> None:
+    wide = page.PageFigure(key="wide", title="Wide", note="A figure.", draw=drawn, wide=True)
+    frame = pd.DataFrame({"a": ["1"]}, index=pd.MultiIndex.from_tuples([("", "row")]))
+    table = page.PageTable(key="table", title="Table", note="A table.", frame=frame, records=frame)
+    page.write_page(tmp_path, "Title", {"": [wide], "Tables": [table]}, opening=["First."], basis=["Basis."])
+    text = (tmp_path / "index.html").read_text()
+    rules = dict(re.findall(r"^([^{}@\n]+) \{([^}]*)\}", text, re.MULTILINE))
+    assert "min-width" not in "".join(rule for of, rule in rules.items() if "img" in of)
+    assert rules[".scroll"].count("no-repeat local") == rules[".scroll"].count("no-repeat scroll") == 2
+    assert '<a href="figures/wide.png"><img' in text
+    assert text.index('class="first"') < text.index("<img") < text.index("Basis.") < text.index("<table")

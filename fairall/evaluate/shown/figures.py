@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
@@ -27,7 +26,6 @@ from fairall.evaluate.shown.sentences import (
     CHOICES,
     DATA,
     DISCRIMINATION,
-    FAIRNESS,
     LIMITS,
     STABILITY,
     VALUE,
@@ -35,7 +33,7 @@ from fairall.evaluate.shown.sentences import (
 )
 from fairall.results.format import interval, number
 from fairall.results.page import PageFigure
-from fairall.results.style import BLUE, COLUMN, GREEN, GREY, ORANGE, legend_below
+from fairall.results.style import BLUE, COLUMN, GREEN, GREY, ORANGE, date_axis, legend_below
 
 VIEWS = {"naive": GREY, "ips": ORANGE, "dr": BLUE}
 NAMES = {"naive": "naive", "ips": "IPS", "dr": "DR"}
@@ -62,8 +60,8 @@ NOTES = {
     "labels are missing.",
     "gaps": f"{VIEWS_TOLD} {DRAWN} Thin lines: whatever the missing labels are.",
     "sensitivity": "Bounds if the odds of a positive label of rejected people differ from those of accepted "
-    "people of equal features by a factor up to Γ. At the turning point the 95 % limits reach 0. The "
-    "triangle is the Γ that would arise if the feature that matters most were hidden.",
+    "people of equal features by a factor up to Γ. At the turning point the 95 % limits reach 0. "
+    "Red: the Γ that would arise if the feature that matters most were hidden.",
     "ranks": "People of either label with a score above a threshold, by all people above it. On the accepted "
     "alone; of everybody, doubly robust; and what is possible whatever the missing labels are. A band covers "
     "a whole curve with 95 %.",
@@ -83,7 +81,7 @@ def draw_value(evaluations: Evaluations) -> Figure:
     figure, (axes,) = _grid(1, height=0.2 + 0.17 * len(VALUES) * len(evaluations) ** 0.7)
     _value_on(axes, evaluations)
     if len(evaluations) > 1:
-        legend_below(figure, _lines(evaluations), 2)
+        legend_below(figure, _lines(_coloured(evaluations)), 2)
     return figure
 
 
@@ -103,7 +101,6 @@ def draw_fairness(evaluations: Evaluations) -> Figure:
     for axes, (name, one) in zip(panels, evaluations.items(), strict=True):
         _fairness_on(axes, one)
         axes.set_title(name if len(evaluations) > 1 else "")
-    _rows(panels[0], [one.label for one in MEASURES.values()])
     legend_below(figure, _views(), 4)
     return figure
 
@@ -114,14 +111,16 @@ def _fairness_on(axes: Axes, one: Evaluation) -> None:
             _point(axes, own, row + 0.2 * (k - 1.5), VIEWS[view])
         if measure in one.bounds:
             _point(axes, one.bounds[measure].interval, row + 0.3, GREY, lw=0.6)
+    _rows(axes, [measure.label for measure in MEASURES.values()])
     axes.set_xlabel("unfairness ×100")
     axes.set_xlim(left=0.0)
 
 
 def _views() -> dict[str, Line2D]:
     """What the legend of a figure of gaps shows."""
-    handles = {NAMES[view]: Line2D([], [], color=colour, marker="o", ms=3) for view, colour in VIEWS.items()}
-    return handles | {"no assumption": Line2D([], [], color=GREY, lw=0.6)}
+    return _lines((NAMES[view], colour) for view, colour in VIEWS.items()) | {
+        "no assumption": Line2D([], [], color=GREY, lw=0.6)
+    }
 
 
 def draw(one: Evaluation, what: str, axes: Axes) -> None:
@@ -132,7 +131,6 @@ def draw(one: Evaluation, what: str, axes: Axes) -> None:
         _value_on(axes, {one.policy: one})
         return
     _fairness_on(axes, one)
-    _rows(axes, [measure.label for measure in MEASURES.values()])
     handles = _views()
     axes.legend(handles.values(), handles, loc="upper center", bbox_to_anchor=(0.5, -0.2), ncols=2)
 
@@ -213,17 +211,7 @@ def draw_sensitivity(evaluations: Evaluations) -> Figure:
                 handles["turning point"] = axes.axvline(turning, color=colour, ls=":", lw=1.2)
             hidden = next(iter(found["benchmarks"].items()), None)
             if hidden is not None and hidden[1] <= gamma.max():
-                (handles[f"hiding {hidden[0]}"],) = axes.plot(
-                    hidden[1],
-                    0.0,
-                    marker="^",
-                    color="tab:red",
-                    ls="",
-                    transform=axes.get_xaxis_transform(),
-                    ms=4,
-                    clip_on=False,
-                    zorder=4,
-                )
+                handles[f"hiding {hidden[0]}"] = axes.axvline(hidden[1], color="tab:red", lw=0.7)
         axes.axhline(0.0, color=GREY, lw=0.5)
         label = "utility" if measure == "utility" else MEASURES[measure].label
         told = f"turning point {', '.join(points)}" if points else "refused"
@@ -298,9 +286,7 @@ def draw_monitor(evaluations: Evaluations) -> Figure:
                 handles["first alarm"] = axes.axvline(alarm.time, color=colour, ls=":", lw=1.2)
         if watched.moments.dtype.kind == "M":
             for axes in panels:
-                locator = AutoDateLocator(maxticks=5)
-                axes.xaxis.set_major_locator(locator)
-                axes.xaxis.set_major_formatter(ConciseDateFormatter(locator))
+                date_axis(axes)
     legend_below(figure, handles, 4)
     return figure
 
@@ -323,7 +309,7 @@ def draw_plane(evaluations: Evaluations) -> Figure:
         axes.set_xlabel(f"{MEASURES[measure].label} ×100")
         axes.set_xlim(left=0.0)
     panels[0].set_ylabel("utility per person ×100")
-    legend_below(figure, _lines(evaluations), 2)
+    legend_below(figure, _lines(_coloured(evaluations)), 2)
     return figure
 
 
@@ -340,7 +326,7 @@ def pictures(shown: Shown) -> list[PageFigure]:
         ("plane", "Value against unfairness", VALUE, draw_plane, True, bool(shown.difference and answered)),
         ("estimators", "Utility by estimator", VALUE, draw_value, False, True),
         ("overlap", "Overlap", DATA, draw_overlap, groups > 2, groups > 0),
-        ("gaps", "What selection hides", FAIRNESS, draw_fairness, len(evaluations) > 1, True),
+        ("gaps", "What selection hides", "", draw_fairness, len(evaluations) > 1, True),
         ("sensitivity", "Sensitivity", LIMITS, draw_sensitivity, True, answered),
         ("monitor", "Over time", STABILITY, draw_monitor, True, shown.log.time is not None),
         ("curves", "Thresholds", CHOICES, draw_thresholds, True, any(one.thresholds for one in evaluations)),
@@ -364,10 +350,9 @@ def _coloured(evaluations: Evaluations) -> Iterator[tuple[str, str, Evaluation]]
     return ((name, colour, one) for colour, (name, one) in zip(POLICIES, evaluations.items(), strict=False))
 
 
-def _lines(evaluations: Evaluations) -> dict[str, Any]:
-    return {
-        name: Line2D([], [], color=colour, marker="o", ms=3) for name, colour, _ in _coloured(evaluations)
-    }
+def _lines(names: Iterable[Sequence[Any]]) -> dict[str, Any]:
+    """What a legend shows of names and their colours, the first two of each sequence."""
+    return {name: Line2D([], [], color=colour, marker="o", ms=3) for name, colour, *_ in names}
 
 
 def _band(axes: Axes, x: Any, y: Any, low: Any, high: Any, colour: str) -> Line2D:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
@@ -19,7 +19,6 @@ from fairall.evaluate.estimated.estimators import LABELS
 from fairall.evaluate.estimated.fairness import MEASURES
 from fairall.evaluate.estimated.gaps import Interval
 from fairall.evaluate.evaluation import Evaluation
-from fairall.evaluate.judged.monitor import Course
 from fairall.evaluate.judged.scorecard import EVERYBODY
 from fairall.evaluate.log import DecisionLog
 from fairall.evaluate.plain import spelt
@@ -37,7 +36,10 @@ DATA, DISCRIMINATION, CALIBRATION, STABILITY, FAIRNESS, VALUE, CHOICES, LIMITS =
     "Thresholds and costs",
     "Limits",
 )
-TO_MLFLOW = ("acceptance", "value", "guarantee", "fairness", "bounds", "overlap")  # of each policy
+# Of each policy, and of the difference between two.
+TO_MLFLOW = ("acceptance", "value", "guarantee", "fairness", "bounds", "overlap", "turning_point")
+OPEN = ", which contains 0"
+RATES = ("dpu", "equal_opportunity", "predictive_parity", "false_positive", "utility_gap")
 DEPENDS = 0.01  # p below which the assignment of cases is said to depend on features
 MODELS = {
     "propensity": "Model of the decision",
@@ -117,13 +119,12 @@ class Shown:
 
     def metrics(self) -> dict[str, float]:
         """Numbers by dotted name, of two policies with `first`, `second` or `difference` in front."""
-        if self.difference is None:
-            chosen = {name: self.content[name] for name in TO_MLFLOW}
-        else:
-            both = ("first", "second")
-            chosen = {one: {name: self.content[one][name] for name in TO_MLFLOW} for one in both}
-            chosen["difference"] = self.content["difference"]
-        return {name: value for name, value in flattened(chosen).items() if isinstance(value, float)}
+        numbers, depth = flattened(self.content).items(), int(self.difference is not None)
+        return {
+            name: value
+            for name, value in numbers
+            if isinstance(value, float) and name.split(".")[depth] in TO_MLFLOW
+        }
 
     def with_difference(self) -> Iterator[tuple[str, str, Evaluation | Comparison]]:
         """Name and group of rows (none for one policy) of each policy, and of the difference."""
@@ -133,26 +134,27 @@ class Shown:
             yield "B − A", "B − A", self.difference
 
 
+def verdict(shown: Shown) -> list[str]:
+    """What the policy is worth, whether groups are treated alike, how far to trust it: a line each."""
+    lines = []
+    for title, about in (("Utility", _worth), ("Groups", _alike), ("Trust", _trust)):
+        texts = [
+            (policy and f"{name}: ", about(one, bool(policy) and isinstance(one, Evaluation)))
+            for name, policy, one in shown.with_difference()
+        ]
+        lines.append(f"{title}: {'; '.join(whose + text for whose, text in texts if text)}")
+    return lines
+
+
 def told(shown: Shown) -> Iterator[str]:
-    """The result to be read, what it rests on, the policies, the log and its models; a sentence each."""
+    """What the verdict rests on: the policies, the log and its models; a sentence each."""
     difference = shown.difference
-    if difference is not None:
-        yield from _result("B − A: difference in utility", difference.values)
-    for name, one in shown.evaluations.items():
-        yield from _result("Utility" if difference is None else f"{name}: utility", one.values)
-    if shown.refused is not None:
-        yield f"Refused: {shown.refused}"
-    for name, one in shown.evaluations.items():
-        whose = f"{name}: " if difference else ""
-        yield from (f"Warning: {whose}{text}" for text in one.in_doubt)
     for name, one in shown.evaluations.items():
         yield f"{name}: accepts {number(float(one.target.mean()))} % of the people. Rule: {one.rule}"
-        yield from (*_overlap(one), *_sensitivity(one), *_monitor(name, one))
+        yield from (*_overlap(one), *_monitor(name, one))
     yield from _score(shown.first)
     yield from _officers(shown.first)
     if difference is not None and not np.isnan(difference.values["dr"].low):
-        at = _up_to(difference.turning_point)
-        yield f"B − A: with 95 % confidence, which of the two has the greater utility is certain {at}"
         yield "P(B better), P(B fairer): level at which a one-sided interval of the difference ends at 0"
     if any(one.sensitivity for one in shown.evaluations.values()):
         yield "Γ: odds ratio of positive labels between accepted and rejected people of equal features"
@@ -179,15 +181,71 @@ def doubts(shown: Shown) -> Iterator[str]:
     yield from (f"Note: {text}" for text in notes)
 
 
-def _result(name: str, values: Mapping[str, Interval]) -> Iterator[str]:
-    """The first estimate that there is."""
-    known = ((estimator, own) for estimator, own in values.items() if not np.isnan(own.estimate))
+def _worth(one: Evaluation | Comparison, brief: bool) -> str:
+    """The first estimate of the utility that there is, and unless `brief` what it is."""
+    known = ((name, own) for name, own in one.values.items() if not np.isnan(own.estimate))
     for estimator, own in islice(known, 1):
+        if brief:
+            return _both(own)
         ends = interval(own.low, own.high)
-        known_to = f"95 % interval {ends}" if ends else "without an interval"
-        better = share(own.probability)
-        told = f"; P(B better): {better}" if better else ""
-        yield f"{name}: {number(own.estimate)} per 100 people, {known_to}, {LABELS[estimator]}{told}"
+        ends = f"95 % interval {ends}{'' if own.low > 0 or own.high < 0 else OPEN}" if ends else "no interval"
+        better = f"; P(B better): {share(own.probability)}" if own.probability is not None else ""
+        return f"{number(own.estimate)} per 100 people, {ends}, {LABELS[estimator]}{better}"
+    return "not known"
+
+
+def _both(own: Interval) -> str:
+    """Estimate and interval ×100, as far as there are."""
+    return f"{number(own.estimate)} {interval(own.low, own.high)}".strip()
+
+
+def _alike(one: Evaluation | Comparison, brief: bool) -> str:
+    """By gaps of which rates groups are not treated alike, by which this is not shown, and not known."""
+    refused = one.fairness["dpu"]["dr"]
+    if np.isnan(refused.estimate):
+        return f"not compared, {refused.why}"
+    states: dict[str, list[str]] = {
+        "not treated alike, by": [],
+        "no difference shown by": [],
+        "not known,": [],
+    }
+    differ, same, unknown = states.values()
+    for measure in RATES:
+        own = one.fairness[measure]["dr"]
+        same_or_not = same if round(own.low, 3) <= 0 <= round(own.high, 3) else differ  # as shown
+        chosen = unknown if np.isnan(own.low) else same_or_not
+        rate = MEASURES[measure].rate
+        chosen.append(rate if brief or chosen is unknown else f"{rate} {_both(own)}")
+    return "; ".join(f"{state} gaps in {', '.join(rates)}" for state, rates in states.items() if rates)
+
+
+def _trust(one: Evaluation | Comparison, brief: bool) -> str:
+    """What is refused or in doubt, what the estimates rest on, and what a hidden feature could change.
+
+    If it is to be `brief`, that is said of the utility only.
+    """
+    if isinstance(one, Comparison):
+        certain = f"which of the two earns more is certain {_up_to(one.turning_point)}"
+        of_one = one.first.refused_value or one.second.refused_value
+        return ("" if of_one else one.refused_value or "") if np.isnan(one.values["dr"].low) else certain
+    texts = [f"refused, {one.refused}"] if one.refused else []
+    texts += [*one.in_doubt, *([f"no interval of the utility, {one.few}"] if one.few else [])]
+    basis = "right if the log holds everything that decided"
+    if one.logged and one.models.labelled is None:
+        basis = "utility observed" if one.refused else f"utility observed, rates by label {basis}"
+    texts += [] if one.refused_value else [basis]
+    found: dict[str, Any] = one.sensitivity or {"benchmarks": {}}
+    for feature, gamma in islice(found["benchmarks"].items(), 1):
+        signs: dict[str, list[str]] = {"not change the sign of": [], "change the sign of": []}
+        for name, point in found["turning_points"].items():
+            if point != 1.0 and (name == "utility" or not brief):  # at 1 it is open already
+                what = f"the gap in {MEASURES[name].rate}" if name in MEASURES else "the utility"
+                [*signs.values()][point is not None and point <= gamma].append(f"{what} ({_up_to(point)})")
+        could = " and ".join(f"could {verb} {', '.join(names)}" for verb, names in signs.items() if names)
+        texts += (
+            [f"a hidden feature that matters as {feature} does (Γ = {gamma:.2f}) {could}"] if could else []
+        )
+    return "; ".join(texts)
 
 
 def _score(one: Evaluation) -> Iterator[str]:
@@ -199,8 +257,7 @@ def _score(one: Evaluation) -> Iterator[str]:
     if np.isnan(everybody.estimate):
         yield f"Score: Gini of everybody refused: {everybody.why}"
         return
-    known = f"{number(everybody.estimate)} {interval(everybody.low, everybody.high)}".strip()
-    told = f"Score: Gini {known} of everybody, doubly robust"
+    told = f"Score: Gini {_both(everybody)} of everybody, doubly robust"
     if not np.isnan(accepted.estimate):
         told += f"; {number(accepted.estimate)} of the accepted"
         if accepted.estimate < everybody.low or accepted.estimate > everybody.high:
@@ -217,20 +274,6 @@ def _overlap(one: Evaluation) -> Iterator[str]:
             f"{overlap['largest_weight']:.1f}; the largest 1 % of the weights hold "
             f"{100 * overlap['share_of_top_percent']:.0f} % of their sum"
         )
-
-
-def _sensitivity(one: Evaluation) -> Iterator[str]:
-    found = one.sensitivity
-    if found is None:
-        return
-    points = dict(found["turning_points"])
-    text = f"the sign of the utility is certain {_up_to(points.pop('utility'))}"
-    above = [f"{MEASURES[name].label} {_up_to(point)}" for name, point in points.items() if point != 1.0]
-    if above:
-        text += f"; gaps are above 0: {', '.join(above)}"
-    for feature, gamma in islice(found["benchmarks"].items(), 1):
-        text += f"; hiding the feature that matters most, {feature}, would make Γ = {gamma:.2f}"
-    yield f"Sensitivity: with 95 % confidence, {text}"
 
 
 def _up_to(point: float | None) -> str:
@@ -258,12 +301,7 @@ def _monitor(name: str, one: Evaluation) -> Iterator[str]:
     watched = one.monitor
     if watched is None:
         return
-
-    def told(own: Course) -> str:
-        last = own.at(-1)
-        return f"{number(last.estimate)} {interval(last.low, last.high)}".strip()
-
-    found = {what: told(own) for what, own in watched.named().items()}
+    found = {what: _both(own.at(-1)) for what, own in watched.named().items()}
     known = "; ".join(f"{what}: {text}" for what, text in found.items() if text)
     yield (
         f"{name}: over all rows until {spelt(watched.moments[-1])}, ×100, 95 % intervals that hold at every "

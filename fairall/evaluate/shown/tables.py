@@ -29,6 +29,7 @@ from fairall.evaluate.shown.sentences import (
     DISCRIMINATION,
     FAIRNESS,
     LIMITS,
+    RATES,
     STABILITY,
     VALUE,
     Shown,
@@ -45,7 +46,6 @@ BY_OFFICERS = (
 )
 BESIDE = "Each group beside the reference group, whose AIR is 100."
 SIZES = ("people", "accepted", "labelled")
-RATES = ("dpu", "equal_opportunity", "predictive_parity", "false_positive", "utility_gap")
 QUARTERS = 4  # of the moments
 WORST = 3  # features named in the table of balance
 OF_LIMITS = {"low": "bound_low", "high": "bound_high", "interval_low": "low", "interval_high": "high"}

@@ -16,7 +16,7 @@ from fairall.evaluate.comparison import Comparison
 from fairall.evaluate.evaluation import judge
 from fairall.evaluate.log import DecisionLog
 from fairall.evaluate.shown.figures import pictures
-from fairall.evaluate.shown.sentences import CHOICES, SECTIONS, Shown, doubts, told
+from fairall.evaluate.shown.sentences import CHOICES, SECTIONS, Shown, doubts, told, verdict
 from fairall.evaluate.shown.tables import tables
 from fairall.results.page import write as write_text
 from fairall.results.page import write_page
@@ -25,6 +25,7 @@ from fairall.results.terminal import Display
 from fairall.runtime.console import AnyConsole
 
 JSON = "evaluation.json"
+TITLE = "FairAll: evaluation from past decisions"
 # Tables of the terminal, in this order.
 PRINTED = (
     *("value", "fairness", "groups", "adverse_impact", "impact_by_score", "impact_bounds"),
@@ -126,12 +127,12 @@ def write(shown: Shown, folder: Path, command: str) -> None:
         FairAllError: where the folder cannot be written.
     """
     items = [*tables(shown), *pictures(shown)]
-    sections = {name: [item for item in items if item.section == name] for name in SECTIONS}
+    sections = {name: [item for item in items if item.section == name] for name in ("", *SECTIONS)}
     filled = {name: some for name, some in sections.items() if some}
-    opening = [shown.title, *told(shown), *doubts(shown)]
     terms = yaml.safe_load(files(__package__).joinpath("terms.yaml").read_text(encoding="utf-8"))
-    texts = {"opening": opening, "folded": {CHOICES: "Tables"}, "defined": terms, "made": command}
-    write_page(folder, "FairAll: evaluation from past decisions", filled, **texts)
+    texts = {"folded": {CHOICES: "Tables"}, "defined": terms, "made": command}
+    opening, basis = [shown.title, *verdict(shown)], [*told(shown), *doubts(shown)]
+    write_page(folder, TITLE, filled, opening=opening, basis=basis, **texts)
     content = json.dumps(shown.content, indent=2, ensure_ascii=False, allow_nan=False)
     try:
         write_text(folder / JSON, content + "\n")
@@ -144,7 +145,7 @@ def show(shown: Shown) -> None:
     """Print the sentences, and the tables in `PRINTED`."""
     console = AnyConsole()
     console.print(shown.title, style="bold")
-    for line in (*told(shown), *doubts(shown)):
+    for line in (*verdict(shown), "", *told(shown), *doubts(shown)):
         console.print(line)
     console.print()
     made = {table.key: table for table in tables(shown)}

@@ -1,6 +1,7 @@
 """Texts, tables and figures of evaluations that are refused, have many groups, or lack intervals."""
 
 from collections.abc import Iterator
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +16,9 @@ from fairall.evaluate.estimated.gaps import Interval
 from fairall.evaluate.evaluation import Evaluation, Models
 from fairall.evaluate.log import DecisionLog
 from fairall.evaluate.shown import figures
-from fairall.evaluate.shown.sentences import Shown, doubts, share, told
+from fairall.evaluate.shown.sentences import Shown, doubts, share, told, verdict
 from fairall.evaluate.shown.tables import Lines, tables
-from fairall.evaluate.shown.write import show
+from fairall.evaluate.shown.write import show, write
 from fairall.results.style import STYLE
 from fairall.results.table import PageTable, to_latex, to_markdown
 
@@ -158,7 +159,7 @@ def test_reasons_are_numbered_and_told_once() -> None:
     )
 
 
-def test_the_first_line_is_the_result_and_the_second_a_disagreement() -> None:
+def test_the_verdict_tells_a_disagreement() -> None:
     random = np.random.default_rng(0)
     x = random.normal(size=4000)
     propensity = 1 / (1 + np.exp(-2 * x))
@@ -175,13 +176,13 @@ def test_the_first_line_is_the_result_and_the_second_a_disagreement() -> None:
     past = DecisionLog.of(people, decision="granted", label="repaid", sensitive="sex", propensity="p")
     half = np.where(abs(x) < 0.5, 0.9, 0.05)
     shown = Shown(Evaluation(Models(past, outcome_model="logistic"), "half", half), LOG)
-    first, second, *_ = told(shown)
+    first, _, trust = verdict(shown)
     own = shown.content["value"]["dr"]
     assert first.startswith(f"Utility: {100 * own['estimate']:.1f} per 100 people, 95 % interval [")
     assert "doubly robust" in first
-    assert second == f"Warning: {shown.content['warnings'][0]}"
-    assert "direct method and doubly robust differ" in second
-    assert second not in list(doubts(shown))
+    assert trust.startswith(f"Trust: {shown.content['warnings'][0]}; right if")
+    assert "direct method and doubly robust differ" in trust
+    assert not [line for line in doubts(shown) if "doubly robust differ" in line]
 
 
 def test_a_refused_policy_has_bounds_only(models: Models, capsys: pytest.CaptureFixture[str]) -> None:
@@ -190,11 +191,12 @@ def test_a_refused_policy_has_bounds_only(models: Models, capsys: pytest.Capture
     shown = Shown(Evaluation(models, "few", target), LOG)
     assert shown.refused is not None
     assert list(table_of(shown, "value").frame.loc[""].index) == ["no assumption"]
-    assert next(told(shown)) == f"Refused: {shown.refused}"
+    utility, _, trust = verdict(shown)
+    assert (utility, trust) == ("Utility: not known", f"Trust: refused, {shown.refused}")
     show(shown)
     text = capsys.readouterr().out
-    assert "Evaluation of few on log.csv" in text
-    assert "Sensitivity" not in text
+    assert text.startswith(f"Evaluation of few on log.csv\n{utility}\n")
+    assert "hidden feature" not in text
     assert figures.draw_value(shown.evaluations).axes
     assert "costs" not in {table.key for table in tables(shown)}
 
@@ -207,13 +209,72 @@ def test_amounts_have_no_cost() -> None:
     assert "costs" not in {table.key for table in tables(shown)}
 
 
-def test_the_sensitivity_line_compares_with_a_feature(models: Models) -> None:
+@pytest.mark.parametrize("gamma", [1.01, 9.0])
+def test_trust_compares_with_a_hidden_feature(
+    gamma: float, models: Models, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("fairall.evaluate.estimated.bounds.benchmarks", lambda *_: {"score": gamma})
     shown = Shown(Evaluation(models, "half", np.full(N, 0.5)), LOG)
-    (line,) = (line for line in told(shown) if line.startswith("Sensitivity"))
+    trust = verdict(shown)[2]
     point = shown.content["sensitivity"]["turning_points"]["utility"]
-    assert "the sign of the utility is certain" in line
-    assert ("up to 10" if point is None else f"{point:.2f}") in line
-    assert "hiding the feature that matters most, score, would make Γ = " in line
+    assert 1.01 < point < 9
+    may = "could" if gamma > point else "could not"
+    assert f"matters as score does (Γ = {gamma:.2f}) {may} change the sign of the utility" in trust
+    assert f"the utility (up to Γ = {point:.2f})" in trust
+
+
+def test_the_verdict_of_one_policy(models: Models) -> None:
+    by_group = np.where(models.log.group % 2 == 0, 0.9, 0.2)
+    same = "no difference shown by gaps in acceptance rate 0.0 [0.0, "
+    for target, worth, alike in (
+        (np.full(N, 0.5), " per 100 people, 95 % interval [", same),
+        (np.zeros(N), "Utility: 0.0 per 100 people, 95 % interval [−0.2, 0.2], which contains 0", same),
+        (by_group, "doubly robust", "not treated alike, by gaps in acceptance rate 70.0 ["),
+    ):
+        utility, groups, trust = verdict(Shown(Evaluation(models, "column", target), LOG))
+        assert worth in utility
+        assert groups.startswith(f"Groups: {alike}")
+        assert trust.startswith("Trust: right if the log holds everything that decided")
+    past = Evaluation(models, "the logged decisions", models.log.accepted.astype(float), logged=True)
+    assert verdict(Shown(past, LOG))[2].startswith("Trust: utility observed, rates by label right if")
+    one_group = Models(log(groups=2), outcome_model="logistic", smallest_cell=N // 2)
+    groups = verdict(Shown(Evaluation(one_group, "half", np.full(N, 0.5)), LOG))[1]
+    assert groups == f"Groups: not compared, fewer than two groups have {N // 2} people"
+
+
+def test_an_interval_that_is_shown_to_begin_at_0_tells_no_difference(models: Models) -> None:
+    shown = Shown(evaluation := Evaluation(models, "half", np.full(N, 0.5)), LOG)
+    small = Interval(0.02, 0.0004, 0.04)
+    evaluation.fairness["dpu"]["dr"] = small
+    assert verdict(shown)[1].startswith(
+        "Groups: no difference shown by gaps in acceptance rate 2.0 [0.0, 4.0]"
+    )
+
+
+def test_the_verdict_of_two_policies(models: Models, compared: Shown) -> None:
+    lines = verdict(compared)
+    assert len(lines) == 3
+    assert all(f"{name}: " in line for line in lines for name in ("A: column", "B: column", "B − A"))
+    assert "P(B better): " in lines[0]
+    few = np.zeros(N)
+    few[:5] = 1.0
+    both = Comparison(Evaluation(models, "few", few), Evaluation(models, "half", np.full(N, 0.5)))
+    utility, _, trust = verdict(Shown(both, LOG))
+    assert utility.startswith("Utility: A: few: not known; B: half: ")
+    assert utility.endswith("B − A: not known")
+    assert trust.startswith(f"Trust: A: few: refused, {both.first.refused}; B: half: right if")
+    assert trust.count(str(both.first.refused)) == 1
+
+
+def test_a_page_begins_with_the_verdict_and_the_gaps(models: Models, tmp_path: Path) -> None:
+    shown = Shown(Evaluation(models, "half", np.full(N, 0.5)), LOG)
+    write(shown, tmp_path, "the command")
+    page = (tmp_path / "index.html").read_text()
+    lines = [*verdict(shown), 'id="figure-gaps"', "<nav>", next(told(shown)), "<h2"]
+    places = [page.index(escape(line) if line[0] not in "<i" else line) for line in lines]
+    assert places == sorted(places)
+    assert page.count('id="figure-gaps"') == 1
+    assert page.count('<div class="scroll" role="region" tabindex="0"') == page.count("<table")
 
 
 def test_intervals_are_not_wrapped_on_a_narrow_terminal(
