@@ -11,10 +11,10 @@ import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import Enum
-from numbers import Real
 from pathlib import Path
 from typing import Any
 
+from fairall.config.checks import plain_number
 from fairall.errors import FairAllError
 
 SHORTEST = 3  # letters of an abbreviation
@@ -80,11 +80,13 @@ def _literal_of(value: Any, key: str) -> str:
         return f"[{','.join(_literal_of(one, key) for one in value)}]"
     if value is None:
         return "null"
-    value = value.item() if hasattr(value, "item") and getattr(value, "ndim", 0) == 0 else value
+    value = value.item() if getattr(value, "ndim", None) == 0 else value
     if isinstance(value, Enum):
         return value.name
-    if isinstance(value, Real):
-        return str(value).lower()  # true, 3, 0.5, nan
+    if isinstance(value, bool):
+        return str(value).lower()
+    if (equal := plain_number(value)) is not None:
+        return str(int(equal) if equal % 1 == 0 else equal)  # 3 for 3.0
     kind = type(value).__name__
     raise FairAllError(
         f"{key}: a {kind} is no text, number, truth value, None, or sequence or mapping of them"

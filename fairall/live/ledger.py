@@ -8,7 +8,6 @@ import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict
 from functools import cached_property
-from numbers import Integral, Real
 from operator import index
 from pathlib import Path
 from types import MappingProxyType
@@ -48,7 +47,7 @@ from fairall.live.versions import Version
 from fairall.randomness import SeedStreams
 from fairall.runtime.viewed import Viewed
 from fairall.tables.cells import refuse
-from fairall.worlds.capacity import ROUNDING, lottery
+from fairall.worlds.capacity import lottery, n_places
 
 MOST_AT_ONCE = 100_000  # people of a call of `decide`
 MOST_WITH_PLACES = 20_000  # exact propensities take time in the square of the number of people
@@ -164,8 +163,8 @@ class Ledger(Viewed):
         Args:
             people: a row for each, N of them: their ids, the features and the sensitive attribute as in the
                 raw data, and perhaps times (`Settings`).
-            capacity: most of the new people to accept, a number (int) or a share of them (float), by lot
-                among those whom the policy accepts; None: no limit.
+            capacity: most of the new people to accept, a number, or a share of them as a float of at most
+                1 (1 is one place, 1.0 everybody), by lot among those whom the policy accepts; None: no limit.
             most_reasons: as of `decide.reasons`, of the version that decided; None for none.
             wording: likewise.
 
@@ -228,7 +227,11 @@ class Ledger(Viewed):
         propensity = propensity + (1.0 - propensity) * settings.explore
         accepted, places = uniform < propensity, None
         if capacity is not None:
-            places = _places(capacity, n)
+            places = n_places(capacity, n, "capacity")
+            if n > MOST_WITH_PLACES:
+                raise FairAllError(
+                    f"capacity: exact propensities are for {MOST_WITH_PLACES} people at most, not {n}"
+                )
             lot = SeedStreams(policy.seeds[:1], f"places of batch {batch}").uniform(n)[0]
             drawn = lot[accepted].sort(descending=True).values[:places]
             accepted = accepted & (lot >= drawn[-1]) if len(drawn) else accepted
@@ -574,19 +577,6 @@ class Ledger(Viewed):
         name = after.policy.reader.group_name
         groups = {name(float(s)): [float(b), float(a)] for s, b, a in both.itertuples()}
         return {"changed": float(np.abs(probability - before).mean()), "acceptance": groups}
-
-
-def _places(capacity: int | float, n: int) -> int:
-    """Places for n people; raises FairAllError where there is none, or n is too large."""
-    is_number = isinstance(capacity, Real) and not isinstance(capacity, bool)
-    if not is_number or not (isinstance(capacity, Integral) or 0 < capacity <= 1):
-        raise FairAllError(f"capacity {capacity!r}: give a whole number, or a share from 0 to 1")
-    places = min(int(capacity), n) if isinstance(capacity, Integral) else int(capacity * n + ROUNDING)
-    if places < 1:
-        raise FairAllError(f"capacity {capacity}: not one place for {n} people")
-    if n > MOST_WITH_PLACES:
-        raise FairAllError(f"capacity: exact propensities are for {MOST_WITH_PLACES} people at most, not {n}")
-    return places
 
 
 def _drawn(text: str) -> float:

@@ -27,7 +27,7 @@ def test_the_ledger_is_no_place_for_decisions(ledger: Make, tmp_path: Path) -> N
 
 
 def test_places_of_any_number_type(ledger: Make) -> None:
-    numbers: list[Any] = [10, np.int64(10)]
+    numbers: list[Any] = [10, np.array(10.0)]
     taken = [ledger(*METHOD).decide(people(), capacity=places)["decision"] for places in numbers]
     assert taken[0].sum() == 10
     pd.testing.assert_series_equal(*taken)
