@@ -259,19 +259,19 @@ class LendingVector(VectorEnv[np.ndarray, Any, np.ndarray]):
         Raises:
             FairAllError: where there are not E seeds, or one is no whole number of at least 0.
         """
-        seeds: list[int | None] = [None] * self.num_envs
-        if isinstance(seed, Iterable) and np.size(seed) and np.ndim(seed):
-            seeds = [None if one is None else whole_number("seed", one) for one in seed]
-        elif seed is not None:
-            first = whole_number("seed", seed)
-            seeds = [*range(first, first + self.num_envs)]
+        given: Any = [None] * self.num_envs if seed is None else seed
+        if not isinstance(given, Iterable) or getattr(given, "ndim", None) == 0:
+            first = whole_number("seed", given)
+            given = range(first, first + self.num_envs)
+        seeds: list[Any] = [None if value is None else whole_number("seed", value) for value in given]
         if len(seeds) != self.num_envs:
             raise FairAllError(f"seed: {len(seeds)} seeds for {self.num_envs} environments")
-        for position, given in enumerate(seeds):
-            if given is not None:
-                self.randoms[position] = seeding.np_random(given)[0]
-        drawn = zip(seeds, self.randoms, strict=True)
-        self.simulation.begin([_drawn(random) if given is None else given for given, random in drawn])
+        for position, value in enumerate(seeds):
+            if value is None:
+                seeds[position] = _drawn(self.randoms[position])
+            else:
+                self.randoms[position] = seeding.np_random(value)[0]
+        self.simulation.begin(seeds)
         self.over = False
         return self.simulation.seen()
 

@@ -9,6 +9,7 @@ import sys
 import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 
 from hydra.errors import (
     ConfigCompositionException,
@@ -24,7 +25,7 @@ from omegaconf.errors import (
 )
 
 from fairall.config.choices import MAIN, VERBS, VERBS_ALSO_CALLED, choices, configuration_keys, nodes_and_keys
-from fairall.config.words import closest, nearest, nearest_key, respelt, table_file, typed
+from fairall.config.words import closest, hydra_value, nearest, nearest_key, respelt, table_file, typed
 from fairall.errors import FairAllError, SeveralErrors
 from fairall.runtime.credentials import hidden
 from fairall.runtime.process import NO_MEMORY, out_of_memory
@@ -44,6 +45,7 @@ THERE_ALREADY = re.compile(
     r"An item is already at '([^']+)|Multiple values for (\S+)\. |force-add of .*: '\+\+([^=]+)"
 )
 NO_KEY = (ConfigKeyError, ConfigAttributeError)
+MOST_KEYS = 4  # named where a node is given a value
 
 
 def has_line(error: BaseException) -> bool:
@@ -53,11 +55,15 @@ def has_line(error: BaseException) -> bool:
 
 @contextmanager
 def in_one_line(overrides: Sequence[str]) -> Iterator[None]:
-    """Raise the errors of Hydra and OmegaConf as FairAllError with the line of `message`."""
+    """Raise the errors of Hydra, OmegaConf and the system as FairAllError with the line of `message`."""
     try:
         yield
-    except (HydraException, OmegaConfBaseException) as error:
+    except (HydraException, OmegaConfBaseException, OSError) as error:
         raise FairAllError(message(error, overrides)) from error
+    except (TypeError, ValueError) as error:
+        if not raised_by_hydra(error) and "null byte" not in str(error):
+            raise
+        raise FairAllError(unexpected(error, overrides)) from error
 
 
 def report_error(error: Exception, overrides: Sequence[str]) -> int:
@@ -97,7 +103,10 @@ def message(error: Exception, overrides: Sequence[str]) -> str:
     cause = error if isinstance(error, OmegaConfBaseException) else error.__cause__ or error
     if isinstance(error, OSError) and not isinstance(error, HydraException):
         then = "; the same command goes on from what was saved" if error.errno == errno.ENOSPC else ""
-        return f"{error.filename}: " * bool(error.filename) + f"{error.strerror or error}{then}"
+        name = error.filename or ""
+        if error.errno == errno.ENAMETOOLONG:  # a word, for which Hydra looks in a folder of its own
+            name = Path(name).name
+        return f"{name}: " * bool(name) + f"{error.strerror or error}{then}"
     if isinstance(error, MemoryError):
         return "there is not enough memory for this: fewer seeds, or smaller nets"
     if isinstance(error, OverrideParseException):
@@ -123,8 +132,35 @@ def message(error: Exception, overrides: Sequence[str]) -> str:
         if "is not a ListConfig" in str(cause):
             key, _, value = word.partition("=")
             return f"{word} is not possible: it must be a list, '{key}=[{value}]'"
+        if "is not a subclass of" in str(cause):
+            node, _, value = word.partition("=")
+            return instead(node, value, overrides)
         return f"{word}: {_first_line(cause)}"
     return _first_line(error)
+
+
+def unexpected(error: Exception, overrides: Sequence[str]) -> str:
+    """Message about an exception that Hydra or its parser did not expect."""
+    for word in overrides:
+        group, _, text = word.lstrip("+").partition("=")
+        value = hydra_value(word) if group in MAIN else ""
+        values = getattr(value, "list", value)  # of a sweep
+        if any(
+            isinstance(one, int | float | None) for one in (values if isinstance(values, list) else [value])
+        ):
+            return instead(group, text, overrides)
+    return f"cannot read {shlex.join(overrides)}: {error}"
+
+
+def instead(node: str, value: object, overrides: Sequence[str] = ()) -> str:
+    """Message about a value for a group or a node, which has keys of its own for values."""
+    chosen = dict(word.split("=", 1) for word in overrides if "=" in word)
+    keys = configuration_keys({key: choice for key, choice in chosen.items() if key != node})
+    own = [key for key in keys if key.startswith(f"{node}.")]
+    by_key = f"as {own[0]}={value}" if len(own) == 1 else f"such as {', '.join(own[:MOST_KEYS])}"
+    told = [f"it must be {' or '.join(choices()[node])}"] if node in MAIN else []
+    told += [f"a value is given by its key, {by_key}"] if own else []
+    return f"{node}={value} is not possible: {'; '.join(told)}"
 
 
 def _in_node(error: OmegaConfBaseException, overrides: Sequence[str]) -> str:

@@ -16,6 +16,7 @@ from typing import Any
 
 from fairall.config.checks import plain_number
 from fairall.errors import FairAllError
+from fairall.runtime.reading import why_no_file
 
 SHORTEST = 3  # letters of an abbreviation
 TABLE_ENDINGS = (".csv", ".parquet", ".pq")
@@ -107,7 +108,7 @@ def typed_entry(key: str, name: str, value: str) -> str:
         return shlex.quote(f"{key}={{{name}: {value}}}")
     escaped = re.sub(r"([\\()\[\]{}:=,])", r"\\\1", name)
     word = f"{key}={{{escaped}: {value}}}"
-    if _read(word) == {name: value}:
+    if hydra_value(word) == {name: value}:
         return shlex.quote(word)
     in_yaml = name.replace("'", "''")
     *_, node = key.rpartition(".")
@@ -136,10 +137,10 @@ def respelt(word: str) -> str | None:
     value = os.path.expanduser(value)  # noqa: PTH111  as it is where there is no such user
     parts = PART if value[:1] in ("[", "{") else re.compile(".+")
     meant = parts.sub(lambda part: part[0] if READABLE.fullmatch(part[0]) else quoted(part[0]), value)
-    return None if _read(f"{key}={meant}") is UNREADABLE else shlex.quote(f"{key}={meant}")
+    return None if hydra_value(f"{key}={meant}") is UNREADABLE else shlex.quote(f"{key}={meant}")
 
 
-def _read(word: str) -> object:
+def hydra_value(word: str) -> object:
     """The value of `KEY=VALUE` as Hydra reads it, or `UNREADABLE`."""
     from hydra.core.override_parser.overrides_parser import OverridesParser
     from hydra.errors import HydraException
@@ -203,4 +204,6 @@ def _similar(name: str, known: Iterable[str]) -> str:
 
 def table_file(name: str) -> bool:
     """Whether a name is that of a table of people: by its ending, or a file that is there but no YAML."""
-    return name.lower().endswith(TABLE_ENDINGS) or (Path(name).suffix != ".yaml" and Path(name).is_file())
+    return name.lower().endswith(TABLE_ENDINGS) or (
+        Path(name).suffix != ".yaml" and why_no_file(Path(name)) is None
+    )

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from fairall.config.checks import number, open_unit
 from fairall.errors import FairAllError
 from fairall.evaluate.persons import repeated
 from fairall.runtime.steps import doing
@@ -174,15 +175,11 @@ class DecisionLog:
             keys: of `Declared`, `cost`, and `score` of `read`.
         """
         cost, score = keys.pop("cost", None), keys.pop("score", None)
-        declared = Declared.of(**keys, spelling=spelling).checked()
+        declared = Declared.of(**keys | {"spelling": spelling}).checked()
         given = spelling.given
         if cost is not None and (declared.gain or declared.loss):
             raise FairAllError(f"{given('cost', cost)}: each row has its own gain and loss: leave cost out")
-        cost = float(csv_defaults()["cost"] if cost is None else cost)
-        if not 0 < cost < 1:
-            raise FairAllError(
-                f"{given('cost', cost)} is not possible: it must be between 0 and 1, both excluded"
-            )
+        cost = number("cost", csv_defaults()["cost"] if cost is None else cost, open_unit())
         decision = f"{given('decision', 'COLUMN')} and {given('accepted', 'VALUE')}"
         groups = f"{given('sensitive', 'COLUMN')}, or the columns of groups"
         needs = {

@@ -45,6 +45,7 @@ from fairall.live.store import (
 )
 from fairall.live.versions import Version
 from fairall.randomness import SeedStreams
+from fairall.runtime.reading import why_no_file
 from fairall.runtime.viewed import Viewed
 from fairall.tables.cells import refuse
 from fairall.worlds.capacity import lottery, n_places
@@ -79,8 +80,13 @@ class Ledger(Viewed):
     view = "fairall.live.page"
 
     def __init__(self, place: str | Path, *, modules: Collection[str] = ()) -> None:
+        if not isinstance(place, str | Path):
+            raise FairAllError(f"{place!r}: give the path of an SQLite file, or the URL of a database")
         self.store = Store(place)
-        self.modules = tuple(modules)
+        wrong = self.store.path and why_no_file(self.store.path)
+        if wrong and wrong.startswith("cannot be read"):
+            raise FairAllError(f"{self.store.name}: {wrong}")
+        self.modules = modules
         self._read: dict[int, Version] = {}  # the version that decides
 
     @classmethod
@@ -99,6 +105,7 @@ class Ledger(Viewed):
         """
         ledger = cls(place, modules=modules)
         ledger.store.require_free()  # before the work
+        words = tuple(map(str, words))
         of_live = [word for word in words if word.startswith(PREFIX)]
         Settings.read(of_live)
         version = versions.first([word for word in words if word not in of_live], modules)

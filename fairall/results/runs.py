@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import stat
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from fairall.errors import FairAllError
 from fairall.results.format import QUICK, interpretable
-from fairall.runtime.reading import DamagedFileError
+from fairall.runtime.reading import NO_FILES, DamagedFileError, why_no_file
 from fairall.storage.files import held
 from fairall.storage.plain import read_json
 from fairall.storage.run_folder import RunFolder
@@ -31,9 +32,13 @@ class Results(NamedTuple):
 
 
 def load_results(folder: str | Path = "outputs/runs") -> Results:
-    """The results of all finished runs in a folder of `METHOD/DATASET/ID`."""
+    """The results of all finished runs in a folder of `METHOD/DATASET/ID`.
+
+    Raises:
+        FairAllError: where the folder cannot be read.
+    """
     results, left_out = [], []
-    for path in sorted(child for child in Path(folder).glob("*/*/*") if child.is_dir()):
+    for path in _folders(Path(str(folder)), "*/*/*"):
         try:
             results.append(load(path))
         except FairAllError as error:
@@ -51,13 +56,21 @@ def load_result(run: str | Path, *, outputs_dir: str | Path = "outputs") -> Resu
     Raises:
         FairAllError: where there is no such run, or it is unfinished, damaged, or of another version.
     """
-    path = run_folder(str(run), Path(outputs_dir) / "runs")
+    path = run_folder(str(run), Path(str(outputs_dir)) / "runs")
     if not any((path / name).exists() for name in ("config.yaml", "DONE")):
         raise FairAllError(f"{path}: {NO_RUN}")
     try:
         return load(path)
     except FairAllError as error:
         raise FairAllError(f"{path}: {error}") from error
+
+
+def _folders(folder: Path, pattern: str) -> list[Path]:
+    """The folders of a pattern in a folder, sorted; raises FairAllError where it cannot be read."""
+    try:
+        return sorted(path for path in folder.glob(pattern) if path.is_dir())
+    except OSError as error:
+        raise FairAllError(f"{folder}: cannot be read ({error.strerror})") from error
 
 
 def run_folder(word: str, runs_folder: Path) -> Path:
@@ -68,11 +81,12 @@ def run_folder(word: str, runs_folder: Path) -> Path:
     """
     if not word:  # Path would take it for the current folder
         raise FairAllError("an empty name is no run: give its folder or the beginning of its id")
-    if Path(word).is_dir():
+    wrong = why_no_file(Path(word))
+    if wrong == NO_FILES[stat.S_IFDIR]:
         return Path(word).resolve()
-    if Path(word).exists():
+    if wrong is None or wrong in NO_FILES.values():
         raise FairAllError(f"{word}: a file, not the folder of a run")
-    matches = [path for path in runs_folder.glob(f"*/*/{word}*") if path.is_dir()] if "/" not in word else []
+    matches = _folders(runs_folder, f"*/*/{word}*") if "/" not in word else []
     if not matches:
         raise FairAllError(f"{word}: no such run, neither a folder nor an id in {runs_folder}")
     if len(matches) > 1:
