@@ -99,13 +99,14 @@ class DecisionLog:
         path: str | Path,
         words: Sequence[str] = (),
         *,
+        frame: pd.DataFrame | None = None,
         groups: Sequence[str] = (),
         decision_maker: str | None = None,
         time: str | None = None,
         not_features: Sequence[str] = (),
         score: str | None = None,
     ) -> DecisionLog:
-        """Read a CSV or Parquet file.
+        """Read a CSV or Parquet file, or take what another kind of file holds.
 
         Args:
             path: of the file.
@@ -116,6 +117,7 @@ class DecisionLog:
                 (`evaluate.persons.repeated`); `gain` and `loss` name those of amounts, instead of `cost`;
                 `policy_version` that of the policy that decided, where it was changed. `sensitive=[A,B,...]`
                 names columns of probabilities of groups, or of values whose combinations are the groups.
+            frame: the log in a file that is no table, such as a ledger; None to read the file.
             groups: columns whose values, or combinations of values, are the groups; by default `sensitive`.
             decision_maker: column of who decided.
             time: column of when it was decided, numbers or dates, for a monitor.
@@ -137,7 +139,7 @@ class DecisionLog:
             "time": time,
             "score": score,
         }
-        return cls._of(Path(path), Spelling(bare=True), given)
+        return cls._of(Path(path) if frame is None else frame, Spelling(bare=True), given)
 
     @classmethod
     def of(
