@@ -17,7 +17,7 @@ from fairall.data.dataset import dataset
 from fairall.data.features import DISCRETE, Feature, Kind
 from fairall.data.people import Decided, Decisions, People
 from fairall.data.prepared import FURTHEST
-from fairall.errors import FairAllError, count, needing
+from fairall.errors import FairAllError, needing
 from fairall.experiment import job, prepare, warmed_up
 from fairall.metrics import worth
 from fairall.online.process import Process
@@ -123,12 +123,11 @@ class Simulation:
         if isinstance(action, Decisions) and self.batch:
             wanted = action
         else:
-            shape = self.probability[:, now].shape
             possible = f"action {action}: {'from 0 to 1' if self.draws else '0 or 1'} is possible"
             try:
-                chosen = torch.tensor(np.reshape(action, shape), dtype=torch.float32)
+                chosen = torch.tensor(np.reshape(action, self.probability[:, now].shape), dtype=torch.float32)
             except (TypeError, ValueError) as error:
-                raise FairAllError(f"{possible}, of {count(shape.numel(), 'number')}") from error
+                raise FairAllError(possible) from error
             if not ((chosen >= 0) & (chosen <= 1) & (self.draws | (chosen == chosen.round()))).all():
                 raise FairAllError(possible)
             self.probability[:, now] = chosen

@@ -13,7 +13,6 @@ import math
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import field, fields, is_dataclass
-from decimal import Decimal
 from functools import partial
 from numbers import Integral, Real
 from typing import Any
@@ -43,16 +42,16 @@ def check(key: str, value: Any, declared: Any) -> None:
 def plain_number(value: object) -> int | float | None:
     """The number of Python that a value equals, int or float by its type; None where it is no number.
 
-    Scalars of NumPy, pandas and torch, arrays of no dimension, and decimal numbers are numbers; truth values
-    and texts are none.
+    Scalars of NumPy, pandas and torch, and arrays of no dimension, are numbers; truth values and texts are
+    none.
 
     Examples:
-        >>> plain_number(Decimal("0.5")), plain_number(True), plain_number("7")
+        >>> plain_number(0.5), plain_number(True), plain_number("7")
         (0.5, None, None)
     """
     if getattr(value, "ndim", None) == 0:
         value = value.item()  # type: ignore[attr-defined]
-    if isinstance(value, bool) or not isinstance(value, Real | Decimal):
+    if isinstance(value, bool) or not isinstance(value, Real):
         return None
     return int(value) if isinstance(value, Integral) else float(value)
 
@@ -66,7 +65,7 @@ def number(key: str, value: object, declared: Any) -> float:
         declared: a field with a range, such as `positive()`.
     """
     equal = plain_number(value)
-    if equal is not None and abs(equal) < math.inf and declared.metadata["holds"](equal):
+    if equal is not None and declared.metadata["holds"](equal):
         return equal
     shown = " ".join(repr(value if equal is None else equal).split())[:MOST_SHOWN]
     raise FairAllError(f"{key}={shown} is not possible: it must be {declared.metadata['allowed']}")

@@ -9,7 +9,6 @@ import sys
 import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 
 from hydra.errors import (
     ConfigCompositionException,
@@ -25,7 +24,7 @@ from omegaconf.errors import (
 )
 
 from fairall.config.choices import MAIN, VERBS, VERBS_ALSO_CALLED, choices, configuration_keys, nodes_and_keys
-from fairall.config.words import closest, hydra_value, nearest, nearest_key, respelt, table_file, typed
+from fairall.config.words import closest, nearest, nearest_key, respelt, table_file, typed
 from fairall.errors import FairAllError, SeveralErrors
 from fairall.runtime.credentials import hidden
 from fairall.runtime.process import NO_MEMORY, out_of_memory
@@ -46,6 +45,7 @@ THERE_ALREADY = re.compile(
 )
 NO_KEY = (ConfigKeyError, ConfigAttributeError)
 MOST_KEYS = 4  # named where a node is given a value
+NO_NAME = re.compile(r"[^a-z_]*(?:e[+-]?\d+)?|null|true|false", re.IGNORECASE)  # of a choice
 
 
 def has_line(error: BaseException) -> bool:
@@ -103,10 +103,7 @@ def message(error: Exception, overrides: Sequence[str]) -> str:
     cause = error if isinstance(error, OmegaConfBaseException) else error.__cause__ or error
     if isinstance(error, OSError) and not isinstance(error, HydraException):
         then = "; the same command goes on from what was saved" if error.errno == errno.ENOSPC else ""
-        name = error.filename or ""
-        if error.errno == errno.ENAMETOOLONG:  # a word, for which Hydra looks in a folder of its own
-            name = Path(name).name
-        return f"{name}: " * bool(name) + f"{error.strerror or error}{then}"
+        return f"{error.filename}: " * bool(error.filename) + f"{error.strerror or error}{then}"
     if isinstance(error, MemoryError):
         return "there is not enough memory for this: fewer seeds, or smaller nets"
     if isinstance(error, OverrideParseException):
@@ -134,7 +131,7 @@ def message(error: Exception, overrides: Sequence[str]) -> str:
             return f"{word} is not possible: it must be a list, '{key}=[{value}]'"
         if "is not a subclass of" in str(cause):
             node, _, value = word.partition("=")
-            return instead(node, value, overrides)
+            return instead(node, value)
         return f"{word}: {_first_line(cause)}"
     return _first_line(error)
 
@@ -142,25 +139,17 @@ def message(error: Exception, overrides: Sequence[str]) -> str:
 def unexpected(error: Exception, overrides: Sequence[str]) -> str:
     """Message about an exception that Hydra or its parser did not expect."""
     for word in overrides:
-        group, _, text = word.lstrip("+").partition("=")
-        value = hydra_value(word) if group in MAIN else ""
-        values = getattr(value, "list", value)  # of a sweep
-        if any(
-            isinstance(one, int | float | None) for one in (values if isinstance(values, list) else [value])
-        ):
-            return instead(group, text, overrides)
+        group, _, value = word.lstrip("+").partition("=")
+        if group in MAIN and NO_NAME.fullmatch(value):
+            return instead(group, value)
     return f"cannot read {shlex.join(overrides)}: {error}"
 
 
-def instead(node: str, value: object, overrides: Sequence[str] = ()) -> str:
-    """Message about a value for a group or a node, which has keys of its own for values."""
-    chosen = dict(word.split("=", 1) for word in overrides if "=" in word)
-    keys = configuration_keys({key: choice for key, choice in chosen.items() if key != node})
-    own = [key for key in keys if key.startswith(f"{node}.")]
-    by_key = f"as {own[0]}={value}" if len(own) == 1 else f"such as {', '.join(own[:MOST_KEYS])}"
-    told = [f"it must be {' or '.join(choices()[node])}"] if node in MAIN else []
-    told += [f"a value is given by its key, {by_key}"] if own else []
-    return f"{node}={value} is not possible: {'; '.join(told)}"
+def instead(node: str, value: object) -> str:
+    """Message about a value for a group or a node, with the keys to which it has to be given."""
+    own = [key for key in configuration_keys({}) if key.startswith(f"{node}.")]
+    keys = f"{own[0]}={value}" if len(own) == 1 else ", ".join(own[:MOST_KEYS])
+    return f"{node}={value}: {node} takes no value itself; give one to {keys or f'{node}=CHOICE'}"
 
 
 def _in_node(error: OmegaConfBaseException, overrides: Sequence[str]) -> str:

@@ -108,7 +108,7 @@ def typed_entry(key: str, name: str, value: str) -> str:
         return shlex.quote(f"{key}={{{name}: {value}}}")
     escaped = re.sub(r"([\\()\[\]{}:=,])", r"\\\1", name)
     word = f"{key}={{{escaped}: {value}}}"
-    if hydra_value(word) == {name: value}:
+    if _read(word) == {name: value}:
         return shlex.quote(word)
     in_yaml = name.replace("'", "''")
     *_, node = key.rpartition(".")
@@ -137,10 +137,10 @@ def respelt(word: str) -> str | None:
     value = os.path.expanduser(value)  # noqa: PTH111  as it is where there is no such user
     parts = PART if value[:1] in ("[", "{") else re.compile(".+")
     meant = parts.sub(lambda part: part[0] if READABLE.fullmatch(part[0]) else quoted(part[0]), value)
-    return None if hydra_value(f"{key}={meant}") is UNREADABLE else shlex.quote(f"{key}={meant}")
+    return None if _read(f"{key}={meant}") is UNREADABLE else shlex.quote(f"{key}={meant}")
 
 
-def hydra_value(word: str) -> object:
+def _read(word: str) -> object:
     """The value of `KEY=VALUE` as Hydra reads it, or `UNREADABLE`."""
     from hydra.core.override_parser.overrides_parser import OverridesParser
     from hydra.errors import HydraException

@@ -101,10 +101,7 @@ class DecisionLog:
         *,
         frame: pd.DataFrame | None = None,
         groups: Sequence[str] = (),
-        decision_maker: str | None = None,
-        time: str | None = None,
-        not_features: Sequence[str] = (),
-        score: str | None = None,
+        **further: Any,
     ) -> DecisionLog:
         """Read a CSV or Parquet file, or take what another kind of file holds.
 
@@ -119,26 +116,17 @@ class DecisionLog:
                 names columns of probabilities of groups, or of values whose combinations are the groups.
             frame: the log in a file that is no table, such as a ledger; None to read the file.
             groups: columns whose values, or combinations of values, are the groups; by default `sensitive`.
-            decision_maker: column of who decided.
-            time: column of when it was decided, numbers or dates, for a monitor.
-            not_features: columns that are no features of the log, such as probabilities of target policies;
-                names of no column have no effect.
-            score: column of a score, which is a feature, since decisions may be taken by it, and may rank
-                people as the decisions do.
+            further: `decision_maker`, column of who decided; `time`, of when, numbers or dates, for a
+                monitor; `not_features`, columns that are no features of the log, such as probabilities of
+                target policies, where names of no column have no effect; `score`, column of a score, which is
+                a feature, since decisions may be taken by it, and may rank people as the decisions do.
 
         Raises:
             FairAllError: if a key is unknown or a value invalid, or the file cannot be read or is no log.
         """
         given = keywords(words, KEYS, AS_OPTION)
         given["part"] = given.pop("split.column", None)
-        given |= {
-            "path": str(path),
-            "intersections": groups,
-            "not_features": not_features,
-            "decision_maker": decision_maker,
-            "time": time,
-            "score": score,
-        }
+        given |= {"path": str(path), "intersections": groups, **further}
         return cls._of(Path(path) if frame is None else frame, Spelling(bare=True), given)
 
     @classmethod

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import stat
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from fairall.errors import FairAllError
 from fairall.results.format import QUICK, interpretable
-from fairall.runtime.reading import NO_FILES, DamagedFileError, why_no_file
+from fairall.runtime.reading import DamagedFileError, is_folder, why_no_file
 from fairall.storage.files import held
 from fairall.storage.plain import read_json
 from fairall.storage.run_folder import RunFolder
@@ -32,13 +31,9 @@ class Results(NamedTuple):
 
 
 def load_results(folder: str | Path = "outputs/runs") -> Results:
-    """The results of all finished runs in a folder of `METHOD/DATASET/ID`.
-
-    Raises:
-        FairAllError: where the folder cannot be read.
-    """
+    """The results of all finished runs in a folder of `METHOD/DATASET/ID`."""
     results, left_out = [], []
-    for path in _folders(Path(str(folder)), "*/*/*"):
+    for path in sorted(child for child in Path(folder).glob("*/*/*") if child.is_dir()):
         try:
             results.append(load(path))
         except FairAllError as error:
@@ -65,14 +60,6 @@ def load_result(run: str | Path, *, outputs_dir: str | Path = "outputs") -> Resu
         raise FairAllError(f"{path}: {error}") from error
 
 
-def _folders(folder: Path, pattern: str) -> list[Path]:
-    """The folders of a pattern in a folder, sorted; raises FairAllError where it cannot be read."""
-    try:
-        return sorted(path for path in folder.glob(pattern) if path.is_dir())
-    except OSError as error:
-        raise FairAllError(f"{folder}: cannot be read ({error.strerror})") from error
-
-
 def run_folder(word: str, runs_folder: Path) -> Path:
     """The folder of a run by its path or the beginning of its id.
 
@@ -81,12 +68,12 @@ def run_folder(word: str, runs_folder: Path) -> Path:
     """
     if not word:  # Path would take it for the current folder
         raise FairAllError("an empty name is no run: give its folder or the beginning of its id")
-    wrong = why_no_file(Path(word))
-    if wrong == NO_FILES[stat.S_IFDIR]:
+    if is_folder(Path(word)):
         return Path(word).resolve()
-    if wrong is None or wrong in NO_FILES.values():
+    if why_no_file(Path(word)) is None:
         raise FairAllError(f"{word}: a file, not the folder of a run")
-    matches = _folders(runs_folder, f"*/*/{word}*") if "/" not in word else []
+    by_id = is_folder(runs_folder) and "/" not in word
+    matches = [path for path in runs_folder.glob(f"*/*/{word}*") if path.is_dir()] if by_id else []
     if not matches:
         raise FairAllError(f"{word}: no such run, neither a folder nor an id in {runs_folder}")
     if len(matches) > 1:

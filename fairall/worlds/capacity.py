@@ -103,10 +103,8 @@ class Capacity(Part):
 
     def __init__(self, config: CapacityConfig, setting: WorldSetting) -> None:
         super().__init__(config, setting)
-        if config.share is not None:
-            self.places = n_places(float(config.share), setting.applicants, "world.capacity.share")
-        else:
-            self.places = n_places(config.number, setting.applicants, "world.capacity.number")
+        key = "number" if config.share is None else "share"
+        self.places = n_places(getattr(config, key), setting.applicants, f"world.capacity.{key}")
         shares = (config.quotas.disadvantaged, config.quotas.advantaged)
         # Places of S = −1 and of S = +1, where each group has its own.
         self.by_group = [math.floor(q * self.places + ROUNDING) for q in shares if q is not None]

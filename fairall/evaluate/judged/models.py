@@ -40,9 +40,9 @@ class Models:
         score: probability of a positive label by a model to be validated, shape (N,); by default the outcome
             model's.
         largest_gap: ε, the gap between groups above which a monitor gives an alarm.
-        reference: name of the group beside which adverse impact is, or its value, or the values of a
-            combination; 1 is 1.0 and True. By default that of the highest rate, of those with at least 30
-            people and 2 % of all.
+        reference: name or value of the group beside which adverse impact is, where 1 is 1.0 and True, or the
+            values of a combination; by default that of the highest rate, of those with at least 30 people and
+            2 % of all.
 
     Raises:
         FairAllError: where a model or number cannot be used, all labels are of one person, or `reference` is
@@ -68,11 +68,14 @@ class Models:
         self.smallest_cell = whole_number("smallest_cell", smallest_cell, 1)
         self.largest_gap = number("largest_gap", largest_gap, between(0, 1))
         groups = log.probable_groups or tuple(log.groups[code] for code in self.shown)
-        by_values = {_values(name): name for name in groups}
-        self.reference = None if reference is None else by_values.get(_values(reference))
-        if reference is not None and self.reference is None:
-            there = "; ".join(groups)
-            raise FairAllError(f"reference {reference!r}: no such group; there are {there}")
+        values = reference if isinstance(reference, list | tuple) else [reference]
+        by_value = {spelling(name): name for name in groups}
+        self.reference = None
+        if reference is not None:
+            self.reference = by_value.get(spelling(", ".join(map(str, values))))
+            if self.reference is None:
+                there = "; ".join(groups)
+                raise FairAllError(f"reference {reference!r}: no such group; there are {there}")
         if log.person is not None:
             labelled = log.revealed if log.revealed.any() else np.ones(len(log), dtype=bool)
             if len(np.unique(log.person[labelled])) == 1:
@@ -190,12 +193,6 @@ class Models:
         """Codes of the groups with people enough."""
         sizes = np.bincount(self.log.group, minlength=len(self.log.groups))
         return np.flatnonzero(sizes >= self.smallest_cell)
-
-
-def _values(group: object) -> tuple[float | str, ...]:
-    """The values of a group, of its name in `DecisionLog.groups` or as they are."""
-    values = group if isinstance(group, list | tuple) else str(group).split(", ")
-    return tuple(map(spelling, values))
 
 
 def _inverse(name: str, fitted: Fitted) -> Column:
