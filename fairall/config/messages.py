@@ -45,7 +45,7 @@ THERE_ALREADY = re.compile(
 )
 NO_KEY = (ConfigKeyError, ConfigAttributeError)
 MOST_KEYS = 4  # named where a node is given a value
-NO_NAME = re.compile(r"[^a-z_]*(?:e[+-]?\d+)?|null|true|false", re.IGNORECASE)  # of a choice
+NUMBER = re.compile(r"[^a-z_]*(?:e[+-]?\d+)?", re.IGNORECASE)  # or several
 
 
 def has_line(error: BaseException) -> bool:
@@ -140,7 +140,7 @@ def unexpected(error: Exception, overrides: Sequence[str]) -> str:
     """Message about an exception that Hydra or its parser did not expect."""
     for word in overrides:
         group, _, value = word.lstrip("+").partition("=")
-        if group in MAIN and NO_NAME.fullmatch(value):
+        if group in MAIN and NUMBER.fullmatch(value):
             return instead(group, value)
     return f"cannot read {shlex.join(overrides)}: {error}"
 

@@ -152,6 +152,8 @@ def test_reasons_are_of_the_version_that_decided(ledger: Make) -> None:
 
 def test_who_found_no_place_is_told_so(ledger: Make) -> None:
     own, other = ledger(*METHOD, name="a.db"), ledger(*METHOD, name="b.db")
+    with pytest.raises(FairAllError, match="most_reasons=0 is not possible: it must be a whole number"):
+        own.decide(people(), most_reasons=0)
     few = own.decide(people(), capacity=5, most_reasons=2)
     wanted = other.decide(people())["decision"] == 1
     assert ((few["reasons"] == PLACES) == (wanted & (few["decision"] == 0))).all()

@@ -1,7 +1,6 @@
 """Places: inclusion probabilities against enumeration, and decisions against them."""
 
 import itertools
-from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -295,7 +294,7 @@ def test_a_rule_that_leaves_many_next_to_no_chance_is_a_warning(
 
 
 def test_places_are_the_number_that_they_equal() -> None:
-    for seven in (7, 7.0, np.int64(7), np.float32(7), np.array(7), pd.Series([7]).iloc[0], Decimal(7)):
+    for seven in (7, 7.0, np.int64(7), np.float32(7), np.array(7), pd.Series([7]).iloc[0]):
         assert n_places(seven, 200, "places") == 7
     for half in (0.5, np.float32(0.5), np.array(0.5)):
         assert n_places(half, 15, "places") == 7
