@@ -8,7 +8,6 @@ import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict
 from functools import cached_property
-from operator import index
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -20,6 +19,7 @@ import torch
 from torch import Tensor
 
 import fairall
+from fairall.config.checks import whole_number
 from fairall.data.people import People
 from fairall.decide.reasons import reasons
 from fairall.errors import FairAllError
@@ -472,7 +472,7 @@ class Ledger(Viewed):
         Raises:
             FairAllError: where there is no such version.
         """
-        version = index(version)
+        version = whole_number("version", version)
         self.about  # noqa: B018  refuses what is no ledger
         with self.store.writing() as connection:
             versions.lineage(connection, version)

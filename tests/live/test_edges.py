@@ -143,6 +143,9 @@ def test_reasons_are_of_the_version_that_decided(ledger: Make) -> None:
     own = ledger(*METHOD)
     first = own.decide(people(), most_reasons=2)
     own.outcomes(repaid(first, 1))
+    for wrong in (1.5, "1", True):
+        with pytest.raises(FairAllError, match="is not possible: it must be a whole number"):
+            own.promote(wrong)  # type: ignore[arg-type]
     own.promote(own.learn()["version"])
     again = own.decide(people().iloc[::-1], most_reasons=2).iloc[::-1]
     pd.testing.assert_series_equal(first["reasons"], again["reasons"], check_index=False)
