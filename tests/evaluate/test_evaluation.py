@@ -521,7 +521,7 @@ def test_three_groups_and_intersections() -> None:
             "smallest_cell='x' is not possible: it must be a whole number of at least 1",
         ),
         ({"largest_gap": "x"}, "largest_gap='x' is not possible: it must be from 0 to 1"),
-        ({"reference": 1}, "reference 1: no such group; there are f; m"),
+        ({"reference": 1}, "reference 1: no such group; there are f, m"),
         ({"policy": "x" * 300}, "policy xxx"),
     ],
 )

@@ -74,8 +74,7 @@ class Models:
         if reference is not None:
             self.reference = by_value.get(spelling(", ".join(map(str, values))))
             if self.reference is None:
-                there = "; ".join(groups)
-                raise FairAllError(f"reference {reference!r}: no such group; there are {there}")
+                raise FairAllError(f"reference {reference!r}: no such group; there are {', '.join(groups)}")
         if log.person is not None:
             labelled = log.revealed if log.revealed.any() else np.ones(len(log), dtype=bool)
             if len(np.unique(log.person[labelled])) == 1:
