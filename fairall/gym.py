@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 import torch
 
+from fairall.config.checks import whole_number
 from fairall.config.compose import compose_config
 from fairall.config.schema import DecisionLuck
 from fairall.config.validation import checked
@@ -29,6 +30,7 @@ from fairall.worlds.world import World
 with needing("gymnasium", "fairall.gym"):
     import gymnasium
     from gymnasium import spaces
+    from gymnasium.utils import seeding
     from gymnasium.vector import AutoresetMode, VectorEnv
     from gymnasium.vector.utils import batch_space
 
@@ -63,7 +65,7 @@ class Simulation:
         action: str = "decision",
         truths: bool = False,
     ) -> None:
-        if isinstance(words, str):
+        if not isinstance(words, list | tuple):
             raise FairAllError(f"words={words!r}: give a list of words")
         if action not in ACTIONS:
             raise FairAllError(f"action={action!r}: one of {', '.join(ACTIONS)}")
@@ -121,11 +123,13 @@ class Simulation:
         if isinstance(action, Decisions) and self.batch:
             wanted = action
         else:
-            chosen = torch.tensor(np.reshape(action, self.probability[:, now].shape), dtype=torch.float32)
+            possible = f"action {action}: {'from 0 to 1' if self.draws else '0 or 1'} is possible"
+            try:
+                chosen = torch.tensor(np.reshape(action, self.probability[:, now].shape), dtype=torch.float32)
+            except (TypeError, ValueError) as error:
+                raise FairAllError(possible) from error
             if not ((chosen >= 0) & (chosen <= 1) & (self.draws | (chosen == chosen.round()))).all():
-                raise FairAllError(
-                    f"action {action}: {'from 0 to 1' if self.draws else '0 or 1'} is possible"
-                )
+                raise FairAllError(possible)
             self.probability[:, now] = chosen
             accepted = self.uniform < self.probability
             wanted = Decisions(self.probability, accepted, margin=self.probability, uniform=self.uniform)
@@ -208,7 +212,8 @@ class Lending(gymnasium.Env[np.ndarray, Any]):
         self.action_space = self.simulation.actions
 
     def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[np.ndarray, dict[str, Any]]:
-        """Begin an episode."""
+        """Begin an episode; raises FairAllError where `seed` is no whole number of at least 0."""
+        seed = None if seed is None else whole_number("seed", seed)
         super().reset(seed=seed)
         self.simulation.begin([_drawn(self.np_random) if seed is None else seed])
         observation, info = self.simulation.seen()
@@ -224,7 +229,8 @@ class LendingVector(VectorEnv[np.ndarray, Any, np.ndarray]):
     """The same for E seeds at once, in one computation, as `gymnasium.make_vec` makes it.
 
     Arrays have a leading axis E. `reset(seed=k)` has the seeds k, ..., k + E − 1, or those of a sequence. The
-    step after the last one begins a new episode, with other seeds.
+    step after the last one begins a new episode, with other seeds: for each environment those that `Lending`
+    has after the same seed. None in a sequence goes on as `reset()` does.
 
     Args:
         num_envs: E.
@@ -234,7 +240,8 @@ class LendingVector(VectorEnv[np.ndarray, Any, np.ndarray]):
     metadata: dict[str, Any] = {"autoreset_mode": AutoresetMode.NEXT_STEP, "render_modes": []}  # noqa: RUF012
 
     def __init__(self, num_envs: int = 1, **options: Any) -> None:
-        single = Lending(**options)
+        single, num_envs = Lending(**options), whole_number("num_envs", num_envs, 1)
+        self.randoms = [seeding.np_random()[0] for _ in range(num_envs)]
         self.num_envs, self.simulation, self.over = num_envs, single.simulation, False
         self.single_observation_space, self.single_action_space = (
             single.observation_space,
@@ -246,12 +253,24 @@ class LendingVector(VectorEnv[np.ndarray, Any, np.ndarray]):
     def reset(
         self, *, seed: int | Sequence[int | None] | None = None, options: Any = None
     ) -> tuple[np.ndarray, dict[str, Any]]:
-        """Begin an episode of each seed; raises FairAllError where there are not as many seeds as E."""
-        super().reset(seed=seed if isinstance(seed, int) else None)
-        seeds = range(seed, seed + self.num_envs) if isinstance(seed, int) else seed or [None] * self.num_envs
+        """Begin an episode of each seed.
+
+        Raises:
+            FairAllError: where there are not E seeds, or one is no whole number of at least 0.
+        """
+        given: Any = [None] * self.num_envs if seed is None else seed
+        if not isinstance(given, Iterable) or getattr(given, "ndim", None) == 0:
+            first = whole_number("seed", given)
+            given = range(first, first + self.num_envs)
+        seeds: list[Any] = [None if value is None else whole_number("seed", value) for value in given]
         if len(seeds) != self.num_envs:
             raise FairAllError(f"seed: {len(seeds)} seeds for {self.num_envs} environments")
-        self.simulation.begin([_drawn(self.np_random) if one is None else one for one in seeds])
+        for position, value in enumerate(seeds):
+            if value is None:
+                seeds[position] = _drawn(self.randoms[position])
+            else:
+                self.randoms[position] = seeding.np_random(value)[0]
+        self.simulation.begin(seeds)
         self.over = False
         return self.simulation.seen()
 

@@ -208,15 +208,18 @@ class SelectiveLabelsClassifier(ClassifierMixin, BaseEstimator):
             X: shape (N, D).
             draw: seed of decisions drawn with probability π; by default all from the method's threshold on
                 are accepted.
-            places: most people to accept, a number (int) or a share of X (float).
+            places: most people to accept, a number, or a share of X as a float of at most 1 (1 is one place,
+                1.0 everybody).
             sensitive_features: shape (N,) or (N, K).
 
         Raises:
-            InputError: as `predict_proba`, and where there is not one place.
+            InputError: as `predict_proba`, where there is not one place, or `draw` or `places` is no such
+                number.
         """
         people, policy = self._people(X, sensitive_features), self.policy_
-        rule, margin = Rule(policy.threshold, draw, places), None
+        margin = None
         with of_input():
+            rule = Rule(policy.threshold, draw, places)
             rule.check(len(people))
             encoded = policy.encoded(people)
             probability = policy.combined(policy.encoded_propensity(*encoded))

@@ -131,6 +131,7 @@ def test_a_late_label_pays_late_and_truths_are_asked_for() -> None:
     [
         ({"action": "loan"}, "action='loan': one of decision, probability"),
         ({"words": "seeds=2"}, "words='seeds=2': give a list of words"),
+        ({"words": 2}, "words=2: give a list of words"),
         ({"splits": 2}, "splits=2: an environment has one split of the people"),
         ({"dataset": "credits"}, "dataset=credits: no such dataset"),
     ],
@@ -142,14 +143,59 @@ def test_what_is_impossible_is_said_in_one_line(words: dict[str, Any], told: str
     assert "\n" not in str(raised.value)
 
 
+def seeds_of_episodes(made: Any, seed: Any) -> list[list[int]]:
+    """Seeds of the environments of a vector in three episodes."""
+    _, info = made.reset(seed=seed)
+    episodes = [info["seed"].ravel().tolist()]
+    while len(episodes) < 3:
+        *_, info = made.step(np.ones((2, 16), dtype=np.int8))
+        if (seeds := info["seed"].ravel().tolist()) != episodes[-1]:
+            episodes.append(seeds)
+    return episodes
+
+
+def test_later_episodes_follow_from_the_seeds_of_the_first() -> None:
+    made, single = (
+        gymnasium.make_vec(ID, num_envs=2, vectorization_mode=mode, batch=True, **SMALL)
+        for mode in ("vector_entry_point", "sync")
+    )
+    episodes = seeds_of_episodes(made, [5, 6])
+    assert episodes[0] == [5, 6]
+    for seed in (5, [5, 6], (5, 6.0), np.array([5, 6]), np.int64(5), 5.0, np.array(5)):
+        assert seeds_of_episodes(made, seed) == episodes, seed
+    assert seeds_of_episodes(single, [np.int64(5), 6]) == episodes
+    assert [second for _, second in seeds_of_episodes(made, [None, 6])] == [second for _, second in episodes]
+    for wrong in (-1, 2.5, True, "5", [5, -1], [5], [5, 6, 7]):
+        with pytest.raises(FairAllError, match="seed"):
+            made.reset(seed=wrong)
+
+
+def test_a_seed_is_the_number_that_it_equals() -> None:
+    made = gymnasium.make(ID, **SMALL)
+    assert {int(made.reset(seed=seed)[1]["seed"]) for seed in (5, np.int64(5), 5.0, np.array(5))} == {5}
+    for wrong in (-1, 2.5, True, "5"):
+        with pytest.raises(FairAllError, match="is not possible: it must be a whole number of"):
+            made.reset(seed=wrong)
+    assert gym.LendingVector(2.0, **SMALL).num_envs == 2  # type: ignore[arg-type]
+    with pytest.raises(FairAllError, match="num_envs=0 is not possible"):
+        gym.LendingVector(0, **SMALL)
+
+
 @pytest.mark.parametrize(
-    ("action", "value"), [("decision", 0.5), ("probability", 1.5), ("probability", np.nan)]
+    ("action", "value"),
+    [
+        ("decision", 0.5),
+        ("probability", 1.5),
+        ("probability", np.nan),
+        ("decision", "x"),
+        ("decision", [1, 1]),
+    ],
 )
-def test_an_action_is_a_decision_or_a_probability(action: str, value: float) -> None:
+def test_an_action_is_a_decision_or_a_probability(action: str, value: Any) -> None:
     made = gymnasium.make(ID, action=action, **SMALL).unwrapped
     made.reset(seed=0)
     with pytest.raises(FairAllError, match="is possible"):
-        made.step(np.array([value], np.float32))
+        made.step(np.array([value]))
 
 
 def test_an_agent_of_stable_baselines_trains() -> None:

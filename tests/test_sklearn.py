@@ -105,7 +105,10 @@ def test_probabilities_and_decisions_are_those_of_the_policy(
     np.testing.assert_array_equal(fitted.decide(X), policy.decide(X))
     assert fitted.classes_.tolist() == ["no", "yes"]
     assert (fitted.predict(X) == np.where(fitted.predict_proba(X)[:, 1] > 0.5, "yes", "no")).all()
-    assert fitted.decide(X, places=10).sum() == 10
+    int_of_numpy: Any = np.int64(10)
+    assert fitted.decide(X, places=int_of_numpy).sum() == 10
+    with pytest.raises(InputError, match="it must be a whole number of at least 1, or a share"):
+        fitted.decide(X, places=2.5)
     drawn = fitted.decide(X, draw=3)
     assert (drawn == fitted.decide(X, draw=3)).all()
     assert (drawn[fitted.decision_proba(X)[:, 1] == 1] == 1).all()

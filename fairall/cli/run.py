@@ -16,7 +16,7 @@ import fairall
 from fairall.cli.parser import COMMANDS, EXIT_CODES
 from fairall.config.choices import choices, configuration_root
 from fairall.config.compose import compose_config, register, searched_folder
-from fairall.config.messages import USER_ERRORS, raised_by_hydra, report_error, unreadable
+from fairall.config.messages import USER_ERRORS, raised_by_hydra, report_error, unexpected, unreadable
 from fairall.errors import FairAllError
 from fairall.main import JobFailedError, outcomes
 from fairall.main import main as by_hydra
@@ -74,7 +74,7 @@ def run(words: list[str]) -> int:
     except Exception as error:
         if not raised_by_hydra(error):
             raise
-        return report_error(FairAllError(f"cannot read {shlex.join(words)}: {error}"), words)
+        return report_error(FairAllError(unexpected(error, words)), words)
     return 0
 
 

@@ -5,15 +5,16 @@ from __future__ import annotations
 import shlex
 import sys
 from argparse import Namespace
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fairall.errors import FairAllError
+from fairall.runtime.reading import why_no_file
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from fairall.config.schema import Config
     from fairall.policy import Policy
     from fairall.results.result import Result
@@ -153,20 +154,21 @@ def evaluate(given: Namespace) -> Done:
         if given.monitor is None:
             raise FairAllError("--gap: it is of alarms over time; give --monitor time=COLUMN too")
         options["largest_gap"] = given.gap
-    with _as_log(given) as (log, of_ledger):
-        shown = evaluate_log(
-            log,
-            [*of_ledger, *(word for word in given.words if word not in of_places)],
-            policies=[None if name == "decision" else name for name in given.policy] or [None],
-            groups=[name for name in given.groups.split(",") if name],
-            decision_maker=given.decision_maker,
-            trust=given.trust,
-            outputs_dir=config.outputs_dir,
-            tracking_uri=config.tracking.uri,
-            folder=given.out and Path(given.out),
-            command=given.typed,
-            **options,
-        )
+    path, frame, of_ledger = _log_of(given)
+    shown = evaluate_log(
+        path,
+        [*of_ledger, *(word for word in given.words if word not in of_places)],
+        frame=frame,
+        policies=[None if name == "decision" else name for name in given.policy] or [None],
+        groups=[name for name in given.groups.split(",") if name],
+        decision_maker=given.decision_maker,
+        trust=given.trust,
+        outputs_dir=config.outputs_dir,
+        tracking_uri=config.tracking.uri,
+        folder=given.out and Path(given.out),
+        command=given.typed,
+        **options,
+    )
     assert shown.folder is not None
     columns = dict(word.partition("=")[::2] for word in given.words)
     parameters = {"policy": ", ".join(shown.names), "log": given.log, "groups": given.groups}
@@ -188,29 +190,26 @@ def asked_reasons(given: Namespace) -> dict[str, Any]:
     return {"most_reasons": given.reasons, "wording": read_wording(given.wording)}
 
 
-@contextmanager
-def _as_log(given: Namespace) -> Iterator[tuple[Path, list[str]]]:
-    """The file of a log; of a ledger a temporary one, and the words that describe it."""
+def _log_of(given: Namespace) -> tuple[str, pd.DataFrame | None, list[str]]:
+    """The path of a log or the place of a ledger, and of a ledger its log and the words that describe it."""
     path = Path(given.log)
     is_ledger = "://" in given.log
-    if not is_ledger and path.is_file():
+    if not is_ledger and why_no_file(path) is None:
         with path.open("rb") as file:
             is_ledger = file.read(len(SQLITE)) == SQLITE
     if not is_ledger:
-        yield path, []
-        return
+        return given.log, None, []
     from fairall.config.words import override
     from fairall.live.ledger import Ledger
 
-    log = Ledger(given.log, modules=given.trust).log()
+    ledger = Ledger(given.log, modules=given.trust)
+    log = ledger.log()
     roles = {"decision": "decision", "label": "label", "propensity": "propensity", "sensitive": "group"}
     roles |= {"policy_version": "version", "person": "id"}
     words = [override(role, log.names[name]) for role, name in roles.items()]
     dropped = [] if given.monitor == log.names["time"] else [log.names["time"]]
-    with TemporaryDirectory() as folder:
-        table = Path(folder) / f"{path.stem}.csv"
-        log.frame.to_csv(table, index=False)
-        yield table, [*words, override("drop", dropped), "accepted=1", "positive=1", f"cost={log.cost}"]
+    words += [override("drop", dropped), "accepted=1", "positive=1", f"cost={log.cost}"]
+    return ledger.store.name, log.frame, words
 
 
 def outputs_dir(words: Sequence[str]) -> Path:

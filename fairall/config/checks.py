@@ -3,7 +3,8 @@
 Made from `limited` are also `positive()`, `not_negative()`, `positive_share()` (above 0, at most 1),
 `open_unit()` (between 0 and 1, both excluded), `below_one()` (from 0), `even()`, `numpy_seed()` and
 `plain_name()` (of a folder).
-`check_values` checks the fields of a configuration, `check` any other value.
+`check_values` checks the fields of a configuration, `check` any other value, and `number` and `whole_number`
+arguments of functions.
 """
 
 from __future__ import annotations
@@ -13,12 +14,14 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import field, fields, is_dataclass
 from functools import partial
+from numbers import Integral, Real
 from typing import Any
 
 from fairall.errors import FairAllError
 
 MISSING: Any = "???"  # OmegaConf's word for a value that has to be given
 MOST_COPIES = 1000
+MOST_SHOWN = 60  # characters of a value that is no number
 
 
 def require(holds: bool, key: str, value: object, allowed: str) -> None:
@@ -34,6 +37,48 @@ def check(key: str, value: Any, declared: Any) -> None:
             check(f"{key}.{name}", child, declared)
     elif value is not None and "holds" in declared.metadata:
         require(bool(declared.metadata["holds"](value)), key, value, declared.metadata["allowed"])
+
+
+def plain_number(value: object) -> int | float | None:
+    """The number of Python that a value equals, int or float by its type; None where it is no number.
+
+    Scalars of NumPy, pandas and torch, and arrays of no dimension, are numbers; truth values and texts are
+    none.
+
+    Examples:
+        >>> plain_number(0.5), plain_number(True), plain_number("7")
+        (0.5, None, None)
+    """
+    if getattr(value, "ndim", None) == 0:
+        value = value.item()  # type: ignore[attr-defined]
+    if isinstance(value, bool) or not isinstance(value, Real):
+        return None
+    return int(value) if isinstance(value, Integral) else float(value)
+
+
+def number(key: str, value: object, declared: Any) -> float:
+    """The number that a value equals; raises FairAllError where it is none, or not in the range of a field.
+
+    Args:
+        key: name of the argument.
+        value: that was given.
+        declared: a field with a range, such as `positive()`.
+    """
+    equal = plain_number(value)
+    if equal is not None and declared.metadata["holds"](equal):
+        return equal
+    shown = " ".join(repr(value if equal is None else equal).split())[:MOST_SHOWN]
+    raise FairAllError(f"{key}={shown} is not possible: it must be {declared.metadata['allowed']}")
+
+
+def whole_number(key: str, value: object, least: int = 0) -> int:
+    """The int that a value equals, as 7, 7.0 and `np.int64(7)` equal 7.
+
+    Raises:
+        FairAllError: where a value is no whole number of at least `least`.
+    """
+    allowed = f"a whole number of at least {least}"
+    return int(number(key, value, limited(allowed, lambda equal: equal >= least and equal % 1 == 0)))
 
 
 def check_values(node: Any, key: str = "") -> None:

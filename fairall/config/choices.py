@@ -132,7 +132,7 @@ def hyperparameters(model: str, dataset: str) -> dict[str, Any]:
 def hyperparameters_of(model: str) -> dict[str, dict[str, Any]]:
     """Content of conf/hparams/<model>.yaml, values by data set; empty without such a file."""
     path = configuration_root() / "conf" / "hparams" / f"{model}.yaml"
-    return load_yaml(path) if path.is_file() else {}
+    return readable(path)
 
 
 def hyperparameters_without(model: str, dataset: str) -> dict[str, Any]:

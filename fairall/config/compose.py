@@ -92,11 +92,6 @@ def compose_all(commands: Iterable[Sequence[str]]) -> list[DictConfig]:
                 with in_one_line(overrides):
                     composed.append(compose("config", overrides=list(overrides)))
             return composed
-        except ValueError as error:  # of Hydra, for a number or null in place of a name
-            if "Config group override must" not in str(error):
-                raise
-            told = "a group such as model=greedy has one of its choices by name"
-            raise FairAllError(f"{told}, not {str(error).rpartition(' ')[2]}") from error
         except MarkedYAMLError as error:  # a file of the user's; Hydra passes it on
             place = error.problem_mark
             where = f"{place.name}, line {place.line + 1}" if place else "a file"

@@ -44,6 +44,8 @@ THERE_ALREADY = re.compile(
     r"An item is already at '([^']+)|Multiple values for (\S+)\. |force-add of .*: '\+\+([^=]+)"
 )
 NO_KEY = (ConfigKeyError, ConfigAttributeError)
+MOST_KEYS = 4  # named where a node is given a value
+NUMBER = re.compile(r"[^a-z_]*(?:e[+-]?\d+)?", re.IGNORECASE)  # or several
 
 
 def has_line(error: BaseException) -> bool:
@@ -53,11 +55,15 @@ def has_line(error: BaseException) -> bool:
 
 @contextmanager
 def in_one_line(overrides: Sequence[str]) -> Iterator[None]:
-    """Raise the errors of Hydra and OmegaConf as FairAllError with the line of `message`."""
+    """Raise the errors of Hydra, OmegaConf and the system as FairAllError with the line of `message`."""
     try:
         yield
-    except (HydraException, OmegaConfBaseException) as error:
+    except (HydraException, OmegaConfBaseException, OSError) as error:
         raise FairAllError(message(error, overrides)) from error
+    except (TypeError, ValueError) as error:
+        if not raised_by_hydra(error) and "null byte" not in str(error):
+            raise
+        raise FairAllError(unexpected(error, overrides)) from error
 
 
 def report_error(error: Exception, overrides: Sequence[str]) -> int:
@@ -123,8 +129,27 @@ def message(error: Exception, overrides: Sequence[str]) -> str:
         if "is not a ListConfig" in str(cause):
             key, _, value = word.partition("=")
             return f"{word} is not possible: it must be a list, '{key}=[{value}]'"
+        if "is not a subclass of" in str(cause):
+            node, _, value = word.partition("=")
+            return instead(node, value)
         return f"{word}: {_first_line(cause)}"
     return _first_line(error)
+
+
+def unexpected(error: Exception, overrides: Sequence[str]) -> str:
+    """Message about an exception that Hydra or its parser did not expect."""
+    for word in overrides:
+        group, _, value = word.lstrip("+").partition("=")
+        if group in MAIN and NUMBER.fullmatch(value):
+            return instead(group, value)
+    return f"cannot read {shlex.join(overrides)}: {error}"
+
+
+def instead(node: str, value: object) -> str:
+    """Message about a value for a group or a node, with the keys to which it has to be given."""
+    own = [key for key in configuration_keys({}) if key.startswith(f"{node}.")]
+    keys = f"{own[0]}={value}" if len(own) == 1 else ", ".join(own[:MOST_KEYS])
+    return f"{node}={value}: {node} takes no value itself; give one to {keys or f'{node}=CHOICE'}"
 
 
 def _in_node(error: OmegaConfBaseException, overrides: Sequence[str]) -> str:

@@ -11,8 +11,8 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import MissingMandatoryValue, OmegaConfBaseException
 
 from fairall.config.checks import check_values
-from fairall.config.choices import flattened, nodes_and_keys
-from fairall.config.messages import NO_KEY, in_one_line
+from fairall.config.choices import configuration_keys, flattened, nodes_and_keys
+from fairall.config.messages import NO_KEY, in_one_line, instead
 from fairall.config.schema import GROUPS, Config, DatasetConfig, NodeConfig
 from fairall.config.target import require_trusted, target_class
 from fairall.config.words import nearest_key
@@ -101,6 +101,8 @@ def _structured(composed: DictConfig, groups: Collection[str]) -> DictConfig:
         nodes |= {f"world.{name}": part for name, part in parts.items()}
     for place, node in nodes.items():
         if place.startswith("world.") and not (isinstance(node, dict) and "_target_" in node):
+            if place in nodes_and_keys(configuration_keys({})):
+                raise FairAllError(instead(place, node))
             near = nearest_key(place, [other for other in nodes if other != place])
             own = f"a part of your own has {place}._target_=module.Class"
             raise FairAllError(f"{place}: no such key{near}; {own}")

@@ -11,11 +11,12 @@ import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import Enum
-from numbers import Real
 from pathlib import Path
 from typing import Any
 
+from fairall.config.checks import plain_number
 from fairall.errors import FairAllError
+from fairall.runtime.reading import why_no_file
 
 SHORTEST = 3  # letters of an abbreviation
 TABLE_ENDINGS = (".csv", ".parquet", ".pq")
@@ -95,11 +96,13 @@ def _literal_of(value: Any, key: str) -> str:
         return f"[{','.join(_literal_of(one, key) for one in value)}]"
     if value is None:
         return "null"
-    value = value.item() if hasattr(value, "item") and getattr(value, "ndim", 0) == 0 else value
+    value = value.item() if getattr(value, "ndim", None) == 0 else value
     if isinstance(value, Enum):
         return value.name
-    if isinstance(value, Real):
-        return str(value).lower()  # true, 3, 0.5, nan
+    if isinstance(value, bool):
+        return str(value).lower()
+    if (equal := plain_number(value)) is not None:
+        return str(int(equal) if equal % 1 == 0 else equal)  # 3 for 3.0
     kind = type(value).__name__
     raise FairAllError(
         f"{key}: a {kind} is no text, number, truth value, None, or sequence or mapping of them"
@@ -216,4 +219,6 @@ def _similar(name: str, known: Iterable[str]) -> str:
 
 def table_file(name: str) -> bool:
     """Whether a name is that of a table of people: by its ending, or a file that is there but no YAML."""
-    return name.lower().endswith(TABLE_ENDINGS) or (Path(name).suffix != ".yaml" and Path(name).is_file())
+    return name.lower().endswith(TABLE_ENDINGS) or (
+        Path(name).suffix != ".yaml" and why_no_file(Path(name)) is None
+    )

@@ -10,6 +10,7 @@ import pandas as pd
 import torch
 from torch import Tensor
 
+from fairall.config.checks import whole_number
 from fairall.data.prepared import Scaler
 from fairall.errors import FairAllError
 from fairall.models.fairness import FairThresholds
@@ -38,13 +39,17 @@ def reasons(
         x: people as of `Policy.encoded`, shape (N, D).
         s: likewise, shape (N,).
         crowded: who was rejected for want of places alone, shape (N,), bool.
-        most: largest number of reasons for a person.
+        most: largest number of reasons for a person, at least 1.
         wording: what to say, by the name of a feature, or by `PLACES` and `THRESHOLD`.
         by: see `Policy.combined`.
 
     Returns:
         Texts, shape (N,).
+
+    Raises:
+        FairAllError: where `most` is no such number.
     """
+    most = whole_number("most_reasons", most, 1)
     if not len(s):
         return np.empty(0, dtype=object)
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
 import torch
 
+from fairall.config.checks import whole_number
 from fairall.errors import FairAllError
-from fairall.worlds.capacity import ROUNDING, ranks, top
+from fairall.worlds.capacity import n_places, ranks, top
 
 MOST_DRAWN = 100_000  # rows; propensities of drawn decisions with few places take time in rows × places
 SEED_OF_LOTS = 0  # where `draw` gives none
@@ -22,14 +22,21 @@ class Rule:
     Attributes:
         threshold: of decisions that are not drawn.
         draw: seed of decisions drawn with their probability; None for decisions that are not drawn.
-        places: most people to accept, a number (int) or a share of all (float); None: no limit. They go to
-            the greatest margins (`Policy.encoded_margin`), of equal ones to the greatest probabilities, and
-            are drawn among people who are equal in both.
+        places: most people to accept, a number or a share of all, as of `capacity.n_places`; None: no limit.
+            They go to the greatest margins (`Policy.encoded_margin`), of equal ones to the greatest
+            probabilities, and are drawn among people who are equal in both.
+
+    Raises:
+        FairAllError: where `draw` is no whole number of at least 0.
     """
 
     threshold: float
     draw: int | None = None
     places: int | float | None = None
+
+    def __post_init__(self) -> None:
+        if self.draw is not None:
+            object.__setattr__(self, "draw", whole_number("draw", self.draw))
 
     def generator(self) -> np.random.Generator:
         """Source of uniform numbers, of which the n-th belongs to the n-th row of the table."""
@@ -79,12 +86,10 @@ class Rule:
         return accepted, top(next(of_people), places, next(of_people))[0].numpy()
 
     def check(self, n: int) -> None:
-        """Raise FairAllError if the rule has no place for any of n people, or no exact propensities."""
+        """Raise FairAllError as `n_places` of n people, or where there are no exact propensities."""
         if self.places is None:
             return
-        if self.n_places(n) < 1:
-            assert isinstance(self.places, float)
-            raise FairAllError(f"--capacity {100 * self.places:g}%: not one place for {n} people")
+        self.n_places(n)
         if self.draw is not None and n > MOST_DRAWN:
             raise FairAllError(
                 f"--draw with --capacity: exact propensities take too long for {n} rows, of which there may "
@@ -92,9 +97,8 @@ class Rule:
             )
 
     def n_places(self, n: int) -> int:
-        """Places for n people, where they are limited."""
-        assert self.places is not None
-        return self.places if isinstance(self.places, int) else math.floor(self.places * n + ROUNDING)
+        """Places for n people, where they are limited; raises as `capacity.n_places`."""
+        return n_places(self.places, n, "places (--capacity)")
 
     def told(self, n: int = 0) -> str:
         """The rule for n people, in words; n counts where places are limited."""

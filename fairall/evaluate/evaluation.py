@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
@@ -375,8 +375,9 @@ def judge(
     if not isinstance(log, DecisionLog):
         of_score = score if isinstance(score, str) else None
         named = [one for one in policies if isinstance(one, str) and one != of_score]
+        named += np.atleast_1d(options.pop("not_features", [])).tolist()
         log = DecisionLog.of(log, not_features=named, score=of_score, **options)
-    of = [proba] * len(policies) if proba is None or isinstance(proba, str) else list(proba)
+    of = [*proba] if isinstance(proba, Iterable) and not isinstance(proba, str) else [proba] * len(policies)
     if len(of) != len(policies):
         raise FairAllError(
             f"{len(of)} words for {count(len(policies), 'policy', 'policies')}: give one for all, or one for "

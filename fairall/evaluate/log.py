@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from fairall.config.checks import number, open_unit
 from fairall.errors import FairAllError
 from fairall.evaluate.persons import repeated
 from fairall.runtime.steps import doing
@@ -98,13 +99,11 @@ class DecisionLog:
         path: str | Path,
         words: Sequence[str] = (),
         *,
+        frame: pd.DataFrame | None = None,
         groups: Sequence[str] = (),
-        decision_maker: str | None = None,
-        time: str | None = None,
-        not_features: Sequence[str] = (),
-        score: str | None = None,
+        **further: Any,
     ) -> DecisionLog:
-        """Read a CSV or Parquet file.
+        """Read a CSV or Parquet file, or take what another kind of file holds.
 
         Args:
             path: of the file.
@@ -115,28 +114,20 @@ class DecisionLog:
                 (`evaluate.persons.repeated`); `gain` and `loss` name those of amounts, instead of `cost`;
                 `policy_version` that of the policy that decided, where it was changed. `sensitive=[A,B,...]`
                 names columns of probabilities of groups, or of values whose combinations are the groups.
+            frame: the log in a file that is no table, such as a ledger; None to read the file.
             groups: columns whose values, or combinations of values, are the groups; by default `sensitive`.
-            decision_maker: column of who decided.
-            time: column of when it was decided, numbers or dates, for a monitor.
-            not_features: columns that are no features of the log, such as probabilities of target policies;
-                names of no column have no effect.
-            score: column of a score, which is a feature, since decisions may be taken by it, and may rank
-                people as the decisions do.
+            further: `decision_maker`, column of who decided; `time`, of when, numbers or dates, for a
+                monitor; `not_features`, columns that are no features of the log, such as probabilities of
+                target policies, where names of no column have no effect; `score`, column of a score, which is
+                a feature, since decisions may be taken by it, and may rank people as the decisions do.
 
         Raises:
             FairAllError: if a key is unknown or a value invalid, or the file cannot be read or is no log.
         """
         given = keywords(words, KEYS, AS_OPTION)
         given["part"] = given.pop("split.column", None)
-        given |= {
-            "path": str(path),
-            "intersections": groups,
-            "not_features": not_features,
-            "decision_maker": decision_maker,
-            "time": time,
-            "score": score,
-        }
-        return cls._of(Path(path), Spelling(bare=True), given)
+        given |= {"path": str(path), "intersections": groups, **further}
+        return cls._of(Path(path) if frame is None else frame, Spelling(bare=True), given)
 
     @classmethod
     def of(
@@ -174,15 +165,11 @@ class DecisionLog:
             keys: of `Declared`, `cost`, and `score` of `read`.
         """
         cost, score = keys.pop("cost", None), keys.pop("score", None)
-        declared = Declared.of(**keys, spelling=spelling).checked()
+        declared = Declared.of(**keys | {"spelling": spelling}).checked()
         given = spelling.given
         if cost is not None and (declared.gain or declared.loss):
             raise FairAllError(f"{given('cost', cost)}: each row has its own gain and loss: leave cost out")
-        cost = float(csv_defaults()["cost"] if cost is None else cost)
-        if not 0 < cost < 1:
-            raise FairAllError(
-                f"{given('cost', cost)} is not possible: it must be between 0 and 1, both excluded"
-            )
+        cost = number("cost", csv_defaults()["cost"] if cost is None else cost, open_unit())
         decision = f"{given('decision', 'COLUMN')} and {given('accepted', 'VALUE')}"
         groups = f"{given('sensitive', 'COLUMN')}, or the columns of groups"
         needs = {

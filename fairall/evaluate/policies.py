@@ -15,7 +15,7 @@ import pandas as pd
 
 from fairall.errors import FairAllError
 from fairall.evaluate.log import DecisionLog
-from fairall.tables.cells import TRUTH, listed, numbers_of, spelling, words_of
+from fairall.tables.cells import TRUTH, listed, numbers_of, spelling, taken, words_of
 
 LOGGED = "the logged decisions"
 PROBA = {"decision": "acceptance", "label": "a positive label"}  # what a probability is of
@@ -268,10 +268,17 @@ def _of_column(column: pd.Series, log: DecisionLog, proba: str | None) -> Target
 
 
 def _numbers(column: pd.Series, others: str = "") -> np.ndarray:
-    """The numbers of a column that must hold probabilities, or `others`, shape (N,)."""
-    numbers = column.to_numpy(dtype=float) if column.dtype == bool else numbers_of(column)
+    """The numbers of a column that must hold probabilities, or `others`, shape (N,); True is 1.
+
+    Raises:
+        FairAllError: where a cell is empty or another text.
+    """
+    numbers = numbers_of(column)
     if np.isnan(numbers).any():
         codes, words = words_of(column)
+        truths = np.array([TRUTH.get(word.casefold(), np.nan) for word in words])
+        numbers = np.where(np.isnan(numbers), taken(truths, codes, np.nan), numbers)
+    if np.isnan(numbers).any():
         values = listed(list(words), "value")
         missing = " and empty cells" if (codes < 0).any() else ""
         raise FairAllError(

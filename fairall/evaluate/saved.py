@@ -48,11 +48,11 @@ def saved_policy(
     if word.startswith(IN_MLFLOW):
         config = Config.of_places(outputs_dir, tracking_uri)
         return *find_policy(word, config, modules), None
-    runs = Path(outputs_dir) / "runs"
+    runs = Path(str(outputs_dir)) / "runs"
     try:
         path = run_folder(word, runs)
     except FairAllError as error:
-        if Path(word).exists() or "no such run" not in str(error):
+        if "no such run" not in str(error):
             raise FairAllError(f"policy {error}") from error
         close = difflib.get_close_matches(word, list(log.raw), n=1)
         hint = f"; did you mean the column {close[0]}?" if close else ""

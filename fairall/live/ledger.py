@@ -8,8 +8,6 @@ import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict
 from functools import cached_property
-from numbers import Integral, Real
-from operator import index
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -21,6 +19,7 @@ import torch
 from torch import Tensor
 
 import fairall
+from fairall.config.checks import whole_number
 from fairall.data.people import People
 from fairall.decide.reasons import reasons
 from fairall.errors import FairAllError
@@ -51,9 +50,10 @@ from fairall.live.store import (
 from fairall.live.versions import Version
 from fairall.policy import CONFIG, FEATURES
 from fairall.randomness import SeedStreams
+from fairall.runtime.reading import why_no_file
 from fairall.runtime.viewed import Viewed
 from fairall.tables.cells import refuse
-from fairall.worlds.capacity import ROUNDING, lottery
+from fairall.worlds.capacity import lottery, n_places
 
 MOST_AT_ONCE = 100_000  # people of a call of `decide`
 MOST_WITH_PLACES = 20_000  # exact propensities take time in the square of the number of people
@@ -85,8 +85,13 @@ class Ledger(Viewed):
     view = "fairall.live.page"
 
     def __init__(self, place: str | Path, *, modules: Collection[str] = ()) -> None:
+        if not isinstance(place, str | Path):
+            raise FairAllError(f"{place!r}: give the path of an SQLite file, or the URL of a database")
         self.store = Store(place)
-        self.modules = tuple(modules)
+        wrong = self.store.path and why_no_file(self.store.path)
+        if wrong and wrong.startswith("cannot be read"):
+            raise FairAllError(f"{self.store.name}: {wrong}")
+        self.modules = modules
         self._read: dict[int, Version] = {}  # the version that decides
 
     @classmethod
@@ -105,6 +110,7 @@ class Ledger(Viewed):
         """
         ledger = cls(place, modules=modules)
         ledger.store.require_free()  # before the work
+        words = tuple(map(str, words))
         of_live = [word for word in words if word.startswith(PREFIX)]
         Settings.read(of_live)
         version = versions.first([word for word in words if word not in of_live], modules)
@@ -171,8 +177,8 @@ class Ledger(Viewed):
         Args:
             people: a row for each, N of them: their ids, the features and the sensitive attribute as in the
                 raw data, and perhaps times (`Settings`).
-            capacity: most of the new people to accept, a number (int) or a share of them (float), by lot
-                among those whom the policy accepts; None: no limit.
+            capacity: most of the new people to accept, a number, or a share of them as a float of at most
+                1 (1 is one place, 1.0 everybody), by lot among those whom the policy accepts; None: no limit.
             most_reasons: as of `decide.reasons`, of the version that decided; None for none.
             wording: likewise.
 
@@ -234,7 +240,11 @@ class Ledger(Viewed):
         propensity = propensity + (1.0 - propensity) * settings.explore
         accepted, places = uniform < propensity, None
         if capacity is not None:
-            places = _places(capacity, n)
+            places = n_places(capacity, n, "capacity")
+            if n > MOST_WITH_PLACES:
+                raise FairAllError(
+                    f"capacity: exact propensities are for {MOST_WITH_PLACES} people at most, not {n}"
+                )
             lot = SeedStreams(policy.seeds[:1], f"places of batch {batch}").uniform(n)[0]
             drawn = lot[accepted].sort(descending=True).values[:places]
             accepted = accepted & (lot >= drawn[-1]) if len(drawn) else accepted
@@ -476,7 +486,7 @@ class Ledger(Viewed):
         Raises:
             FairAllError: where there is no such version.
         """
-        version = index(version)
+        version = whole_number("version", version)
         self.about  # noqa: B018  refuses what is no ledger
         with self.store.writing() as connection:
             versions.lineage(connection, version)
@@ -599,19 +609,6 @@ class Ledger(Viewed):
         name = after.policy.reader.group_name
         groups = {name(float(s)): [float(b), float(a)] for s, b, a in both.itertuples()}
         return {"changed": float(np.abs(probability - before).mean()), "acceptance": groups}
-
-
-def _places(capacity: int | float, n: int) -> int:
-    """Places for n people; raises FairAllError where there is none, or n is too large."""
-    is_number = isinstance(capacity, Real) and not isinstance(capacity, bool)
-    if not is_number or not (isinstance(capacity, Integral) or 0 < capacity <= 1):
-        raise FairAllError(f"capacity {capacity!r}: give a whole number, or a share from 0 to 1")
-    places = min(int(capacity), n) if isinstance(capacity, Integral) else int(capacity * n + ROUNDING)
-    if places < 1:
-        raise FairAllError(f"capacity {capacity}: not one place for {n} people")
-    if n > MOST_WITH_PLACES:
-        raise FairAllError(f"capacity: exact propensities are for {MOST_WITH_PLACES} people at most, not {n}")
-    return places
 
 
 def _drawn(text: str) -> float:

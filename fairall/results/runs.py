@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from fairall.errors import FairAllError
 from fairall.results.format import QUICK, interpretable
-from fairall.runtime.reading import DamagedFileError
+from fairall.runtime.reading import DamagedFileError, is_folder, why_no_file
 from fairall.storage.files import held
 from fairall.storage.plain import read_json
 from fairall.storage.run_folder import RunFolder
@@ -51,7 +51,7 @@ def load_result(run: str | Path, *, outputs_dir: str | Path = "outputs") -> Resu
     Raises:
         FairAllError: where there is no such run, or it is unfinished, damaged, or of another version.
     """
-    path = run_folder(str(run), Path(outputs_dir) / "runs")
+    path = run_folder(str(run), Path(str(outputs_dir)) / "runs")
     if not any((path / name).exists() for name in ("config.yaml", "DONE")):
         raise FairAllError(f"{path}: {NO_RUN}")
     try:
@@ -68,11 +68,12 @@ def run_folder(word: str, runs_folder: Path) -> Path:
     """
     if not word:  # Path would take it for the current folder
         raise FairAllError("an empty name is no run: give its folder or the beginning of its id")
-    if Path(word).is_dir():
+    if is_folder(Path(word)):
         return Path(word).resolve()
-    if Path(word).exists():
+    if why_no_file(Path(word)) is None:
         raise FairAllError(f"{word}: a file, not the folder of a run")
-    matches = [path for path in runs_folder.glob(f"*/*/{word}*") if path.is_dir()] if "/" not in word else []
+    by_id = is_folder(runs_folder) and "/" not in word
+    matches = [path for path in runs_folder.glob(f"*/*/{word}*") if path.is_dir()] if by_id else []
     if not matches:
         raise FairAllError(f"{word}: no such run, neither a folder nor an id in {runs_folder}")
     if len(matches) > 1:

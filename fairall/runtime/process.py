@@ -104,10 +104,11 @@ def require_address_space() -> None:
 
 
 def whole_number(word: str) -> int:
-    """Parse an argument of a command line as an integer of at least 1; a `type` of argparse."""
-    if not word.isdecimal() or int(word) < 1:
+    """Parse an argument of a command line, as 7 or 7.0, as an integer of at least 1; a `type` of argparse."""
+    digits = word.removesuffix(".0")
+    if not digits.isdecimal() or int(digits) < 1:
         raise argparse.ArgumentTypeError(f"it must be a whole number of at least 1, not {word}")
-    return int(word)
+    return int(digits)
 
 
 def _output_dropped() -> bool:

@@ -93,6 +93,11 @@ def read_text(path: Path) -> str:
         raise DamagedFileError(path, "no UTF-8") from error
 
 
+def is_folder(path: Path) -> bool:
+    """Whether there is a folder; False too where its name is too long, or it may not be seen."""
+    return why_no_file(path) == NO_FILES[stat.S_IFDIR]
+
+
 def why_no_file(path: Path) -> str | None:
     """Why `path` cannot be read as a file; None if it is one."""
     try:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
+from fairall.config.checks import whole_number
 from fairall.config.choices import configuration_root, load_yaml
 from fairall.config.words import nearest_key, typed, typed_entry
 from fairall.errors import FairAllError
@@ -121,7 +122,7 @@ class Declared:
         """Meanings with the defaults of conf/dataset/csv.yaml; a key that is None counts as not given.
 
         Raises:
-            FairAllError: if a key is unknown.
+            FairAllError: if a key is unknown, or a limit is no whole number.
         """
         known = [one.name for one in fields(cls)]
         for key in keys:
@@ -134,6 +135,9 @@ class Declared:
     def checked(self) -> Declared:
         """The same; raises FairAllError for a value that is not possible."""
         kinds = list(Kind)
+        if not isinstance(self.kinds, Mapping):
+            told = self.spelling.given("kinds", repr(self.kinds))
+            raise FairAllError(f"{told} is not possible: it must be a kind by column, {{COLUMN: KIND}}")
         limits: list[tuple[str, object, bool, str]] = [
             (f"kinds.{name}", kind, kind in kinds, " or ".join(kinds)) for name, kind in self.kinds.items()
         ]
@@ -196,7 +200,9 @@ def _as_texts(key: str, value: Any) -> Any:
     if key in LISTS:
         alone = isinstance(value, str) or not isinstance(value, Iterable)
         return (str(value),) if alone else tuple(map(str, value))
-    return value if key in ("accepts_all", "kinds", "spelling", "max_categories", "max_count") else str(value)
+    if key in ("max_categories", "max_count"):
+        return whole_number(key, value)
+    return value if key in ("accepts_all", "kinds", "spelling") else str(value)
 
 
 @functools.cache

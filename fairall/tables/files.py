@@ -93,9 +93,9 @@ def read_cells(source: Path | pd.DataFrame, declared: Declared) -> Cells:
             or other nested values.
     """
     if isinstance(source, pd.DataFrame):
-        names = _names([str(name) for name in source], "the table")
+        names = _names([str(name) for name in source], declared.path)
         if not len(source):
-            raise FairAllError("the table has no row")
+            raise FairAllError(f"{declared.path} has no row")
         columns = {name: _of_series(source.iloc[:, k], name) for k, name in enumerate(names)}
         frame = pd.DataFrame({name: column.array for name, column in columns.items()}, copy=False)
     else:

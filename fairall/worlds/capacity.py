@@ -10,7 +10,14 @@ import torch
 from omegaconf import MISSING
 from torch import Tensor
 
-from fairall.config.checks import at_least, not_negative, positive_share, require
+from fairall.config.checks import (
+    at_least,
+    limited,
+    not_negative,
+    number,
+    positive_share,
+    require,
+)
 from fairall.data.people import Decisions, People
 from fairall.errors import count
 from fairall.randomness import SeedStreams
@@ -96,12 +103,8 @@ class Capacity(Part):
 
     def __init__(self, config: CapacityConfig, setting: WorldSetting) -> None:
         super().__init__(config, setting)
-        n = setting.applicants
-        limit = n * config.share if config.share is not None else config.number
-        assert limit is not None
-        self.places = min(math.floor(limit + ROUNDING), n)
-        at_least_one = f"a place for one of {n} applicants at least"
-        require(self.places >= 1, "world.capacity.share", config.share, at_least_one)
+        key = "number" if config.share is None else "share"
+        self.places = n_places(getattr(config, key), setting.applicants, f"world.capacity.{key}")
         shares = (config.quotas.disadvantaged, config.quotas.advantaged)
         # Places of S = −1 and of S = +1, where each group has its own.
         self.by_group = [math.floor(q * self.places + ROUNDING) for q in shares if q is not None]
@@ -195,6 +198,27 @@ class Capacity(Part):
         before &= others_s.unsqueeze(1) == s.unsqueeze(2)
         places = torch.where(s > 0, self.by_group[1], self.by_group[0])
         return before.sum(2) < places
+
+
+def n_places(limit: object, n: int, key: str) -> int:
+    """Places for n people, at most n.
+
+    Args:
+        limit: a number of places, or a share of the people: a float of at most 1, so that 1.0 is everybody
+            and 1 is one place. Other numbers count as the int or float that they equal.
+        n: how many people.
+        key: name of `limit` in messages.
+
+    Raises:
+        FairAllError: where `limit` is neither, or less than one place.
+    """
+    allowed = "a whole number of at least 1, or a share above 0 and at most 1"
+    possible = limited(allowed, lambda equal: 0 < equal <= 1 or (equal > 0 and equal % 1 == 0))
+    equal = number(key, limit, possible)
+    is_share = isinstance(equal, float) and equal <= 1
+    places = math.floor(equal * n + ROUNDING) if is_share else int(equal)
+    require(places >= 1, key, equal, f"a place for one of {n} people at least")
+    return min(places, n)
 
 
 def lottery(pi: Tensor, places: int) -> Tensor:

@@ -2,12 +2,14 @@
 
 import shlex
 
+import numpy as np
+import pandas as pd
 import pytest
 from hydra.core.override_parser.overrides_parser import OverridesParser
 
 from fairall.config.choices import configuration_keys
 from fairall.config.compose import compose_config
-from fairall.config.words import ALSO_CALLED, nearest_key, override, typed, typed_entry
+from fairall.config.words import ALSO_CALLED, nearest_key, override, typed, typed_entry, words_of
 
 ODD = [
     "plain", "two words", "k.A.", "it's", 'say "x"', "back\\", "\\'", '\\"', "#N/A", "-", "--", "$", "${x}",
@@ -75,3 +77,9 @@ def test_the_key_that_is_meant_depends_on_what_is_there(key: str, chosen: str, s
 def test_plain_words_are_not_quoted() -> None:
     assert typed("dataset.drop", ["id", "name"]) == "'dataset.drop=[id,name]'"
     assert OverridesParser.create().parse_override(override("a", "b")).value() == "b"
+
+
+def test_numbers_of_python_are_the_words_that_they_equal() -> None:
+    numbers = [3, 3.0, np.int64(3), np.float32(3), np.array(3.0), pd.Series([3]).iloc[0]]
+    assert {*words_of({"seeds": numbers})} == {"seeds=[3,3,3,3,3,3]"}
+    assert [*words_of({"a": np.True_, "b": 0.25, "c": np.nan})] == ["a=true", "b=0.25", "c=nan"]

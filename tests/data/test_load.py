@@ -8,6 +8,8 @@ import pytest
 import fairall
 from fairall.errors import FairAllError
 
+LONG = "x" * 300  # more than the name of a file can have
+
 
 @pytest.mark.parametrize(
     ("function", "words", "said"),
@@ -21,9 +23,18 @@ from fairall.errors import FairAllError
         (fairall.compose_config, ["model=fairlgo"], "model=fairlgo: no such model, did you mean fairlog?"),
         (fairall.compose_config, ["sede=1"], "sede: no such key, did you mean seed?"),
         (fairall.load_policy, ["nope"], "nope: no such run"),
+        (fairall.load_policy, [LONG], f"{LONG}: no such run"),
+        (fairall.load_result, [LONG], f"{LONG}: no such run"),
+        (fairall.load_dataset, [LONG], f"dataset={LONG}: no such dataset; there are adult, "),
+        (fairall.compose_config, [LONG], f"cannot read '{LONG}': it is not KEY=VALUE"),
+        (fairall.compose_config, [f"model={LONG}"], f"model={LONG}: no such model"),
+        (fairall.compose_config, ["cost=[0.6]"], "cost takes no value itself; give one to cost.value=[0.6]"),
+        (fairall.Ledger, [LONG], f"{LONG}: cannot be read (File name too long)"),
+        (fairall.Ledger, [5], "5: give the path of an SQLite file, or the URL of a database"),
+        (fairall.Ledger.start, ["a.db", 5], "5: no such run"),
     ],
 )
-def test_a_wrong_name_is_one_line(function: Callable[..., Any], words: list[str], said: str) -> None:
+def test_a_wrong_name_is_one_line(function: Callable[..., Any], words: list[Any], said: str) -> None:
     with pytest.raises(FairAllError, match=r"^[^\n]+$") as raised:
         function(*words)
     assert said in str(raised.value)

@@ -96,10 +96,14 @@ def test_propensities_of_draws_for_few_places_are_the_frequencies_of_acceptance(
 
 
 def test_rules_that_cannot_be_kept_are_refused() -> None:
-    with pytest.raises(FairAllError, match="--capacity 1%: not one place for 99 people"):
+    with pytest.raises(FairAllError, match="it must be a place for one of 99 people"):
         Rule(0.5, places=0.01).check(99)
     Rule(0.5, places=0.01).check(100)
     with pytest.raises(FairAllError, match=f"too long for {MOST_DRAWN + 1} rows"):
         Rule(0.5, draw=1, places=5).check(MOST_DRAWN + 1)
     Rule(0.5, draw=1, places=5).check(MOST_DRAWN)
     Rule(0.5, places=5).check(MOST_DRAWN + 1)
+    for wrong in (2.5, -1, True, "3", [3]):
+        with pytest.raises(FairAllError, match="is not possible: it must be a whole number"):
+            Rule(0.5, draw=wrong)  # type: ignore[arg-type]
+    assert Rule(0.5, draw=np.int64(3)).told() == Rule(0.5, draw=3.0).told() == Rule(0.5, draw=3).told()  # type: ignore[arg-type]

@@ -501,3 +501,47 @@ def test_three_groups_and_intersections() -> None:
     for group in plain["groups"].values():
         check_given(group["rates"]["equal_opportunity"]["dr"])
         assert group["overlap"]["effective_sample_size"] < plain["overlap"]["effective_sample_size"]
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"cost": "x"}, "cost='x' is not possible: it must be between 0 and 1"),
+        ({"cost": [0.3]}, "cost=[0.3] is not possible: it must be between 0 and 1"),
+        ({"kinds": 0}, "kinds=0 is not possible: it must be a kind by column"),
+        ({"kinds": ["real"]}, "kinds=['real'] is not possible: it must be a kind by column"),
+        ({"max_categories": "x"}, "max_categories='x' is not possible: it must be a whole number"),
+        ({"max_count": 2.5}, "max_count=2.5 is not possible: it must be a whole number"),
+        ({"proba": True}, "proba=True is not possible: it must be decision or label"),
+        ({"folds": 2.5}, "folds=2.5 is not possible: it must be a whole number of at least 2"),
+        ({"folds": 1}, "folds=1 is not possible: it must be a whole number of at least 2"),
+        ({"seed": None}, "seed=None is not possible: it must be a whole number of at least 0"),
+        (
+            {"smallest_cell": "x"},
+            "smallest_cell='x' is not possible: it must be a whole number of at least 1",
+        ),
+        ({"largest_gap": "x"}, "largest_gap='x' is not possible: it must be from 0 to 1"),
+        ({"reference": 1}, "reference 1: no such group; there are f, m"),
+        ({"policy": "x" * 300}, "policy xxx"),
+    ],
+)
+def test_arguments_of_a_wrong_type_are_refused_in_one_line(
+    given: dict[str, Any], told: str, people: pd.DataFrame
+) -> None:
+    policy = given.pop("policy", people["new"])
+    options = KEYS | {"propensity": "p", "drop": ["new", "steep", "truth", "chance"]} | given
+    with pytest.raises(FairAllError) as caught:
+        evaluate(policy, people, **options)
+    assert str(caught.value).startswith(told)
+    assert "\n" not in str(caught.value)
+
+
+def test_arguments_mean_the_number_that_they_equal(people: pd.DataFrame) -> None:
+    """Groups too: 1 is the group 1.0, and the values of a combination are one group."""
+    options = KEYS | {"propensity": "p", "not_features": ["new", "steep", "truth", "chance"]}
+    numbers = people.assign(sex=np.where(people["sex"] == "f", 1.0, 0.0), half=people.index % 2)
+    models = evaluate(None, numbers, **options, reference=1, folds=3.0, seed=np.int64(2)).models
+    assert (models.reference, models.folds, models.seed) == ("1.0", 3, 2)
+    of_both = {"sensitive": ["sex", "half"], "reference": (1.0, 0), "cost": np.float32(0.5)}
+    models = evaluate(None, numbers, **options | of_both).models
+    assert (models.reference, models.log.cost) == ("1.0, 0", 0.5)

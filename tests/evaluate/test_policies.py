@@ -65,6 +65,17 @@ def test_columns(log: DecisionLog) -> None:
         np.testing.assert_array_equal(target_policy(column, log).probability, TARGET > 0.3)
 
 
+@pytest.mark.parametrize("dtype", ["boolean", "bool[pyarrow]", "object", "category", "str"])
+def test_truth_values_of_any_type_are_decisions(dtype: str) -> None:
+    flags = pd.Series(TARGET > 0.3).astype(dtype)
+    log = log_of(applicants(flags=flags), not_features=["flags"])
+    np.testing.assert_array_equal(target_policy("flags", log).probability, TARGET > 0.3)
+    np.testing.assert_array_equal(label_score("flags", log), TARGET > 0.3)
+    missing = log_of(applicants(flags=flags.where(flags.index > 0, None)), not_features=["flags"])
+    with pytest.raises(FairAllError, match="and empty cells; it must hold probabilities"):
+        target_policy("flags", missing)
+
+
 def test_decisions_are_told_by_the_word_of_the_logs_own(tmp_path: Path) -> None:
     people = applicants(granted=np.where(TARGET > 0.6, "0", "1"), other=np.where(TARGET > 0.3, "0", "1"))
     people.to_csv(tmp_path / "log.csv", index=False)

@@ -27,7 +27,7 @@ def test_the_ledger_is_no_place_for_decisions(ledger: Make, tmp_path: Path) -> N
 
 
 def test_places_of_any_number_type(ledger: Make) -> None:
-    numbers: list[Any] = [10, np.int64(10)]
+    numbers: list[Any] = [10, np.array(10.0)]
     taken = [ledger(*METHOD).decide(people(), capacity=places)["decision"] for places in numbers]
     assert taken[0].sum() == 10
     pd.testing.assert_series_equal(*taken)
@@ -143,6 +143,9 @@ def test_reasons_are_of_the_version_that_decided(ledger: Make) -> None:
     own = ledger(*METHOD)
     first = own.decide(people(), most_reasons=2)
     own.outcomes(repaid(first, 1))
+    for wrong in (1.5, "1", True):
+        with pytest.raises(FairAllError, match="is not possible: it must be a whole number"):
+            own.promote(wrong)  # type: ignore[arg-type]
     own.promote(own.learn()["version"])
     again = own.decide(people().iloc[::-1], most_reasons=2).iloc[::-1]
     pd.testing.assert_series_equal(first["reasons"], again["reasons"], check_index=False)
@@ -152,6 +155,8 @@ def test_reasons_are_of_the_version_that_decided(ledger: Make) -> None:
 
 def test_who_found_no_place_is_told_so(ledger: Make) -> None:
     own, other = ledger(*METHOD, name="a.db"), ledger(*METHOD, name="b.db")
+    with pytest.raises(FairAllError, match="most_reasons=0 is not possible: it must be a whole number"):
+        own.decide(people(), most_reasons=0)
     few = own.decide(people(), capacity=5, most_reasons=2)
     wanted = other.decide(people())["decision"] == 1
     assert ((few["reasons"] == PLACES) == (wanted & (few["decision"] == 0))).all()

@@ -3,6 +3,7 @@
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from tempfile import gettempdir
 
 import numpy as np
 import pandas as pd
@@ -16,7 +17,7 @@ from fairall.evaluate.estimated.gaps import Interval, ends
 from fairall.live import guard, page
 from fairall.live.guard import LEAST, NAMES, Log, compared, lacking, unexpected
 from fairall.live.status import frames, sentences, status
-from tests.conftest import succeeded
+from tests.conftest import refused, succeeded
 from tests.live.conftest import at
 from tests.live.test_ledger import METHOD, people, repaid
 
@@ -349,5 +350,12 @@ def test_a_ledger_is_a_log(kept: Callable[..., Path], tmp_path: Path) -> None:
     of = own.log()
     np.testing.assert_array_equal(of.frame["propensity"], decided["propensity"])
     assert (of.frame["label"].notna() == (decided["decision"] == 1)).all()
-    said = succeeded("evaluate", "loans.db", "-o", "audit", cwd=tmp_path).stdout
-    assert "Evaluation: audit/index.html" in said
+    (tmp_path / "elsewhere").mkdir()
+    said = succeeded("evaluate", "../loans.db", cwd=tmp_path / "elsewhere").stdout
+    assert said.startswith("Evaluation of the logged decisions on loans.db\n")
+    assert "Evaluation: ../outputs/evaluations/loans-decisions/index.html" in said
+    page = (tmp_path / "outputs" / "evaluations" / "loans-decisions" / "index.html").read_text()
+    assert "decisions on loans.db" in page
+    assert gettempdir() not in page.replace(str(tmp_path), "")
+    told = refused("evaluate", "loans.db", "sensitive=nope", cwd=tmp_path)
+    assert told.startswith("fairall: sensitive=nope: loans.db has no such column")

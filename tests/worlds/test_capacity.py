@@ -4,6 +4,7 @@ import itertools
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from torch import Tensor
@@ -12,7 +13,16 @@ from fairall.config.checks import check_values
 from fairall.data.people import Decisions, People
 from fairall.errors import FairAllError
 from fairall.worlds import capacity as module
-from fairall.worlds.capacity import Capacity, CapacityConfig, PlacesRule, QuotasConfig, lottery, ranks, top
+from fairall.worlds.capacity import (
+    Capacity,
+    CapacityConfig,
+    PlacesRule,
+    QuotasConfig,
+    lottery,
+    n_places,
+    ranks,
+    top,
+)
 from tests.conftest import training_of
 from tests.worlds.conftest import close, sampled, setting_of
 
@@ -219,7 +229,7 @@ def test_places_are_a_share_or_a_number() -> None:
     assert capacity(100, share=0.29).places == 29
     assert capacity(64, share=1.0).places == 64
     assert capacity(64, number=5).places == 5
-    assert capacity(64, number=500).places == 64
+    assert capacity(64, number=np.array(500.0)).places == 64
     assert capacity(64, quotas=QUOTAS, number=8).by_group == [6, 2]
     assert capacity(10, 3, number=4).observed()["places"].tolist() == [4.0] * 3
     with pytest.raises(FairAllError, match=r"world.capacity.share=0.01 is not possible: it must be a place"):
@@ -281,3 +291,18 @@ def test_a_rule_that_leaves_many_next_to_no_chance_is_a_warning(
     assert resumed.warnings(drawn=drawn) == warnings
     if warned:
         assert f"world.capacity.rule=top: {share:.0%} of the applicants" in warnings[0]
+
+
+def test_places_are_the_number_that_they_equal() -> None:
+    for seven in (7, 7.0, np.int64(7), np.float32(7), np.array(7), pd.Series([7]).iloc[0]):
+        assert n_places(seven, 200, "places") == 7
+    for half in (0.5, np.float32(0.5), np.array(0.5)):
+        assert n_places(half, 15, "places") == 7
+    assert [n_places(one, 200, "places") for one in (1, 1.0, 10**30, 1e300)] == [1, 200, 200, 200]
+    for wrong in (2.5, 0, 0.0, -1, np.nan, np.inf, True, np.True_, "7", [7], np.array([7]), pd.NA, None):
+        with pytest.raises(
+            FairAllError, match="is not possible: it must be a whole number of at least 1, or"
+        ):
+            n_places(wrong, 200, "places")
+    with pytest.raises(FairAllError, match="must be a place for one of 200 people"):
+        n_places(0.001, 200, "places")

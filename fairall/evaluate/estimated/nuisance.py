@@ -135,8 +135,6 @@ def fit(
         hasattr(model, name) for name in ("fit", "predict_proba", "get_params")
     ):
         raise FairAllError(f"the model {type(model).__name__} is no classifier with probabilities")
-    if folds < 2:
-        raise FairAllError(f"a model of the {what} needs two folds; there are {folds}")
     if min(int((target == value).sum()) for value in (0, 1)) < 2:
         return None
     return CrossFit(log, target, folds, seed, past, what).fit(model)

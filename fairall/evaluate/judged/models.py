@@ -8,6 +8,7 @@ from typing import TypeAlias
 import numpy as np
 from sklearn.base import ClassifierMixin
 
+from fairall.config.checks import between, number, whole_number
 from fairall.errors import FairAllError, count
 from fairall.evaluate.estimated.gaps import interval
 from fairall.evaluate.estimated.influence import Column, Sample
@@ -18,6 +19,7 @@ from fairall.evaluate.judged import checks
 from fairall.evaluate.judged.periods import Period, changes, periods
 from fairall.evaluate.log import DecisionLog
 from fairall.measuring.sequences import LARGEST_GAP
+from fairall.tables.cells import spelling
 
 Model: TypeAlias = str | ClassifierMixin
 # Of `Models`.
@@ -38,11 +40,13 @@ class Models:
         score: probability of a positive label by a model to be validated, shape (N,); by default the outcome
             model's.
         largest_gap: ε, the gap between groups above which a monitor gives an alarm.
-        reference: name of the group beside which adverse impact is; by default that of the highest rate, of
-            those with at least 30 people and 2 % of all.
+        reference: name or value of the group beside which adverse impact is, where 1 is 1.0 and True, or the
+            values of a combination; by default that of the highest rate, of those with at least 30 people and
+            2 % of all.
 
     Raises:
-        FairAllError: where a model cannot be used, all labels are of one person, or `reference` is not shown.
+        FairAllError: where a model or number cannot be used, all labels are of one person, or `reference` is
+            not shown.
     """
 
     def __init__(
@@ -56,14 +60,21 @@ class Models:
         smallest_cell: int = 10,
         score: np.ndarray | None = None,
         largest_gap: float = LARGEST_GAP,
-        reference: str | None = None,
+        reference: object = None,
     ) -> None:
-        self.log, self.seed, self.smallest_cell, self.score = log, seed, smallest_cell, score
-        self.propensity_model, self.outcome_model, self.folds = propensity_model, outcome_model, folds
-        self.largest_gap, self.reference = largest_gap, reference
+        folds, seed = whole_number("folds", folds, 2), whole_number("seed", seed)
+        self.log, self.seed, self.folds, self.score = log, seed, folds, score
+        self.propensity_model, self.outcome_model = propensity_model, outcome_model
+        self.smallest_cell = whole_number("smallest_cell", smallest_cell, 1)
+        self.largest_gap = number("largest_gap", largest_gap, between(0, 1))
         groups = log.probable_groups or tuple(log.groups[code] for code in self.shown)
-        if reference is not None and reference not in groups:
-            raise FairAllError(f"reference {reference!r}: no such group; there are {', '.join(groups)}")
+        values = reference if isinstance(reference, list | tuple) else [reference]
+        by_value = {spelling(name): name for name in groups}
+        self.reference = None
+        if reference is not None:
+            self.reference = by_value.get(spelling(", ".join(map(str, values))))
+            if self.reference is None:
+                raise FairAllError(f"reference {reference!r}: no such group; there are {', '.join(groups)}")
         if log.person is not None:
             labelled = log.revealed if log.revealed.any() else np.ones(len(log), dtype=bool)
             if len(np.unique(log.person[labelled])) == 1:

@@ -9,6 +9,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import yaml
 
 from fairall.errors import FairAllError
@@ -23,6 +24,7 @@ from fairall.results.page import write_page
 from fairall.results.table import print_table
 from fairall.results.terminal import Display
 from fairall.runtime.console import AnyConsole
+from fairall.runtime.reading import why_no_file
 
 JSON = "evaluation.json"
 TITLE = "FairAll: evaluation from past decisions"
@@ -34,9 +36,10 @@ PRINTED = (
 
 
 def evaluate_log(
-    path: Path,
+    path: str | Path,
     words: Sequence[str] = (),
     *,
+    frame: pd.DataFrame | None = None,
     policies: Sequence[str | None] = (None,),
     groups: Sequence[str] = (),
     decision_maker: str | None = None,
@@ -52,8 +55,9 @@ def evaluate_log(
     """Read a log, judge one policy or compare two, write the page and its files, and print the result.
 
     Args:
-        path: of the log, CSV or Parquet.
+        path: of the log, CSV or Parquet, or a ledger.
         words: KEY=VALUE, see `DecisionLog.read`.
+        frame: likewise.
         policies: one or two, as of `target_policy`; None for the one that took the logged decisions.
         groups: columns whose combinations are the groups; by default `sensitive`.
         decision_maker: column of who decided, for bounds.
@@ -62,7 +66,8 @@ def evaluate_log(
         monitor: column of times, to watch the policy at all of them.
         proba: what the probabilities of policies are of, as of `judge`: one word, or one for each policy.
         outputs_dir: where runs are looked for by their ids.
-        folder: to write to; by default `evaluations/` in `outputs_dir`, by the names of log and policies.
+        folder: to write to; by default `evaluations/` in `outputs_dir`, which is beside the file of a
+            `frame`, by the names of log and policies.
         command: command line of the user, for the last line of the page.
         options: further ones of `judge`.
 
@@ -79,6 +84,7 @@ def evaluate_log(
         log = DecisionLog.read(
             path,
             words,
+            frame=frame,
             groups=groups,
             decision_maker=decision_maker,
             time=monitor,
@@ -100,12 +106,13 @@ def evaluate_log(
         )
         done()
     with display.phase("Judging", 1) as done:
-        shown = Shown(found[0] if len(found) == 1 else Comparison(*found), path)
+        shown = Shown(found[0] if len(found) == 1 else Comparison(*found), Path(path))
         shown.content  # noqa: B018  computes everything
         done()
     if folder is None:
-        name = re.sub(r"[^\w.-]+", "-", "-".join([path.stem, *shown.names]))
-        folder = Path(outputs_dir) / "evaluations" / name
+        name = re.sub(r"[^\w.-]+", "-", "-".join([Path(path).stem, *shown.names]))
+        beside = Path() if frame is None or why_no_file(Path(path)) else Path(path).parent
+        folder = beside / outputs_dir / "evaluations" / name
     shown.folder = folder
     with display.phase("Writing", 1) as done:
         write(shown, folder, command)

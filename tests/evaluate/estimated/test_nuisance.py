@@ -191,5 +191,3 @@ def test_unusable_models() -> None:
     for model, told in (("forest", "model 'forest' is not possible"), (LinearSVC(), "LinearSVC is no")):
         with pytest.raises(FairAllError, match=told):
             fit(log, log.accepted.astype(float), "decision", model, 5, 0)
-    with pytest.raises(FairAllError, match="a model of the decision needs two folds; there are 1"):
-        fit(log, log.accepted.astype(float), "decision", "logistic", 1, 0)
