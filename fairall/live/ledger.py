@@ -275,9 +275,10 @@ class Ledger(Viewed):
         self, connection: sql.Connection, version: Version, number: int, words: Mapping[str, Any]
     ) -> None:
         """Record a batch of people, and the state of the random numbers after it."""
-        connection.execute(sql.update(GENERATOR).values(state=version.luck))
+        state = version.luck
+        connection.execute(sql.update(GENERATOR).values(state=state))
         row = {"version": number, "at": _now(), "words": json.dumps(words)}
-        row |= {"state": hashlib.sha256(version.luck).hexdigest()}
+        row |= {"state": hashlib.sha256(state).hexdigest()}
         chain.append(connection, BATCHES, [row])
 
     def _reasons(
@@ -391,10 +392,9 @@ class Ledger(Viewed):
             chain.verify(connection)
             parent, newest = self._parent(connection)
             before = versions.read(connection, kept, parent, modules=self.modules, whole=True)
-            stored = sql.select(VERSIONS.c.report).where(VERSIONS.c.id == parent)
-            report = json.loads(connection.execute(stored).scalar_one())
+            report = stored(versions.Report, chain.version(connection, parent)["report"])
             schedule = versions.config_of(before.policy).schedule
-            found = due(connection, versions.lineage(connection, parent), settings, schedule, report["first"])
+            found = due(connection, versions.lineage(connection, parent), settings, schedule, report.first)
             told: dict[str, Any] = {"version": None, "parent": parent, "people": sum(map(len, found.parts))}
             told |= {"waiting": found.waiting, "young": found.young}
             if not found.parts:
@@ -413,7 +413,7 @@ class Ledger(Viewed):
         told |= self._changes(after, some, probability)
         first, second = (self.acceptance(version, held.rows) for version in (duty, after))
         guard = compared(held, first, second, settings.gap, newest)
-        guard["doubt"] = self._doubt(duty, some, report.get("good"))
+        guard["doubt"] = self._doubt(duty, some, report.good)
         if guard["better"] and guard["doubt"]:
             guard |= {"better": False, "why": guard["doubt"]}
         told |= {"guard": guard, "promoted": False}
@@ -526,8 +526,7 @@ class Ledger(Viewed):
             connection.execute(sql.update(CHAIN).where(CHAIN.c.id == entry).values(salt=None))
             by = sql.select(LEARNT.c.version).where(LEARNT.c.application == number)
             learnt = versions.with_descendants(connection, connection.scalars(by).all())
-            stored = connection.scalars(sql.select(VERSIONS.c.id)).all() if learnt else []
-            for version in stored:
+            for version in connection.scalars(sql.select(VERSIONS.c.id)).all() if learnt else []:
                 row = chain.version(connection, version)
                 parts = {name: unpacked(row[name]) for name in ("state", "memory")}
                 if sum(blanked(one, x) for one in parts.values()):

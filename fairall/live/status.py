@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +26,7 @@ from fairall.live.store import (
     OUTCOMES,
     VERSIONS,
     DamagedError,
+    stored,
 )
 from fairall.measuring.sequences import LARGEST_GAP, largest_gap
 from fairall.results.format import interval, number
@@ -127,15 +127,13 @@ def _versions(connection: sql.Connection, duty: dict[int, str], on_duty: int) ->
     """Each version with what it was made from, where it stands, and why."""
     touched = sql.select(LEARNT.c.version).join(FORGOTTEN, FORGOTTEN.c.application == LEARNT.c.application)
     broken, found = versions.with_descendants(connection, connection.scalars(touched.distinct()).all()), []
-    columns = (VERSIONS.c.id, VERSIONS.c.parent, VERSIONS.c.at, VERSIONS.c.report)
-    for row in connection.execute(sql.select(*columns).order_by(VERSIONS.c.id)):
-        report = json.loads(row.report)
+    for row in chain.read(connection, VERSIONS):
+        report = stored(versions.Report, row.report)
         stands = "on duty" if row.id == on_duty else "was on duty" if row.id in duty else "challenger"
-        guard = report.get("guard", {})
-        numbers = {name: report.get(name, 0) for name in ("people", "labels")}
+        guard, numbers = report.guard, {"people": report.people, "labels": report.labels}
         made = {"version": row.id, "parent": row.parent, "made": told(row.at), **numbers, "stands": stands}
-        why = {"why": duty.get(row.id, guard.get("why")), "value": guard.get("value")}
-        doubt = guard.get("doubt") or (None if why["value"] else guard.get("why"))
+        why = {"why": duty.get(row.id, guard.why), "value": guard.value}
+        doubt = guard.doubt or (None if guard.value else guard.why)
         found.append(made | why | {"doubt": doubt, "can_be_made_again": row.id not in broken})
     return found
 

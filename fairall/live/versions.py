@@ -37,6 +37,33 @@ from fairall.tables.cells import spelling
 
 
 @dataclass(frozen=True)
+class Guard:
+    """What is kept of how a version compares with the policy on duty then, as of `guard.compared`."""
+
+    why: str | None = None
+    value: dict[str, float] | None = None
+    doubt: str | None = None
+
+
+@dataclass(frozen=True)
+class Report:
+    """What is read again of the report of a version.
+
+    Attributes:
+        first: `Due.first` of the version.
+        good: share of good labels of the people whom it has learnt from; None where it is not known.
+        people, labels: numbers of those.
+        guard: of its comparison; that of the first version is empty.
+    """
+
+    first: int
+    good: float | None = None
+    people: int = 0
+    labels: int = 0
+    guard: Guard = Guard()
+
+
+@dataclass(frozen=True)
 class Version:
     """A version of the policy.
 
