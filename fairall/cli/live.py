@@ -37,25 +37,35 @@ def decide(given: Namespace) -> Done:
 
     table, out = people_file(Path(given.people), given.words), Path(given.out)
     require_place(out, table.path, Path(given.ledger))
+    left_out = out.with_name(f"{out.stem}_left_out.csv")
+    require_place(left_out, table.path, Path(given.ledger))
     with unnamed(out.resolve()) as file, unchanged(table.path):
         people = _frame(table)
-        decided = _ledger(given).decide(people, capacity=given.capacity, **asked_reasons(given))
+        options = {"skip": given.skip, "confirm_times": given.confirm_times, **asked_reasons(given)}
+        decided = _ledger(given).decide(people, capacity=given.capacity, **options)
         columns = [name for name in ("decision", "propensity", "version", REASONS) if name in decided]
         names = free_names(columns, frozenset(people), PREFIX)
         with writer(table, file, out.name) as write:
             for part in table.parts():
-                rows = decided.iloc[part.frame.index]
-                write(part, {own: rows[name].to_numpy() for name, own in names.items()})
-    new, notes = decided[decided["new"]], decided.attrs["notes"]
-    told = {"people": len(decided), "new": len(new), "accepted": int(new["decision"].sum()), "notes": notes}
-    if len(new):
-        by = f"by version {new['version'].iloc[0]}"
-        print(f"Decided on {len(new)} people {by}: {told['accepted']} accepted")
-    if len(new) < len(decided):
-        print(f"{len(decided) - len(new)} people had been decided on: nothing has changed for them")
+                kept = part.frame.index.isin(decided.index)
+                rows = decided.loc[part.frame.index[kept]]
+                write(part.rows(kept), {own: rows[name].to_numpy() for name, own in names.items()})
+    new, notes, why = decided["new"], decided.attrs["notes"], decided.attrs["left_out"]
+    accepted = decided["decision"] == 1
+    told = {"people": len(decided), "accepted": int(accepted.sum()), "new": int(new.sum())}
+    told |= {"new_accepted": int((new & accepted).sum()), "left_out": [*why.values()], "notes": notes}
+    for which, what in ((new, "Decided on"), (~new, "Decided on before, and unchanged:")):
+        if which.any():
+            versions = ", ".join(map(str, decided.loc[which, "version"].unique()))
+            n = f"{which.sum()} people by version {versions}"
+            print(f"{what} {n}: {(which & accepted).sum()} accepted")
     for note in notes:
         print(f"Warning: {note}")
     print(f"Decisions: {out}")
+    if why:
+        _write_left_out(people, why, left_out)
+        told["left_out_file"] = str(left_out)
+        print(f"Left out: {count(len(why), 'row')}, with the reason in {left_out}")
     return Done(told | {"decisions": given.out})
 
 

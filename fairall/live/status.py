@@ -14,11 +14,11 @@ from scipy.stats import binomtest
 from fairall.config.schema import ExplorationRule
 from fairall.data.drift import DRIFTED, drift_by_column
 from fairall.live import versions
-from fairall.live.due import clock, latest_outcomes, outcomes_by_group
+from fairall.live.due import STANDS, clock, latest_outcomes, outcomes_by_group
 from fairall.live.guard import lacking, log_of
 from fairall.live.ledger import Ledger
 from fairall.live.people import cells_of, told
-from fairall.live.store import APPLICATIONS, DUTY, FORGOTTEN, LEARNT, OUTCOMES, VERSIONS
+from fairall.live.store import APPLICATIONS, DUTY, FORGOTTEN, LEARNT, OUTCOMES, VERSIONS, WITHDRAWN
 from fairall.measuring.sequences import LARGEST_GAP, largest_gap
 from fairall.tables.features import DISCRETE
 from fairall.tables.people import PeopleReader
@@ -33,10 +33,10 @@ def status(ledger: Ledger) -> dict[str, Any]:
 
     Returns:
         `duty`, `versions`, `lacks`, what a comparison of versions still lacks (`guard.lacking`), `people`,
-        `accepted`, `outcomes`, `corrected`, `waiting`, `overdue` (None without a horizon), `until`, `groups`
-        with acceptance and value and their 95 % intervals, `courses`, the same acceptance of each batch,
-        `gap` between acceptance rates as a confidence sequence, `drift`, features that differ between the
-        first people and the last, and `alarms`, a sentence each.
+        `accepted`, `withdrawn`, who count nowhere else, `outcomes`, `corrected`, `waiting`, `overdue` (None
+        without a horizon), `until`, `groups` with acceptance and value and their 95 % intervals, `courses`,
+        the same acceptance of each batch, `gap` between acceptance rates as a confidence sequence, `drift`,
+        features that differ between the first people and the last, and `alarms`, a sentence each.
 
     Raises:
         FairAllError: as `Ledger`.
@@ -46,7 +46,9 @@ def status(ledger: Ledger) -> dict[str, Any]:
         duty = connection.execute(sql.select(DUTY.c.version, DUTY.c.why).order_by(DUTY.c.id)).all()
         version = versions.read(connection, kept, duty[-1].version, modules=ledger.modules)
         reader, now, last = version.policy.reader, clock(connection), latest_outcomes(1)
-        everybody = sql.select(APPLICATIONS.c.batch, APPLICATIONS.c.s, sql.func.count(), ACCEPTED)
+        everybody = sql.select(APPLICATIONS.c.batch, APPLICATIONS.c.s, sql.func.count(), ACCEPTED).where(
+            STANDS
+        )
         counts = connection.execute(everybody.group_by(APPLICATIONS.c.batch, APPLICATIONS.c.s)).all()
         by_batch = pd.DataFrame(counts, columns=["batch", "s", "people", "accepted"]).astype(int)
         until = now - (settings.horizon or 0)
@@ -54,15 +56,18 @@ def status(ledger: Ledger) -> dict[str, Any]:
         waiting, overdue = connection.execute(
             sql.select(sql.func.count(), sql.func.sum(sql.cast(APPLICATIONS.c.time <= until, sql.Integer)))
             .select_from(APPLICATIONS.outerjoin(last, last.c.application == APPLICATIONS.c.id))
-            .where(APPLICATIONS.c.accepted, last.c.id.is_(None), APPLICATIONS.c.features.is_not(None))
+            .where(APPLICATIONS.c.accepted, last.c.id.is_(None), APPLICATIONS.c.features.is_not(None), STANDS)
         ).one()
-        known = connection.scalar(sql.select(sql.func.count(sql.distinct(OUTCOMES.c.application)))) or 0
-        entered = connection.execute(sql.select(sql.func.count()).select_from(OUTCOMES)).scalar_one()
+        numbers = sql.func.count(), sql.func.count(sql.distinct(OUTCOMES.c.application))
+        entered, known = connection.execute(
+            sql.select(*numbers).select_from(OUTCOMES.join(APPLICATIONS)).where(STANDS)
+        ).one()
         found = {
             "duty": duty[-1].version,
             "versions": _versions(connection, {row.version: row.why for row in duty}, duty[-1].version),
             "people": int(by_batch["people"].sum()),
             "accepted": int(by_batch["accepted"].sum()),
+            "withdrawn": connection.scalar(sql.select(sql.func.count()).select_from(WITHDRAWN)),
             "outcomes": known,
             "corrected": entered - known,
             "waiting": waiting,
@@ -127,7 +132,7 @@ def _gap(by_batch: pd.DataFrame) -> dict[str, float] | None:
 
 def _drift(connection: sql.Connection, reader: PeopleReader) -> list[dict[str, Any]]:
     """Features of which the last people differ from the first by more than chance."""
-    known = sql.select(APPLICATIONS.c.features).where(APPLICATIONS.c.features.is_not(None))
+    known = sql.select(APPLICATIONS.c.features).where(APPLICATIONS.c.features.is_not(None), STANDS)
     n = connection.execute(sql.select(sql.func.max(APPLICATIONS.c.id))).scalar_one() or 0
     if n < 2 * LEAST_COMPARED:
         return []
@@ -169,10 +174,11 @@ def _alarms(found: dict[str, Any], *, explores: bool) -> list[str]:
 
 def sentences(found: dict[str, Any], place: str | Path) -> list[str]:
     """What `status` returns, in words."""
+    withdrawn = f", {found['withdrawn']} withdrawn" if found["withdrawn"] else ""
     overdue = "" if found["overdue"] is None else f", {found['overdue']} of them overdue"
     until = f" until {found['until']}" if found["until"] else ""
     lines = [
-        f"Ledger {place}: {found['people']} people{until}, {found['accepted']} accepted",
+        f"Ledger {place}: {found['people']} people{until}, {found['accepted']} accepted{withdrawn}",
         f"Outcomes: {found['outcomes']} known, {found['corrected']} corrected",
         f"Waiting: {found['waiting']} outcomes{overdue}",
     ]

@@ -63,6 +63,8 @@ LEARNT = _table(
     sqlite_with_rowid=False,
 )
 FORGOTTEN = _table("forgotten", "application applications*, at int")
+# Applications that were entered by mistake; from then on nothing counts them.
+WITHDRAWN = _table("withdrawn", "id key, application applications!, at int")
 # What `forget` changes: the features of a person, and copies of them in the memory of a learner.
 CHANGED = {"applications": ("features",), "versions": ("state", "memory", "sum")}
 
