@@ -32,6 +32,7 @@ def decide(given: Namespace) -> Done:
     """Decide on the people of a table, and record it."""
     from fairall.decide.deciding import PREFIX, REASONS, people_file, require_place
     from fairall.decide.writing import unchanged, writer
+    from fairall.live.ledger import GONE
     from fairall.measuring.decisions import free_names
     from fairall.storage.files import unnamed
 
@@ -50,31 +51,37 @@ def decide(given: Namespace) -> Done:
                 kept = part.frame.index.isin(decided.index)
                 rows = decided.loc[part.frame.index[kept]]
                 write(part.rows(kept), {own: rows[name].to_numpy() for name, own in names.items()})
-    new, notes, why = decided["new"], decided.attrs["notes"], decided.attrs["left_out"]
-    accepted = decided["decision"] == 1
-    told = {"people": len(decided), "accepted": int(accepted.sum()), "new": int(new.sum())}
-    told |= {"new_accepted": int((new & accepted).sum()), "left_out": [*why.values()], "notes": notes}
-    for which, what in ((new, "Decided on"), (~new, "Decided on before, and unchanged:")):
-        if which.any():
-            versions = ", ".join(map(str, decided.loc[which, "version"].unique()))
-            n = f"{which.sum()} people by version {versions}"
-            print(f"{what} {n}: {(which & accepted).sum()} accepted")
+    notes, why = decided.attrs["notes"], decided.attrs["left_out"]
+    told = {"people": len(decided), "accepted": int(decided["decision"].sum())}
+    told |= {"new": int(decided["new"].sum()), "new_accepted": int(decided["decision"][decided["new"]].sum())}
+    for is_new, rows in decided.groupby("new"):
+        what = "Decided on" if is_new else "Decided on before, and unchanged:"
+        versions = ", ".join(map(str, rows["version"].unique()))
+        print(f"{what} {len(rows)} people by version {versions}: {rows['decision'].sum()} accepted")
     for note in notes:
         print(f"Warning: {note}")
     print(f"Decisions: {out}")
     if why:
-        _write_left_out(people, why, left_out)
-        told["left_out_file"] = str(left_out)
+        rows = people.loc[[*why]].astype(object).assign(left_out=[*why.values()])
+        rows.loc[rows["left_out"].str.endswith(GONE), [*people]] = None
+        with unnamed(left_out.resolve()) as file:
+            rows.to_csv(
+                file, sep=table.declared.separator, index=False, encoding=table.declared.text_encoding
+            )
         print(f"Left out: {count(len(why), 'row')}, with the reason in {left_out}")
-    return Done(told | {"decisions": given.out})
+    files = {"decisions": given.out, "left_out_file": str(left_out) if why else None}
+    return Done({**told, "left_out": [*why.values()], "notes": notes, **files})
 
 
 def outcomes(given: Namespace) -> Done:
     """Record outcomes."""
     from fairall.decide.deciding import people_file
 
-    told = _ledger(given).outcomes(_frame(people_file(Path(given.outcomes), given.words)))
+    table = _frame(people_file(Path(given.outcomes), given.words))
+    told = _ledger(given).outcomes(table, confirm_times=given.confirm_times)
     print(f"{told['new']} new outcomes, {told['corrected']} corrected, {told['known']} known before")
+    if told["left_out"]:
+        print(f"Left out: {told['left_out']}, of people who were forgotten or withdrawn")
     return Done(told)
 
 
@@ -129,11 +136,19 @@ def promote(given: Namespace) -> Done:
     return Done({"version": int(given.version), "changed": changed})
 
 
-def forget(given: Namespace) -> Done:
-    """Erase a person."""
-    learnt = _ledger(given, words=False).forget(given.id)
-    told = f"; version {', '.join(map(str, learnt))} cannot be made again" if learnt else ""
-    print(f"{given.id}: features are erased, the decision stays{told}")
+def remove(given: Namespace) -> Done:
+    """Erase a person, or withdraw an application."""
+    ledger = _ledger(given, words=False)
+    work, done, of_versions = ledger.forget, "features are erased, the decision stays", "cannot be made again"
+    if given.verb == "live withdraw":
+        work, done, of_versions = (
+            ledger.withdraw,
+            "is withdrawn, and counts nowhere any more",
+            "has learnt from it",
+        )
+    learnt = work(given.id)
+    told = f"; version {', '.join(map(str, learnt))} {of_versions}" if learnt else ""
+    print(f"{given.id}: {done}{told}")
     return Done({"versions": learnt})
 
 

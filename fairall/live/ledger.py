@@ -26,7 +26,7 @@ from fairall.decide.reasons import reasons
 from fairall.errors import FairAllError
 from fairall.live import people as tables
 from fairall.live import versions
-from fairall.live.due import STANDS, clock, due, latest_application, latest_outcomes, outcomes_by_group
+from fairall.live.due import clock, due, latest_application, latest_outcomes
 from fairall.live.guard import Log, compared, log_of, unexpected
 from fairall.live.people import Applicants
 from fairall.live.settings import PREFIX, Settings
@@ -319,11 +319,10 @@ class Ledger(Viewed):
         late = (known["time"].to_numpy() != given.time) & timed
         for wrong, how in ((other.numpy(), "with other features"), (late, "at another time")):
             refuse(column, wrong & ~new, f"has been decided on {how}; an id stands for one application")
-        before, latest = self._last(connection)["timed"], latest_application(connection)
-        if new.any() and before not in (None, timed):
-            what = "lacks" if before else "has"
-            why = "either all tables of a ledger have times or none"
-            raise FairAllError(f"the table {what} a column {settings.time!r}, unlike those before: {why}")
+        latest = latest_application(connection)
+        if new.any() and self._last(connection)["timed"] not in (None, timed):
+            why = "this table is unlike those before; either all tables of a ledger have times or none"
+            raise FairAllError(f"column {settings.time!r}: {why}")
         if timed:
             early = new & (given.time < latest - tables.LATE)
             why = f"is before the last application, of {tables.told(latest)}: times may not run backwards"
@@ -474,18 +473,17 @@ class Ledger(Viewed):
         The value is of an accepted person: the share of good outcomes less the cost; NaN without outcomes.
         `fairall.live.status.status` adds intervals, versions, drift and alarms.
         """
-        kept, accepted = self.about, sql.cast(APPLICATIONS.c.accepted, sql.Integer)
-        with self.store.reading() as connection:
-            policy = self._on_duty(connection, kept).policy
-            labels = outcomes_by_group(connection, clock(connection) - (self.settings.horizon or 0))
-            query = sql.select(APPLICATIONS.c.s, sql.func.count(), sql.func.sum(accepted)).where(STANDS)
-            found = connection.execute(query.group_by(APPLICATIONS.c.s).order_by(APPLICATIONS.c.s)).all()
-        cost, rows = versions.config_of(policy).cost.value, {}
-        for s, n, taken in found:
-            outcomes, good = labels.get(s, (0, 0))
-            value = good / outcomes - cost if outcomes else np.nan
-            numbers = {"people": n, "accepted": int(taken) / n, "outcomes": outcomes, "value": value}
-            rows[policy.reader.group_name(float(s))] = numbers
+        from fairall.live.status import status
+
+        rows = {
+            one["group"]: [
+                one["people"],
+                one["acceptance"][0],
+                one["outcomes"],
+                (one["value"] or [np.nan])[0],
+            ]
+            for one in status(self)["groups"]
+        }
         columns = ["people", "accepted", "outcomes", "value"]
         return pd.DataFrame.from_dict(rows, orient="index", columns=columns)
 
@@ -521,12 +519,11 @@ class Ledger(Viewed):
         """
         self.about  # noqa: B018  refuses what is no ledger
         with self.store.writing() as connection:
-            known = self._application(connection, person)
-            if known["withdrawn"].notna().any():
+            known, learnt = self._application(connection, person)
+            if not pd.isna(known["withdrawn"]):
                 raise FairAllError(f"{person}: was withdrawn already")
-            number = int(known["id"].iloc[0])
-            connection.execute(sql.insert(WITHDRAWN).values(application=number, at=_now()))
-            return self._learnt_from(connection, number)
+            connection.execute(sql.insert(WITHDRAWN).values(application=int(known["id"]), at=_now()))
+        return learnt
 
     def forget(self, person: str) -> list[int]:
         """Erase the features of a person from the ledger and from the memory of all versions.
@@ -542,15 +539,14 @@ class Ledger(Viewed):
         """
         kept = self.about
         with self.store.writing() as connection:
-            known = self._application(connection, person)
-            if known["features"].isna().any():
+            known, learnt = self._application(connection, person)
+            if pd.isna(known["features"]):
                 raise FairAllError(f"{person}: was forgotten already")
-            number = int(known["id"].iloc[0])
-            x = tables.encoded(known["features"].tolist(), self._on_duty(connection, kept).policy.reader)[0]
+            number = int(known["id"])
+            x = tables.encoded([known["features"]], self._on_duty(connection, kept).policy.reader)[0]
             own = sql.update(APPLICATIONS).where(APPLICATIONS.c.id == number)
             connection.execute(own.values(features=None))
             connection.execute(sql.insert(FORGOTTEN).values(application=number, at=_now()))
-            learnt = self._learnt_from(connection, number)
             stored = connection.execute(sql.select(VERSIONS)).all() if learnt else []
             for row in stored:
                 parts = {"state": unpacked(row.state), "memory": unpacked(row.memory)}
@@ -601,16 +597,17 @@ class Ledger(Viewed):
         lacking = known["features"].isna() | known["withdrawn"].notna()
         return known.assign(gone=known["id"].notna() & lacking)
 
-    def _application(self, connection: sql.Connection, person: str) -> pd.DataFrame:
-        """`_applications` of one id; raises FairAllError where it is not there."""
-        known = self._applications(connection, identifiers(pd.Series([person])).tolist())
-        if known["id"].isna().any():
-            raise FairAllError(f"{person}: has not been decided on; nothing is known")
-        return known
+    def _application(self, connection: sql.Connection, person: str) -> tuple[pd.Series, list[int]]:
+        """The row of `_applications` of an id, and the versions that have learnt from it.
 
-    def _learnt_from(self, connection: sql.Connection, number: int) -> list[int]:
-        """The versions that have learnt from an application."""
-        return sorted(connection.scalars(sql.select(LEARNT.c.version).where(LEARNT.c.application == number)))
+        Raises:
+            FairAllError: where it is not there.
+        """
+        known = self._applications(connection, identifiers(pd.Series([person])).tolist()).iloc[0]
+        if pd.isna(known["id"]):
+            raise FairAllError(f"{person}: has not been decided on; nothing is known")
+        learnt = sql.select(LEARNT.c.version).where(LEARNT.c.application == int(known["id"]))
+        return known, sorted(connection.scalars(learnt))
 
     def _doubt(self, duty: Version, rows: pd.DataFrame, before: float | None) -> str | None:
         """`guard.unexpected` of the outcomes of people, of which `before` were good in the last learning."""

@@ -95,13 +95,13 @@ def require_near(table: pd.DataFrame, times: np.ndarray, clock: int, settings: S
     The others are those of the table, and the `clock`, the latest time in the ledger, 0 without any. A time
     of the last day is possible at any rate, since a ledger may rest.
     """
-    ordered = np.sort(np.maximum([clock, *times], clock or min(times, default=0)))
-    far = (np.diff(ordered) > FAR) & (ordered[1:] < time.time() - DAY)
-    for k in np.flatnonzero(far):
-        days = (ordered[k + 1] - ordered[k]) // DAY
-        why = f"is {days} days or more after all other times, the latest of them {told(ordered[k])}"
-        why += ": correct it, or confirm it with --confirm-times (confirm_times=True)"
-        refuse(table[settings.time], times >= ordered[k + 1], why)
+    latest = clock or min(times, default=0)
+    for moment in sorted(times):
+        if moment - latest > FAR and moment < time.time() - DAY:
+            why = f"is far after all other times, of which the latest is {told(latest)}"
+            how = "correct it, or confirm it with --confirm-times (confirm_times=True)"
+            refuse(table[settings.time], times >= moment, f"{why}: {how}")
+        latest = max(latest, moment)
 
 
 def encoded(features: Sequence[str], reader: PeopleReader) -> Tensor:
@@ -195,7 +195,9 @@ def ids_of(table: pd.DataFrame, settings: Settings) -> list[str]:
     fraction = [isinstance(cell, float) and cell % 1 != 0 for cell in column]
     refuse(column, np.array(fraction), "has a fraction, and is no id: write ids as whole numbers or as text")
     refuse(column, texts.str.len() > LONGEST, f"is no id: at most {LONGEST} characters are possible")
-    refuse(column, texts.duplicated(), "is the id of a row above; an id stands for one application")
+    refuse(
+        column, texts.duplicated(keep=False), "is the id of several rows; an id stands for one application"
+    )
     return texts.tolist()
 
 

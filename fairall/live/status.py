@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -16,12 +16,14 @@ from fairall.data.drift import DRIFTED, drift_by_column
 from fairall.live import versions
 from fairall.live.due import STANDS, clock, latest_outcomes, outcomes_by_group
 from fairall.live.guard import lacking, log_of
-from fairall.live.ledger import Ledger
 from fairall.live.people import cells_of, told
 from fairall.live.store import APPLICATIONS, DUTY, FORGOTTEN, LEARNT, OUTCOMES, VERSIONS, WITHDRAWN
 from fairall.measuring.sequences import LARGEST_GAP, largest_gap
 from fairall.tables.features import DISCRETE
 from fairall.tables.people import PeopleReader
+
+if TYPE_CHECKING:
+    from fairall.live.ledger import Ledger
 
 MOST_COMPARED = 5000  # people at the beginning and at the end, whose features are compared
 LEAST_COMPARED = 100
@@ -174,11 +176,10 @@ def _alarms(found: dict[str, Any], *, explores: bool) -> list[str]:
 
 def sentences(found: dict[str, Any], place: str | Path) -> list[str]:
     """What `status` returns, in words."""
-    withdrawn = f", {found['withdrawn']} withdrawn" if found["withdrawn"] else ""
     overdue = "" if found["overdue"] is None else f", {found['overdue']} of them overdue"
     until = f" until {found['until']}" if found["until"] else ""
     lines = [
-        f"Ledger {place}: {found['people']} people{until}, {found['accepted']} accepted{withdrawn}",
+        f"Ledger {place}: {found['people']} people{until}, {found['accepted']} accepted, {found['withdrawn']} withdrawn",
         f"Outcomes: {found['outcomes']} known, {found['corrected']} corrected",
         f"Waiting: {found['waiting']} outcomes{overdue}",
     ]

@@ -14,7 +14,7 @@ from fairall.errors import FairAllError, count
 FIRST = 1000  # rows looked at before all
 EXACT = 2.0**53  # float64 represents every whole number up to here
 TRUTH = {"true": 1.0, "false": 0.0}
-NUMBER = re.compile(r"([+-]?\d+)(?:\.(\d*))?(?:e\+(\d+))?", re.IGNORECASE)  # as software writes a float
+FLOAT = re.compile(r"([+-]?\d+)(?=\D)\.?(\d*)(?:e\+(\d+))?", re.IGNORECASE)  # a point or an exponent
 
 
 class RowsError(FairAllError):
@@ -138,15 +138,13 @@ def identifiers(column: pd.Series) -> np.ndarray:
     if pd.api.types.is_float_dtype(column):  # float32 represents fewer
         exact = 2.0 ** (np.finfo(column.dropna().to_numpy().dtype).nmant + 1)
     texts, rounded = [word.strip() or None for word in words], np.zeros(len(words), dtype=bool)
-    for k, word in enumerate(texts):
-        number = NUMBER.fullmatch(word or "")
-        if number is None or number[0] == number[1]:
-            continue
-        decimals, exponent = number[2] or "", int(number[3] or 0)
-        # 1.23457E+11, as spreadsheets write 123456789012, lacks digits.
-        rounded[k] = abs(float(number[0])) >= exact or len(decimals) < exponent
-        if not exponent and not decimals.strip("0"):
-            texts[k] = number[1]
+    for k, word in enumerate(words):
+        if number := FLOAT.fullmatch(word.strip()):
+            decimals, exponent = number[2], int(number[3] or 0)
+            # 1.23457E+11, as spreadsheets write 123456789012, lacks digits.
+            rounded[k] = abs(float(word)) >= exact or len(decimals) < exponent
+            if not exponent and not decimals.strip("0"):
+                texts[k] = number[1]
     why = "is a rounded number, where several identifiers are one (as beyond 2^53): write them as text"
     refuse(column, taken(rounded, codes, False), why)
     return taken(np.array(texts, dtype=object), codes, None)
