@@ -65,9 +65,8 @@ def decide(given: Namespace) -> Done:
         rows = people.loc[[*why]].astype(object).assign(left_out=[*why.values()])
         rows.loc[rows["left_out"].str.endswith(GONE), [*people]] = None
         with unnamed(left_out.resolve()) as file:
-            rows.to_csv(
-                file, sep=table.declared.separator, index=False, encoding=table.declared.text_encoding
-            )
+            declared = table.declared
+            rows.to_csv(file, sep=declared.separator, index=False, encoding=declared.text_encoding)
         print(f"Left out: {count(len(why), 'row')}, with the reason in {left_out}")
     files = {"decisions": given.out, "left_out_file": str(left_out) if why else None}
     return Done({**told, "left_out": [*why.values()], "notes": notes, **files})
@@ -141,11 +140,7 @@ def remove(given: Namespace) -> Done:
     ledger = _ledger(given, words=False)
     work, done, of_versions = ledger.forget, "features are erased, the decision stays", "cannot be made again"
     if given.verb == "live withdraw":
-        work, done, of_versions = (
-            ledger.withdraw,
-            "is withdrawn, and counts nowhere any more",
-            "has learnt from it",
-        )
+        work, done, of_versions = ledger.withdraw, "is withdrawn and no longer counts", "has learnt from it"
     learnt = work(given.id)
     told = f"; version {', '.join(map(str, learnt))} {of_versions}" if learnt else ""
     print(f"{given.id}: {done}{told}")

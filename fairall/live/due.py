@@ -67,19 +67,24 @@ def clock(connection: sql.Connection) -> int:
     return max(latest_application(connection), outcome or 0)
 
 
-def outcomes_by_group(connection: sql.Connection, until: int) -> dict[int, tuple[int, int]]:
-    """Number of known outcomes and of good ones by s, of people who applied at the time `until` or earlier.
+def by_group(connection: sql.Connection, until: int) -> pd.DataFrame:
+    """Numbers of `people`, `accepted`, `outcomes` and `good` ones, a row for each of the groups `s`.
 
-    With now less the horizon, outcomes that came early are left out, which are unlike the others.
+    Outcomes are those of people who applied at the time `until` or earlier: with now less the horizon,
+    outcomes that came early are left out, which are unlike the others.
     """
-    last = latest_outcomes(1)
+    last, accepted = latest_outcomes(1), sql.cast(APPLICATIONS.c.accepted, sql.Integer)
+    label = sql.case((APPLICATIONS.c.time <= until, last.c.label))
+    numbers = sql.func.count(), sql.func.sum(accepted), sql.func.count(label), sql.func.sum(label)
     query = (
-        sql.select(APPLICATIONS.c.s, sql.func.count(), sql.func.sum(last.c.label))
-        .join(last, last.c.application == APPLICATIONS.c.id)
-        .where(APPLICATIONS.c.time <= until, STANDS)
+        sql.select(APPLICATIONS.c.s, *numbers)
+        .outerjoin(last, last.c.application == APPLICATIONS.c.id)
+        .where(STANDS)
         .group_by(APPLICATIONS.c.s)
+        .order_by(APPLICATIONS.c.s)
     )
-    return {s: (int(n), int(good)) for s, n, good in connection.execute(query)}
+    columns = ["s", "people", "accepted", "outcomes", "good"]
+    return pd.DataFrame(connection.execute(query).all(), columns=columns).fillna(0).astype(int)
 
 
 def due(

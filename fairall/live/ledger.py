@@ -26,7 +26,7 @@ from fairall.decide.reasons import reasons
 from fairall.errors import FairAllError
 from fairall.live import people as tables
 from fairall.live import versions
-from fairall.live.due import clock, due, latest_application, latest_outcomes
+from fairall.live.due import by_group, clock, due, latest_application, latest_outcomes
 from fairall.live.guard import Log, compared, log_of, unexpected
 from fairall.live.people import Applicants
 from fairall.live.settings import PREFIX, Settings
@@ -473,19 +473,14 @@ class Ledger(Viewed):
         The value is of an accepted person: the share of good outcomes less the cost; NaN without outcomes.
         `fairall.live.status.status` adds intervals, versions, drift and alarms.
         """
-        from fairall.live.status import status
-
-        rows = {
-            one["group"]: [
-                one["people"],
-                one["acceptance"][0],
-                one["outcomes"],
-                (one["value"] or [np.nan])[0],
-            ]
-            for one in status(self)["groups"]
-        }
-        columns = ["people", "accepted", "outcomes", "value"]
-        return pd.DataFrame.from_dict(rows, orient="index", columns=columns)
+        kept = self.about
+        with self.store.reading() as connection:
+            policy = self._on_duty(connection, kept).policy
+            groups = by_group(connection, clock(connection) - (self.settings.horizon or 0))
+        groups.index = pd.Index([policy.reader.group_name(s) for s in groups["s"].astype(float)])
+        groups["accepted"] /= groups["people"]
+        groups["value"] = groups["good"] / groups["outcomes"] - versions.config_of(policy).cost.value
+        return groups[["people", "accepted", "outcomes", "value"]]
 
     def promote(self, version: int) -> bool:
         """Put a version on duty, or back on duty; return whether anything has changed.

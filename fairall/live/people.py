@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -17,7 +17,7 @@ from fairall.data.prepared import Scaler
 from fairall.errors import FairAllError
 from fairall.live.settings import Settings
 from fairall.policy import schema_of
-from fairall.tables.cells import identifiers, is_text, refuse, shown, spelling
+from fairall.tables.cells import identifiers, refuse, shown, spelling, taken, words_of
 from fairall.tables.features import DISCRETE
 from fairall.tables.groups import sides
 from fairall.tables.infer import LARGEST
@@ -149,12 +149,8 @@ def outcomes(table: pd.DataFrame, settings: Settings, now: int) -> tuple[np.ndar
         raise FairAllError(
             f"the table {what}; it has {settings.id!r}, {settings.label!r} and perhaps {settings.time!r}"
         )
-    words: Mapping[float | str, int] = {
-        0.0: 0,
-        1.0: 1,
-        spelling(settings.negative): 0,
-        spelling(settings.positive): 1,
-    }
+    words: dict[float | str, int] = {0.0: 0, 1.0: 1, spelling(settings.negative): 0}
+    words[spelling(settings.positive)] = 1
     given = table[settings.label].astype(object)
     label = np.array([-1 if pd.isna(cell) else words.get(spelling(cell), -1) for cell in given])
     refuse(
@@ -195,22 +191,15 @@ def ids_of(table: pd.DataFrame, settings: Settings) -> list[str]:
     fraction = [isinstance(cell, float) and cell % 1 != 0 for cell in column]
     refuse(column, np.array(fraction), "has a fraction, and is no id: write ids as whole numbers or as text")
     refuse(column, texts.str.len() > LONGEST, f"is no id: at most {LONGEST} characters are possible")
-    refuse(
-        column, texts.duplicated(keep=False), "is the id of several rows; an id stands for one application"
-    )
+    refuse(column, texts.duplicated(keep=False), "is in several rows; an id stands for one application")
     return texts.tolist()
 
 
 def _texts(column: pd.Series) -> pd.Series:
     """Cells as texts that read as the same values, missing where they are empty."""
-    if is_text(column):
-        words = np.array([*map(str.strip, map(str, column.cat.categories)), None], dtype=object)
-        values = words[column.cat.codes]
-    else:
-        values = np.array([str(cell).strip() for cell in column.astype(object).tolist()], dtype=object)
-        values[column.isna().to_numpy()] = None
-    texts = pd.Series(values, dtype=object, index=column.index, name=column.name)
-    return texts.mask(texts == "")
+    codes, words = words_of(column)
+    texts = np.array([word.strip() or None for word in words], dtype=object)
+    return pd.Series(taken(texts, codes, None), dtype=object, index=column.index, name=column.name)
 
 
 def _times(table: pd.DataFrame, settings: Settings, now: int) -> np.ndarray:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -14,16 +14,14 @@ from scipy.stats import binomtest
 from fairall.config.schema import ExplorationRule
 from fairall.data.drift import DRIFTED, drift_by_column
 from fairall.live import versions
-from fairall.live.due import STANDS, clock, latest_outcomes, outcomes_by_group
+from fairall.live.due import STANDS, by_group, clock, latest_outcomes
 from fairall.live.guard import lacking, log_of
+from fairall.live.ledger import Ledger
 from fairall.live.people import cells_of, told
 from fairall.live.store import APPLICATIONS, DUTY, FORGOTTEN, LEARNT, OUTCOMES, VERSIONS, WITHDRAWN
 from fairall.measuring.sequences import LARGEST_GAP, largest_gap
 from fairall.tables.features import DISCRETE
 from fairall.tables.people import PeopleReader
-
-if TYPE_CHECKING:
-    from fairall.live.ledger import Ledger
 
 MOST_COMPARED = 5000  # people at the beginning and at the end, whose features are compared
 LEAST_COMPARED = 100
@@ -54,7 +52,7 @@ def status(ledger: Ledger) -> dict[str, Any]:
         counts = connection.execute(everybody.group_by(APPLICATIONS.c.batch, APPLICATIONS.c.s)).all()
         by_batch = pd.DataFrame(counts, columns=["batch", "s", "people", "accepted"]).astype(int)
         until = now - (settings.horizon or 0)
-        labels = outcomes_by_group(connection, until)
+        groups = by_group(connection, until)
         waiting, overdue = connection.execute(
             sql.select(sql.func.count(), sql.func.sum(sql.cast(APPLICATIONS.c.time <= until, sql.Integer)))
             .select_from(APPLICATIONS.outerjoin(last, last.c.application == APPLICATIONS.c.id))
@@ -81,11 +79,10 @@ def status(ledger: Ledger) -> dict[str, Any]:
     found["lacks"] = lacking(held, ledger.acceptance(version, held.rows))
     cost = versions.config_of(version.policy).cost.value
     found["groups"] = []
-    for s, own in by_batch.groupby("s"):
-        n, (m, k) = int(own["people"].sum()), labels.get(s, (0, 0))
-        value = [one - cost for one in _share(k, m)] if m else None
-        shares = {"acceptance": _share(int(own["accepted"].sum()), n), "outcomes": m, "value": value}
-        found["groups"].append({"group": reader.group_name(float(s)), "people": n} | shares)
+    for row in groups.itertuples():
+        value = [one - cost for one in _share(row.good, row.outcomes)] if row.outcomes else None
+        shares = {"acceptance": _share(row.accepted, row.people), "outcomes": row.outcomes, "value": value}
+        found["groups"].append({"group": reader.group_name(float(row.s)), "people": row.people} | shares)
     rates = by_batch.assign(group=by_batch["s"].map(lambda s: reader.group_name(float(s))))
     rates["acceptance"] = [
         _share(int(k), int(n)) for k, n in zip(rates["accepted"], rates["people"], strict=True)
@@ -179,7 +176,8 @@ def sentences(found: dict[str, Any], place: str | Path) -> list[str]:
     overdue = "" if found["overdue"] is None else f", {found['overdue']} of them overdue"
     until = f" until {found['until']}" if found["until"] else ""
     lines = [
-        f"Ledger {place}: {found['people']} people{until}, {found['accepted']} accepted, {found['withdrawn']} withdrawn",
+        f"Ledger {place}: {found['people']} people{until}, {found['accepted']} accepted, "
+        f"{found['withdrawn']} withdrawn",
         f"Outcomes: {found['outcomes']} known, {found['corrected']} corrected",
         f"Waiting: {found['waiting']} outcomes{overdue}",
     ]
