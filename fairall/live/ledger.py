@@ -464,7 +464,7 @@ class Ledger(Viewed):
             return f"{self.store.name}, version {self._duty(connection)} on duty"
 
     def to_frame(self) -> pd.DataFrame:
-        """The decisions so far, a row per person who was not forgotten: the frame of `log`."""
+        """The decisions so far, a row per person who was not forgotten or withdrawn: the frame of `log`."""
         return self.log().frame
 
     def summary(self) -> pd.DataFrame:
