@@ -135,15 +135,19 @@ def promote(given: Namespace) -> Done:
     return Done({"version": int(given.version), "changed": changed})
 
 
-def remove(given: Namespace) -> Done:
-    """Erase a person, or withdraw an application."""
-    ledger = _ledger(given, words=False)
-    work, done, of_versions = ledger.forget, "features are erased, the decision stays", "cannot be made again"
-    if given.verb == "live withdraw":
-        work, done, of_versions = ledger.withdraw, "is withdrawn and no longer counts", "has learnt from it"
-    learnt = work(given.id)
-    told = f"; version {', '.join(map(str, learnt))} {of_versions}" if learnt else ""
-    print(f"{given.id}: {done}{told}")
+def forget(given: Namespace) -> Done:
+    """Erase a person."""
+    learnt = _ledger(given, words=False).forget(given.id)
+    told = f"; version {', '.join(map(str, learnt))} cannot be made again" if learnt else ""
+    print(f"{given.id}: features are erased, the decision stays{told}")
+    return Done({"versions": learnt})
+
+
+def withdraw(given: Namespace) -> Done:
+    """Leave an application out of all counts."""
+    learnt = _ledger(given, words=False).withdraw(given.id)
+    told = ", ".join(map(str, learnt)) or "none"
+    print(f"{given.id}: is withdrawn and no longer counts; versions that have learnt from it: {told}")
     return Done({"versions": learnt})
 
 

@@ -255,9 +255,9 @@ COMMANDS = {
     "live learn": Command("learn from what is new", live.learn, "LEDGER", "--dry-run --trust... --json"),
     "live status": Command("where a ledger stands", live.status, "LEDGER", "--html --trust... --json"),
     "live promote": Command("put a version on duty", live.promote, "LEDGER VERSION", "--trust... --json"),
-    "live forget": Command("erase a person", live.remove, "LEDGER ID", "--trust... --json"),
+    "live forget": Command("erase a person", live.forget, "LEDGER ID", "--trust... --json"),
     "live withdraw": Command(
-        "leave out an application that was a mistake", live.remove, "LEDGER ID", "--trust... --json"
+        "leave out an application that was a mistake", live.withdraw, "LEDGER ID", "--trust... --json"
     ),
     "mlflow sync": Command("log finished runs that MLflow does not have", verbs.mlflow, resumes=True),
     "mlflow ui": Command("MLflow's page of the runs", verbs.mlflow, options="--port"),

@@ -134,9 +134,7 @@ def identifiers(column: pd.Series) -> np.ndarray:
         ['1001', None, '7']
     """
     codes, words = words_of(column)
-    exact = EXACT
-    if pd.api.types.is_float_dtype(column):  # float32 represents fewer
-        exact = 2.0 ** (np.finfo(column.dropna().to_numpy().dtype).nmant + 1)
+    exact = 2.0**24 if getattr(column.dtype, "itemsize", 8) == 4 else EXACT  # float32 represents fewer
     texts, rounded = [word.strip() or None for word in words], np.zeros(len(words), dtype=bool)
     for k, word in enumerate(words):
         if number := FLOAT.fullmatch(word.strip()):
