@@ -133,8 +133,10 @@ def identifiers(column: pd.Series) -> np.ndarray:
         >>> identifiers(pd.Series([1001.0, None, 7.0])).tolist()
         ['1001', None, '7']
     """
+    exact = EXACT
+    if pd.api.types.is_float_dtype(column) and column.dtype.itemsize == 4:  # represents fewer, as 1e+06
+        column, exact = column.astype("Float64"), 2.0**24
     codes, words = words_of(column)
-    exact = 2.0**24 if getattr(column.dtype, "itemsize", 8) == 4 else EXACT  # float32 represents fewer
     texts, rounded = [word.strip() or None for word in words], np.zeros(len(words), dtype=bool)
     for k, word in enumerate(words):
         if number := FLOAT.fullmatch(word.strip()):

@@ -32,27 +32,28 @@ def outcome(person: str, step: float, word: str = "yes") -> pd.DataFrame:
     "spelt",
     [
         lambda ids: ids.astype(float),
+        lambda ids: ids.astype("float32"),
         lambda ids: ids.astype(float).astype(str),
         lambda ids: ids.astype(float).astype(object),
         lambda ids: ids.astype(float).astype(str).astype("category"),
     ],
-    ids=["floats", "texts", "objects", "categories"],
+    ids=["floats", "float32", "texts", "objects", "categories"],
 )
 def test_ids_that_became_floats_are_the_ids_that_they_were(
     spelt: Callable[[pd.Series], pd.Series], ledger: Make
 ) -> None:
     own = ledger(*METHOD)
-    table = people(0, 20).assign(id=1001 + np.arange(20))
+    table = people(0, 20).assign(id=1_000_000 + np.arange(20))
     decided = own.decide(table)
-    assert decided["id"].tolist() == [str(k) for k in range(1001, 1021)]
+    assert decided["id"].tolist() == [str(k) for k in range(1_000_000, 1_000_020)]
     again = own.decide(table.assign(id=spelt(table["id"])))
     assert not again["new"].any()
     assert again["id"].tolist() == decided["id"].tolist()
     accepted = table.loc[decided["decision"] == 1, "id"]
     given = pd.DataFrame({"id": spelt(accepted), "repaid": "yes", "time": at(1)})
     assert own.outcomes(given)["new"] == len(accepted)
-    own.forget(1001.0)  # type: ignore[arg-type]
-    own.withdraw("1002.0")
+    own.forget(1_000_001.0)  # type: ignore[arg-type]
+    own.withdraw("1000002.0")
 
 
 def test_a_time_is_corrected_and_moves_nothing(ledger: Make) -> None:
