@@ -32,39 +32,55 @@ def decide(given: Namespace) -> Done:
     """Decide on the people of a table, and record it."""
     from fairall.decide.deciding import PREFIX, REASONS, people_file, require_place
     from fairall.decide.writing import unchanged, writer
+    from fairall.live.ledger import GONE
     from fairall.measuring.decisions import free_names
     from fairall.storage.files import unnamed
 
     table, out = people_file(Path(given.people), given.words), Path(given.out)
     require_place(out, table.path, Path(given.ledger))
+    left_out = out.with_name(f"{out.stem}_left_out.csv")
+    require_place(left_out, table.path, Path(given.ledger))
     with unnamed(out.resolve()) as file, unchanged(table.path):
         people = _frame(table)
-        decided = _ledger(given).decide(people, capacity=given.capacity, **asked_reasons(given))
+        options = {"skip": given.skip, "confirm_times": given.confirm_times, **asked_reasons(given)}
+        decided = _ledger(given).decide(people, capacity=given.capacity, **options)
         columns = [name for name in ("decision", "propensity", "version", REASONS) if name in decided]
         names = free_names(columns, frozenset(people), PREFIX)
         with writer(table, file, out.name) as write:
             for part in table.parts():
-                rows = decided.iloc[part.frame.index]
-                write(part, {own: rows[name].to_numpy() for name, own in names.items()})
-    new, notes = decided[decided["new"]], decided.attrs["notes"]
-    told = {"people": len(decided), "new": len(new), "accepted": int(new["decision"].sum()), "notes": notes}
-    if len(new):
-        by = f"by version {new['version'].iloc[0]}"
-        print(f"Decided on {len(new)} people {by}: {told['accepted']} accepted")
-    if len(new) < len(decided):
-        print(f"{len(decided) - len(new)} people had been decided on: nothing has changed for them")
+                kept = part.frame.index.isin(decided.index)
+                rows = decided.loc[part.frame.index[kept]]
+                write(part.rows(kept), {own: rows[name].to_numpy() for name, own in names.items()})
+    notes, why = decided.attrs["notes"], decided.attrs["left_out"]
+    told = {"people": len(decided), "accepted": int(decided["decision"].sum())}
+    told |= {"new": int(decided["new"].sum()), "new_accepted": int(decided["decision"][decided["new"]].sum())}
+    for is_new, rows in decided.groupby("new"):
+        what = "Decided on" if is_new else "Decided on before, and unchanged:"
+        versions = ", ".join(map(str, rows["version"].unique()))
+        print(f"{what} {len(rows)} people by version {versions}: {rows['decision'].sum()} accepted")
     for note in notes:
         print(f"Warning: {note}")
     print(f"Decisions: {out}")
-    return Done(told | {"decisions": given.out})
+    if why:
+        rows = people.loc[[*why]].astype(object).assign(left_out=[*why.values()])
+        rows.loc[rows["left_out"].str.endswith(GONE), [*people]] = None
+        with unnamed(left_out.resolve()) as file:
+            declared = table.declared
+            rows.to_csv(file, sep=declared.separator, index=False, encoding=declared.text_encoding)
+        print(f"Left out: {count(len(why), 'row')}, with the reason in {left_out}")
+    files = {"decisions": given.out, "left_out_file": str(left_out) if why else None}
+    return Done({**told, "left_out": [*why.values()], "notes": notes, **files})
 
 
 def outcomes(given: Namespace) -> Done:
     """Record outcomes."""
     from fairall.decide.deciding import people_file
 
-    told = _ledger(given).outcomes(_frame(people_file(Path(given.outcomes), given.words)))
+    table = _frame(people_file(Path(given.outcomes), given.words))
+    told = _ledger(given).outcomes(table, confirm_times=given.confirm_times)
     print(f"{told['new']} new outcomes, {told['corrected']} corrected, {told['known']} known before")
+    if told["left_out"]:
+        print(f"Left out: {told['left_out']}, of people who were forgotten or withdrawn")
     return Done(told)
 
 
@@ -126,6 +142,14 @@ def forget(given: Namespace) -> Done:
     if learnt:
         numbers = ", ".join(map(str, learnt))
         print(f"Learnt from the person, so that weights may hold values: version {numbers}")
+    return Done({"versions": learnt})
+
+
+def withdraw(given: Namespace) -> Done:
+    """Leave an application out of all counts."""
+    learnt = _ledger(given, words=False).withdraw(given.id)
+    told = ", ".join(map(str, learnt)) or "none"
+    print(f"{given.id}: is withdrawn and no longer counts; versions that have learnt from it: {told}")
     return Done({"versions": learnt})
 
 

@@ -205,6 +205,11 @@ OPTIONS: dict[str, dict[str, Any]] = {
         "help": "name K features that counted against people",
     },
     "--wording": {"metavar": "FILE", "help": "CSV of feature and words, for --reasons"},
+    "--skip": {
+        "action": "store_true",
+        "help": "decide without the rows that cannot be decided on, and write these to OUT_left_out.csv",
+    },
+    "--confirm-times": {"action": "store_true", "help": "accept times over 31 days after all others"},
     "--dry-run": {"action": "store_true", "help": "tell what would change, and write nothing"},
     "--html": {"metavar": "FOLDER", "help": "write a page too"},
     "--head": {"metavar": "HASH", "help": "head of the ledger noted earlier, from which its rows must go on"},
@@ -212,7 +217,8 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "--smallest-cell": {"metavar": "N", "type": whole_number, "default": 10, "help": "fewest people shown"},
 }
 DECIDE = "-o! --policy --threshold --draw --capacity --reasons --wording --trust... --strict --json"
-LIVE_DECIDE = "-o! --capacity --reasons --wording --trust... --json"
+LIVE_DECIDE = "-o! --capacity --reasons --wording --skip --confirm-times --trust... --json"
+LIVE_OUTCOMES = "--confirm-times --trust... --json"
 EXPLAIN = "--row! -o! --policy --threshold --against --trust... --strict"
 EVALUATE = (
     "--policy... --proba... --draw -o --groups --reference --decision-maker --score --score-of "
@@ -247,11 +253,14 @@ COMMANDS = {
         "begin a ledger: a policy that learns", live.start, "LEDGER RUN...", "--trust... --json", OF_LEDGER
     ),
     "live decide": Command("decide on people, and record it", live.decide, "LEDGER PEOPLE", LIVE_DECIDE),
-    "live outcomes": Command("record outcomes", live.outcomes, "LEDGER OUTCOMES", "--trust... --json"),
+    "live outcomes": Command("record outcomes", live.outcomes, "LEDGER OUTCOMES", LIVE_OUTCOMES),
     "live learn": Command("learn from what is new", live.learn, "LEDGER", "--dry-run --trust... --json"),
     "live status": Command("where a ledger stands", live.status, "LEDGER", "--html --head --trust... --json"),
     "live promote": Command("put a version on duty", live.promote, "LEDGER VERSION", "--trust... --json"),
     "live forget": Command("erase the features of a person", live.forget, "LEDGER ID", "--trust... --json"),
+    "live withdraw": Command(
+        "leave out an application that was a mistake", live.withdraw, "LEDGER ID", "--trust... --json"
+    ),
     "mlflow sync": Command("log finished runs that MLflow does not have", verbs.mlflow, resumes=True),
     "mlflow ui": Command("MLflow's page of the runs", verbs.mlflow, options="--port"),
 }

@@ -11,7 +11,9 @@ import sqlalchemy as sql
 
 from fairall.config.schema import ScheduleConfig
 from fairall.live.settings import Settings
-from fairall.live.store import APPLICATIONS, LEARNT, OUTCOMES
+from fairall.live.store import APPLICATIONS, LEARNT, OUTCOMES, WITHDRAWN
+
+STANDS = ~sql.exists().where(WITHDRAWN.c.application == APPLICATIONS.c.id)  # was not withdrawn
 
 
 class Due(NamedTuple):
@@ -36,10 +38,14 @@ class Due(NamedTuple):
 
 
 def latest_outcomes(first: int) -> sql.Subquery:
-    """The outcome that counts of each application from the number `first` on: id, application and label."""
+    """The outcome that counts of each application from the number `first` on that was not withdrawn.
+
+    Its columns are `id`, `application`, `label` and `time`.
+    """
     last = (
         sql.select(sql.func.max(OUTCOMES.c.id).label("id"))
-        .where(OUTCOMES.c.application >= first)
+        .join(APPLICATIONS)
+        .where(OUTCOMES.c.application >= first, STANDS)
         .group_by(OUTCOMES.c.application)
         .subquery()
     )
@@ -47,25 +53,38 @@ def latest_outcomes(first: int) -> sql.Subquery:
     return sql.select(*columns).join(last, last.c.id == OUTCOMES.c.id).subquery()
 
 
+def latest_application(connection: sql.Connection) -> int:
+    """The time of the latest application that was not withdrawn; 0 without any."""
+    return connection.scalar(sql.select(sql.func.max(APPLICATIONS.c.time)).where(STANDS)) or 0
+
+
 def clock(connection: sql.Connection) -> int:
-    """The latest time in the ledger, which is now for all that is learnt; 0 without any."""
-    times = [sql.select(sql.func.max(table.c.time)) for table in (APPLICATIONS, OUTCOMES)]
-    return max(connection.scalar(one) or 0 for one in times)
+    """The latest time of an application or an outcome that counts, which is now for all that is learnt.
 
-
-def outcomes_by_group(connection: sql.Connection, until: int) -> dict[int, tuple[int, int]]:
-    """Number of known outcomes and of good ones by s, of people who applied at the time `until` or earlier.
-
-    With now less the horizon, outcomes that came early are left out, which are unlike the others.
+    0 without any; what was withdrawn, or replaced by a correction, does not count.
     """
-    last = latest_outcomes(1)
+    outcome = connection.scalar(sql.select(sql.func.max(latest_outcomes(1).c.time)))
+    return max(latest_application(connection), outcome or 0)
+
+
+def by_group(connection: sql.Connection, until: int) -> pd.DataFrame:
+    """Numbers of `people`, `accepted`, `outcomes` and `good` ones, a row for each of the groups `s`.
+
+    Outcomes are those of people who applied at the time `until` or earlier: with now less the horizon,
+    outcomes that came early are left out, which are unlike the others.
+    """
+    last, accepted = latest_outcomes(1), sql.cast(APPLICATIONS.c.accepted, sql.Integer)
+    label = sql.case((APPLICATIONS.c.time <= until, last.c.label))
+    numbers = sql.func.count(), sql.func.sum(accepted), sql.func.count(label), sql.func.sum(label)
     query = (
-        sql.select(APPLICATIONS.c.s, sql.func.count(), sql.func.sum(last.c.label))
-        .join(last, last.c.application == APPLICATIONS.c.id)
-        .where(APPLICATIONS.c.time <= until)
+        sql.select(APPLICATIONS.c.s, *numbers)
+        .outerjoin(last, last.c.application == APPLICATIONS.c.id)
+        .where(STANDS)
         .group_by(APPLICATIONS.c.s)
+        .order_by(APPLICATIONS.c.s)
     )
-    return {s: (int(n), int(good)) for s, n, good in connection.execute(query)}
+    columns = ["s", "people", "accepted", "outcomes", "good"]
+    return pd.DataFrame(connection.execute(query).all(), columns=columns).fillna(0).astype(int)
 
 
 def due(
@@ -98,7 +117,7 @@ def due(
     rows = connection.execute(
         sql.select(*columns, last.c.id.label("outcome"), last.c.label)
         .outerjoin(last, last.c.application == APPLICATIONS.c.id)
-        .where(APPLICATIONS.c.id >= first, APPLICATIONS.c.features.is_not(None), ~done)
+        .where(APPLICATIONS.c.id >= first, APPLICATIONS.c.features.is_not(None), ~done, STANDS)
         .order_by(APPLICATIONS.c.id)
     )
     found = pd.DataFrame(rows.all(), columns=list(rows.keys()))

@@ -12,7 +12,7 @@ from scipy.stats import mannwhitneyu, norm
 
 from fairall.errors import FairAllError
 from fairall.evaluate.plain import plain
-from fairall.live.due import clock, latest_outcomes
+from fairall.live.due import STANDS, clock, latest_outcomes
 from fairall.live.people import cells_of
 from fairall.live.settings import Settings
 from fairall.live.store import APPLICATIONS, BATCHES
@@ -52,7 +52,7 @@ class Log(NamedTuple):
 
 
 def log_of(connection: sql.Connection, policy: Policy, settings: Settings, *, held: bool = False) -> Log:
-    """The ledger as a log of decisions, a row for each person who was not forgotten.
+    """The ledger as a log of decisions, a row for each person who was not forgotten or withdrawn.
 
     Outcomes before the horizon are left out: those that come first are unlike the others.
 
@@ -69,7 +69,7 @@ def log_of(connection: sql.Connection, policy: Policy, settings: Settings, *, he
     query = (
         sql.select(*columns, BATCHES.c.version, last.c.label)
         .select_from(APPLICATIONS.join(BATCHES).outerjoin(last, last.c.application == APPLICATIONS.c.id))
-        .where(APPLICATIONS.c.features.is_not(None))
+        .where(APPLICATIONS.c.features.is_not(None), STANDS)
         .order_by(APPLICATIONS.c.id.desc())
     )
     old = clock(connection) - (settings.horizon or 0)

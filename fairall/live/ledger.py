@@ -6,7 +6,7 @@ import hashlib
 import json
 import time
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
@@ -25,7 +25,7 @@ from fairall.decide.reasons import reasons
 from fairall.errors import FairAllError
 from fairall.live import chain, versions
 from fairall.live import people as tables
-from fairall.live.due import clock, due, outcomes_by_group
+from fairall.live.due import by_group, clock, due, latest_application
 from fairall.live.guard import Log, compared, log_of, unexpected
 from fairall.live.people import Applicants
 from fairall.live.settings import PREFIX, Settings
@@ -43,6 +43,7 @@ from fairall.live.store import (
     LEARNT,
     OUTCOMES,
     VERSIONS,
+    WITHDRAWN,
     DamagedError,
     Store,
     stored,
@@ -52,13 +53,23 @@ from fairall.policy import CONFIG, FEATURES
 from fairall.randomness import SeedStreams
 from fairall.runtime.reading import why_no_file
 from fairall.runtime.viewed import Viewed
-from fairall.tables.cells import refuse
+from fairall.tables.cells import RowsError, identifiers, refuse
 from fairall.worlds.capacity import lottery, n_places
 
 MOST_AT_ONCE = 100_000  # people of a call of `decide`
 MOST_WITH_PLACES = 20_000  # exact propensities take time in the square of the number of people
-FORGOTTEN_SO_FAR = sql.select(sql.func.count()).select_from(FORGOTTEN)
+GONE = "was forgotten or withdrawn"
+GONE_SO_FAR = sql.select(
+    *(sql.select(sql.func.count()).select_from(table).scalar_subquery() for table in (FORGOTTEN, WITHDRAWN))
+)
 MOST_OF_REPORT = 10_000  # people whose probabilities before and after learning are compared
+
+
+@dataclass(frozen=True)
+class Words:
+    """What is read again of the words of a batch."""
+
+    timed: bool | None
 
 
 class Ledger(Viewed):
@@ -127,7 +138,7 @@ class Ledger(Viewed):
                 row = version.columns() | {"parent": None, "at": _now(), "report": report}
                 chain.append(connection, VERSIONS, [row | {"learnt": chain.learnt_hash([])}])
                 connection.execute(sql.insert(GENERATOR).values(id=1, state=b""))
-                ledger._append_batch(connection, version, 1, {"people": 0, "latest": 0, "timed": None})
+                ledger._append_batch(connection, version, 1, {"people": 0, "timed": None})
                 ledger._promote(connection, 1, "the first version")
         except BaseException:
             if ledger.store.path is not None:
@@ -167,12 +178,14 @@ class Ledger(Viewed):
         capacity: int | float | None = None,
         most_reasons: int | None = None,
         wording: Mapping[str, str] = MappingProxyType({}),
+        skip: bool = False,
+        confirm_times: bool = False,
     ) -> pd.DataFrame:
         """Decide on people and record the decisions, in one transaction.
 
         Those who have been decided on get the decision that they have, so that a table may be sent twice. The
         others are decided on together by the version on duty, with the next random numbers: a time step of
-        the method.
+        the method. Rows of people who were forgotten, or whose application was withdrawn, are left out.
 
         Args:
             people: a row for each, N of them: their ids, the features and the sensitive attribute as in the
@@ -181,35 +194,44 @@ class Ledger(Viewed):
                 1 (1 is one place, 1.0 everybody), by lot among those whom the policy accepts; None: no limit.
             most_reasons: as of `decide.reasons`, of the version that decided; None for none.
             wording: likewise.
+            skip: whether to leave out rows that cannot be decided on, instead of refusing the table.
+            confirm_times: whether times may be more than 31 days after all others.
 
         Returns:
-            N rows with the index of `people`: the id, `decision` (1 or 0), `propensity` with which it was
-            positive, `version` that decided, and `new`, whether it did so now. `attrs["notes"]` has doubts
-            about values, a sentence each.
+            A row for each who is not left out, with the index of `people`: the id, `decision` (1 or 0),
+            `propensity` with which it was positive, `version` that decided, and `new`, whether it did so now.
+            `attrs["notes"]` has doubts about values, a sentence each, and `attrs["left_out"]` the reasons by
+            the position of a row from 0.
 
         Raises:
-            FairAllError: where a value is not possible, or a person is there with other values.
+            FairAllError: where a value is not possible, a person is there with other values, or nobody is
+                left.
         """
-        settings, kept = self.settings, self.about
+        settings, kept, left_out = self.settings, self.about, dict[int, str]()
         with self.store.writing() as connection:
-            version = self._on_duty(connection, kept)
-            given = tables.applicants(people, version.policy.reader, settings)
-            known = self._applications(connection, given.ids)
-            self._refuse_others(people, given, known, version)
-            rows = {person: row for row, person in enumerate(given.ids)}
-            at = np.array([rows[person] for person in known["person"]], dtype=int)
-            new = ~np.isin(np.arange(len(people)), at)
-            found = np.zeros((len(people), 3))
-            found[at] = known[["accepted", "propensity", "version"]].to_numpy(dtype=float)
+            version, given = self._on_duty(connection, kept), None
+            left = people.reset_index(drop=True) if isinstance(people, pd.DataFrame) else people
+            while given is None:
+                try:
+                    given, known = self._applicants(connection, version, left, confirm_times)
+                except RowsError as error:
+                    if len(error.reasons) == len(left):
+                        raise
+                    if not skip and error.why != GONE:
+                        raise FairAllError(f"{error}; --skip (skip=True) decides on the others") from error
+                    rows = left.index[[*error.reasons]]
+                    left_out |= dict(zip(rows.tolist(), error.reasons.values(), strict=True))
+                    left = left.drop(index=rows)
+            new = known["id"].isna().to_numpy()
+            found = known[["accepted", "propensity", "version"]].to_numpy(dtype=float)
             if new.any():
-                tables.require_order(people, given.time, new, self._last(connection), settings.time)
                 found[new] = self._decide(connection, version, given, np.flatnonzero(new), capacity)
             numbers = {"decision": found[:, 0].astype(int), "propensity": found[:, 1]}
             numbers |= {"version": found[:, 2].astype(int), "new": new}
-            decided = pd.DataFrame({settings.id: given.ids} | numbers, index=people.index)
+            decided = pd.DataFrame({settings.id: given.ids} | numbers, index=people.index[left.index])
             if most_reasons is not None:
                 decided["reasons"] = self._reasons(connection, kept, decided, most_reasons, wording)
-        decided.attrs["notes"] = given.notes
+        decided.attrs |= {"notes": given.notes, "left_out": left_out}
         return decided
 
     def _decide(
@@ -252,8 +274,8 @@ class Ledger(Viewed):
         process.taken.add(accepted.expand(shape))
         rule = process.exploration.config.rule.name
         words = {"people": n, "places": places, "explore": settings.explore, "exploration": rule}
-        # Later batches cannot be before, and have times where these have them.
-        words |= {"latest": int(given.time[rows].max()), "timed": given.timed}
+        # Later batches have times where this one has them.
+        words |= {"timed": given.timed}
         number = self._duty(connection)
         self._append_batch(connection, version, number, words)
         ids = [given.ids[row] for row in rows]
@@ -296,7 +318,7 @@ class Ledger(Viewed):
             version = self._read.get(number) or versions.read(connection, kept, number, modules=self.modules)
             crowded = rows["uniform"].to_numpy() < self.acceptance(version, rows)
             people = self._encoded(version, rows)
-            texts[rows["person"]] = reasons(version.policy, *people, crowded, most, wording, "mean")
+            texts[rows.index] = reasons(version.policy, *people, crowded, most, wording, "mean")
         return texts.to_numpy()
 
     def _combined(self, version: Version, propensity: Tensor) -> Tensor:
@@ -307,66 +329,86 @@ class Ledger(Viewed):
             raise FairAllError("the version on duty has diverged: promote an older one")
         return propensity[0]
 
-    def _refuse_others(
-        self, people: pd.DataFrame, given: Applicants, known: pd.DataFrame, version: Version
-    ) -> None:
-        """Raise FairAllError where somebody is there with other values, or has been forgotten."""
-        if known.empty:
-            return
-        places = {person: row for row, person in enumerate(given.ids)}
-        at = np.array([places[person] for person in known["person"]])
-        forgotten = known["features"].isna().to_numpy()
-        x = tables.encoded(known["features"].fillna("").tolist(), version.policy.reader)
-        other = (x != given.x[at]).any(1) | (torch.tensor(known["s"].to_numpy(dtype=float)) != given.s[at])
-        late = (known["time"].to_numpy() != given.time[at]) & (self.settings.time in people)
-        reasons = {
-            "has been decided on, and was forgotten": forgotten,
-            "has been decided on with other features; an id stands for one application": other.numpy(),
-            "has been decided on at another time; an id stands for one application": late,
-        }
-        for why, wrong in reasons.items():
-            marked = np.zeros(len(people), dtype=bool)
-            marked[at[wrong]] = True
-            refuse(people[self.settings.id], marked, why)
+    def _applicants(
+        self, connection: sql.Connection, version: Version, people: pd.DataFrame, confirm_times: bool
+    ) -> tuple[Applicants, pd.DataFrame]:
+        """A table of N people, and what is known of them (`_applications`).
 
-    def outcomes(self, table: pd.DataFrame) -> dict[str, int]:
+        Raises:
+            FairAllError: as `decide`, where anybody cannot be decided on.
+        """
+        settings = self.settings
+        ids = tables.ids_of(people, settings)
+        known = self._applications(connection, ids)
+        new, column, timed = known["id"].isna().to_numpy(), people[settings.id], settings.time in people
+        refuse(column, known["gone"], GONE)
+        given = tables.applicants(people, ids, version.policy.reader, settings)
+        x = tables.encoded(known["features"].fillna("").tolist(), version.policy.reader)
+        other = (x != given.x).any(1) | (torch.tensor(known["s"].to_numpy(dtype=float)) != given.s)
+        late = (known["time"].to_numpy() != given.time) & timed
+        for wrong, how in ((other.numpy(), "with other features"), (late, "at another time")):
+            refuse(column, wrong & ~new, f"has been decided on {how}; an id stands for one application")
+        latest = latest_application(connection)
+        if new.any() and self._timed(connection) not in (None, timed):
+            why = "this table is unlike those before; either all tables of a ledger have times or none"
+            raise FairAllError(f"column {settings.time!r}: {why}")
+        if timed:
+            early = new & (given.time < latest - tables.LATE)
+            why = f"is before the last application, of {tables.told(latest)}: times may not run backwards"
+            how = "fairall live withdraw leaves that one out if it is wrong"
+            refuse(people[settings.time], early, f"{why}; {how}")
+        if not confirm_times:
+            tables.require_near(people, given.time, clock(connection), settings)
+        return given, known
+
+    def outcomes(self, table: pd.DataFrame, *, confirm_times: bool = False) -> dict[str, int]:
         """Record outcomes of accepted people, in one transaction.
 
-        An outcome that is there already changes nothing; another one of the same person is a correction,
-        which counts from then on.
+        An outcome that is there already changes nothing; another label or another time of the same person is
+        a correction, which counts from then on. Outcomes of people who were forgotten, or whose application
+        was withdrawn, are left out.
 
         Args:
             table: ids, outcomes, and perhaps the times at which they became known (`Settings`), by default
-                now; where the people have times, the latest time in the ledger.
+                now; where the people have times, the latest time in the ledger. A time at midnight stands
+                for the day.
+            confirm_times: whether times may be more than 31 days after all others.
 
         Returns:
-            Numbers of `new` outcomes, `corrected` ones, and those that were `known`.
+            Numbers of `new` outcomes, `corrected` ones, those that were `known`, and those `left_out`.
 
         Raises:
             FairAllError: where a value is not possible, or is of somebody who was not accepted.
         """
         settings = self.settings
         with self.store.writing() as connection:
-            timed_people = self._last(connection)["timed"]
-            given = tables.outcomes(table, settings, clock(connection) if timed_people else _now())
-            known = self._applications(connection, given.ids).set_index("person").reindex(given.ids)
-            column, timed = table[settings.id], settings.time in table
-            refuse(column, known["id"].isna(), "has not been decided on: an outcome needs a decision")
+            known, column = self._applications(connection, tables.ids_of(table, settings)), settings.id
+            refuse(table[column], known["id"].isna(), "has not been decided on: an outcome needs a decision")
+            gone = known["gone"].to_numpy()
+            table, known = table[~gone], known[~gone]
+            now, timed = clock(connection), settings.time in table
+            by_default = now if self._timed(connection) else _now()
+            label, times = tables.outcomes(table, settings, by_default)
             refused = ~known["accepted"].to_numpy(dtype=bool)
-            refuse(column, refused, "was rejected: an outcome needs an acceptance")
-            refuse(column, known["features"].isna(), "was forgotten")
-            early = given.time < known["time"].to_numpy(dtype=np.int64)
-            refuse(table[settings.time if timed else settings.id], early, "is before the application")
+            refuse(table[column], refused, "was rejected: an outcome needs an acceptance")
+            # A time at midnight may be all that is known of the day.
+            early = times + (tables.DAY - 1) * (times % tables.DAY == 0) < known["time"].to_numpy()
+            refuse(table[settings.time if timed else column], early, "is before the application")
+            if not confirm_times:
+                tables.require_near(table, times, now, settings)
             numbers = known["id"].to_numpy(dtype=np.int64)
-            before = chain.read(connection, OUTCOMES, OUTCOMES.c.application, numbers.tolist())
-            last = {row.application: row.label for row in sorted(before, key=lambda row: row.id)}
-            label = np.array([last.get(number, np.nan) for number in numbers])
-            same = label == given.label
-            columns = {"application": numbers, "label": given.label, "time": given.time, "at": _now()}
+            before = chain.frame(connection, OUTCOMES, OUTCOMES.c.application, numbers.tolist())
+            before = before.sort_values("id").drop_duplicates("application", keep="last")
+            before = before.set_index("application").reindex(numbers)
+            same = (before["label"].to_numpy() == label) & (
+                (before["time"].to_numpy() == times) | (not timed)
+            )
+            columns = {"application": numbers, "label": label, "time": times, "at": _now()}
             rows = pd.DataFrame(columns)[~same].to_dict("records")
             chain.append(connection, OUTCOMES, rows)
-        corrected = int((~same & ~np.isnan(label)).sum())
-        return {"new": len(rows) - corrected, "corrected": corrected, "known": int(same.sum())}
+        new = int(before["id"].isna().sum())
+        told = {"new": new, "corrected": len(rows) - new, "known": int(same.sum())}
+        return told | {"left_out": int(gone.sum())}
 
     def learn(self, *, dry_run: bool = False) -> dict[str, Any]:
         """Make a version that has learnt from all that is new, by the updates of a time step.
@@ -402,7 +444,7 @@ class Ledger(Viewed):
             held = log_of(connection, before.policy, settings, held=True)
             duty = versions.read(connection, kept, self._duty(connection), modules=self.modules)
             rows = versions.people(connection, np.concatenate(found.parts).tolist())
-            forgotten = connection.scalar(FORGOTTEN_SO_FAR)
+            gone = connection.execute(GONE_SO_FAR).one()
         rows["label"] = rows.index.map(found.label)
         updates = [versions.update(rows.loc[part], before.policy) for part in found.parts]
         some = rows.iloc[-MOST_OF_REPORT:]
@@ -426,8 +468,8 @@ class Ledger(Viewed):
             for number in part.tolist()
         ]
         with self.store.writing() as connection:
-            now = *self._parent(connection), connection.scalar(FORGOTTEN_SO_FAR)
-            if now != (parent, newest, forgotten):
+            now = *self._parent(connection), connection.execute(GONE_SO_FAR).one()
+            if now != (parent, newest, gone):
                 raise FairAllError(f"{self.store.name}: another process has changed it meanwhile: try again")
             row |= {"report": json.dumps(told | {"first": found.first}), "learnt": chain.learnt_hash(learnt)}
             chain.append(connection, VERSIONS, [row])
@@ -453,7 +495,7 @@ class Ledger(Viewed):
             return f"{self.store.name}, version {self._duty(connection)} on duty"
 
     def to_frame(self) -> pd.DataFrame:
-        """The decisions so far, a row per person who was not forgotten: the frame of `log`."""
+        """The decisions so far, a row per person who was not forgotten or withdrawn: the frame of `log`."""
         return self.log().frame
 
     def summary(self) -> pd.DataFrame:
@@ -462,21 +504,15 @@ class Ledger(Viewed):
         The value is of an accepted person: the share of good outcomes less the cost; NaN without outcomes.
         `fairall.live.status.status` adds intervals, versions, drift and alarms.
         """
-        kept, accepted = self.about, sql.cast(APPLICATIONS.c.accepted, sql.Integer)
+        kept = self.about
         with self.store.reading() as connection:
             chain.verify(connection)
             policy = self._on_duty(connection, kept).policy
-            labels = outcomes_by_group(connection, clock(connection) - (self.settings.horizon or 0))
-            query = sql.select(APPLICATIONS.c.s, sql.func.count(), sql.func.sum(accepted))
-            found = connection.execute(query.group_by(APPLICATIONS.c.s).order_by(APPLICATIONS.c.s)).all()
-        cost, rows = versions.config_of(policy).cost.value, {}
-        for s, n, taken in found:
-            outcomes, good = labels.get(s, (0, 0))
-            value = good / outcomes - cost if outcomes else np.nan
-            numbers = {"people": n, "accepted": int(taken) / n, "outcomes": outcomes, "value": value}
-            rows[policy.reader.group_name(float(s))] = numbers
-        columns = ["people", "accepted", "outcomes", "value"]
-        return pd.DataFrame.from_dict(rows, orient="index", columns=columns)
+            groups = by_group(connection, clock(connection) - (self.settings.horizon or 0))
+        groups.index = pd.Index([policy.reader.group_name(s) for s in groups["s"].astype(float)])
+        groups["accepted"] /= groups["people"]
+        groups["value"] = groups["good"] / groups["outcomes"] - versions.config_of(policy).cost.value
+        return groups[["people", "accepted", "outcomes", "value"]]
 
     def promote(self, version: int) -> bool:
         """Put a version on duty, or back on duty; return whether anything has changed.
@@ -495,6 +531,27 @@ class Ledger(Viewed):
             self._promote(connection, version, "by hand")
         return True
 
+    def withdraw(self, person: str) -> list[int]:
+        """Leave out an application that was entered by mistake, for instance with a wrong time.
+
+        Its rows stay, but nothing counts them any more: neither the latest time, nor learning, comparisons of
+        versions, logs and counts. What versions have learnt stays in their weights. The id cannot be used
+        again: the application, if there is one, needs a new id.
+
+        Returns:
+            The versions that have learnt from the person.
+
+        Raises:
+            FairAllError: where the person is not there, or the application was withdrawn already.
+        """
+        self.about  # noqa: B018  refuses what is no ledger
+        with self.store.writing() as connection:
+            known, learnt = self._application(connection, person)
+            if known["withdrawn"]:
+                raise FairAllError(f"{person}: was withdrawn already")
+            chain.append(connection, WITHDRAWN, [{"application": int(known["id"]), "at": _now()}])
+        return learnt
+
     def forget(self, person: str) -> list[int]:
         """Erase the features of a person from the ledger and from the memory of all versions.
 
@@ -508,24 +565,19 @@ class Ledger(Viewed):
         Raises:
             FairAllError: where the person is not there, or was forgotten already.
         """
-        kept, person = self.about, str(person).strip()
+        kept = self.about
         with self.store.writing() as connection:
-            known = self._applications(connection, [person])
-            if known.empty or known["features"].isna().any():
-                why = "has not been decided on; nothing is known" if known.empty else "was forgotten already"
-                raise FairAllError(f"{person}: {why}")
-            number = int(known["id"].iloc[0])
-            x = tables.encoded(known["features"].tolist(), self._on_duty(connection, kept).policy.reader)[0]
-            entry = int(known["entry"].iloc[0])
+            known, learnt = self._application(connection, person)
+            if pd.isna(known["features"]):
+                raise FairAllError(f"{person}: was forgotten already")
+            number, entry = int(known["id"]), int(known["entry"])
+            x = tables.encoded([known["features"]], self._on_duty(connection, kept).policy.reader)[0]
             salt = connection.execute(sql.select(CHAIN.c.salt).where(CHAIN.c.id == entry)).scalar_one()
-            hashed = chain.features_hash(salt, known["features"].iloc[0])
-            forgotten = {"application": number, "at": _now(), "features": hashed}
-            chain.append(connection, FORGOTTEN, [forgotten])
+            hashed = chain.features_hash(salt, known["features"])
+            chain.append(connection, FORGOTTEN, [{"application": number, "at": _now(), "features": hashed}])
             own = sql.update(APPLICATIONS).where(APPLICATIONS.c.id == number)
             connection.execute(own.values(features=None))
             connection.execute(sql.update(CHAIN).where(CHAIN.c.id == entry).values(salt=None))
-            by = sql.select(LEARNT.c.version).where(LEARNT.c.application == number)
-            learnt = versions.with_descendants(connection, connection.scalars(by).all())
             for version in connection.scalars(sql.select(VERSIONS.c.id)).all() if learnt else []:
                 row = chain.version(connection, version)
                 parts = {name: unpacked(row[name]) for name in ("state", "memory")}
@@ -544,11 +596,10 @@ class Ledger(Viewed):
             self._read = {number: versions.read(connection, kept, number, modules=self.modules)}
         return self._read[number]
 
-    def _last(self, connection: sql.Connection) -> dict[str, Any]:
-        """What is kept of the last batch in words."""
+    def _timed(self, connection: sql.Connection) -> bool | None:
+        """Whether the people of the last batch had times; None where there is none."""
         (last,) = chain.read(connection, BATCHES, newest=True)
-        words: dict[str, Any] = json.loads(last.words)
-        return words
+        return stored(Words, last.words).timed
 
     def _duty(self, connection: sql.Connection) -> int:
         """The number of the version on duty."""
@@ -568,10 +619,33 @@ class Ledger(Viewed):
         chain.append(connection, DUTY, [row])
 
     def _applications(self, connection: sql.Connection, ids: Sequence[str]) -> pd.DataFrame:
-        """The people of these ids who have been decided on, with the version that did."""
+        """What is known of N ids, which are the index: columns of `APPLICATIONS`, missing where nothing is.
+
+        Besides, `version` decided, `withdrawn` says whether the application was, and `gone` whether it was or
+        the person was forgotten.
+        """
         known = chain.frame(connection, APPLICATIONS, APPLICATIONS.c.person, ids)
         batches = chain.read(connection, BATCHES, BATCHES.c.id, known["batch"].unique().tolist())
-        return known.assign(version=known["batch"].map({row.id: row.version for row in batches}))
+        known["version"] = known["batch"].map({row.id: row.version for row in batches})
+        withdrawn = chain.read(connection, WITHDRAWN, WITHDRAWN.c.application, known["id"].tolist())
+        known["withdrawn"] = known["id"].isin([row.application for row in withdrawn])
+        known["gone"] = known["features"].isna() | known["withdrawn"]
+        known = known.set_index("person").reindex(ids)
+        return known.assign(gone=known["gone"].eq(True))
+
+    def _application(self, connection: sql.Connection, person: str) -> tuple[pd.Series, list[int]]:
+        """The row of `_applications` of an id, and the versions that may hold values of the person.
+
+        These have learnt from the person, or were made from such.
+
+        Raises:
+            FairAllError: where the id is not there.
+        """
+        known = self._applications(connection, identifiers(pd.Series([person])).tolist()).iloc[0]
+        if pd.isna(known["id"]):
+            raise FairAllError(f"{person}: has not been decided on; nothing is known")
+        learnt = sql.select(LEARNT.c.version).where(LEARNT.c.application == int(known["id"]))
+        return known, versions.with_descendants(connection, connection.scalars(learnt).all())
 
     def _doubt(self, duty: Version, rows: pd.DataFrame, before: float | None) -> str | None:
         """`guard.unexpected` of the outcomes of people, of which `before` were good in the last learning."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 import csv
 import io
 import time
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -17,13 +17,16 @@ from fairall.data.prepared import Scaler
 from fairall.errors import FairAllError
 from fairall.live.settings import Settings
 from fairall.policy import schema_of
-from fairall.tables.cells import is_text, refuse, shown, spelling
+from fairall.tables.cells import identifiers, refuse, shown, spelling, taken, words_of
 from fairall.tables.features import DISCRETE
 from fairall.tables.groups import sides
 from fairall.tables.infer import LARGEST
 from fairall.tables.people import CODED, Findings, PeopleReader
 
-AHEAD = 86400  # seconds that a time may be after that of this machine, which may be in another time zone
+DAY = 86400
+AHEAD = DAY  # seconds that a time may be after that of this machine, which may be in another time zone
+LATE = 2 * DAY  # that an application may be before the last one, which may be `AHEAD` and have an hour
+FAR = 31 * DAY  # after all other times, from which on a time has to be confirmed
 LONGEST, LONGEST_CELL = 200, 10_000  # characters of an id, and of another cell
 
 
@@ -49,27 +52,19 @@ class Applicants(NamedTuple):
     notes: list[str]
 
 
-class Outcomes(NamedTuple):
-    """M outcomes of a table: ids, labels 0 or 1, and times in seconds, shape (M,)."""
-
-    ids: list[str]
-    label: np.ndarray
-    time: np.ndarray
-
-
-def applicants(people: pd.DataFrame, reader: PeopleReader, settings: Settings) -> Applicants:
+def applicants(people: pd.DataFrame, ids: list[str], reader: PeopleReader, settings: Settings) -> Applicants:
     """Read a table of people to decide on.
 
     Args:
         people: a row for each, with the columns of `settings.id`, of the features and of the sensitive
             attribute, perhaps of `settings.time`, and no others.
+        ids: by `ids_of`.
         reader: of people as the policy has learnt from.
         settings: of the ledger.
 
     Raises:
         FairAllError: where a column is missing or unknown, or a value is not possible.
     """
-    ids = _ids(people, settings)
     unknown = [str(name) for name in people if name not in (settings.id, settings.time, *reader.columns)]
     if unknown:
         raise FairAllError(f"column {shown(unknown[0])!r} is new to the policy: leave it out of the table")
@@ -80,8 +75,13 @@ def applicants(people: pd.DataFrame, reader: PeopleReader, settings: Settings) -
     x, s = reader.read_part(cells, findings)
     for k, name in enumerate(reader.names):
         refuse(cells[name], np.abs(x[:, k]) > LARGEST, f"is beyond {LARGEST:g}: use another unit")
-    unseen = any(findings.odd[one.name].n for one in reader.features if one.kind in DISCRETE)
-    notes = reader.doubts(findings, strict=unseen)
+    column, _, allowed = reader.sensitive_column(cells)
+    refuse(cells[column], np.isnan(s), f"is no group: it is the sensitive attribute, which must be {allowed}")
+    for feature in reader.features:
+        if feature.kind in DISCRETE and findings.odd[feature.name].n:
+            why = f"is not known from training; it must be one of {', '.join(feature.words[:20])}"
+            refuse(cells[feature.name], feature.read(cells[feature.name], exact=False)[1], why)
+    notes = reader.doubts(findings, strict=False)
     features = list(map(as_row, cells[reader.names].fillna("").to_numpy(dtype=object)))
     scaled = Scaler(schema_of(reader)).transform(x)
     group = torch.tensor(s, dtype=torch.float32)
@@ -89,22 +89,19 @@ def applicants(people: pd.DataFrame, reader: PeopleReader, settings: Settings) -
     return Applicants(ids, times, settings.time in people, features, scaled, group, notes)
 
 
-def require_order(
-    people: pd.DataFrame, times: np.ndarray, new: np.ndarray, last: Mapping[str, Any], column: str
-) -> None:
-    """Raise FairAllError where a new person, a mask (N,), applied before the `last` batch, or has no time."""
-    timed = column in people
-    if last["timed"] not in (None, timed):
-        what = (
-            f"has a column {column!r}, which those before lack" if timed else f"lacks the column {column!r}"
-        )
-        raise FairAllError(f"the table {what}: either all tables of a ledger have times or none")
-    early = new & (times < last["latest"])
-    if timed:
-        why = f"is before the last application, of {told(last['latest'])}: times may not run backwards"
-        refuse(people[column], early, why)
-    elif early.any():
-        raise FairAllError("the last application is later than now: correct the clock of this machine")
+def require_near(table: pd.DataFrame, times: np.ndarray, clock: int, settings: Settings) -> None:
+    """Raise RowsError where times (N,) in seconds are more than `FAR` after all others.
+
+    The others are those of the table, and the `clock`, the latest time in the ledger, 0 without any. A time
+    of the last day is possible at any rate, since a ledger may rest.
+    """
+    latest = clock or min(times, default=0)
+    for moment in sorted(times):
+        if moment - latest > FAR and moment < time.time() - DAY:
+            why = f"is far after all other times, of which the latest is {told(latest)}"
+            how = "correct it, or confirm it with --confirm-times (confirm_times=True)"
+            refuse(table[settings.time], times >= moment, f"{why}: {how}")
+        latest = max(latest, moment)
 
 
 def encoded(features: Sequence[str], reader: PeopleReader) -> Tensor:
@@ -132,7 +129,7 @@ def as_row(cells: Sequence[object]) -> str:
     return text.getvalue()
 
 
-def outcomes(table: pd.DataFrame, settings: Settings, now: int) -> Outcomes:
+def outcomes(table: pd.DataFrame, settings: Settings, now: int) -> tuple[np.ndarray, np.ndarray]:
     """Read a table of outcomes: the columns of `settings.id` and `settings.label`, perhaps of times.
 
     Args:
@@ -140,28 +137,26 @@ def outcomes(table: pd.DataFrame, settings: Settings, now: int) -> Outcomes:
         settings: of the ledger.
         now: time in seconds of outcomes without one.
 
+    Returns:
+        Labels 0 or 1, and times in seconds, of each row, shape (M,) each.
+
     Raises:
         FairAllError: where a column is missing or unknown, or a value is not possible.
     """
-    ids = _ids(table, settings)
     unknown = [str(name) for name in table if name not in (settings.id, settings.label, settings.time)]
     if unknown or settings.label not in table:
         what = f"has a column {shown(unknown[0])!r}" if unknown else f"lacks the column {settings.label!r}"
         raise FairAllError(
             f"the table {what}; it has {settings.id!r}, {settings.label!r} and perhaps {settings.time!r}"
         )
-    words: Mapping[float | str, int] = {
-        0.0: 0,
-        1.0: 1,
-        spelling(settings.negative): 0,
-        spelling(settings.positive): 1,
-    }
+    words: dict[float | str, int] = {0.0: 0, 1.0: 1, spelling(settings.negative): 0}
+    words[spelling(settings.positive)] = 1
     given = table[settings.label].astype(object)
     label = np.array([-1 if pd.isna(cell) else words.get(spelling(cell), -1) for cell in given])
     refuse(
         given, label < 0, f"is no outcome; it must be {settings.positive} or {settings.negative}, or 1 or 0"
     )
-    return Outcomes(ids, label, _times(table, settings, now))
+    return label, _times(table, settings, now)
 
 
 def told(seconds: float) -> str:
@@ -174,8 +169,13 @@ def told(seconds: float) -> str:
     return str(pd.Timestamp(int(seconds), unit="s")).removesuffix(" 00:00:00")
 
 
-def _ids(table: pd.DataFrame, settings: Settings) -> list[str]:
-    """Ids as text; raises FairAllError where one is missing, repeated or too long, or there is no row."""
+def ids_of(table: pd.DataFrame, settings: Settings) -> list[str]:
+    """Ids of the rows as text (`tables.cells.identifiers`).
+
+    Raises:
+        FairAllError: where there is no row or no column of ids, or an id is missing, repeated, too long, or a
+            number that is rounded or has a fraction.
+    """
     if not isinstance(table, pd.DataFrame):
         raise FairAllError(f"it must be a DataFrame, a row per person, not {type(table).__name__}")
     if not len(table):
@@ -186,23 +186,20 @@ def _ids(table: pd.DataFrame, settings: Settings) -> list[str]:
     if settings.id not in table:
         raise FairAllError(f"the table lacks the column {settings.id!r} of ids (live.id=COLUMN at the start)")
     column = table[settings.id]
-    texts = _texts(column)
+    texts = pd.Series(identifiers(column), index=column.index, dtype=object)
     refuse(column, texts.isna(), "is no id")
+    fraction = [isinstance(cell, float) and cell % 1 != 0 for cell in column]
+    refuse(column, np.array(fraction), "has a fraction, and is no id: write ids as whole numbers or as text")
     refuse(column, texts.str.len() > LONGEST, f"is no id: at most {LONGEST} characters are possible")
-    refuse(column, texts.duplicated(), "is the id of a row above; an id stands for one application")
-    return [str(text) for text in texts]
+    refuse(column, texts.duplicated(keep=False), "is in several rows; an id stands for one application")
+    return texts.tolist()
 
 
 def _texts(column: pd.Series) -> pd.Series:
     """Cells as texts that read as the same values, missing where they are empty."""
-    if is_text(column):
-        words = np.array([*map(str.strip, map(str, column.cat.categories)), None], dtype=object)
-        values = words[column.cat.codes]
-    else:
-        values = np.array([str(cell).strip() for cell in column.astype(object).tolist()], dtype=object)
-        values[column.isna().to_numpy()] = None
-    texts = pd.Series(values, dtype=object, index=column.index, name=column.name)
-    return texts.mask(texts == "")
+    codes, words = words_of(column)
+    texts = np.array([word.strip() or None for word in words], dtype=object)
+    return pd.Series(taken(texts, codes, None), dtype=object, index=column.index, name=column.name)
 
 
 def _times(table: pd.DataFrame, settings: Settings, now: int) -> np.ndarray:

@@ -13,7 +13,7 @@ from scipy.stats import binomtest
 from fairall.config.schema import ExplorationRule
 from fairall.data.drift import DRIFTED, drift_by_column
 from fairall.live import chain, versions
-from fairall.live.due import clock, latest_outcomes, outcomes_by_group
+from fairall.live.due import STANDS, by_group, clock, latest_outcomes
 from fairall.live.guard import lacking, log_of
 from fairall.live.ledger import Ledger
 from fairall.live.people import cells_of, told
@@ -25,6 +25,7 @@ from fairall.live.store import (
     LEARNT,
     OUTCOMES,
     VERSIONS,
+    WITHDRAWN,
     DamagedError,
     stored,
 )
@@ -48,12 +49,12 @@ def status(ledger: Ledger, head: str | None = None) -> dict[str, Any]:
     Returns:
         `duty`, `duties`, who was on duty since when and why, `versions`, with `doubt`, why the outcomes of
         one are doubtful or it was not compared, `lacks`, what a comparison of versions still lacks
-        (`guard.lacking`), `people`, `accepted`, `outcomes`, `corrected`, `waiting`, `overdue` (None without a
-        horizon), `until`, `groups` with acceptance and value and their 95 % intervals, `courses`, the same
-        acceptance of each batch with the `date` of its last application and the `version` that decided,
-        `gap` between acceptance rates as a confidence sequence, `drift`, features that differ between the
-        first people and the last, `rows` and `head`, the number of rows in the chain of hashes and the last
-        hash (`live.chain`), and `alarms`, a sentence each.
+        (`guard.lacking`), `people`, `accepted`, `withdrawn`, who count nowhere else, `outcomes`,
+        `corrected`, `waiting`, `overdue` (None without a horizon), `until`, `groups` with acceptance and
+        value and their 95 % intervals, `courses`, the same acceptance of each batch with the `date` of its
+        last application and the `version` that decided, `gap` between acceptance rates as a confidence
+        sequence, `drift`, features that differ between the first people and the last, `rows` and `head`, the
+        number of rows in the chain of hashes and the last hash (`live.chain`), and `alarms`, a sentence each.
 
     Raises:
         FairAllError: as `Ledger`; where the chain of hashes does not go on from `head`.
@@ -69,24 +70,29 @@ def status(ledger: Ledger, head: str | None = None) -> dict[str, Any]:
         reader, now, last = version.policy.reader, clock(connection), latest_outcomes(1)
         of_batch = APPLICATIONS.c.batch, BATCHES.c.version, APPLICATIONS.c.s
         counts = sql.select(*of_batch, sql.func.max(APPLICATIONS.c.time), sql.func.count(), ACCEPTED)
-        rows = connection.execute(counts.join(BATCHES).group_by(*of_batch).order_by(APPLICATIONS.c.batch))
+        rows = connection.execute(
+            counts.join(BATCHES).where(STANDS).group_by(*of_batch).order_by(APPLICATIONS.c.batch)
+        )
         names = ["batch", "version", "s", "date", "people", "accepted"]
         by_batch = pd.DataFrame(rows.all(), columns=names).astype(int)
         until = now - (settings.horizon or 0)
-        labels = outcomes_by_group(connection, until)
+        groups = by_group(connection, until)
         waiting, overdue = connection.execute(
             sql.select(sql.func.count(), sql.func.sum(sql.cast(APPLICATIONS.c.time <= until, sql.Integer)))
             .select_from(APPLICATIONS.outerjoin(last, last.c.application == APPLICATIONS.c.id))
-            .where(APPLICATIONS.c.accepted, last.c.id.is_(None), APPLICATIONS.c.features.is_not(None))
+            .where(APPLICATIONS.c.accepted, last.c.id.is_(None), APPLICATIONS.c.features.is_not(None), STANDS)
         ).one()
-        known = connection.scalar(sql.select(sql.func.count(sql.distinct(OUTCOMES.c.application)))) or 0
-        entered = connection.execute(sql.select(sql.func.count()).select_from(OUTCOMES)).scalar_one()
+        numbers = sql.func.count(), sql.func.count(sql.distinct(OUTCOMES.c.application))
+        entered, known = connection.execute(
+            sql.select(*numbers).select_from(OUTCOMES.join(APPLICATIONS)).where(STANDS)
+        ).one()
         found = {
             "duty": duty[-1].version,
             "duties": [{"since": told(row.at), "version": row.version, "why": row.why} for row in duty],
             "versions": _versions(connection, {row.version: row.why for row in duty}, duty[-1].version),
             "people": int(by_batch["people"].sum()),
             "accepted": int(by_batch["accepted"].sum()),
+            "withdrawn": connection.scalar(sql.select(sql.func.count()).select_from(WITHDRAWN)),
             "outcomes": known,
             "corrected": entered - known,
             "waiting": waiting,
@@ -101,11 +107,10 @@ def status(ledger: Ledger, head: str | None = None) -> dict[str, Any]:
     cost = versions.config_of(version.policy).cost.value
     by_batch["group"] = by_batch["s"].map(lambda s: reader.group_name(float(s)))
     found["groups"] = []
-    for (s, group), own in by_batch.groupby(["s", "group"]):
-        n, (m, k) = int(own["people"].sum()), labels.get(s, (0, 0))
-        value = [one - cost for one in _share(k, m)] if m else None
-        shares = {"acceptance": _share(int(own["accepted"].sum()), n), "outcomes": m, "value": value}
-        found["groups"].append({"group": group, "people": n} | shares)
+    for row in groups.itertuples():
+        value = [one - cost for one in _share(row.good, row.outcomes)] if row.outcomes else None
+        shares = {"acceptance": _share(row.accepted, row.people), "outcomes": row.outcomes, "value": value}
+        found["groups"].append({"group": reader.group_name(float(row.s)), "people": row.people} | shares)
     shown = by_batch.assign(
         acceptance=list(map(_share, by_batch["accepted"], by_batch["people"])),
         date=by_batch["date"].map(told),
@@ -152,7 +157,7 @@ def _gap(by_batch: pd.DataFrame) -> dict[str, float] | None:
 
 def _drift(connection: sql.Connection, reader: PeopleReader) -> list[dict[str, Any]]:
     """Features of which the last people differ from the first by more than chance."""
-    known = sql.select(APPLICATIONS.c.features).where(APPLICATIONS.c.features.is_not(None))
+    known = sql.select(APPLICATIONS.c.features).where(APPLICATIONS.c.features.is_not(None), STANDS)
     n = connection.execute(sql.select(sql.func.max(APPLICATIONS.c.id))).scalar_one() or 0
     if n < 2 * LEAST_COMPARED:
         return []
@@ -197,7 +202,8 @@ def sentences(found: dict[str, Any], place: str | Path) -> list[str]:
     overdue = "" if found["overdue"] is None else f", {found['overdue']} of them overdue"
     until = f" until {found['until']}" if found["until"] else ""
     lines = [
-        f"Ledger {place}: {found['people']} people{until}, {found['accepted']} accepted",
+        f"Ledger {place}: {found['people']} people{until}, {found['accepted']} accepted, "
+        f"{found['withdrawn']} withdrawn",
         f"Outcomes: {found['outcomes']} known, {found['corrected']} corrected",
         f"Waiting: {found['waiting']} outcomes{overdue}",
     ]

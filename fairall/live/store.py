@@ -72,6 +72,8 @@ LEARNT = _table(
 )
 # Of a forgotten person `features` is the salted hash of the features, which are erased.
 FORGOTTEN = _table("forgotten", "id key, application applications!, at int, features bytes, entry int")
+# Applications that were entered by mistake; from then on nothing counts them.
+WITHDRAWN = _table("withdrawn", "id key, application applications!, at int, entry int")
 # The hash of the columns of a version after a person was erased from them.
 ERASED = _table("erased", "id key, version versions, sum text, entry int")
 # What changes: the last state of the random numbers; by `forget` the features of a person, their salt, and

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,19 @@ from fairall.errors import FairAllError, count
 FIRST = 1000  # rows looked at before all
 EXACT = 2.0**53  # float64 represents every whole number up to here
 TRUTH = {"true": 1.0, "false": 0.0}
+FLOAT = re.compile(r"([+-]?\d+)(?=\D)\.?(\d*)(?:e\+(\d+))?", re.IGNORECASE)  # a point or an exponent
+
+
+class RowsError(FairAllError):
+    """An error of some rows of a table; the message is of the first.
+
+    Attributes:
+        why: what is wrong with them.
+        reasons: a message for each, by its position from 0.
+    """
+
+    why: str
+    reasons: dict[int, str]
 
 
 def is_text(column: pd.Series) -> bool:
@@ -106,21 +120,59 @@ def spelling(value: Any) -> float | str:
     return number if math.isfinite(number) else text
 
 
+def identifiers(column: pd.Series) -> np.ndarray:
+    """Identifiers as text, shape (N,), None where a cell is empty.
+
+    A whole number with a point, which a merge, a gap in a column or a spreadsheet makes of one without, is
+    the number without: 1001.0, also as text, is "1001". All other texts are as they are.
+
+    Raises:
+        RowsError: where a number is rounded, so that several identifiers are one.
+
+    Examples:
+        >>> identifiers(pd.Series([1001.0, None, 7.0])).tolist()
+        ['1001', None, '7']
+    """
+    exact = EXACT
+    if pd.api.types.is_float_dtype(column) and column.dtype.itemsize == 4:  # represents fewer, as 1e+06
+        column, exact = column.astype("Float64"), 2.0**24
+    codes, words = words_of(column)
+    texts, rounded = [word.strip() or None for word in words], np.zeros(len(words), dtype=bool)
+    for k, word in enumerate(words):
+        if number := FLOAT.fullmatch(word.strip()):
+            decimals, exponent = number[2], int(number[3] or 0)
+            # 1.23457E+11, as spreadsheets write 123456789012, lacks digits.
+            rounded[k] = abs(float(word)) >= exact or len(decimals) < exponent
+            if not exponent and not decimals.strip("0"):
+                texts[k] = number[1]
+    why = "is a rounded number, where several identifiers are one (as beyond 2^53): write them as text"
+    refuse(column, taken(rounded, codes, False), why)
+    return taken(np.array(texts, dtype=object), codes, None)
+
+
 def many_values(column: pd.Series, most: int) -> bool:
     """Whether a column has more than `most` distinct values, judged by the first rows if they suffice."""
     return column.head(FIRST).nunique() > most or column.nunique() > most
 
 
 def refuse(column: pd.Series, wrong: np.ndarray | pd.Series, why: str) -> None:
-    """Raise FairAllError with column, row and value of the first cell that is `wrong` (N,), if any.
+    """Raise RowsError with column, row and value of the first cell that is `wrong` (N,), if any.
 
     Rows are counted from 1, before any filtering.
     """
-    if wrong.any():
-        position = int(np.asarray(wrong).argmax())
-        cell = column.iloc[position]
-        told = repr(shown(cell)) if isinstance(cell, str) else "an empty cell" if pd.isna(cell) else str(cell)
-        raise FairAllError(f"column {column.name!r}, row {row_number(column, position)}: {told} {why}")
+    reasons = {
+        k: f"column {column.name!r}, row {row_number(column, k)}: {_cell(column.iloc[k])} {why}"
+        for k in np.flatnonzero(wrong).tolist()
+    }
+    if reasons:
+        error = RowsError(next(iter(reasons.values())))
+        error.reasons, error.why = reasons, why
+        raise error
+
+
+def _cell(cell: Any) -> str:
+    """A cell in a message."""
+    return repr(shown(cell)) if isinstance(cell, str) else "an empty cell" if pd.isna(cell) else str(cell)
 
 
 def row_number(column: pd.Series, position: int) -> int:

@@ -132,6 +132,10 @@ class Chunk:
     frame: pd.DataFrame
     typed: pa.Table | None = None
 
+    def rows(self, kept: np.ndarray) -> Chunk:
+        """The rows of a mask (N,)."""
+        return Chunk(self.frame[kept], None if self.typed is None else self.typed.filter(kept))
+
 
 @dataclass(frozen=True)
 class File:

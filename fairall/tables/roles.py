@@ -13,10 +13,9 @@ import pandas as pd
 
 from fairall.errors import Collected, FairAllError, count
 from fairall.tables.cells import (
-    EXACT,
+    identifiers,
     listed,
     numbers_of,
-    parsed,
     refuse,
     row_number,
     shown,
@@ -317,28 +316,12 @@ def groups_to_learn(cells: Cells, declared: Declared) -> tuple[np.ndarray, list[
 
 
 def names(cells: Cells, declared: Declared, key: str) -> tuple[np.ndarray, list[str]]:
-    """Text of each row, shape (N,), of the column of a key, which must have no missing cell; and no notes.
+    """`cells.identifiers` of the column of a key, which must have no missing cell; and no notes.
 
     Raises:
-        FairAllError: if cells are numbers with a point or an exponent beyond 2⁵³, of which several
-            identifiers are one.
+        FairAllError: where a cell is missing or a rounded number.
     """
-    column = complete(cells, getattr(declared, key), key.replace("_", " "))
-    codes, words = words_of(column)
-    exact = EXACT
-    if pd.api.types.is_float_dtype(column):  # float32 represents fewer
-        exact = 2.0 ** (np.finfo(column.to_numpy().dtype).nmant + 1)
-    whole = np.array([re.fullmatch(r"[+-]?\d+", word) is not None for word in words], dtype=bool)
-    # 1.23457E+11, as spreadsheets write 123456789012, lacks digits.
-    parts = [re.fullmatch(r"[+-]?\d\.?(\d*)[eE]\+?(\d+)", word) for word in words]
-    short = np.array([part is not None and len(part[1]) < int(part[2]) for part in parts], dtype=bool)
-    rounded = short | (~whole & (np.abs(parsed(list(words))) >= exact))
-    refuse(
-        column,
-        rounded[codes],
-        "is a rounded number, where several identifiers are one (as beyond 2^53): write them as text",
-    )
-    return words[codes], []
+    return identifiers(complete(cells, getattr(declared, key), key.replace("_", " "))), []
 
 
 def versions(cells: Cells, declared: Declared) -> tuple[np.ndarray | None, list[str]]:

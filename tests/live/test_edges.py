@@ -1,6 +1,7 @@
 """What somebody who looks for gaps in a ledger would try."""
 
 import sqlite3
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from fairall.decide.reasons import PLACES
 from fairall.live.guard import compared
 from fairall.live.status import status
 from tests.conftest import refused
-from tests.live.conftest import Make, at, begun
+from tests.live.conftest import Make, begun
 from tests.live.test_ledger import METHOD, content, people, repaid, rows
 
 
@@ -49,13 +50,16 @@ def test_a_refused_table_takes_no_random_numbers(ledger: Make) -> None:
     pd.testing.assert_frame_equal(own.decide(people()), other.decide(people()))
 
 
-def test_who_is_forgotten_meanwhile_is_not_learnt_from(ledger: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("leave", [Ledger.forget, Ledger.withdraw])
+def test_who_is_forgotten_meanwhile_is_not_learnt_from(
+    leave: Callable[..., object], ledger: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
     own = ledger(*METHOD, "live.held_out=0")
     decided = own.decide(people())
     own.outcomes(repaid(decided, 1))
 
     def forgetful(*given: Any) -> dict[str, Any]:
-        Ledger(str(own.store.path)).forget(decided["id"].iloc[0])
+        leave(Ledger(str(own.store.path)), decided["id"].iloc[0])
         return compared(*given)
 
     monkeypatch.setattr("fairall.live.ledger.compared", forgetful)
@@ -79,10 +83,10 @@ def test_values_and_outcomes_wait_for_the_horizon(ledger: Make) -> None:
 def test_times_in_all_tables_or_in_none(ledger: Make) -> None:
     own, other = ledger(*METHOD, name="a.db"), ledger(*METHOD, name="b.db")
     own.decide(people(0, 10))
-    with pytest.raises(FairAllError, match="lacks the column 'time': either all"):
+    with pytest.raises(FairAllError, match="either all tables of a ledger have times or none"):
         own.decide(people(10, 10).drop(columns="time"))
     other.decide(people(0, 10).drop(columns="time"))
-    with pytest.raises(FairAllError, match="has a column 'time', which those before lack: either all"):
+    with pytest.raises(FairAllError, match="column 'time': this table is unlike those before"):
         other.decide(people(10, 10))
 
 
@@ -130,13 +134,6 @@ def test_everybody_is_forgotten(ledger: Make) -> None:
     found = status(own)
     assert found["drift"] == []
     assert found["people"] == 12
-
-
-def test_the_same_label_at_another_time_corrects_nothing(ledger: Make) -> None:
-    own = ledger(*METHOD)
-    given = repaid(own.decide(people()), 1)
-    own.outcomes(given)
-    assert own.outcomes(given.assign(time=at(2))) == {"new": 0, "corrected": 0, "known": len(given)}
 
 
 def test_reasons_are_of_the_version_that_decided(ledger: Make) -> None:

@@ -5,6 +5,7 @@ import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -18,21 +19,24 @@ Change = Callable[[pd.DataFrame], pd.DataFrame]
 PEOPLE: dict[str, tuple[Change, str]] = {
     "no id": (lambda t: t.drop(columns="id"), "lacks the column 'id'"),
     "an empty id": (lambda t: t.assign(id=["", *t["id"][1:]]), "column 'id', row 1: '' is no id"),
-    "an id twice": (lambda t: t.assign(id=[t["id"][1], *t["id"][1:]]), "row 2: .* is the id of a row above"),
+    "an id twice": (lambda t: t.assign(id=[t["id"][1], *t["id"][1:]]), "row 1: .* is in several rows"),
     "an id without end": (lambda t: t.assign(id=["x" * 201, *t["id"][1:]]), "at most 200 characters"),
     "no feature": (lambda t: t.drop(columns="income"), "lacks the column 'income'"),
     "no group": (lambda t: t.drop(columns="sex"), "lacks the sensitive attribute"),
     "a new column": (lambda t: t.assign(officer="Abel"), "column 'officer' is new to the policy"),
     "a column twice": (lambda t: pd.concat([t, t[["age"]]], axis=1), "more than one column 'age'"),
-    "a new category": (lambda t: t.assign(purpose="yacht"), "'yacht', not known from training"),
+    "a new category": (lambda t: t.assign(purpose="yacht"), "row 1: 'yacht' is not known from training"),
     "a new category once": (lambda t: t.assign(purpose=["yacht", *t["purpose"][1:]]), "'yacht'"),
     "a third group": (lambda t: t.assign(sex=["x", *t["sex"][1:]]), "it is the sensitive attribute"),
     "text among numbers": (lambda t: t.assign(income=["much", *t["income"][1:]]), "column 'income'.*'much'"),
     "infinity": (lambda t: t.assign(income=["inf", *t["income"][1:]]), "column 'income'"),
     "a negative count": (lambda t: t.assign(dependants=["-1", *t["dependants"][1:]]), "it must be a count"),
+    "a rounded id": (lambda t: t.assign(id=2.0**53 + np.arange(20)), "row 1: .* is a rounded number"),
+    "an id with a fraction": (lambda t: t.assign(id=np.arange(20) + 0.5), "row 1: 0.5 has a fraction"),
+    "a gap": (lambda t: t.assign(time=[*t["time"][:-1], at(40)]), "row 20: .* is far after all other times"),
     "no time": (lambda t: t.assign(time=["soon", *t["time"][1:]]), "'soon' is no time"),
     "the future": (lambda t: t.assign(time="2999-01-01"), "is in the future"),
-    "time backwards": (lambda t: t.assign(time=at(-1)), "times may not run backwards"),
+    "time backwards": (lambda t: t.assign(time=at(-2.1)), "times may not run backwards"),
     "nobody": (lambda t: t.iloc[:0], "has no row"),
     "known, with other features": (lambda t: people(0, 5).assign(age="77"), "with other features"),
     "known, of another group": (
@@ -48,8 +52,12 @@ OUTCOMES: dict[str, tuple[Change, str]] = {
     "no label": (lambda t: t.drop(columns="repaid"), "lacks the column 'repaid'"),
     "a new column": (lambda t: t.assign(by="Abel"), "has a column 'by'"),
     "before the application": (lambda t: t.assign(time=at(-1)), "is before the application"),
-    "twice": (lambda t: pd.concat([t, t]), "is the id of a row above"),
+    "twice": (lambda t: pd.concat([t, t]), "is in several rows"),
     "the future": (lambda t: t.assign(time="2999-01-01"), "is in the future"),
+    "a gap": (
+        lambda t: t.assign(time=[at(300), *t["time"][1:]]),
+        "row 1: .* with --confirm-times",
+    ),
 }
 
 

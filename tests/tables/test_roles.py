@@ -337,6 +337,10 @@ def test_identifiers_beyond_what_floats_tell_apart(way: str, tmp_path: Path) -> 
         person = given(people(p=values), way, tmp_path, person="p").checked().person
         assert person is not None
         assert len(set(person)) == N
+    for cells in ([7, 7.0, 8.0], ["7", "7.0", "8.0"], ["7.0", "7", "8"]):
+        person = given(people(p=cells * (N // 3)), way, tmp_path, person="p").checked().person
+        assert person is not None
+        assert person[:3].tolist() == ["7", "7", "8"]
     assert "row 2: an empty cell is no person" in refused(
         people(p=["a", None] * (N // 2)), way, tmp_path, person="p"
     )
