@@ -188,8 +188,8 @@ def load_yaml(path: Path) -> Any:
 
 def nodes_and_keys(keys: Iterable[str]) -> list[str]:
     """Dotted keys, each after the nodes that it is in."""
-    parts = [key.split(".") for key in keys]
-    return list(dict.fromkeys(".".join(of[:n]) for of in parts for n in range(1, len(of) + 1)))
+    nodes = (itertools.accumulate(key.split("."), "{}.{}".format) for key in keys)
+    return list(dict.fromkeys(itertools.chain.from_iterable(nodes)))
 
 
 def flattened(config: Any, prefix: str = "") -> dict[str, Any]:

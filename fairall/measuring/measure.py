@@ -134,7 +134,10 @@ def groups(data: PreparedData, table: pd.DataFrame, window: tuple[int, int]) -> 
     of_groups = dict(zip(keys or GROUPS[1:], sides(len(keys) or 2), strict=True))
     found = {}
     for group, s in {GROUPS[0]: None, **of_groups}.items():
-        members = {name: _members(people, s) for name, people in splits.items()}
+        members = {
+            name: torch.ones_like(people.s, dtype=torch.bool) if s is None else people.s == s
+            for name, people in splits.items()
+        }
         rate = "acceptance_rate" if s is None else f"acceptance_rate_{group}"
         found[group] = Group(
             values=list(sensitive.values(s)) if sensitive is not None and s is not None else [],
@@ -145,10 +148,6 @@ def groups(data: PreparedData, table: pd.DataFrame, window: tuple[int, int]) -> 
             accepted_in_window=_over_seeds(in_window, rate),
         )
     return found
-
-
-def _members(people: People, s: float | None) -> torch.Tensor:
-    return torch.ones_like(people.s, dtype=torch.bool) if s is None else people.s == s
 
 
 def _mean_size(members: torch.Tensor) -> int:

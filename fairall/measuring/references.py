@@ -146,26 +146,21 @@ def _measure(
     """Add the measures on the evaluation people of a time step."""
     evaluation = training.evaluation
     evaluation = evaluation.of(training.world.evaluated(evaluation.people, time_step))
-    for name, p in CONSTANT.items():
-        series[name].measures.append(evaluation.measure_by(partial(_same_for_all, p)))
-    for name, policy in policies.items():
-        series[name].measures.append(evaluation.measure_by(partial(_propensity, policy, score)))
 
+    def propensity(name: str, x: Tensor, s: Tensor) -> Tensor:
+        if name in CONSTANT:
+            return torch.full_like(s, CONSTANT[name])
+        return policies[name].accepted(score(x, s), s).to(x.dtype)
 
-def _same_for_all(p: float, x: Tensor, s: Tensor) -> Tensor:
-    return torch.full_like(s, p)
-
-
-def _propensity(policy: Oracle, score: Score, x: Tensor, s: Tensor) -> Tensor:
-    return policy.accepted(score(x, s), s).to(x.dtype)
+    for name, of in series.items():
+        of.measures.append(evaluation.measure_by(partial(propensity, name)))
 
 
 def _constant(people: People, p: float) -> Decisions:
     """Decisions that accept everybody, or nobody."""
     propensity = torch.full_like(people.s, p)
-    if people.counterfactual_x is None:
-        return Decisions(propensity, propensity > 0)
-    return Decisions(propensity, propensity > 0, propensity, propensity > 0)
+    decisions = propensity, propensity > 0
+    return Decisions(*decisions, *(decisions if people.counterfactual_x is not None else ()))
 
 
 def _scores(score: Score, people: People) -> tuple[Tensor, Tensor | None]:

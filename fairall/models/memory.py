@@ -40,15 +40,19 @@ class Memory:
         self.keep = keep
         self.limit = limit
         self.of = of
-        self.counts = torch.zeros(0, dtype=torch.long)  # people remembered, shape (E,)
-        self.added = self.counts  # people added so far, shape (E,)
+        self.added = torch.zeros(0, dtype=torch.long)  # people added so far, shape (E,)
         self._columns: dict[str, Tensor] = {}  # by field, shape (E, capacity, ...)
+
+    @property
+    def counts(self) -> Tensor:
+        """People remembered, shape (E,)."""
+        return self.added if self.limit is None else self.added.clamp(max=self.limit)
 
     def add(self, decided: Decided) -> None:
         """Remember people, fields (E, B, ...)."""
         kept = decided.accepted if self.keep == "accepted" else torch.ones_like(decided.accepted)
         if not self._columns:
-            self.counts = self.added = torch.zeros(len(kept), dtype=torch.long)
+            self.added = torch.zeros(len(kept), dtype=torch.long)
         n = kept.sum(-1)
         rank = kept.cumsum(-1) - 1
         if self.limit is not None:
@@ -61,7 +65,6 @@ class Memory:
         for name, column in self._columns.items():
             column[seed, place] = getattr(decided, name)[seed, row]
         self.added = self.added + n
-        self.counts = self.added if self.limit is None else self.added.clamp(max=self.limit)
 
     def rows(self) -> Decided:
         """Everybody remembered, fields (E, M, ...), M the largest of `counts`.
@@ -117,6 +120,5 @@ class Memory:
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Restore what `state_dict` returned."""
         self.added = state["added"]
-        self.counts = self.added if self.limit is None else self.added.clamp(max=self.limit)
         # Copies: `add` writes into them, and the state may be loaded again.
         self._columns = {name: column.clone() for name, column in state["columns"].items()}

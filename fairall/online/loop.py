@@ -17,8 +17,6 @@ from fairall.online.process import NO_EXPLORATION, Process
 from fairall.randomness import SeedStreams
 from fairall.worlds.world import World
 
-PARTS = "process", "world", "history"  # of the state
-
 
 class OnlineLearning:
     """The process of one run, on the applicants of a world; it can be stopped and resumed after any step.
@@ -89,11 +87,9 @@ class OnlineLearning:
 
     def state_dict(self) -> dict[str, Any]:
         """All that the remaining steps depend on, as plain containers of tensors."""
-        parts = (self.process, self.world, self.history)
-        return dict(zip(PARTS, (part.state_dict() for part in parts), strict=True))
+        return {name: getattr(self, name).state_dict() for name in ("process", "world", "history")}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Restore what `state_dict` returned; raises as `History.load_state_dict`."""
-        self.history.load_state_dict(state["history"])
-        self.process.load_state_dict(state["process"])
-        self.world.load_state_dict(state["world"])
+        for name in ("history", "process", "world"):
+            getattr(self, name).load_state_dict(state[name])

@@ -18,10 +18,9 @@ from fairall.metrics import STANDARD, Measure
 from fairall.models.learner import Learner, PretrainCurves, ProgressCallback
 from fairall.models.memory import Memory
 from fairall.online.evaluation import Evaluator
-from fairall.online.history import History
 from fairall.online.initial_policy import InitialPolicy
 from fairall.online.loop import OnlineLearning
-from fairall.online.process import NO_EXPLORATION, Process
+from fairall.online.process import NO_EXPLORATION
 from fairall.runtime import signals
 from fairall.runtime.process import available_memory
 from fairall.storage.cache import Cache
@@ -52,7 +51,8 @@ class Training:
         decided: the people of the warm-up with the decisions of the initial policy.
         evaluation: measures the policy on the people of `evaluation.split`.
         curves: losses of Phase I; None before it has ended and for methods without one.
-        history: measures and decisions of Phase II.
+        process: the learner with its exploration, which decides and learns.
+        history: measures and decisions of Phase II so far.
 
     Raises:
         FairAllError: where the initial policy needs what the data set does not have, the method is for two
@@ -89,7 +89,7 @@ class Training:
         self.evaluation = Evaluator(people, config.cost.value, seeds, measures, amounts)
         self.curves: PretrainCurves | None = None
         self._warmed_up = 0
-        self._online = OnlineLearning(
+        self._online = online = OnlineLearning(
             learner,
             world,
             self.evaluation,
@@ -99,21 +99,7 @@ class Training:
             luck=config.protocol.decision_luck,
             keep_propensity=config.evaluation.decisions,
         )
-
-    @property
-    def world(self) -> World:
-        """The world of the run."""
-        return self._online.world
-
-    @property
-    def process(self) -> Process:
-        """The learner with its exploration, which decides and learns."""
-        return self._online.process
-
-    @property
-    def history(self) -> History:
-        """The decisions and measures so far."""
-        return self._online.history
+        self.world, self.process, self.history = world, online.process, online.history
 
     def notes(self) -> list[str]:
         """Remarks of the learner and of the world, one sentence each."""
