@@ -88,17 +88,14 @@ def compare(names: Sequence[str], overrides: Sequence[str]) -> None:
             lacking = "no selection of the paper" if of_paper is None else "no finished point"
             say(f"{name}: nothing to compare, {study.no_selection or lacking}")
         else:
-            _print_comparison(study, chosen, of_paper)
-
-
-def _print_comparison(study: Study, ours: int, theirs: int) -> None:
-    points = [study.point(number) for number in (ours, theirs)]
-    rows = {key: [str(point[key]) for point in points] for key in study.space.values}
-    for measure, heading in study.headings.items():
-        printed = study.shown(theirs, measure) if theirs in study.means.index else "not tried"
-        rows[heading] = [study.shown(ours, measure), printed]
-    frame = pd.DataFrame.from_dict(rows, orient="index", columns=["ours", "the paper's"])
-    print_frame(frame, title=f"{study.name}: {study.standing}")
+            points = [study.point(number) for number in (chosen, of_paper)]
+            rows = {key: [str(point[key]) for point in points] for key in study.space.values}
+            for measure, heading in study.headings.items():
+                tried = of_paper in study.means.index
+                printed = study.shown(of_paper, measure) if tried else "not tried"
+                rows[heading] = [study.shown(chosen, measure), printed]
+            frame = pd.DataFrame.from_dict(rows, orient="index", columns=["ours", "the paper's"])
+            print_frame(frame, title=f"{study.name}: {study.standing}")
 
 
 def _front(study: Study, of_paper: int | None) -> tuple[list[int], dict[int, str]]:
