@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+ByName = dict[str, Any]  # results by name
+
 
 def plain(value: Any, names: Mapping[str, str] = MappingProxyType({})) -> Any:
     """Nested containers as JSON holds them.

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import fields
-from typing import Any, Literal
+from typing import Literal
 
 import torch
 from torch import Tensor
 
 from fairall.data.people import Decided, take
 from fairall.randomness import SeedStreams
+from fairall.storage.checkpoint import State
 
 MEMORIES = ("step", "all")  # whether an update trains on the applicants of a time step or on all so far
 
@@ -109,7 +110,7 @@ class Memory:
                 grown[:, : own.shape[1]] = own
                 self._columns[field.name] = grown
 
-    def state_dict(self) -> dict[str, Any]:
+    def state_dict(self) -> State:
         """Everybody remembered, as plain containers of tensors."""
         most = max(1, len(self))
         return {
@@ -117,7 +118,7 @@ class Memory:
             "columns": {name: column[:, :most].clone() for name, column in self._columns.items()},
         }
 
-    def load_state_dict(self, state: dict[str, Any]) -> None:
+    def load_state_dict(self, state: State) -> None:
         """Restore what `state_dict` returned."""
         self.added = state["added"]
         # Copies: `add` writes into them, and the state may be loaded again.

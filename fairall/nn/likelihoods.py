@@ -175,7 +175,7 @@ class MixedLikelihood:
         self.block_sizes = [kind.n_outputs for kind in self.kinds]
         self.columns = torch.cat([kind.columns for kind in self.kinds])
         # For compiled code (`fairall.nn.native`): numbers of real, count and binary features, numbers of
-        # codes of categorical ones; the second code of each binary feature, and all codes of categorical ones.
+        # codes of categorical ones, the second code of each binary feature and all codes of categorical ones.
         self.layout = (
             len(real.columns),
             len(count.columns),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 import torch
@@ -24,7 +24,7 @@ from fairall.online.process import NO_EXPLORATION
 from fairall.runtime import signals
 from fairall.runtime.process import available_memory
 from fairall.storage.cache import Cache
-from fairall.storage.checkpoint import Checkpoint
+from fairall.storage.checkpoint import Checkpoint, State
 from fairall.worlds.world import World
 
 PROCESS = 500e6  # bytes of Python, torch and the other libraries
@@ -164,7 +164,7 @@ class Training:
                 self._warmed_up += 1
                 checkpoint.maybe_save(self.state_dict)
 
-    def state_dict(self) -> dict[str, Any]:
+    def state_dict(self) -> State:
         """Everything the remaining epochs and time steps depend on, as plain containers of tensors."""
         return {
             "curves": None if self.curves is None else dict(vars(self.curves)),
@@ -172,14 +172,14 @@ class Training:
             "online": self._online.state_dict(),
         }
 
-    def load_state_dict(self, state: dict[str, Any]) -> None:
+    def load_state_dict(self, state: State) -> None:
         """Restore a state of `state_dict`; raises as `History.load_state_dict`."""
         self._online.load_state_dict(state["online"])
         self.curves = None if state["curves"] is None else PretrainCurves(**state["curves"])
         self._warmed_up = state["warmed_up"]
 
 
-def progress_of(state: dict[str, Any]) -> tuple[int, int]:
+def progress_of(state: State) -> tuple[int, int]:
     """Epochs of the warm-up and time steps that a state of `Training.state_dict` has behind it."""
     return state["warmed_up"], max(0, state["online"]["history"]["steps_done"])
 

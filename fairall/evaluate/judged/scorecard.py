@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -18,6 +18,7 @@ from fairall.evaluate.estimated.scores import Partial, Scored
 from fairall.evaluate.judged.judgement import NO_MODEL, Judgement
 from fairall.evaluate.judged.periods import numbered
 from fairall.evaluate.judged.validation import QUANTILES
+from fairall.evaluate.plain import ByName
 from fairall.runtime.steps import doing
 
 EVERYBODY = "everybody"  # the groups together
@@ -61,7 +62,7 @@ MEASURES = {
 }
 
 
-def scorecard(of: Judgement) -> dict[str, Any] | None:
+def scorecard(of: Judgement) -> ByName | None:
     """Measures of the given score, of everybody and by group, and shares of people above its thresholds.
 
     Each measure has an interval in three views, and bounds:
@@ -143,12 +144,12 @@ def _measured(of: Judgement, score: np.ndarray, by_group: Groups, named: dict[st
     return found
 
 
-def _by_period(of: Judgement, score: np.ndarray) -> dict[str, dict[str, Any]]:
+def _by_period(of: Judgement, score: np.ndarray) -> dict[str, ByName]:
     """The measures and the stability of the score by `periods.Period`; none in a log without them."""
     code, names = numbered(of.log)
     if len(names) < 2:
         return {}
-    found: dict[str, dict[str, Any]] = _measured(
+    found: dict[str, ByName] = _measured(
         of, score, of.sample.by(code, len(names)), {name: k for k, name in enumerate(names)}
     )
     first, *later = (pd.Series(score[rows]) for rows in of.log.people_of(code, len(names)))

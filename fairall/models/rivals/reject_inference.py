@@ -35,6 +35,9 @@ SEEDS = 2**24  # of random numbers of a fit; a float32 below 1 has as many value
 TREES = 100  # of an isolation forest
 
 
+Targets = tuple[np.ndarray, np.ndarray]  # the label to learn, and the weight, of each person
+
+
 @dataclass(frozen=True)
 class Seen:
     """N people seen by a replicate, some of them rejected, and both labels among the accepted.
@@ -110,7 +113,7 @@ class AcceptedOnly(Refitted):
         used = weight > 0
         return self.regression(seen.x[used], target[used], weight[used])
 
-    def targets(self, seen: Seen, random: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    def targets(self, seen: Seen, random: np.random.Generator) -> Targets:
         """The label to learn, in [0, 1], and the weight of each person, shapes (N,)."""
         return seen.label, seen.accepted.astype(float)
 
@@ -147,7 +150,7 @@ class Reweighting(AcceptedOnly):
     config_type = ReweightingConfig
 
     @override
-    def targets(self, seen: Seen, random: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    def targets(self, seen: Seen, random: np.random.Generator) -> Targets:
         decisions = self.regression(seen.x, seen.accepted.astype(float))
         weight = seen.accepted / np.maximum(expit(linear(seen.x, decisions)), self.config.least)
         # The mean weight of the accepted is 1, so that the penalty is as strong as without weights.
@@ -172,7 +175,7 @@ class Parcelling(AcceptedOnly):
     config_type = ParcellingConfig
 
     @override
-    def targets(self, seen: Seen, random: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    def targets(self, seen: Seen, random: np.random.Generator) -> Targets:
         risk = 1.0 - self.accepted_only(seen)
         inner = np.linspace(0.0, 1.0, self.config.bands + 1)
         bounds = np.unique(np.quantile(risk[seen.accepted], inner))[1:-1]
@@ -192,7 +195,7 @@ class FuzzyAugmentation(AcceptedOnly):
     """
 
     @override
-    def targets(self, seen: Seen, random: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    def targets(self, seen: Seen, random: np.random.Generator) -> Targets:
         return np.where(seen.accepted, seen.label, self.accepted_only(seen)), np.ones(len(seen.x))
 
 
@@ -240,7 +243,7 @@ class Basl(AcceptedOnly):
     config_type = BaslConfig
 
     @override
-    def targets(self, seen: Seen, random: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    def targets(self, seen: Seen, random: np.random.Generator) -> Targets:
         label, labelled = seen.label.copy(), seen.accepted.copy()
         left = self.filtered(seen, random)
         shares = self.config.labelled, self.config.labelled / self.config.imbalance  # of bad and good
