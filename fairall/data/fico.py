@@ -105,8 +105,7 @@ class CreditScores:
 
     def value(self, acceptance: np.ndarray, cost: float) -> float:
         """Utility per person of a policy with acceptance probabilities (G, R) by group and score."""
-        by_group = (self.share * acceptance * (self.repays - cost)).sum(1)
-        return float(self.group_share @ by_group)
+        return float(self.group_share @ (self.share * acceptance * (self.repays - cost)).sum(1))
 
 
 class ScoreDynamics(Dynamics):

@@ -53,7 +53,8 @@ def reference_histories(training: Training, cache: Cache) -> dict[str, Recorded]
             _measure(series, policies, score, training, world.time_step)
         if policies:
             uniform = luck.uniform(people.s.shape[1])
-            scores = _scores(score, people)
+            other = people.counterfactual_x
+            scores = score(people.x, people.s), None if other is None else score(other, -people.s)
             for name, policy in policies.items():
                 series[name].add(_decisions(policy, scores, world, people, uniform))
     return {
@@ -163,12 +164,6 @@ def _constant(people: People, p: float) -> Decisions:
     return Decisions(*decisions, *(decisions if people.counterfactual_x is not None else ()))
 
 
-def _scores(score: Score, people: People) -> tuple[Tensor, Tensor | None]:
-    """Scores of people, and of their counterfactuals where these are known."""
-    other = people.counterfactual_x
-    return score(people.x, people.s), None if other is None else score(other, -people.s)
-
-
 def _decisions(
     policy: Oracle, scores: tuple[Tensor, Tensor | None], world: World, people: People, uniform: Tensor
 ) -> Decisions:
@@ -181,7 +176,10 @@ def _decisions(
     wants = uniform < policy.accepted(own, s)
 
     def value(score: Tensor, of: Tensor) -> Tensor:
-        return -_share_ahead(score, of, own, s) if policy.bound is not None else score
+        if policy.bound is None:
+            return score
+        same, ahead = s.unsqueeze(1) == of.unsqueeze(2), own.unsqueeze(1) > score.unsqueeze(2)
+        return -(same & ahead).sum(2) / same.sum(2).clamp(min=1)
 
     def accepted(score: Tensor, of: Tensor) -> Tensor:
         wanted = uniform < policy.accepted(score, of)
@@ -194,10 +192,3 @@ def _decisions(
         return Decisions(taken.float(), taken)
     counterfactually = accepted(other, -s)
     return Decisions(taken.float(), taken, counterfactually.float(), counterfactually)
-
-
-def _share_ahead(score: Tensor, s: Tensor, others: Tensor, others_s: Tensor) -> Tensor:
-    """Share of the others of the same group with a greater score, shape (E, N)."""
-    same = others_s.unsqueeze(1) == s.unsqueeze(2)
-    greater = others.unsqueeze(1) > score.unsqueeze(2)
-    return (same & greater).sum(2) / same.sum(2).clamp(min=1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import Protocol
+from typing import Any
 
 import numpy as np
 import torch
@@ -30,16 +30,6 @@ from fairall.worlds.world import World
 PROCESS = 500e6  # bytes of Python, torch and the other libraries
 DECISION = 32  # bytes of a decision: those of reference policies, and what measures and tables take of it
 FLOAT, COPIES = 4, 3  # bytes; arrays of the same people that are there at once
-
-
-class PhaseDisplay(Protocol):
-    """What shows the progress of a run, for instance `results.terminal.Display`."""
-
-    def run_of(self, units: dict[str, int]) -> None:
-        """Announce the phases of the run in their order, with the number of units of each."""
-
-    def phase(self, name: str, total: int, *, done: int = 0) -> AbstractContextManager[ProgressCallback]:
-        """Show a phase of `total` units, `done` of them by an earlier process."""
 
 
 class Training:
@@ -125,8 +115,11 @@ class Training:
             yield world, people
             world.decided(people, accepted)
 
-    def run(self, checkpoint: Checkpoint, cache: Cache, display: PhaseDisplay) -> None:
-        """Run all phases, or what the last checkpoint leaves to do of them; raises Stopped after saving."""
+    def run(self, checkpoint: Checkpoint, cache: Cache, display: Any) -> None:
+        """Run all phases, or what the last checkpoint leaves to do of them; raises Stopped after saving.
+
+        `display`, such as a `results.terminal.Display`, shows the progress.
+        """
         learner, schedule = self.learner, self.config.schedule
         phases = {
             "Phase I": learner.pretrain_units(self.data),
@@ -146,7 +139,7 @@ class Training:
                 self._online.run(schedule.time_steps, advance, lambda: checkpoint.maybe_save(self.state_dict))
             checkpoint.save(self.state_dict)
 
-    def pretrain(self, checkpoint: Checkpoint, cache: Cache, display: PhaseDisplay) -> None:
+    def pretrain(self, checkpoint: Checkpoint, cache: Cache, display: Any) -> None:
         """Go back to the last checkpoint; without one, train Phase I."""
         if checkpoint.load(self.load_state_dict) is not None:
             return
@@ -155,7 +148,7 @@ class Training:
         with display.phase("Phase I", units) if units > 0 else unseen as advance:
             self.curves = self.learner.pretrain(self.data, cache, advance)
 
-    def warm_up(self, checkpoint: Checkpoint, display: PhaseDisplay) -> None:
+    def warm_up(self, checkpoint: Checkpoint, display: Any) -> None:
         """Train on the decisions of the initial policy, for the epochs that are left."""
         epochs = self.config.schedule.warm_up_epochs
         with display.phase("Warm-up", epochs, done=self._warmed_up) as advance:
