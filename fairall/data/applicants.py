@@ -20,7 +20,7 @@ Draw = Callable[[SeedStreams, int], People]
 
 
 class RecycledApplicants(Stateful):
-    """`size` applicants per time step of a finite population in random order, reshuffled after each full pass.
+    """`size` applicants per time step of a finite population in random order, reshuffled after each pass.
 
     With `one_order` every pass has the order of the first, and a person the same position in their time step:
     the last step of a pass is filled up with the first people of the order.

@@ -58,7 +58,16 @@ class Memory:
         rank = kept.cumsum(-1) - 1
         if self.limit is not None:
             kept = kept & (rank >= (n - self.limit).unsqueeze(-1))
-        self._reserve(decided, int((self.added + n).max()))
+        # Room for as many people per seed, at least one, for `sample`.
+        needed = int((self.added + n).max())
+        needed = max(1, needed if self.limit is None else min(needed, self.limit))
+        for field in fields(self.of):
+            like: Tensor = getattr(decided, field.name)
+            own = self._columns.get(field.name, like[:, :0])
+            if own.shape[1] < needed:
+                grown = like.new_zeros(len(like), max(needed, 2 * own.shape[1]), *like.shape[2:])
+                grown[:, : own.shape[1]] = own
+                self._columns[field.name] = grown
         seed, row = kept.nonzero(as_tuple=True)
         place = self.added[seed] + rank[seed, row]
         if self.limit is not None:
@@ -98,17 +107,6 @@ class Memory:
     def __len__(self) -> int:
         """Largest number of people of a seed."""
         return int(self.counts.max()) if len(self.counts) else 0
-
-    def _reserve(self, decided: Decided, needed: int) -> None:
-        """Make room for `needed` people per seed, at most `limit`; at least one, for `sample`."""
-        needed = max(1, needed if self.limit is None else min(needed, self.limit))
-        for field in fields(self.of):
-            like: Tensor = getattr(decided, field.name)
-            own = self._columns.get(field.name, like[:, :0])
-            if own.shape[1] < needed:
-                grown = like.new_zeros(len(like), max(needed, 2 * own.shape[1]), *like.shape[2:])
-                grown[:, : own.shape[1]] = own
-                self._columns[field.name] = grown
 
     def state_dict(self) -> State:
         """Everybody remembered, as plain containers of tensors."""

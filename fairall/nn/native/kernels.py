@@ -538,7 +538,7 @@ def mixture_kl(logit, r, n_samples, loc, scale, eps, weight, of_loc, of_scale):
         each = q[c] / F(n_samples)
         per_sample[:3] = ZERO
         for k in range(n_latent):
-            m, sigma, m_other, per_other = loc[k, i], scale[k, i], loc[k, o], ONE / scale[k, o]
+            m, sigma, m_other, per_other = components(loc, scale, k, i, o)
             add_squares(eps[i, k, :n_samples], m, sigma, m_other, per_other, own, other, prior)
         ratio = log_ratio(own, other, prior, log_scaled[1 - c] - log_scaled[c], share)
         term = each * ratio + q[c] * log_scaled[c]
@@ -547,13 +547,19 @@ def mixture_kl(logit, r, n_samples, loc, scale, eps, weight, of_loc, of_scale):
         of_log_q[c] += term + q[c] - of_other
         of_log_q[1 - c] += of_other
         for k in range(n_latent):
-            m, sigma, m_other, per_other = loc[k, i], scale[k, i], loc[k, o], ONE / scale[k, o]
+            m, sigma, m_other, per_other = components(loc, scale, k, i, o)
             z, z_eps, t, t_eps, t_t = moments(eps[i, k, :n_samples], m, sigma, m_other, per_other, share)
             of_loc[k, i] += weight * each * (z - t * per_other)
             of_loc[k, o] += weight * each * t * per_other
             of_scale[k, i] += weight * (each * (z_eps - t_eps * per_other) - (q[c] - of_other) / sigma)
             of_scale[k, o] += weight * (each * t_t - of_other) * per_other
     return kl, q[0] * of_log_q[1] - q[1] * of_log_q[0]
+
+
+@inlined
+def components(loc, scale, k, i, o):
+    """Location and scale of sample i's component, location and inverse scale of the other one, o."""
+    return loc[k, i], scale[k, i], loc[k, o], ONE / scale[k, o]
 
 
 @inner
@@ -605,7 +611,7 @@ def cdf_mixture_kl(logit, r, n_samples, loc, scale, eps, weight, of_loc, of_scal
         i, o = r + c, r + 1 - c
         each = q[c] / F(n_samples)
         for k in range(n_latent):
-            m, sigma, m_other, per_other = loc[k, i], scale[k, i], loc[k, o], ONE / scale[k, o]
+            m, sigma, m_other, per_other = components(loc, scale, k, i, o)
             ratio, of_own, of_other, z, z_eps, g, g_eps, g_t = cdf_moments(
                 eps[i, k, :n_samples], m, sigma, m_other, per_other, q[c], q[1 - c]
             )
