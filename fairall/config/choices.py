@@ -30,6 +30,9 @@ SHOWN = "# Shown: "  # how the second line of a method begins
 LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # in C it is ten times as fast; without tags
 
 
+Node = dict[str, Any]  # values by key, as plain containers
+
+
 def configuration_root() -> Path:
     """The folder that holds conf/ and sweeps/."""
     return FOLDER if (FOLDER / "conf").is_dir() else FOLDER.parent
@@ -100,12 +103,12 @@ def configuration_keys(chosen: Mapping[str, str]) -> list[str]:
     return sorted({*MAIN, *(key for key in keys if not key.rpartition(".")[2].startswith("_"))})
 
 
-def settings() -> dict[str, Any]:
+def settings() -> Node:
     """Content of conf/config.yaml."""
     return readable(configuration_root() / "conf" / "config.yaml")
 
 
-def chosen_by(node: Mapping[str, Any]) -> dict[str, Any]:
+def chosen_by(node: Mapping[str, Any]) -> Node:
     """What the `defaults` of a file choose, by group."""
     chosen = (item for item in node.get("defaults", []) if isinstance(item, dict))
     return {
@@ -115,7 +118,7 @@ def chosen_by(node: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def with_parents(path: Path, files: Mapping[str, Path]) -> dict[str, Any]:
+def with_parents(path: Path, files: Mapping[str, Path]) -> Node:
     """Content of a file over that of those of its group in its `defaults`."""
     node = readable(path)
     for parent in node.pop("defaults", []):
@@ -124,18 +127,18 @@ def with_parents(path: Path, files: Mapping[str, Path]) -> dict[str, Any]:
     return node
 
 
-def hyperparameters(model: str, dataset: str) -> dict[str, Any]:
+def hyperparameters(model: str, dataset: str) -> Node:
     """Values of conf/hparams/<model>.yaml for a data set, as plain containers; empty without an entry."""
     return hyperparameters_of(model).get(dataset, {})
 
 
-def hyperparameters_of(model: str) -> dict[str, dict[str, Any]]:
+def hyperparameters_of(model: str) -> dict[str, Node]:
     """Content of conf/hparams/<model>.yaml, values by data set; empty without such a file."""
     path = configuration_root() / "conf" / "hparams" / f"{model}.yaml"
     return readable(path)
 
 
-def hyperparameters_without(model: str, dataset: str) -> dict[str, Any]:
+def hyperparameters_without(model: str, dataset: str) -> Node:
     """What the other data sets of conf/hparams/<model>.yaml choose, so that nothing is tuned to this one.
 
     Each key has the value that most of them have. Where it is missing or null, which is no choice, theirs is
@@ -147,7 +150,7 @@ def hyperparameters_without(model: str, dataset: str) -> dict[str, Any]:
         return {}
     files = choices()["model"]
     usual = flattened({"model": with_parents(files[model], files)})
-    chosen: dict[str, Any] = {}
+    chosen: Node = {}
     for key in dict.fromkeys(itertools.chain(*others)):
         own = usual.get(key)
         values = [own if node.get(key) is None else node[key] for node in others]
@@ -161,7 +164,7 @@ def hyperparameters_without(model: str, dataset: str) -> dict[str, Any]:
     return chosen | {"hyperparameters": OTHERS}
 
 
-def merged(node: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
+def merged(node: Mapping[str, Any], values: Mapping[str, Any]) -> Node:
     """Nested values over others."""
     both = dict(node)
     for key, value in values.items():
@@ -172,7 +175,7 @@ def merged(node: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any]
     return both
 
 
-def readable(path: Path) -> dict[str, Any]:
+def readable(path: Path) -> Node:
     """Content of a YAML file; empty if it cannot be read."""
     try:
         content = load_yaml(path)
@@ -188,15 +191,15 @@ def load_yaml(path: Path) -> Any:
 
 def nodes_and_keys(keys: Iterable[str]) -> list[str]:
     """Dotted keys, each after the nodes that it is in."""
-    parts = [key.split(".") for key in keys]
-    return list(dict.fromkeys(".".join(of[:n]) for of in parts for n in range(1, len(of) + 1)))
+    nodes = (itertools.accumulate(key.split("."), "{}.{}".format) for key in keys)
+    return list(dict.fromkeys(itertools.chain.from_iterable(nodes)))
 
 
-def flattened(config: Any, prefix: str = "") -> dict[str, Any]:
+def flattened(config: Any, prefix: str = "") -> Node:
     """Values of a configuration, given as plain containers, by dotted key."""
     if not isinstance(config, dict) or not config:
         return {prefix: config}
-    flat: dict[str, Any] = {}
+    flat: Node = {}
     for key, value in config.items():
         flat |= flattened(value, f"{prefix}.{key}" if prefix else str(key))
     return flat

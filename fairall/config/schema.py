@@ -32,6 +32,9 @@ MOST_SEEDS, MOST_THREADS = 10_000, 256
 CONSTANT = "intercept"  # in `dataset.gain` and `dataset.loss`, of the part that is the same for everybody
 
 
+ByName = dict[str, Any]
+
+
 @dataclass
 class LogisticWeightsConfig:
     """Intercept and weight of S = +1 of a logistic initial policy."""
@@ -248,7 +251,7 @@ class SweepConfig:
 
     name: str | None = MISSING
     trial: str | None = MISSING
-    grid: dict[str, Any] = field(default_factory=dict)
+    grid: ByName = field(default_factory=dict)
 
 
 @dataclass
@@ -263,7 +266,7 @@ class Config:
     dataset: Any = MISSING
     model: Any = MISSING
     initial_policy: Any = MISSING
-    world: dict[str, Any] = MISSING
+    world: ByName = MISSING
     cost: CostConfig = field(default_factory=CostConfig)
     protocol: ProtocolConfig = field(default_factory=ProtocolConfig)
     exploration: ExplorationConfig = field(default_factory=ExplorationConfig)
@@ -289,7 +292,7 @@ class Config:
         return cls(outputs_dir=str(outputs_dir), tracking=TrackingConfig(uri=uri))
 
     @property
-    def parts(self) -> dict[str, Any]:
+    def parts(self) -> ByName:
         """The active parts of `world`, by name; all of a stored configuration."""
         return {name: part for name, part in self.world.items() if getattr(part, "active", True)}
 
@@ -310,7 +313,7 @@ class Config:
         return None if self._of_dataset.get("decide_by") == "cost" else self.amounts
 
     @property
-    def _of_dataset(self) -> dict[str, Any]:
+    def _of_dataset(self) -> ByName:
         return self.dataset if isinstance(self.dataset, dict) else vars(self.dataset)
 
     @property
@@ -326,9 +329,9 @@ class Config:
         nodes = {group: getattr(self, group) for group in GROUPS} | {"world": self.parts}
         return replace(self, **{group: plain(node) for group, node in nodes.items()})
 
-    def to_plain(self) -> dict[str, Any]:
+    def to_plain(self) -> ByName:
         """Plain containers, as runs store them: parts of the world that do nothing are left out."""
-        whole: dict[str, Any] = plain(vars(self) | {"world": self.parts})
+        whole: ByName = plain(vars(self) | {"world": self.parts})
         return whole
 
     def validate(self) -> None:

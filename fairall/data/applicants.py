@@ -19,23 +19,8 @@ Draw = Callable[[SeedStreams, int], People]
 """Draws n new people per seed: (streams, n) to fields of shape (E, n, ...)."""
 
 
-class ApplicantStream(Stateful, ABC):
-    """Endless stream of `size` applicants per time step, independent for different purposes.
-
-    Its state is the position in the stream.
-    """
-
-    def __init__(self, size: int, seeds: Sequence[int], purpose: str) -> None:
-        self.size = size
-        self.streams = SeedStreams(seeds, purpose)
-
-    @abstractmethod
-    def next(self) -> People:
-        """The next applicants, fields of shape (E, size, ...)."""
-
-
-class RecycledApplicants(ApplicantStream):
-    """A finite population in random order, reshuffled per seed after each full pass.
+class RecycledApplicants(Stateful):
+    """`size` applicants per time step of a finite population in random order, reshuffled after each pass.
 
     With `one_order` every pass has the order of the first, and a person the same position in their time step:
     the last step of a pass is filled up with the first people of the order.
@@ -46,7 +31,7 @@ class RecycledApplicants(ApplicantStream):
     def __init__(
         self, people: People, size: int, seeds: Sequence[int], purpose: str, *, one_order: bool = False
     ) -> None:
-        super().__init__(size, seeds, purpose)
+        self.size, self.streams = size, SeedStreams(seeds, purpose)
         self.people = people
         self.one_order = one_order
         self.waiting = torch.empty(len(seeds), 0, dtype=torch.long)
@@ -64,11 +49,11 @@ class RecycledApplicants(ApplicantStream):
         return self.people.rows(rows)
 
 
-class DrawnApplicants(ApplicantStream):
-    """New people, drawn on demand."""
+class DrawnApplicants(Stateful):
+    """`size` new people per time step, drawn on demand."""
 
     def __init__(self, draw: Draw, size: int, seeds: Sequence[int], purpose: str) -> None:
-        super().__init__(size, seeds, purpose)
+        self.size, self.streams = size, SeedStreams(seeds, purpose)
         self.draw = draw
 
     def next(self) -> People:

@@ -105,18 +105,19 @@ class CreditScores:
 
     def value(self, acceptance: np.ndarray, cost: float) -> float:
         """Utility per person of a policy with acceptance probabilities (G, R) by group and score."""
-        by_group = (self.share * acceptance * (self.repays - cost)).sum(1)
-        return float(self.group_share @ by_group)
+        return float(self.group_share @ (self.share * acceptance * (self.repays - cost)).sum(1))
 
 
+@dataclass(frozen=True)
 class ScoreDynamics(Dynamics):
     """Scores that rise after repayment and fall after default, clipped to their range.
 
     The state of a person is score and s. P(ỹ = 1 | score, s) is interpolated between scores.
     """
 
-    def __init__(self, scores: CreditScores, config: DynamicsConfig, scaler: Scaler) -> None:
-        self.scores, self.config, self.scaler = scores, config, scaler
+    scores: CreditScores
+    config: DynamicsConfig
+    scaler: Scaler
 
     def draw(self, streams: SeedStreams, n: int) -> Tensor:
         """States of n new people per seed, shape (E, n, 2)."""

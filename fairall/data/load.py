@@ -49,18 +49,15 @@ def people_of_run(
             possible.
     """
     require_trusted(config.dataset, "dataset", modules)
-    node = checked_node(_undownloaded(config.dataset), "dataset")
+    stored, download = config.dataset, config.dataset.get("download")
+    if isinstance(download, dict):  # nothing is fetched from an address that a stranger may have written
+        stored = stored | {"download": download | {"url": None}}
+    node = checked_node(stored, "dataset")
     if isinstance(node, GeneratedConfig):
         rows = sum(vars(node.rows).values())
         if rows * splits * sum(1 for _ in _values(asdict(node))) > MOST_DRAWN:
             raise FairAllError(f"dataset.rows has {rows} people, more than are drawn for a saved policy")
     return dataset(node).replicates(n_seeds, splits, scaler)
-
-
-def _undownloaded(dataset: dict[str, Any]) -> dict[str, Any]:
-    """A stored data set's node without the address of its file, so that nothing is fetched from it."""
-    download = dataset.get("download")
-    return dataset | {"download": download | {"url": None}} if isinstance(download, dict) else dataset
 
 
 def _values(node: Any) -> Iterator[Any]:

@@ -166,10 +166,36 @@ class OwnTable(TableDataset):
         """Row numbers by role, given s, label and whether it is known of each row, shape (N,).
 
         Raises:
-            FairAllError: where a part lacks what it needs.
+            FairAllError: where a part lacks a group or a label, or the training rows have one label only.
         """
-        assert sensitive is not None
-        return _splits(people, s, sensitive, label, labelled, self.config)
+        config = self.config
+        if config.split.column is not None:
+            hint = "give more rows"
+            column = people.cells[config.split.column]
+            refuse(column, ~column.isin(ROLES[:3]), f"is none of {', '.join(ROLES[:3])}")
+            splits = split_by_column(column.to_numpy(dtype=str), config.split)
+        elif labelled.sum() >= LEAST_LABELLED:
+            hint = "give more rows, or another dataset.split.random_state"
+            splits = split_alike(s, label, labelled, config.split)
+        else:
+            raise FairAllError(
+                f"column {config.label!r}: {labelled.sum()} rows have a label; "
+                f"at least {LEAST_LABELLED} are needed"
+            )
+        for part in ROLES[:3]:
+            rows = getattr(splits, part)
+            for group, of_group in _groups(rows, s, sensitive):
+                if not len(of_group):
+                    raise FairAllError(
+                        f"column {config.sensitive!r}: no {part} row is of the {group} group; {hint}"
+                    )
+            if not labelled[rows].any():
+                raise FairAllError(
+                    f"column {config.label!r}: no {part} row has a label that can be used; {hint}"
+                )
+        if len(set(label[splits.train][labelled[splits.train]])) < 2:
+            raise FairAllError(f"column {config.label!r}: the training rows all have the same label")
+        return splits
 
     def weighting(self, table: Table, splits: Splits) -> tuple[list[str], list[str]]:
         """Notes and warnings on the weights of known labels."""
@@ -186,42 +212,6 @@ class OwnTable(TableDataset):
             raise FairAllError("splits: dataset.split.column gives the only split; set splits=1")
         table = self.table()
         return split_alike(table.s, table.label, table.labelled, config)
-
-
-def _splits(
-    people: Applicants,
-    s: np.ndarray,
-    sensitive: Sensitive,
-    label: np.ndarray,
-    labelled: np.ndarray,
-    config: OwnTableConfig,
-) -> Splits:
-    """Splits; each part must hold all groups and a label, the training rows both labels."""
-    if config.split.column is not None:
-        hint = "give more rows"
-        column = people.cells[config.split.column]
-        refuse(column, ~column.isin(ROLES[:3]), f"is none of {', '.join(ROLES[:3])}")
-        splits = split_by_column(column.to_numpy(dtype=str), config.split)
-    elif labelled.sum() >= LEAST_LABELLED:
-        hint = "give more rows, or another dataset.split.random_state"
-        splits = split_alike(s, label, labelled, config.split)
-    else:
-        raise FairAllError(
-            f"column {config.label!r}: {labelled.sum()} rows have a label; "
-            f"at least {LEAST_LABELLED} are needed"
-        )
-    for part in ROLES[:3]:
-        rows = getattr(splits, part)
-        for group, of_group in _groups(rows, s, sensitive):
-            if not len(of_group):
-                raise FairAllError(
-                    f"column {config.sensitive!r}: no {part} row is of the {group} group; {hint}"
-                )
-        if not labelled[rows].any():
-            raise FairAllError(f"column {config.label!r}: no {part} row has a label that can be used; {hint}")
-    if len(set(label[splits.train][labelled[splits.train]])) < 2:
-        raise FairAllError(f"column {config.label!r}: the training rows all have the same label")
-    return splits
 
 
 def _groups(rows: np.ndarray, s: np.ndarray, sensitive: Sensitive | None) -> list[tuple[str, np.ndarray]]:

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from fairall.config.schema import ScalerRows
-from fairall.data.applicants import ApplicantStream, Draw, DrawnApplicants, Dynamics, RecycledApplicants
+from fairall.data.applicants import Draw, DrawnApplicants, Dynamics, RecycledApplicants
 from fairall.data.features import DISCRETE, Kind, Schema
 from fairall.data.people import People
 from fairall.data.table import Table
@@ -191,7 +191,7 @@ class PreparedData:
 
     def applicants(
         self, size: int, seeds: Sequence[int], purpose: str = "applicants", *, one_order: bool = False
-    ) -> ApplicantStream:
+    ) -> RecycledApplicants | DrawnApplicants:
         """A stream of applicants, `size` at a time, independent across seeds and purposes.
 
         Every applicant has a label. If `train` lacks some, its labelled people are drawn in proportion to

@@ -169,6 +169,7 @@ class StructuralModel:
         return self.individuals(uniform.double().numpy(), normal.double().numpy())
 
 
+@dataclass(frozen=True)
 class TalentDynamics(Dynamics):
     """Talent K that rises after a good label and falls after a bad one; variables and label follow from it.
 
@@ -176,13 +177,9 @@ class TalentDynamics(Dynamics):
     individuals.
     """
 
-    def __init__(
-        self,
-        model: StructuralModel,
-        config: DynamicsConfig,
-        as_people: Callable[[StructuralIndividuals], People],
-    ) -> None:
-        self.model, self.config, self.as_people = model, config, as_people
+    model: StructuralModel
+    config: DynamicsConfig
+    as_people: Callable[[StructuralIndividuals], People]
 
     def draw(self, streams: SeedStreams, n: int) -> Tensor:
         """States of n new people per seed, shape (E, n, 3 + number of variables)."""

@@ -23,7 +23,7 @@ from fairall.evaluate.judged.judgement import Judgement
 from fairall.evaluate.judged.models import OPTIONS, Models
 from fairall.evaluate.judged.monitor import Monitor
 from fairall.evaluate.log import DecisionLog
-from fairall.evaluate.plain import plain
+from fairall.evaluate.plain import ByName, plain
 from fairall.evaluate.policies import SAY, label_score, target_policy
 from fairall.runtime.steps import doing
 from fairall.runtime.viewed import Viewed
@@ -116,7 +116,7 @@ class Evaluation(Viewed, Judgement):
         return None if known is None else lacking(self.value(known))
 
     @cached_property
-    def sensitivity(self) -> dict[str, Any] | None:
+    def sensitivity(self) -> ByName | None:
         """Bounds by odds ratio Γ, where conclusions turn, and the Γ of hiding a feature of the log."""
         if self.refused_value is not None or self.models.outcome is None or self.few is not None:
             return None
@@ -150,7 +150,7 @@ class Evaluation(Viewed, Judgement):
         }
 
     @cached_property
-    def groups(self) -> dict[str, dict[str, Any]]:
+    def groups(self) -> dict[str, ByName]:
         """By group: numbers of people, overlap, and rates in each view."""
         log, found = self.log, {}
         for code in self.models.shown:
@@ -167,7 +167,7 @@ class Evaluation(Viewed, Judgement):
             }
         return found
 
-    def _of_officers(self) -> dict[str, Any] | None:
+    def _of_officers(self) -> ByName | None:
         """Bounds by decision makers, and the test of their assignment; None where the log names none."""
         if self.log.decision_maker is None:
             return None
@@ -252,7 +252,7 @@ class Evaluation(Viewed, Judgement):
         return tuple(told)
 
     @cached_property
-    def about_log(self) -> dict[str, Any]:
+    def about_log(self) -> ByName:
         """Size, cost and propensities of the log."""
         log = self.log
         return {
@@ -280,7 +280,7 @@ class Evaluation(Viewed, Judgement):
         """
         known: dict[str, dict[str, Interval]] = {"utility": self.values | {"guaranteed": self.guarantee}}
         known |= {name: {str(view): own for view, own in of.items()} for name, of in self.fairness.items()}
-        rows: list[dict[str, Any]] = []
+        rows: list[ByName] = []
         for measure, estimates in known.items():
             if measure in self.bounds:
                 estimates = estimates | {"no assumption": self.bounds[measure].interval}
@@ -301,7 +301,7 @@ class Evaluation(Viewed, Judgement):
         bounds = {"bound_low": free["low"], "bound_high": free["high"], "why": read["why"]}
         return pd.DataFrame(columns | bounds).rename_axis(None)
 
-    def to_plain(self) -> dict[str, Any]:
+    def to_plain(self) -> ByName:
         """The content of evaluation.json."""
         return plain(
             {

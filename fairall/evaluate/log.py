@@ -14,7 +14,7 @@ from fairall.config.checks import number, open_unit
 from fairall.errors import FairAllError
 from fairall.evaluate.persons import repeated
 from fairall.runtime.steps import doing
-from fairall.tables.applicants import read
+from fairall.tables.applicants import RowValues, read
 from fairall.tables.declared import Declared, Spelling, csv_defaults
 from fairall.tables.features import DISCRETE, MISSING_LEVEL, Feature
 from fairall.tables.groups import display_name
@@ -76,11 +76,11 @@ class DecisionLog:
     groups: tuple[str, ...]
     accepted: np.ndarray
     label: np.ndarray
-    propensity: np.ndarray | None
-    decision_maker: np.ndarray | None
-    time: np.ndarray | None
-    policy_version: np.ndarray | None
-    person: np.ndarray | None
+    propensity: RowValues
+    decision_maker: RowValues
+    time: RowValues
+    policy_version: RowValues
+    person: RowValues
     cost: float | None
     gain: np.ndarray
     loss: np.ndarray
@@ -90,7 +90,7 @@ class DecisionLog:
     features: tuple[Feature, ...]
     x: pd.DataFrame
     notes: tuple[str, ...]
-    probabilities: np.ndarray | None = None
+    probabilities: RowValues = None
     probable_groups: tuple[str, ...] = ()
 
     @classmethod

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+ByName = dict[str, Any]  # results by name
+
 
 def plain(value: Any, names: Mapping[str, str] = MappingProxyType({})) -> Any:
     """Nested containers as JSON holds them.
@@ -39,6 +41,5 @@ def plain(value: Any, names: Mapping[str, str] = MappingProxyType({})) -> Any:
 def spelt(time: Any) -> Any:
     """A time for people and JSON: a whole number as int, a date without the hour if that is 0."""
     if isinstance(time, np.datetime64):
-        text = str(time.astype("datetime64[s]")).replace("T", " ")
-        return text.removesuffix(" 00:00:00")
+        return str(time.astype("datetime64[s]")).replace("T", " ").removesuffix(" 00:00:00")
     return None if time is None else int(time) if float(time).is_integer() else float(time)

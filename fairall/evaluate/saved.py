@@ -46,8 +46,7 @@ def saved_policy(
         FairAllError: as `fairall.load_policy`.
     """
     if word.startswith(IN_MLFLOW):
-        config = Config.of_places(outputs_dir, tracking_uri)
-        return *find_policy(word, config, modules), None
+        return *find_policy(word, Config.of_places(outputs_dir, tracking_uri), modules), None
     runs = Path(str(outputs_dir)) / "runs"
     try:
         path = run_folder(word, runs)

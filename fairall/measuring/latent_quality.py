@@ -64,7 +64,7 @@ def representation_measures(
         informative = [mutual_information(*of_seed) for of_seed in zip(z_held_out, truth, strict=True)]
         measures["latent_ground_truth_information"] = np.array(informative)
 
-    x, s = _stacked(held_out, n_seeds)
+    x, s = stacked(held_out, n_seeds)
     restored = learner.reconstruction(x, s)
     if restored is not None:
         for i, feature in enumerate(schema):
@@ -77,7 +77,7 @@ def representation_measures(
 
 def latent(learner: Learner, people: People, n_seeds: int) -> np.ndarray | None:
     """E[z | x, s] of N people, shape (E, N, Z), or None for methods without a latent."""
-    z = learner.representation(*_stacked(people, n_seeds))
+    z = learner.representation(*stacked(people, n_seeds))
     return None if z is None else z.numpy()
 
 
@@ -231,7 +231,8 @@ def _weight(people: People) -> np.ndarray | None:
     return None if people.label_weight is None else people.label_weight.double().numpy()
 
 
-def _stacked(people: People, n_seeds: int) -> tuple[torch.Tensor, torch.Tensor]:
+def stacked(people: People, n_seeds: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """Features and s of people for each of E seeds, shapes (E, N, D) and (E, N)."""
     return people.x.expand(n_seeds, -1, -1), people.s.expand(n_seeds, -1)
 
 

@@ -7,7 +7,6 @@ import pandas as pd
 import torch
 
 from fairall import metrics
-from fairall.data.people import People
 from fairall.data.prepared import PreparedData
 from fairall.measuring.decisions import renamed
 from fairall.measuring.diagnostics import (
@@ -134,33 +133,29 @@ def groups(data: PreparedData, table: pd.DataFrame, window: tuple[int, int]) -> 
     of_groups = dict(zip(keys or GROUPS[1:], sides(len(keys) or 2), strict=True))
     found = {}
     for group, s in {GROUPS[0]: None, **of_groups}.items():
-        members = {name: _members(people, s) for name, people in splits.items()}
+        members = {
+            name: torch.ones_like(people.s, dtype=torch.bool) if s is None else people.s == s
+            for name, people in splits.items()
+        }
         rate = "acceptance_rate" if s is None else f"acceptance_rate_{group}"
+        # Share of label 1, by the weights of labels where some are unknown.
+        train, rows = data.train, members["train"]
+        weight = None if train.label_weight is None else train.label_weight[rows].double()
+        base_rate = float(metrics.weighted_mean(train.label[rows].double(), weight))
         found[group] = Group(
             values=list(sensitive.values(s)) if sensitive is not None and s is not None else [],
             people={name: _mean_size(rows) for name, rows in members.items()},
             labelled=sum(_mean_size(splits[name].labelled & rows) for name, rows in members.items()),
-            base_rate=_base_rate(data.train, members["train"]),
+            base_rate=base_rate if np.isfinite(base_rate) else None,
             accepted=_over_seeds(table, rate),
             accepted_in_window=_over_seeds(in_window, rate),
         )
     return found
 
 
-def _members(people: People, s: float | None) -> torch.Tensor:
-    return torch.ones_like(people.s, dtype=torch.bool) if s is None else people.s == s
-
-
 def _mean_size(members: torch.Tensor) -> int:
     """Number of members (N,), or its mean over replicates (E, N)."""
     return round(members.sum(-1).double().mean().item())
-
-
-def _base_rate(people: People, rows: torch.Tensor) -> float | None:
-    """Share of label 1, by the weights of labels where some are unknown."""
-    weight = None if people.label_weight is None else people.label_weight[rows].double()
-    rate = float(metrics.weighted_mean(people.label[rows].double(), weight))
-    return rate if np.isfinite(rate) else None
 
 
 def _over_seeds(table: pd.DataFrame, measure: str) -> metrics.Spread | None:

@@ -53,7 +53,8 @@ def reference_histories(training: Training, cache: Cache) -> dict[str, Recorded]
             _measure(series, policies, score, training, world.time_step)
         if policies:
             uniform = luck.uniform(people.s.shape[1])
-            scores = _scores(score, people)
+            other = people.counterfactual_x
+            scores = score(people.x, people.s), None if other is None else score(other, -people.s)
             for name, policy in policies.items():
                 series[name].add(_decisions(policy, scores, world, people, uniform))
     return {
@@ -146,32 +147,21 @@ def _measure(
     """Add the measures on the evaluation people of a time step."""
     evaluation = training.evaluation
     evaluation = evaluation.of(training.world.evaluated(evaluation.people, time_step))
-    for name, p in CONSTANT.items():
-        series[name].measures.append(evaluation.measure_by(partial(_same_for_all, p)))
-    for name, policy in policies.items():
-        series[name].measures.append(evaluation.measure_by(partial(_propensity, policy, score)))
 
+    def propensity(name: str, x: Tensor, s: Tensor) -> Tensor:
+        if name in CONSTANT:
+            return torch.full_like(s, CONSTANT[name])
+        return policies[name].accepted(score(x, s), s).to(x.dtype)
 
-def _same_for_all(p: float, x: Tensor, s: Tensor) -> Tensor:
-    return torch.full_like(s, p)
-
-
-def _propensity(policy: Oracle, score: Score, x: Tensor, s: Tensor) -> Tensor:
-    return policy.accepted(score(x, s), s).to(x.dtype)
+    for name, of in series.items():
+        of.measures.append(evaluation.measure_by(partial(propensity, name)))
 
 
 def _constant(people: People, p: float) -> Decisions:
     """Decisions that accept everybody, or nobody."""
     propensity = torch.full_like(people.s, p)
-    if people.counterfactual_x is None:
-        return Decisions(propensity, propensity > 0)
-    return Decisions(propensity, propensity > 0, propensity, propensity > 0)
-
-
-def _scores(score: Score, people: People) -> tuple[Tensor, Tensor | None]:
-    """Scores of people, and of their counterfactuals where these are known."""
-    other = people.counterfactual_x
-    return score(people.x, people.s), None if other is None else score(other, -people.s)
+    decisions = propensity, propensity > 0
+    return Decisions(*decisions, *(decisions if people.counterfactual_x is not None else ()))
 
 
 def _decisions(
@@ -186,7 +176,10 @@ def _decisions(
     wants = uniform < policy.accepted(own, s)
 
     def value(score: Tensor, of: Tensor) -> Tensor:
-        return -_share_ahead(score, of, own, s) if policy.bound is not None else score
+        if policy.bound is None:
+            return score
+        same, ahead = s.unsqueeze(1) == of.unsqueeze(2), own.unsqueeze(1) > score.unsqueeze(2)
+        return -(same & ahead).sum(2) / same.sum(2).clamp(min=1)
 
     def accepted(score: Tensor, of: Tensor) -> Tensor:
         wanted = uniform < policy.accepted(score, of)
@@ -199,10 +192,3 @@ def _decisions(
         return Decisions(taken.float(), taken)
     counterfactually = accepted(other, -s)
     return Decisions(taken.float(), taken, counterfactually.float(), counterfactually)
-
-
-def _share_ahead(score: Tensor, s: Tensor, others: Tensor, others_s: Tensor) -> Tensor:
-    """Share of the others of the same group with a greater score, shape (E, N)."""
-    same = others_s.unsqueeze(1) == s.unsqueeze(2)
-    greater = others.unsqueeze(1) > score.unsqueeze(2)
-    return (same & greater).sum(2) / same.sum(2).clamp(min=1)

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from fairall.data.people import People
-from fairall.measuring.latent_quality import ENOUGH, readability_of_s
+from fairall.measuring.latent_quality import ENOUGH, readability_of_s, stacked
 from fairall.metrics import weighted_mean
 from fairall.models.classifier import IPSClassifier
 from fairall.models.elbo import reparameterize
@@ -44,7 +44,7 @@ def selection_metrics(learner: Learner, train: People, held_out: People) -> dict
         held_out: people to measure on, N of them.
     """
     seeds = learner.setting.seeds
-    x, s = held_out.x.expand(len(seeds), -1, -1), held_out.s.expand(len(seeds), -1)
+    x, s = stacked(held_out, len(seeds))
     logit = in_chunks(functools.partial(classifier_logit, learner), x, s)
     stake, cost = learner.setting.stake_and_cost(x)
     of_labels = cost_sensitive_cross_entropy(logit, held_out.label.expand_as(logit), cost)
@@ -86,10 +86,9 @@ def latent_selection_metrics(
     z = _drawn(posterior, held_out, streams, LATENT_SAMPLES)
 
     def loss_of(x: Tensor, s: Tensor, z: Tensor) -> Tensor:
-        outputs = vae.decode(z, s)[:, : vae.likelihood.n_outputs]
-        return -vae.likelihood.log_prob(outputs, x)
+        return -vae.likelihood.log_prob(vae.decode(z, s)[:, : vae.likelihood.n_outputs], x)
 
-    x, s = held_out.x.expand(len(seeds), -1, -1), held_out.s.expand(len(seeds), -1)
+    x, s = stacked(held_out, len(seeds))
     reconstruction = in_chunks(loss_of, x, s, z).mean(-1)
 
     s_train, s_held_out = train.s.expand(len(seeds), -1).numpy(), np.repeat(s.numpy(), LATENT_SAMPLES, axis=1)
@@ -125,5 +124,4 @@ def _drawn(posterior: Posterior, people: People, streams: SeedStreams, n_samples
         loc, scale = posterior(x, s)
         return reparameterize(loc, scale, streams.normal(*loc.shape[1:], n_samples))
 
-    n_seeds = len(streams)
-    return in_chunks(drawn, people.x.expand(n_seeds, -1, -1), people.s.expand(n_seeds, -1))
+    return in_chunks(drawn, *stacked(people, len(streams)))

@@ -43,7 +43,19 @@ def measure_table(
         oracle: its decisions on the same applicants, shape (T, E, N), bool, if known.
     """
     applicants = recorded.applicants | ({} if oracle is None else {"oracle_accepted": oracle})
-    series = recorded.measures | _of_applicants(measures, applicants, cost)
+    n_steps, n_seeds, n_applicants = applicants["accepted"].shape
+    together = max(1, BLOCK // (n_steps * n_applicants))
+    found: dict[str, list[Tensor]] = {}
+    for some in torch.arange(n_seeds).split(together):  # some seeds after the others, to save memory
+        own = slice(int(some[0]), int(some[-1]) + 1)
+        data: dict[str, Any] = {name: values[:, own].contiguous() for name, values in applicants.items()}
+        for measure in measures:
+            of_seeds = measure({"cost": cost} | data) if measure.of == "applicants" else None
+            if of_seeds is not None:
+                found.setdefault(measure.name, []).append(of_seeds)
+    no_value = torch.full((1, n_seeds), torch.nan)  # at time step 0, which has no applicants
+    later = {name: torch.cat([no_value, torch.cat(parts, dim=1)]) for name, parts in found.items()}
+    series = recorded.measures | later
     sound = series["utility"].isfinite().int().cummin(0).values.bool()
     series = {name: torch.where(sound, values, torch.nan) for name, values in series.items()}
 
@@ -55,24 +67,6 @@ def measure_table(
         values = series.get(quantity.name)
         table[quantity.name] = np.nan if values is None else values.T.reshape(-1).numpy()
     return table
-
-
-def _of_applicants(
-    measures: Sequence[Measure], applicants: Mapping[str, Tensor], cost: float
-) -> dict[str, Tensor]:
-    """Measures of applicants by name, shapes (T + 1, E), some seeds after the others to save memory."""
-    n_steps, n_seeds, n_applicants = applicants["accepted"].shape
-    together = max(1, BLOCK // (n_steps * n_applicants))
-    found: dict[str, list[Tensor]] = {}
-    for seeds in torch.arange(n_seeds).split(together):
-        own = slice(int(seeds[0]), int(seeds[-1]) + 1)
-        data: dict[str, Any] = {name: values[:, own].contiguous() for name, values in applicants.items()}
-        for measure in measures:
-            values = measure({"cost": cost} | data) if measure.of == "applicants" else None
-            if values is not None:
-                found.setdefault(measure.name, []).append(values)
-    no_value = torch.full((1, n_seeds), torch.nan)  # at time step 0, which has no applicants
-    return {name: torch.cat([no_value, torch.cat(parts, dim=1)]) for name, parts in found.items()}
 
 
 def summarise(

@@ -29,6 +29,7 @@ from fairall.errors import FairAllError
 from fairall.nn.stacked import RELU_GAIN
 from fairall.randomness import SeedStreams
 from fairall.storage.cache import Cache
+from fairall.storage.checkpoint import State
 
 ProgressCallback = Callable[..., None]
 """Reports that one unit of work is done, with current values to display as keywords.
@@ -300,7 +301,7 @@ class Learner(nn.Module, ABC):
         return not isinstance(self, FixedPolicy)
 
     @final
-    def training_state(self) -> dict[str, Any]:
+    def training_state(self) -> State:
         """Everything that determines how training continues, as plain containers of tensors.
 
         Returns:
@@ -314,7 +315,7 @@ class Learner(nn.Module, ABC):
         return {"modules": self.state_dict(), "parts": parts}
 
     @final
-    def load_training_state(self, state: dict[str, Any]) -> None:
+    def load_training_state(self, state: State) -> None:
         """Restore what `training_state` returned.
 
         Raises:
@@ -331,7 +332,7 @@ class Learner(nn.Module, ABC):
         for name, part in parts.items():
             part.load_state_dict(state["parts"][name])
 
-    def _parts(self) -> dict[str, Any]:
+    def _parts(self) -> State:
         """Optimisers, streams and whatever else has a `state_dict`, by name, in all modules."""
         parts = {}
         for prefix, module in self.named_modules():

@@ -92,6 +92,11 @@ def ridge(
     return np.append(slopes, weights[-1] - slopes @ mean)
 
 
+def linear(x: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Log odds of x (N, D) by slopes and intercept (D + 1,), shape (N,)."""
+    return x @ weights[:-1] + weights[-1]
+
+
 def mixture_odds(mean: Values, share: Values, gamma: float) -> Values:
     """Odds in one part of a mixture whose other part has Γ times these odds, and whose mean is known.
 

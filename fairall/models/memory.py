@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import fields
-from typing import Any, Literal
+from typing import Literal
 
 import torch
 from torch import Tensor
 
 from fairall.data.people import Decided, take
 from fairall.randomness import SeedStreams
+from fairall.storage.checkpoint import State
 
 MEMORIES = ("step", "all")  # whether an update trains on the applicants of a time step or on all so far
 
@@ -40,20 +41,33 @@ class Memory:
         self.keep = keep
         self.limit = limit
         self.of = of
-        self.counts = torch.zeros(0, dtype=torch.long)  # people remembered, shape (E,)
-        self.added = self.counts  # people added so far, shape (E,)
+        self.added = torch.zeros(0, dtype=torch.long)  # people added so far, shape (E,)
         self._columns: dict[str, Tensor] = {}  # by field, shape (E, capacity, ...)
+
+    @property
+    def counts(self) -> Tensor:
+        """People remembered, shape (E,)."""
+        return self.added if self.limit is None else self.added.clamp(max=self.limit)
 
     def add(self, decided: Decided) -> None:
         """Remember people, fields (E, B, ...)."""
         kept = decided.accepted if self.keep == "accepted" else torch.ones_like(decided.accepted)
         if not self._columns:
-            self.counts = self.added = torch.zeros(len(kept), dtype=torch.long)
+            self.added = torch.zeros(len(kept), dtype=torch.long)
         n = kept.sum(-1)
         rank = kept.cumsum(-1) - 1
         if self.limit is not None:
             kept = kept & (rank >= (n - self.limit).unsqueeze(-1))
-        self._reserve(decided, int((self.added + n).max()))
+        # Room for as many people per seed, at least one, for `sample`.
+        needed = int((self.added + n).max())
+        needed = max(1, needed if self.limit is None else min(needed, self.limit))
+        for field in fields(self.of):
+            like: Tensor = getattr(decided, field.name)
+            own = self._columns.get(field.name, like[:, :0])
+            if own.shape[1] < needed:
+                grown = like.new_zeros(len(like), max(needed, 2 * own.shape[1]), *like.shape[2:])
+                grown[:, : own.shape[1]] = own
+                self._columns[field.name] = grown
         seed, row = kept.nonzero(as_tuple=True)
         place = self.added[seed] + rank[seed, row]
         if self.limit is not None:
@@ -61,7 +75,6 @@ class Memory:
         for name, column in self._columns.items():
             column[seed, place] = getattr(decided, name)[seed, row]
         self.added = self.added + n
-        self.counts = self.added if self.limit is None else self.added.clamp(max=self.limit)
 
     def rows(self) -> Decided:
         """Everybody remembered, fields (E, M, ...), M the largest of `counts`.
@@ -95,18 +108,7 @@ class Memory:
         """Largest number of people of a seed."""
         return int(self.counts.max()) if len(self.counts) else 0
 
-    def _reserve(self, decided: Decided, needed: int) -> None:
-        """Make room for `needed` people per seed, at most `limit`; at least one, for `sample`."""
-        needed = max(1, needed if self.limit is None else min(needed, self.limit))
-        for field in fields(self.of):
-            like: Tensor = getattr(decided, field.name)
-            own = self._columns.get(field.name, like[:, :0])
-            if own.shape[1] < needed:
-                grown = like.new_zeros(len(like), max(needed, 2 * own.shape[1]), *like.shape[2:])
-                grown[:, : own.shape[1]] = own
-                self._columns[field.name] = grown
-
-    def state_dict(self) -> dict[str, Any]:
+    def state_dict(self) -> State:
         """Everybody remembered, as plain containers of tensors."""
         most = max(1, len(self))
         return {
@@ -114,9 +116,8 @@ class Memory:
             "columns": {name: column[:, :most].clone() for name, column in self._columns.items()},
         }
 
-    def load_state_dict(self, state: dict[str, Any]) -> None:
+    def load_state_dict(self, state: State) -> None:
         """Restore what `state_dict` returned."""
         self.added = state["added"]
-        self.counts = self.added if self.limit is None else self.added.clamp(max=self.limit)
         # Copies: `add` writes into them, and the state may be loaded again.
         self._columns = {name: column.clone() for name, column in state["columns"].items()}

@@ -27,7 +27,7 @@ from fairall.models.learner import (
     ProgressCallback,
     Setting,
 )
-from fairall.models.logistic import ridge
+from fairall.models.logistic import linear, ridge
 from fairall.models.thresholds import acceptance, fair_thresholds, merit
 from fairall.models.trees import TREES, BoostedTrees
 from fairall.nn.native import blas
@@ -258,7 +258,7 @@ class Oracle(FixedPolicy):
                     "whose acceptance rate could be the same"
                 )
             stake, cost = amounts or (None, self.setting.cost)
-            group = self._group(own_s)
+            group = group_index(own_s, self.n_groups)
             chosen.append(fair_thresholds(own, group, self.n_groups, self.bound, cost, stake=stake))
         self.threshold = torch.stack([one.threshold for one in chosen])
         self.tied_share = torch.stack([one.tied_share for one in chosen])
@@ -314,11 +314,8 @@ class Oracle(FixedPolicy):
 
     def _of_group(self, values: Tensor, s: Tensor) -> Tensor:
         """The value of each person's group, of the shape of s."""
-        group = self._group(s)
+        group = group_index(s, self.n_groups)
         return values.gather(1, group.reshape(len(values), -1)).view(s.shape)
-
-    def _group(self, s: Tensor) -> Tensor:
-        return group_index(s, self.n_groups)
 
     def _columns(self, x: Tensor, s: Tensor) -> Tensor:
         return self.inputs.with_s(x, s).double()
@@ -418,11 +415,6 @@ def mixed_folds(label: np.ndarray) -> np.ndarray:
     order, fold = np.random.default_rng(0).permutation(len(label)), np.empty(len(label), dtype=int)
     fold[order] = stratified_folds(label[order])
     return fold
-
-
-def linear(columns: np.ndarray, weight: np.ndarray) -> np.ndarray:
-    """Log odds of columns (N, D) by the weights of a `ridge`, shape (N,)."""
-    return columns @ weight[:-1] + weight[-1]
 
 
 def log_loss(log_odds: np.ndarray, label: np.ndarray) -> float:

@@ -223,7 +223,21 @@ def fair_rates(
     """
 
     def at(cost: float) -> list[float]:
-        return _rates(groups, cost, slack, before, tolerance)
+        own = [group.best(cost) for group in groups]
+        if max(own) - min(own) <= slack:
+            return own
+        bends = np.concatenate([group.rate - shift for group in groups for shift in (0.0, slack)])
+        least = np.unique(np.append(bends[(bends >= 0.0) & (bends <= 1.0 - slack)], 1.0 - slack))
+        earned = sum(
+            group.earned(np.clip(best, least, least + slack), cost)
+            for group, best in zip(groups, own, strict=True)
+        )
+        assert isinstance(earned, np.ndarray)
+        chosen = least[earned.argmax()]
+        if before is not None:
+            near = least[earned >= earned.max() - tolerance]
+            chosen = min(max(before, near[0]), near[-1])
+        return [float(min(max(best, chosen), chosen + slack)) for best in own]
 
     def number(rates: list[float]) -> float:
         return sum(float(np.interp(r, g.rate, g.accepted)) for g, r in zip(groups, rates, strict=True))
@@ -243,26 +257,6 @@ def fair_rates(
     over, under = number(rates), number(below)
     share = (places - under) / (over - under)
     return [share * r + (1 - share) * b for r, b in zip(rates, below, strict=True)], high
-
-
-def _rates(
-    groups: Sequence[Ranking], cost: float, slack: float, before: float | None, tolerance: float
-) -> list[float]:
-    own = [group.best(cost) for group in groups]
-    if max(own) - min(own) <= slack:
-        return own
-    bends = np.concatenate([group.rate - shift for group in groups for shift in (0.0, slack)])
-    least = np.unique(np.append(bends[(bends >= 0.0) & (bends <= 1.0 - slack)], 1.0 - slack))
-    earned = sum(
-        group.earned(np.clip(best, least, least + slack), cost)
-        for group, best in zip(groups, own, strict=True)
-    )
-    assert isinstance(earned, np.ndarray)
-    chosen = least[earned.argmax()]
-    if before is not None:
-        near = least[earned >= earned.max() - tolerance]
-        chosen = min(max(before, near[0]), near[-1])
-    return [float(min(max(best, chosen), chosen + slack)) for best in own]
 
 
 def price_of_gap(gap: Callable[[float], float], slack: float) -> tuple[Tensor, float]:

@@ -7,13 +7,13 @@ References:
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.optim.adam import adam
 
 from fairall.errors import FairAllError
+from fairall.storage.checkpoint import State
 
 
 class Adam:
@@ -98,11 +98,11 @@ class Adam:
             maximize=False,
         )
 
-    def state_dict(self) -> dict[str, Any]:
+    def state_dict(self) -> State:
         """Moments and numbers of updates, per parameter."""
         return {"means": self.means, "squares": self.squares, "steps": self.steps}
 
-    def load_state_dict(self, state: dict[str, Any]) -> None:
+    def load_state_dict(self, state: State) -> None:
         """Restore what `state_dict` returned."""
         for name, values in self.state_dict().items():
             for own, value in zip(values, state[name], strict=True):

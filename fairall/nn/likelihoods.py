@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 import math
 from abc import ABC, abstractmethod
-from typing import NamedTuple
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -26,17 +26,18 @@ class KindLikelihood(ABC):
 
     Args:
         schema: all features.
-        kind: kind of the features.
 
     Attributes:
+        kind: of the features.
         columns: indices of the features in x, shape (k,).
         n_outputs: p, the size of the block.
     """
 
-    n_outputs: int
+    kind: ClassVar[Kind]
 
-    def __init__(self, schema: Schema, kind: Kind) -> None:
-        self.columns = torch.tensor(schema.columns(kind), dtype=torch.long)
+    def __init__(self, schema: Schema) -> None:
+        self.columns = torch.tensor(schema.columns(self.kind), dtype=torch.long)
+        self.n_outputs = len(self.columns)
 
     @abstractmethod
     def log_prob(self, outputs: Tensor, x: Tensor) -> Tensor:
@@ -59,9 +60,11 @@ class KindLikelihood(ABC):
 class Gaussian(KindLikelihood):
     """Real features in natural parameters: the outputs are all η1, then all r with η2 = −softplus(r)."""
 
+    kind = Kind.REAL
+
     def __init__(self, schema: Schema) -> None:
-        super().__init__(schema, Kind.REAL)
-        self.n_outputs = 2 * len(self.columns)
+        super().__init__(schema)
+        self.n_outputs *= 2
 
     def log_prob(self, outputs: Tensor, x: Tensor) -> Tensor:
         """½·log τ − ½·τ·(x − μ)², with the precision τ = −2·η2 and the mean μ = η1/τ; (E, B, L)."""
@@ -86,9 +89,7 @@ class Gaussian(KindLikelihood):
 class Poisson(KindLikelihood):
     """Counts with rate softplus of the output; the authors' code has exp."""
 
-    def __init__(self, schema: Schema) -> None:
-        super().__init__(schema, Kind.COUNT)
-        self.n_outputs = len(self.columns)
+    kind = Kind.COUNT
 
     def log_prob(self, outputs: Tensor, x: Tensor) -> Tensor:
         """x·log λ − λ, with the rate λ, shape (E, B, L)."""
@@ -107,9 +108,10 @@ class Poisson(KindLikelihood):
 class Bernoulli(KindLikelihood):
     """Binary features; the outputs are the logits of their second codes."""
 
+    kind = Kind.BINARY
+
     def __init__(self, schema: Schema) -> None:
-        super().__init__(schema, Kind.BINARY)
-        self.n_outputs = len(self.columns)
+        super().__init__(schema)
         self.codes = torch.tensor([schema[i].codes for i in self.columns]).reshape(-1, 2, 1, 1)
 
     def log_prob(self, outputs: Tensor, x: Tensor) -> Tensor:
@@ -124,8 +126,10 @@ class Bernoulli(KindLikelihood):
 class Categorical(KindLikelihood):
     """Categorical features: a softmax over the codes of each; the outputs are their logits in turn."""
 
+    kind = Kind.CATEGORICAL
+
     def __init__(self, schema: Schema) -> None:
-        super().__init__(schema, Kind.CATEGORICAL)
+        super().__init__(schema)
         self.codes_of = [torch.tensor(schema[i].codes) for i in self.columns]
         self.sizes = [len(codes) for codes in self.codes_of]
         self.n_outputs = sum(self.sizes)
@@ -146,18 +150,6 @@ class Categorical(KindLikelihood):
         """The most probable code, shape (E, k, B)."""
         of_features = zip(outputs.split(self.sizes, 1), self.codes_of, strict=True)
         return torch.stack([codes[logits.argmax(1)] for logits, codes in of_features], 1)
-
-
-class Layout(NamedTuple):
-    """Layout of a `MixedLikelihood` for compiled code (`fairall.nn.native`), features in blocks by kind."""
-
-    n_real: int
-    n_count: int
-    n_binary: int
-    sizes: np.ndarray  # numbers of codes of the categorical features
-    codes: np.ndarray  # the second one of each binary feature, then all of the categorical ones
-    min_rate: np.float32
-    max_logit: np.float32
 
 
 class MixedLikelihood:
@@ -182,7 +174,9 @@ class MixedLikelihood:
         self.kinds = [kind for kind in kinds if kind.n_outputs > 0]
         self.block_sizes = [kind.n_outputs for kind in self.kinds]
         self.columns = torch.cat([kind.columns for kind in self.kinds])
-        self.layout = Layout(
+        # For compiled code (`fairall.nn.native`): numbers of real, count and binary features, numbers of
+        # codes of categorical ones, the second code of each binary feature and all codes of categorical ones.
+        self.layout = (
             len(real.columns),
             len(count.columns),
             len(binary.columns),

@@ -96,8 +96,7 @@ class StackedMLP(nn.Module):
     @torch.no_grad()
     def zero_input_weights(self, column: int) -> None:
         """Set the weights from input `column` to zero; training may change them."""
-        first = cast(StackedLinear, self.layers[0])
-        first.weight[:, column] = 0.0
+        cast(StackedLinear, self.layers[0]).weight[:, column] = 0.0
 
     def forward(self, x: Tensor, dropout_streams: SeedStreams | RandomNumbers | None = None) -> Tensor:
         """Map x (E, B, in) to (E, B, out), with dropout if `dropout_streams` are given to draw the masks."""

@@ -75,25 +75,23 @@ class Evaluator:
         of_policy = {"propensity": policy(stacked.x, stacked.s)} | {
             name: policy(x, -stacked.s) for name, x in others.items() if x is not None and name in needed
         }
-        return self._measures(of_policy)
-
-    def _measures(self, of_policy: dict[str, Tensor]) -> dict[str, Tensor]:
-        """Measures of acceptance probabilities (E, N) by parameter of measures."""
         people, propensity, measured = self.people, of_policy["propensity"], {}
         data = {"label": people.label, "weight": people.label_weight, "s": people.s}
         data |= costs(people, self.cost, self.amounts)
         if people.ground_truth is not None:
             data["ground_truth"] = people.ground_truth
         for suffix in ("", "_sampled"):
-            data |= {name: self._sample(pi) if suffix else pi for name, pi in of_policy.items()}
+            data |= {
+                name: (self.decision_noise < pi).to(pi.dtype) if suffix else pi
+                for name, pi in of_policy.items()
+            }
             for measure in self.measures:
                 values = measure(data) if measure.of == "policy" else None
                 if values is not None:
                     measured[measure.name + suffix] = values
+        parts = [(people, propensity)]
         if people.by_replicate:
             parts = [(people.replicate(e), of.unsqueeze(0)) for e, of in enumerate(propensity)]
-        else:
-            parts = [(people, propensity)]
         measured[UTILITY_ERROR] = torch.cat(
             [
                 utility_standard_error(
@@ -112,6 +110,3 @@ class Evaluator:
     def _stacked(self, people: People) -> People:
         """The people once per seed, fields of shape (E, N, ...)."""
         return people.rows(torch.arange(len(people)).expand(len(self.seeds), -1))
-
-    def _sample(self, propensity: Tensor) -> Tensor:
-        return (self.decision_noise < propensity).to(propensity.dtype)

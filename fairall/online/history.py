@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor
 
 from fairall.data.people import Decisions, People
-from fairall.storage.checkpoint import Stateful
+from fairall.storage.checkpoint import State, Stateful
 from fairall.storage.spool import Spool
 
 MEASURE, OBSERVED = "measure ", "observed "  # prefixes of names in a record
@@ -172,13 +171,13 @@ class History:
         applicants = {name: of for name, of in self.recorded().applicants.items() if name not in own}
         return Recorded(dict(measures), applicants | dict(decisions))
 
-    def state_dict(self) -> dict[str, Any]:
+    def state_dict(self) -> State:
         """All that is recorded, or where it is (`Spool.state_dict`), as plain containers of tensors."""
         plain = {name: getattr(self, name) for name in PLAIN}
         records = {"steps": self.steps.state_dict(), "taken": self.taken.state_dict()}
         return plain | {"steps_done": self.steps_done} | records
 
-    def load_state_dict(self, state: dict[str, Any]) -> None:
+    def load_state_dict(self, state: State) -> None:
         """Restore what `state_dict` returned.
 
         Raises:

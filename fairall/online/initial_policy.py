@@ -24,7 +24,7 @@ from fairall.data.features import FeatureInputs
 from fairall.data.splits import shifted
 from fairall.data.table import Logged, Table
 from fairall.errors import FairAllError
-from fairall.models.logistic import mixture_odds, ridge
+from fairall.models.logistic import linear, mixture_odds, ridge
 from fairall.tables.groups import sides
 
 FOLDS = 5  # of the model of labels that keeps the propensity given x where reasons are hidden
@@ -147,7 +147,7 @@ def hidden_acceptance(p: np.ndarray, gamma: float, table: Table) -> np.ndarray:
                 "reason to accept some of them; leave it out"
             )
         weights = ridge(inputs[others], table.label[others], 1.0)
-        q[own] = expit(inputs[own] @ weights[:-1] + weights[-1])
+        q[own] = expit(linear(inputs[own], weights))
     odds = mixture_odds(p, q, gamma) * np.where(table.label == 1, gamma, 1.0)
     return odds / (1.0 + odds)
 

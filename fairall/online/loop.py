@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from torch import Tensor
 
@@ -15,9 +14,8 @@ from fairall.online.evaluation import Evaluator
 from fairall.online.history import History
 from fairall.online.process import NO_EXPLORATION, Process
 from fairall.randomness import SeedStreams
+from fairall.storage.checkpoint import State
 from fairall.worlds.world import World
-
-PARTS = "process", "world", "history"  # of the state
 
 
 class OnlineLearning:
@@ -87,13 +85,11 @@ class OnlineLearning:
         """The decisions on applicants for which the world has places."""
         return self.world.admit(applicants, self.process.decide(applicants))
 
-    def state_dict(self) -> dict[str, Any]:
+    def state_dict(self) -> State:
         """All that the remaining steps depend on, as plain containers of tensors."""
-        parts = (self.process, self.world, self.history)
-        return dict(zip(PARTS, (part.state_dict() for part in parts), strict=True))
+        return {name: getattr(self, name).state_dict() for name in ("process", "world", "history")}
 
-    def load_state_dict(self, state: dict[str, Any]) -> None:
+    def load_state_dict(self, state: State) -> None:
         """Restore what `state_dict` returned; raises as `History.load_state_dict`."""
-        self.history.load_state_dict(state["history"])
-        self.process.load_state_dict(state["process"])
-        self.world.load_state_dict(state["world"])
+        for name in ("history", "process", "world"):
+            getattr(self, name).load_state_dict(state[name])

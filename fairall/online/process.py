@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Any
 
 from torch import Tensor
 
@@ -14,6 +13,7 @@ from fairall.models.learner import Learner
 from fairall.online.exploration import Exploration
 from fairall.online.history import Taken
 from fairall.randomness import SeedStreams
+from fairall.storage.checkpoint import State
 
 NO_EXPLORATION = ExplorationConfig(ExplorationRule.none, propensity=0.0)
 
@@ -87,7 +87,7 @@ class Process:
         propensity = self.learner.explore(x, s, propensity, uniform)
         return self.exploration.explored(self.learner, x, s, propensity, self.taken)
 
-    def state_dict(self) -> dict[str, Any]:
+    def state_dict(self) -> State:
         """All that later time steps depend on but `taken`, as plain containers of tensors."""
         return {
             "learner": self.learner.training_state(),
@@ -95,7 +95,7 @@ class Process:
             "exploration": self.exploration.state_dict(),
         }
 
-    def load_state_dict(self, state: dict[str, Any]) -> None:
+    def load_state_dict(self, state: State) -> None:
         """Restore what `state_dict` returned."""
         self.learner.load_training_state(state["learner"])
         self.decisions.load_state_dict(state["decisions"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import torch
@@ -18,29 +18,18 @@ from fairall.metrics import STANDARD, Measure
 from fairall.models.learner import Learner, PretrainCurves, ProgressCallback
 from fairall.models.memory import Memory
 from fairall.online.evaluation import Evaluator
-from fairall.online.history import History
 from fairall.online.initial_policy import InitialPolicy
 from fairall.online.loop import OnlineLearning
-from fairall.online.process import NO_EXPLORATION, Process
+from fairall.online.process import NO_EXPLORATION
 from fairall.runtime import signals
 from fairall.runtime.process import available_memory
 from fairall.storage.cache import Cache
-from fairall.storage.checkpoint import Checkpoint
+from fairall.storage.checkpoint import Checkpoint, State
 from fairall.worlds.world import World
 
 PROCESS = 500e6  # bytes of Python, torch and the other libraries
 DECISION = 32  # bytes of a decision: those of reference policies, and what measures and tables take of it
 FLOAT, COPIES = 4, 3  # bytes; arrays of the same people that are there at once
-
-
-class PhaseDisplay(Protocol):
-    """What shows the progress of a run, for instance `results.terminal.Display`."""
-
-    def run_of(self, units: dict[str, int]) -> None:
-        """Announce the phases of the run in their order, with the number of units of each."""
-
-    def phase(self, name: str, total: int, *, done: int = 0) -> AbstractContextManager[ProgressCallback]:
-        """Show a phase of `total` units, `done` of them by an earlier process."""
 
 
 class Training:
@@ -52,7 +41,8 @@ class Training:
         decided: the people of the warm-up with the decisions of the initial policy.
         evaluation: measures the policy on the people of `evaluation.split`.
         curves: losses of Phase I; None before it has ended and for methods without one.
-        history: measures and decisions of Phase II.
+        process: the learner with its exploration, which decides and learns.
+        history: measures and decisions of Phase II so far.
 
     Raises:
         FairAllError: where the initial policy needs what the data set does not have, the method is for two
@@ -89,7 +79,7 @@ class Training:
         self.evaluation = Evaluator(people, config.cost.value, seeds, measures, amounts)
         self.curves: PretrainCurves | None = None
         self._warmed_up = 0
-        self._online = OnlineLearning(
+        self._online = online = OnlineLearning(
             learner,
             world,
             self.evaluation,
@@ -99,21 +89,7 @@ class Training:
             luck=config.protocol.decision_luck,
             keep_propensity=config.evaluation.decisions,
         )
-
-    @property
-    def world(self) -> World:
-        """The world of the run."""
-        return self._online.world
-
-    @property
-    def process(self) -> Process:
-        """The learner with its exploration, which decides and learns."""
-        return self._online.process
-
-    @property
-    def history(self) -> History:
-        """The decisions and measures so far."""
-        return self._online.history
+        self.world, self.process, self.history = world, online.process, online.history
 
     def notes(self) -> list[str]:
         """Remarks of the learner and of the world, one sentence each."""
@@ -139,8 +115,11 @@ class Training:
             yield world, people
             world.decided(people, accepted)
 
-    def run(self, checkpoint: Checkpoint, cache: Cache, display: PhaseDisplay) -> None:
-        """Run all phases, or what the last checkpoint leaves to do of them; raises Stopped after saving."""
+    def run(self, checkpoint: Checkpoint, cache: Cache, display: Any) -> None:
+        """Run all phases, or what the last checkpoint leaves to do of them; raises Stopped after saving.
+
+        `display`, such as a `results.terminal.Display`, shows the progress.
+        """
         learner, schedule = self.learner, self.config.schedule
         phases = {
             "Phase I": learner.pretrain_units(self.data),
@@ -160,7 +139,7 @@ class Training:
                 self._online.run(schedule.time_steps, advance, lambda: checkpoint.maybe_save(self.state_dict))
             checkpoint.save(self.state_dict)
 
-    def pretrain(self, checkpoint: Checkpoint, cache: Cache, display: PhaseDisplay) -> None:
+    def pretrain(self, checkpoint: Checkpoint, cache: Cache, display: Any) -> None:
         """Go back to the last checkpoint; without one, train Phase I."""
         if checkpoint.load(self.load_state_dict) is not None:
             return
@@ -169,7 +148,7 @@ class Training:
         with display.phase("Phase I", units) if units > 0 else unseen as advance:
             self.curves = self.learner.pretrain(self.data, cache, advance)
 
-    def warm_up(self, checkpoint: Checkpoint, display: PhaseDisplay) -> None:
+    def warm_up(self, checkpoint: Checkpoint, display: Any) -> None:
         """Train on the decisions of the initial policy, for the epochs that are left."""
         epochs = self.config.schedule.warm_up_epochs
         with display.phase("Warm-up", epochs, done=self._warmed_up) as advance:
@@ -178,7 +157,7 @@ class Training:
                 self._warmed_up += 1
                 checkpoint.maybe_save(self.state_dict)
 
-    def state_dict(self) -> dict[str, Any]:
+    def state_dict(self) -> State:
         """Everything the remaining epochs and time steps depend on, as plain containers of tensors."""
         return {
             "curves": None if self.curves is None else dict(vars(self.curves)),
@@ -186,14 +165,14 @@ class Training:
             "online": self._online.state_dict(),
         }
 
-    def load_state_dict(self, state: dict[str, Any]) -> None:
+    def load_state_dict(self, state: State) -> None:
         """Restore a state of `state_dict`; raises as `History.load_state_dict`."""
         self._online.load_state_dict(state["online"])
         self.curves = None if state["curves"] is None else PretrainCurves(**state["curves"])
         self._warmed_up = state["warmed_up"]
 
 
-def progress_of(state: dict[str, Any]) -> tuple[int, int]:
+def progress_of(state: State) -> tuple[int, int]:
     """Epochs of the warm-up and time steps that a state of `Training.state_dict` has behind it."""
     return state["warmed_up"], max(0, state["online"]["history"]["steps_done"])
 

@@ -44,7 +44,12 @@ def conditions(run: Result) -> Conditions:
     Keys without a value are left out.
     """
     flat = flattened(determining(run.config.to_plain()))
-    kept = {key: value for key, value in flat.items() if defines_problem(key) and not _is_compared(key)}
+    compared = tuple(f"{own}." for own in COMPARED)
+    kept = {
+        key: value
+        for key, value in flat.items()
+        if defines_problem(key) and not f"{key}.".startswith(compared)
+    }
     if flat.get("dataset.decision") and not flat.get("dataset.propensity"):
         # Propensities are estimated from the features then, and the weights of labels with them.
         kept |= {key: flat.get(key) for key in flat if key.startswith(OF_ESTIMATES)}
@@ -74,14 +79,15 @@ def difference(groups: Sequence[Comparable]) -> str:
     sentences = []
     if differences:
         sentences.append(f"Not compared across groups, which differ in {'; '.join(differences)}.")
-    seeds = dict.fromkeys(_range(run.seeds) for group in groups for run in group.runs.values())
+    # Those of a run are consecutive.
+    seeds = dict.fromkeys(
+        " to ".join(dict.fromkeys([str(run.seeds[0]), str(run.seeds[-1])]))
+        for group in groups
+        for run in group.runs.values()
+    )
     if len(seeds) > 1:
         sentences.append(f"Seeds differ ({'; '.join(seeds)}): tests pair those that both runs have.")
     return " ".join(sentences)
-
-
-def _is_compared(key: str) -> bool:
-    return any(key == own or key.startswith(f"{own}.") for own in COMPARED)
 
 
 def _differing(every: Sequence[Conditions]) -> list[str]:
@@ -109,11 +115,6 @@ def _title(own: Conditions, further: Sequence[str]) -> str:
     setting = f"{cost}, {own['initial_policy.name']} initial policy"
     others = (f"{key} {_shown(key, own.get(key))}" for key in further)
     return ", ".join([dataset_label(own["dataset.name"]), setting, *others])
-
-
-def _range(seeds: Sequence[int]) -> str:
-    """Seeds of a run, which are consecutive, as text."""
-    return str(seeds[0]) if len(seeds) == 1 else f"{seeds[0]} to {seeds[-1]}"
 
 
 def _shown(key: str, value: Any) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -110,16 +110,26 @@ def frontier(found: Sequence[Point], folder: Path) -> list[PageTable]:
     rule = next(point for point in found if point.model == ORACLE).result.config.model["fairness"]["rule"]
     pairs = [measures(*names) for names in AXES[rule]]
     data_sets = list(dict.fromkeys(point.dataset for point in found))
+    rows: list[Row] = []
+    records: list[dict[str, object]] = []
+    for point in found:
+        run, slack = point.result, "none" if point.slack is None else number(point.slack, 1, 2)
+        spreads = {one.name: run.spread(one.name) for pair in pairs for one in pair}
+        cells = ["" if one is None else mean_interval(one) for one in spreads.values()]
+        rows.append(Row(dataset_label(point.dataset), point.label, [slack, *cells]))
+        who = {"dataset": point.dataset, "model": point.model, "slack": point.slack, "run": run.identity}
+        records += [
+            who | {"measure": name, "mean": one.mean, "std": one.std, "interval": one.interval}
+            for name, one in spreads.items()
+            if one is not None
+        ]
     table = PageTable(
         key="frontier",
         title=f"Utility and gap by slack, {rule.replace('_', ' ')}",
         note="×100, mean and 95 % interval over seeds. Slack: the largest gap allowed; none: without "
         "thresholds of groups.",
-        frame=frame_of(
-            ["slack", *(one.heading for pair in pairs for one in pair)],
-            [_row(point, pairs) for point in found],
-        ),
-        records=records_of(record for point in found for record in _records(point, pairs)),
+        frame=frame_of(["slack", *(one.heading for pair in pairs for one in pair)], rows),
+        records=records_of(records),
     )
     figure = PageFigure(
         key="utility_against_gap",
@@ -133,23 +143,6 @@ def frontier(found: Sequence[Point], folder: Path) -> list[PageTable]:
     items = cautioned([table, figure], found[0].result.config.preset)
     write_page(folder, "FairAll: the frontier", {"": items})
     return [item for item in items if isinstance(item, PageTable)]
-
-
-def _row(point: Point, pairs: Sequence[Sequence[Quantity]]) -> Row:
-    slack = "none" if point.slack is None else number(point.slack, 1, 2)
-    spreads = [point.result.spread(one.name) for pair in pairs for one in pair]
-    cells = ["" if one is None else mean_interval(one) for one in spreads]
-    return Row(dataset_label(point.dataset), point.label, [slack, *cells])
-
-
-def _records(point: Point, pairs: Sequence[Sequence[Quantity]]) -> list[Mapping[str, object]]:
-    who = {"dataset": point.dataset, "model": point.model, "slack": point.slack, "run": point.result.identity}
-    found = [(one.name, point.result.spread(one.name)) for pair in pairs for one in pair]
-    return [
-        who | {"measure": name, "mean": one.mean, "std": one.std, "interval": one.interval}
-        for name, one in found
-        if one is not None
-    ]
 
 
 def draw(found: Sequence[Point], data_sets: Sequence[str], pairs: Sequence[Sequence[Quantity]]) -> Figure:

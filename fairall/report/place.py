@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from fairall.errors import FairAllError
@@ -26,7 +27,9 @@ def place(given: str | None, default: Path, runs: Sequence[str]) -> Path:
         FairAllError: where the folder of `-o` has a page about other runs, or it cannot be written to.
     """
     folder = Path(given) if given else default
-    known = _runs(folder)
+    known = None
+    with suppress(OSError):
+        known = (folder / RUNS).read_text(encoding="utf-8", errors="replace").split()
     # A page about these runs may have been cut off.
     if known != [*runs] and (known is not None or (folder / "index.html").exists()):
         about = f"about {', '.join(known[:4])}{', ...' * (len(known) > 4)}" if known is not None else OTHER
@@ -46,10 +49,3 @@ def place(given: str | None, default: Path, runs: Sequence[str]) -> Path:
             f"cannot write to {folder}: {reason}; choose another place with -o FOLDER"
         ) from error
     return folder
-
-
-def _runs(folder: Path) -> list[str] | None:
-    try:
-        return (folder / RUNS).read_text(encoding="utf-8", errors="replace").split()
-    except OSError:
-        return None

@@ -129,12 +129,8 @@ def computing_files(package: Path) -> list[Path]:
 def determining(config: dict[str, Any]) -> dict[str, Any]:
     """The part of a configuration, as plain containers, that determines a result."""
     relevant = {key: value for key, value in config.items() if key not in IRRELEVANT}
-    relevant["dataset"] = {
-        key: value for key, value in config["dataset"].items() if key not in IRRELEVANT_OF_DATASET
-    }
-    relevant["evaluation"] = {
-        key: value for key, value in config["evaluation"].items() if key not in FURTHER_OUTPUTS
-    }
+    for node, left_out in (("dataset", IRRELEVANT_OF_DATASET), ("evaluation", FURTHER_OUTPUTS)):
+        relevant[node] = {key: value for key, value in config[node].items() if key not in left_out}
     return relevant
 
 

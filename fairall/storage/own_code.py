@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import functools
 import importlib.util
+import itertools
 import pkgutil
 import sys
 import sysconfig
@@ -220,8 +221,7 @@ def _read(content: bytes, name: str, is_package: bool, file: str) -> _Module:
 
 def _with_packages(name: str) -> Iterator[str]:
     """The packages that a module is in, from the outermost, and the module."""
-    parts = name.split(".")
-    return (".".join(parts[: n + 1]) for n in range(len(parts)))
+    return itertools.accumulate(name.split("."), "{}.{}".format)
 
 
 def _imports(tree: ast.AST, package: str) -> Iterator[str]:

@@ -181,9 +181,9 @@ class RunFolder:
         with atomic(self.file(name)) as temporary:
             temporary.write_text(text, encoding="utf-8")
 
-    def write_table(self, table: pd.DataFrame, name: str = "metrics.csv") -> None:
-        """Write metrics.csv, or another table."""
-        self.write_text(name, table.to_csv(index=False, float_format="%.7g"))
+    def write_table(self, table: pd.DataFrame) -> None:
+        """Write metrics.csv."""
+        self.write_text("metrics.csv", table.to_csv(index=False, float_format="%.7g"))
 
     def write_decisions(self, tables: Iterable[pd.DataFrame]) -> None:
         """Write decisions.csv, tables below each other; numbers have the fewest digits that restore them."""

@@ -24,6 +24,9 @@ from fairall.tables.leaks import of_decision, of_failures, of_label, of_labelled
 AT_RANDOM = "taken to be a random part of the accepted"
 
 
+RowValues = np.ndarray | None  # None where a table has no such column
+
+
 @dataclass(frozen=True)
 class Applicants:
     """N applicants; what a table does not have is None.
@@ -60,18 +63,18 @@ class Applicants:
     kinds: Mapping[str, Kind] = field(default_factory=dict)
     left_out: Mapping[str, str] = field(default_factory=dict)
     faults: tuple[str, ...] = ()
-    group: np.ndarray | None = None
+    group: RowValues = None
     groups: Sequence[tuple[str, ...]] = ()
-    probabilities: np.ndarray | None = None
-    accepted: np.ndarray | None = None
-    label: np.ndarray | None = None
-    propensity: np.ndarray | None = None
-    person: np.ndarray | None = None
-    time: np.ndarray | None = None
-    policy_version: np.ndarray | None = None
-    decision_maker: np.ndarray | None = None
-    gain: np.ndarray | None = None
-    loss: np.ndarray | None = None
+    probabilities: RowValues = None
+    accepted: RowValues = None
+    label: RowValues = None
+    propensity: RowValues = None
+    person: RowValues = None
+    time: RowValues = None
+    policy_version: RowValues = None
+    decision_maker: RowValues = None
+    gain: RowValues = None
+    loss: RowValues = None
     notes: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     numbers: Mapping[str, np.ndarray] = field(default_factory=dict, repr=False)

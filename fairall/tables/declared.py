@@ -25,6 +25,9 @@ LISTS = ("groups", "intersections", "drop", "not_features", "missing", "missing_
 ONE_CHARACTER = """one character, quoted as in 'dataset.separator=";"'"""
 
 
+ColumnName = str | None  # None where a table has no such column
+
+
 @dataclass(frozen=True)
 class Spelling:
     """How the caller writes keys.
@@ -89,23 +92,23 @@ class Declared:
     """
 
     path: str = "the table"
-    label: str | None = None
+    label: ColumnName = None
     positive: str | None = None
     sensitive: str | tuple[str, ...] | None = None
     advantaged: str | None = None
     groups: Sequence[str] | None = None
     intersections: Sequence[str] = ()
-    decision: str | None = None
+    decision: ColumnName = None
     accepted: str
-    propensity: str | None = None
+    propensity: ColumnName = None
     accepts_all: bool = False
-    part: str | None = None
-    person: str | None = None
-    time: str | None = None
-    policy_version: str | None = None
-    decision_maker: str | None = None
-    gain: str | None = None
-    loss: str | None = None
+    part: ColumnName = None
+    person: ColumnName = None
+    time: ColumnName = None
+    policy_version: ColumnName = None
+    decision_maker: ColumnName = None
+    gain: ColumnName = None
+    loss: ColumnName = None
     drop: Sequence[str] = ()
     not_features: Sequence[str] = ()
     kinds: Mapping[str, str] = field(default_factory=dict)

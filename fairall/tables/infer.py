@@ -223,8 +223,7 @@ class Candidate:
             refuse(cells, no_count, f"{must}: correct it, or declare {self.as_kind(Kind.REAL)}")
 
     def _numeric(self, kind: Kind, train: np.ndarray) -> Feature:
-        numbers = self.numbers
-        known = numbers[train][self.present[train]]
+        known = self.numbers[train][self.present[train]]
         if len(known) == 0:
             raise LeftOut("no training row has a value")
         if np.ptp(known) < 1 / LARGEST:

@@ -33,9 +33,12 @@ SCORE = re.compile(
 )
 
 
+Remarks = Iterator[tuple[str, str]]  # names of columns, and what is said of them
+
+
 def of_labelled(
     cells: pd.DataFrame, columns: Sequence[str], known: np.ndarray, declared: Declared, who: str
-) -> Iterator[tuple[str, str]]:
+) -> Remarks:
     """Names of columns that reveal who has a label and should not be features, with a note on each.
 
     Such a column has only values that are labelled in all rows or in none, or two values of which one is
@@ -53,7 +56,7 @@ def of_labelled(
 
 def of_failures(
     cells: pd.DataFrame, columns: Sequence[str], label: np.ndarray, declared: Declared
-) -> Iterator[tuple[str, str]]:
+) -> Remarks:
     """Names of columns that have values with which nobody has a positive label, with a warning on each.
 
     Where decisions are not declared, such a column may be the decision, and the rejected coded as failures.
@@ -133,7 +136,7 @@ def _listed(values: Sequence[_Value]) -> str:
 
 def of_label(
     features: Sequence[Feature], x: Mapping[str, np.ndarray], label: np.ndarray, declared: Declared
-) -> Iterator[tuple[str, str]]:
+) -> Remarks:
     """Names of features that predict the label nearly exactly, with a warning on each.
 
     Args:
@@ -166,7 +169,7 @@ def of_label(
 
 def of_decision(
     features: Sequence[Feature], x: Mapping[str, np.ndarray], accepted: np.ndarray | None, declared: Declared
-) -> Iterator[tuple[str, str]]:
+) -> Remarks:
     """Names of features that foretell past decisions too well, or are named so, with a warning on each.
 
     Arguments as of `of_label`; `accepted` are the decisions, shape (N,), None where they are not declared.

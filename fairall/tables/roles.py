@@ -41,6 +41,9 @@ DATE = re.compile(
 )
 
 
+ValuesAndNotes = tuple[np.ndarray, list[str]]  # values of the rows, and notes on how they were read
+
+
 def roles(declared: Declared, columns: Sequence[str], collected: Collected) -> dict[str, str]:
     """Columns that are declared, and the key that names each; faults are collected.
 
@@ -97,7 +100,7 @@ def complete(cells: Cells, name: str, what: str, remedy: str = "complete it") ->
     return column
 
 
-def labels(cells: Cells, declared: Declared) -> tuple[np.ndarray, list[str]]:
+def labels(cells: Cells, declared: Declared) -> ValuesAndNotes:
     """1 or 0, NaN where the label is unknown, shape (N,), and notes.
 
     Raises:
@@ -139,7 +142,7 @@ def labels(cells: Cells, declared: Declared) -> tuple[np.ndarray, list[str]]:
     return taken(positive.astype(float), codes, np.nan), notes
 
 
-def decisions(cells: Cells, declared: Declared) -> tuple[np.ndarray, list[str]]:
+def decisions(cells: Cells, declared: Declared) -> ValuesAndNotes:
     """Who was accepted, shape (N,), bool, and notes.
 
     Raises:
@@ -161,7 +164,7 @@ def decisions(cells: Cells, declared: Declared) -> tuple[np.ndarray, list[str]]:
 
 def revealed(
     label: np.ndarray, accepted: np.ndarray, cells: Cells, declared: Declared, unlabelled: str
-) -> tuple[np.ndarray, list[str]]:
+) -> ValuesAndNotes:
     """The labels (N,) that the decisions revealed, those of the accepted, and notes on the others.
 
     The propensity of the decision gives the probability that such a label is known, but not that of a
@@ -200,9 +203,7 @@ def failed_by_rejection(label: np.ndarray, accepted: np.ndarray, declared: Decla
     ]
 
 
-def recorded_propensity(
-    cells: Cells, declared: Declared, accepted: np.ndarray
-) -> tuple[np.ndarray, list[str]]:
+def recorded_propensity(cells: Cells, declared: Declared, accepted: np.ndarray) -> ValuesAndNotes:
     """π(d=1 | x, s) of each decision, shape (N,), NaN where a rejected row has none; and no notes."""
     column = cells.frame[declared.propensity]
     propensity = numbers_of(column)
@@ -315,7 +316,7 @@ def groups_to_learn(cells: Cells, declared: Declared) -> tuple[np.ndarray, list[
     return number[codes], [tuple(sorted(found[number == k])) for k in range(len(chosen))], notes
 
 
-def names(cells: Cells, declared: Declared, key: str) -> tuple[np.ndarray, list[str]]:
+def names(cells: Cells, declared: Declared, key: str) -> ValuesAndNotes:
     """`cells.identifiers` of the column of a key, which must have no missing cell; and no notes.
 
     Raises:
@@ -340,7 +341,7 @@ def versions(cells: Cells, declared: Declared) -> tuple[np.ndarray | None, list[
     return (found if len(different) > 1 else None), notes
 
 
-def times(cells: Cells, declared: Declared) -> tuple[np.ndarray, list[str]]:
+def times(cells: Cells, declared: Declared) -> ValuesAndNotes:
     """Numbers or dates (datetime64, UTC where they have a zone), shape (N,), and a note on their order."""
     column = complete(cells, str(declared.time), "time")
     time = numbers_of(column)

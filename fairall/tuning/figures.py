@@ -57,7 +57,9 @@ def draw_study(
         for axes, (across, up) in zip(panels, pairs, strict=False):
             _draw_points(axes, study, across, up, paper)
         if importances:
-            _draw_importances(panels[-1], importances)
+            table = pd.DataFrame(importances).sort_index(ascending=False)
+            colours = [BLUE, ORANGE, GREEN, GREY][: len(table.columns)]
+            table.plot.barh(ax=panels[-1], color=colours, width=0.8, xlabel="importance")
         if handles := handles_of(panels[: len(pairs)]):
             legend_below(figure, handles, 4)
         set_title(figure, title)
@@ -91,9 +93,3 @@ def _draw_points(axes: Axes, study: Study, across: str | None, up: str, paper: i
         if number in means.index:
             place = (x[number], means.loc[number, up])
             axes.plot(*place, marker, ms=12, mfc="none", mew=1.8, color=colour, label=label)
-
-
-def _draw_importances(axes: Axes, importances: Mapping[str, Mapping[str, float]]) -> None:
-    table = pd.DataFrame(importances).sort_index(ascending=False)
-    table.plot.barh(ax=axes, color=[BLUE, ORANGE, GREEN, GREY][: len(table.columns)], width=0.8)
-    axes.set_xlabel("importance")

@@ -57,7 +57,14 @@ def show(name: str, overrides: Sequence[str]) -> None:
     if study.no_selection:
         _print_points("Points", study, study.finished, {})
     else:
-        _print_points("Pareto set", study, *_front(study, of_paper))
+        # The Pareto set and the paper's point, the best in the first objective first.
+        front = pareto_set(study.costs).sort_values(study.costs.columns[0], kind="stable").index.tolist()
+        marks: dict[int, str] = {}
+        for mark, chosen in (("selected", study.selected), ("the paper's", of_paper)):
+            if chosen is not None and chosen in study.means.index:
+                marks[chosen] = f"{marks[chosen]}, {mark}" if chosen in marks else mark
+        numbers = [*front, *(number for number in marks if number not in front)]
+        _print_points("Pareto set", study, numbers, marks)
         shares = {measure: known for measure in study.objectives if (known := importances(study, measure))}
         if shares:
             frame = pd.DataFrame(shares).reindex([*next(iter(shares.values()))])
@@ -88,27 +95,14 @@ def compare(names: Sequence[str], overrides: Sequence[str]) -> None:
             lacking = "no selection of the paper" if of_paper is None else "no finished point"
             say(f"{name}: nothing to compare, {study.no_selection or lacking}")
         else:
-            _print_comparison(study, chosen, of_paper)
-
-
-def _print_comparison(study: Study, ours: int, theirs: int) -> None:
-    points = [study.point(number) for number in (ours, theirs)]
-    rows = {key: [str(point[key]) for point in points] for key in study.space.values}
-    for measure, heading in study.headings.items():
-        printed = study.shown(theirs, measure) if theirs in study.means.index else "not tried"
-        rows[heading] = [study.shown(ours, measure), printed]
-    frame = pd.DataFrame.from_dict(rows, orient="index", columns=["ours", "the paper's"])
-    print_frame(frame, title=f"{study.name}: {study.standing}")
-
-
-def _front(study: Study, of_paper: int | None) -> tuple[list[int], dict[int, str]]:
-    """Points of the Pareto set and the paper's, the best in the first objective first, and their marks."""
-    front = pareto_set(study.costs).sort_values(study.costs.columns[0], kind="stable").index.tolist()
-    marks: dict[int, str] = {}
-    for mark, number in (("selected", study.selected), ("the paper's", of_paper)):
-        if number is not None and number in study.means.index:
-            marks[number] = f"{marks[number]}, {mark}" if number in marks else mark
-    return [*front, *(number for number in marks if number not in front)], marks
+            points = [study.point(number) for number in (chosen, of_paper)]
+            rows = {key: [str(point[key]) for point in points] for key in study.space.values}
+            for measure, heading in study.headings.items():
+                tried = of_paper in study.means.index
+                printed = study.shown(of_paper, measure) if tried else "not tried"
+                rows[heading] = [study.shown(chosen, measure), printed]
+            frame = pd.DataFrame.from_dict(rows, orient="index", columns=["ours", "the paper's"])
+            print_frame(frame, title=f"{study.name}: {study.standing}")
 
 
 def _print_points(title: str, study: Study, numbers: Iterable[int], marks: Mapping[int, str]) -> None:

@@ -219,8 +219,7 @@ class Study:
     @cached_property
     def errors(self) -> pd.DataFrame:
         """Standard errors of the means; 0 for one seed."""
-        n = self.values.groupby(level=0).size()
-        return self.stds.div(np.sqrt(n), axis=0).fillna(0.0)
+        return self.stds.div(np.sqrt(self.values.groupby(level=0).size()), axis=0).fillna(0.0)
 
     @property
     def costs(self) -> pd.DataFrame:

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from omegaconf import DictConfig
 
 from fairall.config.messages import has_line, message
@@ -16,8 +15,6 @@ from fairall.errors import FairAllError, count
 from fairall.experiment import Job, cache_of, job, run
 from fairall.measuring.selection import latent_selection_metrics
 from fairall.models.latent_learner import LatentLearner
-from fairall.models.phase1 import Phase1Task
-from fairall.models.vae import ConditionalVAE
 from fairall.nn.native import use_threads
 from fairall.results.terminal import Display
 from fairall.runtime.console import say
@@ -103,21 +100,14 @@ def phase1_measures(task: Job) -> dict[str, list[float]]:
     with display.phase("Phase I", learner.pretrain_units(data)) as advance:
         curves = learner.pretrain(data, cache_of(config, display), advance)
     assert curves is not None
-    vae = _phase1_part(learner, learner.phase1_task(data, config.model.phase1))
+    # The VAE of Phase I within the learner's: the inverse of `ConditionalVAE.transfer_from`.
+    task_of_vae, pretrained = learner.phase1_task(data, config.model.phase1), learner.model.vae
+    vae, transferred = task_of_vae.untrained_vae(task_of_vae.streams()), dict(pretrained.named_parameters())
+    for name, own in vae.named_parameters():
+        own.data.copy_(transferred[name][tuple(slice(size) for size in own.shape)])
+    vae.frame.copy_(pretrained.frame)
     seeds = learner.setting.seeds
     measures = latent_selection_metrics(vae, vae.encode, data.train, data.validation, seeds)
     measures["phase1_validation_loss"] = curves.kept_loss.double().numpy()
     measures["phase1_best_epoch"] = curves.best_epoch.double().numpy()
     return {name: [float(value) for value in values] for name, values in measures.items()}
-
-
-@torch.no_grad()
-def _phase1_part(learner: LatentLearner, task: Phase1Task) -> ConditionalVAE:
-    """The VAE of Phase I within a pretrained learner's: the inverse of `ConditionalVAE.transfer_from`."""
-    pretrained = learner.model.vae
-    vae = task.untrained_vae(task.streams())
-    transferred = dict(pretrained.named_parameters())
-    for name, own in vae.named_parameters():
-        own.copy_(transferred[name][tuple(slice(size) for size in own.shape)])
-    vae.frame.copy_(pretrained.frame)
-    return vae

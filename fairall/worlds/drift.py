@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
@@ -13,7 +12,7 @@ from omegaconf import MISSING
 from torch import Tensor
 
 from fairall.config.checks import at_least, between, check, one_of, open_unit
-from fairall.data.people import People, take
+from fairall.data.people import People
 from fairall.errors import FairAllError
 from fairall.randomness import SeedStreams
 from fairall.worlds.measures import adaptation_time
@@ -143,12 +142,12 @@ class Drift(Part):
             most = float(self.weight(train.x, train.s, extent).max())
             enough = math.ceil(most * (size + 6.0 * math.sqrt(size) + 10.0) / size)
             blocks = [people, *(draw() for _ in range(enough - 1))]
-            people = _each(lambda name: torch.cat([getattr(one, name) for one in blocks], dim=1), people)
+            known = [name for name, values in vars(people).items() if values is not None]
+            people = People(**{name: torch.cat([vars(one)[name] for one in blocks], 1) for name in known})
             weight = self.weight(people.x, people.s, extent).clamp(max=most) / most
             uniform = self.streams.uniform(people.s.shape[1])
             rejected = torch.where(uniform < weight, 0.0, uniform / weight)
-            rows, candidates = rejected.argsort(dim=1, stable=True)[:, :size], people
-            people = _each(lambda name: take(getattr(candidates, name), rows), people)
+            people = people.rows(rejected.argsort(dim=1, stable=True)[:, :size])
         return self.relabelled(people, self.streams.uniform(size), extent)
 
     def evaluated(self, people: People, time_step: int) -> People:
@@ -190,8 +189,3 @@ class Drift(Part):
     def _score(self, x: Tensor) -> Tensor:
         """Σ_j b_j x_j, shape (...)."""
         return ((x - self.mean) / self.scale).clamp(-FURTHEST, FURTHEST) @ self.slope
-
-
-def _each(values: Callable[[str], Tensor], like: People) -> People:
-    """People whose fields, those that `like` has, are the values of their names."""
-    return People(**{name: values(name) for name, of in vars(like).items() if of is not None})

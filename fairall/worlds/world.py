@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 from torch import Tensor
@@ -13,6 +13,7 @@ from fairall.config.schema import Config, DecisionLuck
 from fairall.data.people import Decided, Decisions, People
 from fairall.data.prepared import PreparedData
 from fairall.metrics import Measure, registered
+from fairall.storage.checkpoint import State
 from fairall.worlds.measures import regret
 from fairall.worlds.part import Part, PartConfig, WorldSetting
 
@@ -137,12 +138,12 @@ class World:
         """Warnings of the parts, as `Part.warnings`."""
         return [warning for part in self.parts.values() for warning in part.warnings(drawn=drawn)]
 
-    def state_dict(self) -> dict[str, Any]:
+    def state_dict(self) -> State:
         """All that later time steps depend on, as plain containers of tensors."""
         parts = {name: part.state_dict() for name, part in self.parts.items()}
         return {"time_step": self.time_step, "stream": self.stream.state_dict(), "parts": parts}
 
-    def load_state_dict(self, state: dict[str, Any]) -> None:
+    def load_state_dict(self, state: State) -> None:
         """Restore what `state_dict` returned."""
         self.time_step = state["time_step"]
         self.stream.load_state_dict(state["stream"])

@@ -186,9 +186,9 @@ def rate_difference_bounds(
         support = sample.support(weight * np.abs(change), lowest=lowest, highest=highest, cut=False)
         return Bounds(*((own - other).on(support) for own, other in shares))
     t = (1.0 + b - a) / 2.0
-    parts, everybody = np.stack([t, 1.0 - t]), sample.by(np.zeros(len(t), dtype=int), 1)
+    parts = np.stack([t, 1.0 - t])
     free = Labels(parts * low, parts * high, parts * weight)
-    found = rate_bounds(name, replace(second, target=t), free, everybody)
+    found = rate_bounds(name, replace(second, target=t), free, sample.everybody)
     return Bounds(*(2.0 * end[0] - 1.0 for end in found))
 
 

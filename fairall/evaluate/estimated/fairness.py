@@ -111,12 +111,11 @@ def columns(view: View, people: People) -> Sums:
         gain = (accepted - a * people.break_even) * people.stake
         ends = Column(a * -loss), Column(a * gained)
         return Sums(Column(np.ones_like(a)), Column(a), people.pseudo_label, accepted, gain, *ends)
-    if view == "ips":
-        w, kept = people.weight, people.kept
-        return Sums(w, kept, w * y, kept * y, kept * margin, kept * -loss, kept * gained)
-    r = Column(people.revealed.astype(float))
-    own = r * a
-    return Sums(r, own, r * y, own * y, own * margin, own * -loss, own * gained)
+    w, kept = people.weight, people.kept
+    if view == "naive":
+        w = Column(people.revealed.astype(float))
+        kept = w * a
+    return Sums(w, kept, w * y, kept * y, kept * margin, kept * -loss, kept * gained)
 
 
 def rates(view: View, people: People, by_group: Groups) -> dict[str, Estimate]:

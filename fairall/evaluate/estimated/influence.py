@@ -259,17 +259,22 @@ class Sample:
         """M."""
         return len(self.size)
 
+    @cached_property
+    def everybody(self) -> Groups:
+        """All rows as one group."""
+        return self.by(np.zeros(self.n_rows, dtype=int), 1)
+
     def by(self, group: np.ndarray, groups: int) -> Groups:
         """The rows by their groups: codes 0 to G − 1, shape (N,), and G."""
         return Groups(self, group, groups)
 
     def mean(self, column: Column | np.ndarray) -> Estimate:
         """Mean over all N rows of a quantity (N,), a scalar."""
-        return self.by(np.zeros(self.n_rows, dtype=int), 1).mean(column)[0]
+        return self.everybody.mean(column)[0]
 
     def support(self, weight: np.ndarray, **ends: Any) -> Support:
         """`Groups.support` of a scalar."""
-        return self.by(np.zeros(self.n_rows, dtype=int), 1).support(weight, **ends)[0]
+        return self.everybody.support(weight, **ends)[0]
 
     @cached_property
     def moves(self) -> dict[str, np.ndarray]:

@@ -135,7 +135,7 @@ def fit(
         hasattr(model, name) for name in ("fit", "predict_proba", "get_params")
     ):
         raise FairAllError(f"the model {type(model).__name__} is no classifier with probabilities")
-    if min(int((target == value).sum()) for value in (0, 1)) < 2:
+    if _rarer(target) < 2:
         return None
     return CrossFit(log, target, folds, seed, past, what).fit(model)
 
@@ -158,7 +158,7 @@ def fit_by_version(
     """
     if log.policy_version is None:
         return fit(log, target, what, model, folds, seed)
-    if min(int((target == value).sum()) for value in (0, 1)) < 2:
+    if _rarer(target) < 2:
         return None
     mixture, total, name = np.zeros(len(log)), np.zeros(len(log)), ""
     for version in np.unique(log.policy_version):
@@ -172,6 +172,11 @@ def fit_by_version(
     probability = _inside(mixture / total)
     loss, auc = (float(score(target, probability)) for score in (log_loss, roc_auc_score))
     return Fitted(probability, f"{name or 'shares'}, by policy version", loss, auc)
+
+
+def _rarer(target: np.ndarray) -> int:
+    """How many rows have the rarer target."""
+    return min(int((target == value).sum()) for value in (0, 1))
 
 
 class CrossFit:
@@ -191,7 +196,7 @@ class CrossFit:
         self.past = slice(past)
         self.known = ~np.isnan(target)
         most = folds if len(target) <= MANY_ROWS else 2
-        self.folds = min(most, *(int((target == value).sum()) for value in (0, 1)))
+        self.folds = min(most, _rarer(target))
         # Neighbours in this order are alike, so that every n-th of it is stratified; targets come first, so
         # that those of a rare one are in different folds.
         shuffled = np.random.default_rng(seed).permutation(len(target))

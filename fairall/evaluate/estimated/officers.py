@@ -71,7 +71,7 @@ class Officers:
         return sample.mean(self.high - self.low).on(support)
 
 
-def strictness(log: DecisionLog, levels: int = LEVELS) -> np.ndarray:
+def strictness(log: DecisionLog) -> np.ndarray:
     """Level of the decision maker of each row, 0 the strictest, shape (N,).
 
     Decision makers in the order of their acceptance rates are cut into levels of about as many rows each; a
@@ -84,7 +84,7 @@ def strictness(log: DecisionLog, levels: int = LEVELS) -> np.ndarray:
     order = np.argsort(accepted / size, kind="stable")
     middle = np.cumsum(size[order]) - size[order] / 2.0
     level = np.empty(len(size), dtype=int)
-    level[order] = np.floor(levels * middle / size.sum())
+    level[order] = np.floor(LEVELS * middle / size.sum())
     level = np.unique(level, return_inverse=True)[1]
     while (rows := np.bincount(level, size)).min() < LEAST_ROWS and len(rows) > 1:
         smallest = int(rows.argmin())

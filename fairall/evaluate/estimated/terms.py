@@ -50,25 +50,23 @@ class Terms:
         self.input = np.concatenate([columns[~indicator], columns[indicator], *[self.real] * len(steps)])
         self.mean: np.ndarray | float = 0.0
         self.mean = self.factors(inputs)[:, :-1].mean(0)
-        self.factor = self._products(len(self.real), len(self.indicators))
-
-    def _products(self, reals: int, indicators: int) -> np.ndarray:
-        """Positions of three factors of each term, `NOTHING` for none, shape (M, 3)."""
+        # Terms: each factor alone, pairs of factors of different inputs and squares of scores, and triples.
+        reals, smooth = len(self.real), len(columns)
         own = np.arange(len(self.input))
         first, second = np.triu_indices(len(own))
         squares = (first == second) & (first < reals)
         pairs = (self.input[first] != self.input[second]) | squares
-        both = np.arange(reals, reals + indicators)
-        scores, steps = np.arange(reals), np.arange(reals + indicators, 2 * reals + indicators)
-        of_three = [
-            three for one in (scores, steps) for three in combinations([*both.tolist(), *one.tolist()], 3)
-        ]
-        triples = np.array(sorted(set(of_three)), dtype=int).reshape(-1, 3)
-        return np.concatenate(
+        both = range(reals, smooth)
+        of_three = {
+            three
+            for others in (range(reals), range(smooth, smooth + reals))
+            for three in combinations([*both, *others], 3)
+        }
+        self.factor = np.concatenate(
             [
                 np.column_stack([own, np.full((len(own), 2), NOTHING)]),
                 np.column_stack([first[pairs], second[pairs], np.full(pairs.sum(), NOTHING)]),
-                triples,
+                np.array(sorted(of_three), dtype=int).reshape(-1, 3),
             ]
         )
 

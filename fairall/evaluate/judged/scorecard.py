@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -17,12 +17,16 @@ from fairall.evaluate.estimated.influence import Column, Estimate, Groups
 from fairall.evaluate.estimated.scores import Partial, Scored
 from fairall.evaluate.judged.judgement import NO_MODEL, Judgement
 from fairall.evaluate.judged.periods import numbered
+from fairall.evaluate.judged.validation import QUANTILES
+from fairall.evaluate.plain import ByName
 from fairall.runtime.steps import doing
 
 EVERYBODY = "everybody"  # the groups together
 BAYESIAN = "bayesian"
-QUANTILES = np.linspace(0.05, 0.95, 19)  # of the score
 CURVES = {"positive": "equal_opportunity", "negative": "false_positive"}
+
+Measured: TypeAlias = dict[str, dict[str, dict[str, Interval | Limits]]]
+"""By group, measure and view."""
 
 
 class ScoreMeasure(NamedTuple):
@@ -58,7 +62,7 @@ MEASURES = {
 }
 
 
-def scorecard(of: Judgement) -> dict[str, Any] | None:
+def scorecard(of: Judgement) -> ByName | None:
     """Measures of the given score, of everybody and by group, and shares of people above its thresholds.
 
     Each measure has an interval in three views, and bounds:
@@ -85,17 +89,14 @@ def scorecard(of: Judgement) -> dict[str, Any] | None:
     if of.models.score is None or not of.log.revealed.any():
         return None
     doing("discrimination and calibration of the score")
-    everybody = of.sample.by(np.zeros(len(of.log), dtype=int), 1)
-    found = _measured(of, of.models.score, everybody, {EVERYBODY: 0})
+    found = _measured(of, of.models.score, of.sample.everybody, {EVERYBODY: 0})
     named = {of.log.groups[code]: int(code) for code in of.models.shown}
     groups = _measured(of, of.models.score, of.by_group, named)
-    curves = _curves(of, of.models.score, everybody)
-    return found | {"groups": groups, "periods": _by_period(of, of.models.score), "curves": curves}
+    of_periods, curves = _by_period(of, of.models.score), _curves(of, of.models.score)
+    return found | {"groups": groups, "periods": of_periods, "curves": curves}
 
 
-def _measured(
-    of: Judgement, score: np.ndarray, by_group: Groups, named: dict[str, int]
-) -> dict[str, dict[str, dict[str, Interval | Limits]]]:
+def _measured(of: Judgement, score: np.ndarray, by_group: Groups, named: dict[str, int]) -> Measured:
     """The measures of some groups, by name of the group, of the measure and of the view.
 
     Args:
@@ -120,7 +121,7 @@ def _measured(
         name: {view: _doubt(of, view, by_group.group == code, name) for view in ("accepted", "dr", BAYESIAN)}
         for name, code in named.items()
     }
-    found: dict[str, dict[str, dict[str, Interval | Limits]]] = {name: {} for name in named}
+    found: Measured = {name: {} for name in named}
     for key, measure in MEASURES.items():
         least, most = measure.bounds(partial)
         estimates = {view: measure.of(people) for view, people in scored.items()}
@@ -143,12 +144,12 @@ def _measured(
     return found
 
 
-def _by_period(of: Judgement, score: np.ndarray) -> dict[str, dict[str, Any]]:
+def _by_period(of: Judgement, score: np.ndarray) -> dict[str, ByName]:
     """The measures and the stability of the score by `periods.Period`; none in a log without them."""
     code, names = numbered(of.log)
     if len(names) < 2:
         return {}
-    found: dict[str, dict[str, Any]] = _measured(
+    found: dict[str, ByName] = _measured(
         of, score, of.sample.by(code, len(names)), {name: k for k, name in enumerate(names)}
     )
     first, *later = (pd.Series(score[rows]) for rows in of.log.people_of(code, len(names)))
@@ -180,7 +181,7 @@ def _doubt(of: Judgement, view: str, members: np.ndarray, name: str) -> tuple[bo
     return True, "Bayesian evaluation gives no interval" if view == BAYESIAN else None
 
 
-def _curves(of: Judgement, score: np.ndarray, everybody: Groups) -> pd.DataFrame:
+def _curves(of: Judgement, score: np.ndarray) -> pd.DataFrame:
     """See `scorecard`."""
     levels = np.unique(np.quantile(score, QUANTILES))
     above = [of.with_target((score >= level).astype(float)) for level in levels]
@@ -188,7 +189,7 @@ def _curves(of: Judgement, score: np.ndarray, everybody: Groups) -> pd.DataFrame
     views: dict[str, View] = {"accepted": "naive", "dr": "dr"}
     all_rows = np.ones(len(score), dtype=bool)
     shares = {
-        view: [rates(of_labels, people, everybody) for people in above]
+        view: [rates(of_labels, people, of.sample.everybody) for people in above]
         for view, of_labels in views.items()
         if _doubt(of, view, all_rows, EVERYBODY)[0]
     }
@@ -197,7 +198,9 @@ def _curves(of: Judgement, score: np.ndarray, everybody: Groups) -> pd.DataFrame
         ends = {}
         for view, found in shares.items():
             ends[view] = [interval(one[name], 0, joint_normal(len(levels)))[:3] for one in found]
-        possible = [limits.rate_bounds(name, people, limits.manski(people), everybody) for people in above]
+        possible = [
+            limits.rate_bounds(name, people, limits.manski(people), of.sample.everybody) for people in above
+        ]
         ends["bounds"] = [(np.nan, float(low.value[0]), float(high.value[0])) for low, high in possible]
         for view, own in ends.items():
             where = {"view": view, "label": label, "threshold": levels, "acceptance": acceptance}

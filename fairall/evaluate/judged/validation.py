@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from math import comb
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -21,6 +20,7 @@ from fairall.evaluate.estimated.gaps import (
 )
 from fairall.evaluate.judged.judgement import Judgement
 from fairall.evaluate.log import DecisionLog
+from fairall.evaluate.plain import ByName
 from fairall.runtime.steps import doing
 
 BINS = 10  # of equal width on [0, 1], of probabilities
@@ -43,7 +43,7 @@ def acceptance_ratio(of: Judgement) -> Interval:
     return found.without_ends("nobody is accepted" if np.isnan(found.estimate) else None)
 
 
-def calibration(of: Judgement) -> dict[str, Any] | None:
+def calibration(of: Judgement) -> ByName | None:
     """By group, the mean label less the mean probability of a positive label, and the same by bins of it.
 
     The probability is the given score's, else the outcome model's; labels are doubly robust, so that all
@@ -69,7 +69,7 @@ def calibration(of: Judgement) -> dict[str, Any] | None:
     scores, labels = (by_cell.mean(column) / one for column in (score, label))
     labels = labels.on(by_cell.support(weight))
     known = np.bincount(cell[log.revealed], minlength=by_cell.groups)
-    found: dict[str, Any] = {}
+    found: ByName = {}
     for code in models.shown:
         may, why = of.doubt("equal_opportunity", "dr", code)
         bins = [
@@ -95,7 +95,7 @@ def _differences(log: DecisionLog, people: People, rows: np.ndarray) -> tuple[np
     return before, after
 
 
-def balance(of: Judgement) -> dict[str, Any] | None:
+def balance(of: Judgement) -> ByName | None:
     """Whether weighted people with labels are like all people, and propensities those of the decisions.
 
     By group: for each feature the standardised difference of means of its inputs (the largest in absolute
@@ -136,7 +136,7 @@ def worst_balance(log: DecisionLog, people: People) -> str:
     return f" in {name} (by {after.max():.2f} standard deviations)"
 
 
-def thresholds(of: Judgement) -> list[dict[str, Any]] | None:
+def thresholds(of: Judgement) -> list[ByName] | None:
     """Value and gaps of accepting everybody whose score is above a threshold, doubly robust.
 
     The score is the given one, else the policy's acceptance probability; thresholds are its quantiles. The

@@ -26,13 +26,16 @@ from typing_extensions import override
 
 from fairall.config.checks import at_least, limited, open_unit, positive, positive_share
 from fairall.models.learner import Setting
-from fairall.models.logistic import penalised
+from fairall.models.logistic import linear, penalised
 from fairall.models.refitted import EXACT, Refitted, RefittedConfig
 from fairall.nn.stacked import in_chunks
 from fairall.randomness import SeedStreams
 
 SEEDS = 2**24  # of random numbers of a fit; a float32 below 1 has as many values
 TREES = 100  # of an isolation forest
+
+
+Targets = tuple[np.ndarray, np.ndarray]  # the label to learn, and the weight, of each person
 
 
 @dataclass(frozen=True)
@@ -110,7 +113,7 @@ class AcceptedOnly(Refitted):
         used = weight > 0
         return self.regression(seen.x[used], target[used], weight[used])
 
-    def targets(self, seen: Seen, random: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    def targets(self, seen: Seen, random: np.random.Generator) -> Targets:
         """The label to learn, in [0, 1], and the weight of each person, shapes (N,)."""
         return seen.label, seen.accepted.astype(float)
 
@@ -120,7 +123,7 @@ class AcceptedOnly(Refitted):
 
     def accepted_only(self, seen: Seen) -> np.ndarray:
         """p(ỹ = 1 | x, s) of everybody by the regression of the accepted, shape (N,)."""
-        return expit(_odds(seen.x, self.regression(seen.x[seen.accepted], seen.label[seen.accepted])))
+        return expit(linear(seen.x, self.regression(seen.x[seen.accepted], seen.label[seen.accepted])))
 
     @override
     @torch.no_grad()
@@ -147,9 +150,9 @@ class Reweighting(AcceptedOnly):
     config_type = ReweightingConfig
 
     @override
-    def targets(self, seen: Seen, random: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    def targets(self, seen: Seen, random: np.random.Generator) -> Targets:
         decisions = self.regression(seen.x, seen.accepted.astype(float))
-        weight = seen.accepted / np.maximum(expit(_odds(seen.x, decisions)), self.config.least)
+        weight = seen.accepted / np.maximum(expit(linear(seen.x, decisions)), self.config.least)
         # The mean weight of the accepted is 1, so that the penalty is as strong as without weights.
         return seen.label, weight * (seen.accepted.sum() / weight.sum())
 
@@ -172,7 +175,7 @@ class Parcelling(AcceptedOnly):
     config_type = ParcellingConfig
 
     @override
-    def targets(self, seen: Seen, random: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    def targets(self, seen: Seen, random: np.random.Generator) -> Targets:
         risk = 1.0 - self.accepted_only(seen)
         inner = np.linspace(0.0, 1.0, self.config.bands + 1)
         bounds = np.unique(np.quantile(risk[seen.accepted], inner))[1:-1]
@@ -192,7 +195,7 @@ class FuzzyAugmentation(AcceptedOnly):
     """
 
     @override
-    def targets(self, seen: Seen, random: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    def targets(self, seen: Seen, random: np.random.Generator) -> Targets:
         return np.where(seen.accepted, seen.label, self.accepted_only(seen)), np.ones(len(seen.x))
 
 
@@ -206,7 +209,7 @@ class Heckman(AcceptedOnly):
 
     @override
     def weights(self, seen: Seen, random: np.random.Generator) -> np.ndarray:
-        index = _odds(seen.x, probit(seen.x, seen.accepted, self.config.linear_c))[seen.accepted]
+        index = linear(seen.x, probit(seen.x, seen.accepted, self.config.linear_c))[seen.accepted]
         ratio = np.exp(-(index**2) / 2 - math.log(2 * math.pi) / 2 - log_ndtr(index))
         # Not centred: the intercept is that of λ = 0.
         columns = np.column_stack([seen.x[seen.accepted], ratio / (ratio.std() or 1.0)])
@@ -240,14 +243,14 @@ class Basl(AcceptedOnly):
     config_type = BaslConfig
 
     @override
-    def targets(self, seen: Seen, random: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    def targets(self, seen: Seen, random: np.random.Generator) -> Targets:
         label, labelled = seen.label.copy(), seen.accepted.copy()
         left = self.filtered(seen, random)
         shares = self.config.labelled, self.config.labelled / self.config.imbalance  # of bad and good
         low, high = math.nan, math.nan
         for iteration in range(self.config.iterations):
             asked = random.permutation(left)[: math.ceil(self.config.sample * len(left))]
-            odds = _odds(seen.x[asked], self.regression(seen.x[labelled], label[labelled]))
+            odds = linear(seen.x[asked], self.regression(seen.x[labelled], label[labelled]))
             if iteration == 0:
                 low, high = np.quantile(odds, [shares[0], 1.0 - shares[1]])
             order, (bads, goods) = odds.argsort(), (math.ceil(share * len(asked)) for share in shares)
@@ -292,8 +295,3 @@ def probit(x: np.ndarray, decision: np.ndarray, c: float) -> np.ndarray:
 
     found = minimize(loss, np.zeros(columns.shape[1]), jac=True, method="L-BFGS-B", options={"gtol": EXACT})
     return np.asarray(found.x)
-
-
-def _odds(x: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Log odds, or the index of a probit, of x (N, F) by weights (F + 1,), shape (N,)."""
-    return x @ weights[:-1] + weights[-1]

@@ -100,8 +100,7 @@ class Stacked(Refitted):
         ones = float(label.sum())
         if ones in (0.0, len(label)):
             # Labels that are all the same: one p for everybody, c where there are none.
-            cost = self.setting.cost
-            p = (ones + 2.0 * cost) / (len(label) + 2.0)
+            p = (ones + 2.0 * self.setting.cost) / (len(label) + 2.0)
             self.slopes[e].zero_()
             self.slopes[e, :, -1] = self.trees.base[e] = math.log(p / (1.0 - p))
             return

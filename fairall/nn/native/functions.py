@@ -116,7 +116,7 @@ class Phase1Epochs(Stateful):
         self.vae, self._config, self._tables = vae, config, _tables(vae, pool)
         sizes = tuple(_flat(net)[1] for net in nets)
         scalars = np.float32(config.beta), np.float32(vae.min_scale)
-        self._objective = tuple(vae.likelihood.layout), sizes, *scalars
+        self._objective = vae.likelihood.layout, sizes, *scalars
 
     @staticmethod
     def fits(vae: Any, pool: Any, config: Any) -> bool:
@@ -177,7 +177,7 @@ class Phase2Epochs(Stateful):
 
     def model_epoch(self, learner: Any, decided: Any) -> float:
         """Update VAE and classifier on every minibatch; see the definition."""
-        losses, shared = torch.empty(len(decided.s)), (tuple(learner.model.vae.likelihood.layout), self._nets)
+        losses, shared = torch.empty(len(decided.s)), (learner.model.vae.likelihood.layout, self._nets)
         self._epoch(kernels().model_epoch, self.model, learner, decided, (losses,), shared)
         return losses.mean().item()
 

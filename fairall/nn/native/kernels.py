@@ -304,7 +304,7 @@ def backward(theta, sizes, values, n, dropout, gradient, of_theta, of_input):
 def log_prob(outputs, target, layout, weight, score, space, each):
     """Sum over features of log p(x | z, s) without log h(x) to `each`; weight times its gradient to `score`.
 
-    Outputs of the decoder and `score` have shape (P, n), `target`, the features by kind as in the `Layout`,
+    Outputs of the decoder and `score` have shape (P, n), `target`, the features by kind as in the `layout`,
     (D, n), and `weight`, `space`, which is for working, and `each` (n,).
     """
     n_real, n_count, n_binary, sizes, codes, least, most = layout
@@ -538,7 +538,7 @@ def mixture_kl(logit, r, n_samples, loc, scale, eps, weight, of_loc, of_scale):
         each = q[c] / F(n_samples)
         per_sample[:3] = ZERO
         for k in range(n_latent):
-            m, sigma, m_other, per_other = loc[k, i], scale[k, i], loc[k, o], ONE / scale[k, o]
+            m, sigma, m_other, per_other = components(loc, scale, k, i, o)
             add_squares(eps[i, k, :n_samples], m, sigma, m_other, per_other, own, other, prior)
         ratio = log_ratio(own, other, prior, log_scaled[1 - c] - log_scaled[c], share)
         term = each * ratio + q[c] * log_scaled[c]
@@ -547,13 +547,19 @@ def mixture_kl(logit, r, n_samples, loc, scale, eps, weight, of_loc, of_scale):
         of_log_q[c] += term + q[c] - of_other
         of_log_q[1 - c] += of_other
         for k in range(n_latent):
-            m, sigma, m_other, per_other = loc[k, i], scale[k, i], loc[k, o], ONE / scale[k, o]
+            m, sigma, m_other, per_other = components(loc, scale, k, i, o)
             z, z_eps, t, t_eps, t_t = moments(eps[i, k, :n_samples], m, sigma, m_other, per_other, share)
             of_loc[k, i] += weight * each * (z - t * per_other)
             of_loc[k, o] += weight * each * t * per_other
             of_scale[k, i] += weight * (each * (z_eps - t_eps * per_other) - (q[c] - of_other) / sigma)
             of_scale[k, o] += weight * (each * t_t - of_other) * per_other
     return kl, q[0] * of_log_q[1] - q[1] * of_log_q[0]
+
+
+@inlined
+def components(loc, scale, k, i, o):
+    """Location and scale of sample i's component, location and inverse scale of the other one, o."""
+    return loc[k, i], scale[k, i], loc[k, o], ONE / scale[k, o]
 
 
 @inner
@@ -605,7 +611,7 @@ def cdf_mixture_kl(logit, r, n_samples, loc, scale, eps, weight, of_loc, of_scal
         i, o = r + c, r + 1 - c
         each = q[c] / F(n_samples)
         for k in range(n_latent):
-            m, sigma, m_other, per_other = loc[k, i], scale[k, i], loc[k, o], ONE / scale[k, o]
+            m, sigma, m_other, per_other = components(loc, scale, k, i, o)
             ratio, of_own, of_other, z, z_eps, g, g_eps, g_t = cdf_moments(
                 eps[i, k, :n_samples], m, sigma, m_other, per_other, q[c], q[1 - c]
             )
@@ -763,7 +769,7 @@ def vae_loss(
     """Log likelihood of rows, averaged over their samples; its gradients, and what KL terms need.
 
     Rows are of people `who`, with inputs of the encoder `given` (N, inputs), s the last, features x by kind
-    as in the `Layout` (N, D), and ε (rows, Z, `n_samples` or more).
+    as in the `layout` (N, D), and ε (rows, Z, `n_samples` or more).
 
     Returns log p(x | z, s) without log h(x) and, if it is modelled, log p(ũ | z, s, d = 1), each (rows,);
     then the encoder's values, location, scale and its slope, and the gradients of location and scale, to
@@ -821,7 +827,7 @@ def phase1_epoch(
 
     `vectors` are the parameters of encoder and decoder, and Adam's moments, each (E, n), which are updated
     after `steps` updates before. People come in `order` (E, N) with noise ε (E, N, Z, L): `people` are inputs
-    of the encoder (E, N, inputs), s the last, features by kind as in the `Layout` (E, N, D), and log h(x),
+    of the encoder (E, N, inputs), s the last, features by kind as in the `layout` (E, N, D), and log h(x),
     or the same once for all replicates. `nets` are the sizes of the layers of both. The loss averaged over
     the epoch goes to `losses` (E,). With a learning rate of 0 nothing is updated.
     """
@@ -873,7 +879,7 @@ def model_epoch(vectors, steps, rate, streams, order, people, losses, layout, ne
 
     `vectors` are the parameters of encoder, decoder and classifier, and Adam's moments, each (E, n), which
     are updated after `steps` updates before; people come in `order` (E, N). `people` are the inputs of the
-    nets (E, N, inputs), s the last, features by kind as in the `Layout` (E, N, D), and, all (E, N), log h(x),
+    nets (E, N, inputs), s the last, features by kind as in the `layout` (E, N, D), and, all (E, N), log h(x),
     d, ỹ, the weights of the labelled in the risk and in their ELBO, and the number of the frame. `nets` are
     the sizes of the layers, `objective` are the values of an `Objective`. The loss of the last minibatch goes
     to `losses` (E,).
