@@ -25,7 +25,7 @@ from fairall.errors import FairAllError
 from fairall.tables.applicants import Applicants, read
 from fairall.tables.cells import refuse
 from fairall.tables.declared import ONE_CHARACTER, Declared
-from fairall.tables.features import Kind
+from fairall.tables.features import Feature, Kind
 from fairall.tables.files import Cells, read_cells
 from fairall.tables.groups import Sensitive, sides
 
@@ -136,7 +136,7 @@ class OwnTable(TableDataset):
         table = Table(schema, x, s, label, labelled, missing=missing, sensitive=sensitive, splits=splits)
         if people.accepted is not None:
             table = replace(table, logged=_logged(people, table, splits, config))
-        told, doubts = people.leaks(features)
+        told, doubts = self.leaks(people, features)
         none_positive = [
             f"no training row of the {group} group has a positive label"
             for group, rows in _groups(splits.train, s, sensitive)
@@ -170,6 +170,10 @@ class OwnTable(TableDataset):
         """
         assert sensitive is not None
         return _splits(people, s, sensitive, label, labelled, self.config)
+
+    def leaks(self, people: Applicants, features: list[Feature]) -> tuple[list[str], list[str]]:
+        """As `Applicants.leaks`."""
+        return people.leaks(features)
 
     def weighting(self, table: Table, splits: Splits) -> tuple[list[str], list[str]]:
         """Notes and warnings on the weights of known labels."""

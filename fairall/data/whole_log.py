@@ -16,6 +16,7 @@ from fairall.data.splits import Splits
 from fairall.data.table import Logged, Table
 from fairall.tables.applicants import Applicants
 from fairall.tables.declared import Declared, Spelling
+from fairall.tables.features import Feature
 from fairall.tables.groups import Sensitive, sides
 
 
@@ -38,11 +39,13 @@ class WholeLog(OwnTable):
     Args:
         config: node of `dataset=csv`; its path is not read.
         people: a row for each person.
+        weighted: whether labels have weights, as those of a reduction, which depend on features: none of
+            these then counts as one that gives the label away.
     """
 
-    def __init__(self, config: Any, people: pd.DataFrame) -> None:
+    def __init__(self, config: Any, people: pd.DataFrame, *, weighted: bool = False) -> None:
         super().__init__(config)
-        self.people = people
+        self.people, self.weighted = people, weighted
 
     @property
     @override
@@ -82,6 +85,10 @@ class WholeLog(OwnTable):
         everybody = np.arange(len(people))
         shuffled = np.random.RandomState(self.config.split.random_state).permutation(everybody)
         return Splits(everybody, everybody, everybody, shuffled)
+
+    @override
+    def leaks(self, people: Applicants, features: list[Feature]) -> tuple[list[str], list[str]]:
+        return ([], []) if self.weighted else super().leaks(people, features)
 
     @override
     def weighting(self, table: Table, splits: Splits) -> tuple[list[str], list[str]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -23,11 +24,13 @@ from fairall.errors import FairAllError
 from fairall.experiment import job, prepare
 from fairall.live.state import Update, packed, unpacked
 from fairall.live.versions import Version, after_warm_up, config_of
-from fairall.policy import Policy
+from fairall.policy import SUMS, Policy
 from fairall.results.terminal import Display
-from fairall.storage.files import damaged, write_sums
+from fairall.storage.files import damaged, sha256, write_sums
+from fairall.tables.cells import spelling
 
 POLICY, STATE = "policy", "state.safetensors"
+FORMER = "3a3895e5"  # the last commit whose files have no `_sums` in the state
 
 
 def learn(
@@ -37,6 +40,7 @@ def learn(
     *,
     group: str | None = None,
     kinds: Mapping[str, str] | None = None,
+    weight: np.ndarray | None = None,
 ) -> tuple[Version, PreparedData]:
     """Phase I on everybody (section 4.1), then the warm-up on the whole log with its propensities.
 
@@ -46,13 +50,15 @@ def learn(
         words: of a run, without the data set.
         group: column of the sensitive attribute; None: everybody is of one group.
         kinds: as of `dataset=csv`.
+        weight: factor of the loss of each label, shape (N,); None: 1.
 
     Raises:
-        FairAllError: where a word is not possible, or the log has faults.
+        FairAllError: where a word is not possible, the log has faults, or the method takes no weights.
     """
     keys: dict[str, Any] = {"path": "X", "positive": "1", "sensitive": group or "", **columns}
     if group is not None:
-        keys["groups"] = sorted(map(str, log[group].dropna().unique()))
+        words_by_value = {str(spelling(value)): str(value) for value in log[group].dropna().unique()}
+        keys["groups"] = [words_by_value[value] for value in sorted(words_by_value)]
         if len(keys["groups"]) < 2:
             raise FairAllError(
                 f"column {group!r}: everybody is of one group; leave the sensitive attribute out"
@@ -60,7 +66,11 @@ def learn(
 
     def whole(source: Dataset, config: Config) -> PreparedData:
         source.config.kinds = dict(kinds or {})
-        return prepare(WholeLog(source.config, log), config)
+        data = prepare(WholeLog(source.config, log, weighted=weight is not None), config)
+        if weight is None:
+            return data
+        weights = torch.tensor(weight[data.pool_table.x.index], dtype=torch.float32)
+        return replace(data, sample_weight=weights.expand(config.seeds, -1))
 
     with TemporaryDirectory() as folder:
         composed = compose_config(
@@ -70,6 +80,11 @@ def learn(
             *words,
         )
         task = job(composed, whole)
+        if weight is not None and not task.learner.weighs_labels:
+            raise FairAllError(
+                f"model={task.config.model.name} takes no sample_weight: choose parity_stacked, stacked, "
+                "ensemble, parity_ensemble, greedy, fairlog or unfairlog, or leave it out"
+            )
         silent = Console(quiet=True, force_terminal=False)
         return after_warm_up(task, Display(progress_only=True, terminal=silent)), task.data
 
@@ -102,7 +117,8 @@ def save(version: Version, folder: Path, further: Sequence[str] = ()) -> None:
     """Write policy and state of training, and the sums of these and of `further` files of the folder."""
     (folder / POLICY).mkdir(parents=True, exist_ok=True)
     version.policy.save(folder / POLICY, config_of(version.policy))
-    (folder / STATE).write_bytes(packed(version.training))
+    state = {"training": version.training, "sums": _sums(folder, further)}
+    (folder / STATE).write_bytes(packed(state))
     write_sums(folder / "SUMS", [STATE, *further])
 
 
@@ -115,4 +131,15 @@ def load(folder: Path, further: Sequence[str] = (), *, modules: Collection[str] 
     if not (folder / "SUMS").is_file() or damaged(folder / "SUMS", among=(STATE, *further)):
         raise FairAllError(f"{folder} holds no estimator, or a damaged one: save it anew")
     version = Version.of(Policy.load(folder / POLICY, modules=modules))
-    return version.restore(unpacked((folder / STATE).read_bytes()))
+    state = unpacked((folder / STATE).read_bytes())
+    if state.get("sums") != _sums(folder, further):
+        raise FairAllError(
+            f"{folder}: its files were not saved together, or by a version of up to {FORMER}, which can read "
+            "them: save it anew"
+        )
+    return version.restore(state["training"])
+
+
+def _sums(folder: Path, further: Sequence[str]) -> dict[str, str]:
+    """SHA-256 of the sums of the policy, and of `further` files, by name."""
+    return {name: sha256(folder / name) for name in (f"{POLICY}/{SUMS}", *further)}
