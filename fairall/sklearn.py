@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Mapping, Sequence
+from numbers import Number
 from operator import methodcaller
 from pathlib import Path
 from typing import Any, ClassVar
@@ -30,7 +31,6 @@ from fairall.tables.people import CODED
 
 __all__ = ["PolicyValue", "SelectiveLabelsClassifier", "policy_value"]
 
-ABOUT = "estimator.json"
 TUNED = "tuned"
 STORED = "notes_", "positive_", "n_features_in_", "_columns", "_attributes"
 MOST_DRAWN = 2**31  # seeds that a RandomState chooses from
@@ -275,9 +275,7 @@ class SelectiveLabelsClassifier(ClassifierMixin, BaseEstimator):
             text = json.dumps(about, indent=1, default=PLAIN)
         except (TypeError, AttributeError) as error:
             raise InputError(f"{folder}: cannot be saved ({error})") from error
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / ABOUT).write_text(text + "\n", encoding="utf-8")
-        save(self._version, folder, [ABOUT])
+        save(self._version, folder, text + "\n")
 
     @classmethod
     def load(cls, path: str | Path, *, modules: Collection[str] = ()) -> SelectiveLabelsClassifier:
@@ -290,10 +288,9 @@ class SelectiveLabelsClassifier(ClassifierMixin, BaseEstimator):
         Raises:
             InputError: where the folder holds no estimator, or a damaged one.
         """
-        folder = Path(path)
         with of_input():
-            version = load(folder, [ABOUT], modules=modules)
-            about = json.loads((folder / ABOUT).read_text(encoding="utf-8"))
+            version, text = load(Path(path), modules=modules)
+        about = json.loads(text)
         made = cls(**about["parameters"])
         vars(made).update(about["fitted"], _version=version, policy_=version.policy)
         made.classes_ = np.array(about["classes"], dtype=object if about["object"] else None)
@@ -316,10 +313,11 @@ class SelectiveLabelsClassifier(ClassifierMixin, BaseEstimator):
     def _words(self) -> list[str]:
         """The words of a run that the parameters stand for."""
         given, seed = self.hyperparameters or {}, self.random_state
-        for name, value in {"hyperparameters": given, "kinds": self.kinds or {}}.items():
-            if not isinstance(value, Mapping) and value != TUNED:
-                raise InputError(f"{name}={value!r}: give a dict; for hyperparameters also {TUNED!r}")
-        if seed is None or isinstance(seed, np.random.RandomState):
+        if not isinstance(given, Mapping) and given != TUNED:
+            raise InputError(f"hyperparameters={given!r}: give a dict of keys of the method, or {TUNED!r}")
+        if not isinstance(self.kinds or {}, Mapping):
+            raise InputError(f"kinds={self.kinds!r}: give a dict of kinds by column")
+        if not isinstance(seed, Number):
             seed = check_random_state(seed).randint(MOST_DRAWN)
         values = {"model": self.method, "cost.value": self.cost, "seed": seed, "seeds": self.seeds}
         own = hyperparameters_without(self.method, "csv") if given == TUNED else {"model": given}

@@ -24,13 +24,13 @@ from fairall.errors import FairAllError
 from fairall.experiment import job, prepare
 from fairall.live.state import Update, packed, unpacked
 from fairall.live.versions import Version, after_warm_up, config_of
-from fairall.policy import SUMS, Policy
+from fairall.policy import Policy
 from fairall.results.terminal import Display
-from fairall.storage.files import damaged, sha256, write_sums
+from fairall.storage.files import damaged, write_sums
 from fairall.tables.cells import spelling
 
-POLICY, STATE = "policy", "state.safetensors"
-FORMER = "3a3895e5"  # the last commit whose files have no `_sums` in the state
+POLICY, STATE, ABOUT = "policy", "state.safetensors", "estimator.json"
+FORMER = "3a3895e5"  # the last commit whose state lacks the text about it
 
 
 def learn(
@@ -113,33 +113,28 @@ def step(
     return version.learnt([Update(Decided(x, s, propensity, known > 0, labels), torch.tensor(taken))])
 
 
-def save(version: Version, folder: Path, further: Sequence[str] = ()) -> None:
-    """Write policy and state of training, and the sums of these and of `further` files of the folder."""
+def save(version: Version, folder: Path, about: str) -> None:
+    """Write policy, state of training and a text about them into a folder, and the sums of the last two."""
     (folder / POLICY).mkdir(parents=True, exist_ok=True)
     version.policy.save(folder / POLICY, config_of(version.policy))
-    state = {"training": version.training, "sums": _sums(folder, further)}
-    (folder / STATE).write_bytes(packed(state))
-    write_sums(folder / "SUMS", [STATE, *further])
+    (folder / ABOUT).write_bytes(about.encode())
+    (folder / STATE).write_bytes(packed({"training": version.training, "about": about}))
+    write_sums(folder / "SUMS", [STATE, ABOUT])
 
 
-def load(folder: Path, further: Sequence[str] = (), *, modules: Collection[str] = ()) -> Version:
-    """What `save` wrote; no code of it is run.
+def load(folder: Path, *, modules: Collection[str] = ()) -> tuple[Version, str]:
+    """What `save` wrote: the version, and the text about it; no code of it is run.
 
     Raises:
-        FairAllError: where a file is missing or damaged, or the method's module may not be imported.
+        FairAllError: where a file is missing, damaged or edited, or the method's module may not be imported.
     """
-    if not (folder / "SUMS").is_file() or damaged(folder / "SUMS", among=(STATE, *further)):
+    if not (folder / "SUMS").is_file() or damaged(folder / "SUMS", among=(STATE, ABOUT)):
         raise FairAllError(f"{folder} holds no estimator, or a damaged one: save it anew")
-    version = Version.of(Policy.load(folder / POLICY, modules=modules))
     state = unpacked((folder / STATE).read_bytes())
-    if state.get("sums") != _sums(folder, further):
+    if state.get("about", "").encode() != (folder / ABOUT).read_bytes():
         raise FairAllError(
-            f"{folder}: its files were not saved together, or by a version of up to {FORMER}, which can read "
-            "them: save it anew"
+            f"{folder / ABOUT} was edited, or saved by fairall up to commit {FORMER}, which can read it: "
+            "save it anew"
         )
-    return version.restore(state["training"])
-
-
-def _sums(folder: Path, further: Sequence[str]) -> dict[str, str]:
-    """SHA-256 of the sums of the policy, and of `further` files, by name."""
-    return {name: sha256(folder / name) for name in (f"{POLICY}/{SUMS}", *further)}
+    version = Version.of(Policy.load(folder / POLICY, modules=modules))
+    return version.restore(state["training"]), state["about"]

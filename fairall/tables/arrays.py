@@ -134,7 +134,7 @@ def weights_of(label: np.ndarray, sample_weight: Any) -> np.ndarray:
     weight = column_or_1d(check_array(sample_weight, ensure_2d=False, **given))
     check_consistent_length(label, weight)
     if len(np.unique(label[(weight > 0) & ~np.isnan(label)])) < 2:
-        raise InputError("sample_weight: it must be above 0 for labels of both classes")
+        raise InputError("sample_weight: it must not be zero for all labels of a class")
     return weight
 
 
@@ -175,7 +175,8 @@ def with_groups(
         words = pd.Series([str((*map(spelling, row),)) for row in rows]).where(given.notna().all(axis=1))
     if names is None:
         column = column or (own[0] if given.shape[1] == len(own) == 1 else GROUPS)
-        column = names_beside(people)[GROUPS] if column in people else column
+        if column in people and [*map(spelling, people[column])] != [*map(spelling, words)]:
+            column = names_beside(people)[GROUPS]
     return people.assign(**{str(column): words.to_numpy()}), column, own
 
 
