@@ -151,8 +151,8 @@ class SelectiveLabelsClassifier(ClassifierMixin, BaseEstimator):
         people, group, self._attributes = arrays.with_groups(table, sensitive_features, self.sensitive)
         log, columns = arrays.log_of(people, label, accepted, propensity)
         with of_input():
-            keys = {"group": group, "kinds": self.kinds, "weight": weight}
-            self._version, data = learn(log, columns, self._words(), **keys)
+            words = self._words()
+            self._version, data = learn(log, columns, words, group=group, kinds=self.kinds, weight=weight)
         self.policy_ = self._version.policy
         self.notes_ = [f"the good label is {self.positive_!r}, of {self.classes_.tolist()}", *data.notes]
         if data.warnings:
@@ -292,7 +292,7 @@ class SelectiveLabelsClassifier(ClassifierMixin, BaseEstimator):
             version, text = load(Path(path), modules=modules)
         about = json.loads(text)
         made = cls(**about["parameters"])
-        vars(made).update(about["fitted"], _version=version, policy_=version.policy)
+        made.__dict__.update(about["fitted"], _version=version, policy_=version.policy)
         made.classes_ = np.array(about["classes"], dtype=object if about["object"] else None)
         if about["named"]:
             made.feature_names_in_ = np.array(made._columns, dtype=object)

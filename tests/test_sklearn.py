@@ -229,15 +229,8 @@ def test_the_good_label_may_be_the_first(X: pd.DataFrame, y: pd.Series, tmp_path
 
 @pytest.mark.parametrize("package", ["pyarrow", "polars"])
 def test_tables_of_other_packages(package: str, X: pd.DataFrame, y: pd.Series) -> None:
-    pytest.importorskip(package, reason=f"{package} is not installed")
-    if package == "polars":
-        import polars
-
-        table, labels = polars.from_pandas(X), polars.from_pandas(y)
-    else:
-        import pyarrow
-
-        table, labels = pyarrow.Table.from_pandas(X), y
+    other = pytest.importorskip(package, reason=f"{package} is not installed")
+    table, labels = other.Table.from_pandas(X) if package == "pyarrow" else other.from_pandas(X), y
     usual = SelectiveLabelsClassifier(cost=0.6, sensitive="sex").fit(X, y)
     policy = SelectiveLabelsClassifier(cost=0.6, sensitive="sex").fit(table, labels)
     assert policy.feature_names_in_.tolist() == FEATURES
@@ -257,7 +250,9 @@ def test_tables_of_other_packages(package: str, X: pd.DataFrame, y: pd.Series) -
 @pytest.mark.parametrize("method", ["stacked", "greedy", "ensemble", "fairlog", "unfairlog"])
 def test_weights_multiply_the_losses_of_labels(method: str, numbers: Any) -> None:
     x, label, p = numbers
-    linear = {} if method == "stacked" else {"hyperparameters": {"clf_arch": []}, "words": QUICK}
+    linear: dict[str, Any] = (
+        {} if method == "stacked" else {"hyperparameters": {"clf_arch": []}, "words": QUICK}
+    )
     plain, ones, good = (
         SelectiveLabelsClassifier(method, **linear).fit(x, label, propensity=p, sample_weight=weight)
         for weight in (None, np.ones(200), 1 + 4 * (label == 1))
@@ -286,7 +281,7 @@ def test_impossible_weights(weight: np.ndarray, told: str, numbers: Any) -> None
     x, label, _ = numbers
     with pytest.raises(ValueError, match=told):
         SelectiveLabelsClassifier().fit(x, label, sample_weight=weight)
-    with pytest.raises(InputError, match="model=accepted_only takes no sample_weight: choose"):
+    with pytest.raises(InputError, match="model=accepted_only is not possible: it must be parity_stacked"):
         SelectiveLabelsClassifier("accepted_only").fit(x, label, sample_weight=np.ones(200))
 
 
@@ -315,7 +310,8 @@ def test_reductions_of_fairlearn(X: pd.DataFrame) -> None:
 def test_random_states(numbers: Any, tmp_path: Path) -> None:
     x, label, _ = numbers
     seeds = []
-    for state in (np.random.RandomState(3), np.random.RandomState(3), None, np.int64(5)):
+    states: list[Any] = [np.random.RandomState(3), np.random.RandomState(3), None, np.int64(5)]
+    for state in states:
         policy = SelectiveLabelsClassifier("accept_all", random_state=state).fit(x, label)
         policy.save(tmp_path)
         seeds += policy.policy_.seeds

@@ -25,7 +25,7 @@ from fairall.errors import FairAllError
 from fairall.tables.applicants import Applicants, read
 from fairall.tables.cells import refuse
 from fairall.tables.declared import ONE_CHARACTER, Declared
-from fairall.tables.features import Feature, Kind
+from fairall.tables.features import Kind
 from fairall.tables.files import Cells, read_cells
 from fairall.tables.groups import Sensitive, sides
 
@@ -82,6 +82,7 @@ class OwnTable(TableDataset):
 
     config: OwnTableConfig
     config_type = OwnTableConfig
+    leaks = staticmethod(Applicants.leaks)
 
     @property
     def source(self) -> Path | pd.DataFrame:
@@ -170,10 +171,6 @@ class OwnTable(TableDataset):
         """
         assert sensitive is not None
         return _splits(people, s, sensitive, label, labelled, self.config)
-
-    def leaks(self, people: Applicants, features: list[Feature]) -> tuple[list[str], list[str]]:
-        """As `Applicants.leaks`."""
-        return people.leaks(features)
 
     def weighting(self, table: Table, splits: Splits) -> tuple[list[str], list[str]]:
         """Notes and warnings on the weights of known labels."""

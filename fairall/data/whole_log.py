@@ -16,7 +16,6 @@ from fairall.data.splits import Splits
 from fairall.data.table import Logged, Table
 from fairall.tables.applicants import Applicants
 from fairall.tables.declared import Declared, Spelling
-from fairall.tables.features import Feature
 from fairall.tables.groups import Sensitive, sides
 
 
@@ -45,7 +44,9 @@ class WholeLog(OwnTable):
 
     def __init__(self, config: Any, people: pd.DataFrame, *, weighted: bool = False) -> None:
         super().__init__(config)
-        self.people, self.weighted = people, weighted
+        self.people = people
+        if weighted:
+            self.leaks = lambda *_: ([], [])
 
     @property
     @override
@@ -85,10 +86,6 @@ class WholeLog(OwnTable):
         everybody = np.arange(len(people))
         shuffled = np.random.RandomState(self.config.split.random_state).permutation(everybody)
         return Splits(everybody, everybody, everybody, shuffled)
-
-    @override
-    def leaks(self, people: Applicants, features: list[Feature]) -> tuple[list[str], list[str]]:
-        return ([], []) if self.weighted else super().leaks(people, features)
 
     @override
     def weighting(self, table: Table, splits: Splits) -> tuple[list[str], list[str]]:

@@ -13,6 +13,7 @@ import pandas as pd
 import torch
 from rich.console import Console
 
+from fairall.config.checks import require
 from fairall.config.compose import compose_config
 from fairall.config.schema import Config
 from fairall.config.words import override
@@ -30,6 +31,7 @@ from fairall.storage.files import damaged, write_sums
 from fairall.tables.cells import spelling
 
 POLICY, STATE, ABOUT = "policy", "state.safetensors", "estimator.json"
+WEIGH_LABELS = "parity_stacked, stacked, ensemble, parity_ensemble, greedy, fairlog or unfairlog"
 FORMER = "3a3895e5"  # the last commit whose state lacks the text about it
 
 
@@ -69,6 +71,8 @@ def learn(
         data = prepare(WholeLog(source.config, log, weighted=weight is not None), config)
         if weight is None:
             return data
+        model = config.model
+        require(model.target.weighs_labels, "model", model.name, f"{WEIGH_LABELS}, to take sample_weight")
         weights = torch.tensor(weight[data.pool_table.x.index], dtype=torch.float32)
         return replace(data, sample_weight=weights.expand(config.seeds, -1))
 
@@ -80,11 +84,6 @@ def learn(
             *words,
         )
         task = job(composed, whole)
-        if weight is not None and not task.learner.weighs_labels:
-            raise FairAllError(
-                f"model={task.config.model.name} takes no sample_weight: choose parity_stacked, stacked, "
-                "ensemble, parity_ensemble, greedy, fairlog or unfairlog, or leave it out"
-            )
         silent = Console(quiet=True, force_terminal=False)
         return after_warm_up(task, Display(progress_only=True, terminal=silent)), task.data
 

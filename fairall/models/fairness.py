@@ -78,7 +78,6 @@ class FairThresholds(Learner):
             )
         self.fairness, self.learner, self.share = fairness, learner, share
         self.two_groups, self.takes_amounts = learner.two_groups, learner.takes_amounts
-        self.weighs_labels = learner.weighs_labels
         self.rule = DecisionRule()  # people tied at a threshold have a probability
         self.seen = Memory("all", fairness.window, of=Scored)
         self.streams = SeedStreams(self.setting.seeds, "scores of fairness")

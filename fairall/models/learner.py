@@ -156,7 +156,7 @@ class Learner(nn.Module, ABC):
     rule: DecisionRule = DecisionRule()
     two_groups: bool = True
     takes_amounts: bool = False
-    weighs_labels: bool = False
+    weighs_labels: ClassVar[bool] = False
     unchanged: bool = False
 
     def __init__(self, config: Any, setting: Setting) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 from sklearn.utils import check_array, check_consistent_length, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
+from sklearn.utils.validation import _check_sample_weight
 
 from fairall.errors import FairAllError
 from fairall.tables.cells import spelling
@@ -130,12 +131,10 @@ def decisions_of(label: np.ndarray, accepted: Any, propensity: Any) -> tuple[np.
 
 def weights_of(label: np.ndarray, sample_weight: Any) -> np.ndarray:
     """Weights of labels (N,), float64; raises ValueError where they are not possible."""
-    given = {"dtype": float, "ensure_non_negative": True, "input_name": "sample_weight"}
-    weight = column_or_1d(check_array(sample_weight, ensure_2d=False, **given))
-    check_consistent_length(label, weight)
+    weight = _check_sample_weight(sample_weight, label, dtype=float, ensure_non_negative=True)
     if len(np.unique(label[(weight > 0) & ~np.isnan(label)])) < 2:
         raise InputError("sample_weight: it must not be zero for all labels of a class")
-    return weight
+    return np.asarray(weight)
 
 
 def in_pandas(values: Any) -> Any:
@@ -161,11 +160,11 @@ def with_groups(
     if sensitive_features is None:
         if column is not None and column not in list(people):
             raise InputError(f"give sensitive_features, or X with the column {column!r} of the groups")
-        return people, column, [column or ""]
+        return people, column, [column] if column else []
     given = pd.DataFrame(in_pandas(sensitive_features)).reset_index(drop=True)
     check_consistent_length(people, given)
     own = [name for name in given if name and isinstance(name, str)]
-    if names and all(names) and own:
+    if names and own:
         if sorted(own) != sorted(names):
             raise InputError(f"sensitive_features have the columns {own}, and fit had {names}")
         given = given[names]

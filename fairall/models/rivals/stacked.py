@@ -93,7 +93,7 @@ class Stacked(Refitted):
         """Fit all classifiers, and weigh them anew."""
         rows = self.memory.rows()
         for e, n in enumerate(self.memory.counts.tolist()):
-            weight = None if rows.weight is None else rows.weight[e, :n].double().numpy()
+            weight = None if rows.weight is None else rows.weight[e, :n].numpy()
             self.fit(e, rows.x[e, :n], rows.s[e, :n], rows.label[e, :n].numpy(), weight)
         self.share.copy_(self.evidence.softmax(-1))
 
