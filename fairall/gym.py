@@ -140,7 +140,7 @@ class Simulation:
             known = [(one.accepted * self._worth(one)).sum(-1) for one in due]
             if not self.at_once:
                 reward = sum(known, torch.zeros(len(reward))) / (n if self.batch else 1)
-            fields = ({name: of.numpy() for name, of in vars(one).items() if of is not None} for one in due)
+            fields = ({name: of.numpy() for name, of in vars(one).items()} for one in due)
             told = {"accepted": taken.accepted.numpy(), "due": tuple(fields)}
             told |= {"utility": (taken.accepted * gain).mean(-1).numpy()} if self.truths else {}
             if not over:

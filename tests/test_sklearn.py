@@ -271,16 +271,18 @@ def test_weights_multiply_the_losses_of_labels(method: str, numbers: Any) -> Non
 @pytest.mark.parametrize(
     ("weight", "told"),
     [
-        (np.ones(5), "inconsistent numbers of samples"),
-        (-np.ones(200), "Negative values in data passed to sample_weight"),
+        (np.ones(5), r"sample_weight.shape == \(5,\), expected \(200,\)"),
+        (-np.ones(200), "Negative values in data passed to `sample_weight`"),
         (np.full(200, np.nan), "sample_weight contains NaN"),
-        (np.arange(200) < 0, "it must not be zero for all labels of a class"),
+        (np.zeros(200), "Sample weights must contain at least one non-zero number"),
     ],
 )
 def test_impossible_weights(weight: np.ndarray, told: str, numbers: Any) -> None:
     x, label, _ = numbers
     with pytest.raises(ValueError, match=told):
         SelectiveLabelsClassifier().fit(x, label, sample_weight=weight)
+    with pytest.raises(InputError, match="it must not be zero for all labels of a class"):
+        SelectiveLabelsClassifier().fit(x, label, sample_weight=np.nan_to_num(label))
     with pytest.raises(InputError, match="model=accepted_only is not possible: it must be parity_stacked"):
         SelectiveLabelsClassifier("accepted_only").fit(x, label, sample_weight=np.ones(200))
 

@@ -127,6 +127,11 @@ class Decided:
     label: Tensor
     weight: Tensor | None = field(default=None, kw_only=True)
 
+    def __post_init__(self) -> None:
+        """Let `vars` have tensors alone, and `weight` be that of the class, None."""
+        if self.weight is None:
+            del vars(self)["weight"]
+
     @classmethod
     def reveal(
         cls, people: People, propensity: Tensor, accepted: Tensor, weight: Tensor | None = None
@@ -141,7 +146,7 @@ class Decided:
         return [self._rows(rows) for rows in order.tensor_split(n_batches, dim=1)]
 
     def _rows(self, rows: Tensor) -> Decided:
-        return Decided(**{name: take(of, rows) for name, of in vars(self).items() if of is not None})
+        return Decided(**{name: take(of, rows) for name, of in vars(self).items()})
 
     def weighted(self, loss: Tensor) -> Tensor:
         """The loss of each label times its weight, shape (E, B)."""
