@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Mapping, Sequence
+from numbers import Number
 from operator import methodcaller
 from pathlib import Path
 from typing import Any, ClassVar
@@ -14,11 +15,11 @@ import pandas as pd
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import accuracy_score
 from sklearn.pipeline import Pipeline
-from sklearn.utils import check_consistent_length, metadata_routing
+from sklearn.utils import check_consistent_length, check_random_state, metadata_routing
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from fairall.config.choices import flattened, hyperparameters_without
-from fairall.config.words import override, refuse_places
+from fairall.config.choices import hyperparameters_without
+from fairall.config.words import refuse_places, words_of
 from fairall.decide.rules import Rule
 from fairall.evaluate.evaluation import evaluate
 from fairall.live.offline import learn, load, save, step
@@ -30,21 +31,26 @@ from fairall.tables.people import CODED
 
 __all__ = ["PolicyValue", "SelectiveLabelsClassifier", "policy_value"]
 
-ABOUT = "estimator.json"
 TUNED = "tuned"
+STORED = "notes_", "positive_", "n_features_in_", "_columns", "_attributes"
+MOST_DRAWN = 2**31  # seeds that a RandomState chooses from
 PLAIN = methodcaller("tolist")  # of what NumPy has
 
 
 class SelectiveLabelsClassifier(ClassifierMixin, BaseEstimator):
     """A classifier and a decision rule, learnt from people whose labels are known where they were accepted.
 
+    A good label brings 1 − `cost` to who accepts, a bad one costs `cost`; `positive` is the good one.
     `predict_proba` and `predict` are about the label, `decision_proba` and `decide` about acceptance. `fit`
     learns offline: Phase I on everybody, without labels (section 4.1), then the warm-up on the log, in which
     the method weighs labels by 1/π(d=1 | x, s) as it does in a run.
 
-    Groups are the values of `sensitive_features`, sorted, the first in the place of S = +1. Without them and
-    without `sensitive` everybody is of one group, and no fairness between groups is sought. A policy that was
-    learnt with groups needs them to decide: as `sensitive_features`, or in a column of X of the same name.
+    Groups are the values of `sensitive_features`, or the combinations of several, sorted, the first in the
+    place of S = +1; 0, 0.0 and False are one value. Without them and without `sensitive` everybody is of one
+    group, and no fairness between groups is sought. A policy that was learnt with groups needs them to
+    decide: as `sensitive_features`, whose columns are matched by their names if these and those of `fit` have
+    names, else by position; or in a column of X. No column of X is replaced: one that has the name of
+    `sensitive_features` in `fit`, and other values, remains a feature.
 
     Args:
         method: a learner of conf/model/.
@@ -53,15 +59,17 @@ class SelectiveLabelsClassifier(ClassifierMixin, BaseEstimator):
         cost: c of an acceptance, in (0, 1), in units of the gain from a positive label.
         sensitive: column of X with the sensitive attribute, where `sensitive_features` are not given.
         seeds: how many policies are learnt and combined; the people are the same for each.
-        random_state: the first seed.
+        random_state: the first seed; a RandomState, or None for that of NumPy, draws it.
+        positive: the good label, one of the two in y; None: the second one, sorted.
         missing: what an unknown label is in y: NaN or None, or another value, such as −1.
         kinds: kind of a column where the inferred one is wrong: real, count, binary or categorical.
         words: further words of a run, such as "preset=quick" or "fairness.slack=0.05".
 
     Attributes:
-        classes_: negative and positive label, the two of y, sorted.
+        classes_: the two labels of y, sorted.
+        positive_: the good one, of which p is the probability.
         policy_: the learnt `fairall.policy.Policy`.
-        notes_: how columns were read, a sentence each.
+        notes_: which label is the good one, and how columns were read, a sentence each.
         n_features_in_: number of columns of X.
         feature_names_in_: their names, where all are texts.
 
@@ -76,6 +84,7 @@ class SelectiveLabelsClassifier(ClassifierMixin, BaseEstimator):
     """
 
     classes_: np.ndarray
+    positive_: Any
     policy_: Policy
     notes_: list[str]
 
@@ -87,7 +96,8 @@ class SelectiveLabelsClassifier(ClassifierMixin, BaseEstimator):
         cost: float = 0.5,
         sensitive: str | None = None,
         seeds: int = 1,
-        random_state: int = 0,
+        random_state: int | np.random.RandomState | None = 0,
+        positive: Any = None,
         missing: Any = np.nan,
         kinds: Mapping[str, str] | None = None,
         words: Sequence[str] = (),
@@ -98,26 +108,37 @@ class SelectiveLabelsClassifier(ClassifierMixin, BaseEstimator):
         self.sensitive = sensitive
         self.seeds = seeds
         self.random_state = random_state
+        self.positive = positive
         self.missing = missing
         self.kinds = kinds
         self.words = words
 
     def fit(
-        self, X: Any, y: Any, *, accepted: Any = None, propensity: Any = None, sensitive_features: Any = None
+        self,
+        X: Any,
+        y: Any,
+        *,
+        accepted: Any = None,
+        propensity: Any = None,
+        sensitive_features: Any = None,
+        sample_weight: Any = None,
     ) -> SelectiveLabelsClassifier:
         """Learn from a log of decisions.
 
         Args:
-            X: features, shape (N, D): a DataFrame, whose columns are read by their types as in `dataset=csv`,
-                with missing values and texts, or an array.
+            X: features, shape (N, D): a DataFrame of pandas or polars, or a table of pyarrow, whose columns
+                are read by their types as in `dataset=csv`, with missing values and texts, or an array.
             y: labels, shape (N,), `missing` where they are unknown.
             accepted: the decisions, shape (N,); by default those with a label are the accepted.
             propensity: π(d=1 | x, s) of the decisions, shape (N,), above 0 where accepted; by default it is
                 estimated by logistic regression on X and s. Where everybody was accepted it is 1.
             sensitive_features: the sensitive attribute, shape (N,) or, for combinations, (N, K).
+            sample_weight: factor of the loss of each label, beside 1/π, shape (N,), not negative; 1 by
+                default. Phase I and the acceptance rates of groups count everybody once.
 
         Raises:
-            InputError: where X, y or a parameter cannot be used, or labels are of one class.
+            InputError: where X, y or a parameter cannot be used, labels are of one class, or the method takes
+                no `sample_weight`.
             ValueError: where lengths or shapes are wrong.
 
         Warns:
@@ -125,13 +146,15 @@ class SelectiveLabelsClassifier(ClassifierMixin, BaseEstimator):
         """
         table = self._table(X, reset=True)
         label, self.classes_ = self._labels(table, y)
-        people, group = arrays.with_groups(table, sensitive_features, self.sensitive)
+        self.positive_ = self.classes_.tolist()[1] if self.positive is None else self.positive
+        weight = None if sample_weight is None else arrays.weights_of(label, sample_weight)
+        people, group, self._attributes = arrays.with_groups(table, sensitive_features, self.sensitive)
         log, columns = arrays.log_of(people, label, accepted, propensity)
         with of_input():
-            words = [override("model", self.method), *self._hyperparameters(), f"cost.value={self.cost}"]
-            words += [f"seed={self.random_state}", f"seeds={self.seeds}", *self.words]
-            self._version, data = learn(log, columns, words, group=group, kinds=self.kinds)
-        self.policy_, self.notes_ = self._version.policy, list(data.notes)
+            words = self._words()
+            self._version, data = learn(log, columns, words, group=group, kinds=self.kinds, weight=weight)
+        self.policy_ = self._version.policy
+        self.notes_ = [f"the good label is {self.positive_!r}, of {self.classes_.tolist()}", *data.notes]
         if data.warnings:
             warn("; ".join(data.warnings), UserWarning, stacklevel=2)
         return self
@@ -156,6 +179,8 @@ class SelectiveLabelsClassifier(ClassifierMixin, BaseEstimator):
             propensity: shape (N,); by default 1 where accepted, as by `decide` without `draw`.
             sensitive_features: shape (N,) or (N, K).
 
+        These labels have weights of 1, also after a `fit` with `sample_weight`.
+
         Raises:
             InputError: as `fit`, and where the method learns nothing.
         """
@@ -173,7 +198,9 @@ class SelectiveLabelsClassifier(ClassifierMixin, BaseEstimator):
         return self
 
     def predict_proba(self, X: Any, *, sensitive_features: Any = None) -> np.ndarray:
-        """1 − p and p = p(label = 1 | x, s), shape (N, 2), whoever is accepted.
+        """Probabilities of `classes_` given x and s, shape (N, 2), whoever is accepted.
+
+        That of `positive_` is p; it is the second column unless `positive` is the first class.
 
         Raises:
             InputError: where X cannot be read, groups are missing, or the method does not estimate labels.
@@ -181,7 +208,8 @@ class SelectiveLabelsClassifier(ClassifierMixin, BaseEstimator):
         """
         people = self._people(X, sensitive_features)
         with of_input():
-            return self.policy_.predict_proba(people)
+            p = self.policy_.predict_proba(people)
+        return p if self.positive_ == self.classes_[1] else p[:, ::-1]
 
     def predict(self, X: Any, *, sensitive_features: Any = None) -> np.ndarray:
         """The likelier of `classes_`, shape (N,), which is no decision; raises as `predict_proba`."""
@@ -230,9 +258,9 @@ class SelectiveLabelsClassifier(ClassifierMixin, BaseEstimator):
     def score(self, X: Any, y: Any, *, sensitive_features: Any = None) -> float:
         """Accuracy of `predict` among those with a label; `policy_value` judges decisions."""
         predicted = self.predict(X, sensitive_features=sensitive_features)
-        label, _ = self._labels(predicted, y, self.classes_)
+        label = self._labels(predicted, y, self.classes_)[0]
         known = ~np.isnan(label)
-        return float(accuracy_score(self.classes_[label[known].astype(int)], predicted[known]))
+        return float(accuracy_score(label[known] == 1, predicted[known] == self.positive_))
 
     def save(self, path: str | Path) -> None:
         """Write parameters, policy and state of training into the folder `path`, without pickles.
@@ -242,16 +270,15 @@ class SelectiveLabelsClassifier(ClassifierMixin, BaseEstimator):
         """
         check_is_fitted(self)
         folder = Path(path)
-        named = hasattr(self, "feature_names_in_")
-        about = {"parameters": self.get_params(deep=False), "columns": self._columns, "named": named}
-        about |= {"notes": self.notes_, "classes": self.classes_, "type": self.classes_.dtype.str}
+        parameters = self.get_params(deep=False) | {"random_state": self.policy_.seeds[0]}
+        about = {"parameters": parameters, "fitted": {name: vars(self)[name] for name in STORED}}
+        about |= {"named": hasattr(self, "feature_names_in_")}
+        about |= {"classes": self.classes_, "object": self.classes_.dtype == object}
         try:
             text = json.dumps(about, indent=1, default=PLAIN)
         except (TypeError, AttributeError) as error:
             raise InputError(f"{folder}: cannot be saved ({error})") from error
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / ABOUT).write_text(text + "\n", encoding="utf-8")
-        save(self._version, folder, [ABOUT])
+        save(self._version, folder, text + "\n")
 
     @classmethod
     def load(cls, path: str | Path, *, modules: Collection[str] = ()) -> SelectiveLabelsClassifier:
@@ -264,19 +291,22 @@ class SelectiveLabelsClassifier(ClassifierMixin, BaseEstimator):
         Raises:
             InputError: where the folder holds no estimator, or a damaged one.
         """
-        folder = Path(path)
         with of_input():
-            version = load(folder, [ABOUT], modules=modules)
-            about = json.loads((folder / ABOUT).read_text(encoding="utf-8"))
+            version, text = load(Path(path), modules=modules)
+            about = json.loads(text)
             made = cls(**about["parameters"])
             if not modules:  # whoever trusts the code of somebody trusts all their words
-                refuse_places([*made._hyperparameters(), *made.words], str(folder / ABOUT))
-        made._version, made.policy_ = version, version.policy
-        made.notes_, made._columns = about["notes"], about["columns"]
-        made.classes_ = np.array(about["classes"], dtype=about["type"])
-        made.n_features_in_ = len(made._columns)
+                refuse_places(made._words(), str(path))
+        made.__dict__.update(about["fitted"], _version=version, policy_=version.policy)
+        made.classes_ = np.array(about["classes"], dtype=object if about["object"] else None)
         if about["named"]:
             made.feature_names_in_ = np.array(made._columns, dtype=object)
+        return made
+
+    def __sklearn_clone__(self) -> SelectiveLabelsClassifier:
+        """A clone that remembers the cost of the original, at which a search judges candidates of others."""
+        made = super().__sklearn_clone__()
+        made._cost_of_search = self.cost
         return made
 
     def __sklearn_tags__(self) -> Any:
@@ -285,22 +315,24 @@ class SelectiveLabelsClassifier(ClassifierMixin, BaseEstimator):
         tags.input_tags.allow_nan = tags.input_tags.string = True
         return tags
 
-    def _hyperparameters(self) -> list[str]:
-        """The words that give them."""
-        given = self.hyperparameters or {}
-        if given == TUNED:
-            values = flattened(hyperparameters_without(self.method, "csv"))
-        elif isinstance(given, Mapping):
-            values = flattened(dict(given), "model")
-        else:
+    def _words(self) -> list[str]:
+        """The words of a run that the parameters stand for."""
+        given, seed = self.hyperparameters or {}, self.random_state
+        if not isinstance(given, Mapping) and given != TUNED:
             raise InputError(f"hyperparameters={given!r}: give a dict of keys of the method, or {TUNED!r}")
-        words = {key: value for key, value in values.items() if not isinstance(value, dict)}
-        return [f"{key}={json.dumps(value, default=PLAIN)}" for key, value in words.items()]
+        if not isinstance(self.kinds or {}, Mapping):
+            raise InputError(f"kinds={self.kinds!r}: give a dict of kinds by column")
+        if not isinstance(seed, Number):
+            seed = check_random_state(seed).randint(MOST_DRAWN)
+        values = {"model": self.method, "cost.value": self.cost, "seed": seed, "seeds": self.seeds}
+        own = hyperparameters_without(self.method, "csv") if given == TUNED else {"model": given}
+        return [*words_of(values), *words_of(own), *self.words]
 
     def _table(self, X: Any, *, reset: bool = False) -> pd.DataFrame:
         """X (N, D) with the column names of `fit`."""
-        table = arrays.table_of(X)
-        validate_data(self, X, reset=reset, skip_check_array=True)
+        given = arrays.in_pandas(X)
+        table = arrays.table_of(given)
+        validate_data(self, given, reset=reset, skip_check_array=True)
         if reset:
             self._columns = list(table)
         return table.set_axis(self._columns, axis=1)
@@ -311,26 +343,34 @@ class SelectiveLabelsClassifier(ClassifierMixin, BaseEstimator):
         sensitive, people = self.policy_.reader.sensitive, self._table(X)
         if sensitive is None:
             return people.assign(**{CODED: 1})
-        return arrays.with_groups(people, sensitive_features, sensitive.column)[0]
+        return arrays.with_groups(people, sensitive_features, sensitive.column, self._attributes)[0]
 
     def _labels(self, people: Any, y: Any, classes: Any = None) -> tuple[np.ndarray, np.ndarray]:
         """As `labels_of`, for y of as many people."""
         if y is None:
             raise InputError(f"{type(self).__name__} requires y to be passed, but the target y is None")
         check_consistent_length(people, y)
-        return arrays.labels_of(y, self.missing, classes)
+        positive = self.positive if classes is None else self.positive_
+        return arrays.labels_of(y, self.missing, classes, positive)
 
 
 class PolicyValue(BaseEstimator):
     """A scorer: value of an estimator's decisions on a held-out log, per person, estimated doubly robustly.
 
     It is E[d·(ỹ − c)], `value.dr` of `fairall.evaluate`: a model of the label, corrected by the labels of the
-    accepted with weights 1/propensity. d is that of `decide`, and c the estimator's `cost`. Where the log has
-    accepted everybody it is the mean over those with a label. Models see X as the estimator does.
+    accepted with weights 1/propensity. d is that of `decide`. Where the log has accepted everybody it is the
+    mean over those with a label. Models see X as the estimator does.
+
+    Args:
+        cost: c, in (0, 1), for all candidates of a search, also where these decide at other costs; None: the
+            estimator's `cost`, and for all candidates that of the estimator which is searched.
     """
 
     # What scikit-learn may route; not the estimator, which comes first.
     __metadata_request__score: ClassVar[dict[str, str]] = {"estimator": metadata_routing.UNUSED}
+
+    def __init__(self, cost: float | None = None) -> None:
+        self.cost = cost
 
     def score(
         self,
@@ -352,25 +392,30 @@ class PolicyValue(BaseEstimator):
             sensitive_features: the groups.
 
         Raises:
-            InputError: where the log cannot tell the value.
+            InputError: where the log cannot tell the value, or the cost is not between 0 and 1.
         """
         last, inputs = estimator, X
         if isinstance(estimator, Pipeline):
             last, inputs = estimator[-1], estimator[:-1].transform(X) if len(estimator) > 1 else X
         if not isinstance(last, SelectiveLabelsClassifier):
             raise InputError(f"policy_value: {type(last).__name__} is no SelectiveLabelsClassifier")
+        cost = float(getattr(last, "_cost_of_search", last.cost) if self.cost is None else self.cost)
+        if not 0 < cost < 1:
+            raise InputError(f"policy_value: cost={cost!r} is not possible; it must be between 0 and 1")
         target = last.decide(inputs, sensitive_features=sensitive_features)
         label, _ = last._labels(X, y, last.classes_)
-        people, group = arrays.with_groups(arrays.table_of(inputs), sensitive_features, last.sensitive)
-        if group is None:  # a log has groups, which a value does not need: two that are alike
-            group = arrays.names_beside(people)[arrays.HALF]
-            people = people.assign(**{group: np.arange(len(people)) % 2})
+        people, group = last._people(inputs, sensitive_features), CODED
+        if last.policy_.reader.sensitive is None:
+            # A log has groups, which a value does not need: two that are alike.
+            people[group] = np.arange(len(people)) % 2
+        else:
+            group = last.policy_.reader.sensitive.column
         log, columns = arrays.log_of(people, label, accepted, propensity)
         if "decision" not in columns:
-            return float(np.nanmean(target * (label - last.cost)))
-        columns |= {"sensitive": group}
+            return float(np.nanmean(target * (label - cost)))
         with of_input():
-            value = evaluate(target, log, **columns, cost=last.cost, kinds=last.kinds).values["dr"]
+            values = evaluate(target, log, **columns, sensitive=group, cost=cost, kinds=last.kinds).values
+        value = values["dr"]
         if not np.isfinite(value.estimate):
             raise InputError(f"policy_value: {value.why}")
         return float(value.estimate)

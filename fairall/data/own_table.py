@@ -82,6 +82,7 @@ class OwnTable(TableDataset):
 
     config: OwnTableConfig
     config_type = OwnTableConfig
+    leaks = staticmethod(Applicants.leaks)
 
     @property
     def source(self) -> Path | pd.DataFrame:
@@ -136,7 +137,7 @@ class OwnTable(TableDataset):
         table = Table(schema, x, s, label, labelled, missing=missing, sensitive=sensitive, splits=splits)
         if people.accepted is not None:
             table = replace(table, logged=_logged(people, table, splits, config))
-        told, doubts = people.leaks(features)
+        told, doubts = self.leaks(people, features)
         none_positive = [
             f"no training row of the {group} group has a positive label"
             for group, rows in _groups(splits.train, s, sensitive)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
@@ -116,6 +116,8 @@ class Decided:
         propensity: π(d=1 | x, s) of the deciding policy, shape (E, B).
         accepted: the decisions d, shape (E, B), bool.
         label: ỹ in {0, 1} where accepted, 0 elsewhere, shape (E, B).
+        weight: factor of the loss of each label, beside 1/π, not negative, shape (E, B); None where all have
+            the factor 1.
     """
 
     x: Tensor
@@ -123,12 +125,20 @@ class Decided:
     propensity: Tensor
     accepted: Tensor
     label: Tensor
+    weight: Tensor | None = field(default=None, kw_only=True)
+
+    def __post_init__(self) -> None:
+        """Let `vars` have tensors alone, and `weight` be that of the class, None."""
+        if self.weight is None:
+            del vars(self)["weight"]
 
     @classmethod
-    def reveal(cls, people: People, propensity: Tensor, accepted: Tensor) -> Decided:
+    def reveal(
+        cls, people: People, propensity: Tensor, accepted: Tensor, weight: Tensor | None = None
+    ) -> Decided:
         """Applicants with the labels that the decisions `accepted` reveal; all shapes (E, B)."""
         revealed = torch.where(accepted, people.label, torch.zeros_like(people.label))
-        return cls(people.x, people.s, propensity, accepted, revealed)
+        return cls(people.x, people.s, propensity, accepted, revealed, weight=weight)
 
     def minibatches(self, n_batches: int, streams: SeedStreams) -> list[Decided]:
         """All rows, shuffled per replicate, in `n_batches` parts of nearly equal size."""
@@ -136,7 +146,11 @@ class Decided:
         return [self._rows(rows) for rows in order.tensor_split(n_batches, dim=1)]
 
     def _rows(self, rows: Tensor) -> Decided:
-        return Decided(*(take(getattr(self, field.name), rows) for field in fields(self)))
+        return Decided(**{name: take(of, rows) for name, of in vars(self).items()})
+
+    def weighted(self, loss: Tensor) -> Tensor:
+        """The loss of each label times its weight, shape (E, B)."""
+        return loss if self.weight is None else loss * self.weight
 
 
 def group_index(s: Tensor, n_groups: int) -> Tensor:

@@ -94,6 +94,7 @@ class PreparedData:
         pool: people of Phase I; its first rows are those of the warm-up.
         pool_table: the pool before scaling, as initial policies need it; of several splits that of the first.
         other_pools: those of the other splits.
+        sample_weight: of the labels of the pool, shape (E, N), all of whom are of the warm-up; None: 1.
         draw: generator of new applicants; None if they are people of `train`.
         dynamics: how people change when they are accepted, if that is known.
         notes: remarks on how the raw data was read, a line each.
@@ -111,6 +112,7 @@ class PreparedData:
     notes: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     other_pools: tuple[Table, ...] = ()
+    sample_weight: torch.Tensor | None = None
 
     def __post_init__(self) -> None:
         """Refuse people of more than two groups one of which is absent, and warn of groups of few people."""

@@ -38,11 +38,15 @@ class WholeLog(OwnTable):
     Args:
         config: node of `dataset=csv`; its path is not read.
         people: a row for each person.
+        weighted: whether labels have weights, as those of a reduction, which depend on features: none of
+            these then counts as one that gives the label away.
     """
 
-    def __init__(self, config: Any, people: pd.DataFrame) -> None:
+    def __init__(self, config: Any, people: pd.DataFrame, *, weighted: bool = False) -> None:
         super().__init__(config)
         self.people = people
+        if weighted:
+            self.leaks = lambda *_: ([], [])
 
     @property
     @override

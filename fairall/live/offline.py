@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -12,6 +13,7 @@ import pandas as pd
 import torch
 from rich.console import Console
 
+from fairall.config.checks import require
 from fairall.config.compose import compose_config
 from fairall.config.schema import Config
 from fairall.config.words import override
@@ -26,8 +28,11 @@ from fairall.live.versions import Version, after_warm_up, config_of
 from fairall.policy import Policy
 from fairall.results.terminal import Display
 from fairall.storage.files import damaged, write_sums
+from fairall.tables.cells import spelling
 
-POLICY, STATE = "policy", "state.safetensors"
+POLICY, STATE, ABOUT = "policy", "state.safetensors", "estimator.json"
+WEIGH_LABELS = "parity_stacked, stacked, ensemble, parity_ensemble, greedy, fairlog or unfairlog"
+FORMER = "3a3895e5"  # the last commit whose state lacks the text about it
 
 
 def learn(
@@ -37,6 +42,7 @@ def learn(
     *,
     group: str | None = None,
     kinds: Mapping[str, str] | None = None,
+    weight: np.ndarray | None = None,
 ) -> tuple[Version, PreparedData]:
     """Phase I on everybody (section 4.1), then the warm-up on the whole log with its propensities.
 
@@ -46,13 +52,15 @@ def learn(
         words: of a run, without the data set.
         group: column of the sensitive attribute; None: everybody is of one group.
         kinds: as of `dataset=csv`.
+        weight: factor of the loss of each label, shape (N,); None: 1.
 
     Raises:
-        FairAllError: where a word is not possible, or the log has faults.
+        FairAllError: where a word is not possible, the log has faults, or the method takes no weights.
     """
     keys: dict[str, Any] = {"path": "X", "positive": "1", "sensitive": group or "", **columns}
     if group is not None:
-        keys["groups"] = sorted(map(str, log[group].dropna().unique()))
+        words_by_value = {str(spelling(value)): str(value) for value in log[group].dropna().unique()}
+        keys["groups"] = [words_by_value[value] for value in sorted(words_by_value)]
         if len(keys["groups"]) < 2:
             raise FairAllError(
                 f"column {group!r}: everybody is of one group; leave the sensitive attribute out"
@@ -60,7 +68,13 @@ def learn(
 
     def whole(source: Dataset, config: Config) -> PreparedData:
         source.config.kinds = dict(kinds or {})
-        return prepare(WholeLog(source.config, log), config)
+        data = prepare(WholeLog(source.config, log, weighted=weight is not None), config)
+        if weight is None:
+            return data
+        model = config.model
+        require(model.target.weighs_labels, "model", model.name, f"{WEIGH_LABELS}, to take sample_weight")
+        weights = torch.tensor(weight[data.pool_table.x.index], dtype=torch.float32)
+        return replace(data, sample_weight=weights.expand(config.seeds, -1))
 
     with TemporaryDirectory() as folder:
         composed = compose_config(
@@ -98,21 +112,28 @@ def step(
     return version.learnt([Update(Decided(x, s, propensity, known > 0, labels), torch.tensor(taken))])
 
 
-def save(version: Version, folder: Path, further: Sequence[str] = ()) -> None:
-    """Write policy and state of training, and the sums of these and of `further` files of the folder."""
+def save(version: Version, folder: Path, about: str) -> None:
+    """Write policy, state of training and a text about them into a folder, and the sums of the last two."""
     (folder / POLICY).mkdir(parents=True, exist_ok=True)
     version.policy.save(folder / POLICY, config_of(version.policy))
-    (folder / STATE).write_bytes(packed(version.training))
-    write_sums(folder / "SUMS", [STATE, *further])
+    (folder / ABOUT).write_bytes(about.encode())
+    (folder / STATE).write_bytes(packed({"training": version.training, "about": about}))
+    write_sums(folder / "SUMS", [STATE, ABOUT])
 
 
-def load(folder: Path, further: Sequence[str] = (), *, modules: Collection[str] = ()) -> Version:
-    """What `save` wrote; no code of it is run.
+def load(folder: Path, *, modules: Collection[str] = ()) -> tuple[Version, str]:
+    """What `save` wrote: the version, and the text about it; no code of it is run.
 
     Raises:
-        FairAllError: where a file is missing or damaged, or the method's module may not be imported.
+        FairAllError: where a file is missing, damaged or edited, or the method's module may not be imported.
     """
-    if not (folder / "SUMS").is_file() or damaged(folder / "SUMS", among=(STATE, *further)):
+    if not (folder / "SUMS").is_file() or damaged(folder / "SUMS", among=(STATE, ABOUT)):
         raise FairAllError(f"{folder} holds no estimator, or a damaged one: save it anew")
+    state = unpacked((folder / STATE).read_bytes())
+    if state.get("about", "").encode() != (folder / ABOUT).read_bytes():
+        raise FairAllError(
+            f"{folder / ABOUT} was edited, or saved by fairall up to commit {FORMER}, which can read it: "
+            "save it anew"
+        )
     version = Version.of(Policy.load(folder / POLICY, modules=modules))
-    return version.restore(unpacked((folder / STATE).read_bytes()))
+    return version.restore(state["training"]), state["about"]

@@ -16,7 +16,7 @@ from fairall.data.people import Decided
 from fairall.errors import FairAllError
 
 STRUCTURE = "structure"  # key of the metadata
-BASE = tuple(Decided.__dataclass_fields__)  # columns of a memory that are known of everybody
+BASE = "x", "s", "propensity", "accepted", "label"  # columns of a memory that are known of everybody
 KEPT = "all", "accepted"  # people whom a memory may keep
 
 

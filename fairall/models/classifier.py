@@ -202,7 +202,6 @@ class Remembering(Classifier):
 
 
 def accepted_cross_entropy(logit: Tensor, batch: Decided) -> Tensor:
-    """Mean cross-entropy of accepted people, unweighted, shape (E,); 0 for a replicate without any."""
-    return masked_mean(
-        F.binary_cross_entropy_with_logits(logit, batch.label, reduction="none"), batch.accepted
-    )
+    """Mean cross-entropy of accepted people, without 1/π, shape (E,); 0 for a replicate without any."""
+    loss = F.binary_cross_entropy_with_logits(logit, batch.label, reduction="none")
+    return masked_mean(batch.weighted(loss), batch.accepted)

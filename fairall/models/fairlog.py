@@ -24,6 +24,7 @@ from fairall.models.objectives import classification_risk, masked_mean
 class UnfairLog(IPSClassifier):
     """IPS-weighted cross-entropy without a fairness term."""
 
+    weighs_labels = True
     two_groups = False
     takes_amounts = True
 
@@ -42,6 +43,7 @@ class FairLogConfig(IPSClassifierConfig):
 class FairLog(IPSClassifier):
     """IPS-weighted cross-entropy with a penalty on demographic-parity unfairness (DPU)."""
 
+    weighs_labels = True
     takes_amounts = True
     config: FairLogConfig
     config_type = FairLogConfig

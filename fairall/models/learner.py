@@ -147,6 +147,7 @@ class Learner(nn.Module, ABC):
         takes_amounts: whether it learns and decides by `Setting.stake_and_cost`, so that a run with amounts
             is not refused.
         estimates_label: whether `log_odds` are an estimate; False where the score is no function of one.
+        weighs_labels: whether it learns by `Decided.weight`, so that `sample_weight` is not refused.
         unchanged: whether the last update has left `log_odds` as they were.
     """
 
@@ -156,6 +157,7 @@ class Learner(nn.Module, ABC):
     rule: DecisionRule = DecisionRule()
     two_groups: bool = True
     takes_amounts: bool = False
+    weighs_labels: ClassVar[bool] = False
     unchanged: bool = False
 
     def __init__(self, config: Any, setting: Setting) -> None:

@@ -70,14 +70,21 @@ def penalised(
 
 
 def ridge(
-    x: np.ndarray, label: np.ndarray, c: float, *, start: np.ndarray | None = None, exact: float = EXACT
+    x: np.ndarray,
+    label: np.ndarray,
+    c: float,
+    weight: np.ndarray | None = None,
+    *,
+    start: np.ndarray | None = None,
+    exact: float = EXACT,
 ) -> np.ndarray:
-    """Weights of a logistic model that minimise Σ loss + |w|²/(2c), w of standardised columns.
+    """Weights of a logistic model that minimise Σ weight·loss + |w|²/(2c), w of standardised columns.
 
     Args:
         x: columns, shape (N, D); standardised, so that the penalty does not depend on their units.
         label: in {0, 1}, both present, shape (N,).
         c: inverse strength of the penalty.
+        weight: of each row, not negative, shape (N,); None: 1.
         start: a guess of the result, shape (D + 1,); None: 0.
         exact: largest component of the gradient of the mean loss in the end.
 
@@ -87,7 +94,7 @@ def ridge(
     mean, scale = x.mean(0), np.where((x == x[0]).all(0), 1.0, x.std(0))
     if start is not None:
         start = np.append(start[:-1] * scale, start[-1] + start[:-1] @ mean)
-    weights = penalised((x - mean) / scale, label, c, start=start, exact=exact)
+    weights = penalised((x - mean) / scale, label, c, weight, start=start, exact=exact)
     slopes = weights[:-1] / scale
     return np.append(slopes, weights[-1] - slopes @ mean)
 

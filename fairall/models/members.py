@@ -85,7 +85,7 @@ class Members(Remembering):
         logit = self.member_logits(batch.x, batch.s)
         loss = F.binary_cross_entropy_with_logits(logit, label, reduction="none")
         loss = (loss * batch.copies.mT).mean(1)
-        return self.config.members * masked_mean(loss, known)
+        return self.config.members * masked_mean(batch.weighted(loss), known)
 
     def member_logits(self, x: Tensor, s: Tensor) -> Tensor:
         """Logits of all members, shape (E, K, B)."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Literal
 
 import torch
@@ -54,6 +54,8 @@ class Memory:
         kept = decided.accepted if self.keep == "accepted" else torch.ones_like(decided.accepted)
         if not self._columns:
             self.added = torch.zeros(len(kept), dtype=torch.long)
+        if "weight" in self._columns and decided.weight is None:
+            decided = replace(decided, weight=torch.ones_like(decided.label))
         n = kept.sum(-1)
         rank = kept.cumsum(-1) - 1
         if self.limit is not None:
@@ -62,7 +64,9 @@ class Memory:
         needed = int((self.added + n).max())
         needed = max(1, needed if self.limit is None else min(needed, self.limit))
         for field in fields(self.of):
-            like: Tensor = getattr(decided, field.name)
+            like: Tensor | None = getattr(decided, field.name)
+            if like is None:
+                continue
             own = self._columns.get(field.name, like[:, :0])
             if own.shape[1] < needed:
                 grown = like.new_zeros(len(like), max(needed, 2 * own.shape[1]), *like.shape[2:])
@@ -96,8 +100,8 @@ class Memory:
     def minibatches(self, n_batches: int, size: int, streams: SeedStreams) -> list[Decided]:
         """Several results of `sample`, fields (E, size, ...), drawn together, which is faster."""
         drawn = self.sample(n_batches * size, streams)
-        columns = [getattr(drawn, field.name).split(size, dim=1) for field in fields(self.of)]
-        return [self.of(*parts) for parts in zip(*columns, strict=True)]
+        columns = {name: getattr(drawn, name).split(size, dim=1) for name in self._columns}
+        return [self.of(**{name: parts[i] for name, parts in columns.items()}) for i in range(n_batches)]
 
     def replay(self, decided: Decided, n: int, streams: SeedStreams) -> Decided:
         """Remember people (E, B, ...), and draw n times as many as in `sample`."""

@@ -123,7 +123,7 @@ def classification_risk(logit: Tensor, decided: Decided, setting: Setting) -> Te
     """
     stake, cost = setting.stake_and_cost(decided.x)
     return ips_risk(
-        stake * cost_sensitive_cross_entropy(logit, decided.label, cost),
+        decided.weighted(stake * cost_sensitive_cross_entropy(logit, decided.label, cost)),
         ips_weight(decided.propensity, decided.accepted, setting.protocol.max_ips_weight),
         decided.accepted,
     )

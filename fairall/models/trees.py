@@ -61,19 +61,20 @@ class BoostedTrees(nn.Module):
         self.register_buffer("value", torch.zeros(shape, dtype=torch.float64))
         self.register_buffer("base", torch.zeros(n_replicates, dtype=torch.float64))
 
-    def fit(self, e: int, x: np.ndarray, label: np.ndarray) -> None:
+    def fit(self, e: int, x: np.ndarray, label: np.ndarray, weight: np.ndarray | None = None) -> None:
         """Fit the trees of replicate e.
 
         Args:
             e: number of the replicate.
             x: inputs, shape (N, F), float32.
             label: in {0, 1}, both present, shape (N,).
+            weight: of the loss of each row, not negative, shape (N,); None: 1.
         """
         from sklearn.ensemble import HistGradientBoostingClassifier  # takes a second
 
         boosting = HistGradientBoostingClassifier(**TREES, early_stopping=False)
         with threadpool_limits(1):  # replicates are divided over threads
-            boosting.fit(x, label)
+            boosting.fit(x, label, weight)
         # The classifier has no public attribute of its trees; a test compares their sums with its own.
         for t, (tree,) in enumerate(boosting._predictors):
             nodes, own = tree.nodes, np.arange(len(tree.nodes))
@@ -82,7 +83,7 @@ class BoostedTrees(nn.Module):
             of_nodes = nodes["feature_idx"], nodes["num_threshold"], children, nodes["value"]
             for kept, new in zip((self.feature, self.bound, self.child, self.value), of_nodes, strict=True):
                 kept[e, t, : len(own)] = torch.from_numpy(new.astype(kept.numpy().dtype))
-        self.base[e] = float(logit(label.mean()))
+        self.base[e] = float(logit(np.average(label, weights=weight)))
 
     def forward(self, x: Tensor, e: slice = slice(None)) -> Tensor:
         """Log odds of inputs x (E, B, F), float32, by the trees of replicates e, shape (E, B), float64."""

@@ -186,7 +186,7 @@ def initially_decided(policy: InitialPolicy, config: Config, data: PreparedData)
     of_seeds = [decided[e % len(decided)] for e in range(config.seeds)]
     propensity = torch.tensor(np.stack([p[: len(people)] for p, _ in of_seeds]), dtype=torch.float32)
     accepted = torch.tensor(np.stack([d[: len(people)] for _, d in of_seeds]), dtype=torch.bool)
-    return Decided.reveal(people.rows(everyone), propensity, accepted)
+    return Decided.reveal(people.rows(everyone), propensity, accepted, data.sample_weight)
 
 
 def memory_needed(training: Training) -> float:

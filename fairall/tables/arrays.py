@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -10,11 +10,13 @@ import numpy as np
 import pandas as pd
 from sklearn.utils import check_array, check_consistent_length, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
+from sklearn.utils.validation import _check_sample_weight
 
 from fairall.errors import FairAllError
+from fairall.tables.cells import spelling
 
-GROUPS, HALF = "sensitive_features", "half"
-ROLES = ("label", "decision", "propensity", GROUPS, HALF)  # names of columns beside those of X
+GROUPS = "sensitive_features"
+ROLES = ("label", "decision", "propensity", GROUPS)  # names of columns beside those of X
 
 
 class InputError(FairAllError, ValueError):
@@ -56,21 +58,26 @@ def names_beside(people: pd.DataFrame) -> dict[str, str]:
     return names
 
 
-def labels_of(y: Any, missing: Any, classes: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
-    """Labels 1, 0 or NaN where they are unknown, shape (N,), and the two classes, the second of which is 1.
+def labels_of(
+    y: Any, missing: Any, classes: np.ndarray | None = None, positive: Any = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Labels 1, 0 or NaN where they are unknown, shape (N,), and the two classes.
 
     Args:
         y: the labels, shape (N,).
         missing: what an unknown label is.
         classes: both; by default those of y, sorted.
+        positive: the class whose label is 1; None: the second one.
 
     Raises:
-        InputError: where y has other than two classes, or one that is none of `classes`.
+        InputError: where y has other than two classes, or y or `positive` has one that is none of `classes`.
         ValueError: where y is no array of classes.
     """
+    if not pd.api.types.is_scalar(missing):
+        raise InputError(f"missing={missing!r}: give the one value that an unknown label has, such as -1")
     typed = isinstance(y, pd.Series)  # which an array of a nullable type may lose
     given = y.reset_index(drop=True) if typed else pd.Series(column_or_1d(np.asarray(y), warn=True))
-    unknown = given.isna() if pd.api.types.is_scalar(missing) and pd.isna(missing) else given == missing
+    unknown = given.isna() if pd.isna(missing) else given == missing
     known = given[~unknown].infer_objects().to_numpy()
     if len(known):
         check_array(known.reshape(-1, 1), dtype=None, input_name="y")
@@ -85,12 +92,12 @@ def labels_of(y: Any, missing: Any, classes: np.ndarray | None = None) -> tuple[
             f"{type_of_target(known)}: y has {len(found)} classes, and `missing` is {missing!r}"
         )
     both = found if classes is None else np.asarray(classes)
-    place = {value: float(k) for k, value in enumerate(both.tolist())}
-    other = [value for value in found.tolist() if value not in place]
-    if other:
-        raise InputError(f"y has {other[0]!r}, which is none of the classes {both.tolist()}")
+    good = both[1] if positive is None else positive
+    for what, value in [*(("y has", value) for value in found.tolist()), ("positive is", good)]:
+        if value not in both.tolist():
+            raise InputError(f"{what} {value!r}, which is none of the classes {both.tolist()}")
     label = np.full(len(given), np.nan)
-    label[~unknown.to_numpy()] = [place[value] for value in known.tolist()]
+    label[~unknown.to_numpy()] = known == good
     return label, both
 
 
@@ -122,31 +129,54 @@ def decisions_of(label: np.ndarray, accepted: Any, propensity: Any) -> tuple[np.
     return taken, p
 
 
+def weights_of(label: np.ndarray, sample_weight: Any) -> np.ndarray:
+    """Weights of labels (N,), float64; raises ValueError where they are not possible."""
+    weight = _check_sample_weight(sample_weight, label, dtype=float, ensure_non_negative=True)
+    if len(np.unique(label[(weight > 0) & ~np.isnan(label)])) < 2:
+        raise InputError("sample_weight: it must not be zero for all labels of a class")
+    return np.asarray(weight)
+
+
+def in_pandas(values: Any) -> Any:
+    """The DataFrame or Series of what has a method `to_pandas`, as polars and pyarrow; else the same."""
+    return values.to_pandas() if hasattr(values, "to_pandas") else values
+
+
 def with_groups(
-    people: pd.DataFrame, sensitive_features: Any, column: str | None
-) -> tuple[pd.DataFrame, str | None]:
-    """People (N, D) with the sensitive attribute in a column, and its name; None where nothing gives it.
+    people: pd.DataFrame, sensitive_features: Any, column: str | None, names: Sequence[str] | None = None
+) -> tuple[pd.DataFrame, str | None, list[str]]:
+    """People (N, D) with the sensitive attribute in a column, its name, and those of `sensitive_features`.
 
     Args:
-        people: columns of X.
+        people: columns of X, of which no feature is replaced.
         sensitive_features: the attribute, shape (N,), or several to be combined, (N, K); None: that of X.
-        column: its name; by default that of `sensitive_features`, if it has one.
+        column: its name; by default that of `sensitive_features`. None where nothing gives one.
+        names: those returned when the policy was learnt, empty where they had none; None: it is to be learnt.
 
     Raises:
-        InputError: where X has to have the column, and has it not.
+        InputError: where X has to have the column, and has it not, or names differ.
         ValueError: where the lengths differ.
     """
     if sensitive_features is None:
-        if column is not None and column not in people:
+        if column is not None and column not in list(people):
             raise InputError(f"give sensitive_features, or X with the column {column!r} of the groups")
-        return people, column
-    check_consistent_length(people, sensitive_features)
-    given = pd.DataFrame(sensitive_features).reset_index(drop=True)
-    words, name = given.iloc[:, 0], given.columns[0]
-    if given.shape[1] > 1:
-        words, name = given.astype(str).agg(", ".join, axis=1).where(given.notna().all(axis=1)), None
-    column = column or (name if isinstance(name, str) else names_beside(people)[GROUPS])
-    return people.assign(**{column: words.to_numpy()}), column
+        return people, column, [column] if column else []
+    given = pd.DataFrame(in_pandas(sensitive_features)).reset_index(drop=True)
+    check_consistent_length(people, given)
+    own = [name for name in given if name and isinstance(name, str)]
+    if names and own:
+        if sorted(own) != sorted(names):
+            raise InputError(f"sensitive_features have the columns {own}, and fit had {names}")
+        given = given[names]
+    words = given.iloc[:, 0]
+    if given.shape[1] > 1:  # texts of tuples, in which no comma of a value can be taken for theirs
+        rows = given.itertuples(index=False)
+        words = pd.Series([str((*map(spelling, row),)) for row in rows]).where(given.notna().all(axis=1))
+    if names is None:
+        column = column or (own[0] if given.shape[1] == len(own) == 1 else GROUPS)
+        if column in people and [*map(spelling, people[column])] != [*map(spelling, words)]:
+            column = names_beside(people)[GROUPS]
+    return people.assign(**{str(column): words.to_numpy()}), column, own
 
 
 def log_of(

@@ -86,7 +86,7 @@ def test_state_that_would_be_lost_is_refused(hidden: Callable[[Small], object], 
         learner.training_state()
 
 
-def test_eighteen_members_may_be_overridden() -> None:
+def test_nineteen_members_may_be_overridden() -> None:
     def may_be(member: object) -> bool:
         return not getattr(getattr(member, "fget", member), "__final__", False)
 
@@ -95,7 +95,7 @@ def test_eighteen_members_may_be_overridden() -> None:
         """
         config_type net_inputs rule warm_up_epoch update score explore pretrain pretrain_units notes
         representation reconstruction estimates_label log_odds compared two_groups unchanged
-        takes_amounts
+        takes_amounts weighs_labels
     """.split()
     )
 

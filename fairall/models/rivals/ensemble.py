@@ -27,6 +27,7 @@ class EnsembleConfig(MembersConfig):
 class Ensemble(Members):
     """Classifiers of samples of the accepted; decides by a quantile of their p(ỹ = 1 | x, s)."""
 
+    weighs_labels = True
     takes_amounts = True
     config: EnsembleConfig
     config_type = EnsembleConfig

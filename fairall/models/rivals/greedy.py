@@ -12,6 +12,7 @@ class Greedy(Remembering):
     starts anew at every time step, as in the comparisons of PLOT and AdOpt.
     """
 
+    weighs_labels = True
     two_groups = False
     takes_amounts = True
     fresh_adam = True

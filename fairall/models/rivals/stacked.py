@@ -60,6 +60,7 @@ class Stacked(Refitted):
         share: weights of the classifiers since the last fit, shape (E, L + 1), float64.
     """
 
+    weighs_labels = True
     config: StackedConfig
     config_type = StackedConfig
     slopes: Tensor
@@ -92,10 +93,13 @@ class Stacked(Refitted):
         """Fit all classifiers, and weigh them anew."""
         rows = self.memory.rows()
         for e, n in enumerate(self.memory.counts.tolist()):
-            self.fit(e, rows.x[e, :n], rows.s[e, :n], rows.label[e, :n].numpy())
+            weight = None if rows.weight is None else rows.weight[e, :n].numpy()
+            self.fit(e, rows.x[e, :n], rows.s[e, :n], rows.label[e, :n].numpy(), weight)
         self.share.copy_(self.evidence.softmax(-1))
 
-    def fit(self, e: int, x: Tensor, s: Tensor, label: np.ndarray) -> None:
+    def fit(
+        self, e: int, x: Tensor, s: Tensor, label: np.ndarray, sample_weight: np.ndarray | None = None
+    ) -> None:
         """Fit the classifiers of replicate e to accepted people."""
         ones = float(label.sum())
         if ones in (0.0, len(label)):
@@ -107,9 +111,9 @@ class Stacked(Refitted):
         inputs = self.inputs.with_s(x, s).double().numpy()
         weights = None
         for i, c in enumerate(self.config.linear_c):
-            weights = ridge(inputs, label, c, start=weights, exact=EXACT)
+            weights = ridge(inputs, label, c, sample_weight, start=weights, exact=EXACT)
             self.slopes[e, i] = torch.from_numpy(weights)
-        self.trees.fit(e, self.codes.with_s(x, s).numpy(), label)
+        self.trees.fit(e, self.codes.with_s(x, s).numpy(), label, sample_weight)
 
     @torch.no_grad()
     def of_classifiers(self, x: Tensor, s: Tensor) -> Tensor:
