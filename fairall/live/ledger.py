@@ -445,6 +445,7 @@ class Ledger(Viewed):
             duty = versions.read(connection, kept, self._duty(connection), modules=self.modules)
             rows = versions.people(connection, np.concatenate(found.parts).tolist())
             gone = connection.execute(GONE_SO_FAR).one()
+            until = clock(connection)
         rows["label"] = rows.index.map(found.label)
         updates = [versions.update(rows.loc[part], before.policy) for part in found.parts]
         some = rows.iloc[-MOST_OF_REPORT:]
@@ -471,7 +472,8 @@ class Ledger(Viewed):
             now = *self._parent(connection), connection.execute(GONE_SO_FAR).one()
             if now != (parent, newest, gone):
                 raise FairAllError(f"{self.store.name}: another process has changed it meanwhile: try again")
-            row |= {"report": json.dumps(told | {"first": found.first}), "learnt": chain.learnt_hash(learnt)}
+            told_later = {"first": found.first, "clock": until}
+            row |= {"report": json.dumps(told | told_later), "learnt": chain.learnt_hash(learnt)}
             chain.append(connection, VERSIONS, [row])
             connection.execute(sql.insert(LEARNT), learnt)
             if settings.promote == "if_better" and guard["better"]:

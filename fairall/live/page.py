@@ -87,7 +87,7 @@ def draw_acceptance(found: dict[str, Any], axes: Axes) -> None:
 def draw_value(found: dict[str, Any], axes: Axes) -> None:
     """Differences in value of versions from the policy then on duty, with intervals, by dates."""
     for one in found["versions"][1:]:
-        value, made = one["value"] or NOT_COMPARED, pd.Timestamp(one["made"])
+        value, made = one["value"] or NOT_COMPARED, pd.Timestamp(one["until"])
         low, middle, high = (100 * value[name] for name in ("low", "estimate", "high"))
         fmt, color = ("x", ORANGE) if one["doubt"] else ("o", BLUE)
         axes.errorbar(made, middle, [[middle - low], [high - middle]], fmt=fmt, color=color)

@@ -138,6 +138,7 @@ def _versions(connection: sql.Connection, duty: dict[int, str], on_duty: int) ->
         guard, numbers = report.guard, {"people": report.people, "labels": report.labels}
         made = {"version": row.id, "parent": row.parent, "made": told(row.at), **numbers, "stands": stands}
         why = {"why": duty.get(row.id, guard.why), "value": guard.value}
+        made["until"] = None if report.clock is None else told(report.clock)
         doubt = guard.doubt or (None if guard.value else guard.why)
         found.append(made | why | {"doubt": doubt, "can_be_made_again": row.id not in broken})
     return found

@@ -53,6 +53,7 @@ class Report:
         first: `Due.first` of the version.
         good: share of good labels of the people whom it has learnt from; None where it is not known.
         people, labels: numbers of those.
+        clock: latest time in the ledger when it was made; None of the first version.
         guard: of its comparison; that of the first version is empty.
     """
 
@@ -60,6 +61,7 @@ class Report:
     good: float | None = None
     people: int = 0
     labels: int = 0
+    clock: int | None = None
     guard: Guard = Guard()
 
 
