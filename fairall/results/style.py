@@ -75,11 +75,8 @@ def legend_below(figure: Figure, handles: Mapping[str, Any], columns: int) -> No
 
 
 def date_axis(axes: Axes) -> None:
-    """Label an x-axis of dates, few and short, of at least two days."""
-    low, high = axes.get_xlim()
-    if high - low < 2:
-        axes.set_xlim((low + high) / 2 - 1, (low + high) / 2 + 1)
-    locator = AutoDateLocator(maxticks=5)
+    """Label an x-axis of dates, few and short."""
+    locator = AutoDateLocator(minticks=3, maxticks=7)  # with fewer it has no interval for some ranges
     axes.xaxis.set_major_locator(locator)
     axes.xaxis.set_major_formatter(ConciseDateFormatter(locator))
 
