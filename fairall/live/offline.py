@@ -32,7 +32,6 @@ from fairall.tables.cells import spelling
 
 POLICY, STATE, ABOUT = "policy", "state.safetensors", "estimator.json"
 WEIGH_LABELS = "parity_stacked, stacked, ensemble, parity_ensemble, greedy, fairlog or unfairlog"
-FORMER = "3a3895e5"  # the last commit whose state lacks the text about it
 
 
 def learn(
@@ -130,10 +129,9 @@ def load(folder: Path, *, modules: Collection[str] = ()) -> tuple[Version, str]:
     if not (folder / "SUMS").is_file() or damaged(folder / "SUMS", among=(STATE, ABOUT)):
         raise FairAllError(f"{folder} holds no estimator, or a damaged one: save it anew")
     state = unpacked((folder / STATE).read_bytes())
-    if state.get("about", "").encode() != (folder / ABOUT).read_bytes():
+    if not isinstance(state, dict) or state.get("about") != (folder / ABOUT).read_text(encoding="utf-8"):
         raise FairAllError(
-            f"{folder / ABOUT} was edited, or saved by fairall up to commit {FORMER}, which can read it: "
-            "save it anew"
+            f"{folder / ABOUT} was edited, or saved by fairall 0.3.0, which can read it: save it anew"
         )
     version = Version.of(Policy.load(folder / POLICY, modules=modules))
     return version.restore(state["training"]), state["about"]
