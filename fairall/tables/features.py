@@ -79,7 +79,7 @@ class Feature:
         missing: tuple[str, ...] = (),
     ) -> Feature:
         """A feature with levels coded `first_code`, `first_code` + 1, ...; binary if there are two."""
-        codes = tuple(float(code) for code in range(first_code, first_code + len(levels)))
+        codes = tuple(map(float, range(first_code, first_code + len(levels))))
         kind = Kind.BINARY if len(codes) == 2 else Kind.CATEGORICAL
         return cls(name, kind, codes, tuple(levels), fill, missing)
 
