@@ -124,13 +124,12 @@ class Evaluation(Viewed, Judgement):
             return None
         doing("what a hidden feature could change")
         answered = ["utility", *(name for name in limits.SENSITIVE if self.doubt(name, "dr") == (True, None))]
-        bounds: dict[str, list[dict[str, float]]] = {name: [] for name in answered}
-        for gamma in limits.GAMMAS:
-            found = self._bounds(self.labels(gamma), answered)
-            for name, rows in bounds.items():
-                rows.append({"gamma": gamma} | found[name]._asdict())
+        bounds = [self._bounds(self.labels(gamma), answered) for gamma in limits.GAMMAS]
+        frames = {name: pd.DataFrame([one[name] for one in bounds]) for name in answered}
+        for frame in frames.values():
+            frame.insert(0, "gamma", limits.GAMMAS)
         return {
-            "bounds": {name: pd.DataFrame(rows) for name, rows in bounds.items()},
+            "bounds": frames,
             "turning_points": {name: limits.turning_point(partial(self._certain, name)) for name in answered},
             "benchmarks": limits.benchmarks(self.log, self.models.outcome.probability),
         }
@@ -279,8 +278,7 @@ class Evaluation(Viewed, Judgement):
             A row per `measure` and `estimator` (`no assumption`: bounds): `estimate`, `low` and `high`, the
             ends of its 95 % interval, and `why`, the reason where one of them is missing (NaN).
         """
-        known: dict[str, dict[str, Interval]] = {"utility": self.values | {"guaranteed": self.guarantee}}
-        known |= {name: {str(view): own for view, own in of.items()} for name, of in self.fairness.items()}
+        known: dict[str, Any] = {"utility": self.values | {"guaranteed": self.guarantee}} | self.fairness
         rows: list[dict[str, Any]] = []
         for measure, estimates in known.items():
             if measure in self.bounds:

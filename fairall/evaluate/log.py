@@ -283,11 +283,10 @@ class DecisionLog:
 
     def regions(self) -> Iterator[tuple[str, np.ndarray]]:
         """Names and masks (N,) of groups, levels of features and deciles of numbers, of 50 rows or more."""
-        yield from ((name, rows) for name, rows in self.members.items() if rows.sum() >= LEAST_ROWS)
-        for feature, cell in zip(self.features, region_numbers(self.features, self.x), strict=True):
-            for name, rows in feature_regions(feature, self.x[feature.name], cell):
-                if rows.sum() >= LEAST_ROWS:
-                    yield name, rows
+        cells = zip(self.features, region_numbers(self.features, self.x), strict=True)
+        of_features = (feature_regions(one, self.x[one.name], cell) for one, cell in cells)
+        regions = itertools.chain(self.members.items(), *of_features)
+        return ((name, rows) for name, rows in regions if rows.sum() >= LEAST_ROWS)
 
     def people_of(self, code: np.ndarray, n: int) -> list[np.ndarray]:
         """Masks (N,) of the first row of each person in each of n parts, of which code (N,) is the number."""

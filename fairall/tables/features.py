@@ -91,8 +91,8 @@ class Feature:
     @property
     def of_missing(self) -> float | None:
         """The value of a missing cell: the code of the level of missing values, else `fill`."""
-        missing = self.levels.index(MISSING_LEVEL) if MISSING_LEVEL in self.levels else None
-        return self.fill if missing is None else self.codes[missing]
+        missing = MISSING_LEVEL in self.levels
+        return self.codes[self.levels.index(MISSING_LEVEL)] if missing else self.fill
 
     def read(self, column: pd.Series, *, exact: bool = True) -> tuple[np.ndarray, np.ndarray]:
         """Numbers and codes of raw cells, texts or numbers, and which cells are unknown, shapes (N,).

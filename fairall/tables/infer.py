@@ -246,12 +246,10 @@ class Candidate:
         kept = {*ranked} if len(ranked) <= most else {*ranked[: most - 1], OTHER_LEVEL}
         all_numbers = bool(np.isfinite(self.numbers[self.present]).all())
 
-        def place(level: str) -> tuple[bool, float, str]:
-            """By number or by name, the levels of missing and other values last."""
-            special = level in (MISSING_LEVEL, OTHER_LEVEL)
-            return special, float(level) if all_numbers and not special else 0.0, level
-
-        levels = sorted(kept, key=place)
+        # By number or by name, the levels of missing and other values last.
+        last = [level for level in (MISSING_LEVEL, OTHER_LEVEL) if level in kept]
+        by_name = sorted(kept.difference(last))
+        levels = [*(sorted(by_name, key=float) if all_numbers else by_name), *last]
         stand_in = OTHER_LEVEL if OTHER_LEVEL in levels else ranked[0]
         fill = float(levels.index(stand_in))
         return Feature.discrete(self.name, levels, first_code=0, fill=fill, missing=self.declared.no_value)

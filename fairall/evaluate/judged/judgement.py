@@ -124,10 +124,9 @@ class Judgement:
     @property
     def refused_guarantee(self) -> str | None:
         """Why the value has no guaranteed interval, of rows of different people; None where it has."""
-        log = self.log
-        if log.labels_complete and log.propensity is not None and log.cost is not None:
-            return self.refused_value
-        needs = "it needs recorded propensities, labels of all accepted people, and one cost for all"
+        log, needs = self.log, None
+        if not log.labels_complete or log.propensity is None or log.cost is None:
+            needs = "it needs recorded propensities, labels of all accepted people, and one cost for all"
         return self.refused_value or needs
 
     @cached_property
