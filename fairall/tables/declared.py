@@ -209,5 +209,4 @@ def _as_texts(key: str, value: Any) -> Any:
 @functools.cache
 def csv_defaults() -> dict[str, Any]:
     """Content of conf/dataset/csv.yaml."""
-    node: dict[str, Any] = load_yaml(configuration_root() / "conf" / "dataset" / "csv.yaml")
-    return node
+    return dict(load_yaml(configuration_root() / "conf" / "dataset" / "csv.yaml"))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -313,7 +313,7 @@ def pictures(shown: Shown) -> list[PageFigure]:
     scored = shown.first.scorecard is not None
     of_model = CALIBRATION if scored else DATA
     # Key, title, section, how it is drawn, whether it is wide, and whether there is something to draw.
-    known: list[tuple[str, str, str, Callable[[Evaluations], Figure], bool, bool]] = [
+    known = [
         ("ranks", "What the score tells apart", DISCRIMINATION, draw_score, True, scored),
         ("plane", "Value against unfairness", VALUE, draw_plane, True, bool(shown.difference and answered)),
         ("estimators", "Utility by estimator", VALUE, draw_value, False, True),

@@ -244,7 +244,7 @@ def _trust(one: Evaluation | Comparison, brief: bool) -> str:
     if one.logged and one.models.labelled is None:
         basis = "utility observed" if one.refused else f"utility observed, rates by label {basis}"
     texts += [] if one.refused_value else [basis]
-    found: dict[str, Any] = one.sensitivity or {"benchmarks": {}}
+    found = one.sensitivity or {"benchmarks": {}}
     for feature, gamma in islice(found["benchmarks"].items(), 1):
         signs: dict[str, list[str]] = {"not change the sign of": [], "change the sign of": []}
         for name, point in found["turning_points"].items():
