@@ -9,11 +9,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from fairall.evaluate.estimated import bounds
 from fairall.evaluate.estimated.bounds import Bounds, Limits
@@ -22,8 +20,7 @@ from fairall.evaluate.estimated.fairness import MEASURES, VIEWS, View
 from fairall.evaluate.estimated.gaps import NOTHING, Interval, difference_interval, gap_difference
 from fairall.evaluate.estimated.influence import Estimate, Z
 from fairall.evaluate.estimated.officers import OFFICERS
-from fairall.evaluate.evaluation import Evaluation, judge
-from fairall.evaluate.log import DecisionLog
+from fairall.evaluate.evaluation import AnyLog, Evaluation, judge
 from fairall.evaluate.plain import plain
 
 # Names of `Interval.probability`.
@@ -43,10 +40,10 @@ class Comparison:
     @cached_property
     def refused(self) -> str | None:
         """`Evaluation.refused` of the first of the two that has one, else why there is no difference."""
-        told = [
-            f"{one.policy}: {one.refused}" for one in (self.first, self.second) if one.refused is not None
-        ]
-        return told[0] if told else self.refused_value
+        for one in (self.first, self.second):
+            if one.refused is not None:
+                return f"{one.policy}: {one.refused}"
+        return self.refused_value
 
     @cached_property
     def refused_value(self) -> str | None:
@@ -82,16 +79,12 @@ class Comparison:
             return Bounds(own.low - other.high, own.high - other.low)
         return bounds.difference_bounds(first.people, second.people, second.labels(assumption), first.sample)
 
-    def _certain(self, gamma: float) -> bool:
-        """Whether the sign of the difference in value is certain for an odds ratio Γ."""
-        return self._utility(gamma).limits().exclude_0
-
     @cached_property
     def turning_point(self) -> float | None:
         """The odds ratio Γ up to which the sign of the difference in value is certain; None for any Γ."""
         if self.refused_value is not None or self.first.models.outcome is None:
             return None
-        return bounds.turning_point(self._certain)
+        return bounds.turning_point(lambda gamma: self._utility(gamma).limits().exclude_0)
 
     @cached_property
     def bounds(self) -> dict[str, dict[str, Limits]]:
@@ -108,15 +101,14 @@ class Comparison:
             views |= {f"Γ = {gamma:g}": gamma for gamma in SHOWN_GAMMAS}
         if models.why_no_officers is None:
             views[OFFICERS] = OFFICERS
-        return {view: self._bounds(assumption) for view, assumption in views.items()}
-
-    def _bounds(self, assumption: float | str | None) -> dict[str, Limits]:
         first, second = self.first, self.second
-        found = {"utility": self._utility(assumption).limits()}
-        labels = second.labels(assumption)
-        for name in () if self._logged else OVERALL:
-            own = bounds.rate_difference_bounds(name, first.people, second.people, labels, first.sample)
-            found[name] = own.limits()
+        found = {}
+        for view, assumption in views.items():
+            own, labels = {"utility": self._utility(assumption)}, second.labels(assumption)
+            for name in () if self._logged else OVERALL:
+                people = first.people, second.people
+                own[name] = bounds.rate_difference_bounds(name, *people, labels, first.sample)
+            found[view] = {name: one.limits() for name, one in own.items()}
         return found
 
     @cached_property
@@ -169,9 +161,7 @@ class Comparison:
         }
 
 
-def compare(
-    first: Any, second: Any, log: pd.DataFrame | str | Path | DecisionLog, **options: Any
-) -> Comparison:
+def compare(first: Any, second: Any, log: AnyLog, **options: Any) -> Comparison:
     """Compare two policies on the people of a log, with the same models.
 
     Args:

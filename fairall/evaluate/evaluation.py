@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -30,6 +31,7 @@ from fairall.runtime.viewed import Viewed
 from fairall.tables.overlap import effective_sample_size
 
 DISAGREEING = 3.0  # standard errors between two estimators
+AnyLog: TypeAlias = pd.DataFrame | str | Path | DecisionLog
 
 
 class Evaluation(Viewed, Judgement):
@@ -122,13 +124,12 @@ class Evaluation(Viewed, Judgement):
             return None
         doing("what a hidden feature could change")
         answered = ["utility", *(name for name in limits.SENSITIVE if self.doubt(name, "dr") == (True, None))]
-        bounds: dict[str, list[dict[str, float]]] = {name: [] for name in answered}
-        for gamma in limits.GAMMAS:
-            found = self._bounds(self.labels(gamma), answered)
-            for name, rows in bounds.items():
-                rows.append({"gamma": gamma} | found[name]._asdict())
+        bounds = [self._bounds(self.labels(gamma), answered) for gamma in limits.GAMMAS]
+        frames = {name: pd.DataFrame([one[name] for one in bounds]) for name in answered}
+        for frame in frames.values():
+            frame.insert(0, "gamma", limits.GAMMAS)
         return {
-            "bounds": {name: pd.DataFrame(rows) for name, rows in bounds.items()},
+            "bounds": frames,
             "turning_points": {name: limits.turning_point(partial(self._certain, name)) for name in answered},
             "benchmarks": limits.benchmarks(self.log, self.models.outcome.probability),
         }
@@ -144,8 +145,8 @@ class Evaluation(Viewed, Judgement):
         total = weight.sum()
         top = weight[-max(1, round(len(weight) / 100)) :]
         return {
-            "effective_sample_size": effective_sample_size(weight) if total > 0 else 0.0,
-            "largest_weight": weight[-1] if total > 0 else 0.0,
+            "effective_sample_size": effective_sample_size(weight),
+            "largest_weight": weight.max(initial=0.0),
             "share_of_top_percent": top.sum() / total if total > 0 else np.nan,
         }
 
@@ -224,8 +225,7 @@ class Evaluation(Viewed, Judgement):
         """Doubts about the estimates, and what they lack."""
         told = self.in_doubt
         told += [] if self.few is None else [f"no interval of the utility: {self.few}"]
-        hidden = [name for g, name in enumerate(self.log.groups) if g not in self.models.shown]
-        if hidden:
+        if hidden := [name for g, name in enumerate(self.log.groups) if g not in self.models.shown]:
             told.append(
                 f"nothing is shown of groups with fewer than {self.models.smallest_cell} people, which are "
                 f"no part of gaps: {', '.join(hidden)}"
@@ -244,10 +244,10 @@ class Evaluation(Viewed, Judgement):
             told += self.models.past.lacking
         if self.log.revealed.any():
             reasons: dict[str, list[str]] = {}
-            for name in MEASURES:
+            for name, measure in MEASURES.items():
                 why = self.doubt(name, "dr")[1]
                 if why and why != self.refused_measure(name, "dr"):
-                    reasons.setdefault(why, []).append(MEASURES[name].label)
+                    reasons.setdefault(why, []).append(measure.label)
             told += [f"no interval of {', '.join(names)}: {why}" for why, names in reasons.items()]
         return tuple(told)
 
@@ -278,16 +278,15 @@ class Evaluation(Viewed, Judgement):
             A row per `measure` and `estimator` (`no assumption`: bounds): `estimate`, `low` and `high`, the
             ends of its 95 % interval, and `why`, the reason where one of them is missing (NaN).
         """
-        known: dict[str, dict[str, Interval]] = {"utility": self.values | {"guaranteed": self.guarantee}}
-        known |= {name: {str(view): own for view, own in of.items()} for name, of in self.fairness.items()}
+        known: dict[str, Any] = {"utility": self.values | {"guaranteed": self.guarantee}} | self.fairness
         rows: list[ByName] = []
         for measure, estimates in known.items():
             if measure in self.bounds:
                 estimates = estimates | {"no assumption": self.bounds[measure].interval}
-            for estimator, own in estimates.items():
-                ends = {"estimate": own.estimate, "low": own.low, "high": own.high, "why": own.why}
-                rows.append({"measure": measure, "estimator": estimator, **ends})
-        return pd.DataFrame(rows)
+            rows += [
+                {"measure": measure, "estimator": name} | own._asdict() for name, own in estimates.items()
+            ]
+        return pd.DataFrame(rows).drop(columns="probability")
 
     def summary(self) -> pd.DataFrame:
         """A row per measure: `naive` or by accepted people, the doubly robust `estimate`, `low` and `high`.
@@ -342,7 +341,7 @@ class Evaluation(Viewed, Judgement):
 
 def judge(
     policies: Sequence[Any],
-    log: pd.DataFrame | str | Path | DecisionLog,
+    log: AnyLog,
     *,
     outputs_dir: str | Path = "outputs",
     tracking_uri: str | None = None,
@@ -400,7 +399,8 @@ def judge(
     if held_out:  # what a policy has learnt from says too much good of it
         rows = np.logical_and.reduce(held_out)
         score = None if score is None else score[rows]
-        targets, log = [target.rows(rows) for target in targets], log.rows(rows)
+        targets = [replace(target, probability=target.probability[rows]) for target in targets]
+        log = log.rows(rows)
     models = Models(log, score=score, **of_models)
     return [
         Evaluation(models, one.name, one.probability, one.logged, one.notes, one.rule, one.draw)
@@ -408,7 +408,7 @@ def judge(
     ]
 
 
-def evaluate(policy: Any, log: pd.DataFrame | str | Path | DecisionLog, **options: Any) -> Evaluation:
+def evaluate(policy: Any, log: AnyLog, **options: Any) -> Evaluation:
     """Evaluate a policy from a log of another policy's decisions.
 
     Args:

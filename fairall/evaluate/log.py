@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
@@ -282,11 +283,10 @@ class DecisionLog:
 
     def regions(self) -> Iterator[tuple[str, np.ndarray]]:
         """Names and masks (N,) of groups, levels of features and deciles of numbers, of 50 rows or more."""
-        yield from ((name, rows) for name, rows in self.members.items() if rows.sum() >= LEAST_ROWS)
-        for feature, cell in zip(self.features, region_numbers(self.features, self.x), strict=True):
-            for name, rows in feature_regions(feature, self.x[feature.name], cell):
-                if rows.sum() >= LEAST_ROWS:
-                    yield name, rows
+        cells = zip(self.features, region_numbers(self.features, self.x), strict=True)
+        of_features = (feature_regions(one, self.x[one.name], cell) for one, cell in cells)
+        regions = itertools.chain(self.members.items(), *of_features)
+        return ((name, rows) for name, rows in regions if rows.sum() >= LEAST_ROWS)
 
     def people_of(self, code: np.ndarray, n: int) -> list[np.ndarray]:
         """Masks (N,) of the first row of each person in each of n parts, of which code (N,) is the number."""
@@ -304,9 +304,8 @@ class DecisionLog:
 
 def _texts(column: pd.Series, value: np.ndarray) -> tuple[str, str]:
     """Texts of the cells of value 0 and of value 1, shape (N,); "" where there is none."""
-    rows = ((value == one).argmax() for one in (0, 1))
-    texts = [str(column.iloc[row]) if value[row] == one else "" for one, row in enumerate(rows)]
-    return texts[0], texts[1]
+    no, yes = (next(map(str, column[value == one]), "") for one in (0, 1))
+    return no, yes
 
 
 def _missing(
@@ -336,19 +335,22 @@ def _inputs(
         if one.kind in DISCRETE
         for code in (one.codes[1:] if len(one.codes) == 2 else one.codes)
     ]
-    width = 1 + len(numeric) + len(levels) + len(missing) + of_group.shape[1]
-    inputs = np.ones((len(of_group), width), dtype=np.float32)
-    columns = iter(inputs.T[1:])
-    for one in numeric:
-        values = x[one.name].to_numpy()
-        values = np.asarray(np.where(np.isnan(values), one.fill, values))
-        standardised = (values - values.mean()) / max(values.std(), np.finfo(float).tiny)
-        next(columns)[:] = np.clip(standardised, -FURTHEST, FURTHEST)
-    for name, code in levels:
-        next(columns)[:] = x[name].to_numpy() == code
-    for _, rows in missing:
-        next(columns)[:] = rows
-    for one_group in of_group.T:
-        next(columns)[:] = one_group
     names = [*(one.name for one in numeric), *(name for name, _ in (*levels, *missing))]
-    return inputs, (*names, *[""] * of_group.shape[1])
+    names += [""] * of_group.shape[1]
+
+    def standardised(feature: Feature) -> np.ndarray:
+        values = x[feature.name].to_numpy()
+        values = np.asarray(np.where(np.isnan(values), feature.fill, values))
+        deviations = (values - values.mean()) / max(values.std(), np.finfo(float).tiny)
+        return np.clip(deviations, -FURTHEST, FURTHEST)
+
+    columns = itertools.chain(
+        map(standardised, numeric),
+        (x[name].to_numpy() == code for name, code in levels),
+        (rows for _, rows in missing),
+        of_group.T,
+    )
+    inputs = np.ones((len(of_group), 1 + len(names)), dtype=np.float32)
+    for place, column in enumerate(columns, start=1):
+        inputs[:, place] = column
+    return inputs, tuple(names)

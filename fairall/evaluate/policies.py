@@ -46,10 +46,6 @@ class Target:
     rule: str = ""
     draw: int | None = None
 
-    def rows(self, chosen: np.ndarray) -> Target:
-        """The same for some of the rows, shape (N,), bool."""
-        return replace(self, probability=self.probability[chosen])
-
 
 def target_policy(
     policy: Any,
@@ -148,27 +144,23 @@ def label_score(score: Any, log: DecisionLog, of: str = "positive", **places: An
     """
     if of not in SCORE_OF:
         raise FairAllError(f"score_of={of} is not possible: it must be {' or '.join(SCORE_OF)}")
-    positive = _positive_score(score, log, of, **places)
-    return positive if of == "positive" else 1.0 - positive
-
-
-def _positive_score(score: Any, log: DecisionLog, of: str, **places: Any) -> np.ndarray:
-    """See `label_score`."""
     if isinstance(score, str | Path) and str(score) in log.raw:
-        return _checked(lambda: _numbers(log.raw[str(score)]), str(score), log, "score")
+        given = _checked(lambda: _numbers(log.raw[str(score)]), str(score), log, "score")
+        return given if of == "positive" else 1.0 - given
     if isinstance(score, str | Path):
         score, _, _ = _saved().saved_policy(str(score), log, **places)
     name = type(score).__name__
-    if of == "negative" and (_is_saved(score) or hasattr(score, "predict_proba")):
+    if not _is_saved(score) and not hasattr(score, "predict_proba"):
+        given = _of_object(score, "", log, "decision", None).probability
+        return given if of == "positive" else 1.0 - given
+    if of == "negative":
         raise FairAllError(
             f"score {name}: it says itself what its probabilities are of: leave --score-of, or score_of, out"
         )
     if _is_saved(score):
         return _checked(lambda: score.predict_proba(log.raw)[:, 1], name, log, "score")
-    if hasattr(score, "predict_proba"):
-        _, position, _ = _reading(score, log, "label")
-        return _checked(lambda: _column_of(score, "predict_proba", log, position), name, log, "score")
-    return _of_object(score, "", log, "decision", None).probability
+    _, position, _ = _reading(score, log, "label")
+    return _checked(lambda: _column_of(score, "predict_proba", log, position), name, log, "score")
 
 
 def _of_object(policy: Any, name: str, log: DecisionLog, proba: str | None, draw: int | None) -> Target:
@@ -344,14 +336,11 @@ def _place(classes: Sequence[Any], no: str, yes: str) -> int | None:
     if len(spelt) != 2:
         return None
     place = spelt.index(1.0) if set(spelt) == {0.0, 1.0} else None
-    if yes and spelling(yes) in spelt:
-        exact = spelt.index(spelling(yes))
-        fits = not no or spelt[1 - exact] == spelling(no)
-    else:
-        fits = bool(no) and not yes and spelling(no) in spelt
-        exact = 1 - spelt.index(spelling(no)) if fits else 0
-    if not fits:
+    # A value that is not known, "", may be either class.
+    fits = [k for k in (0, 1) if spelling(yes) in ("", spelt[k]) and spelling(no) in ("", spelt[1 - k])]
+    if len(fits) != 1:
         return place
+    (exact,) = fits
     # Whether True is the value 1 or the positive value, 0, cannot be told.
     truth = all(isinstance(one, bool | np.bool_) for one in classes)
     written = {str(word).casefold() for word in (no, yes) if word} <= TRUTH.keys()

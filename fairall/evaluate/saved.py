@@ -117,5 +117,4 @@ def deciding(policy: Policy, log: DecisionLog, draw: int | None) -> tuple[Callab
 def _spelt(column: pd.Series) -> np.ndarray:
     """Cells by their `spelling`, as text, shape (N,)."""
     codes, words = words_of(column)
-    spelt = [one + 0.0 if isinstance(one := spelling(word), float) else one for word in words]  # −0 is 0
-    return taken(np.array(list(map(str, spelt)), dtype=object), codes, "")
+    return taken(np.array([str(spelling(word)) for word in words], dtype=object), codes, "")

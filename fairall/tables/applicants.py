@@ -131,15 +131,14 @@ class Applicants:
         known, who = ~np.isnan(label), "has a label"
         if self.label is None and self.accepted is not None:
             known, who = self.accepted, "was accepted"
-        warnings, notes = dict(of_label(features, x, label, declared)), dict[str, str]()
-
-        def others() -> list[Feature]:
-            return [one for one in features if one.name not in notes and one.name not in warnings]
-
-        notes |= of_labelled(cells, [one.name for one in others()], known, declared, who)
+        warnings = dict(of_label(features, x, label, declared))
+        names = [one.name for one in features if one.name not in warnings]
+        notes = dict(of_labelled(cells, names, known, declared, who))
         if declared.decision is None:
-            warnings |= of_failures(cells, [one.name for one in others()], label, declared)
-        warnings |= of_decision(others(), x, self.accepted, declared)
+            names = [name for name in names if name not in notes]
+            warnings |= of_failures(cells, names, label, declared)
+        others = [one for one in features if one.name not in notes and one.name not in warnings]
+        warnings |= of_decision(others, x, self.accepted, declared)
         return list(notes.values()), list(warnings.values())
 
 
@@ -172,20 +171,15 @@ def read(
         key, given = declared.spelling.key("propensity"), declared.spelling.given("decision", "COLUMN")
         faults.told.append(f"{key} needs the decisions too: give {given}")
 
-    def there(key: str) -> bool:
-        return roles.get(getattr(declared, key) or "") == key
-
     def take(key: str, of: Callable[..., tuple[Any, list[str]]], *more: Any) -> None:
-        if there(key):
+        if roles.get(getattr(declared, key) or "") == key:
             with faults.one():
                 found[key], told = of(cells, declared, *more)
                 notes.extend(told)
 
     with faults.one():
-        if declared.grouping and {roles.get(name) for name in declared.grouping} <= {
-            "sensitive",
-            "intersections",
-        }:
+        by_key = {roles.get(name) for name in declared.grouping}
+        if by_key and by_key <= {"sensitive", "intersections"}:
             form = meaning.groups_to_learn if to_learn else meaning.groups
             of_groups = None if to_learn else meaning.probabilities(cells, declared)
             if of_groups is None or np.isin(of_groups, (0, 1)).all():

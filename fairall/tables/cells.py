@@ -65,12 +65,12 @@ def values_of(column: pd.Series) -> tuple[np.ndarray, np.ndarray, list[str]]:
     times = np.bincount(codes[codes >= 0], minlength=len(words))
     for k in sorted(range(len(words)), key=lambda k: (-times[k], words[k])):
         spelt.setdefault(spelling(words[k]), []).append(k)
-    number = np.zeros(len(words), dtype=int)
+    number, first, notes = np.zeros(len(words), dtype=int), words[: len(spelt)].copy(), []
     for value, places in enumerate(spelt.values()):
-        number[places] = value
-    several = [" and ".join(repr(shown(words[k])) for k in places) for places in spelt.values() if places[1:]]
-    notes = [f"column {column.name!r}: {one} are taken for one value" for one in several]
-    first = np.array([words[places[0]] for places in spelt.values()], dtype=object)
+        number[places], first[value] = value, words[places[0]]
+        if len(places) > 1:
+            same = " and ".join(repr(shown(words[k])) for k in places)
+            notes.append(f"column {column.name!r}: {same} are taken for one value")
     return taken(number, codes, -1), first, notes
 
 
@@ -117,7 +117,7 @@ def spelling(value: Any) -> float | str:
         number = float(text)
     except ValueError:
         return text
-    return number if math.isfinite(number) else text
+    return number + 0.0 if math.isfinite(number) else text  # −0 is 0
 
 
 def identifiers(column: pd.Series) -> np.ndarray:

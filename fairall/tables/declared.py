@@ -141,10 +141,11 @@ class Declared:
         if not isinstance(self.kinds, Mapping):
             told = self.spelling.given("kinds", repr(self.kinds))
             raise FairAllError(f"{told} is not possible: it must be a kind by column, {{COLUMN: KIND}}")
-        limits: list[tuple[str, object, bool, str]] = [
-            (f"kinds.{name}", kind, kind in kinds, " or ".join(kinds)) for name, kind in self.kinds.items()
-        ]
-        limits += [
+        limits = [
+            *(
+                (f"kinds.{name}", kind, kind in kinds, " or ".join(kinds))
+                for name, kind in self.kinds.items()
+            ),
             ("separator", self.separator, len(self.separator) == 1, ONE_CHARACTER),
             ("max_categories", self.max_categories, self.max_categories >= 2, "at least 2"),
         ]
@@ -211,5 +212,4 @@ def _as_texts(key: str, value: Any) -> Any:
 @functools.cache
 def csv_defaults() -> dict[str, Any]:
     """Content of conf/dataset/csv.yaml."""
-    node: dict[str, Any] = load_yaml(configuration_root() / "conf" / "dataset" / "csv.yaml")
-    return node
+    return dict(load_yaml(configuration_root() / "conf" / "dataset" / "csv.yaml"))

@@ -79,7 +79,7 @@ class Feature:
         missing: tuple[str, ...] = (),
     ) -> Feature:
         """A feature with levels coded `first_code`, `first_code` + 1, ...; binary if there are two."""
-        codes = tuple(float(code) for code in range(first_code, first_code + len(levels)))
+        codes = tuple(map(float, range(first_code, first_code + len(levels))))
         kind = Kind.BINARY if len(codes) == 2 else Kind.CATEGORICAL
         return cls(name, kind, codes, tuple(levels), fill, missing)
 
@@ -91,8 +91,8 @@ class Feature:
     @property
     def of_missing(self) -> float | None:
         """The value of a missing cell: the code of the level of missing values, else `fill`."""
-        missing = self.levels.index(MISSING_LEVEL) if MISSING_LEVEL in self.levels else None
-        return self.fill if missing is None else self.codes[missing]
+        missing = MISSING_LEVEL in self.levels
+        return self.codes[self.levels.index(MISSING_LEVEL)] if missing else self.fill
 
     def read(self, column: pd.Series, *, exact: bool = True) -> tuple[np.ndarray, np.ndarray]:
         """Numbers and codes of raw cells, texts or numbers, and which cells are unknown, shapes (N,).

@@ -9,8 +9,8 @@ from __future__ import annotations
 import codecs
 import csv
 import itertools
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -61,19 +61,20 @@ class Cells:
 
     Attributes:
         frame: cells, missing where they mean no value; the index is the number of the row, from 0.
-        emptied: by column the words that were taken for no value, by number of their row.
+        emptied: by column the words that were taken for no value, by number of their row; of other columns
+            none.
         declared: meanings of columns.
     """
 
     frame: pd.DataFrame
-    emptied: Mapping[str, pd.Series]
+    emptied: defaultdict[str, pd.Series]
     declared: Declared
 
     def empty(self, name: str, row: int) -> str:
         """What a missing cell is, in words: empty, or a word that means no value."""
-        if row not in self.emptied.get(name, pd.Series(dtype=object)).index:
+        word = self.emptied[name].get(row)
+        if word is None:
             return "an empty cell"
-        word = self.emptied[name][row]
         return f"{shown(word)!r}, which means no value ({self.declared.kept(word)} makes it a value),"
 
     def rows(self, kept: np.ndarray) -> Cells:
@@ -105,9 +106,9 @@ def read_cells(source: Path | pd.DataFrame, declared: Declared) -> Cells:
             frame = pd.DataFrame({name: union_categoricals([part[name] for part in parts]) for name in frame})
     numbers = parsed(list(declared.no_value))
     numbers = numbers[~np.isnan(numbers)]
-    columns, emptied = {}, {}
+    columns = dict(frame.items())
+    emptied: defaultdict[str, pd.Series] = defaultdict(lambda: pd.Series(dtype=object))
     for name, column in frame.items():
-        columns[name] = column
         if is_text(column):
             none = column.cat.categories.isin(declared.no_value)
             if len(numbers):
@@ -215,19 +216,17 @@ class File:
         blanks = separator != " "  # allowed before a quotation mark
         lines = self._lines(file)
         reader = csv.reader(lines, delimiter=separator, strict=True, skipinitialspace=blanks)
-        while True:
-            line = reader.line_num + 1
-            try:
-                row = next(reader)
-            except StopIteration:
-                return
-            except csv.Error as error:
-                raise FairAllError(
-                    f"{self.path}: the row that begins at line {line} cannot be read ({error}): is a "
-                    "quotation mark not closed, or not doubled?"
-                ) from error
-            if any(map(str.strip, row)):
-                yield row
+        line = 1
+        try:
+            for row in reader:
+                line = reader.line_num + 1
+                if any(map(str.strip, row)):
+                    yield row
+        except csv.Error as error:
+            raise FairAllError(
+                f"{self.path}: the row that begins at line {line} cannot be read ({error}): is a "
+                "quotation mark not closed, or not doubled?"
+            ) from error
 
     def _lines(self, file: Iterable[str]) -> Iterator[str]:
         for number, line in enumerate(file, start=1):
@@ -324,9 +323,9 @@ def _names(header: Iterable[str], path: object, of_csv: Declared | None = None) 
     """Column names; `of_csv` is given for a CSV file."""
     header = list(header)
     names = [" ".join(name.split()) or f"column {i}" for i, name in enumerate(header, start=1)]
-    most, times = max(Counter(names).items(), key=lambda item: item[1], default=("", 0))
-    if times > 1:
-        raise FairAllError(f"{path}: {times} columns are named {most!r}: rename or remove all but one")
+    for name, times in Counter(names).most_common(1):
+        if times > 1:
+            raise FairAllError(f"{path}: {times} columns are named {name!r}: rename or remove all but one")
     if len(names) < 2:
         hint = "a table needs several"
         for other, typed in OTHER_SEPARATORS.items():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -13,6 +14,8 @@ from fairall.tables.cells import values_of
 from fairall.tables.features import MISSING_LEVEL
 
 CROSS = "+"  # between the names, and the values, of attributes whose combinations are the groups
+Grouped: TypeAlias = tuple[np.ndarray, list[tuple[str, ...]], list[str]]
+"""Number of the group of each row, shape (N,), values of each group, and notes."""
 
 
 def sides(n_groups: int) -> tuple[float, ...]:
@@ -99,7 +102,7 @@ class Sensitive:
         return cls(str(column.name), first, second, tuple(others))
 
 
-def intersections(columns: pd.DataFrame) -> tuple[np.ndarray, list[tuple[str, ...]], list[str]]:
+def intersections(columns: pd.DataFrame) -> Grouped:
     """Number of the group of each row, shape (N,), values of each group, one of each column, and notes.
 
     Groups are in the order of their values as texts; a missing cell has the value `MISSING_LEVEL`.

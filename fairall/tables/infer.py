@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -155,13 +154,13 @@ class Candidate:
     def _suggested(self) -> Kind:
         if not self.present.any():
             raise LeftOut("it is empty")
-        values = self.cells if self.present.all() else self.cells[self.present]
+        values = self.cells.dropna()
         if not many_values(values, 1) and self.present.all():
             raise LeftOut(f"it is always {shown(str(values.iloc[0]))!r}")
         if not many_values(values, 2):
             return Kind.CATEGORICAL  # two levels make it binary
-        found = self.numbers[self.present]
-        if (~np.isnan(found)).mean() <= MOSTLY:
+        numbers = self.numbers[~np.isnan(self.numbers)]
+        if len(numbers) <= MOSTLY * self.present.sum():
             return self._categorical()
         if is_text(self.cells):
             # The first rows often tell that it does not.
@@ -173,35 +172,31 @@ class Candidate:
                     f"after it, such as {pointed}: if the point groups thousands, remove it; if not, "
                     f"{self.as_kind(Kind.REAL)}"
                 )
-        few = found[~np.isnan(found)]
         codes = is_text(self.cells) and _are_codes(self.words[1])
-        if why := _identifies(self.name, few, self.declared.max_categories, codes=codes):
+        if why := _identifies(self.name, numbers, self.declared.max_categories, codes=codes):
             raise LeftOut(f"{why}; {self.as_kind(Kind.REAL)} keeps it")
         if codes or POSTAL.fullmatch(self.name):
             return self._categorical()
-        return Kind.COUNT if are_counts(few, self.declared.max_count).all() else Kind.REAL
+        return Kind.COUNT if are_counts(numbers, self.declared.max_count).all() else Kind.REAL
 
     def _categorical(self) -> Kind:
         """The kind of text; raises FairAllError for formatted numbers, dates and free text."""
         n, first = int(self.present.sum()), int(self.present.argmax())
-
-        def otherwise() -> str:
-            drop, as_it_is = self.declared.dropped(self.name), self.as_kind(Kind.CATEGORICAL)
-            return f"leave the column out with {drop}, or take it as it is: {as_it_is}"
-
+        drop, as_it_is = self.declared.dropped(self.name), self.as_kind(Kind.CATEGORICAL)
+        otherwise = f"leave the column out with {drop}, or take it as it is: {as_it_is}"
         codes, words = self.words
         cell = shown(words[codes[first]])
         told = f"column {self.name!r}, row {row_number(self.cells, first)}: {cell!r}"
         formatted = np.array([is_formatted(word) for word in words], dtype=bool)
         not_plain = taken(formatted, codes, False)
         if not_plain.any() and (not_plain | ~np.isnan(self.numbers))[self.present].mean() > MOSTLY:
-            refuse(self.cells, not_plain, f"{WRITE_PLAINLY}, or {otherwise()}")
+            refuse(self.cells, not_plain, f"{WRITE_PLAINLY}, or {otherwise}")
         if all(DATE.fullmatch(word) for word in words):
-            raise FairAllError(f"{told} is a date: turn it into a number, as of days, or {otherwise()}")
+            raise FairAllError(f"{told} is a date: turn it into a number, as of days, or {otherwise}")
         if len(words) > self.declared.max_categories and len(words) > 0.9 * n:
             raise FairAllError(
                 f"{told} and {len(words) - 1} more values in {n} rows: names, codes and free text "
-                f"are not features: {otherwise()}"
+                f"are not features: {otherwise}"
             )
         return Kind.CATEGORICAL
 
@@ -210,11 +205,12 @@ class Candidate:
         numbers, cells = self.numbers, self.cells
         wrong = self.present & ~np.isfinite(numbers)
         if wrong.any():
-            words = [str(word) for word in cells[wrong].unique()]
-            remedy = (
-                f"is not a finite number: correct it, or, if it means no value, {self._as_missing(words)}"
-            )
-            why = WRITE_PLAINLY if is_formatted(words[0]) else remedy
+            words, spell = [str(word) for word in cells[wrong].unique()], self.declared.spelling
+            new = [word for word in words[: None if len(words) <= MOST_WORDS else 1] if shown(word) == word]
+            missing = spell.word("missing", [*self.declared.missing, *new])
+            missing = missing if new else f"list it in {spell.key('missing')}"
+            why = f"is not a finite number: correct it, or, if it means no value, {missing}"
+            why = WRITE_PLAINLY if is_formatted(words[0]) else why
             refuse(cells, wrong, f"{why}, or declare another kind, {self.as_kind(Kind.CATEGORICAL)}")
         refuse(cells, np.abs(numbers) > LARGEST, f"is beyond {LARGEST:g}: use another unit")
         no_count = self.present & ~are_counts(numbers)
@@ -249,23 +245,13 @@ class Candidate:
         kept = {*ranked} if len(ranked) <= most else {*ranked[: most - 1], OTHER_LEVEL}
         all_numbers = bool(np.isfinite(self.numbers[self.present]).all())
 
-        def place(level: str) -> tuple[bool, float, str]:
-            """By number or by name, the levels of missing and other values last."""
-            special = level in (MISSING_LEVEL, OTHER_LEVEL)
-            return special, float(level) if all_numbers and not special else 0.0, level
-
-        levels = sorted(kept, key=place)
+        # By number or by name, the levels of missing and other values last.
+        last = [level for level in (MISSING_LEVEL, OTHER_LEVEL) if level in kept]
+        by_name = sorted(kept.difference(last))
+        levels = [*(sorted(by_name, key=float) if all_numbers else by_name), *last]
         stand_in = OTHER_LEVEL if OTHER_LEVEL in levels else ranked[0]
         fill = float(levels.index(stand_in))
         return Feature.discrete(self.name, levels, first_code=0, fill=fill, missing=self.declared.no_value)
-
-    def _as_missing(self, words: Sequence[str]) -> str:
-        """`dataset.missing=...` as typed in a shell, with `words` added to those already declared."""
-        spell = self.declared.spelling
-        new = [word for word in words[: None if len(words) <= MOST_WORDS else 1] if shown(word) == word]
-        if not new:
-            return f"list it in {spell.key('missing')}"
-        return spell.word("missing", [*self.declared.missing, *new])
 
 
 def _identifies(name: str, numbers: np.ndarray, max_categories: int, *, codes: bool) -> str | None:

@@ -46,8 +46,7 @@ def of_labelled(
     """
     for name, none, some, whole in _revealing(cells, columns, known):
         remedy = f"leave it out ({declared.dropped(name)})"
-        if declared.decision is None and _are_two(none, some):
-            decision = _decision(name, some[0], declared)
+        if declared.decision is None and (decision := _decision(name, none, some, declared)):
             remedy = f"if it is the past decision, declare it ({decision}), else {remedy}"
         with_some = f"{'all' if whole else 'some'} with {_listed(some)}"
         told = f"reveals who {who} ({with_some}, none with {_listed(none)}), unknown before deciding"
@@ -65,8 +64,8 @@ def of_failures(
     for name, none, some, _ in _revealing(cells, columns, label == 1, ~np.isnan(label), several=True):
         rows = f"{count(sum(one.n for one in none), 'row')} with {_listed(none)}"
         remedy = f"leave the column out ({declared.dropped(name)})"
-        if _are_two(none, some):
-            remedy = f"declare the decision ({_decision(name, some[0], declared)}), else {remedy}"
+        if decision := _decision(name, none, some, declared):
+            remedy = f"declare the decision ({decision}), else {remedy}"
         told = "if they were rejected, their labels are unknown, not negative"
         yield name, f"column {name!r}: none of {rows} has a positive label: {told}; {remedy}"
 
@@ -120,13 +119,12 @@ def _counts(column: pd.Series, found: np.ndarray) -> list[_Value]:
     return [_Value([*words, None][k], int(n[k]), int(hits[k])) for k in order if n[k]]
 
 
-def _are_two(none: Sequence[_Value], some: Sequence[_Value]) -> bool:
-    return len(none) == len(some) == 1 and None not in (none[0].word, some[0].word)
-
-
-def _decision(name: str, accepted: _Value, declared: Declared) -> str:
+def _decision(name: str, none: Sequence[_Value], some: Sequence[_Value], declared: Declared) -> str | None:
+    """Words that declare a column of two values, of which `some` is an acceptance; None for another one."""
+    if len(none) != 1 or len(some) != 1 or None in (none[0].word, some[0].word):
+        return None
     spell = declared.spelling
-    return f"{spell.word('decision', name)} {spell.word('accepted', str(accepted.word))}"
+    return f"{spell.word('decision', name)} {spell.word('accepted', str(some[0].word))}"
 
 
 def _listed(values: Sequence[_Value]) -> str:
@@ -187,11 +185,10 @@ def of_decision(
             why = f"predicts the decision {declared.decision!r} of {n - rule.wrong} of {n} rows"
             if rule.auc is not None:
                 why = f"ranks people nearly as the decision {declared.decision!r} does (AUC {rule.auc:.2f})"
-        probability = not discrete and np.nanmin(values) >= 0 and np.nanmax(values) <= 1
-        key = "decision" if declared.decision is None else "propensity"
-        free = (
-            feature.kind is Kind.BINARY if key == "decision" else declared.propensity is None and probability
-        )
+        key, free = "decision", feature.kind is Kind.BINARY
+        if declared.decision is not None:
+            probability = not discrete and np.nanmin(values) >= 0 and np.nanmax(values) <= 1
+            key, free = "propensity", declared.propensity is None and probability
         declare = f"declare it ({declared.spelling.word(key, name)}), or " if free else ""
         drop = declared.dropped(name)
         told = f"if it came with the decision, new people have no such value; {declare}leave it out ({drop})"

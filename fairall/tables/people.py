@@ -27,7 +27,6 @@ from fairall.tables.features import (
 from fairall.tables.groups import Sensitive, group_name, sides
 
 CODED = "s"  # the column that holds the sensitive attribute as −1 or +1
-CODES = {"-1": -1.0, "1": 1.0}
 MOST_SHOWN = 5  # values in a message
 
 
@@ -217,7 +216,7 @@ class PeopleReader:
             FairAllError: if it is not among `columns`.
         """
         n_groups, raw = self.n_groups, self.sensitive
-        codes = CODES if n_groups == 2 else {f"{s:g}": s for s in sides(n_groups)}
+        codes = {f"{s:g}": s for s in sides(n_groups)}
         coded = "−1 and +1" if n_groups == 2 else f"0 to {n_groups - 1}"
         name, meaning, allowed = CODED, codes, coded.replace("and", "or")
         if raw is not None and (CODED not in columns or raw.column == CODED):
@@ -236,18 +235,15 @@ class PeopleReader:
         """Numbers for the raw values of feature `i`, shape (N,)."""
         feature = self.features[i]
         values, unknown = feature.read(column, exact=False)
-        odd = unknown
-        missing = np.isnan(values) & ~unknown
+        odd, missing = unknown, np.isnan(values) & ~unknown
         if feature.kind not in DISCRETE:
             refuse(column, unknown, "is not possible; it must be a finite number")
             low, high = self.lowest[i], self.highest[i]
-            margin = max(
-                high - low, self.scale[i] if feature.kind is Kind.REAL else 1.0
-            )  # a constant has scale 1
+            margin = max(high - low, self.scale[i] if feature.kind is Kind.REAL else 1.0)  # 1 of a constant
             odd = (values < low - margin) | (values > high + margin)  # not where a value is missing, NaN
         if feature.kind is Kind.COUNT:
-            impossible = ~are_counts(values) & ~missing
-            refuse(column, impossible, "is not possible; it must be a count, a whole number from 0")
+            no_count = ~are_counts(values) & ~missing
+            refuse(column, no_count, "is not possible; it must be a count, a whole number from 0")
         findings.odd[feature.name].add(column, odd)
         if feature.of_missing is None:
             refuse(column, missing, "is not possible; no value may be missing")

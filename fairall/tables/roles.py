@@ -27,7 +27,7 @@ from fairall.tables.cells import (
 from fairall.tables.declared import Declared
 from fairall.tables.features import MISSING_LEVEL
 from fairall.tables.files import Cells
-from fairall.tables.groups import display_name, intersections
+from fairall.tables.groups import Grouped, display_name, intersections
 
 LARGEST_GROUPS, MOST_GROUPS = 20, 50  # groups that a method can learn with, and that a log can have
 SUMS_TO_1 = 0.01  # largest distance from 1 of a sum of probabilities of groups
@@ -108,7 +108,7 @@ def labels(cells: Cells, declared: Declared) -> ValuesAndNotes:
     """
     name, spell = str(declared.label), declared.spelling
     codes, words, notes = values_of(cells.frame[name])
-    emptied = cells.emptied.get(name, pd.Series(dtype=object))
+    emptied = cells.emptied[name]
     of_default = [word for word in emptied.unique() if word not in declared.missing]
     values = listed(list(words), "value")
     if not declared.positive:
@@ -215,7 +215,7 @@ def recorded_propensity(cells: Cells, declared: Declared, accepted: np.ndarray) 
     return propensity, []
 
 
-def groups(cells: Cells, declared: Declared) -> tuple[np.ndarray, list[tuple[str, ...]], list[str]]:
+def groups(cells: Cells, declared: Declared) -> Grouped:
     """Number of the group of each row, shape (N,), the values of each group, and notes.
 
     Raises:
@@ -227,7 +227,7 @@ def groups(cells: Cells, declared: Declared) -> tuple[np.ndarray, list[tuple[str
         columns = pd.DataFrame({"group": np.array(of, dtype=object)[known.argmax(1)]})
     for name in columns:
         if n := int(columns[name].isna().sum()):
-            told, words = count(n, "empty cell"), cells.emptied.get(name, pd.Series(dtype=object)).unique()
+            told, words = count(n, "empty cell"), cells.emptied[name].unique()
             if len(words):
                 told = f"{count(n, 'cell')} without a value, such as {words[0]!r}"
                 told += f" ({declared.kept(words[0])} keeps it)"
@@ -271,7 +271,7 @@ def probabilities(cells: Cells, declared: Declared) -> np.ndarray | None:
     return values / sums[:, None]
 
 
-def groups_to_learn(cells: Cells, declared: Declared) -> tuple[np.ndarray, list[tuple[str, ...]], list[str]]:
+def groups_to_learn(cells: Cells, declared: Declared) -> Grouped:
     """As `groups`, for a method that learns: groups in the order of `groups.sides`, −1 in rows left out.
 
     The groups are the words of `declared.groups`, else `advantaged` and its one other word, else all words.

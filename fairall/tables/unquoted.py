@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import codecs
 import mmap
+import re
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from csv import field_size_limit
@@ -35,10 +36,7 @@ def is_unquoted(path: Path, encoding: str, separator: str) -> bool:
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
         if content.find(b'"') >= 0 or content.find(b"\0") >= 0:
             return False
-        at = content.find(b"\r")
-        while at >= 0 and content[at + 1 : at + 2] == b"\n":
-            at = content.find(b"\r", at + 1)
-        return at < 0
+        return re.search(rb"\r(?!\n)", content) is None
 
 
 def read_unquoted(
@@ -81,15 +79,12 @@ def _number(texts: pa.ChunkedArray, no_value: pa.Array) -> pa.ChunkedArray:
     if numbers is None or not pc.all(pc.less_equal(pc.abs(numbers), LARGEST)).as_py():  # NaN is not
         return texts
     codes = pc.all(pc.equal(numbers, pc.floor(numbers))).as_py() and _any(texts, CODE)
-    return texts if codes or (_all(texts[:FIRST], POINTED) and _any(texts, SHORT)) else numbers
+    pointed = pc.all(pc.match_substring_regex(texts[:FIRST], POINTED)).as_py()
+    return texts if codes or (pointed and _any(texts, SHORT)) else numbers
 
 
 def _any(texts: pa.ChunkedArray, form: str) -> bool:
     return bool(pc.any(pc.match_substring_regex(texts, form)).as_py())
-
-
-def _all(texts: pa.ChunkedArray, form: str) -> bool:
-    return bool(pc.all(pc.match_substring_regex(texts, form)).as_py())
 
 
 def _cast(texts: pa.ChunkedArray, no_value: pa.Array) -> pa.ChunkedArray | None:

@@ -129,12 +129,9 @@ def odds_ratio(gamma: float, people: People, logged: bool = False) -> Labels:
 
 def value_bounds(people: People, labels: Labels, sample: Sample) -> Bounds:
     """Bounds of the value, the mean of s·(a·y − a·b)."""
-    accepted_at_b, support = (
-        people.target * people.break_even,
-        value_support(people, labels.weight[0], sample),
-    )
-    means = (sample.mean(people.stake * (end[0] - accepted_at_b)) for end in labels[:2])
-    return Bounds(*(mean.on(support) for mean in means))
+    support = value_support(people, labels.weight[0], sample)
+    cost = people.target * people.break_even
+    return Bounds(*(sample.mean(people.stake * (end[0] - cost)).on(support) for end in labels[:2]))
 
 
 def difference_bounds(first: People, second: People, labels: Labels, sample: Sample) -> Bounds:
@@ -150,8 +147,8 @@ def difference_bounds(first: People, second: People, labels: Labels, sample: Sam
     low, high, weight = (of.sum(0) for of in labels)
     support = difference_support(first, second, weight * np.abs(change), sample)
     ends = (np.where(change > 0, *pair) for pair in ((low, high), (high, low)))
-    means = (sample.mean(second.stake * change * (end - second.break_even)) for end in ends)
-    return Bounds(*(mean.on(support) for mean in means))
+    gains = (second.stake * change * (end - second.break_even) for end in ends)
+    return Bounds(*(sample.mean(gain).on(support) for gain in gains))
 
 
 def rate_difference_bounds(

@@ -148,7 +148,7 @@ class Estimate:
         return Estimate(self.value + other, self.phi, self._moved(1.0, other))
 
     def __neg__(self) -> Estimate:
-        return Estimate(-self.value, -self.phi, self._moved(-1.0))
+        return self * -1.0
 
     def __sub__(self, other: Estimate | Number) -> Estimate:
         return self + (-other)

@@ -127,13 +127,11 @@ def fit(
         van der Laan, M., Polley, E. and Hubbard, A. (2007). Super learner. Statistical Applications in
         Genetics and Molecular Biology.
     """
-    if isinstance(model, str) and model not in MODELS:
-        raise FairAllError(
-            f"model {model!r} is not possible: it must be {', '.join(MODELS)}, or a scikit-learn classifier"
-        )
-    if not isinstance(model, str) and not all(
-        hasattr(model, name) for name in ("fit", "predict_proba", "get_params")
-    ):
+    if isinstance(model, str):
+        if model not in MODELS:
+            known = f"{', '.join(MODELS)}, or a scikit-learn classifier"
+            raise FairAllError(f"model {model!r} is not possible: it must be {known}")
+    elif not all(hasattr(model, name) for name in ("fit", "predict_proba", "get_params")):
         raise FairAllError(f"the model {type(model).__name__} is no classifier with probabilities")
     if _rarer(target) < 2:
         return None
@@ -225,11 +223,13 @@ class CrossFit:
         boosting = HistGradientBoostingClassifier(
             max_iter=80, max_leaf_nodes=8, l2_regularization=5.0, early_stopping=False, random_state=self.seed
         )
+        # The gradient boosting reads a column after the other, in this precision.
+        by_column = FunctionTransformer(np.asfortranarray, kw_args={"dtype": np.float64})
         members = self._out_of_fold(
             logistic,
             (products, MOST_ROWS_OF_PRODUCTS, self._with_steps()),
             (SparseLogistic(1.0 / PENALTY), MOST_ROWS_OF_PRODUCTS, self.design),
-            (make_pipeline(FunctionTransformer(_by_column), boosting), MOST_ROWS, self.design),
+            (make_pipeline(by_column, boosting), MOST_ROWS, self.design),
         )
         return self._fitted(
             self._stacked(members), "logistic regression, with and without products, and gradient boosting"
@@ -282,11 +282,8 @@ class CrossFit:
             # The tolerance is near the precision of float32, at which the last line search may fail.
             warnings.simplefilter("ignore", ConvergenceWarning)
             fitted = clone(model).fit(inputs[chosen], target)
-        probability = np.empty(len(rows))
-        for start in range(0, len(rows), CHUNK):
-            some = slice(start, start + CHUNK)
-            probability[some] = fitted.predict_proba(inputs[rows[some]])[:, 1]
-        return probability
+        parts = (rows[start : start + CHUNK] for start in range(0, len(rows), CHUNK))
+        return np.concatenate([[], *(fitted.predict_proba(inputs[part])[:, 1] for part in parts)])
 
     def _stacked(self, members: list[np.ndarray]) -> np.ndarray:
         """Probabilities σ(b₀ + Σ bₖ logit pₖ) with bₖ ≥ 0 of most likelihood on the known rows."""
@@ -313,11 +310,6 @@ class CrossFit:
 
 def _logistic(inverse_penalty: float) -> LogisticRegression:
     return LogisticRegression(C=inverse_penalty, tol=TOLERANCE, solver="newton-cholesky")
-
-
-def _by_column(rows: np.ndarray) -> np.ndarray:
-    """Rows as the gradient boosting reads them, a column after the other, in its precision."""
-    return np.asfortranarray(rows, dtype=np.float64)
 
 
 def _inside(probability: np.ndarray) -> np.ndarray:

@@ -147,10 +147,10 @@ def officers(log: DecisionLog, folds: int = 5, seed: int = 0) -> Officers:
     u, v, chance = np.empty((3, levels, len(log)))
     for z in range(levels):
         own = level == z
-        for found, target, rows in ((u, positive, own), (v, missing, own), (chance, own.astype(float), None)):
-            given = target if rows is None else np.where(rows, target, np.nan)
-            fitted = fit(log, given, "decision maker", "logistic", folds, seed)
-            found[z] = np.nanmean(given) if fitted is None else fitted.probability
+        of_level = np.where(own, positive, np.nan), np.where(own, missing, np.nan), own.astype(float)
+        for found, target in zip((u, v, chance), of_level, strict=True):
+            fitted = fit(log, target, "decision maker", "logistic", folds, seed)
+            found[z] = np.nanmean(target) if fitted is None else fitted.probability
     chance = np.maximum(chance, LEAST_PROPENSITY)
     row = np.arange(len(log))
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -67,15 +68,14 @@ def past(log: DecisionLog, propensity_model: Any, outcome_model: Any, folds: int
     if log.propensity is not None:
         of_decision = 1.0 / np.where(revealed, log.propensity, 1.0)
     of_label = np.full(len(log), 1.0 if log.labels_complete else np.nan)
-    options = folds, seed
-    lacking = [few_rows(len(log))] if len(log) < FIRST_FIT else []
+    lacking = list(filter(None, [few_rows(len(log))]))
     if log.propensity is None:
         version = np.zeros(len(log)) if log.policy_version is None else log.policy_version
         for name in np.unique(version):  # a new policy is learnt anew, from its own past
             own = np.flatnonzero(version == name)
             part = log.rows(own)
             of_part: Targets = {"decision": (part.accepted, propensity_model)}
-            for start, end, (found,) in _fits(part, of_part, *options):
+            for start, end, (found,) in _fits(part, of_part, folds, seed):
                 if found is not None:
                     of_decision[own[start:end]] = found.inverse()[start:]
             if not lacking and np.isnan(of_decision[own]).all():
@@ -83,7 +83,7 @@ def past(log: DecisionLog, propensity_model: Any, outcome_model: Any, folds: int
     of_labels: Targets = {"label": (log.label, outcome_model)}
     if not log.labels_complete:
         of_labels["known label"] = np.where(log.accepted, revealed, np.nan), propensity_model
-    for start, end, (label, *known) in _fits(log, of_labels, *options):
+    for start, end, (label, *known) in _fits(log, of_labels, folds, seed):
         if label is not None:
             outcome[start:end] = label.probability[start:]
         for found in known:
@@ -98,9 +98,10 @@ def past(log: DecisionLog, propensity_model: Any, outcome_model: Any, folds: int
     return Past(order, last, label_weight * of_decision, label_weight, outcome, tuple(lacking))
 
 
-def few_rows(rows: int) -> str:
-    """That a log has too few rows for intervals over time."""
-    return f"no intervals over time yet: they begin at {FIRST_FIT} rows, and the log has {rows}"
+def few_rows(rows: int) -> str | None:
+    """Why a log has too few rows for intervals over time; None where it has enough."""
+    why = f"no intervals over time yet: they begin at {FIRST_FIT} rows, and the log has {rows}"
+    return why if rows < FIRST_FIT else None
 
 
 def _not_learnt(name: Any, part: DecisionLog) -> str:
@@ -118,8 +119,7 @@ def _spans(ends: np.ndarray) -> Iterator[tuple[int, int]]:
     for end in ends.tolist():
         if end >= (GROWTH * starts[-1] if starts else FIRST_FIT):
             starts.append(end)
-    if starts:
-        yield from zip(starts, [*starts[1:], ends[-1]], strict=True)
+    return pairwise([*starts, int(ends[-1])])
 
 
 def _last(log: DecisionLog) -> np.ndarray:
@@ -133,16 +133,13 @@ def _fits(
 ) -> Iterator[tuple[int, int, list[Fitted | None]]]:
     """Models of targets, fitted on the first rows, up to a start, and the end of those that they predict."""
     for start, end in _spans(_last(log) + 1):
-        one = replace(log.rows(np.arange(end)), inputs=_standardised(log, start)[:end])
-        past_rows = np.arange(end) < start
-        yield (
-            start,
-            end,
-            [
-                fit(one, np.where(past_rows, target[:end], np.nan), what, model, folds, seed, past=start)
-                for what, (target, model) in targets.items()
-            ],
-        )
+        rows = np.arange(end)
+        part = replace(log.rows(rows), inputs=_standardised(log, start)[:end])
+        fitted = [
+            fit(part, np.where(rows < start, target[:end], np.nan), what, model, folds, seed, past=start)
+            for what, (target, model) in targets.items()
+        ]
+        yield start, end, fitted
 
 
 def _standardised(log: DecisionLog, start: int) -> np.ndarray:

@@ -68,7 +68,7 @@ def rate_bounds(
         low = np.where(accepted + known > people, target + p - 1.0, 0.0)
         high = np.where(known < accepted, p, target)
         size = sample.mean(p)
-        both = ((sample.mean(end) / size).on(support) for end in (low, high))
-        bounds.append(Bounds(*both))
-        weighted.append((sample.mean(p * target) / size).on(support))
+        rates = [(sample.mean(share) / size).on(support) for share in (low, high, p * target)]
+        bounds.append(Bounds(*rates[:2]))
+        weighted.append(rates[2])
     return bounds, weighted

@@ -73,7 +73,7 @@ class Scored:
     def up_to(self, cell: np.ndarray) -> np.ndarray:
         """Whether a row is at most in a cell (G,) of its group, shape (N,), bool."""
         found = np.empty(len(self.score), dtype=bool)
-        found[self.order] = self.cell <= cell[self.by_group.group[self.order]]
+        found[self.order] = self.cell <= cell[self.of_cell[self.cell]]
         return found
 
     def until(self, mass: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

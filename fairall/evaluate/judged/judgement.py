@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property
+from operator import itemgetter
 
 import numpy as np
 
@@ -123,10 +124,9 @@ class Judgement:
     @property
     def refused_guarantee(self) -> str | None:
         """Why the value has no guaranteed interval, of rows of different people; None where it has."""
-        log = self.log
-        if log.labels_complete and log.propensity is not None and log.cost is not None:
-            return self.refused_value
-        needs = "it needs recorded propensities, labels of all accepted people, and one cost for all"
+        log, needs = self.log, None
+        if not log.labels_complete or log.propensity is None or log.cost is None:
+            needs = "it needs recorded propensities, labels of all accepted people, and one cost for all"
         return self.refused_value or needs
 
     @cached_property
@@ -182,16 +182,16 @@ class Judgement:
             estimator: of `ESTIMATORS`, or a view.
             by_label: whether the estimate rests on the labels of all people, not of accepted ones only.
         """
-        models = self.models
-        if estimator == "dm" and models.outcome and models.outcome.parametric is None:
-            return f"the outcome is modelled by {models.outcome.name}, whose error has no theory: read DR"
+        models, needed = self.models, []
+        if estimator == "dm":
+            needed = [("outcome is", models.outcome)]
         if estimator in ("ips", "snips"):
             needed = [("known labels are", models.labelled)]
             if self.log.propensity is None and (by_label or not self.logged):
                 needed.append(("propensities are", models.propensity))
-            for what, fitted in needed:
-                if fitted is not None and fitted.parametric is None:
-                    return f"the {what} modelled by {fitted.name}, whose error has no theory: read DR"
+        for what, fitted in needed:
+            if fitted is not None and fitted.parametric is None:
+                return f"the {what} modelled by {fitted.name}, whose error has no theory: read DR"
         return None
 
     def few_labels(self, weights: np.ndarray, what: str, whose: str) -> tuple[bool, str | None]:
@@ -228,9 +228,7 @@ class Judgement:
             if len(self.models.shown) < 2:
                 return False, f"fewer than two groups have {least} people"
             # What is not shown comes first.
-            doubts = sorted(
-                (self.doubt(measure, view, one) for one in self.models.shown), key=lambda it: it[0]
-            )
+            doubts = sorted((self.doubt(measure, view, one) for one in self.models.shown), key=itemgetter(0))
             return doubts[0][0], next((why for _, why in doubts if why), None)
         why = self.refused_measure(measure, view)
         if why is not None:

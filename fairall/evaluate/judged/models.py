@@ -70,15 +70,15 @@ class Models:
         groups = log.probable_groups or tuple(log.groups[code] for code in self.shown)
         values = reference if isinstance(reference, list | tuple) else [reference]
         by_value = {spelling(name): name for name in groups}
-        self.reference = None
-        if reference is not None:
-            self.reference = by_value.get(spelling(", ".join(map(str, values))))
-            if self.reference is None:
-                raise FairAllError(f"reference {reference!r}: no such group; there are {', '.join(groups)}")
+        self.reference = by_value.get(spelling(", ".join(map(str, values))))
+        if reference is None:
+            self.reference = None
+        elif self.reference is None:
+            raise FairAllError(f"reference {reference!r}: no such group; there are {', '.join(groups)}")
         if log.person is not None:
-            labelled = log.revealed if log.revealed.any() else np.ones(len(log), dtype=bool)
-            if len(np.unique(log.person[labelled])) == 1:
-                what = count(int(labelled.sum()), "label") if log.revealed.any() else count(len(log), "row")
+            what, counted = ("label", log.revealed) if log.revealed.any() else ("row", log.person >= 0)
+            if len(np.unique(log.person[counted])) == 1:
+                what = count(int(counted.sum()), what)
                 raise FairAllError(
                     f"person: all {what} are of one person, from whom nothing follows for others; leave out "
                     "label to compare acceptance rates, or person if rows are of different people"
@@ -156,9 +156,9 @@ class Models:
     @cached_property
     def impossible(self) -> str | None:
         """`checks.impossible` of the propensities of the decisions."""
-        log = self.log
-        recorded = log.propensity is not None
-        return checks.impossible(log, self.acceptance if log.propensity is None else log.propensity, recorded)
+        recorded = self.log.propensity
+        given = self.acceptance if recorded is None else recorded
+        return checks.impossible(self.log, given, recorded is not None)
 
     @cached_property
     def officers(self) -> Officers | None:

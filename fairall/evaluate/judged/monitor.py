@@ -97,7 +97,7 @@ class Monitor:
     @cached_property
     def value(self) -> Course:
         """The doubly robust value of the rows so far."""
-        why = self.judged.refused_value or self._early
+        why = self.judged.refused_value or few_rows(len(self.log))
         if why is not None:
             return self._nothing(why)
         counts, gain = np.isfinite(self.people.kept.value), self._columns.gain.value
@@ -140,7 +140,14 @@ class Monitor:
 
         Of acceptance by betting, after every row; of the true-positive rate by its confidence sequence.
         """
-        return {name: self._alarm(name) for name in RATES}
+        found, epsilon = {}, self.models.largest_gap
+        for name, gap in self.gaps.items():
+            at = self.past.last[gap.low > epsilon]
+            if name == "dpu" and self.judged.doubt(name, "dr")[0]:
+                wealth = gap_wealth(self.people.target, self.log.group, self.models.shown, epsilon)
+                at = np.flatnonzero(wealth >= ALARM)
+            found[name] = Alarm(self.time[at[0]], int(at[0]) + 1) if len(at) else Alarm(None, None, gap.why)
+        return found
 
     def named(self) -> dict[str, Course]:
         """All confidence sequences, by what they are about."""
@@ -167,11 +174,6 @@ class Monitor:
             }
         )
 
-    @property
-    def _early(self) -> str | None:
-        """Why there are no intervals at any moment yet."""
-        return few_rows(len(self.log)) if len(self.log) < FIRST_FIT else None
-
     @cached_property
     def _columns(self) -> Sums:
         return columns("dr", self.people)
@@ -180,20 +182,20 @@ class Monitor:
         nothing = np.full(len(self.moments), np.nan)
         return Course(nothing, nothing, nothing, why)
 
-    def _so_far(self, values: np.ndarray, rows: np.ndarray) -> np.ndarray:
-        """Sums over some rows until each moment, shape (T,)."""
-        return np.cumsum(np.where(rows, values, 0.0))[self.past.last]
+    def _so_far(self, values: np.ndarray) -> np.ndarray:
+        """Sums over the rows until each moment, shape (T,)."""
+        return np.cumsum(values)[self.past.last]
 
     def _ratio(
         self, over: np.ndarray, under: np.ndarray, rows: np.ndarray, square: float = 1.0
     ) -> tuple[np.ndarray, np.ndarray]:
         """Σ over / Σ under and its variance at each moment, shape (T,), NaN without a positive Σ under."""
         over, under = np.where(rows, over, 0.0), np.where(rows, under, 0.0)
-        below = self._so_far(under, rows)
+        below = self._so_far(under)
         below = np.where(below > 0, below, np.nan)
-        ratio = self._so_far(over, rows) / below
+        ratio = self._so_far(over) / below
         squares, products, others = (
-            np.cumsum(one * (other + self._of_person(other)) + self._of_person(one) * other)[self.past.last]
+            self._so_far(one * (other + self._of_person(other)) + self._of_person(one) * other)
             for one, other in ((over, over), (over, under), (under, under))
         )
         left = np.maximum(squares - 2 * ratio * products + ratio**2 * others, 0.0)
@@ -210,8 +212,9 @@ class Monitor:
 
         Never before `FIRST_FIT` rows.
         """
-        squares = self._so_far(weights**2, rows)
-        effective = self._so_far(weights, rows) ** 2 / np.where(squares > 0, squares, np.inf)
+        weights = np.where(rows, weights, 0.0)
+        squares = self._so_far(weights**2)
+        effective = self._so_far(weights) ** 2 / np.where(squares > 0, squares, np.inf)
         return np.maximum.accumulate(effective >= LEAST_EFFECTIVE) & (self.past.last + 1 >= FIRST_FIT)
 
     def _course(
@@ -222,7 +225,7 @@ class Monitor:
         lacking: str,
         rows: np.ndarray,
     ) -> Course:
-        half = half_width(np.maximum(self._so_far(np.ones(len(rows)), rows), 1.0))
+        half = half_width(np.maximum(self._so_far(rows), 1.0))
         half = np.where(started, half * np.sqrt(variance), np.nan)
         why = None if started[-1] else lacking
         return Course(np.where(started, estimate, np.nan), estimate - half, estimate + half, why)
@@ -231,8 +234,8 @@ class Monitor:
         """A rate of a group, its variance, whether it has started, and the rows (N,) that count."""
         members, of = self.log.group == code, self._columns
         if name == "dpu":
-            one, everyone = np.ones(len(members)), np.ones(len(members), dtype=bool)
-            return *self._ratio(of.accepted.value, one, members), self._started(one, members), everyone
+            one = np.ones(len(members))
+            return *self._ratio(of.accepted.value, one, members), self._started(one, members), one > 0
         counts = np.isfinite(of.positive.value) & np.isfinite(of.accepted_positive.value)
         members = members & counts
         labels = self._started(self.people.weight.value * self.people.label, members)
@@ -255,24 +258,11 @@ class Monitor:
         codes = self.models.shown.tolist()
         rates, variances, started, counts = zip(*(self._of_rate(name, code) for code in codes), strict=True)
         known = np.where(started, rates, np.nan)
-        rows = self._so_far(np.ones(len(self.log)), counts[0])  # the same of all groups
-        late = [code for code, one in zip(codes, started, strict=True) if not one[-1]]
-        why = self._lacking(name, late[0]) if late else None
-        return Course(*largest_gap(known, np.stack(variances), rows), why)
+        rows = self._so_far(counts[0])  # the same of all groups
+        late = (self._lacking(name, code) for code, one in zip(codes, started, strict=True) if not one[-1])
+        return Course(*largest_gap(known, np.stack(variances), rows), next(late, None))
 
     def _refused(self, name: str, code: int | None = None) -> str | None:
         """Why there is no rate of a group or, without a group, no gap."""
         may, why = self.judged.doubt(name, "dr", code)
-        return self._early if may else why or ""
-
-    def _alarm(self, name: str) -> Alarm:
-        gap, epsilon = self.gaps[name], self.models.largest_gap
-        may, why = self.judged.doubt(name, "dr")
-        if not may:
-            return Alarm(None, None, why)
-        if name == "dpu":
-            wealth = gap_wealth(self.people.target, self.log.group, self.models.shown, epsilon)
-            at = np.flatnonzero(wealth >= ALARM)
-        else:
-            at = self.past.last[gap.low > epsilon]
-        return Alarm(self.time[at[0]], int(at[0]) + 1) if len(at) else Alarm(None, None, gap.why)
+        return few_rows(len(self.log)) if may else why or ""

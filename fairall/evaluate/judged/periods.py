@@ -59,19 +59,15 @@ def periods(log: DecisionLog, sample: Sample, smallest_cell: int) -> list[Period
     code, names = numbered(log)
     if len(names) < 2:
         return []
-    columns = {
-        feature.name: (
-            (log.cells if feature.kind in DISCRETE else log.x)[feature.name],
-            feature.kind not in DISCRETE,
-        )
-        for feature in log.features
-    } | {"group": (pd.Series(np.array(log.groups)[log.group]), False)}
-    members = log.people_of(code, len(names))
+    columns = {one.name: (log.cells if one.kind in DISCRETE else log.x)[one.name] for one in log.features}
+    columns["group"] = pd.Series(np.array(log.groups)[log.group])
+    numeric = {one.name for one in log.features if one.kind not in DISCRETE}
+    first, *later = log.people_of(code, len(names))
     drifts = drift_by_column(
         {
-            (k, name): (column[members[0]], column[members[k]], number)
-            for k in range(1, len(names))
-            for name, (column, number) in columns.items()
+            (k, name): (column[first], column[rows], name in numeric)
+            for k, rows in enumerate(later, start=1)
+            for name, column in columns.items()
         }
     )
     return [
@@ -84,17 +80,14 @@ def periods(log: DecisionLog, sample: Sample, smallest_cell: int) -> list[Period
 
 def numbered(log: DecisionLog) -> tuple[np.ndarray, list[str]]:
     """Number of the period of each row, shape (N,), and their names."""
-    order = np.arange(len(log)) if log.time is None else np.argsort(log.time, kind="stable")
-    code = np.empty(len(log), dtype=int)
+    code = np.zeros(len(log), dtype=int)
     if log.policy_version is not None:
-        versions, first, code = np.unique(log.policy_version[order], return_index=True, return_inverse=True)
-        number = np.argsort(np.argsort(first))[code]
-        code[order] = number
-        return code, versions[np.argsort(first)].tolist()
+        order = np.arange(len(log)) if log.time is None else np.argsort(log.time, kind="stable")
+        code[order], versions = pd.factorize(log.policy_version[order])
+        return code, versions.tolist()
     if log.time is None:
-        return np.zeros(len(log), dtype=int), []
-    time = log.time[order]
-    ends = np.unique(time[np.linspace(0, len(time), QUARTERS + 1)[1:].astype(int) - 1])
+        return code, []
+    ends = np.unique(np.sort(log.time)[np.linspace(0, len(log), QUARTERS + 1)[1:].astype(int) - 1])
     code = np.searchsorted(ends, log.time)
     spans = (log.time[code == k] for k in range(len(ends)))
     return code, [f"{spelt(own.min())} to {spelt(own.max())}" for own in spans]

@@ -84,15 +84,13 @@ def calibration(of: Judgement) -> ByName | None:
     return {"of": "outcome model" if models.score is None else "score", "groups": found}
 
 
-def _differences(log: DecisionLog, people: People, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _differences(log: DecisionLog, people: People, rows: np.ndarray) -> list[np.ndarray]:
     """Mean inputs of those with labels less those of all `rows`, plain and weighted by r/p, shape (D,)."""
-    design, r, w = log.design[rows], people.revealed[rows].astype(float), people.weight.value[rows]
+    design, weights = log.design[rows], (people.revealed.astype(float), people.weight.value)
     deviation = np.maximum(design.std(0), np.finfo(np.float32).tiny)
     everyone = design.mean(0)
-    before, after = (
-        ((weight @ design) / max(weight.sum(), 1e-300) - everyone) / deviation for weight in (r, w)
-    )
-    return before, after
+    means = ((weight @ design) / max(weight.sum(), 1e-300) for weight in (one[rows] for one in weights))
+    return [(mean - everyone) / deviation for mean in means]
 
 
 def balance(of: Judgement) -> ByName | None:
@@ -113,14 +111,11 @@ def balance(of: Judgement) -> ByName | None:
         rows = log.group == code
         expected = of.models.acceptance[rows]
         known = ~np.isnan(expected)
-        before, after = _differences(log, of.people, rows)
+        by_time = dict(zip(("before", "after"), _differences(log, of.people, rows), strict=True))
         found[log.groups[code]] = {
             "accepted_by_expected": log.accepted[rows][known].sum() / max(expected[known].sum(), 1e-300),
             "features": {
-                name: {
-                    "before": max(before[names == name], key=abs),
-                    "after": max(after[names == name], key=abs),
-                }
+                name: {when: max(own[names == name], key=abs) for when, own in by_time.items()}
                 for name in dict.fromkeys(filter(None, log.input_names))
             },
         }
@@ -147,12 +142,8 @@ def thresholds(of: Judgement) -> list[ByName] | None:
     models = of.models
     score = of.target if models.score is None else models.score
     levels = np.unique(np.quantile(score, QUANTILES))
-    may = (
-        of.refused_rates is None
-        and models.outcome is not None
-        and all(of.doubt(name, "dr")[0] for name in ON_CURVE)
-    )
-    if (of.logged and models.score is None) or len(levels) < BINS or not may:
+    refused = of.refused_rates or models.outcome is None or (of.logged and models.score is None)
+    if refused or len(levels) < BINS or not all(of.doubt(name, "dr")[0] for name in ON_CURVE):
         return None
     k, of_gaps = (joint_normal(len(levels) * many) for many in (1, comb(len(models.shown), 2)))
     rows = []

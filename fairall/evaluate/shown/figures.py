@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -30,8 +30,8 @@ from fairall.evaluate.shown.sentences import (
     STABILITY,
     VALUE,
     Shown,
+    both,
 )
-from fairall.results.format import interval, number
 from fairall.results.page import PageFigure
 from fairall.results.style import BLUE, COLUMN, GREEN, GREY, ORANGE, date_axis, legend_below
 
@@ -78,7 +78,7 @@ Evaluations: TypeAlias = Mapping[str, Evaluation]  # by the name of the policy
 
 def draw_value(evaluations: Evaluations) -> Figure:
     """Draw each policy's value by estimator with its interval, the guaranteed interval, and the bounds."""
-    figure, (axes,) = _grid(1, height=0.2 + 0.17 * len(VALUES) * len(evaluations) ** 0.7)
+    figure, (axes,), _ = _grid(1, height=0.2 + 0.17 * len(VALUES) * len(evaluations) ** 0.7)
     _value_on(axes, evaluations)
     if len(evaluations) > 1:
         legend_below(figure, _lines(_coloured(evaluations)), 2)
@@ -118,9 +118,8 @@ def _fairness_on(axes: Axes, one: Evaluation) -> None:
 
 def _views() -> dict[str, Line2D]:
     """What the legend of a figure of gaps shows."""
-    return _lines((NAMES[view], colour) for view, colour in VIEWS.items()) | {
-        "no assumption": Line2D([], [], color=GREY, lw=0.6)
-    }
+    names = zip(NAMES.values(), VIEWS.values(), strict=True)
+    return _lines(names) | {"no assumption": Line2D([], [], color=GREY, lw=0.6)}
 
 
 def draw(one: Evaluation, what: str, axes: Axes) -> None:
@@ -141,9 +140,8 @@ def draw_overlap(evaluations: Evaluations) -> Figure:
     log, propensity = models.log, models.acceptance
     known, sizes = np.isfinite(propensity), np.bincount(log.group, minlength=len(log.groups))
     codes = sorted(sorted(models.shown, key=lambda code: -sizes[code])[:MOST_GROUPS])
-    figure, panels = _grid(len(codes), height=1.5)
+    figure, panels, handles = _grid(len(codes), height=1.5)
     edges = np.linspace(0.0, 1.0, BINS + 1)
-    handles: dict[str, Any] = {}
     for at, (axes, code) in enumerate(zip(panels, codes, strict=True)):
         members = known & (log.group == code)
         for label, chosen, colour in (
@@ -175,7 +173,7 @@ def draw_reliability(evaluations: Evaluations) -> Figure:
     found = next(one.calibration for one in evaluations.values() if one.calibration)["groups"]
     groups = next(iter(evaluations.values())).groups
     names = sorted(sorted(found, key=lambda name: -groups[name]["people"])[:MOST_GROUPS])
-    figure, panels = _grid(len(names), height=1.5, sharey=True)
+    figure, panels, _ = _grid(len(names), height=1.5, sharey=True)
     for axes, name in zip(panels, names, strict=True):
         x, share, y, low, high = found[name]["bins"].to_numpy().T
         axes.plot([0, 1], [0, 1], color=GREY, lw=0.5)
@@ -190,8 +188,7 @@ def draw_reliability(evaluations: Evaluations) -> Figure:
 
 def draw_sensitivity(evaluations: Evaluations) -> Figure:
     """Draw bounds by the odds ratio Γ, turning points, and the largest benchmark; a panel per measure."""
-    figure, panels = _grid(len(SENSITIVE), height=1.6)
-    handles: dict[str, Any] = {}
+    figure, panels, handles = _grid(len(SENSITIVE), height=1.6)
     for axes, measure in zip(panels, SENSITIVE, strict=True):
         points = []
         for name, colour, one in _coloured(evaluations):
@@ -222,8 +219,7 @@ def draw_sensitivity(evaluations: Evaluations) -> Figure:
 
 def draw_thresholds(evaluations: Evaluations) -> Figure:
     """Draw value and gaps by the threshold of a score, with simultaneous bands; a panel each."""
-    figure, panels = _grid(len(CURVES), height=1.6)
-    handles: dict[str, Any] = {}
+    figure, panels, handles = _grid(len(CURVES), height=1.6)
     for axes, (key, label) in zip(panels, CURVES.items(), strict=True):
         for name, colour, one in _coloured(evaluations):
             if one.thresholds:
@@ -242,8 +238,7 @@ def draw_score(evaluations: Evaluations) -> Figure:
     found = next(iter(evaluations.values())).scorecard
     assert found is not None
     gini = found[EVERYBODY]["gini"]
-    figure, panels = _grid(len(SCORED), height=1.7, sharey=True)
-    handles: dict[str, Any] = {}
+    figure, panels, handles = _grid(len(SCORED), height=1.7, sharey=True)
     for axes, (view, name) in zip(panels, SCORED.items(), strict=True):
         of_view = found["curves"][found["curves"]["view"] == view]
         for label, colour in (("positive", BLUE), ("negative", ORANGE)):
@@ -254,8 +249,7 @@ def draw_score(evaluations: Evaluations) -> Figure:
                     axes, x, own["estimate"], own["low"], own["high"], colour
                 )
         ends = gini[view].interval if view == "bounds" else gini[view]
-        estimate = "" if np.isnan(ends.estimate) else f"{number(ends.estimate)} "
-        told = f"Gini {estimate}{interval(ends.low, ends.high)}" if len(of_view) else "refused"
+        told = f"Gini {both(ends)}" if len(of_view) else "refused"
         axes.set(title=f"{name}\n{told}", xlabel="people above the threshold ×100")
     panels[0].set_ylabel("above the threshold ×100")
     legend_below(figure, handles, 2)
@@ -264,8 +258,7 @@ def draw_score(evaluations: Evaluations) -> Figure:
 
 def draw_monitor(evaluations: Evaluations) -> Figure:
     """Draw value and gaps with their confidence sequences, ε, and first alarms; a panel each."""
-    figure, panels = _grid(1 + len(RATES), height=1.7)
-    handles: dict[str, Any] = {}
+    figure, panels, handles = _grid(1 + len(RATES), height=1.7)
     for name, colour, one in _coloured(evaluations):
         watched = one.monitor
         assert watched is not None
@@ -299,12 +292,11 @@ def draw_plane(evaluations: Evaluations) -> Figure:
         for _, colour, one in _coloured(evaluations):
             gap, value = one.fairness[measure]["dr"], one.values["dr"]
             if not np.isnan([gap.low, value.low]).any():
-                place = 100 * gap.estimate, 100 * value.estimate
-                xerr, yerr = (
-                    [[100 * (own.estimate - own.low)], [100 * (own.high - own.estimate)]]
+                (x, *xerr), (y, *yerr) = (
+                    (100 * own.estimate, [100 * (own.estimate - own.low)], [100 * (own.high - own.estimate)])
                     for own in (gap, value)
                 )
-                axes.errorbar(*place, yerr, xerr, fmt="o", ms=4, color=colour, elinewidth=0.9)
+                axes.errorbar(x, y, yerr, xerr, fmt="o", ms=4, color=colour, elinewidth=0.9)
         axes.axhline(0.0, color=GREY, lw=0.5, zorder=0)
         axes.set_xlabel(f"{MEASURES[measure].label} ×100")
         axes.set_xlim(left=0.0)
@@ -321,7 +313,7 @@ def pictures(shown: Shown) -> list[PageFigure]:
     scored = shown.first.scorecard is not None
     of_model = CALIBRATION if scored else DATA
     # Key, title, section, how it is drawn, whether it is wide, and whether there is something to draw.
-    known: list[tuple[str, str, str, Callable[[Evaluations], Figure], bool, bool]] = [
+    known = [
         ("ranks", "What the score tells apart", DISCRIMINATION, draw_score, True, scored),
         ("plane", "Value against unfairness", VALUE, draw_plane, True, bool(shown.difference and answered)),
         ("estimators", "Utility by estimator", VALUE, draw_value, False, True),
@@ -375,8 +367,8 @@ def _rows(axes: Axes, labels: Sequence[str]) -> None:
     axes.tick_params(axis="y", length=0)
 
 
-def _grid(n: int, height: float, sharey: bool = False) -> tuple[Figure, list[Axes]]:
-    """A figure with n panels, `SIDE_BY_SIDE` side by side at most, and those panels."""
+def _grid(n: int, height: float, sharey: bool = False) -> tuple[Figure, list[Axes], dict[str, Any]]:
+    """A figure with n panels, `SIDE_BY_SIDE` side by side at most, those panels, and an empty legend."""
     columns = min(n, SIDE_BY_SIDE)
     rows = math.ceil(n / columns)
     width = COLUMN if columns <= 2 else 2 * COLUMN
@@ -386,4 +378,4 @@ def _grid(n: int, height: float, sharey: bool = False) -> tuple[Figure, list[Axe
         axes.locator_params(nbins=4)
     for unused in panels[n:]:
         unused.set_axis_off()
-    return figure, list(panels[:n])
+    return figure, list(panels[:n]), {}

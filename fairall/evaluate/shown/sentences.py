@@ -139,10 +139,11 @@ def verdict(shown: Shown) -> list[str]:
     lines = []
     for title, about in (("Utility", _worth), ("Groups", _alike), ("Trust", _trust)):
         texts = [
-            (policy and f"{name}: ", about(one, bool(policy) and isinstance(one, Evaluation)))
-            for name, policy, one in shown.with_difference()
+            f"{policy}: {text}" if policy else text
+            for _, policy, one in shown.with_difference()
+            if (text := about(one, bool(policy) and isinstance(one, Evaluation)))
         ]
-        lines.append(f"{title}: {'; '.join(whose + text for whose, text in texts if text)}")
+        lines.append(f"{title}: {'; '.join(texts)}")
     return lines
 
 
@@ -151,7 +152,15 @@ def told(shown: Shown) -> Iterator[str]:
     difference = shown.difference
     for name, one in shown.evaluations.items():
         yield f"{name}: accepts {number(float(one.target.mean()))} % of the people. Rule: {one.rule}"
-        yield from (*_overlap(one), *_monitor(name, one))
+        overlap = one.overlap()
+        if overlap["largest_weight"] > 1.0:
+            yield (
+                f"Overlap: the {one.about_log['labelled']} labels count as "
+                f"{overlap['effective_sample_size']:.0f} equally weighted ones; largest weight "
+                f"{overlap['largest_weight']:.1f}; the largest 1 % of the weights hold "
+                f"{100 * overlap['share_of_top_percent']:.0f} % of their sum"
+            )
+        yield from _monitor(name, one)
     yield from _score(shown.first)
     yield from _officers(shown.first)
     if difference is not None and not np.isnan(difference.values["dr"].low):
@@ -183,18 +192,19 @@ def doubts(shown: Shown) -> Iterator[str]:
 
 def _worth(one: Evaluation | Comparison, brief: bool) -> str:
     """The first estimate of the utility that there is, and unless `brief` what it is."""
-    known = ((name, own) for name, own in one.values.items() if not np.isnan(own.estimate))
-    for estimator, own in islice(known, 1):
-        if brief:
-            return _both(own)
-        ends = interval(own.low, own.high)
-        ends = f"95 % interval {ends}{'' if own.low > 0 or own.high < 0 else OPEN}" if ends else "no interval"
-        better = f"; P(B better): {share(own.probability)}" if own.probability is not None else ""
-        return f"{number(own.estimate)} per 100 people, {ends}, {LABELS[estimator]}{better}"
-    return "not known"
+    estimator = next((name for name, own in one.values.items() if not np.isnan(own.estimate)), None)
+    if estimator is None:
+        return "not known"
+    own = one.values[estimator]
+    if brief:
+        return both(own)
+    ends = interval(own.low, own.high)
+    ends = f"95 % interval {ends}{'' if own.low > 0 or own.high < 0 else OPEN}" if ends else "no interval"
+    better = f"; P(B better): {share(own.probability)}" if own.probability is not None else ""
+    return f"{number(own.estimate)} per 100 people, {ends}, {LABELS[estimator]}{better}"
 
 
-def _both(own: Interval) -> str:
+def both(own: Interval) -> str:
     """Estimate and interval ×100, as far as there are."""
     return f"{number(own.estimate)} {interval(own.low, own.high)}".strip()
 
@@ -215,7 +225,7 @@ def _alike(one: Evaluation | Comparison, brief: bool) -> str:
         same_or_not = same if round(own.low, 3) <= 0 <= round(own.high, 3) else differ  # as shown
         chosen = unknown if np.isnan(own.low) else same_or_not
         rate = MEASURES[measure].rate
-        chosen.append(rate if brief or chosen is unknown else f"{rate} {_both(own)}")
+        chosen.append(rate if brief or chosen is unknown else f"{rate} {both(own)}")
     return "; ".join(f"{state} gaps in {', '.join(rates)}" for state, rates in states.items() if rates)
 
 
@@ -234,7 +244,7 @@ def _trust(one: Evaluation | Comparison, brief: bool) -> str:
     if one.logged and one.models.labelled is None:
         basis = "utility observed" if one.refused else f"utility observed, rates by label {basis}"
     texts += [] if one.refused_value else [basis]
-    found: dict[str, Any] = one.sensitivity or {"benchmarks": {}}
+    found = one.sensitivity or {"benchmarks": {}}
     for feature, gamma in islice(found["benchmarks"].items(), 1):
         signs: dict[str, list[str]] = {"not change the sign of": [], "change the sign of": []}
         for name, point in found["turning_points"].items():
@@ -242,9 +252,8 @@ def _trust(one: Evaluation | Comparison, brief: bool) -> str:
                 what = f"the gap in {MEASURES[name].rate}" if name in MEASURES else "the utility"
                 [*signs.values()][point is not None and point <= gamma].append(f"{what} ({_up_to(point)})")
         could = " and ".join(f"could {verb} {', '.join(names)}" for verb, names in signs.items() if names)
-        texts += (
-            [f"a hidden feature that matters as {feature} does (Γ = {gamma:.2f}) {could}"] if could else []
-        )
+        if could:
+            texts.append(f"a hidden feature that matters as {feature} does (Γ = {gamma:.2f}) {could}")
     return "; ".join(texts)
 
 
@@ -257,23 +266,12 @@ def _score(one: Evaluation) -> Iterator[str]:
     if np.isnan(everybody.estimate):
         yield f"Score: Gini of everybody refused: {everybody.why}"
         return
-    told = f"Score: Gini {_both(everybody)} of everybody, doubly robust"
+    told = f"Score: Gini {both(everybody)} of everybody, doubly robust"
     if not np.isnan(accepted.estimate):
         told += f"; {number(accepted.estimate)} of the accepted"
         if accepted.estimate < everybody.low or accepted.estimate > everybody.high:
             told += " alone, which is another quantity: they are unlike everybody"
     yield told
-
-
-def _overlap(one: Evaluation) -> Iterator[str]:
-    overlap = one.overlap()
-    if overlap["largest_weight"] > 1.0:
-        yield (
-            f"Overlap: the {one.about_log['labelled']} labels count as "
-            f"{overlap['effective_sample_size']:.0f} equally weighted ones; largest weight "
-            f"{overlap['largest_weight']:.1f}; the largest 1 % of the weights hold "
-            f"{100 * overlap['share_of_top_percent']:.0f} % of their sum"
-        )
 
 
 def _up_to(point: float | None) -> str:
@@ -301,7 +299,7 @@ def _monitor(name: str, one: Evaluation) -> Iterator[str]:
     watched = one.monitor
     if watched is None:
         return
-    found = {what: _both(own.at(-1)) for what, own in watched.named().items()}
+    found = {what: both(own.at(-1)) for what, own in watched.named().items()}
     known = "; ".join(f"{what}: {text}" for what, text in found.items() if text)
     yield (
         f"{name}: over all rows until {spelt(watched.moments[-1])}, ×100, 95 % intervals that hold at every "

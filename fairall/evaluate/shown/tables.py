@@ -59,6 +59,10 @@ class Lines:
     records: list[dict[str, Any]] = field(default_factory=list)
     reasons: list[str] = field(default_factory=list)
 
+    def row(self, group: str, label: str, texts: list[str]) -> None:
+        """Add a row."""
+        self.rows.append(Row(group, label, texts))
+
     def ends(self, own: Interval | Limits) -> str:
         """The interval ×100, or the mark of the note that says why there is none."""
         known = own.low if isinstance(own, Limits) else own.estimate
@@ -122,7 +126,7 @@ def _score(
             views = own[name]
             texts = [lines.both(views["accepted"]), lines.both(views["dr"])]
             texts += [number(views["bayesian"].estimate), lines.ends(views["bounds"])]
-            lines.rows.append(Row(group, SCORE_MEASURES[name].label, texts))
+            lines.row(group, SCORE_MEASURES[name].label, texts)
             of_group = {"group": group, "measure": name}
             lines.records += [of_group | {"view": view} | _record(one, {}) for view, one in views.items()]
     lines.records += bins
@@ -137,7 +141,7 @@ def score_periods(shown: Shown) -> PageTable:
         psi = own["psi"]
         drift = "" if psi is None else f"{psi.psi:.3f} (p = {psi.p:.2g})"
         rates = {name: own[name]["dr"] for name in ("gini", "brier", "calibration")}
-        lines.rows.append(Row("", period, [*map(lines.both, rates.values()), drift]))
+        lines.row("", period, [*map(lines.both, rates.values()), drift])
         lines.records += [{"period": period, "measure": name} | plain(one) for name, one in rates.items()]
         lines.records += [] if psi is None else [{"period": period, "measure": "psi"} | plain(psi)]
     note = (
@@ -159,14 +163,13 @@ def value(shown: Shown) -> PageTable:
         for label, own in known.items():
             lines.records.append({"policy": name, "estimator": label} | _record(own, BETTER))
             if isinstance(own, Limits):
-                lines.rows.append(Row(group, label, ["", lines.ends(own), ""]))
+                lines.row(group, label, ["", lines.ends(own), ""])
             elif not np.isnan([own.low, own.estimate]).all():
                 texts = [number(own.estimate), lines.ends(own), share(own.probability)]
-                lines.rows.append(Row(group, label, texts))
-    cost = shown.log.cost
+                lines.row(group, label, texts)
     gain = "gain or costs loss, in the unit of these columns"
-    if cost is not None:
-        gain = f"y − c with the label y and c = {cost:g}"
+    if shown.log.cost is not None:
+        gain = f"y − c with the label y and c = {shown.log.cost:g}"
     note = (
         f"An acceptance gains {gain}, a rejection 0. Intervals of 95 %; guaranteed interval: valid at any "
         f"sample size if the propensities are right; {NO_ASSUMPTION}{by_officers(shown)}"
@@ -187,14 +190,14 @@ def fairness(shown: Shown) -> PageTable:
                 known += [(label, own[measure])] if measure in own else []
                 texts.append(lines.ends(own[measure]) if measure in own else "")
             texts.append(share(views["dr"].probability))
-            lines.rows.append(Row(group, MEASURES[measure].label, texts))
+            lines.row(group, MEASURES[measure].label, texts)
             lines.records += [
                 {"policy": name, "measure": measure, "view": view} | _record(own, FAIRER)
                 for view, own in known
             ]
         if isinstance(one, Evaluation):
             ratio = one.acceptance_ratio
-            lines.rows.append(Row(group, "acceptance ratio", ["", "", lines.both(ratio), "", "", ""]))
+            lines.row(group, "acceptance ratio", ["", "", lines.both(ratio), "", "", ""])
             lines.records.append({"policy": name, "measure": "acceptance_ratio", "view": "dr"} | plain(ratio))
     note = (
         f"Largest difference between groups, 0 is fair, {INTERVALS}. {VIEWS_TOLD} {NO_ASSUMPTION}"
@@ -210,14 +213,12 @@ def disagreement(shown: Shown) -> PageTable:
     lines, views = Lines(), {} if shown.difference is None else shown.difference.bounds
     names = {"utility": "utility"} | {name: MEASURES[name].rate for name in OVERALL}
     for measure, label in names.items():
-        known = {view: found[measure] for view, found in views.items() if measure in found}
+        known = {view: found[measure] for view, found in views.items() if measure in found}  # all or none
         if known:
-            lines.rows.append(
-                Row("", label, [lines.ends(known[view]) if view in known else "" for view in views])
-            )
-            lines.records += [
-                {"measure": measure, "view": view} | _record(own, {}) for view, own in known.items()
-            ]
+            lines.row("", label, list(map(lines.ends, known.values())))
+        lines.records += [
+            {"measure": measure, "view": view} | _record(own, {}) for view, own in known.items()
+        ]
     note = (
         "Labels count for both policies, so that little depends on those of people on whom they agree. Rates "
         f"are of all people, not of groups. {NO_ASSUMPTION} Γ: labels of rejected people differ from those "
@@ -233,11 +234,11 @@ def groups(shown: Shown) -> PageTable:
         rates = RATES if shown.log.revealed.any() else RATES[:1]
         for group, own in one.groups.items():
             sizes = {key: own[key] for key in SIZES}
-            effective = f"{own['overlap']['effective_sample_size']:.0f}"
-            texts = [lines.both(own["rates"][measure]["dr"]) for measure in rates]
-            texts += [""] * (len(RATES) - len(texts))
-            policy = name if shown.difference else ""
-            lines.rows.append(Row(policy, group, [*map(str, sizes.values()), effective, *texts]))
+            texts = [*map(str, sizes.values()), f"{own['overlap']['effective_sample_size']:.0f}"]
+            texts += [
+                lines.both(own["rates"][measure]["dr"]) if measure in rates else "" for measure in RATES
+            ]
+            lines.row(name if shown.difference else "", group, texts)
             of_group = {"policy": name, "group": group} | sizes
             lines.records += [
                 of_group | {"rate": MEASURES[measure].rate, "view": view} | plain(rate)
@@ -261,12 +262,11 @@ def impact(shown: Shown) -> PageTable:
         for group, own in found["groups"].items():
             p = "" if np.isnan(own["p"]) else "< 0.001" if own["p"] < 0.001 else f"{own['p']:.3f}"
             texts = [str(own["people"]), f"{own['accepted']:.1f}".removesuffix(".0"), lines.both(own["rate"])]
-            ratio, difference = "100", ""
-            if group != found["reference"]:
-                ratio, difference = lines.both(own["ratio"]), lines.both(own["difference"])
+            beside = [lines.both(own[of]) for of in ("ratio", "difference") if group != found["reference"]]
+            ratio, difference = beside or ("100", "")
             texts += [ratio, own["four_fifths"] or "", p, difference]
             texts += [f"{own[short]:.1f}" for short in ("shortfall", "shortfall_of_four_fifths")]
-            lines.rows.append(Row(name if shown.difference else "", group, texts))
+            lines.row(name if shown.difference else "", group, texts)
             lines.records.append(
                 {"policy": name, "group": group} | flattened(plain(own | {"by_score": None}))
             )
@@ -286,7 +286,7 @@ def impact_by_score(shown: Shown) -> PageTable:
     lines, found = Lines(), shown.first.adverse_impact or {"groups": {}}
     for group, own in found["groups"].items():
         if group != found["reference"] and own["by_score"]:
-            lines.rows.append(Row("", group, [number(one["ratio"].estimate) for one in own["by_score"]]))
+            lines.row("", group, [number(one["ratio"].estimate) for one in own["by_score"]])
             lines.records += [{"group": group} | flattened(one) for one in plain(own["by_score"])]
     note = (
         "AIR if this share of all people, the best by score, were accepted; of people with the last accepted "
@@ -306,7 +306,7 @@ def impact_bounds(shown: Shown) -> PageTable:
         for group, own in found["groups"].items():
             texts = [f"{own['people']:.1f}", *(lines.both(own[f"weighted_{of}"]) for of in ("rate", "ratio"))]
             texts += [lines.ends(own[of]) for of in ("rate", "difference", "ratio")]
-            lines.rows.append(Row(name if shown.difference else "", group, texts))
+            lines.row(name if shown.difference else "", group, texts)
             lines.records.append({"policy": name, "group": group} | flattened(plain(own)))
     note = (
         f"{BESIDE} It {found.get('reference_group')}. people: expected. weighted: if acceptance does not "
@@ -329,7 +329,7 @@ def moments(shown: Shown) -> PageTable:
         times = [str(known[k]) for k in chosen]
         for what, own in one.monitor.named().items():
             row = [lines.both(own.at(k)) for k in chosen]
-            lines.rows.append(Row(name if shown.difference else "", what, row))
+            lines.row(name if shown.difference else "", what, row)
             lines.records += [
                 {"policy": name, "time": time, "rows": int(rows), "estimated": what} | plain(own.at(k))
                 for k, (time, rows) in enumerate(zip(known, one.monitor.past.last + 1, strict=True))
@@ -351,7 +351,7 @@ def periods(shown: Shown) -> PageTable:
             chance = "" if worst.p < DRIFTED else ", as by chance"
             drift = f"{feature} {worst.psi:.3f} (p = {worst.p:.2g}){chance}"
         rates = {"acceptance rate": own.acceptance, "gap": own.gap, "positive labels": own.positive}
-        lines.rows.append(Row("", own.name, [str(own.rows), *map(lines.both, rates.values()), drift]))
+        lines.row("", own.name, [str(own.rows), *map(lines.both, rates.values()), drift])
         rates |= {f"acceptance rate, {group}": rate for group, rate in own.groups.items()}
         of_period = {"period": own.name, "rows": own.rows}
         lines.records += [of_period | {"what": what} | plain(rate) for what, rate in rates.items()]
@@ -373,7 +373,7 @@ def thresholds(shown: Shown) -> PageTable:
     for name, one in shown.evaluations.items():
         for row in one.thresholds or ():
             texts = [number(row["acceptance"]), *(lines.both(row[key]) for key in CURVES)]
-            lines.rows.append(Row(name, f"{row['threshold']:.3f}", texts))
+            lines.row(name, f"{row['threshold']:.3f}", texts)
             lines.records.append({"policy": name} | flattened(plain(row)))
     note = (
         "Of accepting everybody whose score is at least the threshold; doubly robust, with intervals that "
@@ -386,9 +386,10 @@ def costs(shown: Shown) -> PageTable:
     """The value for a range of costs."""
     lines = Lines()
     for name, one in shown.evaluations.items():
-        for cost, *own in () if one.costs is None else one.costs.itertuples(index=False):
-            lines.rows.append(Row(name, f"c = {cost:g}", [lines.both(Interval(*own))]))
-            lines.records.append({"policy": name, "cost": cost} | plain(Interval(*own)))
+        for cost, *ends in () if one.costs is None else one.costs.itertuples(index=False):
+            own = Interval(*ends)
+            lines.row(name, f"c = {cost:g}", [lines.both(own)])
+            lines.records.append({"policy": name, "cost": cost} | plain(own))
     return lines.table("costs", CHOICES, "Utility ×100 by cost", f"Doubly robust, {INTERVALS}.", ["utility"])
 
 
@@ -407,7 +408,7 @@ def calibration(shown: Shown) -> PageTable:
         )
         return _score(shown, "calibration", CALIBRATION, note, ("brier", "calibration"), bins)
     for group, one in found["groups"].items():
-        lines.rows.append(Row("", group, [lines.both(one["error"])]))
+        lines.row("", group, [lines.both(one["error"])])
         lines.records.append({"group": group, "measure": "error", "share": 1.0} | plain(one["error"]))
     lines.records += bins
     note = (
@@ -424,7 +425,7 @@ def balance(shown: Shown) -> PageTable:
         features = sorted(plain(one["features"]).items(), key=lambda item: -abs(item[1]["after"] or 0.0))
         worst = (f"{name} {own['before']:.2f} → {own['after']:.2f}" for name, own in features[:WORST])
         texts = [f"{one['accepted_by_expected']:.2f}", "; ".join(worst).replace("-", "−")]
-        lines.rows.append(Row("", group, texts))
+        lines.row("", group, texts)
         lines.records += [{"group": group, "feature": name} | own for name, own in features]
     note = (
         "accepted by expected: number of accepted people by the sum of propensities. least balanced: mean of "
