@@ -30,7 +30,7 @@ from fairall.results.figures import principal
 from fairall.results.style import BLUE, GREY, ORANGE, PALETTE, STYLE, save_figure, set_title
 from fairall.results.table import print_frame
 from fairall.runtime.reading import why_no_file
-from fairall.storage.files import atomic, tidied
+from fairall.storage.files import tidied, write_text
 from fairall.tables.cells import shown
 from fairall.tables.files import File
 from fairall.tables.groups import sides
@@ -374,8 +374,8 @@ def write_explanation(explanation: Explanation, folder: Path) -> None:
     """Write explanation.png and explanation.json to a folder, which is made where it is missing."""
     with tidied(folder, "explanation.*"):
         _draw(explanation, folder / "explanation.png")
-        with atomic(folder / "explanation.json") as temporary:
-            temporary.write_text(json.dumps(explanation.to_plain(), indent=1, allow_nan=False) + "\n")
+        plain = json.dumps(explanation.to_plain(), indent=1, allow_nan=False)
+        write_text(folder / "explanation.json", plain + "\n")
 
 
 def _draw(explanation: Explanation, path: Path) -> None:

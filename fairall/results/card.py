@@ -115,7 +115,7 @@ def _sizes_of_groups(result: Result) -> Markdown:
     weights = ", labels weighted by 1/π" if everybody.labelled < sum(everybody.people.values()) else ""
     head = ["group", *everybody.people, "labels in the data", f"base rate of ỹ = 1{weights}"]
     rows = []
-    for name, group in (*result.named_groups.items(), ("all", everybody)):
+    for name, group in result.all_groups.items():
         rate = "" if group.base_rate is None else f"{number(group.base_rate)} %"
         rows.append([name, *group.people.values(), group.labelled, rate])
     return markdown_rows(head, rows)
@@ -125,10 +125,13 @@ def _accepted_of_groups(result: Result) -> Markdown:
     """A table of the groups: shares of applicants accepted."""
     first, last = result.window
     head = ["group", "over all time steps", f"over time steps {first} to {last}"]
-    rows = []
-    for name, group in (*result.named_groups.items(), ("all", result.groups["all"])):
-        rows.append([name, share(group.accepted), share(group.accepted_in_window)])
-    return markdown_rows(head, rows)
+    return markdown_rows(
+        head,
+        (
+            [name, share(group.accepted), share(group.accepted_in_window)]
+            for name, group in result.all_groups.items()
+        ),
+    )
 
 
 def described(group: str, name: str) -> str | None:

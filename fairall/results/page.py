@@ -28,7 +28,7 @@ from fairall.results.table import (
     to_markdown,
 )
 from fairall.results.terminal import Display
-from fairall.storage.files import atomic, tidied
+from fairall.storage.files import atomic, tidied, write_text
 
 DPI = 200
 EMPTY: dict[str, Any] = {
@@ -143,10 +143,7 @@ def write_page(folder: Path, title: str, sections: Mapping[str, Sequence[Item]],
         ) from error
 
 
-def write(path: Path, text: str) -> None:
-    """Write a text file atomically."""
-    with atomic(path) as temporary:
-        temporary.write_text(text, encoding="utf-8")
+write = write_text
 
 
 def rendered(template: str, values: Mapping[str, Any], package: str = "fairall.results") -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Literal
@@ -189,6 +189,11 @@ class Result(Viewed):
         signs = sides(len(own))
         return {group_name(s, group.values, len(own)): group for s, group in zip(signs, own, strict=True)}
 
+    @property
+    def all_groups(self) -> dict[str, Group]:
+        """`named_groups`, and everybody as `all`."""
+        return self.named_groups | {"all": self.groups["all"]}
+
     def name(self, group: str) -> str:
         """Name of the chosen file of a group of the configuration, such as `model`."""
         return self.config.name(group)
@@ -270,7 +275,7 @@ class Result(Viewed):
             "data": {"fingerprint": self.fingerprint},
             "evaluation": vars(self.evaluation),
             "groups": {"column": self.sensitive_column}
-            | {name: _plain_group(group) for name, group in self.groups.items()},
+            | {name: asdict(group) for name, group in self.groups.items()},
             "warm_up": vars(self.warm_up),
             "notes": list(self.notes),
             "warnings": list(self.warnings),
@@ -424,10 +429,4 @@ def _spread(table: pd.DataFrame, key: Any) -> Spread | None:
 
 
 def _plain_spreads(table: pd.DataFrame) -> dict[str, Any]:
-    found = {name: _spread(table, name) for name in table.index}
-    return {name: None if one is None else vars(one) for name, one in found.items()}
-
-
-def _plain_group(group: Group) -> dict[str, Any]:
-    rates = {name: getattr(group, name) for name in ("accepted", "accepted_in_window")}
-    return vars(group) | {name: None if one is None else vars(one) for name, one in rates.items()}
+    return {name: (spread := _spread(table, name)) and vars(spread) for name in table.index}

@@ -159,7 +159,7 @@ class Display:
 def by_group(result: Result) -> pd.DataFrame:
     """People, base rate and acceptance of each group and of everybody."""
     rows = {}
-    for name, group in (*result.named_groups.items(), ("all", result.groups["all"])):
+    for name, group in result.all_groups.items():
         rates = group.accepted, group.accepted_in_window
         of_all, in_window = ("" if one is None else mean_std(one.mean, one.std) for one in rates)
         rows[name] = {

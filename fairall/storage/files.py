@@ -62,6 +62,12 @@ def atomic(path: Path) -> Iterator[Path]:
         temporary.unlink(missing_ok=True)
 
 
+def write_text(path: Path, text: str) -> None:
+    """Write a text file as UTF-8 by `atomic`."""
+    with atomic(path) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+
+
 @contextmanager
 def unnamed(path: Path) -> Iterator[IO[bytes]]:
     """An unnamed file, whose content replaces `path` when the block ends.
@@ -224,8 +230,7 @@ def write_sums(listing: Path, names: Sequence[str]) -> None:
     Names are relative to the folder of `listing`.
     """
     sums = "".join(f"{sha256(listing.parent / name)}  {name}\n" for name in names)
-    with atomic(listing) as temporary:
-        temporary.write_text(sums + _last_line(sums))
+    write_text(listing, sums + _last_line(sums))
 
 
 def damaged(listing: Path, among: Collection[str] | None = None) -> list[str]:

@@ -24,6 +24,7 @@ from fairall.storage.files import (
     remove_leftovers,
     sha256_of_text,
     write_sums,
+    write_text,
 )
 from fairall.storage.identity import determining
 from fairall.storage.stored import read_stored
@@ -178,8 +179,7 @@ class RunFolder:
 
     def write_text(self, name: str, text: str) -> None:
         """Write a text file of the result, as UTF-8."""
-        with atomic(self.file(name)) as temporary:
-            temporary.write_text(text, encoding="utf-8")
+        write_text(self.file(name), text)
 
     def write_table(self, table: pd.DataFrame, name: str = "metrics.csv") -> None:
         """Write metrics.csv, or another table."""

@@ -12,7 +12,7 @@ from fairall.config.choices import hyperparameters
 from fairall.config.compose import compose_config
 from fairall.config.words import refuse_places
 from fairall.errors import FairAllError
-from fairall.storage.files import atomic
+from fairall.storage.files import write_text
 from fairall.tuning.space import Point, words_of
 from fairall.tuning.study import Study
 from fairall.tuning.sweep import read
@@ -54,8 +54,7 @@ def write_hyperparameters(study: Study, folder: Path) -> tuple[Path, str]:
     if path.exists() and not path.read_text().startswith(HEADER):
         raise FairAllError(f"{path} exists and was not written by an export; choose another folder")
     try:
-        with atomic(path) as temporary:
-            temporary.write_text(header + OmegaConf.to_yaml(node), encoding="utf-8")
+        write_text(path, header + OmegaConf.to_yaml(node))
     except OSError as error:
         raise FairAllError(f"cannot write {path}: {error.strerror}; choose another folder") from error
     groups = {key: value for key, value in point.items() if "." not in key and key not in names}

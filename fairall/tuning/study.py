@@ -21,7 +21,7 @@ from fairall.errors import FairAllError
 from fairall.results.format import CAUTION, interpretable, marked, mean_std
 from fairall.results.runs import load_result
 from fairall.runtime.reading import DamagedFileError
-from fairall.storage.files import atomic, locked
+from fairall.storage.files import locked, write_text
 from fairall.storage.plain import read_json, strict
 from fairall.storage.run_folder import RunFolder
 from fairall.tuning.objectives import DIRECTIONS, selected
@@ -78,8 +78,7 @@ class Study:
         requested = self._to_plain()
         with locked(path.parent, path.with_name("study.lock")):
             if not path.exists():
-                with atomic(path) as temporary:
-                    temporary.write_text(json.dumps(requested, indent=1) + "\n")
+                write_text(path, json.dumps(requested, indent=1) + "\n")
         known = self.load(self.name, self.outputs)._to_plain()
         there, here = (
             {"objectives": [*of["objectives"].items()], **of["space"], **of["settings"]}
@@ -159,8 +158,8 @@ class Study:
             number, values = self.number(point), {} if self.space.points else {"point": point}
             if number is None:
                 number = max(self._numbers(), default=-1) + 1
-            with atomic(self._path(f"{number}.json")) as temporary:
-                temporary.write_text(json.dumps(strict({**outcome, **values}), allow_nan=False) + "\n")
+            plain = strict({**outcome, **values})
+            write_text(self._path(f"{number}.json"), json.dumps(plain, allow_nan=False) + "\n")
         return number
 
     @property
