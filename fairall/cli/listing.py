@@ -58,10 +58,12 @@ def _runs(folder: Path, most: int | None) -> list[dict[str, Any]]:
     """Print the runs in a folder, the last `most`; return all."""
     from fairall.results.format import CAUTION, QUICK, mean_std
     from fairall.results.runs import MEASURES, outlines
+    from fairall.runtime.console import say
 
     runs = outlines(folder)
     if not runs:
-        _say(f"runs\n  none in {folder} yet; python -m fairall preset=quick makes one in seconds\n")
+        say(f"runs\n  none in {folder} yet; python -m fairall preset=quick makes one in seconds\n")
+    differs = {run.path: _differs(run.path) for run in runs}
     sound = [run for run in runs if not run.reason]
     shown = sound if most is None else sound[-most:]
     more = f"; the last {len(shown)} of {len(sound)}, `list runs` has all" if len(shown) < len(sound) else ""
@@ -70,19 +72,19 @@ def _runs(folder: Path, most: int | None) -> list[dict[str, Any]]:
         when = time.strftime("%Y-%m-%d %H:%M", time.localtime(run.time))
         measures = [mean_std(*run.measures.get(name, (None, None)), digits=2) for name in MEASURES]
         model, dataset, identity = run.path.parts[-3:]
-        rows.append((identity, model, dataset, run.state, when, *measures, _differs(run.path)))
+        rows.append((identity, model, dataset, run.state, when, *measures, differs[run.path]))
     title = f"runs in {folder} (×100, mean ± standard deviation over seeds{more})"
     _print(title, rows, ("id", "method", "data set", "state", "when", *MEASURES, "not the default"))
     if any(run.state == QUICK for run in shown):
-        _say(f"  {CAUTION}\n")
+        say(f"  {CAUTION}\n")
     for run in runs:
         if run.reason:
-            _say(f"  damaged: {run.path}: {run.reason}; the same command makes it again")
+            say(f"  damaged: {run.path}: {run.reason}; the same command makes it again")
     names = "method", "dataset", "id"
     return [
         dict(zip(names, run.path.parts[-3:], strict=True))
         | vars(run)
-        | {"path": str(run.path), "differs": _differs(run.path)}
+        | {"path": str(run.path), "differs": differs[run.path]}
         for run in runs
     ]
 
@@ -101,7 +103,9 @@ def _differs(path: Path) -> str:
 def _studies(outputs: Path) -> dict[str, str]:
     """Print the studies, and return the progress of each."""
     if not any(outputs.glob("sweeps/*/study.json")):
-        _say(f"studies\n  none in {outputs} yet; python -m fairall tune NAME begins one")
+        from fairall.runtime.console import say
+
+        say(f"studies\n  none in {outputs} yet; python -m fairall tune NAME begins one")
         return {}
     from fairall.tuning.study import progress_of_studies  # slow
 
@@ -123,12 +127,7 @@ def _print(title: str, rows: Sequence[Sequence[str]], headings: Sequence[str] = 
         table.add_column(headings[place] if headings else "")
     for row in rows:
         table.add_row(*row)
-    _say(title, style="bold")
-    AnyConsole().print_table(table)
+    console = AnyConsole()
+    console.print(title, style="bold", soft_wrap=True)
+    console.print_table(table)
     print()
-
-
-def _say(text: str, style: str | None = None) -> None:
-    from fairall.runtime.console import AnyConsole
-
-    AnyConsole().print(text, style=style, soft_wrap=True)

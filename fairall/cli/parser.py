@@ -83,10 +83,8 @@ class Parser(argparse.ArgumentParser):
         self.add_argument("words", metavar=f"{self._several} KEY=VALUE".strip(), nargs="*", default=[])
         for option in command.options.split():
             flag = option.rstrip(".!")
-            repeated: dict[str, Any] = {"action": "append", "default": []} if option[-1] == "." else {}
-            required = {"required": True} if option[-1] == "!" else {}
             flags = ("-o", "--out") if flag == "-o" else ("-cd", "--config-dir") if flag == "-cd" else (flag,)
-            self.add_argument(*flags, **OPTIONS[option.rstrip("!")] | repeated | required)
+            self.add_argument(*flags, required=option[-1] == "!", **OPTIONS[option.rstrip("!")])
         for flag, key in PLACES.items():  # for --help; `in_words` has read them
             self.add_argument(flag, metavar="PLACE", help=f"the same as {key}=PLACE")
 
@@ -166,6 +164,7 @@ def _time(word: str) -> str:
 
 
 TRUST = "import the method of a policy from this module or package, which runs its code; repeatable"
+REPEATED: dict[str, Any] = {"action": "append", "default": []}
 MODEL: dict[str, Any] = {"choices": ("auto", "logistic"), "default": "auto"}
 # Settings of argparse. A policy of seeds may be given once, one to judge twice.
 OPTIONS: dict[str, dict[str, Any]] = {
@@ -177,15 +176,17 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "--threshold": {"metavar": "P", "type": _probability, "help": "least probability to accept"},
     "--draw": {"metavar": "SEED", "type": _seed, "help": "draw decisions of a run, repeatably"},
     "--capacity": {"metavar": "K|K%", "type": _places, "help": "most people to accept"},
-    "--trust...": {"metavar": "MODULE", "help": TRUST},
+    "--trust...": {"metavar": "MODULE", "help": TRUST} | REPEATED,
     "--strict": {"action": "store_true", "help": "refuse values unknown from training"},
     "--row": {"metavar": "ROW", "type": whole_number, "help": "of PEOPLE, from 1"},
     "--against": {"metavar": "FILE", "help": "people to compare with; default: training people"},
-    "--policy...": {"metavar": "RUN|ADDRESS|COLUMN|decision", "help": "decision: the decisions taken"},
+    "--policy...": {"metavar": "RUN|ADDRESS|COLUMN|decision", "help": "decision: the decisions taken"}
+    | REPEATED,
     "--proba...": {
         "choices": ("decision", "label"),
         "help": "what probabilities of --policy are of: acceptance, or a positive label",
-    },
+    }
+    | REPEATED,
     "--groups": {"metavar": "COLUMNS", "default": "", "help": "A,B: their combinations are the groups"},
     "--decision-maker": {"metavar": "COLUMN", "help": "who decided, for bounds by their strictness"},
     "--reference": {"metavar": "GROUP", "help": "compared with for adverse impact; highest rate"},

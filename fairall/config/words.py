@@ -189,8 +189,12 @@ def nearest_key(key: str, known: Iterable[str]) -> str:
     """
     parent, _, name = key.rpartition(".")
     ordered = sorted(known, key=lambda other: other.rpartition(".")[0] != parent)
-    found = _meant(parent, name, ordered) or _similar(name, ordered)
-    return f", did you mean {found}?" if found else ""
+    by_name: dict[str, str] = {}
+    for other in ordered:
+        by_name.setdefault(other.rpartition(".")[2].lower(), other)
+    similar = difflib.get_close_matches(name.lower(), by_name, n=1)
+    found = [_meant(parent, name, ordered), *(by_name[close] for close in similar)]
+    return next((f", did you mean {key}?" for key in found if key), "")
 
 
 def _meant(parent: str, name: str, known: Sequence[str]) -> str:
@@ -202,19 +206,12 @@ def _meant(parent: str, name: str, known: Sequence[str]) -> str:
             return key
     if not meant.startswith("dataset.") or parent not in ("", "dataset") or "dataset" not in known:
         return ""
-    own = ((key, key.rpartition(".")[2]) for key in known if key.rpartition(".")[0] == parent)
-    # raw_file of another data set for file, dataset for data
-    longer = (key for key, own_last in own if own_last.endswith(f"_{name}") or own_last.startswith(name))
-    return next(longer, f"{meant} of dataset=csv")
-
-
-def _similar(name: str, known: Iterable[str]) -> str:
-    """The first key whose last part is the most similar to the name; empty if none is."""
-    by_name: dict[str, str] = {}
     for key in known:
-        by_name.setdefault(key.rpartition(".")[2].lower(), key)
-    close = difflib.get_close_matches(name.lower(), by_name, n=1)
-    return by_name[close[0]] if close else ""
+        node, _, own = key.rpartition(".")
+        # raw_file of another data set for file, dataset for data
+        if node == parent and (own.endswith(f"_{name}") or own.startswith(name)):
+            return key
+    return f"{meant} of dataset=csv"
 
 
 def table_file(name: str) -> bool:

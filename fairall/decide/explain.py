@@ -6,8 +6,7 @@ import itertools
 import json
 import math
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -329,32 +328,23 @@ def _shapley(
         Shapley values and their standard errors, shape (M, K) each, and the means over the background,
         shape (K,).
     """
-    with _quiet_shap() as shap:
-        masker = shap.maskers.Independent(background, max_samples=len(background))
-        # One order at a time, since shap's own error takes both passes of an order for independent.
-        found = [
-            shap.PermutationExplainer(probabilities, masker, seed=seed)(
-                own[np.newaxis], max_evals=2 * len(own) + 1, silent=True
-            )
-            for seed in range(ORDERS)
-        ]
-    values = np.stack([one.values[0] for one in found])
-    return values.mean(0), values.std(0, ddof=1) / math.sqrt(ORDERS), found[0].base_values[0]
-
-
-@contextmanager
-def _quiet_shap() -> Iterator[Any]:
-    """The module shap; it warns of other packages when imported and seeds the global generator of numpy."""
-    state = np.random.get_state()
+    state = np.random.get_state()  # of numpy's global generator, which shap seeds
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            with needing("shap", "explain"):
-                import shap
+        with warnings.catch_warnings(action="ignore"), needing("shap", "explain"):
+            import shap  # warns of other packages
 
-            yield shap
+            masker = shap.maskers.Independent(background, max_samples=len(background))
+            # One order at a time, since shap's own error takes both passes of an order for independent.
+            found = [
+                shap.PermutationExplainer(probabilities, masker, seed=seed)(
+                    own[np.newaxis], max_evals=2 * len(own) + 1, silent=True
+                )
+                for seed in range(ORDERS)
+            ]
     finally:
         np.random.set_state(state)
+    values = np.stack([one.values[0] for one in found])
+    return values.mean(0), values.std(0, ddof=1) / math.sqrt(ORDERS), found[0].base_values[0]
 
 
 def _position(policy: Policy, own: np.ndarray, others: np.ndarray, by: str) -> Position | None:

@@ -112,7 +112,7 @@ def share(accepted: Any) -> str:
 def _sizes_of_groups(result: Result) -> Markdown:
     """A table of the groups: people by split, labels and base rate."""
     everybody = result.groups["all"]
-    weights = ", labels weighted by 1/π" if everybody.labelled < sum(everybody.people.values()) else ""
+    weights = ", labels weighted by 1/π" * (everybody.labelled < sum(everybody.people.values()))
     head = ["group", *everybody.people, "labels in the data", f"base rate of ỹ = 1{weights}"]
     rows = []
     for name, group in result.all_groups.items():

@@ -87,7 +87,7 @@ def _defaults(config: Mapping[str, Any]) -> dict[str, Any]:
 
 def _reference(value: Any) -> str | None:
     """The key that a value of a file refers to; None where it is a value of its own."""
-    found = REFERENCE.fullmatch(value) if isinstance(value, str) else None
+    found = isinstance(value, str) and REFERENCE.fullmatch(value)
     return found[1] if found else None
 
 

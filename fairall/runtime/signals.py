@@ -17,7 +17,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import FrameType
 
 RESUMES = "goes on from what was saved"
@@ -138,7 +138,9 @@ def _handle(number: int, frame: FrameType | None) -> None:
 def _raise(frame: FrameType | None) -> None:
     """Raise `Stopped`, or try again later where it must not be raised, or is under way."""
     _try_again()
-    imports = _importing(frame) and time.monotonic() - _State.since < LONGEST_IMPORT
+    while frame is not None and frame.f_code.co_filename != IMPORTING:
+        frame = frame.f_back
+    imports = frame is not None and time.monotonic() - _State.since < LONGEST_IMPORT
     if _State.requested is not None and not imports and not _from_stop(sys.exc_info()[1]):
         raise Stopped(_State.requested)
 
@@ -157,23 +159,14 @@ def _try_again() -> None:
         signal.setitimer(signal.ITIMER_REAL, AGAIN)
 
 
-def _importing(frame: FrameType | None) -> bool:
-    while frame is not None and frame.f_code.co_filename != IMPORTING:
-        frame = frame.f_back
-    return frame is not None
-
-
 def _leave_terminal() -> None:
     """Discard further output to a terminal that is closed: writing to it raises OSError.
 
     A closed terminal is a character device that no longer answers as a terminal.
     """
     for stream in (1, 2):
-        try:
-            gone = stat.S_ISCHR(os.fstat(stream).st_mode) and not os.isatty(stream)
-        except OSError:  # closed by the parent process
-            continue
-        if gone:
-            null = os.open(os.devnull, os.O_WRONLY)
-            os.dup2(null, stream)
-            os.close(null)
+        with suppress(OSError):  # closed by the parent process
+            if stat.S_ISCHR(os.fstat(stream).st_mode) and not os.isatty(stream):
+                null = os.open(os.devnull, os.O_WRONLY)
+                os.dup2(null, stream)
+                os.close(null)

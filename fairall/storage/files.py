@@ -253,17 +253,14 @@ def damaged(listing: Path, among: Collection[str] | None = None) -> list[str]:
     compared = sums.keys() if among is None else set(among)
     if not compared <= sums.keys():
         return [listing.name]
-    return [name for name in sums if not _as_listed(listing.parent / name, sums[name], name in compared)]
-
-
-def _as_listed(path: Path, known: str, is_compared: bool) -> bool:
-    """Whether a file is there and, if it is compared, has the known checksum."""
-    if not is_compared:
-        return why_no_file(path) is None
-    try:
-        return sha256(path) == known
-    except (OSError, DamagedFileError):
-        return False
+    wrong = []
+    for name, known in sums.items():
+        path, intact = listing.parent / name, False
+        with suppress(OSError, DamagedFileError):
+            intact = sha256(path) == known if name in compared else why_no_file(path) is None
+        if not intact:
+            wrong.append(name)
+    return wrong
 
 
 def _last_line(sums: str) -> str:

@@ -130,7 +130,12 @@ def _own_module(name: str, tops: set[str]) -> _Module | None:
     """A module of the user's; None where there is none of the name, or it is not the user's."""
     spec, loaded = _specification(name), sys.modules.get(name)
     file = _file(name)
-    if _top(name) == PACKAGE or not (_top(name) in tops or _is_own(_file(_top(name)) or file)):
+    outermost = _file(_top(name)) or file
+    # What is in no file has been typed; the rest is the user's unless it is installed or of Python itself.
+    is_own = outermost is None or not (
+        INSTALLED & {*outermost.parts} or any(map(outermost.is_relative_to, STANDARD))
+    )
+    if _top(name) == PACKAGE or not (_top(name) in tops or is_own):
         return None
     if file is None and (spec is not None or loaded is None):  # none, built in, or a package without code
         return None
@@ -156,17 +161,14 @@ def _specification(name: str) -> ModuleSpec | None:
     loaded = sys.modules.get(name)
     if loaded is not None:
         return getattr(loaded, "__spec__", None)
-    parent, _, _ = name.rpartition(".")
-    above = _specification(parent) if parent else None
-    if parent and (above is None or above.submodule_search_locations is None):
-        return None
-    path = None if above is None else above.submodule_search_locations
-    for finder in sys.meta_path:
-        find = getattr(finder, "find_spec", None)
-        spec = None if find is None else find(name, path)
-        if spec is not None:
-            return spec
-    return None
+    path = None
+    if parent := name.rpartition(".")[0]:
+        above = _specification(parent)
+        path = above and above.submodule_search_locations
+        if path is None:
+            return None
+    finders = (find for finder in sys.meta_path if (find := getattr(finder, "find_spec", None)))
+    return next((spec for find in finders if (spec := find(name, path))), None)
 
 
 def _file(name: str) -> Path | None:
@@ -179,15 +181,8 @@ def _file(name: str) -> Path | None:
 def _inside(name: str) -> list[str]:
     """Names of the modules in a package of the user's."""
     spec = _specification(name)
-    places = spec.submodule_search_locations if spec is not None else None
+    places = spec and spec.submodule_search_locations
     return [f"{name}.{one.name}" for one in pkgutil.iter_modules(places or [])]
-
-
-def _is_own(file: Path | None) -> bool:
-    """Whether a file is neither installed nor of Python itself; what is in no file has been typed."""
-    if file is None:
-        return True
-    return not (INSTALLED & {*file.parts} or any(file.is_relative_to(folder) for folder in STANDARD))
 
 
 def _content(spec: ModuleSpec | None, file: Path) -> bytes | None:

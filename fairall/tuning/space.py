@@ -135,21 +135,31 @@ def listed(words: Sequence[str]) -> list[str]:
     Optuna's sweeper takes the end of a range for one of its values, and adds up steps that are not whole.
     """
     overrides = OverridesParser.create().parse_overrides(list(words))
-    return [
-        _listed(override) if override.is_range_sweep() else word
-        for word, override in zip(words, overrides, strict=True)
-    ]
-
-
-def _listed(override: Override) -> str:
-    values = ",".join(map(str, override.sweep_iterator(transformer=Transformer.encode)))
-    return f"{override.get_key_element()}=choice({values})"
+    found = []
+    for word, override in zip(words, overrides, strict=True):
+        if override.is_range_sweep():
+            values = map(str, override.sweep_iterator(transformer=Transformer.encode))
+            word = f"{override.get_key_element()}=choice({','.join(values)})"
+        found.append(word)
+    return found
 
 
 def _values(override: Override, intervals: bool) -> Sequence[Value] | Range:
     key, given = override.key_or_group, override.value()
     if isinstance(given, IntervalSweep):
-        return _interval(override, given, intervals)
+        if not intervals:
+            raise FairAllError(
+                f"{override.input_line}: a grid needs its values one by one, as {key}=1,5,10; an interval "
+                "takes hydra/sweeper/sampler=tpe or random"
+            )
+        interval = Range(given.start, given.end, "log" in given.tags)
+        numbers = all(isinstance(end, int | float) and math.isfinite(end) for end in (given.start, given.end))
+        if not numbers or given.start >= given.end or (interval.log and given.start <= 0):
+            bounds = "positive ones for log, " * interval.log
+            raise FairAllError(
+                f"{override.input_line}: an interval is of two numbers, {bounds}the smaller one first"
+            )
+        return interval
     if not (override.is_choice_sweep() or override.is_range_sweep()):
         raise FairAllError(f"{override.input_line}: a sweep needs its values one by one, as {key}=1,5,10")
     values = list(dict.fromkeys(override.sweep_iterator(transformer=Transformer.encode)))
@@ -161,22 +171,6 @@ def _values(override: Override, intervals: bool) -> Sequence[Value] | Range:
     return values
 
 
-def _interval(override: Override, given: IntervalSweep, possible: bool) -> Range:
-    key, interval = override.key_or_group, Range(given.start, given.end, "log" in given.tags)
-    if not possible:
-        raise FairAllError(
-            f"{override.input_line}: a grid needs its values one by one, as {key}=1,5,10; an interval takes "
-            "hydra/sweeper/sampler=tpe or random"
-        )
-    numbers = all(isinstance(end, int | float) and math.isfinite(end) for end in (given.start, given.end))
-    if not numbers or given.start >= given.end or (interval.log and given.start <= 0):
-        bounds = "positive ones for log, " if interval.log else ""
-        raise FairAllError(
-            f"{override.input_line}: an interval is of two numbers, {bounds}the smaller one first"
-        )
-    return interval
-
-
 def _spelt(override: Override) -> Value:
     value = override.value()
-    return value if isinstance(value, int | float | bool) else override.get_value_element_as_str()
+    return value if isinstance(value, int | float) else override.get_value_element_as_str()

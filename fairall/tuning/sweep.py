@@ -139,7 +139,9 @@ def validated(first: DictConfig, sweeper: DictConfig, space: Space) -> dict[str,
         require(
             sweeper.get(key) is None, f"hydra.sweeper.{key}", sweeper.get(key), "null: a study tries params"
         )
-    if space.size is None and sweeper.n_trials == _all_points():
+    # `n_trials` where neither a sweep's file nor the command line has changed it
+    every = OmegaConf.load(configuration_root() / "sweeps" / "_study.yaml").hydra.sweeper.n_trials
+    if space.size is None and sweeper.n_trials == every:
         raise FairAllError(
             "a study of intervals has no last point: say how many to try, hydra.sweeper.n_trials=N"
         )
@@ -163,11 +165,6 @@ def validated(first: DictConfig, sweeper: DictConfig, space: Space) -> dict[str,
                 f"objective: sweep.trial={trial} has no {measure}; there are {', '.join(known)}"
             )
     return dict(zip(measures, directions, strict=True))
-
-
-def _all_points() -> int:
-    """`n_trials` where neither a sweep's file nor the command line has changed it."""
-    return OmegaConf.load(configuration_root() / "sweeps" / "_study.yaml").hydra.sweeper.n_trials
 
 
 def database(given: str) -> str:
