@@ -68,11 +68,11 @@ def _unfinished(path: Path) -> dict[str, Any]:
     running = holder(lock) if held(lock) else None
     print(run_title(config))
     print("Interrupted." if running is None else f"Running: {running}")
-    saved = folder.checkpoint(seconds=0.0, log=print).load()
-    epochs, steps = (0, 0) if saved is None else progress_of(saved)
+    saved, epochs, steps = folder.checkpoint(seconds=0.0, log=print).load(), 0, 0
     if saved is None:
         print("Saved:   nothing of the warm-up or Phase II yet")
     else:
+        epochs, steps = progress_of(saved)
         of = config.schedule.time_steps
         print(f"Saved:   {epochs} epochs of the warm-up, {steps} of {of} time steps of Phase II")
     print(f"Folder:  {path}")

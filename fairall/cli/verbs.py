@@ -6,6 +6,7 @@ import shlex
 import sys
 from argparse import Namespace
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -45,10 +46,7 @@ def compare(given: Namespace) -> Done:
 
     config = places(given.words)
     runs, left_out = chosen_runs(given.names, Path(config.outputs_dir) / "runs")
-
-    def write(folder: Path) -> list[PageTable]:
-        return compare(runs, left_out, folder)
-
+    write = partial(compare, runs, left_out)
     return _page(given, config, "Comparison", [*runs.values()], write, left_out)
 
 
@@ -60,7 +58,7 @@ def frontier(given: Namespace) -> Done:
 
     config, found = places(given.words), points(given.words, Display())
     runs = [point.result for point in found]
-    return _page(given, config, "Frontier", runs, lambda folder: frontier(found, folder))
+    return _page(given, config, "Frontier", runs, partial(frontier, found))
 
 
 def _page(
@@ -263,8 +261,7 @@ def data(given: Namespace) -> Done:
             raise FairAllError(f"-cd {own}: there is no such folder")
         words = [searched_folder(own), *words]
     if "name" in given and given.name not in choices(own)["dataset"] and table_file(given.name):
-        path = shlex.quote(given.name)
-        raise FairAllError(f"{given.name} is a file: python -m fairall data check {path}")
+        raise FairAllError(f"{given.name} is a file: python -m fairall data check {shlex.quote(given.name)}")
     match given.verb:
         case "data fetch":
             describe.fetch(given.name, words)

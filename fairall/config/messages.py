@@ -77,8 +77,7 @@ def report_error(error: Exception, overrides: Sequence[str]) -> int:
     if isinstance(error, BrokenPipeError):
         raise error
     # A key of a file may have ends of lines in it.
-    lines = error.told if isinstance(error, SeveralErrors) else [message(error, overrides)]
-    for line in lines:
+    for line in error.told if isinstance(error, SeveralErrors) else [message(error, overrides)]:
         print(f"fairall: {' '.join(hidden(line).splitlines())}", file=sys.stderr)
     return 1
 

@@ -130,8 +130,7 @@ def _merged(declared: Any, values: Any, place: str = "") -> DictConfig:
         if not isinstance(error, NO_KEY):
             raise FairAllError(f"{key}: {next(iter(str(error).splitlines()))}") from error
         own = nodes_and_keys(flattened(OmegaConf.to_container(structured)))
-        known = [f"{prefix}{name}" for name in own]
-        known += [field.name for field in fields(Config)]
+        known = [*(prefix + name for name in own), *(field.name for field in fields(Config))]
         # A class of the user's that declares no config_type has the keys of all classes of its group only.
         undeclared = NodeConfig in declared.__bases__
         hint = "; for a key of your own the class needs a config_type with that field" if undeclared else ""

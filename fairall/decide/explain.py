@@ -392,8 +392,7 @@ def _contributions(axes: Axes, explanation: Explanation) -> None:
     names = [f"{name} = {value[:CELL]}" for name, value in ranked["value"].items()]
     values, spread = ranked["contribution"].to_numpy(), ranked["spread"].to_numpy()
     if len(names) > MOST_BARS + 1:
-        rest = len(names) - MOST_BARS
-        names = [*names[:MOST_BARS], f"{rest} others"]
+        names = [*names[:MOST_BARS], f"{len(names) - MOST_BARS} others"]
         values = np.append(values[:MOST_BARS], values[MOST_BARS:].sum())
         spread = np.append(spread[:MOST_BARS], np.nan)
     at = np.arange(len(names))[::-1]

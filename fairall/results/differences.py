@@ -22,8 +22,15 @@ from fairall.storage.identity import determining
 
 REFERENCE = re.compile(r"\$\{([\w.]+)\}")
 # Groups, and the key of their nodes that names the choice, if they have one.
-NAMED = dict.fromkeys(("protocol", "model", "dataset", "initial_policy"), "name")
-GROUPS = NAMED | {"fairness": "rule", "exploration": "rule", "cost": ""}
+GROUPS = {
+    "protocol": "name",
+    "model": "name",
+    "dataset": "name",
+    "initial_policy": "name",
+    "fairness": "rule",
+    "exploration": "rule",
+    "cost": "",
+}
 CHOICE = {
     "initial_policy.name": "initial_policy",
     "protocol.name": "protocol",

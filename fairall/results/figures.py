@@ -78,9 +78,9 @@ def interval(axes: Axes, x: Spread | float, y: Spread | float, **look: Any) -> A
     return axes.errorbar(place[0], place[1], **ends)
 
 
-def level(axes: Axes, policy: str, height: float, *, label: str | None = None) -> None:
+def level(axes: Axes, policy: str, height: float) -> None:
     """Draw the level ×100 of a policy of `REFERENCES` as a horizontal line."""
-    axes.axhline(100 * height, color=GREY, ls=LEVELS[policy], lw=0.8, label=label or REFERENCES[policy])
+    axes.axhline(100 * height, color=GREY, ls=LEVELS[policy], lw=0.8, label=REFERENCES[policy])
 
 
 def has_level(policy: str, measure: Quantity) -> bool:

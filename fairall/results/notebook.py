@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from numbers import Integral
 from types import ModuleType
 
 import matplotlib as mpl
@@ -45,8 +46,9 @@ def table_of(frame: pd.DataFrame) -> PageTable:
 
 
 def _shown(value: object) -> str:
-    whole = isinstance(value, int) or (hasattr(value, "dtype") and value.dtype.kind in "iu")
-    return str(value) if whole else number(float(value), 1, DIGITS)  # type: ignore[arg-type]
+    if isinstance(value, Integral):
+        return str(value)
+    return number(float(value), 1, DIGITS)  # type: ignore[arg-type]
 
 
 def picture(one: Viewed, view: ModuleType) -> bytes:

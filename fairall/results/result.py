@@ -32,12 +32,16 @@ GROUPS = ("all", "advantaged", "disadvantaged")  # of people; more than two grou
 
 def run_title(config: Config) -> str:
     """One line with the method, data set and setting of a run."""
-    title = f"{config.name('model')} on {config.name('dataset')}"
-    title += f", {config.name('initial_policy')} initial policy, {config.protocol.name} protocol"
-    title += f", {bound}" if (bound := bound_of(config.fairness)) else ""
-    title += f", world of {', '.join(config.parts)}" if config.parts else ""
-    title += f", {config.worth}, {count(config.seeds, 'seed')}"
-    return marked(title, config.preset)
+    parts = (
+        f"{config.name('model')} on {config.name('dataset')}",
+        f"{config.name('initial_policy')} initial policy",
+        f"{config.protocol.name} protocol",
+        bound_of(config.fairness),
+        f"world of {', '.join(config.parts)}" * bool(config.parts),
+        config.worth,
+        count(config.seeds, "seed"),
+    )
+    return marked(", ".join(filter(None, parts)), config.preset)
 
 
 def bound_of(fairness: FairnessConfig) -> str:
@@ -384,8 +388,7 @@ class Summary:
 
     def table(self) -> pd.DataFrame:
         """`Result.per_seed`."""
-        table = pd.DataFrame([*self.per_seed]).astype(float)
-        return table.astype({"seed": int}).set_index("seed")
+        return pd.DataFrame([*self.per_seed]).astype(float).astype({"seed": int}).set_index("seed")
 
 
 def _read_table(path: Path, rows: int) -> pd.DataFrame:

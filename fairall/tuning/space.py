@@ -49,6 +49,10 @@ class Range:
         return int(word) if self.whole else float(word)
 
 
+Values = Sequence[Value] | Range
+"""What is tried of a key."""
+
+
 @dataclass(frozen=True)
 class Space:
     """The values to try by key: a grid, or with intervals, of which an optimiser proposes points.
@@ -59,7 +63,7 @@ class Space:
         values: by key, the values to try.
     """
 
-    values: Mapping[str, Sequence[Value] | Range]
+    values: Mapping[str, Values]
 
     @classmethod
     def parse(cls, params: Mapping[str, str], arguments: Sequence[str], *, intervals: bool = False) -> Space:
@@ -74,7 +78,7 @@ class Space:
             FairAllError: where a swept key has no values that Optuna can take, or no key is swept.
         """
         parser = OverridesParser.create()
-        swept: dict[str, Sequence[Value] | Range] = {}
+        swept: dict[str, Values] = {}
         for key, words in params.items():
             override = parser.parse_override(f"{key}={words}")
             swept[key] = _values(override, intervals) if override.is_sweep_override() else [_spelt(override)]
@@ -144,7 +148,7 @@ def listed(words: Sequence[str]) -> list[str]:
     return found
 
 
-def _values(override: Override, intervals: bool) -> Sequence[Value] | Range:
+def _values(override: Override, intervals: bool) -> Values:
     key, given = override.key_or_group, override.value()
     if isinstance(given, IntervalSweep):
         if not intervals:

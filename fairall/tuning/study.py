@@ -25,7 +25,7 @@ from fairall.storage.files import locked, write_text
 from fairall.storage.plain import read_json, strict
 from fairall.storage.run_folder import RunFolder
 from fairall.tuning.objectives import DIRECTIONS, selected
-from fairall.tuning.space import Point, Range, Space, words_of
+from fairall.tuning.space import Point, Range, Space, Value, words_of
 
 STUDY = "study.json"
 
@@ -35,7 +35,7 @@ class _StudyFile:
     """Content of study.json."""
 
     objectives: Mapping[str, Literal["minimize", "maximize"]]
-    space: Mapping[str, str | Sequence[str | bool | int | float]]
+    space: Mapping[str, str | Sequence[Value]]
     settings: Mapping[str, str]
 
 
@@ -47,7 +47,7 @@ class _Outcome:
     identity: str | None = None
     measures: Mapping[str, Sequence[float | None]] | None = None
     reason: str | None = None
-    point: Mapping[str, str | bool | int | float] | None = None
+    point: Mapping[str, Value] | None = None
 
 
 @dataclass(frozen=True)
