@@ -123,8 +123,8 @@ def _print(title: str, rows: Sequence[Sequence[str]], headings: Sequence[str] = 
     if not rows:
         return
     table = Table(box=None, padding=(0, 0, 0, 2), show_header=bool(headings), header_style="dim")
-    for place in range(len(rows[0])):
-        table.add_column(headings[place] if headings else "")
+    for heading in headings or rows[0]:  # those of a table without headings are not shown
+        table.add_column(heading)
     for row in rows:
         table.add_row(*row)
     console = AnyConsole()

@@ -111,14 +111,17 @@ def message(error: Exception, overrides: Sequence[str]) -> str:
         return _unknown_choice(error)
     if isinstance(cause, MissingMandatoryValue):
         return f"{cause.full_key!s} has no value: give it one with {cause.full_key!s}=VALUE"
-    if (file := IN_FILE.match(str(error))) and isinstance(error.__context__, OmegaConfBaseException):
-        return f"{file[1]}.yaml: {_in_node(error.__context__, overrides)}"
+    if (file := IN_FILE.match(str(error))) and isinstance(inner := error.__context__, OmegaConfBaseException):
+        in_node = f"{inner.full_key}: {_first_line(inner)}"
+        if isinstance(inner, NO_KEY):
+            in_node = _no_such_key(str(inner.full_key), overrides)
+        return f"{file[1]}.yaml: {in_node}"
     if several := SEVERAL.match(str(error)):
         key, _, values = several[1].partition("=")
         hint = "" if key in MAIN or "(" in values else f"; a list is '{key}=[{values}]'"
         return f"{several[1]}: several values are several runs: add --multirun{hint}"
     if isinstance(error, ConfigCompositionException) and isinstance(cause, NO_KEY):
-        return _in_node(cause, overrides)
+        return _no_such_key(str(cause.full_key), overrides)
     if isinstance(error, ConfigCompositionException) and (line := _by_text(str(error), overrides)):
         return line
     if isinstance(error, HydraException) and isinstance(cause, OmegaConfBaseException):
@@ -149,13 +152,6 @@ def instead(node: str, value: object) -> str:
     own = [key for key in configuration_keys({}) if key.startswith(f"{node}.")]
     keys = f"{own[0]}={value}" if len(own) == 1 else ", ".join(own[:MOST_KEYS])
     return f"{node}={value}: {node} takes no value itself; give one to {keys or f'{node}=CHOICE'}"
-
-
-def _in_node(error: OmegaConfBaseException, overrides: Sequence[str]) -> str:
-    """Message about an unknown key, with the nearest one, or a value of another type."""
-    if not isinstance(error, NO_KEY):
-        return f"{error.full_key}: {_first_line(error)}"
-    return _no_such_key(str(error.full_key), overrides)
 
 
 def _no_such_key(name: str, overrides: Sequence[str]) -> str:
