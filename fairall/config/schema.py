@@ -381,8 +381,9 @@ def plain(node: Any) -> Any:
 
 def objectives_of(objective: str | Sequence[str]) -> list[str]:
     """The measures of `objective`, which is one or a list of them."""
-    several = isinstance(objective, Sequence) and not isinstance(objective, str)
-    return [*map(str, objective)] if several else [str(objective)]
+    if isinstance(objective, str) or not isinstance(objective, Sequence):
+        return [str(objective)]
+    return [*map(str, objective)]
 
 
 GROUPS = ("model", "dataset", "initial_policy", "world")

@@ -207,18 +207,16 @@ def draw_latent(
     points, share = principal(z)
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=(8, 3.6), layout="constrained")
-        by_s = {"S = −1": (s < 0, ORANGE), "S = +1": (s > 0, BLUE)}
-        by_label = {
-            "ỹ unknown": (~labelled, GREY),
-            "ỹ = 0": (labelled & (label == 0), ORANGE),
-            "ỹ = 1": (labelled & (label == 1), BLUE),
+        colourings = {
+            "by the sensitive attribute": {"S = −1": (s < 0, ORANGE), "S = +1": (s > 0, BLUE)},
+            "by the proxy label": {
+                "ỹ unknown": (~labelled, GREY),
+                "ỹ = 0": (labelled & (label == 0), ORANGE),
+                "ỹ = 1": (labelled & (label == 1), BLUE),
+            },
         }
-        for axes, meaning, kinds in zip(
-            figure.subplots(1, 2, sharex=True, sharey=True),
-            ("by the sensitive attribute", "by the proxy label"),
-            (by_s, by_label),
-            strict=True,
-        ):
+        panels = figure.subplots(1, 2, sharex=True, sharey=True)
+        for axes, (meaning, kinds) in zip(panels, colourings.items(), strict=True):
             for name, (rows, colour) in kinds.items():
                 if rows.any():
                     axes.scatter(*points[rows].T, s=9, color=colour, alpha=0.7, lw=0, label=name)

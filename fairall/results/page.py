@@ -156,7 +156,11 @@ def rendered(template: str, values: Mapping[str, Any], package: str = "fairall.r
         undefined=StrictUndefined,
         finalize=escaped if template.endswith(".md.jinja") else None,
     )
-    encoded = {"base64": lambda png: base64.b64encode(png).decode()}
-    environment.filters |= {"markdown": to_markdown, "code": code, "address": address} | encoded
-    environment.filters["table"] = lambda table: Markup(to_html(table))
+    environment.filters |= {
+        "markdown": to_markdown,
+        "code": code,
+        "address": address,
+        "base64": lambda png: base64.b64encode(png).decode(),
+        "table": lambda table: Markup(to_html(table)),
+    }
     return environment.get_template(template).render(values)

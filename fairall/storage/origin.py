@@ -61,6 +61,6 @@ def source_tags() -> dict[str, str]:
     command = ["git", "rev-parse", "--verify", "--quiet", "HEAD"]
     with suppress(OSError, subprocess.TimeoutExpired):  # without git
         ended = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)
-        if ended.stdout.strip():
-            tags["mlflow.source.git.commit"] = ended.stdout.strip()
+        if commit := ended.stdout.strip():
+            tags["mlflow.source.git.commit"] = commit
     return tags

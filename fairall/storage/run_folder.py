@@ -202,7 +202,7 @@ class RunFolder:
             raise FairAllError(
                 f"{lacking[0]} is missing: it was deleted during the run; the same command makes it again"
             )
-        inside = (path for part in PARTS for path in (self.path / part).rglob("*") if path.is_file())
-        files = [path for path in (self.path / name for name in (*FILES, DECISIONS)) if path.is_file()]
-        names = [path.relative_to(self.path).as_posix() for path in (*files, *sorted(inside))]
+        inside = sorted(path for part in PARTS for path in (self.path / part).rglob("*"))
+        paths = (*(self.path / name for name in (*FILES, DECISIONS)), *inside)
+        names = [path.relative_to(self.path).as_posix() for path in paths if path.is_file()]
         write_sums(self.path / "DONE", names)

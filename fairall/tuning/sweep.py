@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from hydra.experimental.callback import Callback
 from omegaconf import DictConfig, OmegaConf, flag_override
@@ -37,12 +37,12 @@ class StudyCallback(Callback):
             optuna.logging.set_verbosity(optuna.logging.WARNING)
             warnings.filterwarnings("ignore", category=optuna.exceptions.ExperimentalWarning)
             sweeper, words = config.hydra.sweeper, config.hydra.overrides.task
-            given = OmegaConf.to_container(sweeper.params or OmegaConf.create(), resolve=True)
-            params = cast(dict[str, str], given)
+            params: Any = OmegaConf.to_container(sweeper.params or OmegaConf.create(), resolve=True)
             grid_sampler = sweeper.sampler._target_.endswith("GridSampler")  # which counts by itself
             space = Space.parse(params, words, intervals=not grid_sampler)
-            given_storage = sweeper.storage
-            storage = database(given_storage) if isinstance(given_storage, str) else given_storage
+            storage = sweeper.storage
+            if isinstance(storage, str):
+                storage = database(storage)
             study = begun(config, space)
             # Without this the plugin counts the values of keys that the command line sets.
             with flag_override(config.hydra, ["readonly", "struct"], False):
@@ -99,7 +99,7 @@ def begun(config: DictConfig, space: Space) -> Study:
     if "model" not in space.values:  # whose own keys depend on it
         typed(first)
     objectives = validated(first, sweeper, space)
-    plain = cast(dict[str, Any], OmegaConf.to_container(first, resolve=True, enum_to_str=True))
+    plain: Any = OmegaConf.to_container(first, resolve=True, enum_to_str=True)
     swept = tuple(key.lstrip("+") for key in space.values)
     settings = {
         key: str(value)
