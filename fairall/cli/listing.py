@@ -9,12 +9,12 @@ import time
 from argparse import Namespace
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from fairall.cli.verbs import Done, outputs_dir
 from fairall.config.choices import choices, description
 from fairall.config.words import nearest
 from fairall.errors import FairAllError
+from fairall.storage.plain import Plain
 
 # What `list` has, by the word that picks it: groups, runs and studies.
 LISTS = {
@@ -41,7 +41,7 @@ def show_list(given: Namespace) -> Done:
             near = nearest(name, [*LISTS])
             raise FairAllError(f"list {name}: no such list{near}; there are {', '.join(LISTS)}")
     outputs, found = outputs_dir(given.words), choices(given.config_dir)
-    document: dict[str, Any] = {}
+    document: Plain = {}
     for word in given.names or LISTS:
         name = LISTS.get(word, word)
         if name == "runs":
@@ -54,7 +54,7 @@ def show_list(given: Namespace) -> Done:
     return Done(document)
 
 
-def _runs(folder: Path, most: int | None) -> list[dict[str, Any]]:
+def _runs(folder: Path, most: int | None) -> list[Plain]:
     """Print the runs in a folder, the last `most`; return all."""
     from fairall.results.format import CAUTION, QUICK, mean_std
     from fairall.results.runs import MEASURES, outlines

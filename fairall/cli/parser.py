@@ -164,10 +164,11 @@ def _time(word: str) -> str:
 
 
 TRUST = "import the method of a policy from this module or package, which runs its code; repeatable"
-REPEATED: dict[str, Any] = {"action": "append", "default": []}
-MODEL: dict[str, Any] = {"choices": ("auto", "logistic"), "default": "auto"}
+Settings = dict[str, Any]
+REPEATED: Settings = {"action": "append", "default": []}
+MODEL: Settings = {"choices": ("auto", "logistic"), "default": "auto"}
 # Settings of argparse. A policy of seeds may be given once, one to judge twice.
-OPTIONS: dict[str, dict[str, Any]] = {
+OPTIONS: dict[str, Settings] = {
     "-o": {"metavar": "PLACE", "help": "the file or folder to write"},
     "-cd": {"metavar": "FOLDER", "help": "where files of your own are: FOLDER/GROUP/NAME.yaml"},
     "--json": {"action": "store_true", "help": "print a JSON document, and nothing else"},

@@ -5,10 +5,10 @@ from __future__ import annotations
 from argparse import Namespace
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from fairall.cli.verbs import Done, outputs_dir
 from fairall.errors import FairAllError
+from fairall.storage.plain import Plain
 
 UNKNOWN = "not known, as for runs of a sweep; config.yaml has every value"
 
@@ -23,7 +23,7 @@ def show(given: Namespace) -> Done:
     return Done({"id": path.name, "path": str(path), **(_finished(path) if done else _unfinished(path))})
 
 
-def _finished(path: Path) -> dict[str, Any]:
+def _finished(path: Path) -> Plain:
     from fairall.experiment import show_result
     from fairall.results.runs import load_result
     from fairall.results.terminal import Display
@@ -51,7 +51,7 @@ def _finished(path: Path) -> dict[str, Any]:
     return {**known, "config": result.config.to_plain(), **result.to_plain()}
 
 
-def _unfinished(path: Path) -> dict[str, Any]:
+def _unfinished(path: Path) -> Plain:
     from fairall.online.training import progress_of
     from fairall.results.result import run_title
     from fairall.results.runs import NO_RUN

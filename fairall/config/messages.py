@@ -120,10 +120,11 @@ def message(error: Exception, overrides: Sequence[str]) -> str:
         key, _, values = several[1].partition("=")
         hint = "" if key in MAIN or "(" in values else f"; a list is '{key}=[{values}]'"
         return f"{several[1]}: several values are several runs: add --multirun{hint}"
-    if isinstance(error, ConfigCompositionException) and isinstance(cause, NO_KEY):
-        return _no_such_key(str(cause.full_key), overrides)
-    if isinstance(error, ConfigCompositionException) and (line := _by_text(str(error), overrides)):
-        return line
+    if isinstance(error, ConfigCompositionException):
+        if isinstance(cause, NO_KEY):
+            return _no_such_key(str(cause.full_key), overrides)
+        if line := _by_text(str(error), overrides):
+            return line
     if isinstance(error, HydraException) and isinstance(cause, OmegaConfBaseException):
         word = _first_line(error).removeprefix("Error merging override ")
         if choices := CHOICES.search(str(cause)):

@@ -189,9 +189,7 @@ def nearest_key(key: str, known: Iterable[str]) -> str:
     """
     parent, _, name = key.rpartition(".")
     ordered = sorted(known, key=lambda other: other.rpartition(".")[0] != parent)
-    by_name: dict[str, str] = {}
-    for other in ordered:
-        by_name.setdefault(other.rpartition(".")[2].lower(), other)
+    by_name = {other.rpartition(".")[2].lower(): other for other in reversed(ordered)}
     similar = difflib.get_close_matches(name.lower(), by_name, n=1)
     found = [_meant(parent, name, ordered), *(by_name[close] for close in similar)]
     return next((f", did you mean {key}?" for key in found if key), "")

@@ -21,7 +21,7 @@ from fairall.results.paper import paper_metrics
 from fairall.runtime.reading import DamagedFileError, opened
 from fairall.runtime.viewed import Viewed
 from fairall.storage.identity import configuration_key
-from fairall.storage.plain import read_json
+from fairall.storage.plain import Plain, read_json
 from fairall.storage.run_folder import RunFolder
 from fairall.tables.groups import group_name, sides
 
@@ -267,7 +267,7 @@ class Result(Viewed):
         """`rows`: a row per measure of the whole run, with spread, references and the paper's."""
         return self.rows()
 
-    def to_plain(self) -> dict[str, Any]:
+    def to_plain(self) -> Plain:
         """Content of summary.json."""
         by_policy = {name: own.droplevel(0) for name, own in self.references.groupby(level=0, sort=False)}
         per_seed = self.per_seed.astype(object).where(self.per_seed.notna(), None)
@@ -431,5 +431,5 @@ def _spread(table: pd.DataFrame, key: Any) -> Spread | None:
     return Spread(float(mean), None if np.isnan(std) else float(std), interval)
 
 
-def _plain_spreads(table: pd.DataFrame) -> dict[str, Any]:
+def _plain_spreads(table: pd.DataFrame) -> Plain:
     return {name: (spread := _spread(table, name)) and vars(spread) for name in table.index}

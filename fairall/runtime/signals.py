@@ -30,7 +30,8 @@ class Stopped(KeyboardInterrupt):
     """Raised when a stop was requested by a signal, after everything worth keeping has been saved.
 
     Attributes:
-        exit_code: for the process, 128 plus the number of the signal.
+        exit_code: for the process, 128 plus the number of the signal: 143 after SIGTERM, 130 after Ctrl-C,
+            129 after SIGHUP.
         then: what the same command does when it is run again; completes "the same command ...".
     """
 
@@ -111,11 +112,6 @@ def told() -> None:
     """Raise `Stopped` no more: the command has ended."""
     if _State.requested is not None:
         signal.setitimer(signal.ITIMER_REAL, 0.0)
-
-
-def exit_code(interruption: KeyboardInterrupt) -> int:
-    """143 after SIGTERM, 130 after Ctrl-C, 129 after SIGHUP."""
-    return interruption.exit_code if isinstance(interruption, Stopped) else 128 + signal.SIGINT
 
 
 def _handle(number: int, frame: FrameType | None) -> None:

@@ -15,6 +15,8 @@ from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_
 from fairall.runtime.reading import DamagedFileError, read_bytes
 
 T = TypeVar("T")
+Plain = dict[str, Any]
+"""A JSON document, a configuration or a part of one, as plain containers."""
 MOST_SHOWN = 60  # characters of a value in a message
 
 

@@ -13,7 +13,7 @@ from fairall.config.choices import LOADER, flattened
 from fairall.config.schema import Config
 from fairall.errors import FairAllError
 from fairall.runtime.reading import read_text
-from fairall.storage.plain import MOST_SHOWN, of_plain
+from fairall.storage.plain import MOST_SHOWN, Plain, of_plain
 
 MOST_CHARACTERS = 10_000  # of a value
 MOST_TOLD = 500  # characters of a reason
@@ -65,7 +65,7 @@ class _Node:
     _target_: str
 
 
-def _plain(path: Path) -> dict[str, Any]:
+def _plain(path: Path) -> Plain:
     """The content of the file as plain containers; raises as `read_stored`."""
     text = read_text(path)
     try:

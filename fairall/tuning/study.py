@@ -22,7 +22,7 @@ from fairall.results.format import CAUTION, interpretable, marked, mean_std
 from fairall.results.runs import load_result
 from fairall.runtime.reading import DamagedFileError
 from fairall.storage.files import locked, write_text
-from fairall.storage.plain import read_json, strict
+from fairall.storage.plain import Plain, read_json, strict
 from fairall.storage.run_folder import RunFolder
 from fairall.tuning.objectives import DIRECTIONS, selected
 from fairall.tuning.space import Point, Range, Space, Value, words_of
@@ -117,7 +117,7 @@ class Study:
         space = Space({key: intervals[key] if key in words else [*of] for key, of in known.space.items()})
         return cls(outputs, name, known.objectives, space, known.settings)
 
-    def _to_plain(self) -> dict[str, Any]:
+    def _to_plain(self) -> Plain:
         space = {key: str(of) if isinstance(of, Range) else [*of] for key, of in self.space.values.items()}
         return {"objectives": dict(self.objectives), "space": space, "settings": dict(self.settings)}
 
@@ -134,14 +134,14 @@ class Study:
         """The values of a point that was tried, or of any point of a grid; empty if its file is damaged."""
         return self.space.points[number] if self.space.points else self._kept(number).get("point", {})
 
-    def outcome(self, number: int | None) -> dict[str, Any]:
+    def outcome(self, number: int | None) -> Plain:
         """What was recorded of a point; empty for nothing, and where it is damaged.
 
         The point is then tried again, and its run found where it is finished.
         """
         return {key: of for key, of in self._kept(number).items() if key != "point"}
 
-    def _kept(self, number: int | None) -> dict[str, Any]:
+    def _kept(self, number: int | None) -> Plain:
         try:
             known = read_json(self._path(f"{number}.json"), _Outcome)
         except (FileNotFoundError, DamagedFileError):
@@ -171,7 +171,7 @@ class Study:
         return sorted(int(path.stem) for path in self._path("").glob("[0-9]*.json"))
 
     @cached_property
-    def outcomes(self) -> dict[int, dict[str, Any]]:
+    def outcomes(self) -> dict[int, Plain]:
         """Outcomes by number, without damaged ones and those whose runs have been deleted."""
         known = {number: self.outcome(number) for number in self._numbers()}
         return {
