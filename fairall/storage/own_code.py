@@ -145,7 +145,7 @@ def _own_module(name: str, tops: set[str]) -> _Module | None:
     now = _read(content, name, spec is not None and spec.submodule_search_locations is not None, file.name)
     if loaded is None:
         return now
-    of = spec if spec is not None else loaded
+    of = spec or loaded
     before, module = _imported.setdefault(name, (of, now))
     if before is not of:
         _imported[name] = of, now
@@ -246,9 +246,14 @@ def _runs_code(function: ast.expr) -> bool:
 
 def _constant(call: ast.Call) -> str | None:
     """The name of the module that is the first argument of a call; None where it is computed, or code."""
-    first: Any = call.args[0].value if call.args and isinstance(call.args[0], ast.Constant) else None
-    imports = getattr(call.func, "attr", getattr(call.func, "id", "")) in ("import_module", "__import__")
-    return first if imports and isinstance(first, str) else None
+    match call:
+        case ast.Call(
+            func=ast.Attribute(attr="import_module" | "__import__")
+            | ast.Name("import_module" | "__import__"),
+            args=[ast.Constant(str(name)), *_],
+        ):
+            return name
+    return None
 
 
 def _absolute(name: str, package: str) -> str | None:

@@ -79,9 +79,9 @@ def of_plain(kind: Any, plain: Any, place: str = "") -> Any:
                 return of_plain(one, plain, place)
     if isinstance(kind, type) and is_dataclass(kind) and isinstance(plain, dict):
         hints = get_type_hints(kind)
-        needed = [one.name for one in fields(kind) if one.default is one.default_factory is MISSING]
-        if lacking := [name for name in needed if name not in plain]:
-            raise ValueError(f"{place or 'it'} lacks {lacking[0]}")
+        for one in fields(kind):
+            if one.name not in plain and one.default is one.default_factory is MISSING:
+                raise ValueError(f"{place or 'it'} lacks {one.name}")
         known = [one.name for one in fields(kind) if one.name in plain]
         return kind(**{name: of_plain(hints[name], plain[name], _below(place, name)) for name in known})
     if isinstance(plain, list) and origin in (list, tuple, Sequence):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 from pathlib import Path
-from typing import Any
 
 from omegaconf import OmegaConf
 
@@ -75,13 +74,9 @@ def paper_point(study: Study) -> int | None:
     composed = compose_config(f"model={model}", f"dataset={dataset}")
     point: Point = {}
     for key, values in (study.space.grid or {}).items():
-        selected = _plain(OmegaConf.select(composed, key))
-        same = [value for value in values if _plain(read(value)) == selected]
+        selected = OmegaConf.select(composed, key)
+        same = [value for value in values if read(value) == selected]
         if not same:
             return None
         point[key] = same[0]
     return study.number(point) if point else None
-
-
-def _plain(value: Any) -> Any:
-    return OmegaConf.to_container(value) if OmegaConf.is_config(value) else value

@@ -109,10 +109,9 @@ class Study:
             known = read_json(path, _StudyFile)
             words = {key: of for key, of in known.space.items() if isinstance(of, str)}
             intervals = Space.parse(words, [], intervals=True).values if words else {}
-        except DamagedFileError as error:
-            raise FairAllError(f"{error}; delete it, and start the sweep again") from error
         except (FairAllError, HydraException) as error:
-            told = f"{path} is damaged: its intervals cannot be read"
+            damaged = isinstance(error, DamagedFileError)
+            told = error if damaged else f"{path} is damaged: its intervals cannot be read"
             raise FairAllError(f"{told}; delete it, and start the sweep again") from error
         space = Space({key: intervals[key] if key in words else [*of] for key, of in known.space.items()})
         return cls(outputs, name, known.objectives, space, known.settings)
