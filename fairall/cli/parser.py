@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import argparse
-import math
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple, NoReturn
 
 from fairall.cli import listing, live, show, verbs
@@ -128,13 +128,10 @@ def unknown(verb: str, words: Sequence[str]) -> str:
 
 
 def _probability(word: str) -> float:
-    try:
-        number = float(word)
-    except ValueError:
-        number = math.nan
-    if not 0 <= number <= 1:
-        raise argparse.ArgumentTypeError(f"it must be a number from 0 to 1, not {word}")
-    return number
+    with suppress(ValueError):
+        if 0 <= (number := float(word)) <= 1:
+            return number
+    raise argparse.ArgumentTypeError(f"it must be a number from 0 to 1, not {word}")
 
 
 def _places(word: str) -> int | float:

@@ -47,8 +47,14 @@ def _finished(path: Path) -> Plain:
     print(f"Card:    {path / CARD}")
     print(f"Policy:  {path / 'policy'}")
     print(f"Command: {command or UNKNOWN}")
-    known = {"state": "finished", "title": result.title, "command": command, "figures": figures}
-    return {**known, "config": result.config.to_plain(), **result.to_plain()}
+    return {
+        "state": "finished",
+        "title": result.title,
+        "command": command,
+        "figures": figures,
+        "config": result.config.to_plain(),
+        **result.to_plain(),
+    }
 
 
 def _unfinished(path: Path) -> Plain:

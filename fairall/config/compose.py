@@ -73,8 +73,10 @@ def require_words(words: Iterable[object], function: str) -> None:
     for word in words:
         if not isinstance(word, str):
             given = "*words" if isinstance(word, list | tuple) else '"KEY=VALUE", ...'
-            told = f"give {function}({given}), or keywords: {function}(KEY=VALUE)"
-            raise FairAllError(f"a {type(word).__name__} is no word: {told}")
+            raise FairAllError(
+                f"a {type(word).__name__} is no word: give {function}({given}), or keywords: "
+                f"{function}(KEY=VALUE)"
+            )
 
 
 def compose_all(commands: Iterable[Sequence[str]]) -> list[DictConfig]:

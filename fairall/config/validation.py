@@ -104,8 +104,9 @@ def _structured(composed: DictConfig, groups: Collection[str]) -> DictConfig:
             if place in nodes_and_keys(configuration_keys({})):
                 raise FairAllError(instead(place, node))
             near = nearest_key(place, [other for other in nodes if other != place])
-            own = f"a part of your own has {place}._target_=module.Class"
-            raise FairAllError(f"{place}: no such key{near}; {own}")
+            raise FairAllError(
+                f"{place}: no such key{near}; a part of your own has {place}._target_=module.Class"
+            )
         nodes[place] = structured_node(node, place)
     whole = _merged(Config, values)
     for place, node in nodes.items():

@@ -55,10 +55,10 @@ NOT_FROM_FILES = re.compile(
 def refuse_places(words: Iterable[str], place: str) -> None:
     """Raise FairAllError where a word that a file at `place` holds is one of `NOT_FROM_FILES`."""
     for word in filter(NOT_FROM_FILES.match, words):
-        told = (
-            "says where something is written or which code is run, and no file may: give it as your own word"
+        raise FairAllError(
+            f"{place}: {word:.60}: says where something is written or which code is run, and no file may: "
+            "give it as your own word"
         )
-        raise FairAllError(f"{place}: {word:.60}: {told}")
 
 
 def override(key: str, value: str | Sequence[str]) -> str:

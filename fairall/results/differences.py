@@ -76,8 +76,7 @@ def _defaults(config: Mapping[str, Any]) -> dict[str, Any]:
         chosen |= chosen_by(readable(path)) if path else {}
     for group, names in GROUPS.items():
         # Its values are compared with those of the choice that the run has, its name with the usual choice.
-        own = config[group].get(names, chosen[group])
-        path = files[group].get(str(own))
+        path = files[group].get(str(config[group].get(names, chosen[group])))
         root[group] = with_parents(path, files[group]) if path else {}
         if names in root[group] and group not in ("model", "dataset"):
             root[group][names] = chosen[group]

@@ -170,8 +170,8 @@ def draw_phase1(curves: PretrainCurves, path: Path, *, title: str) -> None:
             (curves.train, GREY, "training"),
             (curves.validation, BLUE, "validation"),
         ):
-            axes.plot(curves.epochs, values[:, 0], color=colour, lw=0.8, label=f"{label}, a line per seed")
-            axes.plot(curves.epochs, values[:, 1:], color=colour, lw=0.8)
+            lines = axes.plot(curves.epochs, values, color=colour, lw=0.8)
+            lines[0].set_label(f"{label}, a line per seed")
         axes.scatter(
             curves.best_epoch,
             curves.kept_loss,

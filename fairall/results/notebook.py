@@ -28,10 +28,13 @@ def to_html(one: Viewed, view: ModuleType) -> str:
         one: the object.
         view: its module, see `Viewed.view`.
     """
-    table = table_of(one.summary())
-    warnings = getattr(one, "warnings", ())
-    values = {"title": f"{type(one).__name__}: {one.title}", "warnings": warnings, "table": table}
-    return rendered("notebook.html.jinja", values | {"picture": picture(one, view)})
+    values = {
+        "title": f"{type(one).__name__}: {one.title}",
+        "warnings": getattr(one, "warnings", ()),
+        "table": table_of(one.summary()),
+        "picture": picture(one, view),
+    }
+    return rendered("notebook.html.jinja", values)
 
 
 def table_of(frame: pd.DataFrame) -> PageTable:

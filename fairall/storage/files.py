@@ -48,8 +48,7 @@ def atomic(path: Path) -> Iterator[Path]:
         path.parent.mkdir(parents=True, exist_ok=True)
         mode = stat.S_IMODE(path.stat().st_mode) if path.exists() else None
         # Not tempfile.mkstemp, whose files have mode 0600 whatever the umask.
-        create = os.O_CREAT | os.O_EXCL | os.O_WRONLY
-        os.close(os.open(temporary, create, 0o666 if mode is None else 0o600))
+        temporary.touch(0o666 if mode is None else 0o600, exist_ok=False)
         yield temporary
         if mode is not None:
             temporary.chmod(mode)

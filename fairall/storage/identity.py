@@ -161,6 +161,11 @@ def run_id(config: Config, data_fingerprint: str, own_code: Sequence[str] = ()) 
         data_fingerprint: hash of the data's content.
         own_code: names of the measures, and `OwnCode.hashes` of what the run executes.
     """
-    code = (code_and_versions(), [*own_code])
-    determined_by = (configuration_key(config), config.evaluation.decisions, data_fingerprint, *code)
+    determined_by = (
+        configuration_key(config),
+        config.evaluation.decisions,
+        data_fingerprint,
+        code_and_versions(),
+        [*own_code],
+    )
     return sha256_of_text(repr(determined_by))[:12]

@@ -88,6 +88,6 @@ def ui(overrides: Sequence[str], port: int | None = None) -> int:
     if not store.has_server(config):
         # Not an argument of the command: every user of the machine sees those.
         os.environ["MLFLOW_BACKEND_STORE_URI"] = store.connection(config)
-        server = ["mlflow", "ui", "--host", "127.0.0.1", "--port", str(port or store.PORT)]
-        os.execv(sys.executable, [sys.executable, "-m", *server])
+        at = ["--host", "127.0.0.1", "--port", str(port or store.PORT)]
+        os.execv(sys.executable, [sys.executable, "-m", "mlflow", "ui", *at])
     return 0
