@@ -73,16 +73,18 @@ def _runs(folder: Path, most: int | None) -> list[Plain]:
         measures = [mean_std(*run.measures.get(name, (None, None)), digits=2) for name in MEASURES]
         model, dataset, identity = run.path.parts[-3:]
         rows.append((identity, model, dataset, run.state, when, *measures, differs[run.path]))
-    title = f"runs in {folder} (×100, mean ± standard deviation over seeds{more})"
-    _print(title, rows, ("id", "method", "data set", "state", "when", *MEASURES, "not the default"))
+    _print(
+        f"runs in {folder} (×100, mean ± standard deviation over seeds{more})",
+        rows,
+        ("id", "method", "data set", "state", "when", *MEASURES, "not the default"),
+    )
     if any(run.state == QUICK for run in shown):
         say(f"  {CAUTION}\n")
     for run in runs:
         if run.reason:
             say(f"  damaged: {run.path}: {run.reason}; the same command makes it again")
-    names = "method", "dataset", "id"
     return [
-        dict(zip(names, run.path.parts[-3:], strict=True))
+        dict(zip(("method", "dataset", "id"), run.path.parts[-3:], strict=True))
         | vars(run)
         | {"path": str(run.path), "differs": differs[run.path]}
         for run in runs

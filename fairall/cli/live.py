@@ -82,8 +82,7 @@ def learn(given: Namespace) -> Done:
     print(f"Acceptance probabilities of these people change by {100 * told['changed']:.2f} on average (×100)")
     for group, (before, after) in told["acceptance"].items():
         print(f"  {group}: {100 * before:.1f} → {100 * after:.1f}")
-    stands = "It is on duty" if told["promoted"] else "It is a challenger"
-    print(f"{stands}: {told['guard']['why']}")
+    print(f"It is {'on duty' if told['promoted'] else 'a challenger'}: {told['guard']['why']}")
     if told["version"] is not None:
         _register(ledger, given, **{"champion" if told["promoted"] else "challenger": told["version"]})
     return Done(told)

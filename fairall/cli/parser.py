@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, NamedTuple, NoReturn
 
 from fairall.cli import listing, live, show, verbs
 from fairall.cli.verbs import Done
-from fairall.config.words import PATH, nearest, quoted
+from fairall.config.words import PATH, Words, nearest, quoted
 from fairall.runtime.process import whole_number
 
 PLACES = {"--outputs": "outputs_dir", "--tracking-uri": "tracking.uri"}  # options of every verb, and of runs
@@ -88,7 +88,7 @@ class Parser(argparse.ArgumentParser):
         for flag, key in PLACES.items():  # for --help; `in_words` has read them
             self.add_argument(flag, metavar="PLACE", help=f"the same as {key}=PLACE")
 
-    def read(self, words: Sequence[str]) -> argparse.Namespace:
+    def read(self, words: Words) -> argparse.Namespace:
         """The arguments: `names` are the words of WORD..., `words` are KEY=VALUE."""
         given = self.parse_intermixed_args(in_words(words))
         given.names = [word for word in given.words if "=" not in word]
@@ -102,7 +102,7 @@ class Parser(argparse.ArgumentParser):
         self.exit(2, f"fairall: {message}; see {self.prog} --help\n")
 
 
-def in_words(words: Sequence[str]) -> list[str]:
+def in_words(words: Words) -> list[str]:
     """The words, with the options of `PLACES` as the KEY=VALUE that they stand for."""
     found, given = [], iter(words)
     for word in given:
@@ -119,7 +119,7 @@ def second_words(verb: str) -> list[str]:
     return [name.partition(" ")[2] for name in COMMANDS if name.startswith(f"{verb} ")]
 
 
-def unknown(verb: str, words: Sequence[str]) -> str:
+def unknown(verb: str, words: Words) -> str:
     """What is wrong with a verb that lacks its second word, or has another."""
     known = second_words(verb)
     wrong = next((word for word in words if not word.startswith("-")), None)

@@ -84,8 +84,7 @@ def _help(overrides: Sequence[str], own: str | None) -> str:
     """
     searched = [] if own is None else [searched_folder(Path(own))]
     template = OmegaConf.load(configuration_root() / "conf" / "config.yaml").hydra.help.template
-    usages = {f"{name} {command.takes}": command.does for name, command in COMMANDS.items()}
-    verbs = "".join(f"  {usage:<24} {does}\n" for usage, does in usages.items())
+    verbs = "".join(f"  {f'{name} {of.takes}':<24} {of.does}\n" for name, of in COMMANDS.items())
     groups = "".join(f"{group}: {', '.join(names)}\n" for group, names in sorted(choices(own).items()))
     return Template(template).substitute(
         VERBS=verbs,

@@ -94,9 +94,15 @@ def decide(given: Namespace) -> Done:
         raise FairAllError("--draw and --threshold: decisions are drawn, or taken by a threshold")
     table, policy, run = _table_and_policy(given)
     threshold = policy.threshold if given.threshold is None else given.threshold
-    rule = Rule(threshold, given.draw, given.capacity)
-    options = {"which": given.policy, "strict": given.strict, **asked_reasons(given)}
-    decided = decide(policy, table, Path(given.out), rule, **options)
+    decided = decide(
+        policy,
+        table,
+        Path(given.out),
+        Rule(threshold, given.draw, given.capacity),
+        which=given.policy,
+        strict=given.strict,
+        **asked_reasons(given),
+    )
     decided.show(run)
     print(f"Decisions: {given.out}")
     return Done({"run": run, **decided.to_plain(), "decisions": given.out})
@@ -110,9 +116,15 @@ def explain(given: Namespace) -> Done:
     if folder.exists() and not folder.is_dir():  # before the work
         raise FairAllError(f"-o {folder}: is a file; give a folder")
     table, policy, _ = _table_and_policy(given)
-    against = given.against and Path(given.against)
-    options = {"by": given.policy, "threshold": given.threshold, "strict": given.strict}
-    explanation, warnings = explain_row(policy, table, given.row, against=against, **options)
+    explanation, warnings = explain_row(
+        policy,
+        table,
+        given.row,
+        against=given.against and Path(given.against),
+        by=given.policy,
+        threshold=given.threshold,
+        strict=given.strict,
+    )
     write_explanation(explanation, folder)
     for warning in warnings:
         print(f"Warning: {warning}")
@@ -170,9 +182,13 @@ def evaluate(given: Namespace) -> Done:
     assert shown.folder is not None
     columns = dict(word.partition("=")[::2] for word in given.words)
     parameters = {"policy": ", ".join(shown.names), "log": given.log, "groups": given.groups}
-    title = f"evaluate {' and '.join(shown.names)}"
     _log(
-        given, config, shown.folder, title, metrics=shown.metrics(), parameters=parameters | options | columns
+        given,
+        config,
+        shown.folder,
+        f"evaluate {' and '.join(shown.names)}",
+        metrics=shown.metrics(),
+        parameters=parameters | options | columns,
     )
     if shown.failure is not None:
         print(shown.failure, file=sys.stderr)

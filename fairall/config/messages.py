@@ -7,7 +7,7 @@ import re
 import shlex
 import sys
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 from hydra.errors import (
@@ -24,7 +24,7 @@ from omegaconf.errors import (
 )
 
 from fairall.config.choices import MAIN, VERBS, VERBS_ALSO_CALLED, choices, configuration_keys, nodes_and_keys
-from fairall.config.words import closest, nearest, nearest_key, respelt, table_file, typed
+from fairall.config.words import Words, closest, nearest, nearest_key, respelt, table_file, typed
 from fairall.errors import FairAllError, SeveralErrors
 from fairall.runtime.credentials import hidden
 from fairall.runtime.process import NO_MEMORY, out_of_memory
@@ -54,7 +54,7 @@ def has_line(error: BaseException) -> bool:
 
 
 @contextmanager
-def in_one_line(overrides: Sequence[str]) -> Iterator[None]:
+def in_one_line(overrides: Words) -> Iterator[None]:
     """Raise the errors of Hydra, OmegaConf and the system as FairAllError with the line of `message`."""
     try:
         yield
@@ -66,7 +66,7 @@ def in_one_line(overrides: Sequence[str]) -> Iterator[None]:
         raise FairAllError(unexpected(error, overrides)) from error
 
 
-def report_error(error: Exception, overrides: Sequence[str]) -> int:
+def report_error(error: Exception, overrides: Words) -> int:
     """Print the line of `message` to standard error; returns the exit code.
 
     Raises:
@@ -94,7 +94,7 @@ def ending() -> Iterator[None]:
         raise SystemExit(1) from None
 
 
-def message(error: Exception, overrides: Sequence[str]) -> str:
+def message(error: Exception, overrides: Words) -> str:
     """One line about an exception of Hydra, OmegaConf or our own, given the words of the command line."""
     if not isinstance(error, MemoryError) and out_of_memory(error):
         return NO_MEMORY
@@ -139,7 +139,7 @@ def message(error: Exception, overrides: Sequence[str]) -> str:
     return _first_line(error)
 
 
-def unexpected(error: Exception, overrides: Sequence[str]) -> str:
+def unexpected(error: Exception, overrides: Words) -> str:
     """Message about an exception that Hydra or its parser did not expect."""
     for word in overrides:
         group, _, value = word.lstrip("+").partition("=")
@@ -155,14 +155,14 @@ def instead(node: str, value: object) -> str:
     return f"{node}={value}: {node} takes no value itself; give one to {keys or f'{node}=CHOICE'}"
 
 
-def _no_such_key(name: str, overrides: Sequence[str]) -> str:
+def _no_such_key(name: str, overrides: Words) -> str:
     """Message about an unknown key, or group as GROUP@NODE."""
     chosen = dict(word.split("=", 1) for word in overrides if "=" in word)
     known = nodes_and_keys(configuration_keys(chosen))
     return f"{name}: no such key{nearest_key(name.partition('@')[0], known)}; --help lists them all"
 
 
-def _by_text(text: str, overrides: Sequence[str]) -> str | None:
+def _by_text(text: str, overrides: Words) -> str | None:
     """Message about a group or key that is not where Hydra looks for it, as only Hydra's text tells."""
     words = {word.lstrip("+~").partition("=")[0]: word for word in overrides}
     not_found = NOT_FOUND.match(text)
@@ -173,7 +173,7 @@ def _by_text(text: str, overrides: Sequence[str]) -> str | None:
         if word[:1] == "~" and (unresolved or group == key):
             return f"{word}: every run needs a choice of {group}; choose another with {group}=CHOICE"
         if word.startswith(f"{group}=[") and unresolved:
-            one_each = shlex.join(["--multirun", word.replace("[", "").replace("]", "")])
+            one_each = shlex.join(["--multirun", re.sub(r"[\[\]]", "", word)])
             return f"{word}: it must be one choice; a run for each: {one_each}"
     if there := THERE_ALREADY.search(text):
         word = words.get(there[1] or there[2] or there[3], "")

@@ -384,11 +384,10 @@ def plain(node: Any) -> Any:
     Fields that are `optional` are left out where they are None.
     """
     if is_dataclass(node):
-        values = {field: getattr(node, field.name) for field in fields(node)}
         return {
             field.name: plain(value)
-            for field, value in values.items()
-            if value is not None or "left_out" not in field.metadata
+            for field in fields(node)
+            if (value := getattr(node, field.name)) is not None or "left_out" not in field.metadata
         }
     if isinstance(node, dict):
         return {key: plain(value) for key, value in node.items()}

@@ -45,6 +45,9 @@ PATH = re.compile(r"(?!(?:null|true|false|nan|inf)$)[./]*[a-z_][\w./-]*", re.IGN
 READABLE = re.compile(r"[\w\s.+/\\$%*@?|-]*|'.*'|\".*\"", re.ASCII)
 PART = re.compile(r"[^\[\]{}:,\s](?:[^\[\]{}:,]*[^\[\]{}:,\s])?")
 
+Words = Sequence[str]
+"""KEY=VALUE of a command line, one by one."""
+
 # What a file of somebody else's must not say: where something is written or sent, which code is imported, and
 # what is read from the environment.
 NOT_FROM_FILES = re.compile(

@@ -210,21 +210,20 @@ def explain(
     of_others = probabilities(background)[:, 0]
     names = [*policy.reader.names, policy.reader.sensitive_column(person)[0]]
     values, errors, average = _shapley(probabilities, own[0], background[:BACKGROUND])
-    contributions = pd.DataFrame(
-        {
-            "value": ["(missing)" if pd.isna(value) else str(value) for value in person[names].iloc[0]],
-            "contribution": values[:, 0],
-            "error": errors[:, 0],
-            "spread": values[:, 1:].std(axis=1, ddof=1) if values.shape[1] > 2 else np.nan,
-        },
-        index=names,
-    )
     return Explanation(
         policy=by,
         probability=float(probabilities(own)[0, 0]),
         threshold=policy.threshold if threshold is None else threshold,
         average=float(average[0]),
-        contributions=contributions,
+        contributions=pd.DataFrame(
+            {
+                "value": ["(missing)" if pd.isna(value) else str(value) for value in person[names].iloc[0]],
+                "contribution": values[:, 0],
+                "error": errors[:, 0],
+                "spread": values[:, 1:].std(axis=1, ddof=1) if values.shape[1] > 2 else np.nan,
+            },
+            index=names,
+        ),
         others=of_others,
         groups={
             policy.reader.group_name(side): background[:, -1] == side

@@ -134,12 +134,11 @@ def write_page(folder: Path, title: str, sections: Mapping[str, Sequence[Item]],
                     for ending, written in (("md", to_markdown), ("tex", to_latex), ("csv", to_csv)):
                         write(folder / "tables" / f"{item.key}.{ending}", written(item))
                 advance()
-            of_page = {"title": title, "sections": sections, "pictures": pictures}
-            write(folder / "index.html", rendered("page.html.jinja", EMPTY | texts | of_page))
+            values = EMPTY | texts | {"title": title, "sections": sections, "pictures": pictures}
+            write(folder / "index.html", rendered("page.html.jinja", values))
     except OSError as error:
-        reason = error.strerror or error
         raise FairAllError(
-            f"cannot write to {folder}: {reason}; choose another place with -o FOLDER"
+            f"cannot write to {folder}: {error.strerror or error}; choose another place with -o FOLDER"
         ) from error
 
 

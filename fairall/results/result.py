@@ -305,18 +305,19 @@ class Result(Viewed):
         if config is None:
             raise FairAllError("config.yaml is missing, damaged or of an earlier version of fairall")
         rows = (config.schedule.time_steps + 1) * config.seeds
-        references = {
-            (policy, measure): spread
-            for policy, own in plain.references.items()
-            for measure, spread in own.items()
-        }
         return cls(
             config=config,
             steps=_read_table(path / "metrics.csv", rows),
             measures=[Quantity.from_plain(name, vars(of)) for name, of in plain.measures.items()],
             per_seed=plain.table(),
             aggregate=spreads(plain.aggregate),
-            references=spreads(references),
+            references=spreads(
+                {
+                    (policy, measure): spread
+                    for policy, own in plain.references.items()
+                    for measure, spread in own.items()
+                }
+            ),
             sensitive_column=plain.column,
             groups=plain.people,
             evaluation=plain.evaluation,

@@ -216,8 +216,7 @@ def noise(result: Result) -> str:
     if len(groups) > 2:
         sizes = ", ".join(f"{one.people[of.split]} {name}" for name, one in groups.items())
     else:
-        both = reversed(groups.items())
-        sizes = " and ".join(f"{one.people[of.split]} with {name}" for name, one in both)
+        sizes = " and ".join(f"{one.people[of.split]} with {name}" for name, one in reversed(groups.items()))
     return (
         f"{said} and the DPU one of {number(of.dpu_standard_error)}, from {sizes}: a policy with parity on "
         "other people need not have it on these."

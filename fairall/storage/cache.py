@@ -47,8 +47,9 @@ class Cache:
                 except DamagedFileError as error:
                     why = str(error)
                 self.log(f"Warning: {why}; it is computed again.")
-            unfinished = self.folder / f"{key}.checkpoint.pt"
-            checkpoint = Checkpoint(unfinished, of, seconds=self.checkpoint_seconds, log=self.log)
+            checkpoint = Checkpoint(
+                self.folder / f"{key}.checkpoint.pt", of, seconds=self.checkpoint_seconds, log=self.log
+            )
             made = make(checkpoint)
             try:
                 save_tensors({"of": tag, "result": made}, path)

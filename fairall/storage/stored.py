@@ -52,8 +52,9 @@ def read_stored(path: Path) -> Config:
             raise ValueError(f"it {'has' if differing[0] in there else 'lacks'} {differing[0][:MOST_SHOWN]}")
         check_values(config)
     except (ValueError, FairAllError) as error:
-        reason = str(error)[:MOST_TOLD]
-        raise FairAllError(f"{path}: {reason}; this version of fairall stores nothing like it") from error
+        raise FairAllError(
+            f"{path}: {str(error)[:MOST_TOLD]}; this version of fairall stores nothing like it"
+        ) from error
     return config
 
 

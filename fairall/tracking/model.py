@@ -53,8 +53,9 @@ def save_model(
     for one in files:
         (shutil.copytree if one.is_dir() else shutil.copy)(one, folder / "artifacts" / one.name)
     (folder / REQUIREMENTS).write_text("\n".join(requirements))
-    environment = {"python": platform.python_version(), "dependencies": [f"-r {REQUIREMENTS}"]}
-    (folder / ENVIRONMENT).write_text(yaml.safe_dump(environment))
+    (folder / ENVIRONMENT).write_text(
+        yaml.safe_dump({"python": platform.python_version(), "dependencies": [f"-r {REQUIREMENTS}"]})
+    )
     reader.example().to_json(folder / EXAMPLE, orient="split", index=False)
     # MLflow checks neither types nor presence of columns: the policy does, with messages of one line, and it
     # accepts numbers as text and codes as numbers too.

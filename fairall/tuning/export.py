@@ -48,11 +48,11 @@ def write_hyperparameters(study: Study, folder: Path) -> tuple[Path, str]:
         if "." in key:
             OmegaConf.update(node, key, read(value))
     values = ", ".join(f"{measure} {study.shown(chosen, measure)}" for measure in study.objectives)
-    header = f"{HEADER}{study.name}: point {chosen}, validation people:\n# {values}.\n"
     path = folder / "hparams" / f"{study.name}.yaml"
     if path.exists() and not path.read_text().startswith(HEADER):
         raise FairAllError(f"{path} exists and was not written by an export; choose another folder")
     try:
+        header = f"{HEADER}{study.name}: point {chosen}, validation people:\n# {values}.\n"
         write_text(path, header + OmegaConf.to_yaml(node))
     except OSError as error:
         raise FairAllError(f"cannot write {path}: {error.strerror}; choose another folder") from error

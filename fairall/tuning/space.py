@@ -11,6 +11,7 @@ from functools import cached_property
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import IntervalSweep, Override, Transformer
 
+from fairall.config.words import Words
 from fairall.errors import FairAllError
 from fairall.storage.identity import defines_problem
 
@@ -66,7 +67,7 @@ class Space:
     values: Mapping[str, Values]
 
     @classmethod
-    def parse(cls, params: Mapping[str, str], arguments: Sequence[str], *, intervals: bool = False) -> Space:
+    def parse(cls, params: Mapping[str, str], arguments: Words, *, intervals: bool = False) -> Space:
         """The space of a sweep.
 
         Args:
@@ -119,7 +120,7 @@ class Space:
             return []
         return [dict(zip(grid, of, strict=True)) for of in itertools.product(*grid.values())]
 
-    def point(self, words: Sequence[str]) -> Point:
+    def point(self, words: Words) -> Point:
         """The point that words of a command line set, as Optuna's sweeper writes them."""
         given = dict(word.split("=", 1) for word in words if "=" in word)
         return {
@@ -133,7 +134,7 @@ def words_of(point: Point) -> list[str]:
     return [f"{key}={value}" for key, value in point.items()]
 
 
-def listed(words: Sequence[str]) -> list[str]:
+def listed(words: Words) -> list[str]:
     """Words of a command line with the values of a range one by one.
 
     Optuna's sweeper takes the end of a range for one of its values, and adds up steps that are not whole.
