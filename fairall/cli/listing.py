@@ -38,8 +38,9 @@ def show_list(given: Namespace) -> Done:
     """Print what there is, a line each."""
     for name in given.names:
         if name not in (*LISTS, *LISTS.values()):
-            near = nearest(name, [*LISTS])
-            raise FairAllError(f"list {name}: no such list{near}; there are {', '.join(LISTS)}")
+            raise FairAllError(
+                f"list {name}: no such list{nearest(name, [*LISTS])}; there are {', '.join(LISTS)}"
+            )
     outputs, found = outputs_dir(given.words), choices(given.config_dir)
     document: Plain = {}
     for word in given.names or LISTS:

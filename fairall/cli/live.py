@@ -49,8 +49,8 @@ def decide(given: Namespace) -> Done:
     new, notes = decided[decided["new"]], decided.attrs["notes"]
     told = {"people": len(decided), "new": len(new), "accepted": int(new["decision"].sum()), "notes": notes}
     if len(new):
-        by = f"by version {new['version'].iloc[0]}"
-        print(f"Decided on {len(new)} people {by}: {told['accepted']} accepted")
+        version = new["version"].iloc[0]
+        print(f"Decided on {len(new)} people by version {version}: {told['accepted']} accepted")
     if len(new) < len(decided):
         print(f"{len(decided) - len(new)} people had been decided on: nothing has changed for them")
     for note in notes:
@@ -123,8 +123,9 @@ def forget(given: Namespace) -> Done:
     learnt = _ledger(given, words=False).forget(given.id)
     print(f"{given.id}: features are erased; the id, the decision and the outcome stay")
     if learnt:
-        numbers = ", ".join(map(str, learnt))
-        print(f"Learnt from the person, so that weights may hold values: version {numbers}")
+        print(
+            f"Learnt from the person, so that weights may hold values: version {', '.join(map(str, learnt))}"
+        )
     return Done({"versions": learnt})
 
 

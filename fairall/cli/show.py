@@ -19,8 +19,8 @@ def show(given: Namespace) -> Done:
 
     path = run_folder(given.run, outputs_dir(given.words) / "runs")
     path = path.parent if path.name == "policy" else path
-    done = (path / "DONE").exists()
-    return Done({"id": path.name, "path": str(path), **(_finished(path) if done else _unfinished(path))})
+    show_run = _finished if (path / "DONE").exists() else _unfinished
+    return Done({"id": path.name, "path": str(path), **show_run(path)})
 
 
 def _finished(path: Path) -> Plain:

@@ -120,8 +120,8 @@ class Tally:
         share = 100 * groups["accepted"] / groups["people"]
         print_frame(groups.astype(str).assign(share=[f"{one:.1f} %" * (one == one) for one in share]))
         if plain["mean_spread"] is not None:
-            largest = f"at most {self.largest_spread:.3f}"
-            print(f"Spread over seeds: {plain['mean_spread']:.3f} on average, {largest}")
+            mean = plain["mean_spread"]
+            print(f"Spread over seeds: {mean:.3f} on average, at most {self.largest_spread:.3f}")
         for note in self.notes:
             print(f"Note: {note}")
         for warning in self.warnings:

@@ -127,8 +127,8 @@ def draw_learning(result: Result, path: Path) -> None:
             axes.set_xlabel("time step t")
             axes.tick_params(labelbottom=True)
         seeds = f"mean of {len(result.seeds)} seeds, ± 1 standard deviation, range"
-        handles = {seeds: mpl.lines.Line2D([], [], color=BLUE)} | handles_of(panels[:number])
-        legend_below(figure, handles, 3)
+        line = mpl.lines.Line2D([], [], color=BLUE)
+        legend_below(figure, {seeds: line} | handles_of(panels[:number]), 3)
         set_title(figure, f"{result.title}; {result.evaluation.split} set")
         save_figure(figure, path)
 

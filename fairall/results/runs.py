@@ -92,8 +92,7 @@ def load(path: Path) -> Result:
     folder, anew = RunFolder(path), "run it anew with force=true"
     if not folder.done:
         raise FairAllError("unfinished: the same command goes on with it")
-    damage = folder.damage()
-    if damage is not None:
+    if damage := folder.damage():
         raise FairAllError(f"{damage}; the same command makes it again")
     try:
         result = Result.read(folder)

@@ -6,6 +6,7 @@ import ast
 import functools
 import hashlib
 import json
+import re
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
@@ -65,10 +66,9 @@ def code_hash(package: Path) -> str:
     content = sha256_of_text(repr((sources, made_by)))
     with suppress(FairAllError, OSError, ValueError):
         known = (cache_folder("code") / content).read_text(encoding="ascii")
-        if len(bytes.fromhex(known)) == hashlib.sha256().digest_size:
+        if re.fullmatch("[0-9a-f]{64}", known):
             return known
-    parts = [f"{name} {syntax_hash(source)}" for name, source in sources.items()]
-    made = sha256_of_text("\n".join(parts))
+    made = sha256_of_text("\n".join(f"{name} {syntax_hash(source)}" for name, source in sources.items()))
     with suppress(FairAllError, OSError):
         write_text(cache_folder("code") / content, made)
     return made

@@ -84,8 +84,8 @@ def own_code(named: Iterable[str], *made: object) -> OwnCode:
             found[name] = module
             doubts += module.doubts
             waiting += module.imports
-    hashes = [f"{name} {module.hash}" for name, module in found.items()]
-    return OwnCode(tuple(sorted(hashes)), tuple(sorted(doubts)))
+    hashes = sorted(f"{name} {module.hash}" for name, module in found.items())
+    return OwnCode(tuple(hashes), tuple(sorted(doubts)))
 
 
 def name_of(function: Callable[..., Any]) -> str:

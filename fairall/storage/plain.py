@@ -87,8 +87,10 @@ def of_plain(kind: Any, plain: Any, place: str = "") -> Any:
     if isinstance(plain, list) and origin in (list, tuple, Sequence):
         kinds = arguments if origin is tuple else arguments * len(plain)
         if len(kinds) == len(plain):
-            pairs = enumerate(zip(kinds, plain, strict=True))
-            values = [of_plain(own, value, _below(place, i)) for i, (own, value) in pairs]
+            values = [
+                of_plain(own, value, _below(place, i))
+                for i, (own, value) in enumerate(zip(kinds, plain, strict=True))
+            ]
             return tuple(values) if origin is tuple else values
     if isinstance(plain, dict) and origin in (dict, Mapping):
         return {name: of_plain(arguments[1], value, _below(place, name)) for name, value in plain.items()}
