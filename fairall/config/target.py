@@ -59,7 +59,8 @@ def _unfit(found: Any, module: str, name: str, arguments: Sequence[str]) -> str:
     if not (inspect.isclass(found) and issubclass(found, base)):
         return f"not a {module}.{name}; derive the class from that, or from one that is"
     if inspect.isabstract(found):
-        return f"it lacks {', '.join(sorted(found.__abstractmethods__))}, which every {name} has"
+        lacking = sorted(getattr(found, "__abstractmethods__", ()))
+        return f"it lacks {', '.join(lacking)}, which every {name} has"
     try:
         inspect.signature(found).bind(*arguments)
     except TypeError as error:
