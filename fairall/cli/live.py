@@ -49,8 +49,8 @@ def decide(given: Namespace) -> Done:
     new, notes = decided[decided["new"]], decided.attrs["notes"]
     told = {"people": len(decided), "new": len(new), "accepted": int(new["decision"].sum()), "notes": notes}
     if len(new):
-        version = new["version"].iloc[0]
-        print(f"Decided on {len(new)} people by version {version}: {told['accepted']} accepted")
+        by = f"by version {new['version'].iloc[0]}"
+        print(f"Decided on {len(new)} people {by}: {told['accepted']} accepted")
     if len(new) < len(decided):
         print(f"{len(decided) - len(new)} people had been decided on: nothing has changed for them")
     for note in notes:
@@ -82,7 +82,8 @@ def learn(given: Namespace) -> Done:
     print(f"Acceptance probabilities of these people change by {100 * told['changed']:.2f} on average (×100)")
     for group, (before, after) in told["acceptance"].items():
         print(f"  {group}: {100 * before:.1f} → {100 * after:.1f}")
-    print(f"It is {'on duty' if told['promoted'] else 'a challenger'}: {told['guard']['why']}")
+    stands = "It is on duty" if told["promoted"] else "It is a challenger"
+    print(f"{stands}: {told['guard']['why']}")
     if told["version"] is not None:
         _register(ledger, given, **{"champion" if told["promoted"] else "challenger": told["version"]})
     return Done(told)
@@ -123,9 +124,8 @@ def forget(given: Namespace) -> Done:
     learnt = _ledger(given, words=False).forget(given.id)
     print(f"{given.id}: features are erased; the id, the decision and the outcome stay")
     if learnt:
-        print(
-            f"Learnt from the person, so that weights may hold values: version {', '.join(map(str, learnt))}"
-        )
+        numbers = ", ".join(map(str, learnt))
+        print(f"Learnt from the person, so that weights may hold values: version {numbers}")
     return Done({"versions": learnt})
 
 

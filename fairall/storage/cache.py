@@ -6,10 +6,9 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from fairall.runtime.reading import DamagedFileError
-from fairall.storage.checkpoint import Checkpoint, load_tensors, save_tensors
+from fairall.storage.checkpoint import Checkpoint, State, load_tensors, save_tensors
 from fairall.storage.files import Log, ignore, locked, remove_leftovers, sha256_of_text
 from fairall.storage.own_code import own_code
 
@@ -26,7 +25,7 @@ class Cache:
         """The cache of one kind of results, in a folder of their own."""
         return replace(self, folder=self.folder / name)
 
-    def result(self, key: str, make: Callable[[Checkpoint], dict[str, Any]]) -> dict[str, Any]:
+    def result(self, key: str, make: Callable[[Checkpoint], State]) -> State:
         """The stored result of a key, a hash of what determines it, or that of `make`, which is then stored.
 
         Of several processes that need the same result one computes it while the others wait. If that one is

@@ -18,6 +18,9 @@ from fairall.storage.files import Log, atomic, ignore
 MAX_SHARE = 0.02  # of the time that saving may take
 
 
+State = dict[str, Any]  # plain containers of tensors, by name
+
+
 @dataclass(eq=False)
 class Checkpoint:
     """The last two saved states, the newer in `path`, the one before in `<stem>.previous<suffix>`.
@@ -43,7 +46,7 @@ class Checkpoint:
         self._next = time.monotonic() + self.seconds
         self._whole = False  # whether the file at `path` is known to be undamaged
 
-    def maybe_save(self, state: Callable[[], dict[str, Any]]) -> None:
+    def maybe_save(self, state: Callable[[], State]) -> None:
         """Save `state()` if it is time or a stop was requested.
 
         Within `signals.deferred()` this is the only place where a signal stops the work.
@@ -55,7 +58,7 @@ class Checkpoint:
             self.save(state)
         signals.raise_if_requested()
 
-    def save(self, state: Callable[[], dict[str, Any]]) -> None:
+    def save(self, state: Callable[[], State]) -> None:
         """Save `state()`; after a failure, for instance on a full disk, warn and continue."""
         began = time.monotonic()
         try:
@@ -72,7 +75,7 @@ class Checkpoint:
         ended = time.monotonic()
         self._next = ended + max(self.seconds, (ended - began) / MAX_SHARE)
 
-    def load(self, restore: Callable[[dict[str, Any]], None] = lambda state: None) -> dict[str, Any] | None:
+    def load(self, restore: Callable[[State], None] = lambda state: None) -> State | None:
         """The newest undamaged state of this computation, None if there is none.
 
         `restore` is called with the state; a DamagedFileError says that what it refers to is damaged.
@@ -110,12 +113,12 @@ class Stateful:
 
     kept: ClassVar[tuple[str, ...]] = ()
 
-    def state_dict(self) -> dict[str, Any]:
+    def state_dict(self) -> State:
         """All that later steps depend on, as plain containers of tensors."""
         stateful = {name: own.state_dict() for name, own in vars(self).items() if hasattr(own, "state_dict")}
         return stateful | {name: getattr(self, name) for name in self.kept}
 
-    def load_state_dict(self, state: dict[str, Any]) -> None:
+    def load_state_dict(self, state: State) -> None:
         """Restore what `state_dict` returned."""
         for name, saved in state.items():
             if name in self.kept:
@@ -124,7 +127,7 @@ class Stateful:
                 getattr(self, name).load_state_dict(saved)
 
 
-def save_tensors(state: dict[str, Any], path: Path) -> None:
+def save_tensors(state: State, path: Path) -> None:
     """Write `state` to `path` atomically."""
     import torch  # slow, and not needed by those who only look whether a file is there
 
@@ -134,7 +137,7 @@ def save_tensors(state: dict[str, Any], path: Path) -> None:
         temporary.write_bytes(serialised.getbuffer())
 
 
-def load_tensors(path: Path) -> dict[str, Any]:
+def load_tensors(path: Path) -> State:
     """Read what `save_tensors` wrote.
 
     Raises:

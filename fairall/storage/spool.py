@@ -15,6 +15,7 @@ from torch import Tensor
 
 from fairall.errors import FairAllError
 from fairall.runtime.reading import DamagedFileError, opened
+from fairall.storage.checkpoint import State
 
 MOST_WAITING = 16 << 20  # bytes of records that wait in memory to be written
 BLOCK = 1 << 20  # bytes that are read at once for a checksum
@@ -91,7 +92,7 @@ class Spool:
             self._read = {name: torch.from_numpy(records[name]) for name in self._record.names or ()}
         return self._read or {}
 
-    def state_dict(self) -> dict[str, Any]:
+    def state_dict(self) -> State:
         """Position in the file, after writing the waiting records; raises as `read`."""
         if self.path is not None:
             self._write()
@@ -103,7 +104,7 @@ class Spool:
             "waiting": torch.from_numpy(np.frombuffer(waiting, np.uint8).copy()),
         }
 
-    def load_state_dict(self, state: dict[str, Any]) -> None:
+    def load_state_dict(self, state: State) -> None:
         """Go back to a state: the file is cut back to its length then.
 
         Raises:
