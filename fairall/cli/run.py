@@ -106,7 +106,7 @@ def _options(words: list[str]) -> argparse.Namespace:
     try:
         parser.parse_args(words)
     except UsageError as error:
-        first = [word for word in words if word not in options.overrides]
+        first = (word for word in words if word not in options.overrides)
         ordered = shlex.join(["python", "-m", "fairall", *first, *options.overrides])
         raise UsageError(f"options go before or after all KEY=VALUE: {ordered}") from error
     if options.config_dir is not None and not Path(options.config_dir).is_dir():

@@ -217,9 +217,8 @@ def _correction(word: str, why: str) -> str:
     known = {name.strip("-"): name for name in ("--help", "--version", "--multirun")}
     there = choices()
     for group in reversed(MAIN):
-        names = there[group]
         word_of = "--multirun sweeps" if group == "sweeps" else group
-        known |= {group: f"{word_of}=CHOICE"} | {name: f"{word_of}={name}" for name in names}
+        known |= {group: f"{word_of}=CHOICE"} | {name: f"{word_of}={name}" for name in there[group]}
     known |= {verb: f"python -m fairall {verb}" for verb in VERBS}
     verbs = (verb for verb, names in VERBS_ALSO_CALLED.items() if word.lower() in names.split())
     found = [known[name] for name in closest(next(verbs, word), known)]

@@ -168,8 +168,7 @@ def _values(override: Override, intervals: bool) -> Values:
     if not (override.is_choice_sweep() or override.is_range_sweep()):
         raise FairAllError(f"{override.input_line}: a sweep needs its values one by one, as {key}=1,5,10")
     values = list(dict.fromkeys(override.sweep_iterator(transformer=Transformer.encode)))
-    kinds = {isinstance(value, str) for value in values}
-    if None in values or len(kinds) > 1:
+    if None in values or len({isinstance(value, str) for value in values}) > 1:
         raise FairAllError(
             f"{override.input_line}: Optuna sweeps values of one kind, numbers or texts, and not null"
         )

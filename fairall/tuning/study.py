@@ -231,7 +231,7 @@ class Study:
         if not interpretable(self.settings.get("preset")):
             return CAUTION
         keys = self.space.of_problem
-        return f"{', '.join(keys)} define{'s' if len(keys) == 1 else ''} the problem" if keys else ""
+        return f"{', '.join(keys)} define{'s' * (len(keys) == 1)} the problem" if keys else ""
 
     @property
     def selected(self) -> int | None:
