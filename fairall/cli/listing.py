@@ -9,12 +9,12 @@ import time
 from argparse import Namespace
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from fairall.cli.verbs import Done, outputs_dir
 from fairall.config.choices import choices, description
 from fairall.config.words import nearest
 from fairall.errors import FairAllError
+from fairall.storage.plain import Plain
 
 # What `list` has, by the word that picks it: groups, runs and studies.
 LISTS = {
@@ -38,10 +38,11 @@ def show_list(given: Namespace) -> Done:
     """Print what there is, a line each."""
     for name in given.names:
         if name not in (*LISTS, *LISTS.values()):
-            near = nearest(name, [*LISTS])
-            raise FairAllError(f"list {name}: no such list{near}; there are {', '.join(LISTS)}")
+            raise FairAllError(
+                f"list {name}: no such list{nearest(name, [*LISTS])}; there are {', '.join(LISTS)}"
+            )
     outputs, found = outputs_dir(given.words), choices(given.config_dir)
-    document: dict[str, Any] = {}
+    document: Plain = {}
     for word in given.names or LISTS:
         name = LISTS.get(word, word)
         if name == "runs":
@@ -54,14 +55,16 @@ def show_list(given: Namespace) -> Done:
     return Done(document)
 
 
-def _runs(folder: Path, most: int | None) -> list[dict[str, Any]]:
+def _runs(folder: Path, most: int | None) -> list[Plain]:
     """Print the runs in a folder, the last `most`; return all."""
     from fairall.results.format import CAUTION, QUICK, mean_std
     from fairall.results.runs import MEASURES, outlines
+    from fairall.runtime.console import say
 
     runs = outlines(folder)
     if not runs:
-        _say(f"runs\n  none in {folder} yet; python -m fairall preset=quick makes one in seconds\n")
+        say(f"runs\n  none in {folder} yet; python -m fairall preset=quick makes one in seconds\n")
+    differs = {run.path: _differs(run.path) for run in runs}
     sound = [run for run in runs if not run.reason]
     shown = sound if most is None else sound[-most:]
     more = f"; the last {len(shown)} of {len(sound)}, `list runs` has all" if len(shown) < len(sound) else ""
@@ -70,19 +73,21 @@ def _runs(folder: Path, most: int | None) -> list[dict[str, Any]]:
         when = time.strftime("%Y-%m-%d %H:%M", time.localtime(run.time))
         measures = [mean_std(*run.measures.get(name, (None, None)), digits=2) for name in MEASURES]
         model, dataset, identity = run.path.parts[-3:]
-        rows.append((identity, model, dataset, run.state, when, *measures, _differs(run.path)))
-    title = f"runs in {folder} (×100, mean ± standard deviation over seeds{more})"
-    _print(title, rows, ("id", "method", "data set", "state", "when", *MEASURES, "not the default"))
+        rows.append((identity, model, dataset, run.state, when, *measures, differs[run.path]))
+    _print(
+        f"runs in {folder} (×100, mean ± standard deviation over seeds{more})",
+        rows,
+        ("id", "method", "data set", "state", "when", *MEASURES, "not the default"),
+    )
     if any(run.state == QUICK for run in shown):
-        _say(f"  {CAUTION}\n")
+        say(f"  {CAUTION}\n")
     for run in runs:
         if run.reason:
-            _say(f"  damaged: {run.path}: {run.reason}; the same command makes it again")
-    names = "method", "dataset", "id"
+            say(f"  damaged: {run.path}: {run.reason}; the same command makes it again")
     return [
-        dict(zip(names, run.path.parts[-3:], strict=True))
+        dict(zip(("method", "dataset", "id"), run.path.parts[-3:], strict=True))
         | vars(run)
-        | {"path": str(run.path), "differs": _differs(run.path)}
+        | {"path": str(run.path), "differs": differs[run.path]}
         for run in runs
     ]
 
@@ -101,7 +106,9 @@ def _differs(path: Path) -> str:
 def _studies(outputs: Path) -> dict[str, str]:
     """Print the studies, and return the progress of each."""
     if not any(outputs.glob("sweeps/*/study.json")):
-        _say(f"studies\n  none in {outputs} yet; python -m fairall tune NAME begins one")
+        from fairall.runtime.console import say
+
+        say(f"studies\n  none in {outputs} yet; python -m fairall tune NAME begins one")
         return {}
     from fairall.tuning.study import progress_of_studies  # slow
 
@@ -119,16 +126,11 @@ def _print(title: str, rows: Sequence[Sequence[str]], headings: Sequence[str] = 
     if not rows:
         return
     table = Table(box=None, padding=(0, 0, 0, 2), show_header=bool(headings), header_style="dim")
-    for place in range(len(rows[0])):
-        table.add_column(headings[place] if headings else "")
+    for heading in headings or rows[0]:  # those of a table without headings are not shown
+        table.add_column(heading)
     for row in rows:
         table.add_row(*row)
-    _say(title, style="bold")
-    AnyConsole().print_table(table)
+    console = AnyConsole()
+    console.print(title, style="bold", soft_wrap=True)
+    console.print_table(table)
     print()
-
-
-def _say(text: str, style: str | None = None) -> None:
-    from fairall.runtime.console import AnyConsole
-
-    AnyConsole().print(text, style=style, soft_wrap=True)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, NamedTuple, NoReturn
 
 from fairall.cli import listing, live, show, verbs
 from fairall.cli.verbs import Done
-from fairall.config.words import PATH, nearest, quoted
+from fairall.config.words import PATH, Words, nearest, quoted
 from fairall.runtime.process import whole_number
 
 PLACES = {"--outputs": "outputs_dir", "--tracking-uri": "tracking.uri"}  # options of every verb, and of runs
@@ -83,14 +83,12 @@ class Parser(argparse.ArgumentParser):
         self.add_argument("words", metavar=f"{self._several} KEY=VALUE".strip(), nargs="*", default=[])
         for option in command.options.split():
             flag = option.rstrip(".!")
-            repeated: dict[str, Any] = {"action": "append", "default": []} if option[-1] == "." else {}
-            required = {"required": True} if option[-1] == "!" else {}
             flags = ("-o", "--out") if flag == "-o" else ("-cd", "--config-dir") if flag == "-cd" else (flag,)
-            self.add_argument(*flags, **OPTIONS[option.rstrip("!")] | repeated | required)
+            self.add_argument(*flags, required=option[-1] == "!", **OPTIONS[option.rstrip("!")])
         for flag, key in PLACES.items():  # for --help; `in_words` has read them
             self.add_argument(flag, metavar="PLACE", help=f"the same as {key}=PLACE")
 
-    def read(self, words: Sequence[str]) -> argparse.Namespace:
+    def read(self, words: Words) -> argparse.Namespace:
         """The arguments: `names` are the words of WORD..., `words` are KEY=VALUE."""
         given = self.parse_intermixed_args(in_words(words))
         given.names = [word for word in given.words if "=" not in word]
@@ -104,7 +102,7 @@ class Parser(argparse.ArgumentParser):
         self.exit(2, f"fairall: {message}; see {self.prog} --help\n")
 
 
-def in_words(words: Sequence[str]) -> list[str]:
+def in_words(words: Words) -> list[str]:
     """The words, with the options of `PLACES` as the KEY=VALUE that they stand for."""
     found, given = [], iter(words)
     for word in given:
@@ -121,7 +119,7 @@ def second_words(verb: str) -> list[str]:
     return [name.partition(" ")[2] for name in COMMANDS if name.startswith(f"{verb} ")]
 
 
-def unknown(verb: str, words: Sequence[str]) -> str:
+def unknown(verb: str, words: Words) -> str:
     """What is wrong with a verb that lacks its second word, or has another."""
     known = second_words(verb)
     wrong = next((word for word in words if not word.startswith("-")), None)
@@ -130,13 +128,10 @@ def unknown(verb: str, words: Sequence[str]) -> str:
 
 
 def _probability(word: str) -> float:
-    try:
-        number = float(word)
-    except ValueError:
-        number = math.nan
-    if not 0 <= number <= 1:
-        raise argparse.ArgumentTypeError(f"it must be a number from 0 to 1, not {word}")
-    return number
+    with suppress(ValueError):
+        if 0 <= (number := float(word)) <= 1:
+            return number
+    raise argparse.ArgumentTypeError(f"it must be a number from 0 to 1, not {word}")
 
 
 def _places(word: str) -> int | float:
@@ -166,9 +161,11 @@ def _time(word: str) -> str:
 
 
 TRUST = "import the method of a policy from this module or package, which runs its code; repeatable"
-MODEL: dict[str, Any] = {"choices": ("auto", "logistic"), "default": "auto"}
+Settings = dict[str, Any]
+REPEATED: Settings = {"action": "append", "default": []}
+MODEL: Settings = {"choices": ("auto", "logistic"), "default": "auto"}
 # Settings of argparse. A policy of seeds may be given once, one to judge twice.
-OPTIONS: dict[str, dict[str, Any]] = {
+OPTIONS: dict[str, Settings] = {
     "-o": {"metavar": "PLACE", "help": "the file or folder to write"},
     "-cd": {"metavar": "FOLDER", "help": "where files of your own are: FOLDER/GROUP/NAME.yaml"},
     "--json": {"action": "store_true", "help": "print a JSON document, and nothing else"},
@@ -177,15 +174,17 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "--threshold": {"metavar": "P", "type": _probability, "help": "least probability to accept"},
     "--draw": {"metavar": "SEED", "type": _seed, "help": "draw decisions of a run, repeatably"},
     "--capacity": {"metavar": "K|K%", "type": _places, "help": "most people to accept"},
-    "--trust...": {"metavar": "MODULE", "help": TRUST},
+    "--trust...": {"metavar": "MODULE", "help": TRUST} | REPEATED,
     "--strict": {"action": "store_true", "help": "refuse values unknown from training"},
     "--row": {"metavar": "ROW", "type": whole_number, "help": "of PEOPLE, from 1"},
     "--against": {"metavar": "FILE", "help": "people to compare with; default: training people"},
-    "--policy...": {"metavar": "RUN|ADDRESS|COLUMN|decision", "help": "decision: the decisions taken"},
+    "--policy...": {"metavar": "RUN|ADDRESS|COLUMN|decision", "help": "decision: the decisions taken"}
+    | REPEATED,
     "--proba...": {
         "choices": ("decision", "label"),
         "help": "what probabilities of --policy are of: acceptance, or a positive label",
-    },
+    }
+    | REPEATED,
     "--groups": {"metavar": "COLUMNS", "default": "", "help": "A,B: their combinations are the groups"},
     "--decision-maker": {"metavar": "COLUMN", "help": "who decided, for bounds by their strictness"},
     "--reference": {"metavar": "GROUP", "help": "compared with for adverse impact; highest rate"},

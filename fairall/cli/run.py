@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 from string import Template
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from omegaconf import OmegaConf
 
@@ -22,25 +22,24 @@ from fairall.main import JobFailedError, outcomes
 from fairall.main import main as by_hydra
 from fairall.runtime.process import USAGE
 
-# Options of Hydra's command line, by what they take.
-FLAGS = ("--help", "--version", "--hydra-help", "--multirun", "--run", "--resolve", "--shell-completion")
-WITH_VALUE = ("--config-dir", "--config-name", "--config-path", "--package", "--experimental-rerun")
-WITH_CHOICE = {
-    "--cfg": ("job", "hydra", "all"),
-    "--info": ("all", "config", "defaults", "defaults-tree", "plugins", "searchpath"),
-}
-SHORT = {
-    "-h": "--help",
-    "-m": "--multirun",
-    "-r": "--run",
-    "-sc": "--shell-completion",
-    "-cd": "--config-dir",
-    "-cn": "--config-name",
-    "-cp": "--config-path",
-    "-p": "--package",
-    "-c": "--cfg",
-    "-i": "--info",
-}
+# Options of Hydra's command line, without and with a value.
+FLAGS = (
+    "--help -h",
+    "--version",
+    "--hydra-help",
+    "--multirun -m",
+    "--run -r",
+    "--resolve",
+    "--shell-completion -sc",
+)
+WITH_VALUE = (
+    "--config-dir -cd",
+    "--config-name -cn",
+    "--config-path -cp",
+    "--package -p",
+    "--experimental-rerun",
+)
+INFO = ("all", "config", "defaults", "defaults-tree", "plugins", "searchpath")
 
 
 class UsageError(FairAllError):
@@ -85,8 +84,7 @@ def _help(overrides: Sequence[str], own: str | None) -> str:
     """
     searched = [] if own is None else [searched_folder(Path(own))]
     template = OmegaConf.load(configuration_root() / "conf" / "config.yaml").hydra.help.template
-    usages = {f"{name} {command.takes}": command.does for name, command in COMMANDS.items()}
-    verbs = "".join(f"  {usage:<24} {does}\n" for usage, does in usages.items())
+    verbs = "".join(f"  {f'{name} {of.takes}':<24} {of.does}\n" for name, of in COMMANDS.items())
     groups = "".join(f"{group}: {', '.join(names)}\n" for group, names in sorted(choices(own).items()))
     return Template(template).substitute(
         VERBS=verbs,
@@ -108,7 +106,7 @@ def _options(words: list[str]) -> argparse.Namespace:
     try:
         parser.parse_args(words)
     except UsageError as error:
-        first = [word for word in words if word not in options.overrides]
+        first = (word for word in words if word not in options.overrides)
         ordered = shlex.join(["python", "-m", "fairall", *first, *options.overrides])
         raise UsageError(f"options go before or after all KEY=VALUE: {ordered}") from error
     if options.config_dir is not None and not Path(options.config_dir).is_dir():
@@ -121,14 +119,12 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     parser.error = _refuse  # type: ignore[method-assign]
     parser.add_argument("overrides", nargs="*")
-    kinds: dict[str, dict[str, Any]] = {
-        **{name: {"action": "store_true"} for name in FLAGS},
-        **{name: {} for name in WITH_VALUE},
-        **{name: {"choices": choices} for name, choices in WITH_CHOICE.items()},
-    }
-    kinds["--info"] |= {"nargs": "?", "const": "all"}
-    for name, kind in kinds.items():
-        parser.add_argument(name, *(short for short, long in SHORT.items() if long == name), **kind)
+    for names in FLAGS:
+        parser.add_argument(*names.split(), action="store_true")
+    for names in WITH_VALUE:
+        parser.add_argument(*names.split())
+    parser.add_argument("--cfg", "-c", choices=("job", "hydra", "all"))
+    parser.add_argument("--info", "-i", nargs="?", const="all", choices=INFO)
     return parser
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from argparse import Namespace
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from fairall.cli.verbs import Done, outputs_dir
 from fairall.errors import FairAllError
+from fairall.storage.plain import Plain
 
 UNKNOWN = "not known, as for runs of a sweep; config.yaml has every value"
 
@@ -19,11 +19,11 @@ def show(given: Namespace) -> Done:
 
     path = run_folder(given.run, outputs_dir(given.words) / "runs")
     path = path.parent if path.name == "policy" else path
-    done = (path / "DONE").exists()
-    return Done({"id": path.name, "path": str(path), **(_finished(path) if done else _unfinished(path))})
+    show_run = _finished if (path / "DONE").exists() else _unfinished
+    return Done({"id": path.name, "path": str(path), **show_run(path)})
 
 
-def _finished(path: Path) -> dict[str, Any]:
+def _finished(path: Path) -> Plain:
     from fairall.experiment import show_result
     from fairall.results.runs import load_result
     from fairall.results.terminal import Display
@@ -47,11 +47,17 @@ def _finished(path: Path) -> dict[str, Any]:
     print(f"Card:    {path / CARD}")
     print(f"Policy:  {path / 'policy'}")
     print(f"Command: {command or UNKNOWN}")
-    known = {"state": "finished", "title": result.title, "command": command, "figures": figures}
-    return {**known, "config": result.config.to_plain(), **result.to_plain()}
+    return {
+        "state": "finished",
+        "title": result.title,
+        "command": command,
+        "figures": figures,
+        "config": result.config.to_plain(),
+        **result.to_plain(),
+    }
 
 
-def _unfinished(path: Path) -> dict[str, Any]:
+def _unfinished(path: Path) -> Plain:
     from fairall.online.training import progress_of
     from fairall.results.result import run_title
     from fairall.results.runs import NO_RUN
@@ -68,11 +74,11 @@ def _unfinished(path: Path) -> dict[str, Any]:
     running = holder(lock) if held(lock) else None
     print(run_title(config))
     print("Interrupted." if running is None else f"Running: {running}")
-    saved = folder.checkpoint(seconds=0.0, log=print).load()
-    epochs, steps = (0, 0) if saved is None else progress_of(saved)
+    saved, epochs, steps = folder.checkpoint(seconds=0.0, log=print).load(), 0, 0
     if saved is None:
         print("Saved:   nothing of the warm-up or Phase II yet")
     else:
+        epochs, steps = progress_of(saved)
         of = config.schedule.time_steps
         print(f"Saved:   {epochs} epochs of the warm-up, {steps} of {of} time steps of Phase II")
     print(f"Folder:  {path}")

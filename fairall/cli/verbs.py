@@ -6,6 +6,7 @@ import shlex
 import sys
 from argparse import Namespace
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -45,10 +46,7 @@ def compare(given: Namespace) -> Done:
 
     config = places(given.words)
     runs, left_out = chosen_runs(given.names, Path(config.outputs_dir) / "runs")
-
-    def write(folder: Path) -> list[PageTable]:
-        return compare(runs, left_out, folder)
-
+    write = partial(compare, runs, left_out)
     return _page(given, config, "Comparison", [*runs.values()], write, left_out)
 
 
@@ -60,7 +58,7 @@ def frontier(given: Namespace) -> Done:
 
     config, found = places(given.words), points(given.words, Display())
     runs = [point.result for point in found]
-    return _page(given, config, "Frontier", runs, lambda folder: frontier(found, folder))
+    return _page(given, config, "Frontier", runs, partial(frontier, found))
 
 
 def _page(
@@ -96,9 +94,15 @@ def decide(given: Namespace) -> Done:
         raise FairAllError("--draw and --threshold: decisions are drawn, or taken by a threshold")
     table, policy, run = _table_and_policy(given)
     threshold = policy.threshold if given.threshold is None else given.threshold
-    rule = Rule(threshold, given.draw, given.capacity)
-    options = {"which": given.policy, "strict": given.strict, **asked_reasons(given)}
-    decided = decide(policy, table, Path(given.out), rule, **options)
+    decided = decide(
+        policy,
+        table,
+        Path(given.out),
+        Rule(threshold, given.draw, given.capacity),
+        which=given.policy,
+        strict=given.strict,
+        **asked_reasons(given),
+    )
     decided.show(run)
     print(f"Decisions: {given.out}")
     return Done({"run": run, **decided.to_plain(), "decisions": given.out})
@@ -112,9 +116,15 @@ def explain(given: Namespace) -> Done:
     if folder.exists() and not folder.is_dir():  # before the work
         raise FairAllError(f"-o {folder}: is a file; give a folder")
     table, policy, _ = _table_and_policy(given)
-    against = given.against and Path(given.against)
-    options = {"by": given.policy, "threshold": given.threshold, "strict": given.strict}
-    explanation, warnings = explain_row(policy, table, given.row, against=against, **options)
+    explanation, warnings = explain_row(
+        policy,
+        table,
+        given.row,
+        against=given.against and Path(given.against),
+        by=given.policy,
+        threshold=given.threshold,
+        strict=given.strict,
+    )
     write_explanation(explanation, folder)
     for warning in warnings:
         print(f"Warning: {warning}")
@@ -172,9 +182,13 @@ def evaluate(given: Namespace) -> Done:
     assert shown.folder is not None
     columns = dict(word.partition("=")[::2] for word in given.words)
     parameters = {"policy": ", ".join(shown.names), "log": given.log, "groups": given.groups}
-    title = f"evaluate {' and '.join(shown.names)}"
     _log(
-        given, config, shown.folder, title, metrics=shown.metrics(), parameters=parameters | options | columns
+        given,
+        config,
+        shown.folder,
+        f"evaluate {' and '.join(shown.names)}",
+        metrics=shown.metrics(),
+        parameters=parameters | options | columns,
     )
     if shown.failure is not None:
         print(shown.failure, file=sys.stderr)
@@ -263,8 +277,7 @@ def data(given: Namespace) -> Done:
             raise FairAllError(f"-cd {own}: there is no such folder")
         words = [searched_folder(own), *words]
     if "name" in given and given.name not in choices(own)["dataset"] and table_file(given.name):
-        path = shlex.quote(given.name)
-        raise FairAllError(f"{given.name} is a file: python -m fairall data check {path}")
+        raise FairAllError(f"{given.name} is a file: python -m fairall data check {shlex.quote(given.name)}")
     match given.verb:
         case "data fetch":
             describe.fetch(given.name, words)

@@ -77,8 +77,8 @@ def whole_number(key: str, value: object, least: int = 0) -> int:
     Raises:
         FairAllError: where a value is no whole number of at least `least`.
     """
-    allowed = f"a whole number of at least {least}"
-    return int(number(key, value, limited(allowed, lambda equal: equal >= least and equal % 1 == 0)))
+    declared = limited(f"a whole number of at least {least}", lambda equal: equal >= least and equal % 1 == 0)
+    return int(number(key, value, declared))
 
 
 def check_values(node: Any, key: str = "") -> None:

@@ -91,8 +91,7 @@ def configuration_keys(chosen: Mapping[str, str]) -> list[str]:
     keys = [*flattened(root)]
     files = choices()
     for group in MAIN:
-        name = chosen.get(group, defaults.get(group))
-        path = files[group].get(str(name))
+        path = files[group].get(str(chosen.get(group, defaults.get(group))))
         # Values of a preset or a sweep are of other nodes.
         if path is not None and group not in ("preset", "sweeps"):
             defaults |= chosen_by(readable(path))  # a data set chooses the initial policy

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from hydra import compose, initialize_config_dir
 from hydra.core.config_store import ConfigStore
@@ -15,7 +15,7 @@ from yaml import MarkedYAMLError
 
 from fairall.config.choices import configuration_root
 from fairall.config.messages import in_one_line
-from fairall.config.schema import GROUPS, Config, TrackingConfig
+from fairall.config.schema import GROUPS, Config
 from fairall.config.sources import register_sources
 from fairall.config.validation import typed
 from fairall.config.words import override, words_of
@@ -73,8 +73,10 @@ def require_words(words: Iterable[object], function: str) -> None:
     for word in words:
         if not isinstance(word, str):
             given = "*words" if isinstance(word, list | tuple) else '"KEY=VALUE", ...'
-            told = f"give {function}({given}), or keywords: {function}(KEY=VALUE)"
-            raise FairAllError(f"a {type(word).__name__} is no word: {told}")
+            raise FairAllError(
+                f"a {type(word).__name__} is no word: give {function}({given}), or keywords: "
+                f"{function}(KEY=VALUE)"
+            )
 
 
 def compose_all(commands: Iterable[Sequence[str]]) -> list[DictConfig]:
@@ -109,7 +111,7 @@ def places(overrides: Iterable[str]) -> Config:
 
 def places_of(composed: DictConfig) -> Config:
     """As `places`, of a composed configuration."""
-    tracking = cast(TrackingConfig, OmegaConf.to_object(composed.tracking))
+    tracking: Any = OmegaConf.to_object(composed.tracking)
     return Config(outputs_dir=composed.outputs_dir, preset=composed.preset, tracking=tracking)
 
 

@@ -7,7 +7,7 @@ import re
 import shlex
 import sys
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 from hydra.errors import (
@@ -24,7 +24,7 @@ from omegaconf.errors import (
 )
 
 from fairall.config.choices import MAIN, VERBS, VERBS_ALSO_CALLED, choices, configuration_keys, nodes_and_keys
-from fairall.config.words import closest, nearest, nearest_key, respelt, table_file, typed
+from fairall.config.words import Words, closest, nearest, nearest_key, respelt, table_file, typed
 from fairall.errors import FairAllError, SeveralErrors
 from fairall.runtime.credentials import hidden
 from fairall.runtime.process import NO_MEMORY, out_of_memory
@@ -54,7 +54,7 @@ def has_line(error: BaseException) -> bool:
 
 
 @contextmanager
-def in_one_line(overrides: Sequence[str]) -> Iterator[None]:
+def in_one_line(overrides: Words) -> Iterator[None]:
     """Raise the errors of Hydra, OmegaConf and the system as FairAllError with the line of `message`."""
     try:
         yield
@@ -66,7 +66,7 @@ def in_one_line(overrides: Sequence[str]) -> Iterator[None]:
         raise FairAllError(unexpected(error, overrides)) from error
 
 
-def report_error(error: Exception, overrides: Sequence[str]) -> int:
+def report_error(error: Exception, overrides: Words) -> int:
     """Print the line of `message` to standard error; returns the exit code.
 
     Raises:
@@ -77,8 +77,7 @@ def report_error(error: Exception, overrides: Sequence[str]) -> int:
     if isinstance(error, BrokenPipeError):
         raise error
     # A key of a file may have ends of lines in it.
-    lines = error.told if isinstance(error, SeveralErrors) else [message(error, overrides)]
-    for line in lines:
+    for line in error.told if isinstance(error, SeveralErrors) else [message(error, overrides)]:
         print(f"fairall: {' '.join(hidden(line).splitlines())}", file=sys.stderr)
     return 1
 
@@ -95,7 +94,7 @@ def ending() -> Iterator[None]:
         raise SystemExit(1) from None
 
 
-def message(error: Exception, overrides: Sequence[str]) -> str:
+def message(error: Exception, overrides: Words) -> str:
     """One line about an exception of Hydra, OmegaConf or our own, given the words of the command line."""
     if not isinstance(error, MemoryError) and out_of_memory(error):
         return NO_MEMORY
@@ -112,16 +111,20 @@ def message(error: Exception, overrides: Sequence[str]) -> str:
         return _unknown_choice(error)
     if isinstance(cause, MissingMandatoryValue):
         return f"{cause.full_key!s} has no value: give it one with {cause.full_key!s}=VALUE"
-    if (file := IN_FILE.match(str(error))) and isinstance(error.__context__, OmegaConfBaseException):
-        return f"{file[1]}.yaml: {_in_node(error.__context__, overrides)}"
+    if (file := IN_FILE.match(str(error))) and isinstance(inner := error.__context__, OmegaConfBaseException):
+        in_node = f"{inner.full_key}: {_first_line(inner)}"
+        if isinstance(inner, NO_KEY):
+            in_node = _no_such_key(str(inner.full_key), overrides)
+        return f"{file[1]}.yaml: {in_node}"
     if several := SEVERAL.match(str(error)):
         key, _, values = several[1].partition("=")
         hint = "" if key in MAIN or "(" in values else f"; a list is '{key}=[{values}]'"
         return f"{several[1]}: several values are several runs: add --multirun{hint}"
-    if isinstance(error, ConfigCompositionException) and isinstance(cause, NO_KEY):
-        return _in_node(cause, overrides)
-    if isinstance(error, ConfigCompositionException) and (line := _by_text(str(error), overrides)):
-        return line
+    if isinstance(error, ConfigCompositionException):
+        if isinstance(cause, NO_KEY):
+            return _no_such_key(str(cause.full_key), overrides)
+        if line := _by_text(str(error), overrides):
+            return line
     if isinstance(error, HydraException) and isinstance(cause, OmegaConfBaseException):
         word = _first_line(error).removeprefix("Error merging override ")
         if choices := CHOICES.search(str(cause)):
@@ -136,7 +139,7 @@ def message(error: Exception, overrides: Sequence[str]) -> str:
     return _first_line(error)
 
 
-def unexpected(error: Exception, overrides: Sequence[str]) -> str:
+def unexpected(error: Exception, overrides: Words) -> str:
     """Message about an exception that Hydra or its parser did not expect."""
     for word in overrides:
         group, _, value = word.lstrip("+").partition("=")
@@ -152,21 +155,14 @@ def instead(node: str, value: object) -> str:
     return f"{node}={value}: {node} takes no value itself; give one to {keys or f'{node}=CHOICE'}"
 
 
-def _in_node(error: OmegaConfBaseException, overrides: Sequence[str]) -> str:
-    """Message about an unknown key, with the nearest one, or a value of another type."""
-    if not isinstance(error, NO_KEY):
-        return f"{error.full_key}: {_first_line(error)}"
-    return _no_such_key(str(error.full_key), overrides)
-
-
-def _no_such_key(name: str, overrides: Sequence[str]) -> str:
+def _no_such_key(name: str, overrides: Words) -> str:
     """Message about an unknown key, or group as GROUP@NODE."""
     chosen = dict(word.split("=", 1) for word in overrides if "=" in word)
     known = nodes_and_keys(configuration_keys(chosen))
     return f"{name}: no such key{nearest_key(name.partition('@')[0], known)}; --help lists them all"
 
 
-def _by_text(text: str, overrides: Sequence[str]) -> str | None:
+def _by_text(text: str, overrides: Words) -> str | None:
     """Message about a group or key that is not where Hydra looks for it, as only Hydra's text tells."""
     words = {word.lstrip("+~").partition("=")[0]: word for word in overrides}
     not_found = NOT_FOUND.match(text)
@@ -177,7 +173,7 @@ def _by_text(text: str, overrides: Sequence[str]) -> str | None:
         if word[:1] == "~" and (unresolved or group == key):
             return f"{word}: every run needs a choice of {group}; choose another with {group}=CHOICE"
         if word.startswith(f"{group}=[") and unresolved:
-            one_each = shlex.join(["--multirun", word.replace("[", "").replace("]", "")])
+            one_each = shlex.join(["--multirun", re.sub(r"[\[\]]", "", word)])
             return f"{word}: it must be one choice; a run for each: {one_each}"
     if there := THERE_ALREADY.search(text):
         word = words.get(there[1] or there[2] or there[3], "")
@@ -221,9 +217,8 @@ def _correction(word: str, why: str) -> str:
     known = {name.strip("-"): name for name in ("--help", "--version", "--multirun")}
     there = choices()
     for group in reversed(MAIN):
-        names = there[group]
         word_of = "--multirun sweeps" if group == "sweeps" else group
-        known |= {group: f"{word_of}=CHOICE"} | {name: f"{word_of}={name}" for name in names}
+        known |= {group: f"{word_of}=CHOICE"} | {name: f"{word_of}={name}" for name in there[group]}
     known |= {verb: f"python -m fairall {verb}" for verb in VERBS}
     verbs = (verb for verb, names in VERBS_ALSO_CALLED.items() if word.lower() in names.split())
     found = [known[name] for name in closest(next(verbs, word), known)]

@@ -92,10 +92,18 @@ class DatasetConfig(NodeConfig):
     def validate(self) -> None:
         """Check that amounts are given for both labels or for none."""
         super().validate()
-        both = (self.gain is None) == (self.loss is None)
-        require(both, "dataset.gain", self.gain, "given together with dataset.loss, or neither")
-        used = self.decide_by is None or self.gain is not None
-        require(used, "dataset.decide_by", self.decide_by, "left out without dataset.gain and dataset.loss")
+        require(
+            (self.gain is None) == (self.loss is None),
+            "dataset.gain",
+            self.gain,
+            "given together with dataset.loss, or neither",
+        )
+        require(
+            self.decide_by is None or self.gain is not None,
+            "dataset.decide_by",
+            self.decide_by,
+            "left out without dataset.gain and dataset.loss",
+        )
 
 
 @dataclass
@@ -337,23 +345,35 @@ class Config:
     def validate(self) -> None:
         """Check conditions between values of different nodes."""
         schedule, evaluation, tracking = self.schedule, self.evaluation, self.tracking
-        own = self.decided_amounts is None or self.cost.value == self._of_dataset["cost"]
-        require(own, "cost.value", self.cost.value, "left out beside dataset.gain, or dataset.decide_by=cost")
-        known = self.amounts is None or self.protocol.scaler is ScalerRows.training_rows
-        allowed = "training_rows with dataset.gain, whose amounts are of features in the units of these rows"
-        require(known, "protocol.scaler", self.protocol.scaler.name, allowed)
-        require(self.splits <= self.seeds, "splits", self.splits, f"at most seeds, which is {self.seeds}")
-        key, batches = "schedule.batches_per_epoch", schedule.batches_per_epoch
-        fewest = min(schedule.applicants, schedule.warm_up_applicants)
         require(
-            batches <= fewest, key, batches, "at most the number of applicants of a step and of the warm-up"
+            self.decided_amounts is None or self.cost.value == self._of_dataset["cost"],
+            "cost.value",
+            self.cost.value,
+            "left out beside dataset.gain, or dataset.decide_by=cost",
+        )
+        require(
+            self.amounts is None or self.protocol.scaler is ScalerRows.training_rows,
+            "protocol.scaler",
+            self.protocol.scaler.name,
+            "training_rows with dataset.gain, whose amounts are of features in the units of these rows",
+        )
+        require(self.splits <= self.seeds, "splits", self.splits, f"at most seeds, which is {self.seeds}")
+        require(
+            schedule.batches_per_epoch <= min(schedule.applicants, schedule.warm_up_applicants),
+            "schedule.batches_per_epoch",
+            schedule.batches_per_epoch,
+            "at most the number of applicants of a step and of the warm-up",
         )
         window, last = evaluation.window, schedule.time_steps
         whole = len(window) == 2 and all(isinstance(step, int) for step in window)
         allowed = f"[t1, t2] with 0 <= t1 < t2 <= schedule.time_steps, which is {last}"
         require(whole and 0 <= window[0] < window[1] <= last, "evaluation.window", window, allowed)
-        possible = tracking.enabled or tracking.register is None
-        require(possible, "tracking.register", tracking.register, "null where tracking.enabled=false")
+        require(
+            tracking.enabled or tracking.register is None,
+            "tracking.register",
+            tracking.register,
+            "null where tracking.enabled=false",
+        )
         rule, after, rate = self.exploration.rule, self.exploration.after, self.exploration.propensity
         if rule is not ExplorationRule.none:
             check("exploration.propensity", rate, positive_share())
@@ -367,11 +387,10 @@ def plain(node: Any) -> Any:
     Fields that are `optional` are left out where they are None.
     """
     if is_dataclass(node):
-        values = {field: getattr(node, field.name) for field in fields(node)}
         return {
             field.name: plain(value)
-            for field, value in values.items()
-            if value is not None or "left_out" not in field.metadata
+            for field in fields(node)
+            if (value := getattr(node, field.name)) is not None or "left_out" not in field.metadata
         }
     if isinstance(node, dict):
         return {key: plain(value) for key, value in node.items()}
@@ -384,8 +403,9 @@ def plain(node: Any) -> Any:
 
 def objectives_of(objective: str | Sequence[str]) -> list[str]:
     """The measures of `objective`, which is one or a list of them."""
-    several = isinstance(objective, Sequence) and not isinstance(objective, str)
-    return [*map(str, objective)] if several else [str(objective)]
+    if isinstance(objective, str) or not isinstance(objective, Sequence):
+        return [str(objective)]
+    return [*map(str, objective)]
 
 
 GROUPS = ("model", "dataset", "initial_policy", "world")

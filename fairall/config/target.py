@@ -45,7 +45,7 @@ def target_class(node: Any, place: str) -> Any:
     except Exception as error:
         missing = isinstance(error, ModuleNotFoundError) and f"{module}.".startswith(f"{error.name}.")
         if missing or (isinstance(error, AttributeError) and module in sys.modules):
-            where = "; the module must be in the current folder, or installed" if missing else ""
+            where = "; the module must be in the current folder, or installed" * missing
             raise FairAllError(f"{key}: there is no such class ({error}{where})") from error
         raise FairAllError(f"{key}: {module} cannot be imported ({_where(error)})") from error
     if problem := _unfit(found, *BASES[place.partition(".")[0]]):
@@ -59,8 +59,8 @@ def _unfit(found: Any, module: str, name: str, arguments: Sequence[str]) -> str:
     if not (inspect.isclass(found) and issubclass(found, base)):
         return f"not a {module}.{name}; derive the class from that, or from one that is"
     if inspect.isabstract(found):
-        lacking = ", ".join(sorted(getattr(found, "__abstractmethods__", ())))
-        return f"it lacks {lacking}, which every {name} has"
+        lacking = sorted(getattr(found, "__abstractmethods__", ()))
+        return f"it lacks {', '.join(lacking)}, which every {name} has"
     try:
         inspect.signature(found).bind(*arguments)
     except TypeError as error:

@@ -104,8 +104,9 @@ def _structured(composed: DictConfig, groups: Collection[str]) -> DictConfig:
             if place in nodes_and_keys(configuration_keys({})):
                 raise FairAllError(instead(place, node))
             near = nearest_key(place, [other for other in nodes if other != place])
-            own = f"a part of your own has {place}._target_=module.Class"
-            raise FairAllError(f"{place}: no such key{near}; {own}")
+            raise FairAllError(
+                f"{place}: no such key{near}; a part of your own has {place}._target_=module.Class"
+            )
         nodes[place] = structured_node(node, place)
     whole = _merged(Config, values)
     for place, node in nodes.items():
@@ -130,8 +131,7 @@ def _merged(declared: Any, values: Any, place: str = "") -> DictConfig:
         if not isinstance(error, NO_KEY):
             raise FairAllError(f"{key}: {next(iter(str(error).splitlines()))}") from error
         own = nodes_and_keys(flattened(OmegaConf.to_container(structured)))
-        known = [f"{prefix}{name}" for name in own]
-        known += [field.name for field in fields(Config)]
+        known = [*(prefix + name for name in own), *(field.name for field in fields(Config))]
         # A class of the user's that declares no config_type has the keys of all classes of its group only.
         undeclared = NodeConfig in declared.__bases__
         hint = "; for a key of your own the class needs a config_type with that field" if undeclared else ""

@@ -45,6 +45,9 @@ PATH = re.compile(r"(?!(?:null|true|false|nan|inf)$)[./]*[a-z_][\w./-]*", re.IGN
 READABLE = re.compile(r"[\w\s.+/\\$%*@?|-]*|'.*'|\".*\"", re.ASCII)
 PART = re.compile(r"[^\[\]{}:,\s](?:[^\[\]{}:,]*[^\[\]{}:,\s])?")
 
+Words = Sequence[str]
+"""KEY=VALUE of a command line, one by one."""
+
 # What a file of somebody else's must not say: where something is written or sent, which code is imported, and
 # what is read from the environment.
 NOT_FROM_FILES = re.compile(
@@ -55,10 +58,10 @@ NOT_FROM_FILES = re.compile(
 def refuse_places(words: Iterable[str], place: str) -> None:
     """Raise FairAllError where a word that a file at `place` holds is one of `NOT_FROM_FILES`."""
     for word in filter(NOT_FROM_FILES.match, words):
-        told = (
-            "says where something is written or which code is run, and no file may: give it as your own word"
+        raise FairAllError(
+            f"{place}: {word:.60}: says where something is written or which code is run, and no file may: "
+            "give it as your own word"
         )
-        raise FairAllError(f"{place}: {word:.60}: {told}")
 
 
 def override(key: str, value: str | Sequence[str]) -> str:
@@ -189,8 +192,10 @@ def nearest_key(key: str, known: Iterable[str]) -> str:
     """
     parent, _, name = key.rpartition(".")
     ordered = sorted(known, key=lambda other: other.rpartition(".")[0] != parent)
-    found = _meant(parent, name, ordered) or _similar(name, ordered)
-    return f", did you mean {found}?" if found else ""
+    by_name = {other.rpartition(".")[2].lower(): other for other in reversed(ordered)}
+    similar = difflib.get_close_matches(name.lower(), by_name, n=1)
+    found = [_meant(parent, name, ordered), *(by_name[close] for close in similar)]
+    return next((f", did you mean {key}?" for key in found if key), "")
 
 
 def _meant(parent: str, name: str, known: Sequence[str]) -> str:
@@ -202,19 +207,12 @@ def _meant(parent: str, name: str, known: Sequence[str]) -> str:
             return key
     if not meant.startswith("dataset.") or parent not in ("", "dataset") or "dataset" not in known:
         return ""
-    own = ((key, key.rpartition(".")[2]) for key in known if key.rpartition(".")[0] == parent)
-    # raw_file of another data set for file, dataset for data
-    longer = (key for key, own_last in own if own_last.endswith(f"_{name}") or own_last.startswith(name))
-    return next(longer, f"{meant} of dataset=csv")
-
-
-def _similar(name: str, known: Iterable[str]) -> str:
-    """The first key whose last part is the most similar to the name; empty if none is."""
-    by_name: dict[str, str] = {}
     for key in known:
-        by_name.setdefault(key.rpartition(".")[2].lower(), key)
-    close = difflib.get_close_matches(name.lower(), by_name, n=1)
-    return by_name[close[0]] if close else ""
+        node, _, own = key.rpartition(".")
+        # raw_file of another data set for file, dataset for data
+        if node == parent and (own.endswith(f"_{name}") or own.startswith(name)):
+            return key
+    return f"{meant} of dataset=csv"
 
 
 def table_file(name: str) -> bool:

@@ -37,6 +37,8 @@ COLUMNS = ("probability", "spread", LABEL, "decision", "propensity")
 REASONS = "reasons"
 PREFIX = "new_"  # of a column whose name is that of one of the table
 READING = ("separator", "text_encoding")  # keys of dataset=csv
+Parts = Iterator[tuple[Chunk, dict[str, np.ndarray]]]
+"""Rows of a table and further columns of shape (N,), part by part."""
 
 
 @dataclass
@@ -118,8 +120,8 @@ class Tally:
         share = 100 * groups["accepted"] / groups["people"]
         print_frame(groups.astype(str).assign(share=[f"{one:.1f} %" * (one == one) for one in share]))
         if plain["mean_spread"] is not None:
-            largest = f"at most {self.largest_spread:.3f}"
-            print(f"Spread over seeds: {plain['mean_spread']:.3f} on average, {largest}")
+            mean = plain["mean_spread"]
+            print(f"Spread over seeds: {mean:.3f} on average, at most {self.largest_spread:.3f}")
         for note in self.notes:
             print(f"Note: {note}")
         for warning in self.warnings:
@@ -229,9 +231,7 @@ def findings_in(table: File, reader: PeopleReader) -> tuple[Findings, int]:
     return findings, n_parts
 
 
-def _decisions(
-    policy: Policy, table: File, rule: Rule, which: str, advance: ProgressCallback
-) -> Iterator[tuple[Chunk, dict[str, np.ndarray]]]:
+def _decisions(policy: Policy, table: File, rule: Rule, which: str, advance: ProgressCallback) -> Parts:
     """Rows of the table and the values of `COLUMNS`, of shape (N,) each."""
     generator = rule.generator()
     computed = _computed(policy, table, rule, which, advance)
@@ -249,9 +249,7 @@ def _decisions(
         yield part, columns | {"decision": decision[start:end], "propensity": propensity[start:end]}
 
 
-def _computed(
-    policy: Policy, table: File, rule: Rule, which: str, advance: ProgressCallback
-) -> Iterator[tuple[Chunk, dict[str, np.ndarray]]]:
+def _computed(policy: Policy, table: File, rule: Rule, which: str, advance: ProgressCallback) -> Parts:
     """Rows of a table that was read before, and what the policy says of them, of shape (N,) each."""
     for part in table.parts():
         people = policy.encoded(part.frame, judged=True)

@@ -6,8 +6,7 @@ import itertools
 import json
 import math
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -30,7 +29,7 @@ from fairall.results.figures import principal
 from fairall.results.style import BLUE, GREY, ORANGE, PALETTE, STYLE, save_figure, set_title
 from fairall.results.table import print_frame
 from fairall.runtime.reading import why_no_file
-from fairall.storage.files import atomic, tidied
+from fairall.storage.files import tidied, write_text
 from fairall.tables.cells import shown
 from fairall.tables.files import File
 from fairall.tables.groups import sides
@@ -211,21 +210,20 @@ def explain(
     of_others = probabilities(background)[:, 0]
     names = [*policy.reader.names, policy.reader.sensitive_column(person)[0]]
     values, errors, average = _shapley(probabilities, own[0], background[:BACKGROUND])
-    contributions = pd.DataFrame(
-        {
-            "value": ["(missing)" if pd.isna(value) else str(value) for value in person[names].iloc[0]],
-            "contribution": values[:, 0],
-            "error": errors[:, 0],
-            "spread": values[:, 1:].std(axis=1, ddof=1) if values.shape[1] > 2 else np.nan,
-        },
-        index=names,
-    )
     return Explanation(
         policy=by,
         probability=float(probabilities(own)[0, 0]),
         threshold=policy.threshold if threshold is None else threshold,
         average=float(average[0]),
-        contributions=contributions,
+        contributions=pd.DataFrame(
+            {
+                "value": ["(missing)" if pd.isna(value) else str(value) for value in person[names].iloc[0]],
+                "contribution": values[:, 0],
+                "error": errors[:, 0],
+                "spread": values[:, 1:].std(axis=1, ddof=1) if values.shape[1] > 2 else np.nan,
+            },
+            index=names,
+        ),
         others=of_others,
         groups={
             policy.reader.group_name(side): background[:, -1] == side
@@ -329,32 +327,23 @@ def _shapley(
         Shapley values and their standard errors, shape (M, K) each, and the means over the background,
         shape (K,).
     """
-    with _quiet_shap() as shap:
-        masker = shap.maskers.Independent(background, max_samples=len(background))
-        # One order at a time, since shap's own error takes both passes of an order for independent.
-        found = [
-            shap.PermutationExplainer(probabilities, masker, seed=seed)(
-                own[np.newaxis], max_evals=2 * len(own) + 1, silent=True
-            )
-            for seed in range(ORDERS)
-        ]
-    values = np.stack([one.values[0] for one in found])
-    return values.mean(0), values.std(0, ddof=1) / math.sqrt(ORDERS), found[0].base_values[0]
-
-
-@contextmanager
-def _quiet_shap() -> Iterator[Any]:
-    """The module shap; it warns of other packages when imported and seeds the global generator of numpy."""
-    state = np.random.get_state()
+    state = np.random.get_state()  # of numpy's global generator, which shap seeds
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            with needing("shap", "explain"):
-                import shap
+        with warnings.catch_warnings(action="ignore"), needing("shap", "explain"):
+            import shap  # warns of other packages
 
-            yield shap
+            masker = shap.maskers.Independent(background, max_samples=len(background))
+            # One order at a time, since shap's own error takes both passes of an order for independent.
+            found = [
+                shap.PermutationExplainer(probabilities, masker, seed=seed)(
+                    own[np.newaxis], max_evals=2 * len(own) + 1, silent=True
+                )
+                for seed in range(ORDERS)
+            ]
     finally:
         np.random.set_state(state)
+    values = np.stack([one.values[0] for one in found])
+    return values.mean(0), values.std(0, ddof=1) / math.sqrt(ORDERS), found[0].base_values[0]
 
 
 def _position(policy: Policy, own: np.ndarray, others: np.ndarray, by: str) -> Position | None:
@@ -374,8 +363,8 @@ def write_explanation(explanation: Explanation, folder: Path) -> None:
     """Write explanation.png and explanation.json to a folder, which is made where it is missing."""
     with tidied(folder, "explanation.*"):
         _draw(explanation, folder / "explanation.png")
-        with atomic(folder / "explanation.json") as temporary:
-            temporary.write_text(json.dumps(explanation.to_plain(), indent=1, allow_nan=False) + "\n")
+        plain = json.dumps(explanation.to_plain(), indent=1, allow_nan=False)
+        write_text(folder / "explanation.json", plain + "\n")
 
 
 def _draw(explanation: Explanation, path: Path) -> None:
@@ -402,8 +391,7 @@ def _contributions(axes: Axes, explanation: Explanation) -> None:
     names = [f"{name} = {value[:CELL]}" for name, value in ranked["value"].items()]
     values, spread = ranked["contribution"].to_numpy(), ranked["spread"].to_numpy()
     if len(names) > MOST_BARS + 1:
-        rest = len(names) - MOST_BARS
-        names = [*names[:MOST_BARS], f"{rest} others"]
+        names = [*names[:MOST_BARS], f"{len(names) - MOST_BARS} others"]
         values = np.append(values[:MOST_BARS], values[MOST_BARS:].sum())
         spread = np.append(spread[:MOST_BARS], np.nan)
     at = np.arange(len(names))[::-1]

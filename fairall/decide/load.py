@@ -59,19 +59,16 @@ def _downloaded(address: str, config: Config, modules: Collection[str]) -> Polic
     from fairall.tracking.fetch import download
     from fairall.tracking.store import named_uri
 
-    told = FairAllError(
-        f"{address}: no policy of fairall; one has an address runs:/ID/policy or models:/NAME/1"
-    )
-    if not ADDRESS.fullmatch(address):
-        raise told
     with TemporaryDirectory() as name:
         folder = Path(name)
-        config.tracking.uri = named_uri(config)
-        download(address, folder, config)
-        found = [path.parent for path in folder.rglob(SUMS)]
-        if not found:
-            raise told
-        try:
-            return Policy.load(found[0], modules=modules)
-        except FairAllError as error:
-            raise FairAllError(f"{address}: {error}") from error
+        if ADDRESS.fullmatch(address):
+            config.tracking.uri = named_uri(config)
+            download(address, folder, config)
+        for path in folder.rglob(SUMS):
+            try:
+                return Policy.load(path.parent, modules=modules)
+            except FairAllError as error:
+                raise FairAllError(f"{address}: {error}") from error
+    raise FairAllError(
+        f"{address}: no policy of fairall; one has an address runs:/ID/policy or models:/NAME/1"
+    )

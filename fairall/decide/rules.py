@@ -82,8 +82,8 @@ class Rule:
         accepted[order[np.cumsum(accepted[order]) > places]] = False
         if self.draw is None:
             return accepted, _shared(propensity, rank, places)
-        of_people = (torch.from_numpy(of)[None] for of in (propensity, rank))
-        return accepted, top(next(of_people), places, next(of_people))[0].numpy()
+        one_table = torch.from_numpy(propensity)[None], places, torch.from_numpy(rank)[None]
+        return accepted, top(*one_table)[0].numpy()
 
     def check(self, n: int) -> None:
         """Raise FairAllError as `n_places` of n people, or where there are no exact propensities."""

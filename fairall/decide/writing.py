@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import itertools
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -58,19 +59,18 @@ def writer(table: File, file: IO[bytes], name: str) -> Iterator[Write]:
             encoding = "utf-8" if table.is_parquet else table.declared.text_encoding
             text = io.TextIOWrapper(file, encoding=encoding, newline="")
             stack.callback(text.detach)
-            yield _csv_writer(text, table.declared.separator)
+            headers = itertools.chain([True], itertools.repeat(False))  # above the first rows alone
 
+            def write(part: Chunk, columns: Mapping[str, np.ndarray]) -> None:
+                part.frame.assign(**columns).to_csv(
+                    text,
+                    sep=table.declared.separator,
+                    header=next(headers),
+                    index=False,
+                    lineterminator="\n",
+                )
 
-def _csv_writer(file: IO[str], separator: str) -> Write:
-    header = True
-
-    def write(part: Chunk, columns: Mapping[str, np.ndarray]) -> None:
-        nonlocal header
-        rows = part.frame.assign(**columns)
-        rows.to_csv(file, sep=separator, header=header, index=False, lineterminator="\n")
-        header = False
-
-    return write
+            yield write
 
 
 def _parquet_writer(file: IO[bytes], stack: ExitStack) -> Write:

@@ -13,10 +13,10 @@ import fairall
 from fairall.config.choices import configuration_root, description, shown
 from fairall.config.schema import Config
 from fairall.metrics import LATENT
-from fairall.results.format import CAUTION, interval, mean_interval, mean_std, number
+from fairall.results.format import CAUTION, mean_interval, number
 from fairall.results.result import Result, bound_of
-from fairall.results.table import Markdown, code, markdown_rows
-from fairall.results.terminal import noise
+from fairall.results.table import Markdown, code, markdown_rows, without_empty
+from fairall.results.terminal import noise, shown_measures
 
 OWN = [
     "Whether the label means what the decision is for, and who is missing from the table because of past "
@@ -87,18 +87,9 @@ def measure_table(result: Result, names: Sequence[str] | None = None) -> Markdow
     """
     rows = result.rows()
     rows = rows.loc[[name for name in (names or rows.index) if name in rows.index and name not in LATENT]]
-    columns = {
-        "measure": list(rows["heading"]),
-        "name": [code(name) for name in rows.index],
-        "mean ± std": [mean_std(*pair, digits=2) for pair in zip(rows["mean"], rows["std"], strict=True)],
-        "95 % interval": [interval(*pair, digits=2) for pair in zip(rows["low"], rows["high"], strict=True)],
-        "accept all": [number(mean, digits=2) for mean in rows["accept_all"]],
-        "knows every label": [number(mean, digits=2) for mean in rows["oracle"]],
-        "with parity": [number(mean, digits=2) for mean in rows["oracle_fair"]],
-        "paper": [mean_std(*pair) for pair in zip(rows["paper_mean"], rows["paper_std"], strict=True)],
-    }
-    filled = {name: cells for name, cells in columns.items() if any(cells)}
-    return markdown_rows(list(filled), zip(*filled.values(), strict=True))
+    frame = without_empty(shown_measures(rows))
+    cells = zip(rows["heading"], map(code, rows.index), *map(frame.get, frame), strict=True)
+    return markdown_rows(["measure", "name", *frame], cells)
 
 
 def share(accepted: Any) -> str:
@@ -112,10 +103,10 @@ def share(accepted: Any) -> str:
 def _sizes_of_groups(result: Result) -> Markdown:
     """A table of the groups: people by split, labels and base rate."""
     everybody = result.groups["all"]
-    weights = ", labels weighted by 1/π" if everybody.labelled < sum(everybody.people.values()) else ""
+    weights = ", labels weighted by 1/π" * (everybody.labelled < sum(everybody.people.values()))
     head = ["group", *everybody.people, "labels in the data", f"base rate of ỹ = 1{weights}"]
     rows = []
-    for name, group in (*result.named_groups.items(), ("all", everybody)):
+    for name, group in result.all_groups.items():
         rate = "" if group.base_rate is None else f"{number(group.base_rate)} %"
         rows.append([name, *group.people.values(), group.labelled, rate])
     return markdown_rows(head, rows)
@@ -125,10 +116,13 @@ def _accepted_of_groups(result: Result) -> Markdown:
     """A table of the groups: shares of applicants accepted."""
     first, last = result.window
     head = ["group", "over all time steps", f"over time steps {first} to {last}"]
-    rows = []
-    for name, group in (*result.named_groups.items(), ("all", result.groups["all"])):
-        rows.append([name, share(group.accepted), share(group.accepted_in_window)])
-    return markdown_rows(head, rows)
+    return markdown_rows(
+        head,
+        (
+            [name, share(group.accepted), share(group.accepted_in_window)]
+            for name, group in result.all_groups.items()
+        ),
+    )
 
 
 def described(group: str, name: str) -> str | None:

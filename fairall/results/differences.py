@@ -22,8 +22,15 @@ from fairall.storage.identity import determining
 
 REFERENCE = re.compile(r"\$\{([\w.]+)\}")
 # Groups, and the key of their nodes that names the choice, if they have one.
-NAMED = dict.fromkeys(("protocol", "model", "dataset", "initial_policy"), "name")
-GROUPS = NAMED | {"fairness": "rule", "exploration": "rule", "cost": ""}
+GROUPS = {
+    "protocol": "name",
+    "model": "name",
+    "dataset": "name",
+    "initial_policy": "name",
+    "fairness": "rule",
+    "exploration": "rule",
+    "cost": "",
+}
 CHOICE = {
     "initial_policy.name": "initial_policy",
     "protocol.name": "protocol",
@@ -69,8 +76,7 @@ def _defaults(config: Mapping[str, Any]) -> dict[str, Any]:
         chosen |= chosen_by(readable(path)) if path else {}
     for group, names in GROUPS.items():
         # Its values are compared with those of the choice that the run has, its name with the usual choice.
-        own = config[group].get(names, chosen[group])
-        path = files[group].get(str(own))
+        path = files[group].get(str(config[group].get(names, chosen[group])))
         root[group] = with_parents(path, files[group]) if path else {}
         if names in root[group] and group not in ("model", "dataset"):
             root[group][names] = chosen[group]
@@ -87,7 +93,7 @@ def _defaults(config: Mapping[str, Any]) -> dict[str, Any]:
 
 def _reference(value: Any) -> str | None:
     """The key that a value of a file refers to; None where it is a value of its own."""
-    found = REFERENCE.fullmatch(value) if isinstance(value, str) else None
+    found = isinstance(value, str) and REFERENCE.fullmatch(value)
     return found[1] if found else None
 
 

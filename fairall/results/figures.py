@@ -78,9 +78,9 @@ def interval(axes: Axes, x: Spread | float, y: Spread | float, **look: Any) -> A
     return axes.errorbar(place[0], place[1], **ends)
 
 
-def level(axes: Axes, policy: str, height: float, *, label: str | None = None) -> None:
+def level(axes: Axes, policy: str, height: float) -> None:
     """Draw the level ×100 of a policy of `REFERENCES` as a horizontal line."""
-    axes.axhline(100 * height, color=GREY, ls=LEVELS[policy], lw=0.8, label=label or REFERENCES[policy])
+    axes.axhline(100 * height, color=GREY, ls=LEVELS[policy], lw=0.8, label=REFERENCES[policy])
 
 
 def has_level(policy: str, measure: Quantity) -> bool:
@@ -127,8 +127,8 @@ def draw_learning(result: Result, path: Path) -> None:
             axes.set_xlabel("time step t")
             axes.tick_params(labelbottom=True)
         seeds = f"mean of {len(result.seeds)} seeds, ± 1 standard deviation, range"
-        handles = {seeds: mpl.lines.Line2D([], [], color=BLUE)} | handles_of(panels[:number])
-        legend_below(figure, handles, 3)
+        line = mpl.lines.Line2D([], [], color=BLUE)
+        legend_below(figure, {seeds: line} | handles_of(panels[:number]), 3)
         set_title(figure, f"{result.title}; {result.evaluation.split} set")
         save_figure(figure, path)
 
@@ -170,8 +170,8 @@ def draw_phase1(curves: PretrainCurves, path: Path, *, title: str) -> None:
             (curves.train, GREY, "training"),
             (curves.validation, BLUE, "validation"),
         ):
-            axes.plot(curves.epochs, values[:, 0], color=colour, lw=0.8, label=f"{label}, a line per seed")
-            axes.plot(curves.epochs, values[:, 1:], color=colour, lw=0.8)
+            lines = axes.plot(curves.epochs, values, color=colour, lw=0.8)
+            lines[0].set_label(f"{label}, a line per seed")
         axes.scatter(
             curves.best_epoch,
             curves.kept_loss,
@@ -207,18 +207,16 @@ def draw_latent(
     points, share = principal(z)
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=(8, 3.6), layout="constrained")
-        by_s = {"S = −1": (s < 0, ORANGE), "S = +1": (s > 0, BLUE)}
-        by_label = {
-            "ỹ unknown": (~labelled, GREY),
-            "ỹ = 0": (labelled & (label == 0), ORANGE),
-            "ỹ = 1": (labelled & (label == 1), BLUE),
+        colourings = {
+            "by the sensitive attribute": {"S = −1": (s < 0, ORANGE), "S = +1": (s > 0, BLUE)},
+            "by the proxy label": {
+                "ỹ unknown": (~labelled, GREY),
+                "ỹ = 0": (labelled & (label == 0), ORANGE),
+                "ỹ = 1": (labelled & (label == 1), BLUE),
+            },
         }
-        for axes, meaning, kinds in zip(
-            figure.subplots(1, 2, sharex=True, sharey=True),
-            ("by the sensitive attribute", "by the proxy label"),
-            (by_s, by_label),
-            strict=True,
-        ):
+        panels = figure.subplots(1, 2, sharex=True, sharey=True)
+        for axes, (meaning, kinds) in zip(panels, colourings.items(), strict=True):
             for name, (rows, colour) in kinds.items():
                 if rows.any():
                     axes.scatter(*points[rows].T, s=9, color=colour, alpha=0.7, lw=0, label=name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from numbers import Integral
 from types import ModuleType
 
 import matplotlib as mpl
@@ -27,10 +28,13 @@ def to_html(one: Viewed, view: ModuleType) -> str:
         one: the object.
         view: its module, see `Viewed.view`.
     """
-    table = table_of(one.summary())
-    warnings = getattr(one, "warnings", ())
-    values = {"title": f"{type(one).__name__}: {one.title}", "warnings": warnings, "table": table}
-    return rendered("notebook.html.jinja", values | {"picture": picture(one, view)})
+    values = {
+        "title": f"{type(one).__name__}: {one.title}",
+        "warnings": getattr(one, "warnings", ()),
+        "table": table_of(one.summary()),
+        "picture": picture(one, view),
+    }
+    return rendered("notebook.html.jinja", values)
 
 
 def table_of(frame: pd.DataFrame) -> PageTable:
@@ -45,8 +49,9 @@ def table_of(frame: pd.DataFrame) -> PageTable:
 
 
 def _shown(value: object) -> str:
-    whole = isinstance(value, int) or (hasattr(value, "dtype") and value.dtype.kind in "iu")
-    return str(value) if whole else number(float(value), 1, DIGITS)  # type: ignore[arg-type]
+    if isinstance(value, Integral):
+        return str(value)
+    return number(float(value), 1, DIGITS)  # type: ignore[arg-type]
 
 
 def picture(one: Viewed, view: ModuleType) -> bytes:

@@ -28,7 +28,7 @@ from fairall.results.table import (
     to_markdown,
 )
 from fairall.results.terminal import Display
-from fairall.storage.files import atomic, tidied
+from fairall.storage.files import atomic, tidied, write_text
 
 DPI = 200
 EMPTY: dict[str, Any] = {
@@ -134,19 +134,15 @@ def write_page(folder: Path, title: str, sections: Mapping[str, Sequence[Item]],
                     for ending, written in (("md", to_markdown), ("tex", to_latex), ("csv", to_csv)):
                         write(folder / "tables" / f"{item.key}.{ending}", written(item))
                 advance()
-            of_page = {"title": title, "sections": sections, "pictures": pictures}
-            write(folder / "index.html", rendered("page.html.jinja", EMPTY | texts | of_page))
+            values = EMPTY | texts | {"title": title, "sections": sections, "pictures": pictures}
+            write(folder / "index.html", rendered("page.html.jinja", values))
     except OSError as error:
-        reason = error.strerror or error
         raise FairAllError(
-            f"cannot write to {folder}: {reason}; choose another place with -o FOLDER"
+            f"cannot write to {folder}: {error.strerror or error}; choose another place with -o FOLDER"
         ) from error
 
 
-def write(path: Path, text: str) -> None:
-    """Write a text file atomically."""
-    with atomic(path) as temporary:
-        temporary.write_text(text, encoding="utf-8")
+write = write_text
 
 
 def rendered(template: str, values: Mapping[str, Any], package: str = "fairall.results") -> str:
@@ -159,7 +155,11 @@ def rendered(template: str, values: Mapping[str, Any], package: str = "fairall.r
         undefined=StrictUndefined,
         finalize=escaped if template.endswith(".md.jinja") else None,
     )
-    encoded = {"base64": lambda png: base64.b64encode(png).decode()}
-    environment.filters |= {"markdown": to_markdown, "code": code, "address": address} | encoded
-    environment.filters["table"] = lambda table: Markup(to_html(table))
+    environment.filters |= {
+        "markdown": to_markdown,
+        "code": code,
+        "address": address,
+        "base64": lambda png: base64.b64encode(png).decode(),
+        "table": lambda table: Markup(to_html(table)),
+    }
     return environment.get_template(template).render(values)

@@ -29,19 +29,14 @@ def paper_metrics(config: Config) -> dict[str, tuple[float, float]]:
     """
     printed, dataset, model = _printed(), config.name("dataset"), config.model
     conditions = printed["conditions"]
-    of_paper = {
-        "cost": conditions["cost"].get(dataset),
-        "time_steps": conditions["time_steps"],
-        "decision": conditions["decision"],
-        "policy": conditions["policy"].get(model["name"]),
-    }
-    ours = {
-        "cost": config.cost.value,
-        "time_steps": config.schedule.time_steps,
-        "decision": model.get("decision"),
-        "policy": model.get("policy"),
-    }
-    if ours != of_paper or config.amounts is not None:
+    pairs = (
+        (config.cost.value, conditions["cost"].get(dataset)),
+        (config.schedule.time_steps, conditions["time_steps"]),
+        (model.get("decision"), conditions["decision"]),
+        (model.get("policy"), conditions["policy"].get(model["name"])),
+        (config.amounts, None),
+    )
+    if any(ours != of_paper for ours, of_paper in pairs):
         return {}
     cell = printed.get(config.name("initial_policy"), {}).get(model["name"], {})
     metrics = {name: (mean / 100, std / 100) for name, (mean, std) in cell.get(dataset, {}).items()}

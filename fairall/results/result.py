@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Literal
@@ -21,7 +21,7 @@ from fairall.results.paper import paper_metrics
 from fairall.runtime.reading import DamagedFileError, opened
 from fairall.runtime.viewed import Viewed
 from fairall.storage.identity import configuration_key
-from fairall.storage.plain import read_json
+from fairall.storage.plain import Plain, read_json
 from fairall.storage.run_folder import RunFolder
 from fairall.tables.groups import group_name, sides
 
@@ -32,12 +32,16 @@ GROUPS = ("all", "advantaged", "disadvantaged")  # of people; more than two grou
 
 def run_title(config: Config) -> str:
     """One line with the method, data set and setting of a run."""
-    title = f"{config.name('model')} on {config.name('dataset')}"
-    title += f", {config.name('initial_policy')} initial policy, {config.protocol.name} protocol"
-    title += f", {bound}" if (bound := bound_of(config.fairness)) else ""
-    title += f", world of {', '.join(config.parts)}" if config.parts else ""
-    title += f", {config.worth}, {count(config.seeds, 'seed')}"
-    return marked(title, config.preset)
+    parts = (
+        f"{config.name('model')} on {config.name('dataset')}",
+        f"{config.name('initial_policy')} initial policy",
+        f"{config.protocol.name} protocol",
+        bound_of(config.fairness),
+        f"world of {', '.join(config.parts)}" * bool(config.parts),
+        config.worth,
+        count(config.seeds, "seed"),
+    )
+    return marked(", ".join(filter(None, parts)), config.preset)
 
 
 def bound_of(fairness: FairnessConfig) -> str:
@@ -189,6 +193,11 @@ class Result(Viewed):
         signs = sides(len(own))
         return {group_name(s, group.values, len(own)): group for s, group in zip(signs, own, strict=True)}
 
+    @property
+    def all_groups(self) -> dict[str, Group]:
+        """`named_groups`, and everybody as `all`."""
+        return self.named_groups | {"all": self.groups["all"]}
+
     def name(self, group: str) -> str:
         """Name of the chosen file of a group of the configuration, such as `model`."""
         return self.config.name(group)
@@ -258,7 +267,7 @@ class Result(Viewed):
         """`rows`: a row per measure of the whole run, with spread, references and the paper's."""
         return self.rows()
 
-    def to_plain(self) -> dict[str, Any]:
+    def to_plain(self) -> Plain:
         """Content of summary.json."""
         by_policy = {name: own.droplevel(0) for name, own in self.references.groupby(level=0, sort=False)}
         per_seed = self.per_seed.astype(object).where(self.per_seed.notna(), None)
@@ -270,7 +279,7 @@ class Result(Viewed):
             "data": {"fingerprint": self.fingerprint},
             "evaluation": vars(self.evaluation),
             "groups": {"column": self.sensitive_column}
-            | {name: _plain_group(group) for name, group in self.groups.items()},
+            | {name: asdict(group) for name, group in self.groups.items()},
             "warm_up": vars(self.warm_up),
             "notes": list(self.notes),
             "warnings": list(self.warnings),
@@ -296,18 +305,19 @@ class Result(Viewed):
         if config is None:
             raise FairAllError("config.yaml is missing, damaged or of an earlier version of fairall")
         rows = (config.schedule.time_steps + 1) * config.seeds
-        references = {
-            (policy, measure): spread
-            for policy, own in plain.references.items()
-            for measure, spread in own.items()
-        }
         return cls(
             config=config,
             steps=_read_table(path / "metrics.csv", rows),
             measures=[Quantity.from_plain(name, vars(of)) for name, of in plain.measures.items()],
             per_seed=plain.table(),
             aggregate=spreads(plain.aggregate),
-            references=spreads(references),
+            references=spreads(
+                {
+                    (policy, measure): spread
+                    for policy, own in plain.references.items()
+                    for measure, spread in own.items()
+                }
+            ),
             sensitive_column=plain.column,
             groups=plain.people,
             evaluation=plain.evaluation,
@@ -379,8 +389,7 @@ class Summary:
 
     def table(self) -> pd.DataFrame:
         """`Result.per_seed`."""
-        table = pd.DataFrame([*self.per_seed]).astype(float)
-        return table.astype({"seed": int}).set_index("seed")
+        return pd.DataFrame([*self.per_seed]).astype(float).astype({"seed": int}).set_index("seed")
 
 
 def _read_table(path: Path, rows: int) -> pd.DataFrame:
@@ -423,11 +432,5 @@ def _spread(table: pd.DataFrame, key: Any) -> Spread | None:
     return Spread(float(mean), None if np.isnan(std) else float(std), interval)
 
 
-def _plain_spreads(table: pd.DataFrame) -> dict[str, Any]:
-    found = {name: _spread(table, name) for name in table.index}
-    return {name: None if one is None else vars(one) for name, one in found.items()}
-
-
-def _plain_group(group: Group) -> dict[str, Any]:
-    rates = {name: getattr(group, name) for name in ("accepted", "accepted_in_window")}
-    return vars(group) | {name: None if one is None else vars(one) for name, one in rates.items()}
+def _plain_spreads(table: pd.DataFrame) -> Plain:
+    return {name: (spread := _spread(table, name)) and vars(spread) for name in table.index}

@@ -92,8 +92,7 @@ def load(path: Path) -> Result:
     folder, anew = RunFolder(path), "run it anew with force=true"
     if not folder.done:
         raise FairAllError("unfinished: the same command goes on with it")
-    damage = folder.damage()
-    if damage is not None:
+    if damage := folder.damage():
         raise FairAllError(f"{damage}; the same command makes it again")
     try:
         result = Result.read(folder)
@@ -182,19 +181,14 @@ def _outline(path: Path) -> Outline:
     time = done.stat().st_mtime
     try:
         damage = RunFolder(path).damage(among=("config.yaml", "summary.json"))
-        if damage is not None:
-            return Outline(path, "damaged", time, {}, damage)
-        values = read_json(path / "summary.json", _Glance).aggregate
-        found = {name: values.get(name) for name in MEASURES}
-        measures = {name: (one.mean, one.std) for name, one in found.items() if one is not None}
-        config = RunFolder(path).read_config()
+        if damage is None:
+            values = read_json(path / "summary.json", _Glance).aggregate
+            known = {name: (one.mean, one.std) for name in MEASURES if (one := values.get(name))}
+            if config := RunFolder(path).read_config():
+                return Outline(path, "finished" if interpretable(config.preset) else QUICK, time, known)
+            damage = "config.yaml is damaged or of an earlier version of fairall"
     except OSError as error:  # deleted meanwhile, or not to be read
-        return Outline(path, "damaged", time, {}, f"{Path(error.filename).name}: {error.strerror}")
+        damage = f"{Path(error.filename).name}: {error.strerror}"
     except FairAllError as error:
-        return Outline(path, "damaged", time, {}, str(error).removeprefix(f"{path}/"))
-    if config is None:
-        return Outline(
-            path, "damaged", time, {}, "config.yaml is damaged or of an earlier version of fairall"
-        )
-    state = "finished" if interpretable(config.preset) else QUICK
-    return Outline(path, state, time, measures)
+        damage = str(error).removeprefix(f"{path}/")
+    return Outline(path, "damaged", time, {}, damage)

@@ -90,11 +90,8 @@ def save_figure(figure: Figure, path: Path) -> None:
     """Write a figure as PNG of `COLOURS` colours, with the same bytes for the same figure."""
     canvas = FigureCanvasAgg(figure)
     canvas.draw()  # `savefig` draws a figure with a layout twice
-    picture = reduced(Image.fromarray(np.asarray(canvas.buffer_rgba())))
+    opaque = Image.fromarray(np.asarray(canvas.buffer_rgba())).convert("RGB")
+    # A palette takes a third of the bytes.
+    reduced = opaque.quantize(COLOURS, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
     with atomic(path) as temporary:
-        picture.save(temporary, format="PNG", dpi=(figure.dpi, figure.dpi))
-
-
-def reduced(picture: Image.Image) -> Image.Image:
-    """An opaque picture with a palette of `COLOURS` colours, a third of the bytes in a file."""
-    return picture.convert("RGB").quantize(COLOURS, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
+        reduced.save(temporary, format="PNG", dpi=(figure.dpi, figure.dpi))

@@ -133,15 +133,7 @@ class Display:
         """Print the measures of a result, beside those of accepting everybody and the paper's."""
         if self._console.quiet:
             return
-        rows, shown = result.rows(), {}
-        for name, row in rows.iterrows():
-            scale = 1 if name.startswith("latent_") else 100
-            shown[name] = {
-                "mean ± std": mean_std(row["mean"], row["std"], scale=scale, digits=2),
-                "95 % interval": interval(row["low"], row["high"], scale=scale, digits=2),
-                "accept\nall": number(row["accept_all"], scale, 2),
-                "paper": mean_std(row["paper_mean"], row["paper_std"], scale=scale),
-            }
+        rows = result.rows()
         latent = ", latent_* in plain units" if any(name.startswith("latent_") for name in rows.index) else ""
         drawn = "; _sampled: from drawn decisions, as the paper's mean_ and tv_ are"
         caption = (
@@ -150,16 +142,33 @@ class Display:
             "the mean over seeds, by Student's t. accept all: of accepting everybody of the same people; "
             f"accepting nobody gives 0. {known_labels(result)}{noise(result)}"
         )
-        frame = pd.DataFrame.from_dict(shown, orient="index")
+        frame = shown_measures(rows).drop(columns=["knows every label", "with parity"], errors="ignore")
+        frame = frame.rename(columns={"accept all": "accept\nall"})
         print_frame(frame, title=result.title, caption=caption, first="measure")
         if len(result.named_groups) > 2:
             print_frame(by_group(result), title=f"By {result.sensitive_column}, ×100", first="group")
 
 
+def shown_measures(rows: pd.DataFrame) -> pd.DataFrame:
+    """The measures of `Result.rows` as text, ×100, those of a latent in plain units."""
+    shown = {}
+    for name, row in rows.iterrows():
+        scale = 1 if name.startswith("latent_") else 100
+        shown[name] = {
+            "mean ± std": mean_std(row["mean"], row["std"], scale=scale, digits=2),
+            "95 % interval": interval(row["low"], row["high"], scale=scale, digits=2),
+            "accept all": number(row["accept_all"], scale, 2),
+            "knows every label": number(row["oracle"], scale, 2),
+            "with parity": number(row["oracle_fair"], scale, 2),
+            "paper": mean_std(row["paper_mean"], row["paper_std"], scale=scale),
+        }
+    return pd.DataFrame.from_dict(shown, orient="index")
+
+
 def by_group(result: Result) -> pd.DataFrame:
     """People, base rate and acceptance of each group and of everybody."""
     rows = {}
-    for name, group in (*result.named_groups.items(), ("all", result.groups["all"])):
+    for name, group in result.all_groups.items():
         rates = group.accepted, group.accepted_in_window
         of_all, in_window = ("" if one is None else mean_std(one.mean, one.std) for one in rates)
         rows[name] = {
@@ -207,8 +216,7 @@ def noise(result: Result) -> str:
     if len(groups) > 2:
         sizes = ", ".join(f"{one.people[of.split]} {name}" for name, one in groups.items())
     else:
-        both = reversed(groups.items())
-        sizes = " and ".join(f"{one.people[of.split]} with {name}" for name, one in both)
+        sizes = " and ".join(f"{one.people[of.split]} with {name}" for name, one in reversed(groups.items()))
     return (
         f"{said} and the DPU one of {number(of.dpu_standard_error)}, from {sizes}: a policy with parity on "
         "other people need not have it on these."

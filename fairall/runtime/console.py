@@ -58,8 +58,7 @@ class AnyConsole(Console):
             console = AnyConsole(width=self._natural(part), quiet=self.quiet)
             with console.capture() as captured:
                 console.print(part)
-            lines = captured.get().splitlines()
-            self.file.write("\n".join(line.rstrip() for line in lines) + "\n")
+            self.file.write("\n".join(map(str.rstrip, captured.get().splitlines())) + "\n")
         if table.caption:
             self.print(table.caption, style="table.caption")
 

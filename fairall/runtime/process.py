@@ -27,6 +27,7 @@ from fairall.runtime.credentials import withheld
 # million objects that stay: with Python's 700 a short command searches them a dozen times.
 GARBAGE = 100_000
 USAGE = 2  # exit code for words and options that a command does not take
+INTERRUPTED = 130  # exit code after Ctrl-C, 128 + 2; that of `Stopped` for other signals
 BROKEN_PIPE = 141  # exit code of shells for a program that SIGPIPE ends, 128 + 13
 # Parameters of glibc's mallopt(3) that control when freed memory returns to the system.
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
@@ -71,7 +72,7 @@ def run_command(command: Callable[[list[str]], int], words: Sequence[str] | None
             signals.told()  # while the stop is handled, so that it cannot be raised on the way out
             then = signals.RESUMES if stopped is None else stopped.then
             print(f"fairall: interrupted; the same command {then}", file=sys.stderr)
-            return signals.exit_code(stopped or KeyboardInterrupt())
+            return INTERRUPTED if stopped is None else stopped.exit_code
         if not isinstance(error, Exception) or not out_of_memory(error):
             raise
         print(f"fairall: {NO_MEMORY}{f': {error}' * bool(error.args)}".splitlines()[0], file=sys.stderr)

@@ -17,7 +17,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import FrameType
 
 RESUMES = "goes on from what was saved"
@@ -30,7 +30,8 @@ class Stopped(KeyboardInterrupt):
     """Raised when a stop was requested by a signal, after everything worth keeping has been saved.
 
     Attributes:
-        exit_code: for the process, 128 plus the number of the signal.
+        exit_code: for the process, 128 plus the number of the signal: 143 after SIGTERM, 130 after Ctrl-C,
+            129 after SIGHUP.
         then: what the same command does when it is run again; completes "the same command ...".
     """
 
@@ -113,11 +114,6 @@ def told() -> None:
         signal.setitimer(signal.ITIMER_REAL, 0.0)
 
 
-def exit_code(interruption: KeyboardInterrupt) -> int:
-    """143 after SIGTERM, 130 after Ctrl-C, 129 after SIGHUP."""
-    return interruption.exit_code if isinstance(interruption, Stopped) else 128 + signal.SIGINT
-
-
 def _handle(number: int, frame: FrameType | None) -> None:
     if number == signal.SIGHUP:
         _leave_terminal()
@@ -138,7 +134,9 @@ def _handle(number: int, frame: FrameType | None) -> None:
 def _raise(frame: FrameType | None) -> None:
     """Raise `Stopped`, or try again later where it must not be raised, or is under way."""
     _try_again()
-    imports = _importing(frame) and time.monotonic() - _State.since < LONGEST_IMPORT
+    while frame is not None and frame.f_code.co_filename != IMPORTING:
+        frame = frame.f_back
+    imports = frame is not None and time.monotonic() - _State.since < LONGEST_IMPORT
     if _State.requested is not None and not imports and not _from_stop(sys.exc_info()[1]):
         raise Stopped(_State.requested)
 
@@ -157,23 +155,14 @@ def _try_again() -> None:
         signal.setitimer(signal.ITIMER_REAL, AGAIN)
 
 
-def _importing(frame: FrameType | None) -> bool:
-    while frame is not None and frame.f_code.co_filename != IMPORTING:
-        frame = frame.f_back
-    return frame is not None
-
-
 def _leave_terminal() -> None:
     """Discard further output to a terminal that is closed: writing to it raises OSError.
 
     A closed terminal is a character device that no longer answers as a terminal.
     """
     for stream in (1, 2):
-        try:
-            gone = stat.S_ISCHR(os.fstat(stream).st_mode) and not os.isatty(stream)
-        except OSError:  # closed by the parent process
-            continue
-        if gone:
-            null = os.open(os.devnull, os.O_WRONLY)
-            os.dup2(null, stream)
-            os.close(null)
+        with suppress(OSError):  # closed by the parent process
+            if stat.S_ISCHR(os.fstat(stream).st_mode) and not os.isatty(stream):
+                null = os.open(os.devnull, os.O_WRONLY)
+                os.dup2(null, stream)
+                os.close(null)

@@ -70,10 +70,9 @@ def _show_warning(
     files = [frame.f_code.co_filename for frame, _ in traceback.walk_stack(None)]
     callers = [name for name in files if name not in (__file__, warnings.__file__)]
     ours = category is UserWarning and callers[0].startswith(PACKAGE + os.sep)
-    if ours or not all(name.startswith(("<", *INSTALLED)) for name in map(_absolute, callers)):
-        stream = sys.stderr if file is None else file
-        if stream is not None:
-            stream.write(warnings.formatwarning(message, category, filename, lineno, line))
+    of_user = not all(name.startswith(("<", *INSTALLED)) for name in map(_absolute, callers))
+    if (ours or of_user) and (stream := file or sys.stderr):
+        stream.write(warnings.formatwarning(message, category, filename, lineno, line))
 
 
 def _absolute(name: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -36,11 +37,18 @@ class Cache:
         tag = f"result {of}"  # of the result, different from that of its checkpoint
         with locked(self.folder, self.folder / f"{key}.lock", log=self.log):
             remove_leftovers(self.folder, key)
-            stored = self._stored(path, tag)
-            if stored is not None:
-                return stored
-            unfinished = self.folder / f"{key}.checkpoint.pt"
-            checkpoint = Checkpoint(unfinished, of, seconds=self.checkpoint_seconds, log=self.log)
+            with suppress(FileNotFoundError):
+                try:
+                    stored = load_tensors(path)
+                    if stored.get("of") == tag:
+                        return stored["result"]
+                    why = f"{path} is the result of another computation"
+                except DamagedFileError as error:
+                    why = str(error)
+                self.log(f"Warning: {why}; it is computed again.")
+            checkpoint = Checkpoint(
+                self.folder / f"{key}.checkpoint.pt", of, seconds=self.checkpoint_seconds, log=self.log
+            )
             made = make(checkpoint)
             try:
                 save_tensors({"of": tag, "result": made}, path)
@@ -48,16 +56,3 @@ class Cache:
             except OSError as error:
                 self.log(f"Warning: {path} could not be saved: {error.strerror or error}.")
             return made
-
-    def _stored(self, path: Path, tag: str) -> State | None:
-        try:
-            stored = load_tensors(path)
-        except FileNotFoundError:
-            return None
-        except DamagedFileError as error:
-            self.log(f"Warning: {error}; it is computed again.")
-            return None
-        if stored.get("of") != tag:
-            self.log(f"Warning: {path} is the result of another computation; it is computed again.")
-            return None
-        return stored["result"]

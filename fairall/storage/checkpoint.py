@@ -7,6 +7,7 @@ import io
 import time
 import zipfile
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -20,26 +21,29 @@ MAX_SHARE = 0.02  # of the time that saving may take
 State = dict[str, Any]  # plain containers of tensors, by name
 
 
+@dataclass(eq=False)
 class Checkpoint:
     """The last two saved states, the newer in `path`, the one before in `<stem>.previous<suffix>`.
 
-    Args:
+    Attributes:
+        path: of the newer state.
         of: identity of the computation; states of another one are not loaded.
         seconds: least time between two states; `1 / MAX_SHARE` times as long as the last one took to save,
             where that is more.
-
-    Attributes:
+        log: called about damaged files and failures.
         appended: a file for what only grows (`storage.spool`), of which states hold the length.
     """
 
-    def __init__(self, path: Path, of: str, *, seconds: float, log: Log = ignore) -> None:
-        self.path = path
-        self.previous = path.with_name(f"{path.stem}.previous{path.suffix}")
-        self.appended = path.with_name(f"{path.stem}.steps")
-        self._of = of
-        self._seconds = seconds
-        self._log = log
-        self._next = time.monotonic() + seconds
+    path: Path
+    of: str
+    seconds: float
+    log: Log = ignore
+
+    def __post_init__(self) -> None:
+        """Begin to wait for the time of the first state."""
+        self.previous = self.path.with_name(f"{self.path.stem}.previous{self.path.suffix}")
+        self.appended = self.path.with_name(f"{self.path.stem}.steps")
+        self._next = time.monotonic() + self.seconds
         self._whole = False  # whether the file at `path` is known to be undamaged
 
     def maybe_save(self, state: Callable[[], State]) -> None:
@@ -62,14 +66,14 @@ class Checkpoint:
             if self._whole:
                 self.path.replace(self.previous)
                 self._whole = False
-            save_tensors({"of": self._of, "state": state()}, self.path)
+            save_tensors({"of": self.of, "state": state()}, self.path)
             self._whole = True
         except OSError as error:
-            self._log(
+            self.log(
                 f"Warning: no checkpoint could be saved in {self.path.parent}: {error.strerror or error}."
             )
         ended = time.monotonic()
-        self._next = ended + max(self._seconds, (ended - began) / MAX_SHARE)
+        self._next = ended + max(self.seconds, (ended - began) / MAX_SHARE)
 
     def load(self, restore: Callable[[State], None] = lambda state: None) -> State | None:
         """The newest undamaged state of this computation, None if there is none.
@@ -79,14 +83,14 @@ class Checkpoint:
         for path in (self.path, self.previous):
             try:
                 saved = load_tensors(path)
-                if saved.get("of") != self._of:
-                    self._log(f"Warning: {path} is a checkpoint of another computation and is not used.")
+                if saved.get("of") != self.of:
+                    self.log(f"Warning: {path} is a checkpoint of another computation and is not used.")
                     continue
                 restore(saved["state"])
             except FileNotFoundError:
                 continue
             except DamagedFileError as error:
-                self._log(f"Warning: {error}; the checkpoint before it is used, if there is one.")
+                self.log(f"Warning: {error}; the checkpoint before it is used, if there is one.")
                 continue
             self._whole = path == self.path
             return saved["state"]

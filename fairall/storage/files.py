@@ -48,8 +48,7 @@ def atomic(path: Path) -> Iterator[Path]:
         path.parent.mkdir(parents=True, exist_ok=True)
         mode = stat.S_IMODE(path.stat().st_mode) if path.exists() else None
         # Not tempfile.mkstemp, whose files have mode 0600 whatever the umask.
-        create = os.O_CREAT | os.O_EXCL | os.O_WRONLY
-        os.close(os.open(temporary, create, 0o666 if mode is None else 0o600))
+        temporary.touch(0o666 if mode is None else 0o600, exist_ok=False)
         yield temporary
         if mode is not None:
             temporary.chmod(mode)
@@ -60,6 +59,12 @@ def atomic(path: Path) -> Iterator[Path]:
         raise OSError(error.errno, error.strerror, str(path)) from error
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a text file as UTF-8 by `atomic`."""
+    with atomic(path) as temporary:
+        temporary.write_text(text, encoding="utf-8")
 
 
 @contextmanager
@@ -224,8 +229,7 @@ def write_sums(listing: Path, names: Sequence[str]) -> None:
     Names are relative to the folder of `listing`.
     """
     sums = "".join(f"{sha256(listing.parent / name)}  {name}\n" for name in names)
-    with atomic(listing) as temporary:
-        temporary.write_text(sums + _last_line(sums))
+    write_text(listing, sums + _last_line(sums))
 
 
 def damaged(listing: Path, among: Collection[str] | None = None) -> list[str]:
@@ -248,17 +252,14 @@ def damaged(listing: Path, among: Collection[str] | None = None) -> list[str]:
     compared = sums.keys() if among is None else set(among)
     if not compared <= sums.keys():
         return [listing.name]
-    return [name for name in sums if not _as_listed(listing.parent / name, sums[name], name in compared)]
-
-
-def _as_listed(path: Path, known: str, is_compared: bool) -> bool:
-    """Whether a file is there and, if it is compared, has the known checksum."""
-    if not is_compared:
-        return why_no_file(path) is None
-    try:
-        return sha256(path) == known
-    except (OSError, DamagedFileError):
-        return False
+    wrong = []
+    for name, known in sums.items():
+        path, intact = listing.parent / name, False
+        with suppress(OSError, DamagedFileError):
+            intact = sha256(path) == known if name in compared else why_no_file(path) is None
+        if not intact:
+            wrong.append(name)
+    return wrong
 
 
 def _last_line(sums: str) -> str:

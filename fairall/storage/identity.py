@@ -6,6 +6,7 @@ import ast
 import functools
 import hashlib
 import json
+import re
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
@@ -16,7 +17,7 @@ from typing import Any
 from fairall.config.schema import Config
 from fairall.errors import FairAllError
 from fairall.runtime.process import numba_version
-from fairall.storage.files import atomic, cache_folder
+from fairall.storage.files import cache_folder, sha256_of_text, write_text
 
 # Keys that say where results are kept, how they are shown and where the data came from.
 IRRELEVANT = "outputs_dir force checkpoint_seconds threads tracking sweep objective hyperparameters".split()
@@ -44,7 +45,7 @@ NOT_COMPUTING = """
 def code_and_versions() -> str:
     """Hash of the code that computes and of the versions of the numeric libraries beneath it."""
     versions = [version(name) for name in ("torch", "numpy", "scipy", "scikit-learn")] + [numba_version()]
-    return hashlib.sha256(f"{versions} {code_hash(Path(__file__).parents[1])}".encode()).hexdigest()
+    return sha256_of_text(f"{versions} {code_hash(Path(__file__).parents[1])}")
 
 
 def computation_key(*parts: bytes) -> str:
@@ -62,15 +63,14 @@ def code_hash(package: Path) -> str:
     """
     sources = {path.relative_to(package).as_posix(): path.read_bytes() for path in computing_files(package)}
     made_by = Path(__file__).read_bytes(), sys.version_info  # on which syntax trees depend
-    content = hashlib.sha256(repr((sources, made_by)).encode()).hexdigest()
+    content = sha256_of_text(repr((sources, made_by)))
     with suppress(FairAllError, OSError, ValueError):
         known = (cache_folder("code") / content).read_text(encoding="ascii")
-        if len(bytes.fromhex(known)) == hashlib.sha256().digest_size:
+        if re.fullmatch("[0-9a-f]{64}", known):
             return known
-    parts = [f"{name} {syntax_hash(source)}" for name, source in sources.items()]
-    made = hashlib.sha256("\n".join(parts).encode()).hexdigest()
-    with suppress(FairAllError, OSError), atomic(cache_folder("code") / content) as temporary:
-        temporary.write_text(made, encoding="ascii")
+    made = sha256_of_text("\n".join(f"{name} {syntax_hash(source)}" for name, source in sources.items()))
+    with suppress(FairAllError, OSError):
+        write_text(cache_folder("code") / content, made)
     return made
 
 
@@ -88,7 +88,7 @@ def tree_hash(tree: ast.AST) -> str:
     """`syntax_hash` of a syntax tree, which loses the messages of exceptions."""
     words: list[str] = []
     _add_syntax(tree, words)
-    return hashlib.sha256("\n".join(words).encode()).hexdigest()
+    return sha256_of_text("\n".join(words))
 
 
 def _add_syntax(node: Any, words: list[str]) -> None:
@@ -157,6 +157,11 @@ def run_id(config: Config, data_fingerprint: str, own_code: Sequence[str] = ()) 
         data_fingerprint: hash of the data's content.
         own_code: names of the measures, and `OwnCode.hashes` of what the run executes.
     """
-    code = (code_and_versions(), [*own_code])
-    determined_by = (configuration_key(config), config.evaluation.decisions, data_fingerprint, *code)
-    return hashlib.sha256(repr(determined_by).encode()).hexdigest()[:12]
+    determined_by = (
+        configuration_key(config),
+        config.evaluation.decisions,
+        data_fingerprint,
+        code_and_versions(),
+        [*own_code],
+    )
+    return sha256_of_text(repr(determined_by))[:12]

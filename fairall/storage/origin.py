@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from fairall.runtime.reading import DamagedFileError
-from fairall.storage.files import atomic
+from fairall.storage.files import write_text
 from fairall.storage.plain import read_json
 
 FILE = "tracking.json"  # of a run's folder
@@ -44,8 +44,7 @@ class Origin:
 
     def write(self, folder: Path) -> None:
         """Write it to a run's folder."""
-        with atomic(folder / FILE) as temporary:
-            temporary.write_text(json.dumps(asdict(self)) + "\n")
+        write_text(folder / FILE, json.dumps(asdict(self)) + "\n")
 
 
 def source_tags() -> dict[str, str]:
@@ -62,6 +61,6 @@ def source_tags() -> dict[str, str]:
     command = ["git", "rev-parse", "--verify", "--quiet", "HEAD"]
     with suppress(OSError, subprocess.TimeoutExpired):  # without git
         ended = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)
-        if ended.stdout.strip():
-            tags["mlflow.source.git.commit"] = ended.stdout.strip()
+        if commit := ended.stdout.strip():
+            tags["mlflow.source.git.commit"] = commit
     return tags

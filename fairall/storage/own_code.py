@@ -85,8 +85,8 @@ def own_code(named: Iterable[str], *made: object) -> OwnCode:
             found[name] = module
             doubts += module.doubts
             waiting += module.imports
-    hashes = [f"{name} {module.hash}" for name, module in found.items()]
-    return OwnCode(tuple(sorted(hashes)), tuple(sorted(doubts)))
+    hashes = sorted(f"{name} {module.hash}" for name, module in found.items())
+    return OwnCode(tuple(hashes), tuple(sorted(doubts)))
 
 
 def name_of(function: Callable[..., Any]) -> str:
@@ -131,7 +131,12 @@ def _own_module(name: str, tops: set[str]) -> _Module | None:
     """A module of the user's; None where there is none of the name, or it is not the user's."""
     spec, loaded = _specification(name), sys.modules.get(name)
     file = _file(name)
-    if _top(name) == PACKAGE or not (_top(name) in tops or _is_own(_file(_top(name)) or file)):
+    outermost = _file(_top(name)) or file
+    # What is in no file has been typed; the rest is the user's unless it is installed or of Python itself.
+    is_own = outermost is None or not (
+        INSTALLED & {*outermost.parts} or any(map(outermost.is_relative_to, STANDARD))
+    )
+    if _top(name) == PACKAGE or not (_top(name) in tops or is_own):
         return None
     if file is None and (spec is not None or loaded is None):  # none, built in, or a package without code
         return None
@@ -141,7 +146,7 @@ def _own_module(name: str, tops: set[str]) -> _Module | None:
     now = _read(content, name, spec is not None and spec.submodule_search_locations is not None, file.name)
     if loaded is None:
         return now
-    of = spec if spec is not None else loaded
+    of = spec or loaded
     before, module = _imported.setdefault(name, (of, now))
     if before is not of:
         _imported[name] = of, now
@@ -157,17 +162,14 @@ def _specification(name: str) -> ModuleSpec | None:
     loaded = sys.modules.get(name)
     if loaded is not None:
         return getattr(loaded, "__spec__", None)
-    parent, _, _ = name.rpartition(".")
-    above = _specification(parent) if parent else None
-    if parent and (above is None or above.submodule_search_locations is None):
-        return None
-    path = None if above is None else above.submodule_search_locations
-    for finder in sys.meta_path:
-        find = getattr(finder, "find_spec", None)
-        spec = None if find is None else find(name, path)
-        if spec is not None:
-            return spec
-    return None
+    path = None
+    if parent := name.rpartition(".")[0]:
+        above = _specification(parent)
+        path = above and above.submodule_search_locations
+        if path is None:
+            return None
+    finders = (find for finder in sys.meta_path if (find := getattr(finder, "find_spec", None)))
+    return next((spec for find in finders if (spec := find(name, path))), None)
 
 
 def _file(name: str) -> Path | None:
@@ -180,15 +182,8 @@ def _file(name: str) -> Path | None:
 def _inside(name: str) -> list[str]:
     """Names of the modules in a package of the user's."""
     spec = _specification(name)
-    places = spec.submodule_search_locations if spec is not None else None
+    places = spec and spec.submodule_search_locations
     return [f"{name}.{one.name}" for one in pkgutil.iter_modules(places or [])]
-
-
-def _is_own(file: Path | None) -> bool:
-    """Whether a file is neither installed nor of Python itself; what is in no file has been typed."""
-    if file is None:
-        return True
-    return not (INSTALLED & {*file.parts} or any(file.is_relative_to(folder) for folder in STANDARD))
 
 
 def _content(spec: ModuleSpec | None, file: Path) -> bytes | None:
@@ -251,9 +246,14 @@ def _runs_code(function: ast.expr) -> bool:
 
 def _constant(call: ast.Call) -> str | None:
     """The name of the module that is the first argument of a call; None where it is computed, or code."""
-    first: Any = call.args[0].value if call.args and isinstance(call.args[0], ast.Constant) else None
-    imports = getattr(call.func, "attr", getattr(call.func, "id", "")) in ("import_module", "__import__")
-    return first if imports and isinstance(first, str) else None
+    match call:
+        case ast.Call(
+            func=ast.Attribute(attr="import_module" | "__import__")
+            | ast.Name("import_module" | "__import__"),
+            args=[ast.Constant(str(name)), *_],
+        ):
+            return name
+    return None
 
 
 def _absolute(name: str, package: str) -> str | None:

@@ -15,6 +15,8 @@ from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_
 from fairall.runtime.reading import DamagedFileError, read_bytes
 
 T = TypeVar("T")
+Plain = dict[str, Any]
+"""A JSON document, a configuration or a part of one, as plain containers."""
 MOST_SHOWN = 60  # characters of a value in a message
 
 
@@ -77,16 +79,18 @@ def of_plain(kind: Any, plain: Any, place: str = "") -> Any:
                 return of_plain(one, plain, place)
     if isinstance(kind, type) and is_dataclass(kind) and isinstance(plain, dict):
         hints = get_type_hints(kind)
-        needed = [one.name for one in fields(kind) if one.default is one.default_factory is MISSING]
-        if lacking := [name for name in needed if name not in plain]:
-            raise ValueError(f"{place or 'it'} lacks {lacking[0]}")
+        for one in fields(kind):
+            if one.name not in plain and one.default is one.default_factory is MISSING:
+                raise ValueError(f"{place or 'it'} lacks {one.name}")
         known = [one.name for one in fields(kind) if one.name in plain]
         return kind(**{name: of_plain(hints[name], plain[name], _below(place, name)) for name in known})
     if isinstance(plain, list) and origin in (list, tuple, Sequence):
         kinds = arguments if origin is tuple else arguments * len(plain)
         if len(kinds) == len(plain):
-            pairs = enumerate(zip(kinds, plain, strict=True))
-            values = [of_plain(own, value, _below(place, i)) for i, (own, value) in pairs]
+            values = [
+                of_plain(own, value, _below(place, i))
+                for i, (own, value) in enumerate(zip(kinds, plain, strict=True))
+            ]
             return tuple(values) if origin is tuple else values
     if isinstance(plain, dict) and origin in (dict, Mapping):
         return {name: of_plain(arguments[1], value, _below(place, name)) for name, value in plain.items()}

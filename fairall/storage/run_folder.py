@@ -24,6 +24,7 @@ from fairall.storage.files import (
     remove_leftovers,
     sha256_of_text,
     write_sums,
+    write_text,
 )
 from fairall.storage.identity import determining
 from fairall.storage.stored import read_stored
@@ -178,8 +179,7 @@ class RunFolder:
 
     def write_text(self, name: str, text: str) -> None:
         """Write a text file of the result, as UTF-8."""
-        with atomic(self.file(name)) as temporary:
-            temporary.write_text(text, encoding="utf-8")
+        write_text(self.file(name), text)
 
     def write_table(self, table: pd.DataFrame) -> None:
         """Write metrics.csv."""
@@ -202,7 +202,7 @@ class RunFolder:
             raise FairAllError(
                 f"{lacking[0]} is missing: it was deleted during the run; the same command makes it again"
             )
-        inside = (path for part in PARTS for path in (self.path / part).rglob("*") if path.is_file())
-        files = [path for path in (self.path / name for name in (*FILES, DECISIONS)) if path.is_file()]
-        names = [path.relative_to(self.path).as_posix() for path in (*files, *sorted(inside))]
+        inside = sorted(path for part in PARTS for path in (self.path / part).rglob("*"))
+        paths = (*(self.path / name for name in (*FILES, DECISIONS)), *inside)
+        names = [path.relative_to(self.path).as_posix() for path in paths if path.is_file()]
         write_sums(self.path / "DONE", names)

@@ -13,7 +13,7 @@ from fairall.config.choices import LOADER, flattened
 from fairall.config.schema import Config
 from fairall.errors import FairAllError
 from fairall.runtime.reading import read_text
-from fairall.storage.plain import MOST_SHOWN, of_plain
+from fairall.storage.plain import MOST_SHOWN, Plain, of_plain
 
 MOST_CHARACTERS = 10_000  # of a value
 MOST_TOLD = 500  # characters of a reason
@@ -52,8 +52,9 @@ def read_stored(path: Path) -> Config:
             raise ValueError(f"it {'has' if differing[0] in there else 'lacks'} {differing[0][:MOST_SHOWN]}")
         check_values(config)
     except (ValueError, FairAllError) as error:
-        reason = str(error)[:MOST_TOLD]
-        raise FairAllError(f"{path}: {reason}; this version of fairall stores nothing like it") from error
+        raise FairAllError(
+            f"{path}: {str(error)[:MOST_TOLD]}; this version of fairall stores nothing like it"
+        ) from error
     return config
 
 
@@ -65,7 +66,7 @@ class _Node:
     _target_: str
 
 
-def _plain(path: Path) -> dict[str, Any]:
+def _plain(path: Path) -> Plain:
     """The content of the file as plain containers; raises as `read_stored`."""
     text = read_text(path)
     try:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from fairall.config.compose import compose_config, places, places_of
+from fairall.config.words import Words
 from fairall.errors import FairAllError, count
 from fairall.results.runs import load, load_results
 from fairall.storage.run_folder import RunFolder
@@ -16,7 +16,7 @@ from fairall.tracking import store
 from fairall.tracking.logger import log
 
 
-def sync(overrides: Sequence[str]) -> int:
+def sync(overrides: Words) -> int:
     """Log the finished runs in `outputs_dir` that MLflow does not have.
 
     Args:
@@ -64,7 +64,7 @@ def sync(overrides: Sequence[str]) -> int:
     return 1 if failed else 0
 
 
-def ui(overrides: Sequence[str], port: int | None = None) -> int:
+def ui(overrides: Words, port: int | None = None) -> int:
     """Print the address of the experiment and, where the store is no server, become one that shows it.
 
     Args:
@@ -88,6 +88,6 @@ def ui(overrides: Sequence[str], port: int | None = None) -> int:
     if not store.has_server(config):
         # Not an argument of the command: every user of the machine sees those.
         os.environ["MLFLOW_BACKEND_STORE_URI"] = store.connection(config)
-        server = ["mlflow", "ui", "--host", "127.0.0.1", "--port", str(port or store.PORT)]
-        os.execv(sys.executable, [sys.executable, "-m", *server])
+        at = ["--host", "127.0.0.1", "--port", str(port or store.PORT)]
+        os.execv(sys.executable, [sys.executable, "-m", "mlflow", "ui", *at])
     return 0

@@ -66,8 +66,9 @@ def log(path: Path, config: Config) -> Logged:
     with signals.deferred():  # a signal waits until everything has been logged
         experiment, is_new, version = reaching(config, once)
     if name and version is None:
-        lacks = f"tracking.register={name}: MLflow has no model of {path}"
-        raise FairAllError(f"{lacks}; run it anew with force=true")
+        raise FairAllError(
+            f"tracking.register={name}: MLflow has no model of {path}; run it anew with force=true"
+        )
     line = f"Registered: version {version} of {name}: models:/{name}/{version}"
     return Logged(experiment, is_new, [line] if name else [])
 

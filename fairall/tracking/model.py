@@ -53,10 +53,17 @@ def save_model(
     for one in files:
         (shutil.copytree if one.is_dir() else shutil.copy)(one, folder / "artifacts" / one.name)
     (folder / REQUIREMENTS).write_text("\n".join(requirements))
-    environment = {"python": platform.python_version(), "dependencies": [f"-r {REQUIREMENTS}"]}
-    (folder / ENVIRONMENT).write_text(yaml.safe_dump(environment))
+    (folder / ENVIRONMENT).write_text(
+        yaml.safe_dump({"python": platform.python_version(), "dependencies": [f"-r {REQUIREMENTS}"]})
+    )
     reader.example().to_json(folder / EXAMPLE, orient="split", index=False)
-    mlflow_model.signature = _signature(reader, seeds)
+    # MLflow checks neither types nor presence of columns: the policy does, with messages of one line, and it
+    # accepts numbers as text and codes as numbers too.
+    mlflow_model.signature = ModelSignature(
+        inputs=Schema([ColSpec(AnyType(), name, required=False) for name in reader.columns]),
+        outputs=Schema([ColSpec(DataType.float, name) for name in columns(seeds)]),
+        params=ParamSchema([ParamSpec("strict", DataType.boolean, False)]),
+    )
     mlflow_model.saved_input_example_info = {
         "artifact_path": EXAMPLE,
         "type": "dataframe",
@@ -75,19 +82,6 @@ def save_model(
 def columns(seeds: Iterable[int]) -> list[str]:
     """Columns of what the model predicts: all seeds together, and each of them."""
     return ["probability", *(f"seed_{seed}" for seed in seeds)]
-
-
-def _signature(reader: PeopleReader, seeds: Sequence[int]) -> ModelSignature:
-    """Signature of the model.
-
-    MLflow checks neither types nor presence of columns: the policy does, with messages of one line, and it
-    accepts numbers as text and codes as numbers too.
-    """
-    return ModelSignature(
-        inputs=Schema([ColSpec(AnyType(), name, required=False) for name in reader.columns]),
-        outputs=Schema([ColSpec(DataType.float, name) for name in columns(seeds)]),
-        params=ParamSchema([ParamSpec("strict", DataType.boolean, False)]),
-    )
 
 
 def _load_pyfunc(path: str, model_config: dict[str, Any] | None = None) -> ServedPolicy:

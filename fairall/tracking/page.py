@@ -68,10 +68,11 @@ def note_of_run(result: Result, experiment: str, run: str) -> str:
         experiment: MLflow id.
         run: MLflow id.
     """
-    files = (CARD, "figures/learning.png", "metrics.csv", "summary.json", "config.yaml")
-    links = [_link(experiment, run, path) for path in files]
-    # Links first: long notes are folded.
-    lines = [f"{escaped(result.title)}. {', '.join(links)}.", ""]
+    links = ", ".join(
+        _link(experiment, run, path)
+        for path in (CARD, "figures/learning.png", "metrics.csv", "summary.json", "config.yaml")
+    )
+    lines = [f"{escaped(result.title)}. {links}.", ""]  # links first: long notes are folded
     lines += [f"- **Warning**: {escaped(warning)}." for warning in result.warnings]
     lines += ["", "Measures ×100:", "", measure_table(result, ESSENTIAL)]
     return "\n".join(lines)[:MAX_NOTE]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 from pathlib import Path
-from typing import Any
 
 from omegaconf import OmegaConf
 
@@ -12,7 +11,7 @@ from fairall.config.choices import hyperparameters
 from fairall.config.compose import compose_config
 from fairall.config.words import refuse_places
 from fairall.errors import FairAllError
-from fairall.storage.files import atomic
+from fairall.storage.files import write_text
 from fairall.tuning.space import Point, words_of
 from fairall.tuning.study import Study
 from fairall.tuning.sweep import read
@@ -49,13 +48,12 @@ def write_hyperparameters(study: Study, folder: Path) -> tuple[Path, str]:
         if "." in key:
             OmegaConf.update(node, key, read(value))
     values = ", ".join(f"{measure} {study.shown(chosen, measure)}" for measure in study.objectives)
-    header = f"{HEADER}{study.name}: point {chosen}, validation people:\n# {values}.\n"
     path = folder / "hparams" / f"{study.name}.yaml"
     if path.exists() and not path.read_text().startswith(HEADER):
         raise FairAllError(f"{path} exists and was not written by an export; choose another folder")
     try:
-        with atomic(path) as temporary:
-            temporary.write_text(header + OmegaConf.to_yaml(node), encoding="utf-8")
+        header = f"{HEADER}{study.name}: point {chosen}, validation people:\n# {values}.\n"
+        write_text(path, header + OmegaConf.to_yaml(node))
     except OSError as error:
         raise FairAllError(f"cannot write {path}: {error.strerror}; choose another folder") from error
     groups = {key: value for key, value in point.items() if "." not in key and key not in names}
@@ -76,13 +74,9 @@ def paper_point(study: Study) -> int | None:
     composed = compose_config(f"model={model}", f"dataset={dataset}")
     point: Point = {}
     for key, values in (study.space.grid or {}).items():
-        selected = _plain(OmegaConf.select(composed, key))
-        same = [value for value in values if _plain(read(value)) == selected]
+        selected = OmegaConf.select(composed, key)
+        same = [value for value in values if read(value) == selected]
         if not same:
             return None
         point[key] = same[0]
     return study.number(point) if point else None
-
-
-def _plain(value: Any) -> Any:
-    return OmegaConf.to_container(value) if OmegaConf.is_config(value) else value

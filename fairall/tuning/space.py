@@ -11,6 +11,7 @@ from functools import cached_property
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import IntervalSweep, Override, Transformer
 
+from fairall.config.words import Words
 from fairall.errors import FairAllError
 from fairall.storage.identity import defines_problem
 
@@ -49,6 +50,10 @@ class Range:
         return int(word) if self.whole else float(word)
 
 
+Values = Sequence[Value] | Range
+"""What is tried of a key."""
+
+
 @dataclass(frozen=True)
 class Space:
     """The values to try by key: a grid, or with intervals, of which an optimiser proposes points.
@@ -59,10 +64,10 @@ class Space:
         values: by key, the values to try.
     """
 
-    values: Mapping[str, Sequence[Value] | Range]
+    values: Mapping[str, Values]
 
     @classmethod
-    def parse(cls, params: Mapping[str, str], arguments: Sequence[str], *, intervals: bool = False) -> Space:
+    def parse(cls, params: Mapping[str, str], arguments: Words, *, intervals: bool = False) -> Space:
         """The space of a sweep.
 
         Args:
@@ -74,7 +79,7 @@ class Space:
             FairAllError: where a swept key has no values that Optuna can take, or no key is swept.
         """
         parser = OverridesParser.create()
-        swept: dict[str, Sequence[Value] | Range] = {}
+        swept: dict[str, Values] = {}
         for key, words in params.items():
             override = parser.parse_override(f"{key}={words}")
             swept[key] = _values(override, intervals) if override.is_sweep_override() else [_spelt(override)]
@@ -115,7 +120,7 @@ class Space:
             return []
         return [dict(zip(grid, of, strict=True)) for of in itertools.product(*grid.values())]
 
-    def point(self, words: Sequence[str]) -> Point:
+    def point(self, words: Words) -> Point:
         """The point that words of a command line set, as Optuna's sweeper writes them."""
         given = dict(word.split("=", 1) for word in words if "=" in word)
         return {
@@ -129,54 +134,47 @@ def words_of(point: Point) -> list[str]:
     return [f"{key}={value}" for key, value in point.items()]
 
 
-def listed(words: Sequence[str]) -> list[str]:
+def listed(words: Words) -> list[str]:
     """Words of a command line with the values of a range one by one.
 
     Optuna's sweeper takes the end of a range for one of its values, and adds up steps that are not whole.
     """
     overrides = OverridesParser.create().parse_overrides(list(words))
-    return [
-        _listed(override) if override.is_range_sweep() else word
-        for word, override in zip(words, overrides, strict=True)
-    ]
+    found = []
+    for word, override in zip(words, overrides, strict=True):
+        if override.is_range_sweep():
+            values = map(str, override.sweep_iterator(transformer=Transformer.encode))
+            word = f"{override.get_key_element()}=choice({','.join(values)})"
+        found.append(word)
+    return found
 
 
-def _listed(override: Override) -> str:
-    values = ",".join(map(str, override.sweep_iterator(transformer=Transformer.encode)))
-    return f"{override.get_key_element()}=choice({values})"
-
-
-def _values(override: Override, intervals: bool) -> Sequence[Value] | Range:
+def _values(override: Override, intervals: bool) -> Values:
     key, given = override.key_or_group, override.value()
     if isinstance(given, IntervalSweep):
-        return _interval(override, given, intervals)
+        if not intervals:
+            raise FairAllError(
+                f"{override.input_line}: a grid needs its values one by one, as {key}=1,5,10; an interval "
+                "takes hydra/sweeper/sampler=tpe or random"
+            )
+        interval = Range(given.start, given.end, "log" in given.tags)
+        numbers = all(isinstance(end, int | float) and math.isfinite(end) for end in (given.start, given.end))
+        if not numbers or given.start >= given.end or (interval.log and given.start <= 0):
+            bounds = "positive ones for log, " * interval.log
+            raise FairAllError(
+                f"{override.input_line}: an interval is of two numbers, {bounds}the smaller one first"
+            )
+        return interval
     if not (override.is_choice_sweep() or override.is_range_sweep()):
         raise FairAllError(f"{override.input_line}: a sweep needs its values one by one, as {key}=1,5,10")
     values = list(dict.fromkeys(override.sweep_iterator(transformer=Transformer.encode)))
-    kinds = {isinstance(value, str) for value in values}
-    if None in values or len(kinds) > 1:
+    if None in values or len({isinstance(value, str) for value in values}) > 1:
         raise FairAllError(
             f"{override.input_line}: Optuna sweeps values of one kind, numbers or texts, and not null"
         )
     return values
 
 
-def _interval(override: Override, given: IntervalSweep, possible: bool) -> Range:
-    key, interval = override.key_or_group, Range(given.start, given.end, "log" in given.tags)
-    if not possible:
-        raise FairAllError(
-            f"{override.input_line}: a grid needs its values one by one, as {key}=1,5,10; an interval takes "
-            "hydra/sweeper/sampler=tpe or random"
-        )
-    numbers = all(isinstance(end, int | float) and math.isfinite(end) for end in (given.start, given.end))
-    if not numbers or given.start >= given.end or (interval.log and given.start <= 0):
-        bounds = "positive ones for log, " if interval.log else ""
-        raise FairAllError(
-            f"{override.input_line}: an interval is of two numbers, {bounds}the smaller one first"
-        )
-    return interval
-
-
 def _spelt(override: Override) -> Value:
     value = override.value()
-    return value if isinstance(value, int | float | bool) else override.get_value_element_as_str()
+    return value if isinstance(value, int | float) else override.get_value_element_as_str()

@@ -21,11 +21,11 @@ from fairall.errors import FairAllError
 from fairall.results.format import CAUTION, interpretable, marked, mean_std
 from fairall.results.runs import load_result
 from fairall.runtime.reading import DamagedFileError
-from fairall.storage.files import atomic, locked
-from fairall.storage.plain import read_json, strict
+from fairall.storage.files import locked, write_text
+from fairall.storage.plain import Plain, read_json, strict
 from fairall.storage.run_folder import RunFolder
 from fairall.tuning.objectives import DIRECTIONS, selected
-from fairall.tuning.space import Point, Range, Space, words_of
+from fairall.tuning.space import Point, Range, Space, Value, words_of
 
 STUDY = "study.json"
 
@@ -35,7 +35,7 @@ class _StudyFile:
     """Content of study.json."""
 
     objectives: Mapping[str, Literal["minimize", "maximize"]]
-    space: Mapping[str, str | Sequence[str | bool | int | float]]
+    space: Mapping[str, str | Sequence[Value]]
     settings: Mapping[str, str]
 
 
@@ -47,7 +47,7 @@ class _Outcome:
     identity: str | None = None
     measures: Mapping[str, Sequence[float | None]] | None = None
     reason: str | None = None
-    point: Mapping[str, str | bool | int | float] | None = None
+    point: Mapping[str, Value] | None = None
 
 
 @dataclass(frozen=True)
@@ -78,8 +78,7 @@ class Study:
         requested = self._to_plain()
         with locked(path.parent, path.with_name("study.lock")):
             if not path.exists():
-                with atomic(path) as temporary:
-                    temporary.write_text(json.dumps(requested, indent=1) + "\n")
+                write_text(path, json.dumps(requested, indent=1) + "\n")
         known = self.load(self.name, self.outputs)._to_plain()
         there, here = (
             {"objectives": [*of["objectives"].items()], **of["space"], **of["settings"]}
@@ -110,15 +109,14 @@ class Study:
             known = read_json(path, _StudyFile)
             words = {key: of for key, of in known.space.items() if isinstance(of, str)}
             intervals = Space.parse(words, [], intervals=True).values if words else {}
-        except DamagedFileError as error:
-            raise FairAllError(f"{error}; delete it, and start the sweep again") from error
         except (FairAllError, HydraException) as error:
-            told = f"{path} is damaged: its intervals cannot be read"
+            damaged = isinstance(error, DamagedFileError)
+            told = error if damaged else f"{path} is damaged: its intervals cannot be read"
             raise FairAllError(f"{told}; delete it, and start the sweep again") from error
         space = Space({key: intervals[key] if key in words else [*of] for key, of in known.space.items()})
         return cls(outputs, name, known.objectives, space, known.settings)
 
-    def _to_plain(self) -> dict[str, Any]:
+    def _to_plain(self) -> Plain:
         space = {key: str(of) if isinstance(of, Range) else [*of] for key, of in self.space.values.items()}
         return {"objectives": dict(self.objectives), "space": space, "settings": dict(self.settings)}
 
@@ -135,14 +133,14 @@ class Study:
         """The values of a point that was tried, or of any point of a grid; empty if its file is damaged."""
         return self.space.points[number] if self.space.points else self._kept(number).get("point", {})
 
-    def outcome(self, number: int | None) -> dict[str, Any]:
+    def outcome(self, number: int | None) -> Plain:
         """What was recorded of a point; empty for nothing, and where it is damaged.
 
         The point is then tried again, and its run found where it is finished.
         """
         return {key: of for key, of in self._kept(number).items() if key != "point"}
 
-    def _kept(self, number: int | None) -> dict[str, Any]:
+    def _kept(self, number: int | None) -> Plain:
         try:
             known = read_json(self._path(f"{number}.json"), _Outcome)
         except (FileNotFoundError, DamagedFileError):
@@ -159,8 +157,8 @@ class Study:
             number, values = self.number(point), {} if self.space.points else {"point": point}
             if number is None:
                 number = max(self._numbers(), default=-1) + 1
-            with atomic(self._path(f"{number}.json")) as temporary:
-                temporary.write_text(json.dumps(strict({**outcome, **values}), allow_nan=False) + "\n")
+            plain = strict({**outcome, **values})
+            write_text(self._path(f"{number}.json"), json.dumps(plain, allow_nan=False) + "\n")
         return number
 
     @property
@@ -172,7 +170,7 @@ class Study:
         return sorted(int(path.stem) for path in self._path("").glob("[0-9]*.json"))
 
     @cached_property
-    def outcomes(self) -> dict[int, dict[str, Any]]:
+    def outcomes(self) -> dict[int, Plain]:
         """Outcomes by number, without damaged ones and those whose runs have been deleted."""
         known = {number: self.outcome(number) for number in self._numbers()}
         return {
@@ -232,7 +230,7 @@ class Study:
         if not interpretable(self.settings.get("preset")):
             return CAUTION
         keys = self.space.of_problem
-        return f"{', '.join(keys)} define{'s' if len(keys) == 1 else ''} the problem" if keys else ""
+        return f"{', '.join(keys)} define{'s' * (len(keys) == 1)} the problem" if keys else ""
 
     @property
     def selected(self) -> int | None:

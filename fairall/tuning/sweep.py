@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from hydra.experimental.callback import Callback
 from omegaconf import DictConfig, OmegaConf, flag_override
@@ -37,12 +37,12 @@ class StudyCallback(Callback):
             optuna.logging.set_verbosity(optuna.logging.WARNING)
             warnings.filterwarnings("ignore", category=optuna.exceptions.ExperimentalWarning)
             sweeper, words = config.hydra.sweeper, config.hydra.overrides.task
-            given = OmegaConf.to_container(sweeper.params or OmegaConf.create(), resolve=True)
-            params = cast(dict[str, str], given)
+            params: Any = OmegaConf.to_container(sweeper.params or OmegaConf.create(), resolve=True)
             grid_sampler = sweeper.sampler._target_.endswith("GridSampler")  # which counts by itself
             space = Space.parse(params, words, intervals=not grid_sampler)
-            given_storage = sweeper.storage
-            storage = database(given_storage) if isinstance(given_storage, str) else given_storage
+            storage = sweeper.storage
+            if isinstance(storage, str):
+                storage = database(storage)
             study = begun(config, space)
             # Without this the plugin counts the values of keys that the command line sets.
             with flag_override(config.hydra, ["readonly", "struct"], False):
@@ -99,7 +99,7 @@ def begun(config: DictConfig, space: Space) -> Study:
     if "model" not in space.values:  # whose own keys depend on it
         typed(first)
     objectives = validated(first, sweeper, space)
-    plain = cast(dict[str, Any], OmegaConf.to_container(first, resolve=True, enum_to_str=True))
+    plain: Any = OmegaConf.to_container(first, resolve=True, enum_to_str=True)
     swept = tuple(key.lstrip("+") for key in space.values)
     settings = {
         key: str(value)
@@ -139,7 +139,9 @@ def validated(first: DictConfig, sweeper: DictConfig, space: Space) -> dict[str,
         require(
             sweeper.get(key) is None, f"hydra.sweeper.{key}", sweeper.get(key), "null: a study tries params"
         )
-    if space.size is None and sweeper.n_trials == _all_points():
+    # `n_trials` where neither a sweep's file nor the command line has changed it
+    every = OmegaConf.load(configuration_root() / "sweeps" / "_study.yaml").hydra.sweeper.n_trials
+    if space.size is None and sweeper.n_trials == every:
         raise FairAllError(
             "a study of intervals has no last point: say how many to try, hydra.sweeper.n_trials=N"
         )
@@ -163,11 +165,6 @@ def validated(first: DictConfig, sweeper: DictConfig, space: Space) -> dict[str,
                 f"objective: sweep.trial={trial} has no {measure}; there are {', '.join(known)}"
             )
     return dict(zip(measures, directions, strict=True))
-
-
-def _all_points() -> int:
-    """`n_trials` where neither a sweep's file nor the command line has changed it."""
-    return OmegaConf.load(configuration_root() / "sweeps" / "_study.yaml").hydra.sweeper.n_trials
 
 
 def database(given: str) -> str:
