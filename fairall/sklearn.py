@@ -146,7 +146,8 @@ class SelectiveLabelsClassifier(ClassifierMixin, BaseEstimator):
         """
         table = self._table(X, reset=True)
         label, self.classes_ = self._labels(table, y)
-        self.positive_ = self.classes_.tolist()[1] if self.positive is None else self.positive
+        both = self.classes_.tolist()
+        self.positive_ = both[1 if self.positive is None else both.index(self.positive)]
         weight = None if sample_weight is None else arrays.weights_of(label, sample_weight)
         people, group, self._attributes = arrays.with_groups(table, sensitive_features, self.sensitive)
         log, columns = arrays.log_of(people, label, accepted, propensity)

@@ -213,6 +213,11 @@ def test_commas_join_no_groups(X: pd.DataFrame, y: pd.Series) -> None:
     assert policy.policy_.reader.n_groups == 4
 
 
+def test_the_good_label_is_one_of_the_classes(X: pd.DataFrame, y: pd.Series) -> None:
+    policy = SelectiveLabelsClassifier(positive=np.int64(1)).fit(X, y.map({"yes": 1.0, "no": 0.0}))
+    assert policy.notes_[0] == "the good label is 1.0, of [0.0, 1.0]"
+
+
 def test_the_good_label_may_be_the_first(X: pd.DataFrame, y: pd.Series, tmp_path: Path) -> None:
     other = y.map({"yes": "good", "no": "late"})
     usual = SelectiveLabelsClassifier(cost=0.6).fit(X, y)

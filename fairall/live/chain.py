@@ -221,6 +221,8 @@ def _content(table: sql.Table, row: Mapping[Any, Any], salt: bytes | None) -> by
         if not typed and not (value is None and column.nullable):
             raise DamagedError(f"{column.name} of row {row['id']} of the table {table.name} is {value!r:.50}")
         if column is APPLICATIONS.c.features:
+            if None not in (value, row.get("erased")):
+                raise DamagedError(f"row {row['id']} of the table {table.name} is there, and was forgotten")
             value = row["erased"] if value is None else features_hash(salt or b"", value)
         values.append(value.hex() if isinstance(value, bytes) else int(value) if whole and typed else value)
     return json.dumps(values).encode()

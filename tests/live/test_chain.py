@@ -184,6 +184,21 @@ def test_a_command_checks_what_it_reads(ledger: Make) -> None:
     assert own.outcomes(repaid(decided, 1))["new"] == decided["decision"].sum()
 
 
+def test_who_was_forgotten_does_not_come_back(ledger: Make) -> None:
+    own = ledger(*METHOD)
+    own.decide(people())
+    query = "select person, features, salt from applications a join chain on chain.id = entry where a.id = 1"
+    assert own.store.path is not None
+    with closing(sqlite3.connect(own.store.path)) as connection:
+        person, features, salt = connection.execute(query).fetchone()
+    own.forget(person)
+    with edited(own.store.path) as connection:
+        of_row = "where id = (select entry from applications where id = 1)"
+        connection.execute(f"update chain set salt = ? {of_row}", [salt])
+        connection.execute("update applications set features = ? where id = 1", [features])
+    assert noticed(own.store.path)
+
+
 def recomputed(place: Path) -> None:
     """Give the rows that are there a chain of hashes."""
     own = store.Store(place)
