@@ -294,14 +294,22 @@ class SelectiveLabelsClassifier(ClassifierMixin, BaseEstimator):
         """
         with of_input():
             version, text = load(Path(path), modules=modules)
-            about = json.loads(text)
-            made = cls(**about["parameters"])
+            try:
+                about = json.loads(text)
+                made = cls(**about["parameters"])
+                made.__dict__.update({name: about["fitted"][name] for name in STORED})
+                made.classes_ = np.array(about["classes"], dtype=object if about["object"] else None)
+                if about["named"]:
+                    made.feature_names_in_ = np.array(made._columns, dtype=object)
+                words, classes = made._words(), made.classes_.tolist()
+                sound = classes == sorted(set(classes)) and len(classes) == 2 and made.positive_ in classes
+            except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+                sound = False
+            if not sound:
+                raise InputError(f"{path}: holds no estimator that fairall saved: save it anew")
             if not modules:  # whoever trusts the code of somebody trusts all their words
-                refuse_places(made._words(), str(path))
-        made.__dict__.update(about["fitted"], _version=version, policy_=version.policy)
-        made.classes_ = np.array(about["classes"], dtype=object if about["object"] else None)
-        if about["named"]:
-            made.feature_names_in_ = np.array(made._columns, dtype=object)
+                refuse_places(words, str(path))
+        made._version, made.policy_ = version, version.policy
         return made
 
     def __sklearn_clone__(self) -> SelectiveLabelsClassifier:

@@ -61,6 +61,7 @@ def decide(given: Namespace) -> Done:
     for note in notes:
         print(f"Warning: {note}")
     print(f"Decisions: {out}")
+    left_out.unlink(missing_ok=True)  # that of an earlier table
     if why:
         rows = people.loc[[*why]].astype(object).assign(left_out=[*why.values()])
         rows.loc[rows["left_out"].str.endswith(GONE), [*people]] = None

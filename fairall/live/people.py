@@ -92,10 +92,11 @@ def applicants(people: pd.DataFrame, ids: list[str], reader: PeopleReader, setti
 def require_near(table: pd.DataFrame, times: np.ndarray, clock: int, settings: Settings) -> None:
     """Raise RowsError where times (N,) in seconds are more than `FAR` after all others.
 
-    The others are those of the table, and the `clock`, the latest time in the ledger, 0 without any. A time
-    of the last day is possible at any rate, since a ledger may rest.
+    The others are those of the table, and the `clock`, the latest time in the ledger; where it is 0, without
+    any, the later half of the table is compared with the earlier one. A time of the last day is possible at
+    any rate, since a ledger may rest.
     """
-    latest = clock or min(times, default=0)
+    latest = clock or (float(np.median(times)) if len(times) else 0)
     for moment in sorted(times):
         if moment - latest > FAR and moment < time.time() - DAY:
             why = f"is far after all other times, of which the latest is {told(latest)}"

@@ -7,10 +7,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
+from fairall.config.checks import below_one, limited
 from fairall.config.words import nearest_key
 from fairall.errors import FairAllError
 
 PREFIX = "live."
+PROMOTE = "by_hand", "if_better"
 UNITS = {"s": 1, "h": 3600, "d": 86400}
 
 
@@ -33,11 +35,11 @@ class Settings:
         negative: word of a bad one, as 0 is.
     """
 
-    horizon: int | None = 0
-    held_out: float = 0.05
-    explore: float = 0.02
-    promote: str = "by_hand"
-    gap: float = 0.05
+    horizon: int | None = limited("null or seconds", lambda age: age is None or 0 <= age < 10**9, 0)
+    held_out: float = below_one(0.05)
+    explore: float = below_one(0.02)
+    promote: str = limited("by_hand or if_better", PROMOTE.__contains__, "by_hand")
+    gap: float = below_one(0.05)
     id: str = "id"
     time: str = "time"
     label: str = "label"
@@ -100,7 +102,7 @@ VALUES: dict[str, tuple[Callable[[str], Any], str]] = {
     **dict.fromkeys(("held_out", "explore", "gap"), (_share, "a number from 0, below 1")),
     "horizon": (seconds, "as 90d, 12h, 0 or null"),
     "promote": (
-        lambda text: text if text in ("by_hand", "if_better") else NotImplemented,
+        lambda text: text if text in PROMOTE else NotImplemented,
         "by_hand or if_better",
     ),
 }

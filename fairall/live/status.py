@@ -12,6 +12,7 @@ from scipy.stats import binomtest
 
 from fairall.config.schema import ExplorationRule
 from fairall.data.drift import DRIFTED, drift_by_column
+from fairall.errors import FairAllError
 from fairall.live import chain, versions
 from fairall.live.due import STANDS, by_group, clock, latest_outcomes
 from fairall.live.guard import lacking, log_of
@@ -26,7 +27,6 @@ from fairall.live.store import (
     OUTCOMES,
     VERSIONS,
     WITHDRAWN,
-    DamagedError,
     stored,
 )
 from fairall.measuring.sequences import LARGEST_GAP, largest_gap
@@ -63,7 +63,8 @@ def status(ledger: Ledger, head: str | None = None) -> dict[str, Any]:
     with ledger.store.reading() as connection:
         hashes = chain.verify(connection)
         if head is not None and head.lower() not in hashes:
-            raise DamagedError(f"no row has the hash {head[:64]}, which was its head")
+            why = "rows were removed or changed since then, or the head is not whole; compare with a copy"
+            raise FairAllError(f"{ledger.store.name}: does not go on from the head {head:.64}: {why}")
         columns = (DUTY.c.at, DUTY.c.version, DUTY.c.why)
         duty = connection.execute(sql.select(*columns).order_by(DUTY.c.id)).all()
         version = versions.read(connection, kept, duty[-1].version, modules=ledger.modules)

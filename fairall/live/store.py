@@ -216,14 +216,20 @@ def _require_own(connection: sql.Connection) -> None:
         query = "SELECT name, sql FROM sqlite_master WHERE type IN ('trigger', 'view')"
         found = {row.name: row.sql for row in connection.exec_driver_sql(query)}
     else:
-        query = "SELECT tgname FROM pg_trigger JOIN pg_class ON pg_class.oid = tgrelid WHERE NOT tgisinternal"
-        query += f" AND relname IN {tuple(META.tables)} AND pg_table_is_visible(pg_class.oid)"
-        found = {name: expected.get(name) for name in connection.exec_driver_sql(query).scalars()}
+        query = f"""
+            SELECT tgname, prosrc, tgenabled = 'O' AND tgtype IN (10, 18, 34) FROM pg_trigger
+            JOIN pg_class ON pg_class.oid = tgrelid JOIN pg_proc ON pg_proc.oid = tgfoid
+            WHERE NOT tgisinternal AND relname IN {tuple(META.tables)} AND pg_table_is_visible(pg_class.oid)
+            UNION SELECT rulename, '', false FROM pg_rules WHERE tablename IN {tuple(META.tables)}
+        """
+        found = {
+            name: expected.get(name) if right and f"$${body}$$" in expected.get(name, "") else body
+            for name, body, right in connection.exec_driver_sql(query)
+        }
     for name in sorted(expected.keys() | found.keys()):
         if found.get(name) != expected.get(name):
-            raise DamagedError(
-                f"the trigger or view {name} is {'not of fairall' if name in found else 'missing'}"
-            )
+            why = "not of fairall, or switched off" if name in found else "missing"
+            raise DamagedError(f"the trigger, rule or view {name} is {why}")
     newest = (sql.select(sql.func.max(table.c.id)).scalar_subquery() for table in (CHAIN, *CHAINED))
     entries, *rows = connection.execute(sql.select(*newest)).one()
     if entries != sum(number or 0 for number in rows) + 1:  # ids of batches begin at 0
