@@ -6,17 +6,17 @@ import functools
 import hashlib
 import re
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from fairall.runtime.terminal import INSTALLED
 from fairall.storage.identity import syntax_hash
 
-PACKAGE = "fairall"
-PROVIDED = sys.stdlib_module_names | {PACKAGE}  # top-level names
-INSTALLED = re.compile("/(site|dist)-packages/")
+PACKAGE, SCRIPT = "fairall", "__main__"
+SITE_PACKAGES = re.compile("/(site|dist)-packages/")  # of other environments too, which this one may include
 REMEDY = "editing it makes no new run, so add force=true after that"
 
 # Modules that were first imported during a run. An id is known before its run, so no id of this process has
@@ -45,7 +45,7 @@ class OwnCode:
         return sorted(map(_not_counted, late))
 
 
-def own_code(named: Iterable[str], *made: object) -> OwnCode:
+def own_code(named: Collection[str], *made: object) -> OwnCode:
     """The modules that some objects are from, and the user's loaded modules in the folders of these.
 
     Args:
@@ -53,12 +53,17 @@ def own_code(named: Iterable[str], *made: object) -> OwnCode:
         made: functions, and objects, of which the classes count with their ancestors.
     """
     from_made = {part.__module__ for item in made for part in (item, *type(item).__mro__)}
-    from_config = {part for name in named if _top(name) != PACKAGE for part in (name, _top(name))}
-    modules = sys.modules.keys() & from_config.union(filter(_is_own, from_made))
-    folders = tuple({_folder(name) for name in modules if _file(name)})
+    names = {*named, *map(_top, named), *filter(_is_own, from_made)}
+    # Without a file are those built in, not loaded, or typed.
+    modules = {name for name in names if _top(name) != PACKAGE and (_file(name) or name == SCRIPT)}
+    folders: set[str] = set()
+    for name in modules:
+        file = Path(_file(name))
+        depth = name.count(".") + (file.stem == "__init__")  # in its packages
+        folders.update(f"{folder}/".replace("//", "/") for folder in file.parents[depth : depth + 1])
     hashes: dict[str, str] = {}
     doubts: list[str] = []
-    for name in sorted(modules | _loaded(folders)):
+    for name in sorted(modules | _loaded(tuple(folders))):
         if name in _late - modules:
             doubts.append(_not_counted(name))
             continue
@@ -69,11 +74,11 @@ def own_code(named: Iterable[str], *made: object) -> OwnCode:
             doubts.append(f"the code of {name} is in no file; {REMEDY}")
         # An edited file changes nothing in the process, until the module is reloaded and has another
         # specification.
-        hashes[name] = vars(module.__spec__ or module).setdefault("_fairall_hash", now)
+        hashes[name] = vars(getattr(module, "__spec__", None) or module).setdefault("_fairall_hash", now)
         if hashes[name] != now:
             changed = "has changed since this process imported it: start Python anew to run it"
             doubts.append(f"{file.name} {changed}")
-    return OwnCode(hashes, doubts, folders)
+    return OwnCode(hashes, doubts, tuple(folders))
 
 
 def name_of(function: Callable[..., Any]) -> str:
@@ -93,7 +98,7 @@ def _not_counted(name: str) -> str:
 def _loaded(folders: tuple[str, ...]) -> set[str]:
     """Names of the user's loaded modules in some folders, without a script, which may only start runs."""
     names = {name for name in [*sys.modules] if _file(name).startswith(folders)}
-    return {*filter(_is_own, names - {"__main__"})}
+    return {*filter(_is_own, names - {SCRIPT})}
 
 
 def _file(name: str) -> str:
@@ -101,15 +106,10 @@ def _file(name: str) -> str:
     return getattr(sys.modules.get(name), "__file__", None) or ""
 
 
-def _folder(name: str) -> str:
-    """The folder from which a module is imported, outside of its package."""
-    file = Path(_file(name))
-    return f"{file.parents[name.count('.') + (file.stem == '__init__')]}/"
-
-
 def _is_own(name: str) -> bool:
     """Whether a module is neither installed nor of Python itself or of this package."""
-    return _top(name) not in PROVIDED and not INSTALLED.search(_file(name))
+    file = _file(name)
+    return not (file.startswith(INSTALLED) or SITE_PACKAGES.search(file))
 
 
 @functools.lru_cache(maxsize=1024)

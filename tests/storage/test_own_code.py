@@ -97,6 +97,15 @@ def test_what_is_made_by_own_code(folder: Path, monkeypatch: pytest.MonkeyPatch)
         assert own_code([], made) == whole
     # The name of a class, whose method makes something, is that of no module.
     assert own_code(["mine.method.Method"]) == whole
+    # Python's own, and a package without code, have no file.
+    assert own_code(["builtins"]) == OwnCode({}, [], ())
+    (folder / "bare").mkdir()
+    (folder / "bare" / "inner.py").write_text("VALUE = 1\n")
+    importlib.import_module("bare.inner")
+    within = own_code(["bare.inner"])
+    assert within.hashes.keys() == {"bare.inner", *whole.hashes}
+    assert not within.doubts
+    del sys.modules["bare.inner"]
     # An ancestor in a folder that has nothing else of the kind.
     (folder / "further").mkdir()
     (folder / "further" / "derived.py").write_text(
