@@ -5,6 +5,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -165,6 +166,18 @@ def test_a_run_says_what_is_imported_while_it_runs(
     said = capsys.readouterr().out
     assert told in said
     assert "Already done" in said
+
+
+def test_modules_in_unusual_places(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    elsewhere = str(folder.with_name("place_2") / "unrelated.py")
+    places = {"in_root": "/in_root.py", "by.an.own.loader": "/loaded.py", "unrelated": elsewhere}
+    for name, place in places.items():
+        module = ModuleType(name)
+        module.__file__ = place
+        monkeypatch.setitem(sys.modules, name, module)
+    whole = own_code(["mine.method"]).hashes.keys()
+    assert own_code(["mine.method", "by.an.own.loader"]).hashes.keys() == {"by.an.own.loader", *whole}
+    assert own_code(["in_root"]).hashes.keys() >= {*places, *whole}
 
 
 def test_what_is_typed_is_said() -> None:
