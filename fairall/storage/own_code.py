@@ -19,8 +19,8 @@ PACKAGE, SCRIPT = "fairall", "__main__"
 SITE_PACKAGES = re.compile("/(site|dist)-packages/")  # of other environments too, which this one may include
 REMEDY = "editing it makes no new run, so add force=true after that"
 
-# Modules that were first imported during a run. An id is known before its run, so no id of this process has
-# them, whatever has run before.
+# Modules that were first imported during a run. An id is known before its run, so later ids of this process
+# do not have them either, unless a configuration names them.
 _late: set[str] = set()
 
 
