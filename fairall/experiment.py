@@ -33,7 +33,7 @@ from fairall.storage.cache import Cache
 from fairall.storage.checkpoint import Checkpoint
 from fairall.storage.identity import run_id
 from fairall.storage.origin import Origin, source_tags
-from fairall.storage.own_code import name_of, own_code
+from fairall.storage.own_code import OwnCode, name_of, own_code
 from fairall.storage.run_folder import CARD, RunFolder
 from fairall.worlds.world import World
 
@@ -51,7 +51,7 @@ class Job:
     learner: Learner  # untrained
     measures: tuple[Measure, ...]  # the standard ones, the user's and those of the world
     identity: str
-    doubts: tuple[str, ...]  # about the user's own code in the identity
+    own_code: OwnCode  # the user's, in the identity
     folder: RunFolder
 
 
@@ -89,9 +89,9 @@ def job(composed: DictConfig, people: Callable[[Dataset, Config], PreparedData] 
     named = [name.rpartition(".")[0] for name in (*targets, *config.evaluation.measures)]
     functions = [measure.function for measure in measures]
     own = own_code(named, source, policy, learner, *world.parts.values(), *functions)
-    identity = run_id(config, data.fingerprint(), [*map(name_of, functions), *own.hashes])
+    identity = run_id(config, data.fingerprint(), [*map(name_of, functions), *own.hashes.items()])
     folder = RunFolder(Path(config.outputs_dir) / "runs" / config.model.name / config.dataset.name / identity)
-    return Job(config, data, world, policy, learner, measures, identity, own.doubts, folder)
+    return Job(config, data, world, policy, learner, measures, identity, own, folder)
 
 
 def is_finished(composed: DictConfig, people: dict[str, Any] | None = None) -> bool:
@@ -155,9 +155,8 @@ def run(*what: DictConfig | str, display: Display | None = None, command: str = 
     prepare_processor()
     use_threads(config.threads)
     training = Training(task.learner, task.initial_policy, config, task.world, task.measures)
-    remarks = (*task.data.notes, *training.notes(), *task.doubts)
-    notes = (*remarks, *untuned(config, task.learner), *short_of(training))
-    for note in notes:
+    remarks = (*task.data.notes, *training.notes(), *task.own_code.doubts)
+    for note in (*remarks, *untuned(config, task.learner), *short_of(training)):
         display.say(f"Note: {note}.")
     for warning in training.warnings():
         display.say(f"Warning: {warning}.")
@@ -184,6 +183,8 @@ def run(*what: DictConfig | str, display: Display | None = None, command: str = 
                 replace(origin, cpu_seconds=time.process_time() - cpu_began).write(making.path)
                 making.finish()
             result = replace(result, path=folder.path, finished=time.time())
+            for note in task.own_code.imported_since():
+                display.say(f"Note: {note}.")
         show_result(result, display)
         if config.tracking.enabled:
             say_where_logged(folder.path, config, display)

@@ -81,13 +81,8 @@ def syntax_hash(source: bytes) -> str:
     Empty fields are left out too, such as those that a new version of Python adds for syntax that the module
     does not use, so that the hash is the same in all versions that read the module in the same way.
     """
-    return tree_hash(ast.parse(source))
-
-
-def tree_hash(tree: ast.AST) -> str:
-    """`syntax_hash` of a syntax tree, which loses the messages of exceptions."""
     words: list[str] = []
-    _add_syntax(tree, words)
+    _add_syntax(ast.parse(source), words)
     return sha256_of_text("\n".join(words))
 
 
@@ -149,13 +144,13 @@ def configuration_key(config: Config) -> str:
     return json.dumps(determining(config.to_plain()), sort_keys=True, default=str)
 
 
-def run_id(config: Config, data_fingerprint: str, own_code: Sequence[str] = ()) -> str:
+def run_id(config: Config, data_fingerprint: str, own_code: Sequence[object] = ()) -> str:
     """Identity of a run, 12 hexadecimal digits.
 
     Args:
         config: of the run.
         data_fingerprint: hash of the data's content.
-        own_code: names of the measures, and `OwnCode.hashes` of what the run executes.
+        own_code: names of the measures, and items of `OwnCode.hashes` of what the run executes.
     """
     determined_by = (
         configuration_key(config),

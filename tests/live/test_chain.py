@@ -245,7 +245,9 @@ def test_removed_and_recomputed_rows_are_noticed_by_an_earlier_head(ledger: Make
                     connection.execute(f"update {table} set entry = entry - 1 where entry > {gone}")
         recomputed(place)
         assert not noticed(place)
-        assert "does not go on from the head" in refused("live", "status", "loans.db", "--head", head, cwd=tmp_path)
+        assert "does not go on from the head" in refused(
+            "live", "status", "loans.db", "--head", head, cwd=tmp_path
+        )
 
 
 def test_a_cycle_of_versions_ends(ledger: Make) -> None:
