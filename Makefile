@@ -27,7 +27,7 @@ check: .venv/installed-dev
 	$(BIN)/hadolint Dockerfile
 
 ui: .venv/installed
-	$(BIN)/python -m fairall mlflow ui
+	$(BIN)/mlflow ui --host 127.0.0.1 --backend-store-uri sqlite:///outputs/mlflow.db
 
 # Skips what is finished, goes on where it was interrupted, and ends with outputs/report/index.html.
 reproduce: reproduce-tables reproduce-figures

@@ -147,12 +147,6 @@ def _seed(word: str) -> int:
     return 0 if word == "0" else whole_number(word)
 
 
-def _port(word: str) -> int:
-    if not word.isdecimal() or not 1 <= int(word) <= 65535:
-        raise argparse.ArgumentTypeError(f"it must be a port from 1 to 65535, not {word}")
-    return int(word)
-
-
 def _time(word: str) -> str:
     key, _, column = word.partition("=")
     if key != "time" or not column:
@@ -212,7 +206,6 @@ OPTIONS: dict[str, Settings] = {
     "--dry-run": {"action": "store_true", "help": "tell what would change, and write nothing"},
     "--html": {"metavar": "FOLDER", "help": "write a page too"},
     "--head": {"metavar": "HASH", "help": "head of the ledger noted earlier, from which its rows must go on"},
-    "--port": {"metavar": "N", "type": _port, "help": "of the page on this machine; 5000"},
     "--smallest-cell": {"metavar": "N", "type": whole_number, "default": 10, "help": "fewest people shown"},
 }
 DECIDE = "-o! --policy --threshold --draw --capacity --reasons --wording --trust... --strict --json"
@@ -261,5 +254,4 @@ COMMANDS = {
         "leave out an application that was a mistake", live.withdraw, "LEDGER ID", "--trust... --json"
     ),
     "mlflow sync": Command("log finished runs that MLflow does not have", verbs.mlflow, resumes=True),
-    "mlflow ui": Command("MLflow's page of the runs", verbs.mlflow, options="--port"),
 }

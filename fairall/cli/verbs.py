@@ -293,10 +293,10 @@ def data(given: Namespace) -> Done:
 
 
 def mlflow(given: Namespace) -> Done:
-    """Log what MLflow does not have, or show its page."""
-    from fairall.tracking.commands import sync, ui
+    """Log what MLflow does not have."""
+    from fairall.tracking.commands import sync
 
-    return Done(code=sync(given.words) if given.verb == "mlflow sync" else ui(given.words, given.port))
+    return Done(code=sync(given.words))
 
 
 def _log(given: Namespace, config: Config, folder: Path, title: str, **further: Any) -> None:

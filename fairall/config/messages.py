@@ -150,9 +150,8 @@ def unexpected(error: Exception, overrides: Words) -> str:
 
 def instead(node: str, value: object) -> str:
     """Message about a value for a group or a node, with the keys to which it has to be given."""
-    own = [key for key in configuration_keys({}) if key.startswith(f"{node}.")]
-    keys = f"{own[0]}={value}" if len(own) == 1 else ", ".join(own[:MOST_KEYS])
-    return f"{node}={value}: {node} takes no value itself; give one to {keys or f'{node}=CHOICE'}"
+    keys = [f"{key}={value}" for key in configuration_keys({}) if key.startswith(f"{node}.")]
+    return f"{node}={value}: {node} takes no value itself; give {' or '.join(keys[:MOST_KEYS]) or 'a choice'}"
 
 
 def _no_such_key(name: str, overrides: Words) -> str:

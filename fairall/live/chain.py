@@ -44,9 +44,6 @@ def append(connection: sql.Connection, table: sql.Table, rows: Sequence[Mapping[
     entries, written = [], []
     for number, row in enumerate(rows, 1):
         whole = {"id": newest + number, "entry": entry + number, **row}
-        for column in table.c:
-            if whole[column.name] is not None:
-                whole[column.name] = column.type.python_type(whole[column.name])
         salt = secrets.token_bytes(16) if table is APPLICATIONS else None
         link = _link(link, _content(table, whole, salt))
         entries.append({"id": entry + number, "hash": link, "salt": salt})

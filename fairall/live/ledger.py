@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 import fairall
-from fairall.config.checks import check_values, whole_number
+from fairall.config.checks import whole_number
 from fairall.data.people import People
 from fairall.decide.reasons import reasons
 from fairall.errors import FairAllError
@@ -164,10 +164,7 @@ class Ledger(Viewed):
             found = {row.key: row.value for row in chain.read(connection, ABOUT)}
             if lacking := {"settings", CONFIG, FEATURES} - found.keys():
                 raise DamagedError(f"the table {ABOUT.name} lacks {min(lacking)}")
-            try:
-                check_values(stored(Settings, found["settings"]), "settings")
-            except FairAllError as error:
-                raise DamagedError(str(error)) from error
+            stored(Settings, found["settings"])
         return found
 
     @cached_property

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from fairall.config.checks import below_one, limited
+from fairall.config.checks import below_one, check_values, limited
 from fairall.config.words import nearest_key
 from fairall.errors import FairAllError
 
@@ -45,6 +45,9 @@ class Settings:
     label: str = "label"
     positive: str = "1"
     negative: str = "0"
+
+    def __post_init__(self) -> None:
+        check_values(self, "live")
 
     @classmethod
     def read(cls, words: Sequence[str], **defaults: str) -> Settings:

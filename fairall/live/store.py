@@ -204,7 +204,7 @@ def stored(kind: type[T], text: str) -> T:
     """A value of a type, as of `of_plain`, out of JSON; raises DamagedError where it is none."""
     try:
         value: T = of_plain(kind, json.loads(text))
-    except (ValueError, RecursionError) as error:
+    except (ValueError, RecursionError, FairAllError) as error:
         raise DamagedError(str(error)) from error
     return value
 

@@ -1,13 +1,12 @@
-"""Log finished runs that MLflow does not have (`sync`), and show its page (`ui`)."""
+"""Log finished runs that MLflow does not have."""
 
 from __future__ import annotations
 
-import os
 import sys
 from dataclasses import replace
 from pathlib import Path
 
-from fairall.config.compose import compose_config, places, places_of
+from fairall.config.compose import compose_config, places_of
 from fairall.config.words import Words
 from fairall.errors import FairAllError, count
 from fairall.results.runs import load, load_results
@@ -62,32 +61,3 @@ def sync(overrides: Words) -> int:
             sent += logged.is_new
     print(f"Logged {count(sent, 'run')} to MLflow; {len(tracked) - sent - failed} were already there.")
     return 1 if failed else 0
-
-
-def ui(overrides: Words, port: int | None = None) -> int:
-    """Print the address of the experiment and, where the store is no server, become one that shows it.
-
-    Args:
-        overrides: `KEY=VALUE` words about the store.
-        port: of the server that this process becomes; None: `PORT`.
-
-    Returns:
-        The exit code.
-
-    Raises:
-        FairAllError: where MLflow is not installed or there is no store, or one with a server gets a port.
-    """
-    config = places(overrides)
-    store.quiet_mlflow()
-    if store.how_to_look(config) is None:
-        raise FairAllError(f"{config.outputs_dir} has no MLflow store: the first run makes it")
-    if port is not None and store.has_server(config):
-        raise FairAllError(f"--port: {config.tracking.uri} is a server with a page of its own; go without")
-    experiment = store.reaching(config, lambda: store.Store(config).experiment)
-    print(f"MLflow: {store.page_address(config, experiment, port or store.PORT)}", flush=True)
-    if not store.has_server(config):
-        # Not an argument of the command: every user of the machine sees those.
-        os.environ["MLFLOW_BACKEND_STORE_URI"] = store.connection(config)
-        at = ["--host", "127.0.0.1", "--port", str(port or store.PORT)]
-        os.execv(sys.executable, [sys.executable, "-m", "mlflow", "ui", *at])
-    return 0

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
     from fairall.tables.people import PeopleReader
 
-PORT = 5000  # of `mlflow ui`
 MAX_NAME = 250  # characters of a metric or a parameter
 MAX_VALUE = 500  # characters of a parameter's value
 MOST_RUNS = 50_000  # that MLflow answers with at once
@@ -89,9 +88,9 @@ def how_to_look(config: Config) -> str | None:
     return f"mlflow ui --host 127.0.0.1 --backend-store-uri {shlex.quote(store_uri(config))}"
 
 
-def page_address(config: Config, experiment: str, port: int = PORT) -> str:
+def page_address(config: Config, experiment: str) -> str:
     """Address of an experiment, by its id, on MLflow's page; without a server that of `mlflow ui`."""
-    server = (has_server(config) and config.tracking.uri) or f"http://127.0.0.1:{port}"
+    server = (has_server(config) and config.tracking.uri) or "http://127.0.0.1:5000"
     return f"{server.rstrip('/')}/#/experiments/{experiment}/runs?viewStateShareKey={VIEW}&{TRAINING}"
 
 

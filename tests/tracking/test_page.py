@@ -1,11 +1,8 @@
 """What MLflow's page is given to show."""
 
 import json
-import os
-import sys
 from pathlib import Path
 from typing import Any
-from unittest import mock
 
 import mlflow
 import pytest
@@ -16,7 +13,7 @@ from fairall.config.words import override
 from fairall.results.format import CAUTION
 from fairall.tracking.page import DESCRIPTION, NOTE_TAG, VIEW_TAG
 from fairall.tracking.store import RUN_TAG, Store, page_address, reaching
-from tests.conftest import Put, logged_runs, run_folder, succeeded, typed
+from tests.conftest import Put, logged_runs, run_folder, succeeded
 
 RUN = ["preset=quick", "model=fairlog", "schedule.time_steps=4", "evaluation.window=[1,4]"]
 
@@ -95,20 +92,6 @@ def test_descriptions_are_given_to_old_experiments_and_those_of_the_user_stay(
     assert client.get_experiment(experiment).tags[VIEW_TAG] == "mine too"
     other = described(config_of(tmp_path, "tracking.experiment=other"))
     assert client.get_experiment(other).tags[NOTE_TAG] == DESCRIPTION
-
-
-@pytest.mark.parametrize("port", [5000, 5055])
-def test_ui_prints_the_address_and_becomes_the_server(port: int, outputs: Path) -> None:
-    served = []
-    with mock.patch.object(os, "execv") as execv:
-        execv.side_effect = lambda *_: served.append(os.environ["MLFLOW_BACKEND_STORE_URI"])
-        words = [] if port == 5000 else ["--port", str(port)]
-        shown = typed("mlflow", "ui", *words, f"outputs_dir={outputs}", cwd=outputs)
-    assert shown.stdout == f"MLflow: {page_address(config_of(outputs), '1', port)}\n"
-    assert f"http://127.0.0.1:{port}/#/experiments/1/" in shown.stdout
-    server = f"-m mlflow ui --host 127.0.0.1 --port {port}"
-    assert served == [f"sqlite:///{outputs / 'mlflow.db'}"]
-    execv.assert_called_once_with(sys.executable, [sys.executable, *server.split()])
 
 
 def test_the_address_of_a_server_is_its_own() -> None:
