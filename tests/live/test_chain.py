@@ -36,6 +36,7 @@ def used(kept: Callable[..., Path], tmp_path_factory: pytest.TempPathFactory) ->
     accepted = decided.loc[decided["decision"] == 1, "id"].tolist()
     for person in accepted[:10]:  # some of them are remembered
         own.forget(person)
+    own.withdraw(accepted[-1])
     own.decide(people(120, 20, 4))
     with own.store.reading() as connection:
         assert all(connection.execute(sql.select(table)).first() for table in store.META.tables.values())

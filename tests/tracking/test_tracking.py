@@ -312,7 +312,6 @@ def test_a_run_without_mlflow_ends_with_one_warning_and_its_verbs_in_one_line(
     (tmp_path / "people.csv").write_text("a\n1\n")
     for verb in (
         ["mlflow", "sync"],
-        ["mlflow", "ui"],
         ["compare", *names, "--log"],
         ["decide", "models:/a/1", "people.csv", "-o", "out.csv"],
     ):
