@@ -38,9 +38,8 @@ def append(connection: sql.Connection, table: sql.Table, rows: Sequence[Mapping[
     """Insert rows with the next ids of a table, and their entries of the chain, as the only writer."""
     last = connection.execute(sql.select(CHAIN).order_by(CHAIN.c.id.desc()).limit(1)).one_or_none()
     entry, link = (last.id, last.hash) if last else (0, b"")
-    newest = connection.scalar(sql.select(sql.func.max(table.c.id)))
-    if newest is None:
-        newest = -1 if table is BATCHES else 0
+    none = -1 if table is BATCHES else 0
+    newest = connection.execute(sql.select(sql.func.coalesce(sql.func.max(table.c.id), none))).scalar_one()
     entries, written = [], []
     for number, row in enumerate(rows, 1):
         whole = {"id": newest + number, "entry": entry + number, **row}

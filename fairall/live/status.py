@@ -63,8 +63,10 @@ def status(ledger: Ledger, head: str | None = None) -> dict[str, Any]:
     with ledger.store.reading() as connection:
         hashes = chain.verify(connection)
         if head is not None and head.lower() not in hashes:
-            why = "rows were removed or changed since then, or the head is not whole; compare with a copy"
-            raise FairAllError(f"{ledger.store.name}: does not go on from the head {head:.64}: {why}")
+            raise FairAllError(
+                f"{ledger.store.name}: does not go on from the head {head:.64}: rows were removed or changed "
+                "since then, or the head is not whole; compare with a copy"
+            )
         columns = (DUTY.c.at, DUTY.c.version, DUTY.c.why)
         duty = connection.execute(sql.select(*columns).order_by(DUTY.c.id)).all()
         version = versions.read(connection, kept, duty[-1].version, modules=ledger.modules)
@@ -136,12 +138,22 @@ def _versions(connection: sql.Connection, duty: dict[int, str], on_duty: int) ->
     for row in chain.read(connection, VERSIONS):
         report = stored(versions.Report, row.report)
         stands = "on duty" if row.id == on_duty else "was on duty" if row.id in duty else "challenger"
-        guard, numbers = report.guard, {"people": report.people, "labels": report.labels}
-        made = {"version": row.id, "parent": row.parent, "made": told(row.at), **numbers, "stands": stands}
-        why = {"why": duty.get(row.id, guard.why), "value": guard.value}
-        made["until"] = None if report.clock is None else told(report.clock)
-        doubt = guard.doubt or (None if guard.value else guard.why)
-        found.append(made | why | {"doubt": doubt, "can_be_made_again": row.id not in broken})
+        guard = report.guard
+        found.append(
+            {
+                "version": row.id,
+                "parent": row.parent,
+                "made": told(row.at),
+                "people": report.people,
+                "labels": report.labels,
+                "stands": stands,
+                "why": duty.get(row.id, guard.why),
+                "value": guard.value,
+                "until": None if report.clock is None else told(report.clock),
+                "doubt": guard.doubt or (None if guard.value else guard.why),
+                "can_be_made_again": row.id not in broken,
+            }
+        )
     return found
 
 
