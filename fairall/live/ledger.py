@@ -349,17 +349,17 @@ class Ledger(Viewed):
         late = (known["time"].to_numpy() != given.time) & timed
         for wrong, how in ((other.numpy(), "with other features"), (late, "at another time")):
             refuse(column, wrong & ~new, f"has been decided on {how}; an id stands for one application")
-        latest = latest_application(connection)
         if new.any() and self._timed(connection) not in (None, timed):
             why = "this table is unlike those before; either all tables of a ledger have times or none"
             raise FairAllError(f"column {settings.time!r}: {why}")
         if timed:
+            latest = latest_application(connection)
             early = new & (given.time < latest - tables.LATE)
             why = f"is before the last application, of {tables.told(latest)}: times may not run backwards"
             how = "fairall live withdraw leaves that one out if it is wrong"
             refuse(people[settings.time], early, f"{why}; {how}")
         if not confirm_times:
-            tables.require_near(people, given.time, clock(connection), settings)
+            tables.require_near(people, given.time, connection, settings)
         return given, known
 
     def outcomes(self, table: pd.DataFrame, *, confirm_times: bool = False) -> dict[str, int]:
@@ -387,8 +387,8 @@ class Ledger(Viewed):
             refuse(table[column], known["id"].isna(), "has not been decided on: an outcome needs a decision")
             gone = known["gone"].to_numpy()
             table, known = table[~gone], known[~gone]
-            now, timed = clock(connection), settings.time in table
-            by_default = now if self._timed(connection) else _now()
+            timed = settings.time in table
+            by_default = clock(connection) if self._timed(connection) else _now()
             label, times = tables.outcomes(table, settings, by_default)
             refused = ~known["accepted"].to_numpy(dtype=bool)
             refuse(table[column], refused, "was rejected: an outcome needs an acceptance")
@@ -396,7 +396,7 @@ class Ledger(Viewed):
             early = times + (tables.DAY - 1) * (times % tables.DAY == 0) < known["time"].to_numpy()
             refuse(table[settings.time if timed else column], early, "is before the application")
             if not confirm_times:
-                tables.require_near(table, times, now, settings)
+                tables.require_near(table, times, connection, settings)
             numbers = known["id"].to_numpy(dtype=np.int64)
             before = chain.frame(connection, OUTCOMES, OUTCOMES.c.application, numbers.tolist())
             before = before.sort_values("id").drop_duplicates("application", keep="last")

@@ -10,11 +10,13 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
+import sqlalchemy as sql
 import torch
 from torch import Tensor
 
 from fairall.data.prepared import Scaler
 from fairall.errors import FairAllError
+from fairall.live.due import clock
 from fairall.live.settings import Settings
 from fairall.policy import schema_of
 from fairall.tables.cells import identifiers, refuse, shown, spelling, taken, words_of
@@ -89,16 +91,20 @@ def applicants(people: pd.DataFrame, ids: list[str], reader: PeopleReader, setti
     return Applicants(ids, times, settings.time in people, features, scaled, group, notes)
 
 
-def require_near(table: pd.DataFrame, times: np.ndarray, clock: int, settings: Settings) -> None:
+def require_near(
+    table: pd.DataFrame, times: np.ndarray, connection: sql.Connection, settings: Settings
+) -> None:
     """Raise RowsError where times (N,) in seconds are more than `FAR` after all others.
 
-    The others are those of the table, and the `clock`, the latest time in the ledger; where it is 0, without
-    any, the later half of the table is compared with the earlier one. A time of the last day is possible at
-    any rate, since a ledger may rest.
+    The others are those of the table and the latest one in the ledger; where the ledger has none, the later
+    half of the table is compared with the earlier one. A time of the last day is possible at any rate, since
+    a ledger may rest.
     """
-    latest = clock or (float(np.median(times)) if len(times) else 0)
-    for moment in sorted(times):
-        if moment - latest > FAR and moment < time.time() - DAY:
+    old = sorted(times[times < time.time() - DAY])
+    if old:
+        latest = clock(connection) or float(np.median(times))
+    for moment in old:
+        if moment - latest > FAR:
             why = f"is far after all other times, of which the latest is {told(latest)}"
             how = "correct it, or confirm it with --confirm-times (confirm_times=True)"
             refuse(table[settings.time], times >= moment, f"{why}: {how}")
