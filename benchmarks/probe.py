@@ -114,8 +114,8 @@ class Stopwatch:
 
 def put_timers(stopwatch: Stopwatch) -> None:
     """Time the phases of training, each of which has a progress bar with its name, and the evaluation."""
+    from fairall.display.progress import Display
     from fairall.online.training import Evaluator
-    from fairall.results.terminal import Display
 
     show_phase, evaluate = Display.phase, Evaluator.measure
 

@@ -14,8 +14,8 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 
 import fairall
+from fairall.display.style import save_figure
 from fairall.results.figures import band
-from fairall.results.style import save_figure
 
 PANELS = {"utility": "Utility ×100: higher is better", "dpu": "Unfairness (DPU) ×100: lower is better"}
 # Later ones are drawn over earlier ones.

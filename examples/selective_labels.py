@@ -24,7 +24,7 @@ from fairall import load_dataset
 from fairall.config.compose import typed_config
 from fairall.data.fico import CreditScores, Fico
 from fairall.data.table import Table
-from fairall.results.style import BLUE, GREEN, GREY, ORANGE, STYLE, save_figure
+from fairall.display.style import BLUE, GREEN, GREY, ORANGE, STYLE, save_figure
 from fairall.tables.overlap import effective_sample_size
 
 WORDS = ["dataset.advantaged_share=0.5", "dataset.rows.pool=20000"]

@@ -19,6 +19,7 @@ from fairall.config.schema import Config, objectives_of
 from fairall.config.validation import checked
 from fairall.data.dataset import Dataset, dataset
 from fairall.data.prepared import PreparedData
+from fairall.display.progress import Display
 from fairall.errors import FairAllError
 from fairall.metrics import Measure, load_measures, summaries
 from fairall.models.learner import Learner, Setting
@@ -27,7 +28,7 @@ from fairall.online.initial_policy import InitialPolicy
 from fairall.online.training import Training, short_of
 from fairall.policy import CONFIG, FEATURES, SUMS, WEIGHTS, Policy, learner_of
 from fairall.results.result import Result
-from fairall.results.terminal import Display
+from fairall.results.terminal import print_result
 from fairall.runtime.process import prepare_processor, short_of_memory
 from fairall.storage.cache import Cache
 from fairall.storage.checkpoint import Checkpoint
@@ -252,7 +253,8 @@ def show_result(result: Result, display: Display) -> None:
     """Print the warnings of a saved result, its table, and where it is."""
     for warning in result.warnings:
         display.say(f"Warning: {warning}.")
-    display.result(result)
+    if not display.progress_only:
+        print_result(result)
     display.say(f"Results: {result.path}")
 
 

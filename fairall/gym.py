@@ -21,7 +21,7 @@ from fairall.errors import FairAllError, needing
 from fairall.experiment import job, prepare, warmed_up
 from fairall.metrics import worth
 from fairall.online.process import Process
-from fairall.randomness import SeedStreams
+from fairall.runtime.randomness import SeedStreams
 from fairall.tables.features import LARGEST_COUNT
 from fairall.tables.groups import sides
 from fairall.worlds.part import Part

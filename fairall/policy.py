@@ -27,7 +27,7 @@ from fairall.data.stored_reader import from_plain, to_plain
 from fairall.errors import FairAllError
 from fairall.models.learner import Learner, Setting
 from fairall.nn.stacked import in_chunks
-from fairall.randomness import FixedSamples, SeedStreams
+from fairall.runtime.randomness import FixedSamples, SeedStreams
 from fairall.runtime.reading import read_bytes
 from fairall.storage.files import atomic, damaged, write_sums
 from fairall.storage.plain import read_json

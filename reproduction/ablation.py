@@ -9,9 +9,9 @@ from typing import NamedTuple
 import pandas as pd
 
 from fairall import Config, Result, load_results, places
+from fairall.display import PageTable, Row, frame_of, mean_interval, records_of
 from fairall.metrics import Quantity, Spread
 from fairall.report import dataset_label, measures, paired_difference
-from fairall.results import PageTable, Row, frame_of, mean_interval, records_of
 from reproduction.board import DPU, TEST_DPU, TEST_UTILITY, UTILITY
 from reproduction.pages import publish, refuse
 from reproduction.plan import (

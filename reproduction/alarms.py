@@ -10,9 +10,9 @@ import numpy as np
 import pandas as pd
 
 from fairall import load_results, places
+from fairall.display import PageTable, Row, frame_of, records_of
 from fairall.measuring import ALARM, LARGEST_GAP, OBSERVATIONS, gap_wealth, largest_gap
 from fairall.report import dataset_label, method_label
-from fairall.results import PageTable, Row, frame_of, records_of
 from reproduction.logs import DECISIONS, described
 from reproduction.pages import publish, refuse
 from reproduction.plan import ALARMS, Planned, missing_runs, plan, with_runs

@@ -10,9 +10,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from fairall import Result
-from fairall.measuring import APART, OPPOSED, READABLE, label_directions
-from fairall.report import dataset_label, measures
-from fairall.results import (
+from fairall.display import (
     COLUMN,
     Cell,
     PageFigure,
@@ -23,6 +21,8 @@ from fairall.results import (
     mean_std,
     records_of,
 )
+from fairall.measuring import APART, OPPOSED, READABLE, label_directions
+from fairall.report import dataset_label, measures
 from reproduction.figures import ROSE, TEAL
 from reproduction.latents import Space, latent_space
 from reproduction.plan import Planned, missing_runs

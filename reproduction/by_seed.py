@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fairall import Result
+from fairall.display import PageTable, Row, frame_of, records_of
 from fairall.report import dataset_label
-from fairall.results import PageTable, Row, frame_of, records_of
 from reproduction.plan import Planned
 
 FIRST_UTILITY = "utility_after_warm_up"  # on test people, of the policy after the first time step

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
+from fairall.display import Cell, PageTable, Row, frame_of, records_of
 from fairall.report import LEVEL, dataset_label, holm, measures, paired_p
-from fairall.results import Cell, PageTable, Row, frame_of, records_of
 from reproduction.plan import DATASETS, METHODS, Planned, missing_runs
 from reproduction.tables import by_dataset
 

@@ -11,7 +11,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from fairall import FairAllError, places
-from fairall.results import (
+from fairall.display import (
     BLUE,
     GREEN,
     GREY,

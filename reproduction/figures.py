@@ -12,6 +12,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from fairall import Result
+from fairall.display import BLUE, COLUMN, GREY, ORANGE, PALETTE, PageFigure, handles_of, legend_below
 from fairall.metrics import Quantity
 from fairall.report import (
     STYLES,
@@ -22,22 +23,7 @@ from fairall.report import (
     measures,
     method_label,
 )
-from fairall.results import (
-    BLUE,
-    COLUMN,
-    GREY,
-    LEVELS,
-    ORANGE,
-    PALETTE,
-    REFERENCES,
-    PageFigure,
-    band,
-    handles_of,
-    interval,
-    legend_below,
-    level,
-    principal,
-)
+from fairall.results import LEVELS, REFERENCES, band, interval, level, principal
 from reproduction.latents import Space, latent_space
 from reproduction.paper import synthetic_readings
 from reproduction.plan import EFFECTIVE, ON_SYNTHETIC, Planned, missing_runs

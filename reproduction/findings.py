@@ -17,8 +17,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from fairall import FairAllError, places
-from fairall.metrics import Spread
-from fairall.results import (
+from fairall.display import (
     BLUE,
     GREY,
     ORANGE,
@@ -29,6 +28,7 @@ from fairall.results import (
     rendered,
     write,
 )
+from fairall.metrics import Spread
 from reproduction.claims import REAL as REAL_CLAIMS
 from reproduction.claims import REPRODUCED, SYNTHETIC
 from reproduction.pages import BESIDE, BLOCK, publish, refuse

@@ -7,8 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from fairall import load_results
+from fairall.display import Item, print_table
 from fairall.report import UNTESTED
-from fairall.results import Item, print_table
 from reproduction.board import BASELINE, RIVAL, board, cpu_seconds
 from reproduction.figures import curve_figures
 from reproduction.leaderboard_figures import board_figures

@@ -13,9 +13,10 @@ from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 
+from fairall.display import COLUMN, GREY, PageFigure, legend_below
 from fairall.metrics import Quantity, Spread
 from fairall.report import WITH_ROW, dataset_label, look_of
-from fairall.results import COLUMN, GREY, LEVELS, REFERENCES, PageFigure, interval, legend_below
+from fairall.results import LEVELS, REFERENCES, interval
 from reproduction.aggregates import Estimate, Pair
 from reproduction.board import BASELINE, DPU, TEST_UTILITY, UTILITY, Board, Task
 from reproduction.figures import ORACLES, pareto

@@ -9,6 +9,7 @@ from typing import Any
 
 import pandas as pd
 
+from fairall.display import Cell, PageTable, Row, frame_of, mean_interval, mean_std, number, records_of
 from fairall.metrics import Quantity, Spread
 from fairall.report import (
     LEVEL,
@@ -20,17 +21,7 @@ from fairall.report import (
     paired_difference,
     paired_p,
 )
-from fairall.results import (
-    REFERENCES,
-    Cell,
-    PageTable,
-    Row,
-    frame_of,
-    mean_interval,
-    mean_std,
-    number,
-    records_of,
-)
+from fairall.results import REFERENCES
 from reproduction.aggregates import Estimate, Rank
 from reproduction.board import (
     BASELINE,

@@ -10,9 +10,9 @@ import numpy as np
 import pandas as pd
 
 from fairall import FairAllError, Result, load_results, places
+from fairall.display import PageTable, Row, frame_of, number, own_name, records_of, write
 from fairall.evaluate import Evaluation, judge
 from fairall.report import dataset_label, method_label
-from fairall.results import PageTable, Row, frame_of, number, own_name, records_of, write
 from reproduction.evidence import covers
 from reproduction.pages import publish, refuse
 from reproduction.plan import LOGS, Planned, missing_runs, plan, with_runs

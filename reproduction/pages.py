@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from fairall import Config, FairAllError
-from fairall.report import made
-from fairall.results import (
+from fairall.display import (
     CAUTION,
     Item,
     PageTable,
@@ -26,6 +25,7 @@ from fairall.results import (
     write,
     write_page,
 )
+from fairall.report import made
 from reproduction.by_seed import by_seed_table
 from reproduction.fingerprint import mark
 from reproduction.plan import Planned, interpretable, nearest

@@ -23,8 +23,8 @@ from fairall import (
     configuration_key,
     stored_config,
 )
+from fairall.display import QUICK, Lacking
 from fairall.report import dataset_label, measures, method_label
-from fairall.results import QUICK, Lacking
 from reproduction.paper import PAPER_SEEDS
 
 METHODS = ("fairall_I_II", "fairall_II", "fairlab_I_II", "fairlog", "unfairlog")  # of the paper

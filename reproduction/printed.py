@@ -12,9 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from fairall import Result
-from fairall.metrics import Quantity, Spread
-from fairall.report import dataset_label, measures, method_label
-from fairall.results import (
+from fairall.display import (
     BLUE,
     GREY,
     ORANGE,
@@ -26,9 +24,11 @@ from fairall.results import (
     handles_of,
     legend_below,
     number,
-    paper_metrics,
     records_of,
 )
+from fairall.metrics import Quantity, Spread
+from fairall.report import dataset_label, measures, method_label
+from fairall.results import paper_metrics
 from reproduction.paper import HALF_DIGIT, PAPER_SEEDS
 from reproduction.plan import EFFECTIVE, TEMPORAL, Planned, missing_runs
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from fairall import Config, FairAllError, load_results, places
-from fairall.results import Item
+from fairall.display import Item
 from reproduction.pages import publish, refuse
 from reproduction.plan import QUESTIONS, Planned, distinct, nearest, plan, with_runs
 from reproduction.questions_amounts import amounts_items

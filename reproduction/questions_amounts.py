@@ -11,6 +11,20 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from fairall import Config, Result, load_dataset
+from fairall.display import (
+    COLUMN,
+    GREY,
+    Cell,
+    Item,
+    PageFigure,
+    PageTable,
+    Row,
+    frame_of,
+    handles_of,
+    legend_below,
+    mean_interval,
+    records_of,
+)
 from fairall.report import (
     LEVEL,
     dataset_label,
@@ -21,21 +35,7 @@ from fairall.report import (
     paired_difference,
     paired_p,
 )
-from fairall.results import (
-    COLUMN,
-    GREY,
-    Cell,
-    Item,
-    PageFigure,
-    PageTable,
-    Row,
-    frame_of,
-    handles_of,
-    interval,
-    legend_below,
-    mean_interval,
-    records_of,
-)
+from fairall.results import interval
 from reproduction.plan import Planned, missing_runs
 from reproduction.questions_tables import first_table, means_table
 from reproduction.tables import difference_of

@@ -9,12 +9,9 @@ from typing import Any, NamedTuple
 from matplotlib.figure import Figure
 
 from fairall import Config, Result
-from fairall.metrics import Quantity, Spread
-from fairall.report import LEVEL, dataset_label, look_of, measures, method_label, standings
-from fairall.results import (
+from fairall.display import (
     COLUMN,
     GREY,
-    REFERENCES,
     Cell,
     Item,
     PageFigure,
@@ -22,12 +19,14 @@ from fairall.results import (
     Row,
     frame_of,
     handles_of,
-    interval,
     legend_below,
     mean_interval,
     number,
     records_of,
 )
+from fairall.metrics import Quantity, Spread
+from fairall.report import LEVEL, dataset_label, look_of, measures, method_label, standings
+from fairall.results import REFERENCES, interval
 from reproduction.plan import Planned, missing_runs
 from reproduction.questions_tables import means_table
 

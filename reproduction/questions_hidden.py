@@ -13,9 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from fairall import Config, Result, load_dataset, load_initial_policy
-from fairall.evaluate import evaluate
-from fairall.report import dataset_label, look_of, measures, method_label, paired_difference
-from fairall.results import (
+from fairall.display import (
     COLUMN,
     GREY,
     Cell,
@@ -23,13 +21,15 @@ from fairall.results import (
     PageFigure,
     PageTable,
     Row,
-    band,
     frame_of,
     handles_of,
     legend_below,
     mean_interval,
     records_of,
 )
+from fairall.evaluate import evaluate
+from fairall.report import dataset_label, look_of, measures, method_label, paired_difference
+from fairall.results import band
 from reproduction.plan import Planned, missing_runs
 from reproduction.tables import difference_of
 

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any, Protocol, TypeVar
 
 from fairall import Result
+from fairall.display import Cell, PageTable, Row, frame_of, mean_interval, records_of
 from fairall.metrics import Quantity
 from fairall.report import LEVEL, paired_difference, standings
-from fairall.results import Cell, PageTable, Row, frame_of, mean_interval, records_of
 
 
 class Setting(Protocol):

@@ -10,19 +10,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from fairall import Config, Result
+from fairall.display import BLUE, COLUMN, GREEN, GREY, ORANGE, Item, PageFigure, handles_of, legend_below
 from fairall.report import measures
-from fairall.results import (
-    BLUE,
-    COLUMN,
-    GREEN,
-    GREY,
-    ORANGE,
-    Item,
-    PageFigure,
-    handles_of,
-    interval,
-    legend_below,
-)
+from fairall.results import interval
 from reproduction.plan import Planned, missing_runs
 from reproduction.questions_tables import first_table, means_table
 

@@ -19,9 +19,7 @@ from sklearn.metrics import roc_auc_score, roc_curve
 from sklearn.model_selection import train_test_split
 
 from fairall import FairAllError, load_dataset, places
-from fairall.metrics import Spread
-from fairall.report import dataset_label
-from fairall.results import (
+from fairall.display import (
     BLUE,
     COLUMN,
     GREY,
@@ -39,6 +37,8 @@ from fairall.results import (
     records_of,
     write,
 )
+from fairall.metrics import Spread
+from fairall.report import dataset_label
 from fairall.sklearn import SelectiveLabelsClassifier
 from reproduction.pages import publish, refuse
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from fairall import Result, load_logged_results, load_results, places
+from fairall.display import Item, PageTable, print_table
 from fairall.report import UNTESTED
-from fairall.results import Item, PageTable, print_table
 from reproduction import alignment, figures
 from reproduction.claims import REAL, SYNTHETIC, Claim, claims_table, counts_table, judge
 from reproduction.pages import publish, refuse

@@ -12,9 +12,9 @@ import pandas as pd
 import yaml
 
 from fairall import FairAllError, Result, load_results, places
+from fairall.display import Cell, PageTable, Row, frame_of, number, records_of
 from fairall.metrics import Spread
 from fairall.report import method_label
-from fairall.results import Cell, PageTable, Row, frame_of, number, records_of
 from reproduction.pages import publish, refuse
 from reproduction.plan import Planned, composed_points, distinct, missing_runs, with_runs
 from reproduction.printed import predictive_intervals

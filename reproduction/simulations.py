@@ -17,7 +17,7 @@ import pandas as pd
 from scipy.stats import binomtest
 
 from fairall import FairAllError, places
-from fairall.results import PageTable, Row, frame_of, records_of
+from fairall.display import PageTable, Row, frame_of, records_of
 from reproduction.batches import computed
 from reproduction.fingerprint import SIMULATED, fingerprint
 from reproduction.pages import publish, refuse

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fairall import FairAllError, Result, hyperparameters, load_dataset, load_initial_policy
+from fairall.display import Cell, Lacking, PageTable, Row, frame_of, marked, mean_std, number, records_of
 from fairall.metrics import Quantity, Spread
 from fairall.report import (
     LEVEL,
@@ -16,18 +17,7 @@ from fairall.report import (
     method_label,
     with_references,
 )
-from fairall.results import (
-    Cell,
-    Lacking,
-    PageTable,
-    Row,
-    frame_of,
-    marked,
-    mean_std,
-    number,
-    paper_metrics,
-    records_of,
-)
+from fairall.results import paper_metrics
 from reproduction.paper import acceptance_rates, synthetic_readings
 from reproduction.plan import (
     BASELINE,

@@ -11,22 +11,20 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from fairall import Result, load_results, places
-from fairall.report import WITH_ROW, look_of, method_label
-from fairall.results import (
+from fairall.display import (
     COLUMN,
     GREY,
-    LEVELS,
-    REFERENCES,
     PageFigure,
     PageTable,
     Row,
-    band,
     frame_of,
     handles_of,
     legend_below,
     mean_std,
     records_of,
 )
+from fairall.report import WITH_ROW, look_of, method_label
+from fairall.results import LEVELS, REFERENCES, band
 from reproduction.figures import LINES
 from reproduction.pages import publish, refuse
 from reproduction.plan import WORLDS, Planned, distinct, missing_runs, plan, with_runs

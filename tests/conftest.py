@@ -40,7 +40,7 @@ from fairall.nn.native.calls import use_threads
 from fairall.online.history import History
 from fairall.online.loop import OnlineLearning
 from fairall.online.training import Training
-from fairall.randomness import SeedStreams
+from fairall.runtime.randomness import SeedStreams
 from fairall.storage.cache import Cache
 from fairall.storage.checkpoint import Checkpoint
 from tests.composed import composed_once

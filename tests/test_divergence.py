@@ -10,12 +10,12 @@ import torch
 
 from fairall.config.compose import compose_config
 from fairall.data.people import Decided
+from fairall.display.progress import Display
 from fairall.experiment import run
 from fairall.measuring.summary import columns
 from fairall.models.fairall import FairAll
 from fairall.models.fairlog import FairLog
 from fairall.models.learner import Learner
-from fairall.results.terminal import Display
 
 pytestmark = pytest.mark.usefixtures("undrawn")
 

@@ -105,7 +105,7 @@ def test_python_of_pages_runs_as_it_is_typed(page: str, tmp_path: Path) -> None:
 
 
 def test_pictures_have_a_palette_and_are_small() -> None:
-    """`fairall.results.style.save_figure` writes them so."""
+    """`fairall.display.style.save_figure` writes them so."""
     pictures = sorted((DOCS / "figures").glob("*.png"))
     for path in pictures:
         with Image.open(path) as picture:

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 import torch
 
+from fairall.display.progress import Display
 from fairall.errors import FairAllError
 from fairall.experiment import run
-from fairall.results.terminal import Display
 
 gymnasium = pytest.importorskip("gymnasium", reason="needs gymnasium: pip install -e '.[gym]'")
 

@@ -13,11 +13,11 @@ import fairall
 PACKAGE = Path(__file__).parents[1] / "fairall"
 # From the bottom to the top: a room imports from those before it only. docs/architecture.md describes them.
 ROOMS = """
-    errors runtime randomness metrics config storage tables data nn models worlds online policy results
+    errors runtime metrics config storage display tables data nn models worlds online policy results
     measuring tracking decide experiment gym tuning evaluate live sklearn report main cli __main__ __init__
 """.split()
 MOST = 34  # folders and modules of the root together
-ROOT_MODULES = 10  # with gym.py and sklearn.py, which users import by these names
+ROOT_MODULES = 9  # with gym.py and sklearn.py, which users import by these names
 
 
 def modules(package: Path = PACKAGE) -> dict[str, Path]:

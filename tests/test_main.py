@@ -12,10 +12,10 @@ import pandas as pd
 import pytest
 
 from fairall import __version__
+from fairall.display.format import CAUTION
 from fairall.measuring.summary import columns
 from fairall.metrics import STANDARD, summaries
 from fairall.policy import Policy
-from fairall.results.format import CAUTION
 from fairall.runtime.process import this_process
 from fairall.storage.run_folder import RunFolder
 from tests.conftest import MEANING, imported, own_process, refused, run_folder, succeeded, typed

@@ -31,7 +31,7 @@ from fairall.models.learner import Setting
 from fairall.models.policy_heads import POLICIES
 from fairall.nn.stacked import in_chunks
 from fairall.policy import SUMS, Policy
-from fairall.randomness import POINTS, FixedSamples, SeedStreams, normal_points
+from fairall.runtime.randomness import POINTS, FixedSamples, SeedStreams, normal_points
 from fairall.storage.files import write_sums
 
 TOWNS = ["Bath", "Hull", "York"]

@@ -16,6 +16,7 @@ from fairall.data.dataset import Dataset, dataset
 from fairall.data.load import load_dataset
 from fairall.data.prepared import PreparedData
 from fairall.decide.explain import training_people
+from fairall.display.progress import Display
 from fairall.errors import FairAllError
 from fairall.experiment import job, prepare
 from fairall.measuring.measure import measure
@@ -26,7 +27,6 @@ from fairall.online.training import Training
 from fairall.policy import Policy
 from fairall.results.result import Result
 from fairall.results.runs import load_result
-from fairall.results.terminal import Display
 from fairall.storage.checkpoint import Checkpoint
 from reproduction.latents import latent_space
 from tests.conftest import cache_in, run_folder, succeeded

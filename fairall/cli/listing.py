@@ -57,9 +57,9 @@ def show_list(given: Namespace) -> Done:
 
 def _runs(folder: Path, most: int | None) -> list[Plain]:
     """Print the runs in a folder, the last `most`; return all."""
-    from fairall.results.format import CAUTION, QUICK, mean_std
+    from fairall.display.console import say
+    from fairall.display.format import CAUTION, QUICK, mean_std
     from fairall.results.runs import MEASURES, outlines
-    from fairall.runtime.console import say
 
     runs = outlines(folder)
     if not runs:
@@ -106,7 +106,7 @@ def _differs(path: Path) -> str:
 def _studies(outputs: Path) -> dict[str, str]:
     """Print the studies, and return the progress of each."""
     if not any(outputs.glob("sweeps/*/study.json")):
-        from fairall.runtime.console import say
+        from fairall.display.console import say
 
         say(f"studies\n  none in {outputs} yet; python -m fairall tune NAME begins one")
         return {}
@@ -121,7 +121,7 @@ def _print(title: str, rows: Sequence[Sequence[str]], headings: Sequence[str] = 
     """Print a table, if it has rows."""
     from rich.table import Table
 
-    from fairall.runtime.console import AnyConsole
+    from fairall.display.console import AnyConsole
 
     if not rows:
         return

@@ -108,8 +108,8 @@ def learn(given: Namespace) -> Done:
 
 def status(given: Namespace) -> Done:
     """Show where a ledger stands."""
+    from fairall.display.table import print_frame
     from fairall.live.status import frames, sentences, status
-    from fairall.results.table import print_frame
 
     found = status(_ledger(given, words=False), given.head)
     told, tables = sentences(found, given.ledger), frames(found)

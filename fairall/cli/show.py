@@ -24,9 +24,9 @@ def show(given: Namespace) -> Done:
 
 
 def _finished(path: Path) -> Plain:
+    from fairall.display.progress import Display
     from fairall.experiment import show_result
     from fairall.results.runs import load_result
-    from fairall.results.terminal import Display
     from fairall.storage.origin import Origin
     from fairall.storage.run_folder import CARD
     from fairall.tracking.store import how_to_look

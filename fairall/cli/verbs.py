@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from fairall.config.schema import Config
+    from fairall.display.table import PageTable
     from fairall.policy import Policy
     from fairall.results.result import Result
-    from fairall.results.table import PageTable
     from fairall.tables.files import File
 
 SQLITE = b"SQLite format 3\0"  # how the file of a ledger begins
@@ -53,8 +53,8 @@ def compare(given: Namespace) -> Done:
 def frontier(given: Namespace) -> Done:
     """Draw utility against the gap between groups."""
     from fairall.config.compose import places
+    from fairall.display.progress import Display
     from fairall.report.frontier import frontier, points
-    from fairall.results.terminal import Display
 
     config, found = places(given.words), points(given.words, Display())
     runs = [point.result for point in found]
@@ -70,9 +70,9 @@ def _page(
     left_out: Sequence[str] = (),
 ) -> Done:
     """Write a page about some runs to a folder of its own, and print its tables."""
+    from fairall.display.format import own_name
+    from fairall.display.table import print_table
     from fairall.report.place import place
-    from fairall.results.format import own_name
-    from fairall.results.table import print_table
 
     name = own_name(what.lower(), runs[0].config.preset)
     folder = place(given.out, Path(config.outputs_dir) / name, [run.identity for run in runs])

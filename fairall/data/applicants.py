@@ -12,7 +12,7 @@ from torch import Tensor
 
 from fairall.config.checks import not_negative
 from fairall.data.people import People
-from fairall.randomness import SeedStreams
+from fairall.runtime.randomness import SeedStreams
 from fairall.storage.checkpoint import Stateful
 
 Draw = Callable[[SeedStreams, int], People]

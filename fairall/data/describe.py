@@ -22,8 +22,8 @@ from fairall.data.own_table import OwnTable
 from fairall.data.prepared import PreparedData
 from fairall.data.splits import ROLES
 from fairall.data.table import Table
+from fairall.display.console import say
 from fairall.errors import Collected, FairAllError
-from fairall.runtime.console import say
 from fairall.tables.applicants import Applicants, read
 from fairall.tables.cells import FIRST, many_values
 from fairall.tables.features import DISCRETE, Kind

@@ -25,7 +25,7 @@ from fairall.data.features import Feature, Kind, Schema
 from fairall.data.generated import GeneratedConfig, GeneratedDataset, Individuals
 from fairall.data.people import People
 from fairall.data.prepared import Scaler
-from fairall.randomness import SeedStreams
+from fairall.runtime.randomness import SeedStreams
 from fairall.tables.groups import Sensitive, sides
 
 TABLES = "fico_tables"

@@ -22,7 +22,7 @@ from fairall.data.people import People
 from fairall.data.prepared import PreparedData, Scaler
 from fairall.data.splits import shifted
 from fairall.data.table import Table
-from fairall.randomness import SeedStreams
+from fairall.runtime.randomness import SeedStreams
 from fairall.tables.groups import Sensitive
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from fairall.randomness import SeedStreams
+from fairall.runtime.randomness import SeedStreams
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from fairall.data.features import DISCRETE, Kind, Schema
 from fairall.data.people import People
 from fairall.data.table import Table
 from fairall.errors import FairAllError, count
-from fairall.randomness import SeedStreams
+from fairall.runtime.randomness import SeedStreams
 from fairall.tables.people import PeopleReader
 
 FURTHEST = 100.0  # training standard deviations; larger outliers would dominate squared errors

@@ -17,7 +17,7 @@ from fairall.data.features import Feature, Kind, Schema
 from fairall.data.generated import GeneratedConfig, GeneratedDataset, Individuals, float32
 from fairall.data.people import People
 from fairall.data.prepared import Scaler
-from fairall.randomness import SeedStreams
+from fairall.runtime.randomness import SeedStreams
 
 SHARE = "between 0 and 1, both excluded, or such a share of each group, {-1: 0.3, 1: 0.7}"
 

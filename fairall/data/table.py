@@ -10,7 +10,7 @@ import pandas as pd
 
 from fairall.data.features import Schema
 from fairall.data.splits import Splits
-from fairall.runtime.viewed import Viewed
+from fairall.display.viewed import Viewed
 from fairall.tables.groups import Sensitive, group_name
 
 LEAST_PROPENSITY = 1e-6  # bounds the weight of a single label
@@ -53,7 +53,7 @@ class Table(Viewed):
         warnings: reasons why measures on these people need care, one sentence each.
     """
 
-    view: ClassVar[str] = "fairall.results.people"
+    view: ClassVar[str] = "fairall.data.picture"
     schema: Schema
     x: pd.DataFrame
     s: np.ndarray

@@ -17,13 +17,13 @@ from fairall.config.compose import PLACES
 from fairall.decide.reasons import reasons
 from fairall.decide.rules import Rule
 from fairall.decide.writing import unchanged, writer
+from fairall.display.progress import Display, ProgressCallback
+from fairall.display.table import print_frame
 from fairall.errors import FairAllError, count
 from fairall.measuring.decisions import free_names, told_of_renamed
-from fairall.models.learner import MARGIN_DECIMALS, ProgressCallback
+from fairall.models.learner import MARGIN_DECIMALS
 from fairall.policy import ENSEMBLES, Policy
 from fairall.results.result import bound_of
-from fairall.results.table import print_frame
-from fairall.results.terminal import Display
 from fairall.runtime.reading import why_no_file
 from fairall.storage.files import unnamed
 from fairall.tables.declared import Declared

@@ -23,11 +23,11 @@ from fairall.data.load import people_of_run
 from fairall.data.stored_reader import to_plain
 from fairall.decide.deciding import findings_in
 from fairall.decide.writing import unchanged
+from fairall.display.style import BLUE, GREY, ORANGE, PALETTE, STYLE, save_figure, set_title
+from fairall.display.table import print_frame
 from fairall.errors import FairAllError, count, needing
 from fairall.policy import Policy
 from fairall.results.figures import principal
-from fairall.results.style import BLUE, GREY, ORANGE, PALETTE, STYLE, save_figure, set_title
-from fairall.results.table import print_frame
 from fairall.runtime.reading import why_no_file
 from fairall.storage.files import tidied, write_text
 from fairall.tables.cells import shown

@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import pandas as pd
 
+from fairall.display.viewed import Viewed
 from fairall.errors import FairAllError, count
 from fairall.evaluate.estimated import bounds as limits
 from fairall.evaluate.estimated.bounds import Limits
@@ -27,7 +28,6 @@ from fairall.evaluate.log import DecisionLog
 from fairall.evaluate.plain import ByName, plain
 from fairall.evaluate.policies import SAY, label_score, target_policy
 from fairall.runtime.steps import doing
-from fairall.runtime.viewed import Viewed
 from fairall.tables.overlap import effective_sample_size
 
 DISAGREEING = 3.0  # standard errors between two estimators

@@ -22,6 +22,7 @@ import fairall
 from fairall.config.checks import whole_number
 from fairall.data.people import People
 from fairall.decide.reasons import reasons
+from fairall.display.viewed import Viewed
 from fairall.errors import FairAllError
 from fairall.live import chain, versions
 from fairall.live import people as tables
@@ -50,9 +51,8 @@ from fairall.live.store import (
 )
 from fairall.live.versions import Version
 from fairall.policy import CONFIG, FEATURES
-from fairall.randomness import SeedStreams
+from fairall.runtime.randomness import SeedStreams
 from fairall.runtime.reading import why_no_file
-from fairall.runtime.viewed import Viewed
 from fairall.tables.cells import RowsError, identifiers, refuse
 from fairall.worlds.capacity import lottery, n_places
 

@@ -21,12 +21,12 @@ from fairall.data.dataset import Dataset
 from fairall.data.people import Decided
 from fairall.data.prepared import PreparedData
 from fairall.data.whole_log import WholeLog
+from fairall.display.progress import Display
 from fairall.errors import FairAllError
 from fairall.experiment import job, prepare
 from fairall.live.state import Update, packed, unpacked
 from fairall.live.versions import Version, after_warm_up, config_of
 from fairall.policy import Policy
-from fairall.results.terminal import Display
 from fairall.storage.files import damaged, write_sums
 from fairall.tables.cells import spelling
 

@@ -11,12 +11,12 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from fairall.display.page import PageFigure, write_page
+from fairall.display.style import BLUE, ORANGE, PALETTE, date_axis
+from fairall.display.table import Item, PageTable
 from fairall.errors import FairAllError
 from fairall.live.ledger import Ledger
 from fairall.live.status import status
-from fairall.results.page import PageFigure, write_page
-from fairall.results.style import BLUE, ORANGE, PALETTE, date_axis
-from fairall.results.table import Item, PageTable
 
 PANELS = ("acceptance",)  # of a ledger in a notebook
 TITLES = {

@@ -12,6 +12,7 @@ from scipy.stats import binomtest
 
 from fairall.config.schema import ExplorationRule
 from fairall.data.drift import DRIFTED, drift_by_column
+from fairall.display.format import interval, number
 from fairall.errors import FairAllError
 from fairall.live import chain, versions
 from fairall.live.due import STANDS, by_group, clock, latest_outcomes
@@ -30,7 +31,6 @@ from fairall.live.store import (
     stored,
 )
 from fairall.measuring.sequences import LARGEST_GAP, largest_gap
-from fairall.results.format import interval, number
 from fairall.tables.features import DISCRETE
 from fairall.tables.people import PeopleReader
 

@@ -19,6 +19,7 @@ from fairall.config.validation import checked_node
 from fairall.data.own_table import OwnTable
 from fairall.data.people import Decided
 from fairall.decide.load import IN_MLFLOW, find_policy
+from fairall.display.progress import Display
 from fairall.errors import FairAllError
 from fairall.experiment import Job, job, warmed_up
 from fairall.live import chain
@@ -30,7 +31,6 @@ from fairall.online.history import Taken
 from fairall.online.process import NO_EXPLORATION, Process
 from fairall.policy import CONFIG, FEATURES, SUMS, WEIGHTS, Policy
 from fairall.results.runs import run_folder
-from fairall.results.terminal import Display
 from fairall.storage.checkpoint import Checkpoint
 from fairall.storage.files import write_sums
 from fairall.tables.cells import spelling

@@ -8,8 +8,8 @@ import pandas as pd
 
 from fairall.config.schema import Config
 from fairall.data.people import Decided
+from fairall.display.format import CAUTION, interpretable
 from fairall.errors import count
-from fairall.results.format import CAUTION, interpretable
 
 COLLAPSED = 0.01  # acceptance rate, or distance of it from 1, of a constant policy
 STUCK = 10  # steps without an acceptance, 640 rejected applicants at the paper's 64

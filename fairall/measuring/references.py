@@ -16,7 +16,7 @@ from fairall.models.learner import LEAST
 from fairall.models.oracle import NoOracleError, Oracle, oracles
 from fairall.online.history import Recorded
 from fairall.online.training import Training
-from fairall.randomness import SeedStreams
+from fairall.runtime.randomness import SeedStreams
 from fairall.storage.cache import Cache
 from fairall.worlds.world import World
 

@@ -19,7 +19,7 @@ from fairall.models.learner import Learner
 from fairall.models.objectives import cost_sensitive_cross_entropy
 from fairall.models.vae import ConditionalVAE
 from fairall.nn.stacked import in_chunks
-from fairall.randomness import SeedStreams
+from fairall.runtime.randomness import SeedStreams
 
 LATENT_SELECTION = ["reconstruction_loss", "latent_s_dependence"]
 SELECTION = ["classification_loss", *LATENT_SELECTION]

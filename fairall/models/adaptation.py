@@ -18,7 +18,7 @@ from fairall.data.people import Decided
 from fairall.models.classifier import accepted_cross_entropy
 from fairall.models.objectives import masked_mean
 from fairall.nn.stacked import StackedMLP
-from fairall.randomness import SeedStreams
+from fairall.runtime.randomness import SeedStreams
 
 
 class AdaptedNet(nn.Module):

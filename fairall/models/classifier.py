@@ -20,7 +20,7 @@ from fairall.models.memory import MEMORIES, Memory
 from fairall.models.objectives import masked_mean, train_on
 from fairall.nn.adam import Adam
 from fairall.nn.stacked import StackedMLP
-from fairall.randomness import SeedStreams
+from fairall.runtime.randomness import SeedStreams
 
 
 class ClassifierNet(StackedMLP):

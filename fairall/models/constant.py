@@ -10,7 +10,7 @@ from torch import Tensor
 from fairall.config.checks import between
 from fairall.config.schema import ModelConfig
 from fairall.models.learner import DecisionRule, FixedPolicy, Setting
-from fairall.randomness import SeedStreams
+from fairall.runtime.randomness import SeedStreams
 
 
 @dataclass

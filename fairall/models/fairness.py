@@ -13,14 +13,15 @@ from typing_extensions import override
 from fairall.config.schema import FairnessConfig, FairnessRule
 from fairall.data.people import Decided, group_index
 from fairall.data.prepared import PreparedData
+from fairall.display.progress import ProgressCallback
 from fairall.errors import FairAllError, count
 from fairall.models.classifier import Remembering
-from fairall.models.learner import DecisionRule, Learner, PretrainCurves, ProgressCallback
+from fairall.models.learner import DecisionRule, Learner, PretrainCurves
 from fairall.models.memory import Memory
 from fairall.models.objectives import train_on
 from fairall.models.thresholds import acceptance, fair_thresholds, merit, price_of_gap
 from fairall.nn.adam import Adam
-from fairall.randomness import SeedStreams
+from fairall.runtime.randomness import SeedStreams
 from fairall.storage.cache import Cache
 
 FEW = 100  # people of a group: the standard error of their acceptance rate can be 5 points

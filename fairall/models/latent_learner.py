@@ -13,6 +13,7 @@ from fairall.config.checks import at_least, below_one, even, hidden_sizes, not_n
 from fairall.config.schema import KL, LatentFrame, ModelConfig, NoiseKind, PolicyLoss, PolicyTarget
 from fairall.data.people import Decided
 from fairall.data.prepared import PreparedData
+from fairall.display.progress import ProgressCallback
 from fairall.errors import count
 from fairall.models.alignment import matching_frame
 from fairall.models.learner import (
@@ -20,7 +21,6 @@ from fairall.models.learner import (
     DecisionRule,
     Learner,
     PretrainCurves,
-    ProgressCallback,
     Setting,
 )
 from fairall.models.memory import MEMORIES, Memory
@@ -32,7 +32,7 @@ from fairall.nn.adam import Adam
 from fairall.nn.native import Objective, fastest
 from fairall.nn.noise import RandomNumbers
 from fairall.nn.stacked import StackedMLP, in_chunks
-from fairall.randomness import SeedStreams
+from fairall.runtime.randomness import SeedStreams
 from fairall.storage.cache import Cache
 from fairall.storage.checkpoint import Checkpoint, Stateful
 

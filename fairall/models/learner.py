@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, final
 
@@ -25,17 +25,12 @@ from fairall.data.amounts import Amounts
 from fairall.data.features import Schema
 from fairall.data.people import Decided
 from fairall.data.prepared import PreparedData
+from fairall.display.progress import ProgressCallback
 from fairall.errors import FairAllError
 from fairall.nn.stacked import RELU_GAIN
-from fairall.randomness import SeedStreams
+from fairall.runtime.randomness import SeedStreams
 from fairall.storage.cache import Cache
 from fairall.storage.checkpoint import State
-
-ProgressCallback = Callable[..., None]
-"""Reports that one unit of work is done, with current values to display as keywords.
-
-`resumed=n` alone reports n units that an earlier process has done, which do not count for the speed.
-"""
 
 LEAST = 1e-12  # smaller probabilities are set to this one before taking log odds
 MARGIN_DECIMALS = 4  # beyond them is rounding of float32, which depends on other rows

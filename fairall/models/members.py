@@ -22,7 +22,7 @@ from fairall.models.memory import Memory
 from fairall.models.objectives import masked_mean
 from fairall.nn.adam import Adam
 from fairall.nn.stacked import in_chunks
-from fairall.randomness import SeedStreams
+from fairall.runtime.randomness import SeedStreams
 
 ROWS_AT_ONCE = 100  # people, whose hidden units of all members fit into the processor's cache
 MOST_COPIES = 5  # of a person in a bootstrap sample; P(Poisson(1) > 5) = 6e-4

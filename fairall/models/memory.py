@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from fairall.data.people import Decided, take
-from fairall.randomness import SeedStreams
+from fairall.runtime.randomness import SeedStreams
 from fairall.storage.checkpoint import State
 
 MEMORIES = ("step", "all")  # whether an update trains on the applicants of a time step or on all so far

@@ -18,13 +18,13 @@ from fairall.config.schema import BoundConfig, FairnessRule, ModelConfig, NetInp
 from fairall.data.features import FeatureInputs
 from fairall.data.people import People, group_index
 from fairall.data.prepared import PreparedData
+from fairall.display.progress import ProgressCallback
 from fairall.errors import FairAllError
 from fairall.models.learner import (
     DECISIONS,
     DecisionRule,
     FixedPolicy,
     PretrainCurves,
-    ProgressCallback,
     Setting,
 )
 from fairall.models.logistic import linear, ridge
@@ -32,7 +32,7 @@ from fairall.models.thresholds import acceptance, fair_thresholds, merit
 from fairall.models.trees import TREES, BoostedTrees
 from fairall.nn.native import blas
 from fairall.nn.stacked import StackedLinear, in_chunks
-from fairall.randomness import SeedStreams
+from fairall.runtime.randomness import SeedStreams
 from fairall.storage.cache import Cache
 from fairall.storage.checkpoint import Stateful
 from fairall.storage.identity import computation_key

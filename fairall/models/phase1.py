@@ -17,14 +17,15 @@ from torch import Tensor, nn
 from fairall.config.checks import MISSING, at_least, not_negative, positive, positive_share
 from fairall.data.features import Schema
 from fairall.data.people import People, take
+from fairall.display.progress import ProgressCallback
 from fairall.errors import FairAllError
 from fairall.models.elbo import phase1_elbo
-from fairall.models.learner import PretrainCurves, ProgressCallback
+from fairall.models.learner import PretrainCurves
 from fairall.models.vae import ConditionalVAE
 from fairall.nn.adam import Adam
 from fairall.nn.native import fastest, processor
-from fairall.randomness import SeedStreams
 from fairall.runtime import signals
+from fairall.runtime.randomness import SeedStreams
 from fairall.storage.checkpoint import Checkpoint, Stateful
 from fairall.storage.identity import computation_key
 

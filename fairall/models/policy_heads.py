@@ -21,7 +21,7 @@ from fairall.models.objectives import cost_sensitive_cross_entropy, ips_weight, 
 from fairall.models.vae import SemiSupervisedVAE
 from fairall.nn.noise import RandomNumbers
 from fairall.nn.stacked import StackedMLP, average_probability
-from fairall.randomness import SeedStreams
+from fairall.runtime.randomness import SeedStreams
 
 NET_POLICIES = ("z_dec", "z_clf", "z_label")
 POLICIES = (*NET_POLICIES, "clf", "dec")

@@ -16,7 +16,7 @@ from fairall.data.features import FeatureInputs
 from fairall.data.people import Decided
 from fairall.models.learner import DecisionRule, Learner, Setting
 from fairall.models.memory import Memory
-from fairall.randomness import SeedStreams
+from fairall.runtime.randomness import SeedStreams
 
 EXACT = 1e-6  # of the gradient of the mean loss of a fit
 

@@ -18,7 +18,7 @@ from fairall.data.people import Decided
 from fairall.nn.likelihoods import MixedLikelihood, bernoulli_log_prob
 from fairall.nn.noise import RandomNumbers
 from fairall.nn.stacked import StackedMLP, evaluated
-from fairall.randomness import SeedStreams
+from fairall.runtime.randomness import SeedStreams
 
 FEW = 50  # people of a group: of fewer the nets learn no embedding of its own
 

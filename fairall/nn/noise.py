@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from fairall.nn import native
-from fairall.randomness import stream_keys
+from fairall.runtime.randomness import stream_keys
 from fairall.storage.checkpoint import Stateful
 
 BELOW_ONE = 1.0 - 2.0**-24  # the largest number of float32 below 1

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from fairall.nn import native
-from fairall.randomness import SeedStreams
+from fairall.runtime.randomness import SeedStreams
 
 if TYPE_CHECKING:
     from fairall.nn.noise import RandomNumbers

@@ -12,7 +12,7 @@ from fairall.data.amounts import Amounts, costs
 from fairall.data.people import People
 from fairall.metrics import STANDARD, Measure, dpu_standard_error, utility_standard_error
 from fairall.models.learner import Learner
-from fairall.randomness import SeedStreams
+from fairall.runtime.randomness import SeedStreams
 
 UTILITY_ERROR, DPU_ERROR = "utility_standard_error", "dpu_standard_error"
 

@@ -16,7 +16,7 @@ from fairall.data.people import Decided, group_index
 from fairall.models.learner import Learner
 from fairall.models.memory import Memory
 from fairall.online.history import Taken
-from fairall.randomness import SeedStreams
+from fairall.runtime.randomness import SeedStreams
 from fairall.storage.checkpoint import Stateful
 
 REMEMBERED = 1000  # applicants from whom the lower bounds of `bounded` are estimated

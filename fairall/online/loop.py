@@ -9,11 +9,12 @@ from torch import Tensor
 from fairall.config.schema import DecisionLuck, ExplorationConfig
 from fairall.data.amounts import costs
 from fairall.data.people import Decisions, People
-from fairall.models.learner import Learner, ProgressCallback
+from fairall.display.progress import ProgressCallback
+from fairall.models.learner import Learner
 from fairall.online.evaluation import Evaluator
 from fairall.online.history import History
 from fairall.online.process import NO_EXPLORATION, Process
-from fairall.randomness import SeedStreams
+from fairall.runtime.randomness import SeedStreams
 from fairall.storage.checkpoint import State
 from fairall.worlds.world import World
 

@@ -12,7 +12,7 @@ from fairall.data.people import Decided, Decisions, People
 from fairall.models.learner import Learner
 from fairall.online.exploration import Exploration
 from fairall.online.history import Taken
-from fairall.randomness import SeedStreams
+from fairall.runtime.randomness import SeedStreams
 from fairall.storage.checkpoint import State
 
 NO_EXPLORATION = ExplorationConfig(ExplorationRule.none, propensity=0.0)

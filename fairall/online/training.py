@@ -14,8 +14,9 @@ from fairall.config.schema import Config, EffectiveDecisions, ExplorationRule, F
 from fairall.data.amounts import Amounts
 from fairall.data.people import Decided, People
 from fairall.data.prepared import PreparedData
+from fairall.display.progress import ProgressCallback
 from fairall.metrics import STANDARD, Measure
-from fairall.models.learner import Learner, PretrainCurves, ProgressCallback
+from fairall.models.learner import Learner, PretrainCurves
 from fairall.models.memory import Memory
 from fairall.online.evaluation import Evaluator
 from fairall.online.initial_policy import InitialPolicy
@@ -118,7 +119,7 @@ class Training:
     def run(self, checkpoint: Checkpoint, cache: Cache, display: Any) -> None:
         """Run all phases, or what the last checkpoint leaves to do of them; raises Stopped after saving.
 
-        `display`, such as a `results.terminal.Display`, shows the progress.
+        `display`, such as a `display.progress.Display`, shows the progress.
         """
         learner, schedule = self.learner, self.config.schedule
         phases = {

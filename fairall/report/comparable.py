@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from fairall.config.choices import flattened
+from fairall.display.format import CAUTION
 from fairall.report.labels import dataset_label
-from fairall.results.format import CAUTION
 from fairall.results.result import Result
 from fairall.storage.identity import defines_problem, determining
 

@@ -13,6 +13,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from fairall.config.choices import flattened
+from fairall.display.format import CAUTION, interpretable, marked
+from fairall.display.page import PageFigure, cautioned, write_page
+from fairall.display.style import COLUMN, GREY, PALETTE, handles_of, legend_below
+from fairall.display.table import Cell, PageTable, Row, frame_of, records_of
 from fairall.errors import FairAllError
 from fairall.metrics import Quantity
 from fairall.report.comparable import RULE, UNTESTED, Comparable, difference, grouped
@@ -20,12 +24,8 @@ from fairall.report.labels import measures, method_label
 from fairall.report.side_by_side import WITH_ROW, first_reference, group_rows, with_references
 from fairall.report.statistics import LEVEL
 from fairall.results.figures import band, has_level, level
-from fairall.results.format import CAUTION, interpretable, marked
-from fairall.results.page import PageFigure, cautioned, write_page
 from fairall.results.result import Result
 from fairall.results.runs import load_result, run_folder
-from fairall.results.style import COLUMN, GREY, PALETTE, handles_of, legend_below
-from fairall.results.table import Cell, PageTable, Row, frame_of, records_of
 from fairall.storage.identity import determining
 
 MEASURES = measures(

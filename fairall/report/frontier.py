@@ -11,17 +11,17 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from fairall.config.compose import compose_all
+from fairall.display.format import mean_interval, number
+from fairall.display.page import PageFigure, cautioned, write_page
+from fairall.display.progress import Display
+from fairall.display.style import COLUMN, GREY, handles_of, legend_below
+from fairall.display.table import PageTable, Row, frame_of, records_of
 from fairall.errors import FairAllError
 from fairall.experiment import is_finished, run
 from fairall.metrics import Quantity
 from fairall.report.labels import dataset_label, look_of, measures, method_label
 from fairall.results.figures import interval
-from fairall.results.format import mean_interval, number
-from fairall.results.page import PageFigure, cautioned, write_page
 from fairall.results.result import REFERENCES, Result
-from fairall.results.style import COLUMN, GREY, handles_of, legend_below
-from fairall.results.table import PageTable, Row, frame_of, records_of
-from fairall.results.terminal import Display
 
 SLACKS = (0.0, 0.02, 0.05, 0.1, 0.2, 0.4, 1.0)
 ORACLE = "oracle_fair"

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from fairall.config.choices import shown
+from fairall.display.style import GREY
 from fairall.metrics import STANDARD, Quantity, curves, summaries
-from fairall.results.style import GREY
 
 DATASETS = {
     "compas": "COMPAS",

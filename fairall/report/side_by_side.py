@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from fairall.display.format import mean_interval, mean_std
+from fairall.display.table import Cell, Row
 from fairall.metrics import Quantity, Spread
 from fairall.report.statistics import LEVEL, standings
-from fairall.results.format import mean_interval, mean_std
 from fairall.results.result import REFERENCES, Result
-from fairall.results.table import Cell, Row
 
 # Reference policies with a row; accepting nobody has 0 in every column.
 WITH_ROW = ("accept_all", "oracle", "oracle_fair")

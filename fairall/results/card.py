@@ -12,10 +12,10 @@ import yaml
 import fairall
 from fairall.config.choices import configuration_root, description, shown
 from fairall.config.schema import Config
+from fairall.display.format import CAUTION, mean_interval, number
+from fairall.display.table import Markdown, code, markdown_rows, without_empty
 from fairall.metrics import LATENT
-from fairall.results.format import CAUTION, mean_interval, number
 from fairall.results.result import Result, bound_of
-from fairall.results.table import Markdown, code, markdown_rows, without_empty
 from fairall.results.terminal import noise, shown_measures
 
 OWN = [
@@ -34,7 +34,7 @@ def model_card(result: Result, identity: str) -> str:
         result: of the run.
         identity: the run's id.
     """
-    from fairall.results.page import rendered  # imports matplotlib, which a finished run needs no more
+    from fairall.display.page import rendered  # imports matplotlib, which a finished run needs no more
 
     config, dataset, model = result.config, result.config.dataset, result.config.model
     known = texts().get(dataset["name"], {})
@@ -68,6 +68,7 @@ def model_card(result: Result, identity: str) -> str:
                 "share": share(result.groups["all"].accepted),
                 "words": Markdown(" ".join(_words(config).splitlines())),  # in a block of code
             },
+            "fairall.results",
         )
         + "\n"
     )

@@ -12,11 +12,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from fairall.errors import FairAllError
-from fairall.metrics import UNBOUNDED, Quantity, Spread
-from fairall.models.learner import PretrainCurves
-from fairall.results.result import REFERENCES, Result
-from fairall.results.style import (
+from fairall.display.style import (
     BLUE,
     GREY,
     ORANGE,
@@ -26,6 +22,10 @@ from fairall.results.style import (
     save_figure,
     set_title,
 )
+from fairall.errors import FairAllError
+from fairall.metrics import UNBOUNDED, Quantity, Spread
+from fairall.models.learner import PretrainCurves
+from fairall.results.result import REFERENCES, Result
 
 PANELS = "utility", "dpu"  # of a result in a notebook
 MOST_COLUMNS = 3  # panels of a run's figure side by side

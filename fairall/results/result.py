@@ -14,12 +14,12 @@ import pandas as pd
 
 from fairall.config.choices import shown
 from fairall.config.schema import Config, FairnessConfig, FairnessRule
+from fairall.display.format import interpretable, marked
+from fairall.display.viewed import Viewed
 from fairall.errors import FairAllError, count
 from fairall.metrics import LATENT, Quantity, Spread
-from fairall.results.format import interpretable, marked
 from fairall.results.paper import paper_metrics
 from fairall.runtime.reading import DamagedFileError, opened
-from fairall.runtime.viewed import Viewed
 from fairall.storage.identity import configuration_key
 from fairall.storage.plain import Plain, read_json
 from fairall.storage.run_folder import RunFolder

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from fairall.display.format import QUICK, interpretable
 from fairall.errors import FairAllError
-from fairall.results.format import QUICK, interpretable
 from fairall.runtime.reading import DamagedFileError, is_folder, why_no_file
 from fairall.storage.files import held
 from fairall.storage.plain import read_json

@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 
 from fairall.config.choices import flattened
 from fairall.config.schema import Config
+from fairall.display.format import marked
 from fairall.errors import FairAllError
 from fairall.policy import load_reader
 from fairall.results.differences import differences
-from fairall.results.format import marked
 from fairall.results.result import Result
 from fairall.runtime import signals
 from fairall.storage.files import sha256, sha256_of_text

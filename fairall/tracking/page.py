@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from fairall.display.format import CAUTION
+from fairall.display.table import address, escaped
 from fairall.results.card import ESSENTIAL, measure_table
-from fairall.results.format import CAUTION
 from fairall.results.result import Result
-from fairall.results.table import address, escaped
 from fairall.storage.run_folder import CARD
 
 NOTE_TAG = "mlflow.note.content"  # description of an experiment or a run, Markdown

@@ -12,7 +12,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from fairall.results.style import (
+from fairall.display.style import (
     BLUE,
     GREEN,
     GREY,

@@ -9,9 +9,9 @@ import numpy as np
 import pandas as pd
 
 from fairall.config.compose import places
-from fairall.results.format import marked
-from fairall.results.table import print_frame
-from fairall.runtime.console import say
+from fairall.display.console import say
+from fairall.display.format import marked
+from fairall.display.table import print_frame
 from fairall.tuning.export import paper_point, write_hyperparameters
 from fairall.tuning.objectives import pareto_set
 from fairall.tuning.space import Range

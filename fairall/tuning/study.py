@@ -17,8 +17,8 @@ import numpy as np
 import pandas as pd
 from hydra.errors import HydraException
 
+from fairall.display.format import CAUTION, interpretable, marked, mean_std
 from fairall.errors import FairAllError
-from fairall.results.format import CAUTION, interpretable, marked, mean_std
 from fairall.results.runs import load_result
 from fairall.runtime.reading import DamagedFileError
 from fairall.storage.files import locked, write_text

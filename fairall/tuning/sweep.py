@@ -13,9 +13,9 @@ from fairall.config.checks import at_least, check, one_of, plain_name, require
 from fairall.config.choices import configuration_root, flattened
 from fairall.config.messages import ending
 from fairall.config.schema import objectives_of
+from fairall.display.console import say
+from fairall.display.format import own_name
 from fairall.errors import FairAllError
-from fairall.results.format import own_name
-from fairall.runtime.console import say
 from fairall.runtime.credentials import complete, hidden
 from fairall.tuning.objectives import DIRECTIONS, directions_of, refuse_test_people
 from fairall.tuning.space import Space, listed

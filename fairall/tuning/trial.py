@@ -11,13 +11,13 @@ import numpy as np
 from omegaconf import DictConfig
 
 from fairall.config.messages import has_line, message
+from fairall.display.console import say
+from fairall.display.progress import Display
 from fairall.errors import FairAllError, count
 from fairall.experiment import Job, cache_of, job, run
 from fairall.measuring.selection import latent_selection_metrics
 from fairall.models.latent_learner import LatentLearner
 from fairall.nn.native import use_threads
-from fairall.results.terminal import Display
-from fairall.runtime.console import say
 from fairall.runtime.process import prepare_processor, short_of_memory
 from fairall.tuning.objectives import worst
 from fairall.tuning.study import Study, summary

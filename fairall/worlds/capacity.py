@@ -20,7 +20,7 @@ from fairall.config.checks import (
 )
 from fairall.data.people import Decisions, People
 from fairall.errors import count
-from fairall.randomness import SeedStreams
+from fairall.runtime.randomness import SeedStreams
 from fairall.worlds.measures import utility_per_place
 from fairall.worlds.part import Part, PartConfig, WorldSetting
 

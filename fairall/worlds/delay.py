@@ -10,7 +10,7 @@ from torch import Tensor
 
 from fairall.config.checks import at_least, below_one, positive, require
 from fairall.data.people import Decided
-from fairall.randomness import SeedStreams
+from fairall.runtime.randomness import SeedStreams
 from fairall.worlds.part import Part, PartConfig, WorldSetting
 
 

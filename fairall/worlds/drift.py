@@ -14,7 +14,7 @@ from torch import Tensor
 from fairall.config.checks import at_least, between, check, one_of, open_unit
 from fairall.data.people import People
 from fairall.errors import FairAllError
-from fairall.randomness import SeedStreams
+from fairall.runtime.randomness import SeedStreams
 from fairall.worlds.measures import adaptation_time
 from fairall.worlds.part import Draw, Part, PartConfig, WorldSetting
 

@@ -11,7 +11,7 @@ from fairall.config.checks import at_least
 from fairall.data.applicants import RecycledApplicants
 from fairall.data.people import People, take
 from fairall.errors import FairAllError
-from fairall.randomness import SeedStreams
+from fairall.runtime.randomness import SeedStreams
 from fairall.worlds.measures import mean_score_advantaged, mean_score_disadvantaged, score_gap
 from fairall.worlds.part import Draw, Part, PartConfig, WorldSetting
 

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from fairall.config.checks import between
 from fairall.data.people import People
-from fairall.randomness import SeedStreams
+from fairall.runtime.randomness import SeedStreams
 from fairall.worlds.measures import effective_revealed_utility
 from fairall.worlds.part import Part, PartConfig, WorldSetting
 

@@ -13,7 +13,7 @@ from fairall.models.phase1 import Phase1Epochs, Unlabelled
 from fairall.models.vae import ConditionalVAE
 from fairall.nn.native import calls, fastest
 from fairall.nn.stacked import StackedMLP
-from fairall.randomness import SeedStreams
+from fairall.runtime.randomness import SeedStreams
 from tests.conftest import PHASE1, MakePeople
 from tests.models.test_phase2 import learner
 from tests.models.test_phase2 import people as people_decided

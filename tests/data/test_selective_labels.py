@@ -20,7 +20,7 @@ from fairall.data.prepared import PreparedData
 from fairall.models.learner import Learner, Setting
 from fairall.online.evaluation import UTILITY_ERROR, Evaluator
 from fairall.online.initial_policy import DrawnPolicy, DrawnPolicyConfig
-from fairall.randomness import SeedStreams
+from fairall.runtime.randomness import SeedStreams
 from fairall.tables.overlap import effective_sample_size
 from tests.conftest import ComposeConfig, typed
 

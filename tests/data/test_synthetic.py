@@ -11,7 +11,7 @@ from fairall.data.synthetic import StructuralIndividuals, StructuralModel
 from fairall.metrics import STANDARD, cfu_y_held, registered
 from fairall.online.evaluation import Evaluator
 from fairall.online.initial_policy import LogisticPolicy
-from fairall.randomness import SeedStreams
+from fairall.runtime.randomness import SeedStreams
 
 N = 200_000
 

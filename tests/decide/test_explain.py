@@ -22,7 +22,7 @@ from fairall.errors import FairAllError
 from fairall.models.fairall import FairAll
 from fairall.models.learner import Setting
 from fairall.policy import Policy
-from fairall.randomness import SeedStreams
+from fairall.runtime.randomness import SeedStreams
 from tests.conftest import Ended, run_folder, typed
 from tests.test_policy import WORDS, crowd
 

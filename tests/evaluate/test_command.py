@@ -13,10 +13,10 @@ import pytest
 from scipy.special import expit
 
 from fairall.cli.main import main
+from fairall.display import page
 from fairall.evaluate.estimated.estimators import ESTIMATORS
 from fairall.evaluate.estimated.fairness import MEASURES, VIEWS
 from fairall.evaluate.shown import write
-from fairall.results import page
 from fairall.runtime.signals import Stopped
 from tests.conftest import LOANS
 

@@ -12,10 +12,10 @@ import torch
 from fairall.data.credit import MALE, raw_applicants
 from fairall.data.features import Feature, Kind, Schema
 from fairall.data.prepared import Scaler
+from fairall.display.progress import Display
 from fairall.measuring import decisions as module
 from fairall.measuring.decisions import column_names, decision_tables, raw_values, renamed
 from fairall.online.training import Training
-from fairall.results.terminal import Display
 from fairall.storage.checkpoint import Checkpoint
 from fairall.storage.run_folder import RunFolder
 from tests.conftest import LOANS, no_cache, run_folder, succeeded, training_of

@@ -14,6 +14,10 @@ from matplotlib.figure import Figure
 
 from benchmarks.in_process import undrawn
 from fairall.config.compose import compose_config
+from fairall.display import progress, table
+from fairall.display.console import AnyConsole
+from fairall.display.format import CAUTION
+from fairall.display.progress import Display
 from fairall.errors import FairAllError
 from fairall.experiment import run
 from fairall.measuring import summary
@@ -22,12 +26,8 @@ from fairall.measuring.summary import measure_table
 from fairall.models.oracle import Oracle, oracles
 from fairall.online.history import Recorded
 from fairall.online.training import Training
-from fairall.results import figures, table
-from fairall.results import terminal as display_module
-from fairall.results.format import CAUTION
+from fairall.results import figures
 from fairall.results.result import Result
-from fairall.results.terminal import Display
-from fairall.runtime.console import AnyConsole
 from fairall.storage.checkpoint import Checkpoint
 from tests.conftest import cache_in, no_cache, training_of
 from tests.worlds.conftest import ALL_PARTS
@@ -47,7 +47,7 @@ def quick(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Runs:
 
     def made(*words: str, usual: list[str] = QUICK) -> tuple[Result, str]:
         shown = io.StringIO()
-        for module in (display_module, table):
+        for module in (progress, table):
             monkeypatch.setattr(module, "AnyConsole", lambda **_: AnyConsole(file=shown, width=200))
         result = run(compose_config(*usual, f"outputs_dir={tmp_path}", *words), display=Display())
         return result, " ".join(shown.getvalue().split())

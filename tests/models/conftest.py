@@ -12,7 +12,7 @@ from fairall.data.people import Decided, People
 from fairall.models.fairall import FairAll
 from fairall.models.learner import Learner, Setting
 from fairall.nn.stacked import StackedMLP
-from fairall.randomness import SeedStreams
+from fairall.runtime.randomness import SeedStreams
 from tests.conftest import MakeSetting
 
 CENTRES = torch.tensor([[2.0, 0.0], [-2.0, 2.0], [-2.0, -2.0]])

@@ -6,7 +6,7 @@ from fairall.data.people import Decided
 from fairall.models.adaptation import AdaptedNet, Reversed, discriminator_loss
 from fairall.models.classifier import accepted_cross_entropy
 from fairall.nn.adam import Adam
-from fairall.randomness import SeedStreams
+from fairall.runtime.randomness import SeedStreams
 from tests.conftest import MakeSetting
 
 

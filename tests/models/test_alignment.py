@@ -17,7 +17,7 @@ from fairall.models.fairall import FairAll
 from fairall.models.learner import Setting
 from fairall.models.phase1 import Phase1Task, Unlabelled, train_phase1
 from fairall.models.vae import ConditionalVAE
-from fairall.randomness import SeedStreams
+from fairall.runtime.randomness import SeedStreams
 from tests.conftest import PHASE1, ComposeConfig, MakePeople, MakeSetting, cache_in, no_checkpoint
 from tests.models.conftest import stacked
 

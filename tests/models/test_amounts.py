@@ -15,13 +15,13 @@ from fairall.config.schema import BoundConfig, FairnessConfig, FairnessRule, Mod
 from fairall.data.fico import CreditScores, Fico
 from fairall.data.load import load_dataset
 from fairall.data.people import Decided, Decisions
+from fairall.display.progress import Display
 from fairall.models.fairness import FairThresholds
 from fairall.models.learner import DecisionRule, Learner, Setting
 from fairall.models.oracle import oracles
 from fairall.models.thresholds import acceptance, fair_thresholds, merit
 from fairall.policy import Policy
-from fairall.randomness import SeedStreams
-from fairall.results.terminal import Display
+from fairall.runtime.randomness import SeedStreams
 from tests.conftest import no_cache, training_of
 
 pytestmark = pytest.mark.usefixtures("undrawn")

@@ -11,7 +11,7 @@ from fairall.models.latent_learner import LatentLearner
 from fairall.models.learner import Learner
 from fairall.models.rivals.explore_exploit import ExploreExploit
 from fairall.models.rivals.plot import Plot
-from fairall.randomness import SeedStreams
+from fairall.runtime.randomness import SeedStreams
 from tests.conftest import ComposeConfig, MakePeople, MakeSetting, as_saved
 from tests.models.conftest import propensities, someone, taught
 

@@ -21,7 +21,7 @@ from fairall.nn.likelihoods import MIN_RATE, Poisson
 from fairall.nn.native import calls
 from fairall.nn.noise import RandomNumbers
 from fairall.nn.stacked import StackedMLP
-from fairall.randomness import SeedStreams
+from fairall.runtime.randomness import SeedStreams
 from tests.conftest import ComposeConfig, cache_in, warm_up
 from tests.models.conftest import with_features
 

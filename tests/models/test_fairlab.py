@@ -13,7 +13,7 @@ from fairall.models.latent_learner import LatentConfig
 from fairall.models.learner import Setting
 from fairall.models.objectives import cost_sensitive_cross_entropy, ips_risk, ips_weight
 from fairall.nn.noise import RandomNumbers
-from fairall.randomness import SeedStreams
+from fairall.runtime.randomness import SeedStreams
 from tests.conftest import ComposeConfig, warm_up
 from tests.models.conftest import decided_on
 

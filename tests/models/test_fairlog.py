@@ -15,7 +15,7 @@ from fairall.models.classifier import IPSClassifier, IPSClassifierConfig
 from fairall.models.fairlog import PENALTIES, FairLog, FairLogConfig, UnfairLog
 from fairall.models.learner import Setting
 from fairall.models.objectives import classification_risk
-from fairall.randomness import SeedStreams
+from fairall.runtime.randomness import SeedStreams
 from tests.conftest import ComposeConfig, warm_up
 from tests.models.conftest import decided_on, nobody_of, with_features
 

@@ -12,14 +12,14 @@ from fairall import run
 from fairall.config.compose import compose_config
 from fairall.config.schema import FairnessConfig, FairnessRule, ModelConfig
 from fairall.data.people import Decided
+from fairall.display.progress import Display
 from fairall.errors import FairAllError
 from fairall.experiment import job
 from fairall.models.fairness import BlindThresholds, FairThresholds
 from fairall.models.learner import DecisionRule, Learner, Setting
 from fairall.online.training import Training
 from fairall.policy import Policy
-from fairall.randomness import SeedStreams
-from fairall.results.terminal import Display
+from fairall.runtime.randomness import SeedStreams
 from fairall.storage.checkpoint import Checkpoint
 from tests.conftest import MakeSetting, no_cache, training_of
 

@@ -14,7 +14,7 @@ from fairall.errors import FairAllError
 from fairall.models.learner import Learner, Setting
 from fairall.nn.adam import Adam
 from fairall.nn.stacked import StackedLinear
-from fairall.randomness import SeedStreams
+from fairall.runtime.randomness import SeedStreams
 from tests.conftest import MakeSetting
 
 NOBODY = Decided(*[torch.zeros(1, 0)] * 5)

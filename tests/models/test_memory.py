@@ -15,7 +15,7 @@ from fairall.data.people import Decided
 from fairall.models.latent_learner import LatentLearner
 from fairall.models.learner import Learner
 from fairall.models.memory import Memory
-from fairall.randomness import SeedStreams
+from fairall.runtime.randomness import SeedStreams
 from tests.conftest import MakePeople, MakeSetting, as_saved, examples
 from tests.models.conftest import someone
 

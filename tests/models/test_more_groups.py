@@ -27,7 +27,7 @@ from fairall.models.vae import FEW, ConditionalVAE, nearest_large_groups
 from fairall.nn import native
 from fairall.nn.native import calls
 from fairall.policy import Policy
-from fairall.randomness import SeedStreams
+from fairall.runtime.randomness import SeedStreams
 from fairall.tables.groups import Sensitive
 from tests.conftest import PHASE1, as_saved, no_cache, no_checkpoint, run_folder, training_of
 

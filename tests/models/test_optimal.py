@@ -11,12 +11,12 @@ from fairall.config.schema import Config
 from fairall.data.dataset import dataset
 from fairall.data.load import load_dataset
 from fairall.data.prepared import PreparedData
+from fairall.display.progress import Display
 from fairall.errors import FairAllError
 from fairall.models.learner import Setting
 from fairall.models.oracle import Optimal
 from fairall.online.evaluation import Evaluator
-from fairall.randomness import SeedStreams
-from fairall.results.terminal import Display
+from fairall.runtime.randomness import SeedStreams
 from fairall.storage.checkpoint import Checkpoint
 from tests.conftest import no_cache, training_of
 

@@ -32,7 +32,7 @@ from fairall.models.oracle import (
     selected_strength,
     stratified_folds,
 )
-from fairall.randomness import SeedStreams
+from fairall.runtime.randomness import SeedStreams
 from tests.conftest import cache_in, imported, no_cache
 
 SCHEMA = Schema([Feature("income", Kind.REAL), Feature("town", Kind.CATEGORICAL, (0.0, 1.0, 2.0))])

@@ -13,7 +13,7 @@ from fairall.models.learner import PretrainCurves, ProgressCallback
 from fairall.models.phase1 import Phase1Config, Phase1Task, Unlabelled, train_phase1
 from fairall.models.vae import ConditionalVAE
 from fairall.nn.native import calls
-from fairall.randomness import SeedStreams
+from fairall.runtime.randomness import SeedStreams
 from fairall.storage.checkpoint import Checkpoint
 from tests.conftest import PHASE1, MakePeople, no_checkpoint
 

@@ -19,7 +19,7 @@ from fairall.models.learner import Setting
 from fairall.nn import native
 from fairall.nn.native import calls
 from fairall.nn.native.calls import use_threads
-from fairall.randomness import SeedStreams
+from fairall.runtime.randomness import SeedStreams
 
 SCHEMA = Schema(
     [

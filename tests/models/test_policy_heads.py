@@ -12,7 +12,7 @@ from fairall.models.fairall import FairAll, FairAllConfig
 from fairall.models.policy_heads import NET_POLICIES, POLICIES, net_loss, net_targets
 from fairall.models.vae import SemiSupervisedVAE
 from fairall.nn.noise import RandomNumbers
-from fairall.randomness import SeedStreams
+from fairall.runtime.randomness import SeedStreams
 from tests.conftest import ComposeConfig, MakePeople, MakeSetting
 from tests.models.conftest import decided_on, net_of, stacked
 

@@ -13,8 +13,8 @@ from fairall.models.learner import Learner
 from fairall.online.evaluation import Evaluator
 from fairall.online.loop import OnlineLearning
 from fairall.online.training import initially_decided
-from fairall.randomness import SeedStreams
 from fairall.runtime.process import prepare_processor
+from fairall.runtime.randomness import SeedStreams
 from tests.conftest import warm_up
 
 

@@ -3,7 +3,7 @@ import torch
 from torch import Tensor
 
 from fairall.nn.stacked import AT_ONCE, MULTIPLE, in_chunks
-from fairall.randomness import SeedStreams
+from fairall.runtime.randomness import SeedStreams
 
 
 def test_chunks_are_put_together_in_order() -> None:

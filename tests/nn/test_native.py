@@ -20,7 +20,7 @@ from fairall.nn import native
 from fairall.nn.native import calls, fastest
 from fairall.nn.native.calls import over_replicates, use_threads
 from fairall.nn.stacked import StackedMLP, average_probability, evaluated
-from fairall.randomness import SeedStreams
+from fairall.runtime.randomness import SeedStreams
 from tests.conftest import PHASE1, no_checkpoint, own_process
 
 if calls.kernels() is None:

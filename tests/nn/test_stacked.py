@@ -3,7 +3,7 @@ import math
 import torch
 
 from fairall.nn.stacked import StackedLinear, StackedMLP
-from fairall.randomness import SeedStreams
+from fairall.runtime.randomness import SeedStreams
 
 
 def test_every_replicate_is_an_ordinary_net() -> None:

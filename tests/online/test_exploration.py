@@ -19,7 +19,7 @@ from fairall.online.evaluation import Evaluator
 from fairall.online.exploration import Exploration, lower_bound
 from fairall.online.history import History, Taken
 from fairall.online.loop import OnlineLearning
-from fairall.randomness import SeedStreams
+from fairall.runtime.randomness import SeedStreams
 from fairall.worlds.part import WorldSetting
 from fairall.worlds.world import World
 from tests.conftest import ComposeConfig, as_saved, assert_same_history

@@ -10,6 +10,7 @@ from fairall.config.schema import Config, DecisionLuck, ExplorationConfig, Explo
 from fairall.data.load import load_dataset
 from fairall.data.people import Decided, Decisions, People
 from fairall.data.prepared import PreparedData
+from fairall.display.progress import Display
 from fairall.measuring.summary import measure_table
 from fairall.models.fairall import FairAll
 from fairall.models.learner import Learner, Setting
@@ -18,8 +19,7 @@ from fairall.online.history import History
 from fairall.online.initial_policy import LogisticPolicy
 from fairall.online.loop import OnlineLearning
 from fairall.online.training import Training, initially_decided
-from fairall.randomness import SeedStreams
-from fairall.results.terminal import Display
+from fairall.runtime.randomness import SeedStreams
 from fairall.storage.checkpoint import Checkpoint
 from fairall.worlds.part import WorldSetting
 from fairall.worlds.world import World

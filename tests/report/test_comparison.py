@@ -11,8 +11,8 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from fairall import FairAllError, Result
+from fairall.display import CAUTION, STYLE, PageTable, page
 from fairall.report import UNTESTED, chosen_runs, compare, draw_over_time, measures
-from fairall.results import CAUTION, STYLE, PageTable, page
 from tests.conftest import files_of, succeeded, typed
 from tests.made_up import lay_down, made_up
 
@@ -199,7 +199,7 @@ def test_a_comparison_that_was_cut_off_has_the_same_bytes_afterwards(
         with pytest.raises(CutOff):
             compare(numbered, [], tmp_path / "cut")
     assert not (tmp_path / "cut" / "index.html").exists()
-    monkeypatch.setattr("fairall.runtime.console.WIDE", 1001)  # another terminal
+    monkeypatch.setattr("fairall.display.console.WIDE", 1001)  # another terminal
     compare(numbered, [], tmp_path / "cut")
     assert files_of(tmp_path / "cut") == whole
     compare(numbered, [], tmp_path / "cut")

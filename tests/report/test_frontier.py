@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from fairall.display.progress import Display
 from fairall.errors import FairAllError
 from fairall.report.frontier import frontier, points
-from fairall.results.terminal import Display
 
 pytestmark = pytest.mark.usefixtures("undrawn")
 

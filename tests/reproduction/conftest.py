@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from fairall.results import page
+from fairall.display import page
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -8,7 +8,7 @@ from matplotlib.colors import to_rgba
 from matplotlib.text import Annotation
 
 from fairall import Result
-from fairall.results import STYLE
+from fairall.display import STYLE
 from reproduction import alignment
 from reproduction.alignment import alignment_figure, alignment_table, draw_alignment, states
 from reproduction.figures import ROSE, TEAL

@@ -10,8 +10,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from fairall.display import PageTable, to_csv
 from fairall.report import compare
-from fairall.results import PageTable, to_csv
 from reproduction import worlds
 from reproduction.board import BASELINE, RIVAL, board
 from reproduction.leaderboard_tables import care_table, standings_table, task_table, versus_table

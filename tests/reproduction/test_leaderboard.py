@@ -15,9 +15,9 @@ from omegaconf import DictConfig
 
 from fairall import Config
 from fairall.config.schema import FairnessConfig, FairnessRule
+from fairall.display import STYLE, PageTable
 from fairall.metrics import Spread
 from fairall.report import dataset_label, look_of, method_label
-from fairall.results import STYLE, PageTable
 from fairall.results.result import spreads
 from reproduction.board import (
     BASELINE,

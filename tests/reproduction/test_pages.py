@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from fairall import FairAllError, places
-from fairall.results import Cell, PageTable, Row, frame_of, records_of
+from fairall.display import Cell, PageTable, Row, frame_of, records_of
 from reproduction.fingerprint import CHANGED, NAMED_IN, OF, SIMULATED, fingerprint
 from reproduction.pages import (
     BEGIN,

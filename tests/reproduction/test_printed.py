@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from fairall import Result
+from fairall.display import PageTable, to_latex, to_markdown
 from fairall.metrics import Spread
-from fairall.results import PageTable, to_latex, to_markdown
 from reproduction import printed
 from reproduction.plan import with_runs
 from reproduction.printed import draw_printed, predictive_intervals, predictive_pooled_std

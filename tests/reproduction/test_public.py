@@ -39,10 +39,10 @@ def test_imports_are_of_public_names(path: Path) -> None:
 def test_the_check_finds_what_is_private() -> None:
     source = """
 import fairall.data
-from fairall.results.table import Cell
+from fairall.display.table import Cell
 from fairall.results import Cell, nothing
 """
-    assert list(private(source)) == ["fairall.data", "fairall.results.table.Cell", "fairall.results.nothing"]
+    assert list(private(source)) == ["fairall.data", "fairall.display.table.Cell", "fairall.results.nothing"]
 
 
 @pytest.mark.parametrize("module", PUBLIC)

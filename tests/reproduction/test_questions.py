@@ -10,9 +10,9 @@ import pytest
 
 from fairall import FairAllError, Result, load_dataset
 from fairall.config.schema import FairnessRule
+from fairall.display import PageFigure
 from fairall.metrics import Spread
 from fairall.report import method_label
-from fairall.results import PageFigure
 from fairall.results.result import Group
 from reproduction import questions_groups, questions_hidden
 from reproduction.plan import QUESTIONS, Planned, plan

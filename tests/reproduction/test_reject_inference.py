@@ -13,7 +13,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
 from fairall import FairAllError
-from fairall.results import Lacking
+from fairall.display import Lacking
 from reproduction import reject_inference as study
 
 DOCS = Path(__file__).parents[2] / "docs"

@@ -5,8 +5,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from fairall.display import CAUTION
 from fairall.report import UNTESTED
-from fairall.results import CAUTION
 from reproduction.__main__ import main
 from tests.made_up import lay_down
 

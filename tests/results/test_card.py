@@ -12,10 +12,10 @@ import pytest
 from fairall.config.choices import configuration_root, shown
 from fairall.data.credit import MALE, raw_applicants
 from fairall.data.load import load_dataset
+from fairall.display.format import CAUTION
 from fairall.measuring.measure import groups
 from fairall.metrics import Spread
 from fairall.results.card import described, model_card, page_of, share, texts
-from fairall.results.format import CAUTION
 from fairall.results.result import Result
 from fairall.storage.run_folder import CARD, RunFolder
 from tests.conftest import CHECKOUT, LOANS, MEANING, run_folder, typed

@@ -16,7 +16,7 @@ from omegaconf import OmegaConf
 from fairall.errors import FairAllError
 from fairall.results.card import model_card
 from fairall.results.runs import load, outlines
-from fairall.results.terminal import Display
+from fairall.results.terminal import print_result
 from fairall.storage.files import sha256_of_text
 from fairall.storage.origin import Origin
 from fairall.storage.plain import strict
@@ -64,7 +64,7 @@ def shown_or_told(path: Path) -> bool:
     if said:
         return True
     with contextlib.redirect_stdout(io.StringIO()):
-        Display().result(result)
+        print_result(result)
     model_card(result, "id")
     json.dumps(strict(result.to_plain() | {"config": result.config.to_plain()}), allow_nan=False)
     return False

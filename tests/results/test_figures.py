@@ -9,10 +9,10 @@ import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
+from fairall.display.style import STYLE, legend_below
 from fairall.metrics import Spread
 from fairall.results import figures
 from fairall.results.figures import band, draw_learning, interval
-from fairall.results.style import STYLE, legend_below
 from tests.made_up import made_up
 
 

@@ -10,12 +10,11 @@ import pandas as pd
 import pytest
 
 import fairall
+from fairall.display.console import AnyConsole
 from fairall.metrics import LATENT, Spread
-from fairall.results import terminal
 from fairall.results.paper import paper_metrics
 from fairall.results.result import Result
-from fairall.results.terminal import Display, noise
-from fairall.runtime.console import AnyConsole
+from fairall.results.terminal import noise, print_result
 from tests.made_up import QUICK, lay_down, made_up
 
 LEVELS = {"accept_all": {"mean_utility": 0.18, "mean_dpu": 0.0}, "oracle": {"mean_utility": 0.2}}
@@ -77,12 +76,11 @@ def test_values_that_seeds_lack_are_empty_and_not_in_means() -> None:
 
 def shown(result: Result, monkeypatch: pytest.MonkeyPatch, width: int = 200) -> str:
     """What a terminal shows of a result."""
-    from fairall.results import table
+    from fairall.display import table
 
     text = io.StringIO()
-    for module in (table, terminal):
-        monkeypatch.setattr(module, "AnyConsole", lambda **_: AnyConsole(file=text, width=width))
-    Display().result(result)
+    monkeypatch.setattr(table, "AnyConsole", lambda **_: AnyConsole(file=text, width=width))
+    print_result(result)
     return text.getvalue()
 
 

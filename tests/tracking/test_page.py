@@ -10,7 +10,7 @@ import pytest
 from fairall.config.compose import places
 from fairall.config.schema import Config
 from fairall.config.words import override
-from fairall.results.format import CAUTION
+from fairall.display.format import CAUTION
 from fairall.tracking.page import DESCRIPTION, NOTE_TAG, VIEW_TAG
 from fairall.tracking.store import RUN_TAG, Store, page_address, reaching
 from tests.conftest import Put, logged_runs, run_folder, succeeded

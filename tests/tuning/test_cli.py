@@ -15,8 +15,8 @@ import pytest
 from omegaconf import OmegaConf
 
 from fairall.cli.main import main as fairall
+from fairall.display.format import CAUTION
 from fairall.errors import FairAllError
-from fairall.results.format import CAUTION
 from fairall.storage.run_folder import RunFolder
 from fairall.tuning.space import Space
 from fairall.tuning.study import Study

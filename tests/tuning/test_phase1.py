@@ -14,8 +14,8 @@ from fairall.experiment import job
 from fairall.measuring.selection import classifier_logit, latent_selection_metrics, selection_metrics
 from fairall.models.learner import Learner, Setting
 from fairall.models.vae import ConditionalVAE
-from fairall.randomness import SeedStreams
 from fairall.results.runs import load_result
+from fairall.runtime.randomness import SeedStreams
 from fairall.tuning.trial import outcome_of, phase1_measures
 from tests.conftest import ComposeConfig
 

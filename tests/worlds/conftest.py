@@ -14,7 +14,7 @@ from fairall.data.prepared import PreparedData
 from fairall.models.learner import Learner
 from fairall.online.evaluation import Evaluator
 from fairall.online.loop import OnlineLearning
-from fairall.randomness import SeedStreams
+from fairall.runtime.randomness import SeedStreams
 from fairall.worlds.part import WorldSetting
 from fairall.worlds.world import World
 from tests.conftest import Shown

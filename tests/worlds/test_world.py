@@ -165,7 +165,7 @@ from dataclasses import dataclass
 import torch
 from fairall.config.checks import limited
 from fairall.data.people import Decisions
-from fairall.randomness import SeedStreams
+from fairall.runtime.randomness import SeedStreams
 from fairall.worlds.part import Part, PartConfig
 
 @dataclass

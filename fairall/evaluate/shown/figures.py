@@ -13,6 +13,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from fairall.display.page import PageFigure
+from fairall.display.style import BLUE, COLUMN, GREEN, GREY, ORANGE, date_axis, legend_below
 from fairall.errors import FairAllError
 from fairall.evaluate.estimated.bounds import LARGEST_GAMMA
 from fairall.evaluate.estimated.estimators import LABELS
@@ -32,8 +34,6 @@ from fairall.evaluate.shown.sentences import (
     Shown,
     both,
 )
-from fairall.results.page import PageFigure
-from fairall.results.style import BLUE, COLUMN, GREEN, GREY, ORANGE, date_axis, legend_below
 
 VIEWS = {"naive": GREY, "ips": ORANGE, "dr": BLUE}
 NAMES = {"naive": "naive", "ips": "IPS", "dr": "DR"}

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from fairall.config.choices import flattened
+from fairall.display.format import interval, number
 from fairall.errors import count
 from fairall.evaluate.comparison import Comparison
 from fairall.evaluate.estimated.bounds import LARGEST_GAMMA
@@ -23,7 +24,6 @@ from fairall.evaluate.judged.scorecard import EVERYBODY
 from fairall.evaluate.log import DecisionLog
 from fairall.evaluate.plain import spelt
 from fairall.evaluate.policies import LOGGED
-from fairall.results.format import interval, number
 
 # Sections of the page, in the order of a model validation.
 DATA, DISCRIMINATION, CALIBRATION, STABILITY, FAIRNESS, VALUE, CHOICES, LIMITS = SECTIONS = (

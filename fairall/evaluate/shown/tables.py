@@ -10,6 +10,8 @@ import numpy as np
 
 from fairall.config.choices import flattened
 from fairall.data.drift import DRIFTED
+from fairall.display.format import interval, number
+from fairall.display.table import PageTable, Row, frame_of, records_of, without_empty
 from fairall.evaluate.comparison import BETTER, FAIRER, OVERALL
 from fairall.evaluate.estimated.bounds import Limits
 from fairall.evaluate.estimated.estimators import LABELS
@@ -35,8 +37,6 @@ from fairall.evaluate.shown.sentences import (
     Shown,
     share,
 )
-from fairall.results.format import interval, number
-from fairall.results.table import PageTable, Row, frame_of, records_of, without_empty
 
 INTERVALS = "with 95 % intervals"
 NO_ASSUMPTION = "no assumption: 95 % interval of what is possible, whatever the missing labels are."

@@ -12,6 +12,11 @@ from typing import Any
 import pandas as pd
 import yaml
 
+from fairall.display.console import AnyConsole
+from fairall.display.page import write as write_text
+from fairall.display.page import write_page
+from fairall.display.progress import Display
+from fairall.display.table import print_table
 from fairall.errors import FairAllError
 from fairall.evaluate.comparison import Comparison
 from fairall.evaluate.evaluation import judge
@@ -19,11 +24,6 @@ from fairall.evaluate.log import DecisionLog
 from fairall.evaluate.shown.figures import pictures
 from fairall.evaluate.shown.sentences import CHOICES, SECTIONS, Shown, doubts, told, verdict
 from fairall.evaluate.shown.tables import tables
-from fairall.results.page import write as write_text
-from fairall.results.page import write_page
-from fairall.results.table import print_table
-from fairall.results.terminal import Display
-from fairall.runtime.console import AnyConsole
 from fairall.runtime.reading import why_no_file
 
 JSON = "evaluation.json"

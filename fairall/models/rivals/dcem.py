@@ -22,7 +22,7 @@ from fairall.models.learner import Setting
 from fairall.models.memory import Memory
 from fairall.models.objectives import train_on
 from fairall.nn.adam import Adam
-from fairall.randomness import SeedStreams
+from fairall.runtime.randomness import SeedStreams
 
 
 @dataclass

@@ -14,7 +14,7 @@ from typing_extensions import override
 
 from fairall.config.checks import open_unit
 from fairall.models.members import Members, MembersConfig
-from fairall.randomness import SeedStreams
+from fairall.runtime.randomness import SeedStreams
 
 
 @dataclass

@@ -25,7 +25,7 @@ from fairall.data.people import Decided
 from fairall.models.learner import Learner, Setting
 from fairall.models.memory import Memory
 from fairall.models.objectives import ips_weight
-from fairall.randomness import SeedStreams
+from fairall.runtime.randomness import SeedStreams
 
 FAIRNESS = "demographic_parity", "equal_opportunity"
 LARGEST_MULTIPLIER = 2.0  # B of the exponentiated gradient

@@ -26,7 +26,7 @@ from fairall.models.learner import Setting
 from fairall.models.logistic import mixture_odds
 from fairall.models.members import Members, MembersConfig, Resampled
 from fairall.models.memory import Memory
-from fairall.randomness import SeedStreams
+from fairall.runtime.randomness import SeedStreams
 
 
 @dataclass

@@ -29,7 +29,7 @@ from fairall.models.learner import Setting
 from fairall.models.logistic import linear, penalised
 from fairall.models.refitted import EXACT, Refitted, RefittedConfig
 from fairall.nn.stacked import in_chunks
-from fairall.randomness import SeedStreams
+from fairall.runtime.randomness import SeedStreams
 
 SEEDS = 2**24  # of random numbers of a fit; a float32 below 1 has as many values
 TREES = 100  # of an isolation forest

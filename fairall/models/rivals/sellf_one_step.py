@@ -23,7 +23,7 @@ from fairall.models.memory import Memory
 from fairall.models.objectives import ips_weight, masked_mean, train_on
 from fairall.nn.adam import Adam
 from fairall.nn.stacked import StackedLinear, StackedMLP
-from fairall.randomness import SeedStreams
+from fairall.runtime.randomness import SeedStreams
 from fairall.storage.checkpoint import Stateful
 
 FAIRNESS = ("tpr", "accuracy")

@@ -27,7 +27,7 @@ from fairall.models.logistic import ridge
 from fairall.models.refitted import EXACT, Refitted, RefittedConfig
 from fairall.models.trees import BoostedTrees
 from fairall.nn.stacked import in_chunks
-from fairall.randomness import SeedStreams
+from fairall.runtime.randomness import SeedStreams
 
 
 @dataclass

@@ -10,6 +10,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from fairall.display.style import STYLE
+from fairall.display.table import PageTable, to_latex, to_markdown
 from fairall.evaluate.comparison import Comparison
 from fairall.evaluate.estimated.fairness import MEASURES
 from fairall.evaluate.estimated.gaps import Interval
@@ -19,8 +21,6 @@ from fairall.evaluate.shown import figures
 from fairall.evaluate.shown.sentences import Shown, doubts, share, told, verdict
 from fairall.evaluate.shown.tables import Lines, tables
 from fairall.evaluate.shown.write import show, write
-from fairall.results.style import STYLE
-from fairall.results.table import PageTable, to_latex, to_markdown
 
 N = 1500
 GROUPS = 10

@@ -7,7 +7,7 @@ from torch import Tensor
 from fairall.data.people import Decided, People
 from fairall.models.learner import Setting
 from fairall.models.rivals.consequential import DATA, FAIRNESS, Consequential, ConsequentialConfig
-from fairall.randomness import SeedStreams
+from fairall.runtime.randomness import SeedStreams
 from tests.conftest import ComposeConfig, MakePeople, MakeSetting, warm_up
 from tests.models.conftest import decided_on, with_features
 

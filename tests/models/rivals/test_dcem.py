@@ -10,7 +10,7 @@ from torch import Tensor
 from fairall.data.people import Decided, People
 from fairall.models.rivals.dcem import DCEM, DCEMConfig
 from fairall.models.rivals.greedy import Greedy
-from fairall.randomness import SeedStreams
+from fairall.runtime.randomness import SeedStreams
 from tests.conftest import ComposeConfig, MakePeople, MakeSetting
 from tests.models.conftest import decided_on, someone, taught, with_features
 

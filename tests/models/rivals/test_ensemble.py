@@ -7,7 +7,7 @@ import torch
 from fairall.models.members import Resampled
 from fairall.models.rivals.ensemble import Ensemble, EnsembleConfig
 from fairall.nn.stacked import StackedLinear
-from fairall.randomness import SeedStreams
+from fairall.runtime.randomness import SeedStreams
 from tests.conftest import ComposeConfig, MakePeople, MakeSetting
 from tests.models.conftest import propensities, someone, taught
 

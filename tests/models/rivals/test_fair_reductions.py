@@ -17,7 +17,7 @@ from fairall.models.rivals.fair_reductions import (
     exponentiated_gradient,
     largest_deviation,
 )
-from fairall.randomness import SeedStreams
+from fairall.runtime.randomness import SeedStreams
 from tests.conftest import ComposeConfig, MakePeople, MakeSetting, warm_up
 from tests.models.conftest import decided_on
 from tests.models.rivals.test_consequential import COST, NUMBER, QUALIFIED, S, X, as_expected, one_feature

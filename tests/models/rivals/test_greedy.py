@@ -16,7 +16,7 @@ from fairall.models.rivals.neural_ucb import NeuralUcb
 from fairall.models.rivals.plot import AdOpt, Plot
 from fairall.online.exploration import Exploration
 from fairall.online.history import History
-from fairall.randomness import SeedStreams
+from fairall.runtime.randomness import SeedStreams
 from tests.conftest import ComposeConfig, MakePeople, MakeSetting
 from tests.models.conftest import propensities, someone, taught
 

@@ -13,7 +13,7 @@ from fairall.models.rivals.multiple_imputation import (
     MultipleImputationConfig,
     Recorded,
 )
-from fairall.randomness import SeedStreams
+from fairall.runtime.randomness import SeedStreams
 from tests.conftest import ComposeConfig, MakePeople, MakeSetting
 from tests.models.conftest import propensities, someone, taught, with_features
 

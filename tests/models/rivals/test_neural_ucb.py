@@ -7,7 +7,7 @@ from torch import Tensor
 
 from fairall.data.people import Decided
 from fairall.models.rivals.neural_ucb import NeuralUcb, NeuralUcbConfig
-from fairall.randomness import SeedStreams
+from fairall.runtime.randomness import SeedStreams
 from tests.conftest import ComposeConfig, MakeSetting
 from tests.models.conftest import BAD, MISJUDGED, first_decided, online_step, regional, warmed
 

@@ -10,7 +10,7 @@ from fairall.models.adaptation import AdaptedNet
 from fairall.models.learner import Learner
 from fairall.models.rivals.greedy import Greedy
 from fairall.models.rivals.plot import AdOpt, AdOptConfig, Plot, PlotConfig
-from fairall.randomness import SeedStreams
+from fairall.runtime.randomness import SeedStreams
 from tests.conftest import ComposeConfig, MakeSetting
 from tests.models.conftest import BAD, KNOWN, MISJUDGED, first_decided, online_step, regional, same, warmed
 

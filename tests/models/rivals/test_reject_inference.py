@@ -25,7 +25,7 @@ from fairall.models.rivals.reject_inference import (
     Seen,
     probit,
 )
-from fairall.randomness import SeedStreams
+from fairall.runtime.randomness import SeedStreams
 from fairall.sklearn import SelectiveLabelsClassifier
 from tests.conftest import ComposeConfig, MakeSetting, as_saved
 from tests.models.conftest import same

@@ -19,7 +19,7 @@ from fairall.models.rivals.sellf_one_step import (
 )
 from fairall.nn.adam import Adam
 from fairall.nn.stacked import StackedLinear, StackedMLP
-from fairall.randomness import SeedStreams
+from fairall.runtime.randomness import SeedStreams
 from tests.conftest import ComposeConfig, MakePeople, MakeSetting
 from tests.models.conftest import someone, taught, with_features
 

@@ -11,7 +11,7 @@ from fairall.config.validation import checked
 from fairall.data.people import Decided, People
 from fairall.errors import FairAllError
 from fairall.models.rivals.stacked import Stacked, StackedConfig
-from fairall.randomness import SeedStreams
+from fairall.runtime.randomness import SeedStreams
 from tests.conftest import ComposeConfig, MakeSetting, as_saved
 from tests.models.conftest import same
 

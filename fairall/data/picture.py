@@ -6,8 +6,8 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from fairall.data.table import Table
+from fairall.display.style import BLUE, GREY
 from fairall.errors import FairAllError
-from fairall.results.style import BLUE, GREY
 
 PANELS = ("rates",)
 WIDTH = 0.4  # of a bar

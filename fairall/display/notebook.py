@@ -11,11 +11,11 @@ import pandas as pd
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from fairall.results.format import number
-from fairall.results.page import rendered
-from fairall.results.style import STYLE
-from fairall.results.table import PageTable, Row, frame_of
-from fairall.runtime.viewed import Viewed
+from fairall.display.format import number
+from fairall.display.page import rendered
+from fairall.display.style import STYLE
+from fairall.display.table import PageTable, Row, frame_of
+from fairall.display.viewed import Viewed
 
 PANEL = (3.4, 2.4)  # inches
 DIGITS = 3  # of numbers in plain units

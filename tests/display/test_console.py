@@ -4,7 +4,7 @@ import pytest
 from rich.table import Table
 from rich.text import Text
 
-from fairall.runtime.console import NARROW, WIDE, AnyConsole
+from fairall.display.console import NARROW, WIDE, AnyConsole
 
 NUMBERS = ["16.26 ± 1.31", "[-0.69, 27.59]", "100.00", "20.3 ± 0.5"]
 NAMES = ["mean_utility", "latent_label_balanced_accuracy", "schedule.warm_up_applicants", "of two words"]

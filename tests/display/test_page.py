@@ -11,8 +11,8 @@ import pytest
 from matplotlib.figure import Figure
 from PIL import Image
 
-from fairall.results import page
-from fairall.results.style import legend_below
+from fairall.display import page
+from fairall.display.style import legend_below
 
 
 def drawn() -> Figure:

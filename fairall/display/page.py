@@ -13,10 +13,10 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescap
 from markupsafe import Markup
 from matplotlib.figure import Figure
 
-from fairall.errors import FairAllError
-from fairall.results.format import CAUTION, interpretable, marked
-from fairall.results.style import STYLE, save_figure, set_title
-from fairall.results.table import (
+from fairall.display.format import CAUTION, interpretable, marked
+from fairall.display.progress import Display
+from fairall.display.style import STYLE, save_figure, set_title
+from fairall.display.table import (
     Item,
     PageTable,
     address,
@@ -27,7 +27,7 @@ from fairall.results.table import (
     to_latex,
     to_markdown,
 )
-from fairall.results.terminal import Display
+from fairall.errors import FairAllError
 from fairall.storage.files import atomic, tidied, write_text
 
 DPI = 200
@@ -145,7 +145,7 @@ def write_page(folder: Path, title: str, sections: Mapping[str, Sequence[Item]],
 write = write_text
 
 
-def rendered(template: str, values: Mapping[str, Any], package: str = "fairall.results") -> str:
+def rendered(template: str, values: Mapping[str, Any], package: str = "fairall.display") -> str:
     """A template of a package, filled in; values are escaped for HTML or, in `.md.jinja`, for Markdown."""
     environment = Environment(
         loader=PackageLoader(package, "."),

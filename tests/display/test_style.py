@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 
-from fairall.results.style import date_axis
+from fairall.display.style import date_axis
 
 
 @pytest.mark.parametrize("seconds", [0, 60, 7000, 2.2 * 86400, 40 * 86400, 1000 * 86400])

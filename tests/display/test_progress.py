@@ -7,7 +7,7 @@ from contextlib import suppress
 import pytest
 from rich.console import Console
 
-from fairall.results.terminal import Display
+from fairall.display.progress import Display
 from fairall.runtime.steps import doing
 
 PHASES = {"Phase I": 100, "Warm-up": 10, "Phase II": 20}  # 100 + 20 + 80 epochs of Phase I

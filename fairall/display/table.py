@@ -12,8 +12,8 @@ from urllib.parse import quote
 import pandas as pd
 import rich.table
 
+from fairall.display.console import AnyConsole
 from fairall.errors import count
-from fairall.runtime.console import AnyConsole
 
 FORMULA = ("=", "+", "-", "@", "\t", "\r")  # first characters of a cell that a spreadsheet evaluates
 # What begins markup in Markdown: backslashes where CommonMark and Python-Markdown both read them, else HTML's

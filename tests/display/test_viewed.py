@@ -19,10 +19,10 @@ from PIL import Image
 import fairall
 from fairall.data.features import Feature, Kind, Schema
 from fairall.data.table import Table
+from fairall.display.progress import Display
+from fairall.display.viewed import MOST_LINES, Viewed
 from fairall.errors import FairAllError
 from fairall.evaluate import evaluate
-from fairall.results.terminal import Display
-from fairall.runtime.viewed import MOST_LINES, Viewed
 from tests.conftest import LOANS, MEANING
 
 QUICK: dict[str, Any] = {"preset": "quick", "tracking": {"enabled": False}}

@@ -7,7 +7,7 @@ import pytest
 from markdown import markdown as python_markdown  # type: ignore[import-untyped]
 from markdown_it import MarkdownIt
 
-from fairall.results.table import (
+from fairall.display.table import (
     Cell,
     Lacking,
     PageTable,

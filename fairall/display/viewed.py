@@ -83,7 +83,7 @@ class Viewed(ABC):
     def _repr_html_(self) -> str:
         """Title, warnings, figures and table for notebooks, all texts escaped; the repr where that fails."""
         try:
-            html: str = import_module("fairall.results.notebook").to_html(self, import_module(self.view))
+            html: str = import_module("fairall.display.notebook").to_html(self, import_module(self.view))
         except FairAllError:
             return f"<pre>{escape(repr(self))}</pre>"
         return html
