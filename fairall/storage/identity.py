@@ -33,11 +33,12 @@ FURTHER_OUTPUTS = ("measures", "decisions")
 # Folders and files of the package whose code determines the numbers of a result. Values in config/ enter an
 # identity with the configuration, those in files of data/ with the data.
 COMPUTING = """
-    tables data nn models worlds online measuring metrics.py policy.py randomness.py runtime/process.py
+    tables data nn models worlds online measuring metrics.py policy.py runtime/process.py
+    runtime/randomness.py
 """.split()
 # Exceptions: `python -m fairall data`, downloads, whose files enter by their content, what no run imports.
 NOT_COMPUTING = """
-    data/describe.py data/load.py data/raw/fetch.py measuring/__init__.py online/load.py
+    data/describe.py data/load.py data/picture.py data/raw/fetch.py measuring/__init__.py online/load.py
 """.split()
 
 

@@ -15,8 +15,8 @@ FOLDER = Path(reproduction.__file__).parent
 # Modules whose `__all__` is public.
 PUBLIC = tuple(
     """
-    fairall fairall.evaluate fairall.live fairall.measuring fairall.metrics fairall.report fairall.results
-    fairall.sklearn
+    fairall fairall.display fairall.evaluate fairall.live fairall.measuring fairall.metrics fairall.report
+    fairall.results fairall.sklearn
 """.split()
 )
 
@@ -40,9 +40,9 @@ def test_the_check_finds_what_is_private() -> None:
     source = """
 import fairall.data
 from fairall.display.table import Cell
-from fairall.results import Cell, nothing
+from fairall.display import Cell, nothing
 """
-    assert list(private(source)) == ["fairall.data", "fairall.display.table.Cell", "fairall.results.nothing"]
+    assert list(private(source)) == ["fairall.data", "fairall.display.table.Cell", "fairall.display.nothing"]
 
 
 @pytest.mark.parametrize("module", PUBLIC)

@@ -23,7 +23,7 @@ from fairall.storage.identity import (
 PACKAGE = Path(fairall.__file__).parent
 # What computing modules import from elsewhere: values that enter the identity with the configuration, errors,
 # types for annotations, files, tracking and display.
-OTHER_ROOMS = {"config", "errors", "results", "runtime", "storage", "tracking"}
+OTHER_ROOMS = {"config", "display", "errors", "results", "runtime", "storage", "tracking"}
 
 
 def identity(*words: str) -> str:
@@ -56,7 +56,7 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_changed_computation_changes_the_identity_and_other_code_keeps_it(package: Path) -> None:
     computing = (
-        "data/splits tables/files nn/adam models/objectives online/loop metrics randomness policy "
+        "data/splits tables/files nn/adam models/objectives online/loop metrics runtime/randomness policy "
         "measuring/summary measuring/decisions measuring/latent_quality measuring/selection runtime/process"
     )
     other = (
@@ -115,7 +115,7 @@ def test_what_can_change_a_number_is_part_of_the_identity_and_words_are_not(old:
 
 
 def test_sentences_constants_and_modules_of_the_package(package: Path) -> None:
-    before, file = code_hash(package), package / "randomness.py"
+    before, file = code_hash(package), package / "runtime" / "randomness.py"
     text = file.read_text()
     file.write_text(text.replace('"""Random numbers', '"""Draws', 1) + "# The end.\n")
     assert (file.read_text() != text, code_hash(package)) == (True, before)
