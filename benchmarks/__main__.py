@@ -16,7 +16,7 @@ import pandas as pd
 
 from benchmarks import run
 from benchmarks.errors import BenchmarkError
-from benchmarks.machine import WORKING_TREE, checkout, compile_code, describe, name_of
+from benchmarks.machine import ROOT, WORKING_TREE, checkout, compile_code, describe, name_of
 from fairall.runtime.process import whole_number
 
 EPILOGUE = """\
@@ -32,6 +32,7 @@ since every measurement has a process and a folder of its own. Raw files are loo
   python -m benchmarks tables --rows 100000 --columns 300
   python -m benchmarks evaluate --rows 100000 --columns 300
   python -m benchmarks live --rows 100000 --columns 10
+  python -m benchmarks mutants fairall/live/due.py tests/live
   python -m benchmarks soak --kills 200 --inputs 20000
 
 `run` and `compare` write measurements.csv, every one as soon as it is made, and report.md."""
@@ -118,6 +119,19 @@ def _live(arguments: argparse.Namespace) -> int:
     from benchmarks.live import measured
 
     print(_text(measured(arguments.rows, arguments.columns)))
+    return 0
+
+
+def _mutants(arguments: argparse.Namespace) -> int:
+    from benchmarks.mutants import share
+
+    with checkout(arguments.revision) as tree:
+        if tree == ROOT:
+            raise BenchmarkError(
+                "--revision: must be a branch, a tag or a commit, since its files are overwritten"
+            )
+        made = share(arguments.module, arguments.tests, arguments.number, arguments.seed, tree)
+    print(f"{arguments.module}: {made['noticed'].mean():.1%} of {len(made)} mutants noticed")
     return 0
 
 
@@ -219,6 +233,15 @@ def _parser() -> Parser:
             "--rows", type=whole_number, default=100_000, metavar="N", help="of the table (100000)"
         )
         table.add_argument("--columns", type=whole_number, default=300, metavar="N", help="likewise (300)")
+
+    changed = command("mutants", _mutants, "the share of mutants of a module that tests notice")
+    changed.add_argument("module", metavar="MODULE", help="its path, such as fairall/metrics.py")
+    changed.add_argument("tests", nargs="+", metavar="TESTS", help="paths of tests, such as tests/measuring")
+    changed.add_argument(
+        "--revision", default="HEAD", metavar="REVISION", help="whose files are tested (HEAD)"
+    )
+    changed.add_argument("--number", type=whole_number, default=150, metavar="N", help="of mutants (150)")
+    changed.add_argument("--seed", type=int, default=0, metavar="N", help="of their choice (0)")
 
     wrong = command("soak", _soak, "kills runs and tries random inputs, one to two hours")
     wrong.add_argument("--kills", type=count, default=200, metavar="N", help="of runs (200)")

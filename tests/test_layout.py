@@ -1,16 +1,26 @@
-"""The layout of the package: how many rooms there are, and that imports run in one direction."""
+"""The layout of the package: its rooms, the direction of imports, and sizes that only fall (budget.yaml)."""
 
 import ast
+import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 
 import fairall
+from fairall.cli.parser import commands
+from fairall.config.choices import choices, configuration_keys
 
-PACKAGE = Path(__file__).parents[1] / "fairall"
+ROOT = Path(__file__).parents[1]
+PACKAGE = ROOT / "fairall"
+BUDGET = Path(__file__).with_name("budget.yaml")
+SLACK = 100  # by which a number may stand above the tree: whoever removes more lowers the number
+PYTHON = ("fairall", "tests", "reproduction", "benchmarks", "examples", "docs", "conf")
 # From the bottom to the top: a room imports from those before it only. docs/architecture.md describes them.
 ROOMS = """
     errors runtime metrics config storage display tables data nn models worlds online policy results
@@ -27,9 +37,12 @@ def modules(package: Path = PACKAGE) -> dict[str, Path]:
 
 
 def imports(path: Path, known: dict[str, Path]) -> Iterator[str]:
-    """Modules of the package that a file imports anywhere, under TYPE_CHECKING too."""
+    """Modules of the package that a file imports anywhere, under TYPE_CHECKING and by strings too."""
     for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "fairall":
+        if isinstance(node, ast.Constant) and str(node.value).startswith("fairall."):
+            name = str(node.value).removeprefix("fairall.")
+            yield from [name] * (name in known)
+        elif isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "fairall":
             parent = (node.module or "").removeprefix("fairall").removeprefix(".")
             for alias in node.names:
                 child = f"{parent}.{alias.name}".removeprefix(".")
@@ -60,6 +73,118 @@ def circle(package: Path = PACKAGE) -> list[str]:
         for name in free:
             del waiting[name]
     return sorted(waiting)
+
+
+def nodes(path: Path) -> int:
+    """Nodes of the syntax tree of a file without docstrings."""
+    tree = ast.parse(path.read_text())
+    documented = [
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Module | ast.FunctionDef | ast.ClassDef | ast.AsyncFunctionDef)
+        and ast.get_docstring(node, clean=False) is not None
+    ]
+    return sum(1 for _ in ast.walk(tree)) - 2 * len(documented)
+
+
+def tracked(*patterns: str) -> list[Path]:
+    """Files of the repository, as they are in the working tree."""
+    listed = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "--", *patterns]
+    names = subprocess.run(listed, cwd=ROOT, capture_output=True, text=True, check=True).stdout.splitlines()
+    return [ROOT / name for name in dict.fromkeys(names) if (ROOT / name).is_file()]
+
+
+def sizes() -> dict[str, dict[str, int]]:
+    """What budget.yaml has numbers for, as it is now."""
+    found = {top: Counter[str]() for top in PYTHON[:2]} | {"others": Counter[str](), "lines": Counter[str]()}
+    for path in tracked(*(f"{top}/*.py" for top in PYTHON)):
+        top, *folders = path.relative_to(ROOT).parts[:-1]
+        room = (folders or ["root"])[0]
+        part, name = (top, room) if top in found else ("others", top)
+        found[part][name] += nodes(path)
+    for path in tracked("*.jinja", "*.css", "*.yaml", "*.yml"):
+        if path.relative_to(ROOT).parts[0] != "tests":
+            found["lines"][path.suffix[1:]] += len(path.read_text().splitlines())
+    loading = "import sys, fairall.experiment; print(sum(m.split('.')[0] == 'fairall' for m in sys.modules))"
+    loaded = subprocess.run([sys.executable, "-c", loading], capture_output=True, text=True, check=True)
+    chosen_alone = [{group: name} for group, names in choices().items() for name in names]
+    counts = {
+        "commands": len(commands()),
+        "options": sum(map(len, commands().values())),
+        "keys": len({key for chosen in chosen_alone for key in configuration_keys(chosen)}),
+        "choices": len(chosen_alone),
+        "modules": int(loaded.stdout),  # that `import fairall.experiment` loads
+    }
+    return {part: dict(numbers) for part, numbers in found.items()} | {"counts": counts}
+
+
+def raised(budget: Mapping[str, Any], before: Mapping[str, Any]) -> list[str]:
+    """What a change of budget.yaml raises without lowering as much elsewhere."""
+
+    def total(numbers: Mapping[str, Any]) -> int:
+        return sum(numbers["fairall"].values()) + numbers["reserve"]
+
+    more = [f"fairall: {total(budget)} > {total(before)}"] if total(budget) > total(before) else []
+    for part in ("tests", "others", "lines", "counts"):
+        if sum(budget[part].values()) > sum(before[part].values()):
+            more.append(f"{part}: {sum(budget[part].values())} > {sum(before[part].values())}")
+    more += [f"reserve: {budget['reserve']} > {before['reserve']}"] * (budget["reserve"] > before["reserve"])
+    return more
+
+
+def committed_before() -> Mapping[str, Any] | None:
+    """budget.yaml of the commit that touched it before the working tree's, None without one."""
+    name = BUDGET.relative_to(ROOT)
+    log = ["git", "log", "-2", "--format=%H", "--", str(name)]
+    found = subprocess.run(log, cwd=ROOT, capture_output=True, text=True, check=False)
+    for commit in found.stdout.split():
+        show = ["git", "show", f"{commit}:{name}"]
+        text = subprocess.run(show, cwd=ROOT, capture_output=True, text=True, check=False).stdout
+        if text and text != BUDGET.read_text():
+            return yaml.safe_load(text)
+    return None
+
+
+def test_sizes_are_within_the_budget_and_lower_ones_lower_it() -> None:
+    budget = yaml.safe_load(BUDGET.read_text())
+    now = sizes()
+    too_large, to_lower = [], []
+    for part, numbers in now.items():
+        assert numbers.keys() == budget[part].keys(), part
+        for name, number in numbers.items():
+            slack = SLACK if part in ("fairall", "tests", "others") else 0
+            line = f"{part} {name}: {number}, budget {budget[part][name]}"
+            if number > budget[part][name]:
+                too_large.append(line)
+            elif number < budget[part][name] - slack:
+                to_lower.append(line)
+    assert (too_large, to_lower) == ([], [])
+
+
+def test_a_number_is_raised_only_by_lowering_another() -> None:
+    before = committed_before()
+    if before is None:
+        pytest.skip("no earlier budget in the history of this checkout")
+    assert raised(yaml.safe_load(BUDGET.read_text()), before) == []
+
+
+def test_what_is_raised_is_found() -> None:
+    others = {part: {"x": 3} for part in ("tests", "others", "lines", "counts")}
+    before = others | {"reserve": 10, "fairall": {"a": 5, "b": 5}}
+    moved = before | {"fairall": {"a": 2, "c": 8}}
+    assert raised(moved, before) == []
+    assert raised(moved | {"reserve": 5, "fairall": {"a": 15}}, before) == []
+    assert raised(moved | {"fairall": {"a": 2, "c": 9}}, before) == ["fairall: 21 > 20"]
+    assert raised(before | {"reserve": 11, "fairall": {"a": 9}}, before) == ["reserve: 11 > 10"]
+    assert raised(before | {"lines": {"x": 4}}, before) == ["lines: 4 > 3"]
+
+
+def test_no_code_is_made_of_strings() -> None:
+    for path in tracked(*(f"{top}/*.py" for top in PYTHON if top != "tests")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            called = node.func.id if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) else ""
+            assert called not in ("exec", "eval"), f"{path}:{node.lineno}"  # type: ignore[attr-defined]
+        assert not re.search(r"#\s*fmt: (skip|off)", path.read_text()), path
 
 
 def test_rooms_are_few_and_all_have_a_place_in_the_order() -> None:
@@ -95,7 +220,13 @@ def test_the_check_finds_what_is_wrong(tmp_path: Path) -> None:
     (tmp_path / "errors.py").write_text("import torch\n")
     (tmp_path / "data" / "__main__.py").write_text("from fairall.cli.main import main\n")
     (tmp_path / "__main__.py").write_text("from fairall.cli.main import main\n")
-    assert against_the_direction(tmp_path) == ["data.__main__ imports cli.main", "data.a imports models.x"]
+    (tmp_path / "data" / "c.py").write_text("view = 'fairall.experiment'\nname = 'fairall.replace'\n")
+    (tmp_path / "experiment.py").write_text("")
+    assert against_the_direction(tmp_path) == [
+        "data.__main__ imports cli.main",
+        "data.a imports models.x",
+        "data.c imports experiment",
+    ]
     assert circle(tmp_path) == ["data.a", "data.b"]
 
 
