@@ -6,6 +6,7 @@ import ast
 import io
 import os
 import random
+import resource
 import signal
 import subprocess
 import sys
@@ -26,7 +27,7 @@ from cosmic_ray.plugins import get_operator, operator_names
 from benchmarks.errors import BenchmarkError
 
 FAST = "not slow and not whole"
-SECONDS = 300  # of the tests of a mutant, which counts as noticed where they take longer
+SECONDS = 300  # CPU time of the tests of a mutant, which counts as noticed where they take more
 CONTEXTS = "[run]\ndynamic_context = test_function\n"
 # What tests import and no mutant changes: imported once, before the processes of the mutants are forked.
 HEAVY = "torch pandas scipy.stats sklearn.linear_model matplotlib.pyplot rich jinja2".split()
@@ -145,10 +146,11 @@ def tests_by_line(module: str, tests: Sequence[str], tree: Path) -> Mapping[int,
 
 
 def fails(tests: Sequence[str], tree: Path) -> bool:
-    """Whether one of some tests fails, or they take longer than `SECONDS`, in a process of their own."""
+    """Whether one of some tests fails, or they take more than `SECONDS`, in a process of their own."""
     child = os.fork()
     if not child:
         os.setsid()
+        resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS))
         os.chdir(tree)
         os.environ["PYTHONPATH"] = sys.path[0] = str(tree)
         sys.dont_write_bytecode = True
@@ -159,7 +161,7 @@ def fails(tests: Sequence[str], tree: Path) -> bool:
         with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
             code = pytest.main(["-x", "-q", "-p", "no:cacheprovider", "-m", FAST, *tests])
         os._exit(int(code != 0))
-    until = time.monotonic() + SECONDS
+    until = time.monotonic() + 10 * SECONDS  # where they wait for something
     while time.monotonic() < until:
         ended, status = os.waitpid(child, os.WNOHANG)
         if ended:
