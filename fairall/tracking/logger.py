@@ -117,8 +117,8 @@ def _write(client: MlflowClient, experiment: str, result: Result, digest: str) -
     curves = result.steps.drop(columns="seed").groupby("time_step").mean()
     seeds = result.per_seed.add_prefix("seeds.")
     with mlflow.start_run(run_id, nested=True):  # in a program that has an active run
-        parameters = flattened(config.to_plain())
-        mlflow.log_params({allowed(key): str(value)[:500] for key, value in parameters.items()})
+        parameters = flattened(config.to_plain()).items()
+        mlflow.log_params({allowed(key): str(value)[:500] for key, value in parameters})
         metrics = [
             Metric(allowed(name), float(value), int(1000 * result.finished), step)
             for name, values in pd.concat([totals, curves, seeds], axis=1).items()

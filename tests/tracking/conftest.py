@@ -41,14 +41,6 @@ def outputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def client(outputs: Path) -> mlflow.MlflowClient:
-    """A client of their store, which MLflow uses in the test too."""
-    uri = f"sqlite:///{outputs / 'mlflow.db'}"
-    mlflow.set_tracking_uri(uri)
-    return mlflow.MlflowClient(uri)
-
-
-@pytest.fixture
 def unlogged(outputs: Path, tmp_path: Path) -> tuple[Path, Config]:
     """A copy of the run in outputs without a store: its folder and its configuration."""
     shutil.copytree(outputs / "runs", tmp_path / "outputs" / "runs")
@@ -56,6 +48,12 @@ def unlogged(outputs: Path, tmp_path: Path) -> tuple[Path, Config]:
     config = read_stored(folder / "config.yaml")
     tracking = replace(config.tracking, register=None)
     return folder, replace(config, outputs_dir=str(tmp_path / "outputs"), tracking=tracking)
+
+
+def client_of(outputs: Path | str) -> mlflow.MlflowClient:
+    """A client of the store in a folder of outputs, which MLflow uses in the test too."""
+    mlflow.set_tracking_uri(f"sqlite:///{outputs}/mlflow.db")
+    return mlflow.MlflowClient()
 
 
 def only_run(client: mlflow.MlflowClient) -> Any:
@@ -68,12 +66,11 @@ def only_run(client: mlflow.MlflowClient) -> Any:
 
 
 @contextmanager
-def serving(*words: str, path: str, **environment: str) -> Iterator[str]:
+def serving(*words: str, **environment: str) -> Iterator[str]:
     """The address of a command of MLflow that serves, ended with all its processes when the block ends.
 
     Args:
         words: after `python -m mlflow`.
-        path: where it answers when it is ready.
         environment: further variables.
     """
     with socket.socket() as free:
@@ -92,7 +89,7 @@ def serving(*words: str, path: str, **environment: str) -> Iterator[str]:
             end = time.monotonic() + 240
             while True:
                 try:
-                    urllib.request.urlopen(f"http://127.0.0.1:{port}/{path}", timeout=5)
+                    urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=5)
                     break
                 except OSError:
                     assert process.poll() is None

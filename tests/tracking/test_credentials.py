@@ -43,7 +43,6 @@ def test_a_server_gets_the_credentials_and_nobody_else_does(
         assert (outputs[-1].returncode, {*asked.credentials}) == (code, {basic}), outputs[-1].stderr
         assert f"cannot use {server} (" in outputs[-1].stdout + outputs[-1].stderr
 
-    sends(0, *SMALL, f'tracking.uri="{address}"')
     sends(0, *SMALL, "seed=1", f"tracking={{enabled: true, uri: '{address}', experiment: a, register: null}}")
     sends(0, "-cd", "mine", *SMALL, "preset=server", "seed=2")
     sends(0, "--multirun", *SMALL, f"tracking.uri={address}", "seed=3,4")
@@ -57,7 +56,6 @@ def test_a_server_gets_the_credentials_and_nobody_else_does(
     sends(1, "mlflow", "sync", f"tracking.uri={server}")
     for words in (
         [f"tracking.urii={address}"],
-        [f"tracking.uri={address}{{"],
         ["--cfg", "job", "--tracking-uri", address],
         ["decide", "models:/x/1", "people.csv", "-o", "out.csv", f"--tracking-uri={address}"],
         ["tune", "fairlog", f"hydra.sweeper.storage=nonsense://{LOGIN}@host/x"],
@@ -72,7 +70,7 @@ def test_what_is_logged_has_no_credentials(tmp_path: Path) -> None:
     store.mkdir()
     folder.mkdir()
     words = ["server", "--workers", "1", "--backend-store-uri", f"sqlite:///{store / 'mlflow.db'}"]
-    with serving(*words, "--artifacts-destination", str(store / "files"), path="health") as address:
+    with serving(*words, "--artifacts-destination", str(store / "files")) as address:
         uri = f"tracking.uri={address.replace('//', f'//{LOGIN}@')}"
         outputs = [typed(*SMALL, uri, "tracking.register=loans", cwd=folder)]
         assert outputs[0].stdout.endswith("Registered: version 1 of loans: models:/loans/1\n")

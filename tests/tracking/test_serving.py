@@ -15,7 +15,7 @@ import pytest
 
 from fairall.policy import Policy
 from tests.conftest import LOANS, Put, own_process, run_folder, succeeded
-from tests.tracking.conftest import RUN, serving
+from tests.tracking.conftest import RUN, client_of, serving
 
 pytestmark = pytest.mark.whole
 
@@ -29,28 +29,24 @@ def test_served_and_predicted_probabilities_are_those_of_the_policy(outputs: Pat
     model = "-m models:/loans/1 --env-manager local".split()
 
     people.to_csv(tmp_path / "people.csv", index=False)
-    words = ["predict", *model, "-i", tmp_path / "people.csv", "-t", "csv"]
+    words = ["predict", *model, "-i", str(tmp_path / "people.csv"), "-t", "csv"]
     ended = own_process("-m", "mlflow", "models", *words, env=os.environ | store)
     predicted = pd.DataFrame(json.loads(ended.stdout)["predictions"])
     assert list(predicted) == ["probability", "seed_0", "seed_1"]
     np.testing.assert_allclose(predicted, expected, atol=1e-6)
 
-    def served(content: Any) -> pd.DataFrame:
-        data, header = json.dumps(content).encode(), {"Content-Type": "application/json"}
-        with urllib.request.urlopen(urllib.request.Request(f"{address}/invocations", data, header)) as answer:
-            return pd.DataFrame(json.load(answer)["predictions"])
+    texts = people.astype(object).where(people.notna(), None).map(lambda value: value and str(value))
+    with serving("models", "serve", *model, **store) as address:
 
-    records = json.loads(people.to_json(orient="records"))
-    texts = [{name: value and str(value) for name, value in person.items()} for person in records]
-    with serving("models", "serve", *model, path="ping", **store) as address:
-        for content, rows in (
-            ({"dataframe_records": records[7:8]}, slice(7, 8)),
-            ({"dataframe_records": texts}, slice(None)),
-            ({"dataframe_split": json.loads(people.to_json(orient="split"))}, slice(None)),
-        ):
-            np.testing.assert_allclose(served(content), expected[rows], atol=1e-6)
+        def served(table: pd.DataFrame) -> Any:
+            content = json.dumps({"dataframe_records": table.to_dict("records")}).encode()
+            header = {"Content-Type": "application/json"}
+            request = urllib.request.Request(f"{address}/invocations", content, header)
+            return json.load(urllib.request.urlopen(request))["predictions"]
+
+        np.testing.assert_allclose(pd.DataFrame(served(texts)), expected, atol=1e-6)
         with pytest.raises(HTTPError) as caught:
-            served({"dataframe_records": [texts[0] | {"sex": "unheard of"}]})
+            served(texts.assign(sex="unheard of"))
         assert caught.value.code == 400
         assert "must be male (S = +1), female (S = " in caught.value.read().decode()
 
@@ -65,7 +61,7 @@ def test_a_model_of_ones_own_method_loads_where_the_method_is_not_imported(
     method = ["model=fairlog", "model._target_=served_method.Own", f"dataset.path={LOANS}"]
     succeeded(*RUN, *method, "tracking.register=own", cwd=tmp_path)
     sys.modules.pop("served_method", None)
-    mlflow.set_tracking_uri(f"sqlite:///{tmp_path}/outputs/mlflow.db")
+    client_of(tmp_path / "outputs")
     people = pd.read_csv(LOANS).head(3)
     assert mlflow.pyfunc.load_model("models:/own/1").predict(people)["probability"].between(0, 1).all()
     del sys.modules["served_method"]
