@@ -68,17 +68,17 @@ def _register(
     from fairall.tracking.model import log_policy
 
     lines = []
-    known = {
-        made.tags.get(TAG): str(made.version) for made in client.search_model_versions(f"name = '{name}'")
+    registered = {
+        model.tags.get(TAG): str(model.version) for model in client.search_model_versions(f"name = '{name}'")
     }
     for alias, number in aliases.items():
         tags, policy = {TAG: str(number)}, policies[number]
-        if str(number) not in known:
+        if str(number) not in registered:
             run = client.create_run(experiment, run_name=f"{ledger}, version {number}", tags=tags).info.run_id
             with mlflow.start_run(run, nested=True), versions.saved(policy) as folder:
                 log_policy(folder, versions.config_of(policy))
-            known[str(number)] = str(register_policy(client, name, run, tags))
-        version = known[str(number)]
+            registered[str(number)] = str(register_policy(client, name, run, tags))
+        version = registered[str(number)]
         client.set_registered_model_alias(name, alias, version)
         challenger = client.get_registered_model(name).aliases.get(CHALLENGER)
         if alias != CHALLENGER and str(challenger) == version:

@@ -36,7 +36,7 @@ def log_policy(folder: Path, config: Config) -> None:
     run = active_run()
     assert run is not None
     reader, module = load_reader(folder), config.model["_target_"].rpartition(".")[0]
-    own = module in sys.modules and not module.startswith("fairall.")
+    imported = module in sys.modules and not module.startswith("fairall.")
     # MLflow checks neither types nor presence of columns: the policy does, with messages of one line, and it
     # accepts numbers as text and codes as numbers too.
     outputs = ["probability", *(f"seed_{seed}" for seed in range(config.seed, config.seed + config.seeds))]
@@ -52,7 +52,7 @@ def log_policy(folder: Path, config: Config) -> None:
         signature=signature,
         input_example=reader.example(),
         pip_requirements=[],  # this package, which is on no index, has to be installed
-        model_config={"modules": [module]} if own else None,
+        model_config={"modules": [module]} if imported else None,
         tags=source_tags() | run.data.tags,  # MLflow's own have the user of the server's address
     )
 
