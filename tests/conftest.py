@@ -43,6 +43,7 @@ from fairall.online.training import Training
 from fairall.runtime.randomness import SeedStreams
 from fairall.storage.cache import Cache
 from fairall.storage.checkpoint import Checkpoint
+from fairall.tracking.store import create_database
 from tests.composed import composed_once
 
 ComposeConfig = Callable[..., Config]
@@ -238,20 +239,33 @@ class Shown(Learner):
         self.seen.append(decided)
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[], Path]]:
+    """MLflow's database without runs, made once: commands copy it, since MLflow takes seconds for each."""
+
+    @functools.cache
+    def database() -> Path:
+        path = tmp_path_factory.mktemp("store") / "mlflow.db"
+        create_database(path)
+        return path
+
+    def copy(path: Path) -> None:
+        if not path.exists():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(database(), path)
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("fairall.tracking.store.create_database", copy)
+        yield database
+
+
 @pytest.fixture(scope="session")
-def empty_store(tmp_path_factory: pytest.TempPathFactory) -> Put:
-    """Puts MLflow's database, without runs, into a folder of outputs, and returns its address.
-
-    MLflow takes seconds for the first database, and none for a copy of it.
-    """
-    import mlflow
-
-    database = tmp_path_factory.mktemp("store") / "mlflow.db"
-    mlflow.MlflowClient(f"sqlite:///{database}").search_experiments()
+def empty_store(_database: Callable[[], Path]) -> Put:
+    """Puts MLflow's database, without runs, into a folder of outputs, and returns its address."""
 
     def put(outputs: Path) -> str:
         outputs.mkdir(parents=True, exist_ok=True)
-        return f"sqlite:///{shutil.copy(database, outputs)}"
+        return f"sqlite:///{shutil.copy(_database(), outputs)}"
 
     return put
 

@@ -180,16 +180,7 @@ def evaluate(given: Namespace) -> Done:
         **options,
     )
     assert shown.folder is not None
-    columns = dict(word.partition("=")[::2] for word in given.words)
-    parameters = {"policy": ", ".join(shown.names), "log": given.log, "groups": given.groups}
-    _log(
-        given,
-        config,
-        shown.folder,
-        f"evaluate {' and '.join(shown.names)}",
-        metrics=shown.metrics(),
-        parameters=parameters | options | columns,
-    )
+    _log(given, config, shown.folder, f"evaluate {' and '.join(shown.names)}", metrics=shown.metrics())
     if shown.failure is not None:
         print(shown.failure, file=sys.stderr)
     return Done(shown.content, int(shown.failure is not None))
@@ -294,7 +285,7 @@ def data(given: Namespace) -> Done:
 
 def mlflow(given: Namespace) -> Done:
     """Log what MLflow does not have."""
-    from fairall.tracking.commands import sync
+    from fairall.tracking.logger import sync
 
     return Done(code=sync(given.words))
 

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING
 
 from fairall.config.compose import places
 from fairall.live import versions
 from fairall.live.ledger import Ledger
-from fairall.tracking.store import Store, UnreachableError, equal, named_uri, quiet_mlflow, reaching
+from fairall.policy import Policy
+from fairall.tracking.logger import register as register_policy
+from fairall.tracking.store import UnreachableError, connected, experiment_of, named_uri
+
+if TYPE_CHECKING:
+    from mlflow import MlflowClient
 
 CHALLENGER = "challenger"
 TAG = "fairall.version"  # number of the version in its ledger
@@ -41,35 +45,43 @@ def register(ledger: Ledger, words: Sequence[str], aliases: Mapping[str, int]) -
             number: versions.read(connection, stored, number, modules=ledger.modules).policy
             for number in set(aliases.values())
         }
-    quiet_mlflow()
-    from mlflow.exceptions import MlflowException
-
-    def once() -> list[str]:
-        store, lines = Store(config), []
-        client: Any = store.client
-        with suppress(MlflowException):  # where it is there; another error comes again
-            client.create_registered_model(name)
-        known = {one.tags.get(TAG): one.version for one in client.search_model_versions(equal("name", name))}
-        for alias, number in aliases.items():
-            tags, policy = {TAG: str(number)}, policies[number]
-            if str(number) not in known:
-                title = f"{ledger.store.name}, version {number}"
-                run = client.create_run(store.experiment, run_name=title, tags=tags).info.run_id
-                with versions.saved(policy) as folder:
-                    model = store.log_model(
-                        run, [folder], policy.reader, versions.config_of(policy), tags, {}
-                    )
-                client.set_terminated(run)
-                made = client.create_model_version(name, f"models:/{model}", run, tags, model_id=model)
-                known[str(number)] = made.version
-            client.set_registered_model_alias(name, alias, known[str(number)])
-            had = client.get_registered_model(name).aliases.get(CHALLENGER)
-            if alias != CHALLENGER and str(had) == str(known[str(number)]):
-                client.delete_registered_model_alias(name, CHALLENGER)
-            lines.append(f"Registered: version {number} is models:/{name}@{alias}")
-        return lines
-
     try:
-        return reaching(config, once)
+        with connected(config) as client:
+            return _register(
+                client, experiment_of(client, config), ledger.store.name, name, policies, aliases
+            )
     except UnreachableError as error:
         return [f"Warning: {error}"]
+
+
+def _register(
+    client: MlflowClient,
+    experiment: str,
+    ledger: str,
+    name: str,
+    policies: Mapping[int, Policy],
+    aliases: Mapping[str, int],
+) -> list[str]:
+    """Register the versions that MLflow lacks, and move the aliases."""
+    import mlflow
+
+    from fairall.tracking.model import log_policy
+
+    lines = []
+    registered = {
+        model.tags.get(TAG): str(model.version) for model in client.search_model_versions(f"name = '{name}'")
+    }
+    for alias, number in aliases.items():
+        tags, policy = {TAG: str(number)}, policies[number]
+        if str(number) not in registered:
+            run = client.create_run(experiment, run_name=f"{ledger}, version {number}", tags=tags).info.run_id
+            with mlflow.start_run(run, nested=True), versions.saved(policy) as folder:
+                log_policy(folder, versions.config_of(policy))
+            registered[str(number)] = str(register_policy(client, name, run, tags))
+        version = registered[str(number)]
+        client.set_registered_model_alias(name, alias, version)
+        challenger = client.get_registered_model(name).aliases.get(CHALLENGER)
+        if alias != CHALLENGER and str(challenger) == version:
+            client.delete_registered_model_alias(name, CHALLENGER)
+        lines.append(f"Registered: version {number} is models:/{name}@{alias}")
+    return lines

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -11,11 +12,8 @@ from fairall.config.compose import places
 from fairall.config.schema import Config
 from fairall.errors import FairAllError
 from fairall.results.runs import Results, load_results
-from fairall.runtime.credentials import hidden
-from fairall.storage.run_folder import FILES, RunFolder
-from fairall.tracking.store import ELSEWHERE, RUN_TAG, Store, how_to_look, reaching, store_uri
-
-NOT_THERE = ("RESOURCE_DOES_NOT_EXIST", "NOT_FOUND", "INVALID_PARAMETER_VALUE")  # MLflow's answers
+from fairall.storage.run_folder import RunFolder
+from fairall.tracking.store import RUN_TAG, UnreachableError, connected, experiment_of, how_to_look
 
 
 def load_logged_results(*overrides: str) -> Results:
@@ -29,35 +27,21 @@ def load_logged_results(*overrides: str) -> Results:
         FairAllError: where MLflow is not installed or cannot be reached.
     """
     config = places(overrides)
-    with TemporaryDirectory() as folder:
-        reaching(config, lambda: fetch_runs(Store(config), Path(folder)))
-        return load_results(folder)
-
-
-def fetch_runs(store: Store, folder: Path) -> None:
-    """Download the finished runs of a store to a folder laid out as outputs/runs, without figures.
-
-    The last of several MLflow runs of one run is used. Files that a run lacks are skipped.
-    """
-    from mlflow.exceptions import MlflowException
-
-    for run in reversed(store.search("attributes.status = 'FINISHED'")):
-        tags = run.data.tags
-        names = [tags.get(name, "") for name in ("fairall.model", "fairall.dataset", RUN_TAG)]
-        if not all(names):
-            continue  # of one seed, a report, or somebody else's
-        for name in names:
-            check("a tag of a run in MLflow", name, plain_name())  # part of a path
-        path = folder.joinpath(*names)
-        path.mkdir(parents=True, exist_ok=True)
-        for name in FILES:
-            try:
-                store.client.download_artifacts(run.info.run_id, name, str(path))
-            except (MlflowException, OSError):
-                continue  # reading the run reports what is missing
-        RunFolder(path).finish()
-        ended = run.info.end_time or run.info.start_time  # none where its status alone was set
-        os.utime(path / "DONE", (ended / 1000,) * 2)
+    finished = f"attributes.status = 'FINISHED' and tags.`{RUN_TAG}` != ''"  # not reports
+    with TemporaryDirectory() as temporary:
+        with connected(config) as client:
+            runs = client.search_runs([experiment_of(client, config)], finished)
+            for run in reversed(runs):  # the last of several MLflow runs of one run is used
+                identity = run.data.tags[RUN_TAG]
+                check("a tag of a run in MLflow", identity, plain_name())  # part of a path
+                path = Path(temporary, "model", "dataset", identity)
+                path.mkdir(parents=True, exist_ok=True)
+                with suppress(Exception):  # reading the run reports what is missing
+                    client.download_artifacts(run.info.run_id, "", str(path))
+                RunFolder(path).finish()
+                ended = run.info.end_time or run.info.start_time  # none where its status alone was set
+                os.utime(path / "DONE", (ended / 1000,) * 2)
+        return load_results(temporary)
 
 
 def download(address: str, folder: Path, config: Config) -> None:
@@ -76,20 +60,10 @@ def download(address: str, folder: Path, config: Config) -> None:
             f"{address}: {config.outputs_dir} has no MLflow store; name it with tracking.uri=URI or "
             "MLFLOW_TRACKING_URI, or give outputs_dir=FOLDER"
         )
+    try:
+        with connected(config):
+            import mlflow
 
-    def fetch() -> str | None:
-        """Download; return why not, where the store answers that there is nothing."""
-        import mlflow
-
-        try:
             mlflow.artifacts.download_artifacts(address, dst_path=str(folder))
-        except mlflow.exceptions.MlflowException as error:
-            reason = hidden(str(error)).strip().split("\n")[0]
-            if error.error_code in NOT_THERE or reason.startswith("Failed to download"):
-                return reason
-            raise
-        return None
-
-    missing = reaching(config, fetch, remedy=ELSEWHERE)
-    if missing is not None:
-        raise FairAllError(f"{address}: not found in {store_uri(config)} ({missing})")
+    except UnreachableError as error:
+        raise FairAllError(f"{address}: {error}") from error

@@ -1,29 +1,40 @@
-"""A finished run in MLflow: a run with means over seeds, a nested run per seed, and the policy as a model."""
+"""A finished run in MLflow: its configuration, metrics, files, and the policy as a model."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from textwrap import shorten
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+import pandas as pd
 
 from fairall.config.choices import flattened
+from fairall.config.compose import compose_config, places_of
 from fairall.config.schema import Config
+from fairall.config.words import Words
 from fairall.display.format import marked
-from fairall.errors import FairAllError
-from fairall.policy import load_reader
+from fairall.errors import FairAllError, count
 from fairall.results.differences import differences
 from fairall.results.result import Result
+from fairall.results.runs import load, load_results
 from fairall.runtime import signals
 from fairall.storage.files import sha256, sha256_of_text
 from fairall.storage.origin import Origin, source_tags
 from fairall.storage.run_folder import CARD, DECISIONS, FILES, RunFolder
-from fairall.tracking import page
-from fairall.tracking.store import RUN_TAG, Store, equal, parameters_of, reaching
+from fairall.tracking.page import KIND_TAG, NOTE_TAG
+from fairall.tracking.store import RUN_TAG, allowed, connected, experiment_of, named_uri
+
+if TYPE_CHECKING:
+    from mlflow import MlflowClient
 
 RESULT_TAG = "fairall.result"  # digest of the result that was logged
-MOST_NAME = 150  # characters of a run's name before its id
+COMMAND_TAG = "fairall.command"
+MAX_TAG = 8000  # characters of a tag that MLflow takes
+REPORT_NOTE = "The artifact `index.html` is the page with all tables and figures."
 
 
 class Logged(NamedTuple):
@@ -50,104 +61,118 @@ def log(path: Path, config: Config) -> Logged:
     """
     result, name = Result.read(RunFolder(path)), config.tracking.register
     digest = sha256_of_text(sha256(path / "metrics.csv") + sha256(path / "summary.json"))
-
-    def once() -> tuple[str, bool, str | None]:
-        store, complete = Store(config), None
-        for run in store.search(equal(f"tags.`{RUN_TAG}`", path.name)):
+    complete, version = None, None
+    with signals.deferred(), connected(config) as client:  # a signal waits until everything has been logged
+        experiment = experiment_of(client, config)
+        for run in client.search_runs([experiment], f"tags.`{RUN_TAG}` = '{path.name}'"):
             same = run.data.tags.get(RESULT_TAG, digest) == digest  # earlier versions logged no digest
             if complete is None and same and run.info.status == "FINISHED":
                 complete = run.info.run_id
             else:
-                store.delete(run)
-        run_id = complete or _write(store, result, {RUN_TAG: path.name, RESULT_TAG: digest})
-        version = _register(store, run_id, name, _tags(result) | {RUN_TAG: path.name}) if name else None
-        return store.experiment, complete is None, version
-
-    with signals.deferred():  # a signal waits until everything has been logged
-        experiment, is_new, version = reaching(config, once)
+                _delete(client, experiment, run.info.run_id)
+        run_id = complete or _write(client, experiment, result, digest)
+        if name:
+            version = register(client, name, run_id, _tags(result))
     if name and version is None:
         raise FairAllError(
             f"tracking.register={name}: MLflow has no model of {path}; run it anew with force=true"
         )
     line = f"Registered: version {version} of {name}: models:/{name}/{version}"
-    return Logged(experiment, is_new, [line] if name else [])
+    return Logged(experiment, complete is None, [line] if name else [])
 
 
-def _write(store: Store, result: Result, identity: dict[str, str]) -> str:
-    """Log a result, as its files have it, as an MLflow run that is FINISHED when complete; return its id.
+def _delete(client: MlflowClient, experiment: str, run_id: str) -> None:
+    """Delete the models of a run that are not registered, and then the run, so that it can be repeated."""
+    registered = {version.model_id for version in client.search_model_versions(f"run_id = '{run_id}'")}
+    for model in client.search_logged_models([experiment], f"source_run_id = '{run_id}'"):
+        if model.model_id not in registered:
+            client.delete_logged_model(model.model_id)
+    client.delete_run(run_id)
 
-    The curves of each seed are in metrics.csv alone. `identity` are the tags by which `log` finds the run.
+
+def _write(client: MlflowClient, experiment: str, result: Result, digest: str) -> str:
+    """Log a result as an MLflow run that is FINISHED when complete; return its id.
+
+    The curves of each seed are in metrics.csv alone.
     """
-    client, config, origin = store.client, result.config, Origin.read(result.path)
-    tags, ended = _tags(result), int(1000 * result.finished)
-    words = f"{result.name('model')} {result.name('dataset')} {differences(config)}".strip()
+    import mlflow
+    from mlflow.entities import Metric
+
+    from fairall.tracking.model import log_policy
+
+    config, path, origin, tags = result.config, result.path, Origin.read(result.path), _tags(result)
+    words = f"{result.name('model')} {result.name('dataset')} {differences(config)}"
+    title = f"{shorten(words, 150, placeholder=' ...')} {result.identity}"
+    note = (path / CARD).read_text(encoding="utf-8")[:MAX_TAG]
+    tags |= {RESULT_TAG: digest, KIND_TAG: "command", COMMAND_TAG: origin.command, NOTE_TAG: note}
     run_id = client.create_run(
-        store.experiment,
-        start_time=int(1000 * origin.began) if origin.began else ended,
-        run_name=marked(f"{shorten(words, MOST_NAME, placeholder=' ...')} {result.identity}", config.preset),
-        tags=origin.source | tags | identity | {page.KIND_TAG: "command", "fairall.command": origin.command},
+        experiment,
+        int(1000 * (origin.began or result.finished)),
+        origin.source | tags,
+        marked(title, config.preset),
     ).info.run_id
-    parameters = parameters_of(flattened(config.to_plain()))
-    policy, model = result.path / "policy", None
-    with suppress(FairAllError):  # a policy of another version
-        paths = [path for path in (policy, result.path / CARD) if path.exists()]
-        model = store.log_model(run_id, paths, load_reader(policy), config, tags, parameters)
-    means, stds = (
-        {(f"summary.{measure}.{part}", 0): value for measure, value in result.aggregate[part].items()}
-        for part in ("mean", "std")
-    )
-    store.log(run_id, means | {("cpu_seconds", 0): origin.cpu_seconds}, parameters, model)
+    spreads = result.aggregate[["mean", "std"]].stack().items()
+    summary = {f"summary.{measure}.{part}": value for (measure, part), value in spreads}
+    totals = pd.DataFrame([summary | {"cpu_seconds": origin.cpu_seconds}])
     curves = result.steps.drop(columns="seed").groupby("time_step").mean()
-    store.log(run_id, stds | {(one, step): value for one in curves for step, value in curves[one].items()})
-    store.log_files(run_id, result.path, *FILES, DECISIONS, "figures/*")
-    client.set_tag(run_id, page.NOTE_TAG, page.note_of_run(result, store.experiment, run_id))
-    tags |= {"mlflow.parentRunId": run_id, page.KIND_TAG: "seed"}
-    for seed in reversed(result.seeds):  # MLflow lists the newest first
-        nested = client.create_run(
-            store.experiment, run_name=marked(f"seed {seed}", config.preset), tags=tags
-        )
-        values = {(f"summary.{measure}", 0): value for measure, value in result.per_seed.loc[seed].items()}
-        store.log(nested.info.run_id, values, {"seed": str(seed)})
-        client.set_terminated(nested.info.run_id)
-    client.set_terminated(run_id, end_time=ended)
+    seeds = result.per_seed.add_prefix("seeds.")
+    with mlflow.start_run(run_id, nested=True):  # in a program that has an active run
+        parameters = flattened(config.to_plain()).items()
+        mlflow.log_params({allowed(key): str(value)[:500] for key, value in parameters})
+        metrics = [
+            Metric(allowed(name), float(value), int(1000 * result.finished), step)
+            for name, values in pd.concat([totals, curves, seeds], axis=1).items()
+            for step, value in values.dropna().items()
+        ]
+        client.log_batch(run_id, metrics)  # as many at a time as servers take
+        with suppress(FairAllError):  # a policy of another version
+            log_policy(path / "policy", config)
+        for name in (*FILES, DECISIONS, "figures"):
+            if (path / name).exists():
+                mlflow.log_artifact(str(path / name))
+    client.set_terminated(run_id, end_time=int(1000 * result.finished))
     return run_id
 
 
 def _tags(result: Result) -> dict[str, str]:
-    """Tags by which MLflow's search finds runs, seeds and models."""
-    config, differs = result.config, differences(result.config) or "nothing"
+    """Tags by which MLflow's search finds runs and models."""
+    config = result.config
     groups = ("model", "dataset", "initial_policy", "protocol")
     tags = {f"fairall.{group}": result.name(group) for group in groups} | {
+        RUN_TAG: result.identity,
         "fairall.cost": str(config.cost.value),
         "fairall.fingerprint": result.fingerprint,
-        page.DIFFERS_TAG: shorten(differs, page.MAX_NOTE, placeholder=" ..."),
-        page.PRESET_TAG: config.preset,
-        page.SWEEP_TAG: config.sweep.name,
+        "fairall.sweep": config.sweep.name,
+        "fairall.differs": (differences(config) or "nothing")[:MAX_TAG],
+        "fairall.preset": config.preset,
     }
     return {tag: value for tag, value in tags.items() if value}
 
 
-def _register(store: Store, run_id: str, name: str, tags: dict[str, str]) -> str | None:
+def register(client: MlflowClient, name: str, run_id: str, tags: dict[str, str]) -> str | None:
     """Make the policy of a run a version of a registered model, unless one has it already.
 
+    Args:
+        client: of the store.
+        name: of the registered model, which is created if need be.
+        run_id: MLflow id of the run.
+        tags: of the version.
+
     Returns:
-        The version; None where MLflow has no model of the run.
+        The number of the version; None where MLflow has no model of the run.
     """
     from mlflow.exceptions import MlflowException
 
-    client, run = store.client, store.client.get_run(run_id)
-    versions = client.search_model_versions(f"{equal('name', name)} and {equal('run_id', run_id)}")
-    if versions:
-        return str(versions[0].version)
+    for version in client.search_model_versions(f"run_id = '{run_id}'"):
+        if version.name == name:
+            return str(version.version)
+    run = client.get_run(run_id)
     if not (run.outputs and run.outputs.model_outputs):
         return None
     model = run.outputs.model_outputs[-1].model_id
     with suppress(MlflowException):  # where it is there; another error comes again
         client.create_registered_model(name)
-    note = run.data.tags.get(page.NOTE_TAG)
-    made = client.create_model_version(
-        name, f"models:/{model}", run_id, tags, description=note, model_id=model
-    )
+    made = client.create_model_version(name, f"models:/{model}", run_id, tags, model_id=model)
     return str(made.version)
 
 
@@ -156,11 +181,9 @@ def log_report(
     folder: Path,
     title: str,
     command: str,
-    *,
     metrics: Mapping[str, float] | None = None,
-    parameters: Mapping[str, Any] | None = None,
 ) -> None:
-    """Log a report's folder, with its page, tables and figures, as a run of its own.
+    """Log the folder of a report, with its page, tables and figures, as an MLflow run.
 
     Args:
         config: with `outputs_dir` and `tracking`.
@@ -168,20 +191,57 @@ def log_report(
         title: name of the run.
         command: command line of the user.
         metrics: numbers by name.
-        parameters: further values by name.
 
     Raises:
         UnreachableError: where MLflow is not installed or cannot be reached.
     """
+    tags = source_tags() | {KIND_TAG: "report", COMMAND_TAG: command, NOTE_TAG: REPORT_NOTE}
+    with connected(config) as client:
+        import mlflow
 
-    def keep() -> None:
-        store = Store(config)
-        tags = source_tags() | {page.KIND_TAG: "report", "fairall.command": command}
-        run_id = store.client.create_run(store.experiment, run_name=title, tags=tags).info.run_id
-        numbers = {(name, 0): value for name, value in (metrics or {}).items()}
-        store.log(run_id, numbers, parameters_of(parameters or {}))
-        store.log_files(run_id, folder, "**/*")
-        store.client.set_tag(run_id, page.NOTE_TAG, page.note_of_report(folder, store.experiment, run_id))
-        store.client.set_terminated(run_id)
+        with mlflow.start_run(None, experiment_of(client, config), title, nested=True, tags=tags):
+            mlflow.log_metrics({allowed(name): value for name, value in (metrics or {}).items()})
+            mlflow.log_artifacts(str(folder))
 
-    reaching(config, keep)
+
+def sync(overrides: Words) -> int:
+    """Log the finished runs in `outputs_dir` that MLflow does not have.
+
+    Args:
+        overrides: `KEY=VALUE` words. Without `tracking.` ones a run is logged to the store in `outputs_dir`,
+            or to the `tracking.uri` that it was made with if MLFLOW_TRACKING_URI is that address: the folder
+            of a run may be a stranger's.
+
+    Returns:
+        The exit code, 1 if a run could not be logged.
+
+    Raises:
+        FairAllError: where MLflow is not installed, or a name to register is given.
+    """
+    here = places_of(compose_config(*overrides))
+    if here.tracking.register is not None:
+        raise FairAllError(
+            "tracking.register: `sync` registers nothing; to register a run, repeat its command with "
+            "tracking.register=NAME"
+        )
+    moved = any(word.startswith("tracking") for word in overrides)
+    collection = load_results(Path(here.outputs_dir) / "runs")
+    for path, reason in collection.left_out:
+        print(f"Left out: {path}: {reason}")
+    logged: list[bool] = []
+    tracked = [run for run in collection.results if run.config.tracking.enabled]
+    for run in tracked:
+        target = here.tracking if moved else replace(run.config.tracking, register=None)
+        try:
+            if target.uri not in (None, named_uri(here)):
+                raise FairAllError(
+                    f"it was made with tracking.uri={target.uri}: repeat that word to log it there, or give "
+                    "the address of another store"
+                )
+            with RunFolder(run.path).locked(log=print):
+                load(run.path)  # another process may have restarted it
+                logged.append(log(run.path, replace(here, tracking=target)).is_new)
+        except FairAllError as error:
+            print(f"fairall: {run.path}: {error}", file=sys.stderr)
+    print(f"Logged {count(sum(logged), 'run')} to MLflow; {logged.count(False)} were already there.")
+    return int(len(logged) < len(tracked))

@@ -6,36 +6,28 @@ import logging
 import os
 import re
 import shlex
-import sys
-import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext, suppress
-from importlib.metadata import entry_points, requires
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from importlib.metadata import entry_points
 from pathlib import Path
-from types import ModuleType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING
 
 from fairall.config.schema import Config
 from fairall.errors import FairAllError
 from fairall.runtime.credentials import complete, hidden, user_and_password, withheld
 from fairall.storage import files
-from fairall.tracking.page import TRAINING, VIEW, experiment_tags
+from fairall.tracking.page import VIEW, experiment_tags
 
 if TYPE_CHECKING:
-    from mlflow.entities import Run
+    from mlflow import MlflowClient
 
-    from fairall.tables.people import PeopleReader
-
-MAX_NAME = 250  # characters of a metric or a parameter
-MAX_VALUE = 500  # characters of a parameter's value
-MOST_RUNS = 50_000  # that MLflow answers with at once
 RUN_TAG = "fairall.run_id"  # identity of the run that was logged
-SCHEMES = ("", "file", "http", "https", "postgresql", "mysql", "sqlite", "mssql", "databricks", "uc")
-ELSEWHERE = "give another with tracking.uri=URI"
-OR_WITHOUT = f"{ELSEWHERE} or go without: tracking.enabled=false"
+SCHEMES = ("file", "http", "https", "postgresql", "mysql", "sqlite", "mssql", "databricks", "uc")
+SERVER = ("http://", "https://")
 # Environment variables of MLflow, which sends user and password to servers.
 USER, PASSWORD = "MLFLOW_TRACKING_USERNAME", "MLFLOW_TRACKING_PASSWORD"
+LOGIN = (USER, PASSWORD, "MLFLOW_TRACKING_TOKEN")
 QUIET = {
     "MLFLOW_DISABLE_TELEMETRY": "true",
     # Notice an unreachable server in seconds; MLflow's defaults are minutes.
@@ -43,8 +35,8 @@ QUIET = {
     "MLFLOW_HTTP_REQUEST_TIMEOUT": "10",
     "MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR": "false",
     "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true",
+    "MLFLOW_UV_AUTO_DETECT": "false",  # a project in the current folder is not part of the model
 }
-Connected = TypeVar("Connected")
 
 
 class UnreachableError(FairAllError):
@@ -61,22 +53,15 @@ def named_uri(config: Config) -> str | None:
     return config.tracking.uri or withheld(os.environ.get("MLFLOW_TRACKING_URI", "")) or None
 
 
-def connection(config: Config) -> str:
-    """`store_uri` as MLflow connects to it: that of a database with its user and password.
-
-    Those of a server are in MLflow's environment variables in the block of `reaching`: MLflow prints its
-    address and repeats it in errors.
-    """
-    return store_uri(config) if has_server(config) else complete(store_uri(config))
-
-
 def require_store(config: Config) -> None:
     """Raise FairAllError where `tracking.uri` is no address of an MLflow store; nothing is opened."""
     scheme, colon, _ = store_uri(config).partition(":")
-    scheme = scheme.partition("+")[0] if colon else ""
-    if scheme not in {*SCHEMES, *entry_points(group="mlflow.tracking_store").names}:
-        reason = f"no MLflow store has an address {scheme}:..."
-        raise FairAllError(f"tracking.uri: cannot use {store_uri(config)} ({reason}); {OR_WITHOUT}")
+    plugins = entry_points(group="mlflow.tracking_store").names
+    if colon and scheme.partition("+")[0] not in {*SCHEMES, *plugins}:
+        raise FairAllError(
+            f"tracking.uri: cannot use {store_uri(config)} (no MLflow store has an address {scheme}:...); "
+            "give another with tracking.uri=URI or go without: tracking.enabled=false"
+        )
 
 
 def how_to_look(config: Config) -> str | None:
@@ -90,20 +75,26 @@ def how_to_look(config: Config) -> str | None:
 
 def page_address(config: Config, experiment: str) -> str:
     """Address of an experiment, by its id, on MLflow's page; without a server that of `mlflow ui`."""
-    server = (has_server(config) and config.tracking.uri) or "http://127.0.0.1:5000"
-    return f"{server.rstrip('/')}/#/experiments/{experiment}/runs?viewStateShareKey={VIEW}&{TRAINING}"
+    uri = store_uri(config)
+    server = uri.rstrip("/") if uri.startswith(SERVER) else "http://127.0.0.1:5000"
+    # Without the type of the workflow, MLflow's page opens on language models.
+    query = f"viewStateShareKey={VIEW}&workflowType=machine_learning"
+    return f"{server}/#/experiments/{experiment}/runs?{query}"
 
 
-def has_server(config: Config) -> bool:
-    """Whether the store is a server, which has a page."""
-    return (config.tracking.uri or "").startswith(("http://", "https://"))
+@contextmanager
+def connected(config: Config) -> Iterator[MlflowClient]:
+    """Have MLflow use the store in the block, with user and password of its address; afterwards as before.
 
+    Another server must not get them, nor a server that the records of a database name. A program that uses
+    MLflow itself keeps its store. The database in `outputs_dir` is created if need be.
 
-def quiet_mlflow() -> ModuleType:
-    """The module, imported so that it reports nothing by itself and gives up on a server in seconds.
+    Args:
+        config: with `outputs_dir` and `tracking`.
 
     Raises:
-        UnreachableError: where it cannot be imported.
+        UnreachableError: where MLflow is not installed, or anything fails in the block: what others keep in a
+            store must not end a run, whatever MLflow makes of it.
     """
     os.environ |= QUIET | os.environ
     warnings.filterwarnings("ignore", module="mlflow")
@@ -116,207 +107,59 @@ def quiet_mlflow() -> ModuleType:
     # They log every table created, every model and every retry; errors are reported by this package.
     for name in ("alembic", "mlflow", "urllib3"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
-    return mlflow
-
-
-class Store:
-    """An MLflow store, in the block of `reaching`; its experiment is created and described if need be.
-
-    Attributes:
-        client: of the store.
-        experiment: the id of `tracking.experiment`.
-    """
-
-    def __init__(self, config: Config) -> None:
-        import mlflow
-
-        outputs = Path(config.outputs_dir).resolve()
-        artifacts = None if config.tracking.uri else (outputs / "mlartifacts").as_uri()
-        # Two processes creating the database at once would corrupt it. A server handles that itself.
-        with files.locked(outputs, outputs / "mlflow.lock") if artifacts else nullcontext():
-            if artifacts:
-                _make_database(_database(config), artifacts)
-            self.client = mlflow.MlflowClient()
-            name, tags = config.tracking.experiment, experiment_tags(int(1000 * time.time()))
-            known = self.client.get_experiment_by_name(name)
-            if known is None:
-                self.experiment = self.client.create_experiment(name, artifacts, tags)
-                return
-            self.experiment = known.experiment_id
-            place = known.artifact_location
-            if artifacts and "://" in place and not place.startswith("file:"):
-                raise FairAllError(f"its files would be sent to {place}; move {_database(config)} away")
-            for tag in tags.keys() - known.tags.keys():  # those there may be the user's
-                self.client.set_experiment_tag(self.experiment, tag, tags[tag])
-
-    def log(
-        self,
-        run: str,
-        metrics: Mapping[tuple[str, int], float | None],
-        parameters: Mapping[str, str] | None = None,
-        model: str | None = None,
-    ) -> None:
-        """Log metrics by name and step, without those that are not a number, and `parameters`.
-
-        The client sends as many at a time as servers take. `model` is a logged model that has them too.
-        """
-        from mlflow.entities import Metric, Param
-
-        now = int(1000 * time.time())
-        numbers = [
-            Metric(allowed(name), float(value), now, step, model_id=model)
-            for (name, step), value in metrics.items()
-            if value is not None and value == value
-        ]
-        self.client.log_batch(run, numbers, [Param(*one) for one in (parameters or {}).items()])
-
-    def log_files(self, run: str, folder: Path, *patterns: str) -> None:
-        """Log the files of a folder that match the patterns, but for temporary ones of killed processes."""
-        for path in sorted(path for pattern in patterns for path in folder.glob(pattern)):
-            if path.is_file() and files.replaced_by(path.name) is None:
-                place = path.parent.relative_to(folder).as_posix()
-                self.client.log_artifact(run, str(path), None if place == "." else place)
-
-    def log_model(
-        self,
-        run: str,
-        paths: Sequence[Path],
-        reader: PeopleReader,
-        config: Config,
-        tags: dict[str, str],
-        parameters: dict[str, str],
-    ) -> str:
-        """Log a saved policy as a model of a run, and return the model's id.
-
-        The module of its method, which MLflow imports to load it, is recorded where this process has imported
-        it. One that only the stored configuration names may be a stranger's.
-
-        Args:
-            run: MLflow id.
-            paths: the folder of the policy, and further files.
-            reader: of the people that the policy takes.
-            config: of the policy, as it is stored.
-            tags: of the model.
-            parameters: of the model.
-        """
-        from mlflow.models import Model
-
-        from fairall.tracking import model as flavor
-
-        made = self.client.create_logged_model(self.experiment, "policy", run, tags, parameters)
-        module = config.model["_target_"].rpartition(".")[0]
-        # `log_model` of a flavor of MLflow would need an active run, and end it.
-        Model.log(
-            None,
-            flavor,
-            run_id=run,
-            model_id=made.model_id,
-            files=paths,
-            modules=[module] if module in sys.modules else [],
-            reader=reader,
-            seeds=range(config.seed, config.seed + config.seeds),
-            # Without this package, which is on no index and has to be installed.
-            requirements=[line for line in requires("fairall") or [] if "extra ==" not in line],
-        )
-        return made.model_id
-
-    def search(self, where: str) -> list[Run]:
-        """Runs of the experiment that match an MLflow filter, newest first."""
-        return list(self.client.search_runs([self.experiment], where, max_results=MOST_RUNS))
-
-    def delete(self, run: Run) -> None:
-        """Delete a run, the runs nested in it, and the models logged from it that are not registered.
-
-        The run is the last, so that deleting it again deletes what a killed process left.
-        """
-        run_id = run.info.run_id
-        registered = {one.model_id for one in self.client.search_model_versions(equal("run_id", run_id))}
-        for model in self.client.search_logged_models([self.experiment], equal("source_run_id", run_id)):
-            if model.model_id not in registered:
-                self.client.delete_logged_model(model.model_id)
-        for one in (*self.search(equal("tags.`mlflow.parentRunId`", run_id)), run):
-            self.client.delete_run(one.info.run_id)
-
-
-def reaching(config: Config, connect: Callable[[], Connected], *, remedy: str = OR_WITHOUT) -> Connected:
-    """Return `connect()`, with errors of one line that end with `remedy`.
-
-    Any error is one of MLflow: what others keep in the store must not end a run, whatever MLflow makes of it.
-
-    Raises:
-        UnreachableError: where MLflow is not installed or cannot be reached, the connection breaks, or its
-            answer cannot be used.
-    """
-    mlflow = quiet_mlflow()
+    previous = os.environ.get("MLFLOW_TRACKING_URI")  # which mlflow.set_tracking_uri sets
+    uri, before = store_uri(config), {name: os.environ.get(name, "") for name in LOGIN}
+    server = uri.startswith(SERVER)
+    login = dict(zip(LOGIN, user_and_password(uri), strict=False)) if server else dict.fromkeys(LOGIN, "")
+    os.environ |= {name: value for name, value in login.items() if value is not None}
     try:
-        with _pointed_at(config, mlflow):
-            return connect()
+        if not config.tracking.uri:
+            create_database(_database(config))
+        # The address of a server has no password: MLflow prints it and repeats it in errors.
+        mlflow.set_tracking_uri(uri if server else complete(uri))
+        yield mlflow.MlflowClient()
     except Exception as error:
-        reason = hidden(str(error)).strip().split("\n")[0][:200]
-        if not isinstance(error, mlflow.exceptions.MlflowException | FairAllError | OSError):
-            reason = f"{type(error).__name__}: {reason}"
+        reason = hidden(f"{type(error).__name__}: {error}").split("\n")[0][:200]
         raise UnreachableError(
-            f"tracking.uri: cannot use {store_uri(config)} ({reason}); {remedy}"
+            f"tracking.uri: cannot use {uri} ({reason}); give another with tracking.uri=URI"
         ) from error
-
-
-@contextmanager
-def _pointed_at(config: Config, mlflow: ModuleType) -> Iterator[None]:
-    """Have MLflow use the store in the block, with user and password of its address; afterwards as before.
-
-    Another server must not get them, nor any that the records of a database name. A program that uses MLflow
-    itself keeps its own store.
-    """
-    uri = mlflow.get_tracking_uri() if mlflow.is_tracking_uri_set() else None
-    before = {name: os.environ.get(name) for name in (USER, PASSWORD, "MLFLOW_TRACKING_TOKEN")}
-    given = (*user_and_password(store_uri(config)), None) if has_server(config) else ("", "", "")
-    os.environ |= {name: value for name, value in zip(before, given, strict=True) if value is not None}
-    try:
-        mlflow.set_tracking_uri(connection(config))
-        yield
     finally:
-        mlflow.set_tracking_uri(uri)
-        for name in before:
-            os.environ.pop(name, None)
-        os.environ |= {name: value for name, value in before.items() if value is not None}
+        mlflow.set_tracking_uri(previous)
+        os.environ |= before
 
 
-def _make_database(path: Path, artifacts: str) -> None:
-    """Create MLflow's sqlite database where there is none; the caller holds its lock.
+def experiment_of(client: MlflowClient, config: Config) -> str:
+    """The id of the experiment `tracking.experiment`, which is created and described if need be."""
+    from mlflow.exceptions import MlflowException
 
-    It is created under a temporary name and moved when complete: a process killed amid MLflow's dozens of
-    migrations leaves a database that MLflow can neither use nor repair.
+    artifacts = None if config.tracking.uri else _database(config).with_name("mlartifacts").as_uri()
+    with suppress(MlflowException):  # where it is there; another error comes again
+        client.create_experiment(config.tracking.experiment, artifacts)
+    experiment = client.get_experiment_by_name(config.tracking.experiment)
+    place, tags = experiment.artifact_location, experiment_tags()
+    if artifacts and not place.startswith(("file:", "/")):
+        raise FairAllError(f"its files would be sent to {place}; move {_database(config)} away")
+    for tag in tags.keys() - experiment.tags.keys():  # those there may be the user's
+        client.set_experiment_tag(experiment.experiment_id, tag, tags[tag])
+    return str(experiment.experiment_id)
 
-    Args:
-        path: of the database.
-        artifacts: place of the default experiment, an address without quotation marks. MLflow's own choice
-            is in the current folder, whose name it writes into an SQL statement as it is.
+
+def create_database(path: Path) -> None:
+    """Create MLflow's sqlite database where there is none.
+
+    It takes seconds, and is created under a temporary name and moved when complete: a process killed amid
+    MLflow's dozens of migrations, or two at once, leave a database that MLflow can neither use nor repair.
     """
-    from mlflow.store.tracking.sqlalchemy_store import SqlAlchemyStore
+    with files.locked(path.parent, path.with_suffix(".lock")):
+        files.remove_leftovers(path.parent, path.name)
+        if not path.exists():
+            from mlflow.store.tracking.sqlalchemy_store import SqlAlchemyStore
 
-    files.remove_leftovers(path.parent, path.name)
-    if not path.exists():
-        with files.atomic(path) as temporary:
-            with suppress(Exception):  # whatever the reason, MLflow then makes the tables below
-                temporary.write_bytes(_template())
-            SqlAlchemyStore(files.sqlite_url(temporary), artifacts).search_experiments()
-
-
-def _template() -> bytes:
-    """A database with MLflow's tables and no experiment, by `mlflow db upgrade`.
-
-    It is kept in the user's cache folder, by version of MLflow: MLflow's migrations take seconds.
-    """
-    import mlflow
-    from mlflow.db import upgrade
-
-    folder = files.cache_folder(f"mlflow-{mlflow.__version__}")
-    path, sums = folder / "mlflow.db", folder / "SUMS"
-    if files.damaged(sums, [path.name]):
-        with files.atomic(path) as temporary:
-            upgrade.callback(files.sqlite_url(temporary))
-        files.write_sums(sums, [path.name])
-    return path.read_bytes()
+            # MLflow's own choice for artifacts is the current folder, whose name it writes into an SQL
+            # statement without escapes.
+            artifacts = path.with_name("mlartifacts").as_uri()
+            with files.atomic(path) as temporary:
+                SqlAlchemyStore(files.sqlite_url(temporary), artifacts).search_experiments()
 
 
 def _database(config: Config) -> Path:
@@ -325,15 +168,4 @@ def _database(config: Config) -> Path:
 
 def allowed(name: str) -> str:
     """A name that MLflow allows: other characters are replaced by their code in hexadecimal."""
-    return re.sub(r"[^\w. /-]", lambda character: f"_{ord(character[0]):x}_", name, flags=re.ASCII)[:MAX_NAME]
-
-
-def parameters_of(values: Mapping[str, Any]) -> dict[str, str]:
-    """Names and values of parameters that MLflow allows."""
-    return {allowed(name): str(value)[:MAX_VALUE] for name, value in values.items()}
-
-
-def equal(key: str, value: str) -> str:
-    """MLflow's filter for a value, which has no escapes but two kinds of quotation marks."""
-    mark = '"' if "'" in value else "'"
-    return f"{key} = {mark}{value}{mark}"
+    return re.sub(r"[^\w. /-]", lambda character: f"_{ord(character[0]):x}_", name, flags=re.ASCII)[:250]

@@ -1,6 +1,5 @@
 """Tables as Markdown, read by two libraries."""
 
-from dataclasses import replace
 from html.parser import HTMLParser
 
 import pytest
@@ -23,8 +22,6 @@ from fairall.display.table import (
     to_markdown,
     without_empty,
 )
-from fairall.tracking.page import note_of_run
-from tests.made_up import made_up
 
 HOSTILE = [
     "[a](javascript:alert(1))", "![a](https://evil.example/x.png)", "[a]: javascript:b", "[a][b]",
@@ -136,13 +133,3 @@ def test_a_number_and_nothing_are_values() -> None:
 
 def test_a_table_without_rows_keeps_its_columns() -> None:
     assert list(without_empty(frame_of(["a", "b"], [])).columns) == ["a", "b"]
-
-
-def test_the_note_of_a_run_escapes_names_and_warnings() -> None:
-    made = made_up(warnings=["[c](javascript:d)"])
-    named = {"name": "[a](javascript:b)"}
-    groups = ("model", "dataset", "initial_policy")
-    config = replace(made.config, **{group: getattr(made.config, group) | named for group in groups})
-    read = Read(RENDER["CommonMark"](note_of_run(replace(made, config=config), "1", "2")))
-    assert "[a](javascript:b) on" in read.text
-    assert "[c](javascript:d)" in read.text

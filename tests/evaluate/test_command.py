@@ -132,7 +132,6 @@ def test_a_comparison_in_mlflow(compared: Path) -> None:
     assert logged.data.tags["mlflow.runName"] == "evaluate new and strict"
     assert logged.data.metrics["first.value.dr.estimate"] == plain["first"]["value"]["dr"]["estimate"]
     assert "difference.value.dr.probability_better" in logged.data.metrics
-    assert logged.data.params["label"] == "repaid"
     assert {"evaluation.json", "index.html"} <= {
         one.path for one in client.list_artifacts(logged.info.run_id)
     }

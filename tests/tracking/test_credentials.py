@@ -1,147 +1,81 @@
 """No user or password of an address is written, logged or printed."""
 
 import base64
-import os
-import signal
-import socket
-import subprocess
-import sys
-import time
-import urllib.request
-from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from fairall.tracking.store import PASSWORD, USER
 from tests.conftest import Asked, Ended, typed
+from tests.tracking.conftest import SMALL, serving
 
 pytestmark = pytest.mark.whole
 
 NAME, SECRET = "somebodyelse", "pa55w@rd"
-GIVEN = f"{NAME}:pa55w%40rd"  # as in an address
-SMALL = ["model=fairlog", "dataset=synthetic", "preset=quick", "seeds=1"]
+LOGIN = f"{NAME}:pa55w%40rd"  # as in an address
 
 
-def assert_nowhere(folder: Path, ended: list[Ended]) -> None:
-    """Neither the name nor the password is in what was said, nor in any file of the folder."""
-    found = {
-        f"{of} of {one.args}"
-        for one in ended
-        for of in ("stdout", "stderr")
-        if tells(getattr(one, of).encode())
-    }
+def assert_nowhere(folder: Path, *outputs: Ended) -> None:
+    """Neither the name nor the password is in what was printed, nor in any file of the folder."""
     files = [path for path in folder.rglob("*") if path.is_file()]
-    found |= {str(path) for path in files if tells(path.read_bytes()) or tells(str(path).encode())}
     assert len(files) > 5
-    assert found == set()
-
-
-def tells(content: bytes) -> bool:
-    return any(word.encode() in content for word in (NAME, SECRET, "pa55w%40rd", "pa55w"))
+    texts = [ended.stdout + ended.stderr for ended in outputs]
+    texts += [f"{path}: {path.read_bytes()!r}" for path in files]
+    assert [text for text in texts if NAME in text or "pa55w" in text] == []
 
 
 def test_a_server_gets_the_credentials_and_nobody_else_does(
     asked: Asked, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    port, given = asked.port, asked.credentials
-    address = f"http://{GIVEN}@127.0.0.1:{port}"
+    server, address = f"http://127.0.0.1:{asked.port}", f"http://{LOGIN}@127.0.0.1:{asked.port}"
     basic = "Basic " + base64.b64encode(f"{NAME}:{SECRET}".encode()).decode()
     (tmp_path / "mine" / "preset").mkdir(parents=True)
     (tmp_path / "mine" / "preset" / "server.yaml").write_text(
         "# @package _global_\ndefaults: [quick]\ntracking: {uri: '${oc.env:SERVER}'}\n"
     )
+    (tmp_path / "people.csv").write_text("a\n1\n")
     monkeypatch.setenv("SERVER", address)
-    ended = []
-    for words in (
-        [*SMALL, f"tracking.uri={address}"],
-        [*SMALL, f'tracking.uri="{address}"'],
-        [
-            *SMALL,
-            f"tracking={{enabled: true, uri: '{address}', experiment: other, register: null}}",
-            "seed=1",
-        ],
-        ["-cd", "mine", *SMALL, "preset=server", "seed=2"],
-        ["--multirun", *SMALL, f"tracking.uri={address}", "seed=3,4"],
-    ):
-        given.clear()
-        ended.append(typed(*words, cwd=tmp_path))
-        assert ended[-1].returncode == 0, ended[-1].stderr
-        assert f"cannot use http://127.0.0.1:{port} (" in ended[-1].stdout
-        assert {*given} == {basic}
-    assert USER not in os.environ
-    ended.append(typed("mlflow", "sync", f"tracking.uri={address}", cwd=tmp_path))
-    assert (ended[-1].returncode, {*given}) == (1, {basic})
+    outputs = []
+
+    def sends(code: int, *words: str) -> None:
+        asked.credentials.clear()
+        outputs.append(typed(*words, cwd=tmp_path))
+        assert (outputs[-1].returncode, {*asked.credentials}) == (code, {basic}), outputs[-1].stderr
+        assert f"cannot use {server} (" in outputs[-1].stdout + outputs[-1].stderr
+
+    sends(0, *SMALL, "seed=1", f"tracking={{enabled: true, uri: '{address}', experiment: a, register: null}}")
+    sends(0, "-cd", "mine", *SMALL, "preset=server", "seed=2")
+    sends(0, "--multirun", *SMALL, f"tracking.uri={address}", "seed=3,4")
+    sends(1, "mlflow", "sync", f"tracking.uri={address}")
     # The files have the address alone; the environment says who asks.
-    given.clear()
-    monkeypatch.setenv("MLFLOW_TRACKING_URI", address)
-    ended.append(typed("mlflow", "sync", cwd=tmp_path))
-    monkeypatch.delenv("MLFLOW_TRACKING_URI")
+    with monkeypatch.context() as patched:
+        patched.setenv("MLFLOW_TRACKING_URI", address)
+        sends(1, "mlflow", "sync")
     monkeypatch.setenv(USER, NAME)
     monkeypatch.setenv(PASSWORD, SECRET)
-    ended.append(typed("mlflow", "sync", f"tracking.uri=http://127.0.0.1:{port}", cwd=tmp_path))
-    assert {*given} == {basic}
+    sends(1, "mlflow", "sync", f"tracking.uri={server}")
     for words in (
         [f"tracking.urii={address}"],
-        [address],
-        [f"tracking.uri={address}{{"],
         ["--cfg", "job", "--tracking-uri", address],
         ["decide", "models:/x/1", "people.csv", "-o", "out.csv", f"--tracking-uri={address}"],
-        ["tune", "list", f"hydra.sweeper.storage=postgresql://{GIVEN}@127.0.0.1:{port}/studies"],
-        ["tune", "fairlog", f"hydra.sweeper.storage=nonsense://{GIVEN}@host/x"],
-        ["mlflow", "sync", f"tracking.uri=postgresql://{GIVEN}@127.0.0.1:{port}/mlflow"],
-        ["mlflow", "sync", f"tracking.uri=nonsense://{GIVEN}@127.0.0.1/mlflow"],
+        ["tune", "fairlog", f"hydra.sweeper.storage=nonsense://{LOGIN}@host/x"],
+        ["mlflow", "sync", f"tracking.uri=postgresql://{LOGIN}@127.0.0.1:{asked.port}/mlflow"],
     ):
-        (tmp_path / "people.csv").write_text("a\n1\n")
-        ended.append(typed(*words, cwd=tmp_path))
-    assert_nowhere(tmp_path, ended)
+        outputs.append(typed(*words, cwd=tmp_path))
+    assert_nowhere(tmp_path, *outputs)
 
 
-@pytest.fixture
-def mlflow_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[int, Path]]:
-    """The port of an MLflow server, and the folder with its database and artifacts."""
-    folder = tmp_path_factory.mktemp("server")
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    command = [
-        sys.executable,
-        *"-m mlflow server --port".split(),
-        str(port),
-        "--workers",
-        "1",
-        "--backend-store-uri",
-        f"sqlite:///{folder / 'mlflow.db'}",
-        "--artifacts-destination",
-        str(folder / "files"),
-    ]
-    with subprocess.Popen(
-        command, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL, start_new_session=True
-    ) as process:
-        try:
-            end = time.monotonic() + 120
-            while True:
-                try:
-                    urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=5)
-                    break
-                except OSError:
-                    assert time.monotonic() < end
-                    time.sleep(0.2)
-            yield port, folder
-        finally:
-            with suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-
-
-def test_what_is_logged_has_no_credentials(mlflow_server: tuple[int, Path], tmp_path: Path) -> None:
-    port, folder = mlflow_server
-    uri = f"tracking.uri=http://{GIVEN}@127.0.0.1:{port}"
-    ended = [typed(*SMALL, uri, "tracking.register=loans", cwd=tmp_path)]
-    assert "Registered: version 1 of loans: models:/loans/1\n" in ended[0].stdout
-    ended.append(typed(*SMALL, "tracking.enabled=false", "seed=1", cwd=tmp_path))
-    names = [path.parent.name for path in tmp_path.glob("outputs/runs/*/*/*/DONE")]
-    ended.append(typed("compare", *names, "--log", uri, cwd=tmp_path))
-    assert [one.returncode for one in ended] == [0, 0, 0]
-    assert_nowhere(tmp_path, ended)
-    assert_nowhere(folder, [])
+def test_what_is_logged_has_no_credentials(tmp_path: Path) -> None:
+    store, folder = tmp_path / "server", tmp_path / "work"
+    store.mkdir()
+    folder.mkdir()
+    words = ["server", "--workers", "1", "--backend-store-uri", f"sqlite:///{store / 'mlflow.db'}"]
+    with serving(*words, "--artifacts-destination", str(store / "files")) as address:
+        uri = f"tracking.uri={address.replace('//', f'//{LOGIN}@')}"
+        outputs = [typed(*SMALL, uri, "tracking.register=loans", cwd=folder)]
+        assert outputs[0].stdout.endswith("Registered: version 1 of loans: models:/loans/1\n")
+        outputs.append(typed(*SMALL, "tracking.enabled=false", "seed=1", cwd=folder))
+        names = [path.parent.name for path in folder.glob("outputs/runs/*/*/*/DONE")]
+        outputs.append(typed("compare", *names, "--log", uri, cwd=folder))
+    assert [ended.returncode for ended in outputs] == [0, 0, 0]
+    assert_nowhere(tmp_path, *outputs)

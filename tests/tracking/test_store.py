@@ -1,0 +1,230 @@
+"""A store that is away, damaged, half written, or in which others keep runs."""
+
+import os
+import shlex
+import sqlite3
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import mlflow
+import pytest
+from mlflow.store.tracking.sqlalchemy_store import SqlAlchemyStore
+
+from fairall import load_logged_results
+from fairall.config.schema import Config
+from fairall.config.words import override
+from fairall.decide.load import load_policy
+from fairall.storage.origin import Origin, source_tags
+from fairall.tracking.logger import log
+from fairall.tracking.store import PASSWORD, USER, UnreachableError, create_database, require_store
+from tests.conftest import Asked, Put, logged_runs, refused, run_folder, succeeded, typed
+from tests.tracking.conftest import SMALL, client_of, only_run
+
+Unlogged = tuple[Path, Config]
+SYNCED = "Logged {} to MLflow; {} were already there.\n"
+
+
+class KilledError(BaseException):
+    """In place of SIGKILL."""
+
+
+def killed(*_: Any, **__: Any) -> None:
+    raise KilledError
+
+
+@pytest.mark.parametrize("uri", ["sqlite:///x.db", "postgresql+psycopg2://a/b", "x", "databricks"])
+def test_the_check_of_an_address_opens_nothing(
+    uri: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    require_store(Config.of_places("outputs", uri))
+    assert not [*tmp_path.iterdir()]
+
+
+def test_a_folder_that_no_database_can_be_in_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "why?").mkdir()
+    message = "with ? in its name; choose another with outputs_dir=FOLDER"
+    assert message in refused(*SMALL, cwd=tmp_path / "why?")
+
+
+@pytest.mark.whole
+def test_a_database_that_nobody_finished_is_made_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / 'it\'s "here"' / "mlflow.db"
+    path.parent.mkdir()
+    path.with_name(".mlflow.db.killed.db").write_bytes(b"half of it")
+    with monkeypatch.context() as patched:
+        patched.setattr(SqlAlchemyStore, "search_experiments", killed)
+        with pytest.raises(KilledError):
+            create_database(path)
+    assert not path.exists()
+    create_database(path)
+    (experiment,) = mlflow.MlflowClient(f"sqlite:///{path}").search_experiments()
+    assert experiment.artifact_location == f"{path.with_name('mlartifacts').as_uri()}/0"
+    assert {child.name for child in path.parent.iterdir()} == {"mlflow.lock", "mlflow.db"}
+
+
+@pytest.mark.whole
+def test_runs_of_others_do_not_stop_a_run(unlogged: Unlogged) -> None:
+    """Malformed tags, weird metrics, and parameters of other experiments."""
+    assert log(*unlogged).is_new
+    client = client_of(unlogged[1].outputs_dir)
+    run = only_run(client)
+    for tags in ({}, {"fairall.kind": "command"}, {"fairall.run_id": "elsewhere"}):
+        other = client.create_run(run.info.experiment_id, tags=tags).info.run_id
+        client.log_param(other, "model.name", "x" * 400)
+        client.log_metric(other, "utility", float("inf"), timestamp=0, step=-3)
+        client.set_terminated(other)
+    before = {run.info.run_id: run.to_dictionary() for run in logged_runs(client)}
+    assert not log(*unlogged).is_new
+    assert {run.info.run_id: run.to_dictionary() for run in logged_runs(client)} == before
+    words = override("outputs_dir", unlogged[1].outputs_dir)
+    assert [result.identity for result in load_logged_results(words).results] == [unlogged[0].name]
+    client.set_tag(other, "fairall.run_id", "../..")
+    with pytest.raises(UnreachableError, match="a tag of a run in MLflow"):
+        load_logged_results(words)
+
+
+@pytest.mark.whole
+def test_a_store_of_others_says_nowhere_where_files_are_sent(
+    unlogged: Unlogged, asked: Asked, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder, config), place = unlogged, f"http://127.0.0.1:{asked.port}/theirs"
+    log(folder, config)
+    database = Path(config.outputs_dir, "mlflow.db")
+    with sqlite3.connect(database) as connection:
+        connection.execute("UPDATE experiments SET artifact_location = ?", [place])
+        connection.execute("DELETE FROM tags WHERE key = 'fairall.run_id'")
+    connection.close()
+    monkeypatch.setenv(USER, "somebody")
+    monkeypatch.setenv(PASSWORD, "secret")
+    with pytest.raises(UnreachableError, match=f"its files would be sent to {place}; move .*mlflow.db away"):
+        log(folder, config)
+    assert asked.paths == []
+    # The same database is used where the user names it, and no server gets the user's password.
+    config.tracking.uri = f"sqlite:///{database}"
+    with pytest.raises(UnreachableError, match="403"):
+        log(folder, config)
+    assert asked.paths
+    assert {*asked.credentials} == {""}
+    assert os.environ[PASSWORD] == "secret"
+
+
+@pytest.mark.whole
+def test_an_answer_that_is_not_understood_is_a_warning(
+    unlogged: Unlogged, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mlflow.MlflowClient.search_runs", lambda *_: {}["mlflow.runName"])
+    with pytest.raises(UnreachableError, match="KeyError: 'mlflow"):
+        log(*unlogged)
+
+
+@pytest.mark.whole
+@pytest.mark.parametrize(
+    "killed_in", "create_run log_model_artifacts log_batch log_artifact set_terminated".split()
+)
+def test_what_a_kill_leaves_half_logged_is_replaced_by_the_next_command(
+    killed_in: str, unlogged: Unlogged, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in (killed_in, killed_in, "delete_run"):  # the last kill comes while the rest is deleted
+        with monkeypatch.context() as patched:
+            patched.setattr(f"mlflow.MlflowClient.{name}", killed)
+            patched.setattr("mlflow.MlflowClient.set_terminated", killed)  # which `mlflow.start_run` calls
+            with pytest.raises(KilledError):
+                log(*unlogged)
+    for logged in ("1 run", 0), ("0 runs", 1):
+        assert typed("mlflow", "sync", cwd=tmp_path).stdout == SYNCED.format(*logged)
+        only_run(client_of(unlogged[1].outputs_dir))
+
+
+@pytest.mark.whole
+def test_another_result_under_the_same_id_is_logged_anew(unlogged: Unlogged) -> None:
+    """As after an edit of a file that a method reads by itself. A registered version is not taken away."""
+    folder, config = unlogged
+    config = replace(config, tracking=replace(config.tracking, register="loans"))
+    assert log(folder, config).registered == ["Registered: version 1 of loans: models:/loans/1"]
+    client = client_of(config.outputs_dir)
+    first = only_run(client).info.run_id
+    client.delete_tag(first, "fairall.result")  # as of a run that an earlier version logged
+    assert not log(folder, config).is_new
+    client.set_tag(first, "fairall.result", "another")
+    assert log(folder, config).registered == ["Registered: version 2 of loans: models:/loans/2"]
+    assert [run.info.run_id == first for run in logged_runs(client)] == [False]
+    for version in ("1", "2"):
+        policy = load_policy(f"models:/loans/{version}", outputs_dir=config.outputs_dir)
+        assert policy.seeds == [0, 1]
+
+
+@pytest.mark.whole
+@pytest.mark.parametrize("uri", ["sqlite:////dev/null/x.db", "http://127.0.0.1:9"])
+def test_a_run_does_without_an_mlflow_that_is_away_and_is_logged_later(
+    uri: str, tmp_path: Path, empty_store: Put, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ended = succeeded(*SMALL, f"tracking.uri={uri}", cwd=tmp_path)
+    assert ended.stdout.count(f"Warning: tracking.uri: cannot use {uri}") == 1
+    assert "MLflow: " not in ended.stdout
+    folder = run_folder(tmp_path / "outputs")
+    assert (folder / "DONE").exists()
+    succeeded(*SMALL, "seed=1", "tracking.enabled=false", cwd=tmp_path)
+    there = f"tracking.uri={empty_store(tmp_path / 'later')}"
+    for logged in ("1 run", 0), ("0 runs", 1):
+        assert succeeded("mlflow", "sync", there, cwd=tmp_path).stdout == SYNCED.format(*logged)
+    only_run(client_of(tmp_path / "later"))
+    shown = succeeded("show", folder.name, cwd=tmp_path).stdout
+    assert f"MLflow:  {uri}\n" in shown  # which `sync` does not change
+    assert f"made with tracking.uri={uri}: repeat that word" in refused("mlflow", "sync", cwd=tmp_path)
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", uri)
+    assert f"cannot use {uri}" in refused("mlflow", "sync", cwd=tmp_path)
+
+
+@pytest.mark.whole
+def test_a_run_without_mlflow_ends_with_one_warning_and_its_verbs_in_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in [name for name in sys.modules if name.partition(".")[0] == "mlflow"]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "mlflow", None)  # an import of it fails as where it is not installed
+    for _ in range(2):
+        ended = succeeded(*SMALL, cwd=tmp_path)
+        (warning,) = (line for line in ended.stdout.splitlines() if "mlflow" in line)
+        assert warning.startswith("Warning: cannot import mlflow (")
+        assert "`python -m fairall mlflow sync` logs it later" in warning
+    (tmp_path / "outputs" / "mlflow.db").touch()
+    (tmp_path / "people.csv").write_text("a\n1\n")
+    for verb in ("mlflow sync", "decide models:/a/1 people.csv -o out.csv"):
+        ended = typed(*verb.split(), cwd=tmp_path)
+        assert ended.returncode == 1
+        assert "install it: pip install 'mlflow>=3,<4'" in ended.stderr
+
+
+@pytest.mark.whole
+@pytest.mark.parametrize("name", ["feature%2Fx", "a b#c", "größe & 100%", 'it\'s a "folder" :of 100%25 #1 ü'])
+def test_outputs_may_be_in_a_folder_of_any_name(name: str, tmp_path: Path) -> None:
+    ended = succeeded(*SMALL, "tracking.register=loans", "--outputs", name, cwd=tmp_path)
+    assert f"--backend-store-uri {shlex.quote(f'sqlite:///{tmp_path / name}/mlflow.db')}\n" in ended.stdout
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+    assert (tmp_path / name / "mlartifacts").is_dir()
+    assert load_policy("models:/loans/1", outputs_dir=tmp_path / name).seeds == [0]
+
+
+@pytest.mark.whole
+def test_the_source_is_that_of_the_command(
+    unlogged: Unlogged, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path))
+    (tmp_path / "project").mkdir()
+    monkeypatch.chdir(tmp_path / "project")
+    subprocess.run(["git", "init", "-q"], check=True)
+    identity = ["-c", "user.name=a", "-c", "user.email=a@example.org"]
+    subprocess.run(["git", *identity, "commit", "-q", "--allow-empty", "-m", "a"], check=True)
+    source = source_tags()
+    assert len(source["mlflow.source.git.commit"]) == 40
+    replace(Origin.read(unlogged[0]), source=source).write(unlogged[0])
+    monkeypatch.chdir(tmp_path)  # where it is logged later, without a commit
+    assert source_tags().keys() == {"mlflow.source.name", "mlflow.source.type", "mlflow.user"}
+    log(*unlogged)
+    assert source.items() <= only_run(client_of(unlogged[1].outputs_dir)).data.tags.items()
