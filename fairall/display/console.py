@@ -1,4 +1,4 @@
-"""Rich's console for terminals of any encoding and width."""
+"""Rich's console for terminals of any width."""
 
 from __future__ import annotations
 
@@ -10,9 +10,6 @@ from typing import Any
 
 from rich.console import Console
 from rich.table import Column, Table
-from rich.text import Text
-
-from fairall.runtime.terminal import shown
 
 WIDE = 1000  # columns where the output is no terminal, so that nothing is wrapped
 NARROW = 10  # columns down to which a text is wrapped
@@ -21,9 +18,8 @@ NARROW = 10  # columns down to which a text is wrapped
 class AnyConsole(Console):
     """A console that prints text as it is, and tables of which nothing is cut off.
 
-    Characters that its encoding lacks are replaced before it computes column widths. In a notebook it prints
-    plain text, of which long lines wrap; rich's own HTML cuts them off. In a file, where COLUMNS is not set,
-    nothing is wrapped.
+    In a notebook it prints plain text, of which long lines wrap; rich's own HTML cuts them off. In a file,
+    where COLUMNS is not set, nothing is wrapped.
     """
 
     def __init__(self, **options: Any) -> None:
@@ -31,10 +27,6 @@ class AnyConsole(Console):
         if not (sys.stdout.isatty() or "COLUMNS" in os.environ):
             options.setdefault("width", WIDE)
         super().__init__(**as_it_is | options)
-
-    def render_str(self, text: str, **options: Any) -> Text:
-        """The text with the characters replaced that the encoding lacks."""
-        return super().render_str(shown(text, self.encoding), **options)
 
     def on_broken_pipe(self) -> None:
         """Raise BrokenPipeError, for `run_command`; rich would end the process with code 1."""

@@ -53,13 +53,10 @@ def run_command(command: Callable[[list[str]], int], words: Sequence[str] | None
             return BROKEN_PIPE
         # A library may have turned an interruption into an error of its own.
         stopped = error if isinstance(error, signals.Stopped) else signals.stop_requested()
-        if stopped is not None:
-            print(f"fairall: interrupted; the same command {stopped.then}", file=sys.stderr)
-            return stopped.exit_code
-        if not isinstance(error, Exception) or not out_of_memory(error):
+        if stopped is None:
             raise
-        print(f"fairall: {NO_MEMORY}", file=sys.stderr)
-        return 1
+        print(f"fairall: interrupted; the same command {stopped.then}", file=sys.stderr)
+        return stopped.exit_code
 
 
 def out_of_memory(error: BaseException | None) -> bool:

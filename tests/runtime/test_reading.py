@@ -9,7 +9,7 @@ import pytest
 
 from fairall.runtime.reading import MOST_BYTES_OF_OTHERS, DamagedFileError, read_bytes, read_text
 from fairall.storage.checkpoint import load_tensors
-from fairall.storage.files import damaged
+from fairall.storage.files import damaged, write_sums
 
 
 def a_socket(path: Path) -> None:
@@ -64,3 +64,12 @@ def test_files_links_and_missing_ones(tmp_path: Path) -> None:
     os.truncate(path, MOST_BYTES_OF_OTHERS + 1)
     with pytest.raises(DamagedFileError, match="67108865 bytes, of at most 67108864"):
         read_bytes(path)
+
+
+def test_a_listed_file_that_has_become_a_pipe_is_damaged(tmp_path: Path) -> None:
+    listing, path = tmp_path / "SUMS", tmp_path / "a.csv"
+    path.write_text("a")
+    write_sums(listing, ["a.csv"])
+    path.unlink()
+    os.mkfifo(path)
+    assert damaged(listing) == damaged(listing, among=[]) == ["a.csv"]
