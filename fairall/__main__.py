@@ -7,7 +7,7 @@ def main() -> int:
     """Run the command line of the process and return the exit code."""
     from fairall.runtime import signals
 
-    signals.at_once()
+    signals.listen()
     from fairall.cli.main import main as command
 
     return command()

@@ -103,8 +103,8 @@ class Quantity:
         )
 
     def _derived(self, name: str, **changes: Any) -> Quantity:
-        own = {key: getattr(self, key) for key in Quantity.__dataclass_fields__}
-        return Quantity(**(own | {"name": name} | changes))
+        values = {key: getattr(self, key) for key in Quantity.__dataclass_fields__}
+        return Quantity(**(values | {"name": name} | changes))
 
     def to_plain(self) -> dict[str, Any]:
         """All but the name, for JSON; an infinite bound becomes None."""
@@ -195,16 +195,18 @@ def measure(
 def curves(measures: Iterable[Measure]) -> list[Quantity]:
     """The quantities of every time step, in the order of the columns of metrics.csv."""
     measures = list(measures)
-    of_policy = [part for one in measures if one.of == "policy" for part in (one, one.sampled())]
-    return [*of_policy, *(one for one in measures if one.of == "applicants")]
+    of_policy = [
+        part for measure in measures if measure.of == "policy" for part in (measure, measure.sampled())
+    ]
+    return [*of_policy, *(measure for measure in measures if measure.of == "applicants")]
 
 
 def summaries(measures: Iterable[Measure]) -> list[Quantity]:
     """The quantities of a whole run: cumulative measures, and the temporal ones of a policy."""
     measures = list(measures)
-    of_policy = [one for one in curves(measures) if one.of == "policy"]
-    temporal = [part for one in of_policy for part in (one.variation(), one.mean())]
-    return [*(one for one in measures if one.cumulative), *temporal]
+    of_policy = [quantity for quantity in curves(measures) if quantity.of == "policy"]
+    temporal = [part for quantity in of_policy for part in (quantity.variation(), quantity.mean())]
+    return [*(measure for measure in measures if measure.cumulative), *temporal]
 
 
 def load_measures(
@@ -220,7 +222,7 @@ def load_measures(
     Raises:
         FairAllError: where there is no such measure, its name is taken, or it fails on made-up data.
     """
-    found = list(of_groups(groups or {}))
+    measures = list(of_groups(groups or {}))
     for name in names:
         key = f"evaluation.measures: {name}"
         module, _, function = name.rpartition(".")
@@ -233,12 +235,12 @@ def load_measures(
             ) from error
         if registered is None:
             raise FairAllError(f"{key} is not a measure; decorate the function with @fairall.metrics.measure")
-        own = _names([registered])
-        if own & _names(found) or any(map(RESERVED.fullmatch, own)):
+        columns = _names([registered])
+        if columns & _names(measures) or any(map(RESERVED.fullmatch, columns)):
             raise FairAllError(f"{key}: a measure called {registered.name} is there already; rename this one")
         _try_out(registered, key, by_replicate=by_replicate)
-        found.append(registered)
-    return tuple(found)
+        measures.append(registered)
+    return tuple(measures)
 
 
 def _names(measures: Sequence[Measure]) -> set[str]:
@@ -595,9 +597,9 @@ def of_groups(names: Mapping[str, str]) -> tuple[Measure, ...]:
     if not names:
         return STANDARD
     common = [
-        one
-        for one in STANDARD
-        if one.function not in (acceptance_rate_advantaged, acceptance_rate_disadvantaged)
+        measure
+        for measure in STANDARD
+        if measure.function not in (acceptance_rate_advantaged, acceptance_rate_disadvantaged)
     ]
     return (*common, *(_rate_of(number, *names_of) for number, names_of in enumerate(names.items())))
 
@@ -696,10 +698,10 @@ def _variance_of_total(z: Tensor, stratum: Tensor | None) -> Tensor:
     """
     strata = torch.zeros(z.shape[-1]) if stratum is None else stratum
     variance = torch.zeros_like(z[..., 0])
-    for one in range(int(strata.max()) + 1):
-        own = z[..., strata == one]
-        n = own.shape[-1]
-        variance = variance + (own.square().sum(-1) if n < 2 else n * own.var(-1))
+    for number in range(int(strata.max()) + 1):
+        values = z[..., strata == number]
+        n = values.shape[-1]
+        variance = variance + (values.square().sum(-1) if n < 2 else n * values.var(-1))
     return variance
 
 
@@ -732,8 +734,8 @@ def group_gap(values: Tensor, s: Tensor, weight: Tensor | float = 1.0) -> Tensor
         >>> group_gap(torch.tensor([1.0, 0.5, 0.25]), torch.tensor([0.0, 1.0, 2.0]))
         tensor(0.7500)
     """
-    of_groups = [weight * group.to(values.dtype).expand_as(values) for group in members(s)]
-    return largest_gap([(values * own).sum(-1) / own.sum(-1) for own in of_groups])
+    weights = [weight * group.to(values.dtype).expand_as(values) for group in members(s)]
+    return largest_gap([(values * w).sum(-1) / w.sum(-1) for w in weights])
 
 
 def members(s: Tensor) -> list[Tensor]:

@@ -74,9 +74,9 @@ def renamed(data: PreparedData) -> list[str]:
 def told_of_renamed(names: Mapping[str, str], whose: str, log: str, source: str) -> list[str]:
     """A note per renamed column of `log`, of `free_names`; the name is one of `source`."""
     return [
-        f"{log} has the {whose} {name.replace('_', ' ')} in {own!r}; {name!r} is a column of {source}"
-        for name, own in names.items()
-        if own != name
+        f"{log} has the {whose} {name.replace('_', ' ')} in {column!r}; {name!r} is a column of {source}"
+        for name, column in names.items()
+        if column != name
     ]
 
 
@@ -91,8 +91,8 @@ def _features(
         steps.append(people.x[seeds].clone())  # not a view of all seeds
         if len(steps) == steps_at_once or t == last:
             x = _in_rows(torch.stack(steps))
-            own = [scaler.of_column(i) for i in range(len(schema))]
-            raw = {one.name: raw_values(one, own[i], x[:, i]) for i, one in enumerate(schema)}
+            scalers = [scaler.of_column(i) for i in range(len(schema))]
+            raw = {feature.name: raw_values(feature, scalers[i], x[:, i]) for i, feature in enumerate(schema)}
             yield slice(t + 1 - len(steps), t + 1), raw
             steps = []
 
@@ -192,7 +192,7 @@ def _shortest(x: np.ndarray, scaler: Scaler) -> np.ndarray:
     """The decimal numbers of fewest digits that `scaler` maps to x (N,), float32; shape (N,)."""
     exact = x.astype(float) * scaler.scale + scaler.mean
     zero = scaler.transform(np.zeros((1, 1))).item()
-    found = np.where(x == zero, 0.0, exact)
+    shortest = np.where(x == zero, 0.0, exact)
     left = np.flatnonzero((x != zero) & (exact != 0))
     places = np.floor(np.log10(np.abs(exact[left]))).astype(int)  # of the first digit
     for digits in range(1, MOST_DIGITS + 1):
@@ -201,6 +201,6 @@ def _shortest(x: np.ndarray, scaler: Scaler) -> np.ndarray:
         up, down = 10.0 ** np.maximum(shift, 0), 10.0 ** np.maximum(-shift, 0)
         rounded = np.rint(exact[left] * up / down) / up * down
         fits = scaler.transform(rounded[:, None]).numpy()[:, 0] == x[left]
-        found[left[fits]] = rounded[fits]
+        shortest[left[fits]] = rounded[fits]
         left, places = left[~fits], places[~fits]
-    return found
+    return shortest

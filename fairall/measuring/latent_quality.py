@@ -41,8 +41,8 @@ def representation_measures(
     if z_train is None or z_held_out is None:
         return {}
     weights = _weight(train), _weight(held_out)
-    s_train, s_held_out = (of.s.expand(n_seeds, -1).numpy() for of in (train, held_out))
-    fitted, good = (of.label.expand(n_seeds, -1).numpy() > 0 for of in (train, held_out))
+    s_train, s_held_out = (people.s.expand(n_seeds, -1).numpy() for people in (train, held_out))
+    fitted, good = (people.label.expand(n_seeds, -1).numpy() > 0 for people in (train, held_out))
     names = ["s_balanced_accuracy", "s_auc", "label_balanced_accuracy", "label_auc"]
     names += ["variance_gap", "label_agreement"] + ["s_mmd"] * (schema.n_groups > 2)
     rows: list[tuple[float, ...]] = []
@@ -50,15 +50,15 @@ def representation_measures(
         of_label = readability(z_train[e], z, fitted[e], good[e], *weights)
         gaps, opposed, distances = [], [], []
         for pair in pairs_of_groups(schema.n_groups, s_train[e], s_held_out[e]):
-            own, one = in_pair(s_held_out[e], pair)
-            gaps.append(variance_gap(z[own], one))
-            weight = None if weights[1] is None else weights[1][own]
-            opposed.append(-label_agreement(z[own], good[e][own], one, weight))
-            distances.append(mmd(z[own][one], z[own][~one]) if schema.n_groups > 2 else np.nan)
+            members, first = in_pair(s_held_out[e], pair)
+            gaps.append(variance_gap(z[members], first))
+            weight = None if weights[1] is None else weights[1][members]
+            opposed.append(-label_agreement(z[members], good[e][members], first, weight))
+            distances.append(mmd(z[members][first], z[members][~first]) if schema.n_groups > 2 else np.nan)
         of_s = readability_of_s(z_train[e], z, s_train[e], s_held_out[e], schema.n_groups)
         rows.append((*of_s, *of_label, largest(gaps), -largest(opposed), largest(distances)))
     columns = zip(*rows, strict=True)
-    measures = {f"latent_{name}": np.array(of) for name, of in zip(names, columns, strict=False)}
+    measures = {f"latent_{name}": np.array(column) for name, column in zip(names, columns, strict=False)}
     if held_out.ground_truth is not None:
         truth = held_out.ground_truth.expand(n_seeds, -1).numpy()
         informative = [mutual_information(*of_seed) for of_seed in zip(z_held_out, truth, strict=True)]
@@ -93,8 +93,8 @@ def pairs_of_groups(n_groups: int, *of_parts: np.ndarray) -> list[tuple[float, f
 
 def in_pair(s: np.ndarray, pair: tuple[float, float]) -> tuple[np.ndarray, np.ndarray]:
     """Who of people with s (N,) is of a pair of groups, (N,), and who of these of its first, (n,), bool."""
-    own = np.isin(s, pair)
-    return own, s[own] == pair[0]
+    members = np.isin(s, pair)
+    return members, s[members] == pair[0]
 
 
 def readability_of_s(
@@ -103,8 +103,8 @@ def readability_of_s(
     """`readability` of s from latents (N, Z) and (M, Z), s (N,) and (M,): of the worst pair of groups."""
     scores = []
     for pair in pairs_of_groups(n_groups, s_train, s_held_out):
-        (rows, fitted), (own, scored) = (in_pair(s, pair) for s in (s_train, s_held_out))
-        scores.append(readability(z_train[rows], z_held_out[own], fitted, scored))
+        (train_rows, fitted), (held_out_rows, scored) = (in_pair(s, pair) for s in (s_train, s_held_out))
+        scores.append(readability(z_train[train_rows], z_held_out[held_out_rows], fitted, scored))
     return largest([score[0] for score in scores]), largest([score[1] for score in scores])
 
 
@@ -167,8 +167,12 @@ def label_agreement(
     Returns:
         In [−1, 1]; NaN where a group lacks one of the labels or a seed has diverged.
     """
-    one, other = label_directions(z, good, advantaged, weight)
-    return np.nan if one is None or other is None else float(one @ other)
+    advantaged_direction, other_direction = label_directions(z, good, advantaged, weight)
+    return (
+        np.nan
+        if advantaged_direction is None or other_direction is None
+        else float(advantaged_direction @ other_direction)
+    )
 
 
 def label_directions(
@@ -263,8 +267,10 @@ def readability(
         np.ones(len(z)) if weight is None else weight
         for z, weight in ((z_train, weight_train), (z_held_out, weight_held_out))
     )
-    z_train, target_train, fitted = (of[fitted > 0] for of in (z_train, target_train, fitted))
-    z_held_out, target_held_out, scored = (of[scored > 0] for of in (z_held_out, target_held_out, scored))
+    z_train, target_train, fitted = (values[fitted > 0] for values in (z_train, target_train, fitted))
+    z_held_out, target_held_out, scored = (
+        values[scored > 0] for values in (z_held_out, target_held_out, scored)
+    )
     if len(set(target_train)) < 2 or len(set(target_held_out)) < 2:
         return np.nan, np.nan
     scale = z_train.std(0) + 1e-6

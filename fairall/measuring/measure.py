@@ -131,7 +131,7 @@ def groups(data: PreparedData, table: pd.DataFrame, window: tuple[int, int]) -> 
     in_window = table[table["time_step"].between(*window)]
     keys = sensitive.keys if sensitive is not None else {}
     of_groups = dict(zip(keys or GROUPS[1:], sides(len(keys) or 2), strict=True))
-    found = {}
+    by_group = {}
     for group, s in {GROUPS[0]: None, **of_groups}.items():
         members = {
             name: torch.ones_like(people.s, dtype=torch.bool) if s is None else people.s == s
@@ -142,7 +142,7 @@ def groups(data: PreparedData, table: pd.DataFrame, window: tuple[int, int]) -> 
         train, rows = data.train, members["train"]
         weight = None if train.label_weight is None else train.label_weight[rows].double()
         base_rate = float(metrics.weighted_mean(train.label[rows].double(), weight))
-        found[group] = Group(
+        by_group[group] = Group(
             values=list(sensitive.values(s)) if sensitive is not None and s is not None else [],
             people={name: _mean_size(rows) for name, rows in members.items()},
             labelled=sum(_mean_size(splits[name].labelled & rows) for name, rows in members.items()),
@@ -150,7 +150,7 @@ def groups(data: PreparedData, table: pd.DataFrame, window: tuple[int, int]) -> 
             accepted=_over_seeds(table, rate),
             accepted_in_window=_over_seeds(in_window, rate),
         )
-    return found
+    return by_group
 
 
 def _mean_size(members: torch.Tensor) -> int:

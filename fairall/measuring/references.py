@@ -34,7 +34,7 @@ def reference_histories(training: Training, cache: Cache) -> dict[str, Recorded]
         training: after the last time step.
         cache: of the fits of the oracles.
     """
-    evaluation, history, own = training.evaluation, training.history, training.world
+    evaluation, history, run_world = training.evaluation, training.history, training.world
     try:
         policies = oracles(training.data.train, training.data.validation, training.learner.setting, cache)
     except NoOracleError:
@@ -48,7 +48,7 @@ def reference_histories(training: Training, cache: Cache) -> dict[str, Recorded]
     for world, people in training.replayed():
         for name, p in CONSTANT.items():
             series[name].add(world.admit(people, _constant(people, p)))
-        if own.moves:
+        if run_world.moves:
             score = _score_of_day(policies, training, world.time_step)
             _measure(series, policies, score, training, world.time_step)
         if policies:
@@ -58,8 +58,8 @@ def reference_histories(training: Training, cache: Cache) -> dict[str, Recorded]
             for name, policy in policies.items():
                 series[name].add(_decisions(policy, scores, world, people, uniform))
     return {
-        name: history.of_another_policy(of.decisions(), of.measured(history.steps_done + 1))
-        for name, of in series.items()
+        name: history.of_another_policy(recorded.decisions(), recorded.measured(history.steps_done + 1))
+        for name, recorded in series.items()
     }
 
 
@@ -108,7 +108,7 @@ class _Series:
     def measured(self, n_steps: int) -> dict[str, Tensor]:
         """By name, shapes (n_steps, E): of as many time steps, or of one, where people do not move."""
         return {
-            name: torch.stack([of[name] for of in self.measures]).expand(n_steps, -1)
+            name: torch.stack([measures[name] for measures in self.measures]).expand(n_steps, -1)
             for name in self.measures[0]
         }
 
@@ -153,8 +153,8 @@ def _measure(
             return torch.full_like(s, CONSTANT[name])
         return policies[name].accepted(score(x, s), s).to(x.dtype)
 
-    for name, of in series.items():
-        of.measures.append(evaluation.measure_by(partial(propensity, name)))
+    for name, recorded in series.items():
+        recorded.measures.append(evaluation.measure_by(partial(propensity, name)))
 
 
 def _constant(people: People, p: float) -> Decisions:
@@ -172,23 +172,23 @@ def _decisions(
     Of the people whom it accepts, those of greatest score have the places, or, with parity, those with the
     smallest share of their group ahead of them.
     """
-    s, capacity, (own, other) = people.s, world.capacity, scores
-    wants = uniform < policy.accepted(own, s)
+    s, capacity, (scored, counterfactual) = people.s, world.capacity, scores
+    wants = uniform < policy.accepted(scored, s)
 
-    def value(score: Tensor, of: Tensor) -> Tensor:
+    def value(score: Tensor, group: Tensor) -> Tensor:
         if policy.bound is None:
             return score
-        same, ahead = s.unsqueeze(1) == of.unsqueeze(2), own.unsqueeze(1) > score.unsqueeze(2)
+        same, ahead = s.unsqueeze(1) == group.unsqueeze(2), scored.unsqueeze(1) > score.unsqueeze(2)
         return -(same & ahead).sum(2) / same.sum(2).clamp(min=1)
 
-    def accepted(score: Tensor, of: Tensor) -> Tensor:
-        wanted = uniform < policy.accepted(score, of)
+    def accepted(score: Tensor, group: Tensor) -> Tensor:
+        wanted = uniform < policy.accepted(score, group)
         if capacity is None:
             return wanted
-        return wanted & capacity.finds_place(of, value(score, of), s, wants, value(own, s))
+        return wanted & capacity.finds_place(group, value(score, group), s, wants, value(scored, s))
 
-    taken = accepted(own, s)
-    if other is None:
+    taken = accepted(scored, s)
+    if counterfactual is None:
         return Decisions(taken.float(), taken)
-    counterfactually = accepted(other, -s)
+    counterfactually = accepted(counterfactual, -s)
     return Decisions(taken.float(), taken, counterfactually.float(), counterfactually)

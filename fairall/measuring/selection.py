@@ -49,7 +49,7 @@ def selection_metrics(learner: Learner, train: People, held_out: People) -> dict
     stake, cost = learner.setting.stake_and_cost(x)
     of_labels = cost_sensitive_cross_entropy(logit, held_out.label.expand_as(logit), cost)
     loss = weighted_mean(stake * of_labels, held_out.label_weight)
-    found = {"classification_loss": loss.double().numpy()}
+    criteria = {"classification_loss": loss.double().numpy()}
     if isinstance(learner, LatentLearner):
         model, streams = learner.model, SeedStreams(seeds, "criteria utility")
 
@@ -57,8 +57,8 @@ def selection_metrics(learner: Learner, train: People, held_out: People) -> dict
             useful = streams.uniform(x.shape[1]) < torch.sigmoid(model.classify(x, s))
             return model.vae.encode(x, s, useful.to(x.dtype))
 
-        found |= latent_selection_metrics(model.vae, posterior, train, held_out, seeds)
-    return found
+        criteria |= latent_selection_metrics(model.vae, posterior, train, held_out, seeds)
+    return criteria
 
 
 @torch.no_grad()

@@ -67,8 +67,8 @@ def largest_gap(
     """
     both = list(combinations(range(len(rates)), 2))
     half = half_width(np.maximum(rows, 1.0), 1.0 - (1.0 - LEVEL) / len(both))
-    gaps = np.abs(np.stack([rates[one] - rates[other] for one, other in both]))
-    halves = half * np.sqrt(np.stack([variances[one] + variances[other] for one, other in both]))
+    gaps = np.abs(np.stack([rates[first] - rates[second] for first, second in both]))
+    halves = half * np.sqrt(np.stack([variances[first] + variances[second] for first, second in both]))
     low, high = (gaps - halves).max(0), (gaps + halves).max(0)
     return gaps.max(0), np.clip(low, 0.0, 1.0), np.clip(high, 0.0, 1.0)
 
@@ -136,10 +136,10 @@ def blocks(first: np.ndarray) -> np.ndarray:
     before = [np.cumsum(first), np.cumsum(~first)]
     ends: list[int] = []
     used = [0, 0]
-    while all(n + MEMBERS <= len(own) for n, own in zip(used, members, strict=True)):
-        end = max(own[n + MEMBERS - 1] for n, own in zip(used, members, strict=True))
+    while all(n + MEMBERS <= len(rows) for n, rows in zip(used, members, strict=True)):
+        end = max(rows[n + MEMBERS - 1] for n, rows in zip(used, members, strict=True))
         ends.append(end + 1)
-        used = [own[end] for own in before]
+        used = [counted[end] for counted in before]
     return np.array(ends, dtype=int)
 
 
@@ -157,10 +157,10 @@ def gap_wealth(phi: np.ndarray, group: np.ndarray, codes: np.ndarray, epsilon: f
     Returns:
         After each row, shape (N,).
     """
-    found, both = np.zeros(len(phi)), list(combinations(codes.tolist(), 2))
-    for one, other in both:
-        rows = np.flatnonzero((group == one) | (group == other))
-        first = group[rows] == one
+    total_wealth, both = np.zeros(len(phi)), list(combinations(codes.tolist(), 2))
+    for group_a, group_b in both:
+        rows = np.flatnonzero((group == group_a) | (group == group_b))
+        first = group[rows] == group_a
         ends = blocks(first)
         means = []
         for members in (first, ~first):
@@ -169,8 +169,8 @@ def gap_wealth(phi: np.ndarray, group: np.ndarray, codes: np.ndarray, epsilon: f
             means.append(total / number)
         complete = np.searchsorted(rows[ends - 1], np.arange(len(phi)), side="right")
         for sign in (1.0, -1.0):
-            found += np.append(1.0, wealth(sign * (means[0] - means[1]), epsilon))[complete]
-    return found / (2 * len(both))
+            total_wealth += np.append(1.0, wealth(sign * (means[0] - means[1]), epsilon))[complete]
+    return total_wealth / (2 * len(both))
 
 
 def _before(values: np.ndarray, at_first: float) -> np.ndarray:

@@ -45,16 +45,16 @@ def measure_table(
     applicants = recorded.applicants | ({} if oracle is None else {"oracle_accepted": oracle})
     n_steps, n_seeds, n_applicants = applicants["accepted"].shape
     together = max(1, BLOCK // (n_steps * n_applicants))
-    found: dict[str, list[Tensor]] = {}
+    by_measure: dict[str, list[Tensor]] = {}
     for some in torch.arange(n_seeds).split(together):  # some seeds after the others, to save memory
-        own = slice(int(some[0]), int(some[-1]) + 1)
-        data: dict[str, Any] = {name: values[:, own].contiguous() for name, values in applicants.items()}
+        block = slice(int(some[0]), int(some[-1]) + 1)
+        data: dict[str, Any] = {name: values[:, block].contiguous() for name, values in applicants.items()}
         for measure in measures:
             of_seeds = measure({"cost": cost} | data) if measure.of == "applicants" else None
             if of_seeds is not None:
-                found.setdefault(measure.name, []).append(of_seeds)
+                by_measure.setdefault(measure.name, []).append(of_seeds)
     no_value = torch.full((1, n_seeds), torch.nan)  # at time step 0, which has no applicants
-    later = {name: torch.cat([no_value, torch.cat(parts, dim=1)]) for name, parts in found.items()}
+    later = {name: torch.cat([no_value, torch.cat(parts, dim=1)]) for name, parts in by_measure.items()}
     series = recorded.measures | later
     sound = series["utility"].isfinite().int().cummin(0).values.bool()
     series = {name: torch.where(sound, values, torch.nan) for name, values in series.items()}
@@ -90,7 +90,9 @@ def summarise(
     by_step = {
         name: table.pivot(index="time_step", columns="seed", values=name) for name in table.columns[2:]
     }
-    values = {one.name: by_step[one.name].iloc[-1].to_numpy() for one in measures if one.cumulative}
+    values = {
+        measure.name: by_step[measure.name].iloc[-1].to_numpy() for measure in measures if measure.cumulative
+    }
     for quantity in metrics.curves(measures):
         if quantity.of == "policy":
             series = torch.from_numpy(by_step[quantity.name].to_numpy(copy=True))

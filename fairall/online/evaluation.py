@@ -91,20 +91,20 @@ class Evaluator:
                     measured[measure.name + suffix] = values
         parts = [(people, propensity)]
         if people.by_replicate:
-            parts = [(people.replicate(e), of.unsqueeze(0)) for e, of in enumerate(propensity)]
+            parts = [(people.replicate(e), pi.unsqueeze(0)) for e, pi in enumerate(propensity)]
         measured[UTILITY_ERROR] = torch.cat(
             [
                 utility_standard_error(
                     pi,
-                    own.label,
-                    weight=own.label_weight,
-                    stratum=own.stratum,
-                    **costs(own, self.cost, self.amounts),
+                    part.label,
+                    weight=part.label_weight,
+                    stratum=part.stratum,
+                    **costs(part, self.cost, self.amounts),
                 )
-                for own, pi in parts
+                for part, pi in parts
             ]
         )
-        measured[DPU_ERROR] = torch.cat([dpu_standard_error(pi, own.s, own.stratum) for own, pi in parts])
+        measured[DPU_ERROR] = torch.cat([dpu_standard_error(pi, part.s, part.stratum) for part, pi in parts])
         return measured
 
     def _stacked(self, people: People) -> People:

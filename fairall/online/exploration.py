@@ -75,8 +75,8 @@ class Exploration(Stateful):
         score, threshold = learner.compared(known.x, known.s, self.streams.copy())
         negative = 1.0 - torch.where(known.accepted, known.label, score)
         group = group_index(known.s, self.n_groups)
-        own = (torch.where(group == number, negative, 0.0) for number in range(self.n_groups))
-        return torch.cat([lower_bound(score, weight, threshold) for weight in own], dim=1)
+        by_group = (torch.where(group == number, negative, 0.0) for number in range(self.n_groups))
+        return torch.cat([lower_bound(score, weight, threshold) for weight in by_group], dim=1)
 
 
 def lower_bound(score: Tensor, weight: Tensor, threshold: Tensor | float) -> Tensor:

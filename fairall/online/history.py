@@ -119,7 +119,9 @@ class History:
     def observed(self) -> dict[str, Tensor]:
         """Further values by name (`World.observed`), shapes (T, E, ...)."""
         values = self.steps.read()
-        return {name.removeprefix(OBSERVED): of for name, of in values.items() if name.startswith(OBSERVED)}
+        return {
+            name.removeprefix(OBSERVED): value for name, value in values.items() if name.startswith(OBSERVED)
+        }
 
     def begin(self, measures: Mapping[str, Tensor]) -> None:
         """Record the measures of the policy after warm-up, shapes (E,)."""
@@ -146,8 +148,8 @@ class History:
             values["counterfactually_accepted"] = counted.counterfactually_accepted
         if self.keep_propensity:
             values["propensity"] = taken.propensity
-        values |= {OBSERVED + name: of for name, of in observed.items()}
-        self.steps.append(values | {MEASURE + name: of for name, of in measures.items()})
+        values |= {OBSERVED + name: value for name, value in observed.items()}
+        self.steps.append(values | {MEASURE + name: value for name, value in measures.items()})
 
         self.taken.add(taken.accepted)
         self.longest_rejection = torch.maximum(self.longest_rejection, self.taken.rejections)
@@ -167,8 +169,10 @@ class History:
         The decisions are `accepted`, and `counterfactually_accepted` where that is known.
         """
         # Scores of groups are what the decisions of this history have made of them.
-        own = ("accepted", "counterfactually_accepted", "group_score")
-        applicants = {name: of for name, of in self.recorded().applicants.items() if name not in own}
+        of_this_policy = ("accepted", "counterfactually_accepted", "group_score")
+        applicants = {
+            name: value for name, value in self.recorded().applicants.items() if name not in of_this_policy
+        }
         return Recorded(dict(measures), applicants | dict(decisions))
 
     def state_dict(self) -> State:

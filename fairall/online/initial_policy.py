@@ -139,15 +139,15 @@ def hidden_acceptance(p: np.ndarray, gamma: float, table: Table) -> np.ndarray:
     x, s = torch.tensor(table.features), torch.tensor(table.s, dtype=torch.float64)
     inputs = encode.with_s(x, s).numpy()
     fold, q = np.arange(len(table)) % FOLDS, np.empty(len(table))
-    for one in range(FOLDS):
-        others, own = fold != one, fold == one
+    for number in range(FOLDS):
+        others, held_out = fold != number, fold == number
         if len(np.unique(table.label[others])) < 2:
             raise FairAllError(
                 f"initial_policy.hidden={gamma}: nearly all people have the same label, which then is no "
                 "reason to accept some of them; leave it out"
             )
         weights = ridge(inputs[others], table.label[others], 1.0)
-        q[own] = expit(linear(inputs[own], weights))
+        q[held_out] = expit(linear(inputs[held_out], weights))
     odds = mixture_odds(p, q, gamma) * np.where(table.label == 1, gamma, 1.0)
     return odds / (1.0 + odds)
 

@@ -183,7 +183,7 @@ def initially_decided(policy: InitialPolicy, config: Config, data: PreparedData)
     people = data.warm_up(config.schedule.warm_up_applicants)
     everyone = torch.arange(len(people)).expand(config.seeds, -1)
     pools = [(policy.of_split(number), table) for number, table in enumerate(data.pool_tables)]
-    decided = [(one.propensity(table), one.decide(table)) for one, table in pools]
+    decided = [(part.propensity(table), part.decide(table)) for part, table in pools]
     of_seeds = [decided[e % len(decided)] for e in range(config.seeds)]
     propensity = torch.tensor(np.stack([p[: len(people)] for p, _ in of_seeds]), dtype=torch.float32)
     accepted = torch.tensor(np.stack([d[: len(people)] for _, d in of_seeds]), dtype=torch.bool)

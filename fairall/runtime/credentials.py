@@ -7,12 +7,11 @@ line, environment or configuration, `withheld` makes `http://host` or `postgresq
 
 from __future__ import annotations
 
-import json
 import os
 import re
-from urllib.parse import unquote
+from urllib.parse import unquote, urlsplit
 
-# Environment variable with the whole of each address as JSON: child processes need them too.
+# Environment variable with the whole of each address in a line: child processes need them too.
 KEPT = "FAIRALL_CREDENTIALS"
 # What follows `://` where there is neither user nor password: a host with or without a port, or nothing.
 PLAIN = r"(?:[\w.-]*|\[[\da-fA-F:.]+\])(?::\d*)?(?:[/?#\s'\",;)\]}]|$)"
@@ -23,7 +22,7 @@ NAME = r"(?i:\w*(?:user|username|passw(?:or)?d|passphrase|pass|pwd|secret|token)
 # whatever it begins with.
 USERINFO = rf"(?:(?!{PLAIN})(?:(?:(?!://|[?&]{NAME}).)*@|(?:(?!://).)*@)|[^\s/?#]*@)"
 REST = r"(?P<rest>(?:\[[\da-fA-F:.]+\])?[^\s'\",\[\]{}\\]*)"
-ADDRESS = re.compile(rf"(?P<scheme>[\w+.-]+://)(?P<userinfo>{USERINFO})?{REST}", re.DOTALL)
+ADDRESS = re.compile(rf"(?P<scheme>[\w+.-]+://)(?:{USERINFO})?{REST}", re.DOTALL)
 # A text that is one address. In longer texts a secret of a query ends at a space or a quotation mark, and
 # before the brackets and commas there.
 ALONE = re.compile(r"[\w+.-]+://(?:(?!://).)*", re.DOTALL)
@@ -41,24 +40,24 @@ def hidden(text: str) -> str:
 
 
 def withheld(text: str) -> str:
-    """The same, with the whole of each address kept for `complete` in this process and its children."""
+    """The text as `hidden` gives it; this process and its children keep its addresses for `complete`."""
     whole = [text] if ALONE.fullmatch(text) else [match[0] for match in ADDRESS.finditer(text)]
-    if found := {hidden(address): address for address in whole if hidden(address) != address}:
-        os.environ[KEPT] = json.dumps(_kept() | found)
+    for address in whole:
+        if hidden(address) != address:
+            os.environ[KEPT] = "\n".join(dict.fromkeys([address, *_kept()]))
     return hidden(text)
 
 
 def complete(address: str) -> str:
-    """The address with its user and password, where they have been withheld."""
-    return _kept().get(address, address)
+    """The address with its user and password, where they have been withheld; the latest ones."""
+    return next((whole for whole in _kept() if hidden(whole) == address), address)
 
 
 def user_and_password(address: str) -> tuple[str | None, str | None]:
     """User and password that have been withheld from the address, decoded; None where there is none."""
-    match = ADDRESS.match(complete(address))
-    user, colon, password = ((match and match["userinfo"]) or "").removesuffix("@").partition(":")
-    return unquote(user) or None, unquote(password) if colon else None
+    parts = urlsplit(complete(address))
+    return unquote(parts.username or "") or None, parts.password and unquote(parts.password)
 
 
-def _kept() -> dict[str, str]:
-    return json.loads(os.environ.get(KEPT, "{}"))
+def _kept() -> list[str]:
+    return os.environ.get(KEPT, "").splitlines()

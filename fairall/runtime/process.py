@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import argparse
 import atexit
-import ctypes
-import errno
 import gc
 import os
 import resource
@@ -16,7 +14,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
-from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
 
@@ -24,25 +21,15 @@ from fairall.runtime import signals, terminal
 from fairall.runtime.credentials import withheld
 
 # Objects made, less those deleted, between two searches for garbage. Torch, MLflow and matplotlib make a
-# million objects that stay: with Python's 700 a short command searches them a dozen times.
+# million objects that stay: with Python's 700 a short command takes 10 % more CPU time (docs/benchmarks.md).
 GARBAGE = 100_000
 USAGE = 2  # exit code for words and options that a command does not take
-INTERRUPTED = 130  # exit code after Ctrl-C, 128 + 2; that of `Stopped` for other signals
 BROKEN_PIPE = 141  # exit code of shells for a program that SIGPIPE ends, 128 + 13
-# Parameters of glibc's mallopt(3) that control when freed memory returns to the system.
-M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
-LARGEST_MMAP_THRESHOLD = 32 << 20  # bytes; the largest value that glibc accepts
 MEMINFO, CONTAINER_LIMIT = Path("/proc/meminfo"), Path("/sys/fs/cgroup/memory.max")
-# What the loader of shared libraries, Python and torch say where there is no memory.
-EXHAUSTED = (
-    "failed to map segment",
-    "annot allocate memory",
-    "can't start new thread",
-    "can't allocate memory",
-)
+# What the loader of shared libraries, the system and torch, and Python say where there is no memory.
+EXHAUSTED = ("failed to map segment", "allocate memory", "can't start new thread")
 NO_MEMORY = "there is not enough memory to load what this command needs"
 ADDRESS_SPACE = 1536 << 20  # bytes that torch, pandas, MLflow and matplotlib ask for
-NEVER = 2**31 - 1  # bytes of free memory above which some is returned
 
 
 def run_command(command: Callable[[list[str]], int], words: Sequence[str] | None = None) -> int:
@@ -61,24 +48,15 @@ def run_command(command: Callable[[list[str]], int], words: Sequence[str] | None
         if sys.stdout is not None:
             sys.stdout.flush()
         return code
-    except BrokenPipeError:
-        if not _output_dropped():
-            raise
-        return BROKEN_PIPE
     except BaseException as error:
+        if isinstance(error, BrokenPipeError) and _output_dropped():
+            return BROKEN_PIPE
         # A library may have turned an interruption into an error of its own.
-        stopped = signals.interruption(error)
-        if stopped is not None or isinstance(error, KeyboardInterrupt):
-            signals.told()  # while the stop is handled, so that it cannot be raised on the way out
-            then = signals.RESUMES if stopped is None else stopped.then
-            print(f"fairall: interrupted; the same command {then}", file=sys.stderr)
-            return INTERRUPTED if stopped is None else stopped.exit_code
-        if not isinstance(error, Exception) or not out_of_memory(error):
+        stopped = error if isinstance(error, signals.Stopped) else signals.stop_requested()
+        if stopped is None:
             raise
-        print(f"fairall: {NO_MEMORY}{f': {error}' * bool(error.args)}".splitlines()[0], file=sys.stderr)
-        return 1
-    finally:
-        signals.told()
+        print(f"fairall: interrupted; the same command {stopped.then}", file=sys.stderr)
+        return stopped.exit_code
 
 
 def out_of_memory(error: BaseException | None) -> bool:
@@ -87,21 +65,21 @@ def out_of_memory(error: BaseException | None) -> bool:
     Libraries that cannot be loaded for want of memory raise ImportError.
     """
     while error is not None:
-        no_memory = isinstance(error, MemoryError) or getattr(error, "errno", None) == errno.ENOMEM
-        if no_memory or any(words in str(error) for words in EXHAUSTED):
+        if isinstance(error, MemoryError) or any(words in str(error) for words in EXHAUSTED):
             return True
         error = error.__cause__ or error.__context__
     return False
 
 
 def require_address_space() -> None:
-    """Raise MemoryError where the limit of this process is below what the libraries need.
+    """End the process with one line where its limit of memory is below what the libraries need.
 
     Some of them end the process, or compute for ever, where they cannot allocate memory as they are loaded.
     """
     limit, _ = resource.getrlimit(resource.RLIMIT_AS)
     if limit != resource.RLIM_INFINITY and limit < ADDRESS_SPACE:
-        raise MemoryError(f"the limit is {limit >> 20} MiB (ulimit -v); it takes {ADDRESS_SPACE >> 20} MiB")
+        needed = f"{ADDRESS_SPACE >> 20} MiB, and the limit is {limit >> 20} MiB (ulimit -v)"
+        sys.exit(f"fairall: {NO_MEMORY}: {needed}")
 
 
 def whole_number(word: str) -> int:
@@ -120,8 +98,8 @@ def _output_dropped() -> bool:
     poll = select.poll()
     poll.register(1, 0)
     poll.register(2, 0)
-    unread = [descriptor for descriptor, event in poll.poll(0) if event & (select.POLLERR | select.POLLHUP)]
-    for descriptor in unread:
+    unread = poll.poll(0)
+    for descriptor, _ in unread:
         os.dup2(os.open(os.devnull, os.O_WRONLY), descriptor)
     return bool(unread)
 
@@ -142,7 +120,7 @@ def prepare_process() -> None:
     # Hydra then raises what it would otherwise print over many lines.
     os.environ["HYDRA_FULL_ERROR"] = "1"
     gc.set_threshold(GARBAGE)
-    # Python searches for garbage once more at its end, which takes a second when all is freed anyway.
+    # Python searches for garbage once more at its end, which takes a second where all is freed anyway.
     atexit.register(gc.freeze)
     # `python -m` looks for modules in the current folder first. Unless this process does, none that it starts
     # should either.
@@ -159,10 +137,14 @@ def import_own(name: str) -> ModuleType:
     The folder is searched only from the first such module on that is nowhere else, and last: libraries try to
     import modules that need not be there, and would run files of these names in a folder of somebody else's.
     """
-    current, top = str(Path.cwd()), name.partition(".")[0]
-    if current not in sys.path and top not in sys.modules and find_spec(top) is None:
+    try:
+        return import_module(name)
+    except ModuleNotFoundError as error:
+        current = str(Path.cwd())
+        if error.name != name.partition(".")[0] or current in sys.path:
+            raise
         sys.path.append(current)
-    return import_module(name)
+        return import_module(name)
 
 
 def numba_version() -> str | None:
@@ -197,25 +179,19 @@ def short_of_memory() -> Iterator[None]:
 
 
 def prepare_processor() -> None:
-    """Give torch one thread, flush denormal numbers to zero, and keep freed memory.
+    """Give torch one thread, and flush denormal numbers to zero.
 
     Operations of this size gain nothing from several threads, which wait for each other at the end of each
     and lose much time where another process has one of the cores. Compiled code has threads of its own
     (`fairall.nn.native.calls`).
 
     Adam moments of weights without a gradient shrink towards zero, and a processor takes many times longer
-    for denormal numbers than for others. A training step frees memory that the next one needs again; glibc's
-    allocator is set to keep it.
+    for denormal numbers than for others.
     """
     import torch  # slow, and `--help` needs the versions alone
 
     torch.set_num_threads(1)
     torch.set_flush_denormal(True)
-    if sys.platform == "linux":
-        allocator = ctypes.CDLL(None)
-        if hasattr(allocator, "mallopt"):
-            allocator.mallopt(M_MMAP_THRESHOLD, LARGEST_MMAP_THRESHOLD)
-            allocator.mallopt(M_TRIM_THRESHOLD, NEVER)
 
 
 def this_process() -> str:

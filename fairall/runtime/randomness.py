@@ -84,20 +84,22 @@ class SeedStreams:
 
     def load_state_dict(self, state: dict[str, Tensor]) -> None:
         """Restore what `state_dict` returned."""
-        for generator, own in zip(self.generators, state["states"], strict=True):
-            generator.set_state(own.clone())  # torch reads from the start of the storage, not of the view
+        for generator, seed_state in zip(self.generators, state["states"], strict=True):
+            generator.set_state(
+                seed_state.clone()
+            )  # torch reads from the start of the storage, not of the view
 
     def _fill(
         self, draw: Callable[..., Tensor], shape: tuple[int, ...], counts: Sequence[int] | None
     ) -> Tensor:
         if counts is None:
             drawn = torch.empty(len(self.generators), *shape)
-            for own, generator in zip(drawn, self.generators, strict=True):
-                draw(own, generator=generator)
+            for values, generator in zip(drawn, self.generators, strict=True):
+                draw(values, generator=generator)
             return drawn
         drawn = torch.zeros(len(self.generators), *shape)
-        for own, count, generator in zip(drawn, counts, self.generators, strict=True):
-            draw(own[:count], generator=generator)
+        for values, count, generator in zip(drawn, counts, self.generators, strict=True):
+            draw(values[:count], generator=generator)
         return drawn
 
 
@@ -143,5 +145,5 @@ def normal_points(size: int, n: int, seed: int) -> Tensor:
 
 def stream_keys(seeds: Sequence[int], purpose: str) -> list[int]:
     """Numbers of 63 bits that tell the streams of seeds and purposes apart, one per seed."""
-    of_seeds = (np.random.SeedSequence([seed, zlib.crc32(purpose.encode())]) for seed in seeds)
-    return [int(one.generate_state(1, np.uint64)[0] >> np.uint64(1)) for one in of_seeds]
+    sequences = (np.random.SeedSequence([seed, zlib.crc32(purpose.encode())]) for seed in seeds)
+    return [int(sequence.generate_state(1, np.uint64)[0] >> np.uint64(1)) for sequence in sequences]

@@ -21,24 +21,17 @@ NO_FILES = {
     stat.S_IFSOCK: "is a socket, not a file",
 }
 
-# What the system says of a folder, a circle of links, a socket, and a path inside a file.
-NO_FILE_EITHER = (errno.EISDIR, errno.ELOOP, errno.ENXIO, errno.ENOTDIR)
-
-KIB = 1024
-# Most bytes of a file that runs write, by its name or suffix, and of any other. A larger one is damage.
+# Most bytes of a file that runs write, by its suffix, and of any other. A larger one is damage.
 MOST_BYTES = {
-    "config.yaml": 256 * KIB,  # a configuration has 4 KiB, and names of columns in addition
-    "features.json": 8 * KIB**2,
-    "tracking.json": KIB**2,
-    "DONE": KIB**2,
-    "SUMS": KIB**2,
-    "metrics.csv": KIB**3,
-    "decisions.csv": 16 * KIB**3,
-    ".safetensors": 4 * KIB**3,
-    ".pt": 16 * KIB**3,
-    ".steps": 64 * KIB**3,
+    ".yaml": 2**18,  # a configuration has 4 KiB, and names of columns in addition
+    ".csv": 2**34,
+    ".safetensors": 2**32,
+    ".pt": 2**34,
+    ".steps": 2**36,
 }
-MOST_BYTES_OF_OTHERS = 64 * KIB**2
+MOST_BYTES_OF_OTHERS = 2**26
+# Whether there is a folder at a path; False too where its name is too long, or it may not be seen.
+is_folder = os.path.isdir
 
 
 class DamagedFileError(FairAllError):
@@ -58,31 +51,29 @@ def opened(path: Path) -> Iterator[BufferedReader]:
         OSError: with the path, where the system does not give it; FileNotFoundError where there is none.
         DamagedFileError: where it is no such file.
     """
-    most = MOST_BYTES.get(path.name, MOST_BYTES.get(path.suffix, MOST_BYTES_OF_OTHERS))
     try:
-        # Without waiting for somebody to write to a pipe.
-        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-        with os.fdopen(handle, "rb") as file:
-            status = os.fstat(handle)
-            if wrong := NO_FILES.get(stat.S_IFMT(status.st_mode)):
-                raise DamagedFileError(path, wrong)
-            if status.st_size > most:
-                raise DamagedFileError(path, f"{status.st_size} bytes, of at most {most}")
-            yield file
+        status = path.stat()
     except OSError as error:
-        if error.errno in NO_FILE_EITHER:
-            raise DamagedFileError(path, str(error.strerror)) from error
-        raise OSError(error.errno, error.strerror, str(path)) from error
+        if error.errno not in (errno.ELOOP, errno.ENOTDIR):
+            raise
+        raise DamagedFileError(path, str(error.strerror)) from error
+    most = MOST_BYTES.get(path.suffix, MOST_BYTES_OF_OTHERS)
+    if wrong := NO_FILES.get(stat.S_IFMT(status.st_mode)):
+        raise DamagedFileError(path, wrong)
+    if status.st_size > most:
+        raise DamagedFileError(path, f"{status.st_size} bytes, of at most {most}")
+    with path.open("rb") as file:
+        yield file
 
 
 def read_bytes(path: Path) -> bytes:
     """The content of a file that a run has written; raises as `opened`."""
     with opened(path) as file:
-        most = os.fstat(file.fileno()).st_size
-        content = file.read(most + 1)
-        if len(content) > most:
-            raise DamagedFileError(path, "it grows while it is read")
-        return content
+        size = os.fstat(file.fileno()).st_size
+        content = file.read(size + 1)
+    if len(content) > size:
+        raise DamagedFileError(path, "it grows while it is read")
+    return content
 
 
 def read_text(path: Path) -> str:
@@ -93,18 +84,11 @@ def read_text(path: Path) -> str:
         raise DamagedFileError(path, "no UTF-8") from error
 
 
-def is_folder(path: Path) -> bool:
-    """Whether there is a folder; False too where its name is too long, or it may not be seen."""
-    return why_no_file(path) == NO_FILES[stat.S_IFDIR]
-
-
 def why_no_file(path: Path) -> str | None:
     """Why `path` cannot be read as a file; None if it is one."""
     try:
         return NO_FILES.get(stat.S_IFMT(path.stat().st_mode))
     except (FileNotFoundError, NotADirectoryError):
         return "there is no such file"
-    except OSError as error:
-        return f"cannot be read ({error.strerror or error})"
-    except ValueError as error:  # a NUL character in the name
-        return f"cannot be read ({error})"
+    except (OSError, ValueError) as error:  # ValueError: a NUL character in the name
+        return f"cannot be read ({getattr(error, 'strerror', None) or error})"

@@ -1,29 +1,21 @@
-"""SIGTERM, SIGHUP and Ctrl-C: the first stops work where it can resume, a second one exits at once.
+"""SIGTERM, SIGHUP and Ctrl-C: the first one stops work where it can resume, a second one exits at once.
 
 SIGHUP comes when a terminal is closed, often twice (from the shell and from the system) or together with
-SIGTERM, so it is never taken for the second one.
-
-`Stopped` is not raised while a module is imported: extensions end the process by an exception there, and
-what they import stays half made. Where code between catches it and goes on, it is raised again.
+SIGTERM, so it neither is nor makes a second one.
 """
 
 from __future__ import annotations
 
-import atexit
 import os
 import signal
 import stat
-import sys
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType
 
 RESUMES = "goes on from what was saved"
-AGAIN = 0.1  # seconds until a stop that could not be raised, or was caught, is raised again
-LONGEST_IMPORT = 60.0  # seconds for which a stop waits for the end of an import
-IMPORTING = "<frozen importlib._bootstrap>"  # the file of Python's frames of an import
+IMPORTING = "<frozen importlib._bootstrap>"  # file name of Python's frames of an import
 
 
 class Stopped(KeyboardInterrupt):
@@ -44,24 +36,8 @@ class Stopped(KeyboardInterrupt):
 class _State:
     """State that the signal handler shares with the functions below."""
 
-    requested: int | None = None  # number of the first signal
+    requested: int | None = None  # number of the signal that requested a stop
     deferred = False
-    since = 0.0  # time of the first signal, by time.monotonic
-
-
-def at_once() -> None:
-    """Install handlers that end the process with one line, for the time before `listen`.
-
-    Nothing has been done then, and a traceback of the imports would tell nothing.
-    """
-    if threading.current_thread() is threading.main_thread():
-        for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, _leave)
-
-
-def _leave(number: int, frame: FrameType | None) -> None:
-    os.write(2, f"fairall: interrupted; the same command {RESUMES}\n".encode())
-    os._exit(128 + number)
 
 
 def listen() -> None:
@@ -69,12 +45,10 @@ def listen() -> None:
 
     SIGHUP stays ignored where it is, as under nohup.
     """
-    if threading.current_thread() is not threading.main_thread():
-        return
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, _handle)
-    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
-        signal.signal(signal.SIGHUP, _handle)
+    if threading.current_thread() is threading.main_thread():
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            if number != signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN:
+                signal.signal(number, _handle)
 
 
 @contextmanager
@@ -91,68 +65,34 @@ def deferred() -> Iterator[None]:
     raise_if_requested()
 
 
-def stop_requested() -> bool:
-    """Whether a signal has come."""
-    return _State.requested is not None
+def stop_requested() -> Stopped | None:
+    """What to raise if a signal has come; None if none has."""
+    return None if _State.requested is None else Stopped(_State.requested)
 
 
 def raise_if_requested() -> None:
     """Raise `Stopped` if a signal has come."""
-    if _State.requested is not None:
-        _try_again()
-        raise Stopped(_State.requested)
-
-
-def interruption(error: BaseException | None) -> Stopped | None:
-    """The `Stopped` that an error is or has come from; a new one if there is none and a signal has come."""
-    return _from_stop(error) or (None if _State.requested is None else Stopped(_State.requested))
-
-
-def told() -> None:
-    """Raise `Stopped` no more: the command has ended."""
-    if _State.requested is not None:
-        signal.setitimer(signal.ITIMER_REAL, 0.0)
+    if stopped := stop_requested():
+        raise stopped
 
 
 def _handle(number: int, frame: FrameType | None) -> None:
     if number == signal.SIGHUP:
         _leave_terminal()
-        if _State.requested is not None:
-            return
-    if number == signal.SIGTERM and _State.requested == signal.SIGHUP:
-        # Sent together; Python handles the smaller number first.
-        _State.requested = number
+    earlier = _State.requested
+    if earlier not in (None, signal.SIGHUP):
+        if number != signal.SIGHUP:
+            os._exit(128 + number)
         return
-    if _State.requested is not None:
-        os._exit(128 + number)
-    _State.requested, _State.since = number, time.monotonic()
-    atexit.register(told)  # at its end Python removes the handler, without which SIGALRM kills
-    if not _State.deferred:
-        _raise(frame)
-
-
-def _raise(frame: FrameType | None) -> None:
-    """Raise `Stopped`, or try again later where it must not be raised, or is under way."""
-    _try_again()
-    while frame is not None and frame.f_code.co_filename != IMPORTING:
-        frame = frame.f_back
-    imports = frame is not None and time.monotonic() - _State.since < LONGEST_IMPORT
-    if _State.requested is not None and not imports and not _from_stop(sys.exc_info()[1]):
-        raise Stopped(_State.requested)
-
-
-def _from_stop(error: BaseException | None) -> Stopped | None:
-    """The `Stopped` that an error is, or during whose handling it was raised."""
-    while error is not None and not isinstance(error, Stopped):
-        error = error.__context__
-    return error
-
-
-def _try_again() -> None:
-    """Have the handler of SIGALRM called in a while, if this is the main thread, which gets signals."""
-    if threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGALRM, lambda _, frame: _try_again() if _State.deferred else _raise(frame))
-        signal.setitimer(signal.ITIMER_REAL, AGAIN)
+    _State.requested = number
+    if earlier is None and not _State.deferred:
+        while frame is not None:
+            # Many extensions end the process with a traceback if an exception comes during their import.
+            if frame.f_code.co_filename == IMPORTING:
+                os.write(2, f"fairall: interrupted; the same command {RESUMES}\n".encode())
+                os._exit(128 + number)
+            frame = frame.f_back
+        raise Stopped(number)
 
 
 def _leave_terminal() -> None:
@@ -163,6 +103,4 @@ def _leave_terminal() -> None:
     for stream in (1, 2):
         with suppress(OSError):  # closed by the parent process
             if stat.S_ISCHR(os.fstat(stream).st_mode) and not os.isatty(stream):
-                null = os.open(os.devnull, os.O_WRONLY)
-                os.dup2(null, stream)
-                os.close(null)
+                os.dup2(os.open(os.devnull, os.O_WRONLY), stream)

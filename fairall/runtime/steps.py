@@ -6,13 +6,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-_tell: ContextVar[Callable[[str], object] | None] = ContextVar("tell", default=None)
+_tell: ContextVar[Callable[[str], object]] = ContextVar("tell", default=lambda what: None)
 
 
 def doing(what: str) -> None:
     """Say what is done from now on."""
-    if (tell := _tell.get()) is not None:
-        tell(what)
+    _tell.get()(what)
 
 
 @contextmanager

@@ -62,13 +62,13 @@ class CapacityConfig(PartConfig):
             allowed = f"null beside {key}.share={self.share}; for a number instead add {key}.share=null"
             require(self.share is None, f"{key}.number", self.number, allowed)
         shown = [*vars(self.quotas).values()]
-        given = [quota for quota in shown if quota is not None]
-        if not given:
+        quotas = [quota for quota in shown if quota is not None]
+        if not quotas:
             return
         key = f"{key}.quotas"
         require(self.active, key, shown, "null without world.capacity.share or world.capacity.number")
-        require(len(given) == 2, key, shown, "given for both groups or for neither")
-        require(sum(given) <= 1 + ROUNDING, key, shown, "shares of the places, 1 in sum at most")
+        require(len(quotas) == 2, key, shown, "given for both groups or for neither")
+        require(sum(quotas) <= 1 + ROUNDING, key, shown, "shares of the places, 1 in sum at most")
 
 
 class Capacity(Part):
@@ -132,9 +132,11 @@ class Capacity(Part):
         if self.by_group:
             queues = [(people.s < 0, self.by_group[0]), (people.s > 0, self.by_group[1])]
         for rows, places in queues:
-            own = torch.where(rows, pi, 0.0)
+            queue = torch.where(rows, pi, 0.0)
             # Others than the queue's have no part in it, nor in what equal people share.
-            share = top(own, places, torch.where(rows, rank, -1)) if self.by_rank else lottery(own, places)
+            share = (
+                top(queue, places, torch.where(rows, rank, -1)) if self.by_rank else lottery(queue, places)
+            )
             inclusion = torch.where(rows, share, inclusion)
             if self.by_rank:
                 self.shared += share_by_lot(torch.where(rows & wants, rank, -1), places)
@@ -153,20 +155,20 @@ class Capacity(Part):
 
     def notes(self, *, drawn: bool) -> list[str]:
         """A note where propensities are 0 and 1, and one where equal people have shared places."""
-        told = []
+        notes = []
         if self.by_rank and not drawn:
-            told.append(
+            notes.append(
                 "world.capacity.rule=top with a deterministic policy leaves nothing to chance but places "
                 "that equal people share: other propensities are 0 and 1, and weighting by 1/propensity "
                 "corrects for nothing"
             )
         if self.shared > 0:
-            told.append(
+            notes.append(
                 f"world.capacity.rule=top: {count(int(self.shared), 'applicant')} of all seeds shared places "
                 "with others of equal acceptance probability and equal log odds above the threshold: who of "
                 "them was accepted was drawn, and propensities count that"
             )
-        return told
+        return notes
 
     def warnings(self, *, drawn: bool) -> list[str]:
         """A warning if many applicants have almost no chance of a place; `notes` has the case of none."""
@@ -236,8 +238,8 @@ def lottery(pi: Tensor, places: int) -> Tensor:
     chance = torch.clamp(places / (1.0 + torch.arange(k, dtype=torch.float64)), max=1.0)
     transformed = torch.fft.fft(chance.to(torch.complex128)) / k  # Σ_s g(s) ω^(−ms), m = 0..K−1
     shares = []
-    for own in pi.double():
-        everybody, parts = transformed, own.split(max(1, CHUNK // k))
+    for probabilities in pi.double():
+        everybody, parts = transformed, probabilities.split(max(1, CHUNK // k))
         for part in parts:
             everybody = everybody * (1.0 + part.unsqueeze(1) * (unit - 1.0)).prod(0)
         others = [(everybody / (1.0 + part.unsqueeze(1) * (unit - 1.0))).sum(1).real for part in parts]
@@ -291,7 +293,7 @@ def ranks(*keys: Tensor) -> Tensor:
         tensor([[2, 0, 1, 2]])
     """
     people = torch.stack(keys, dim=-1)
-    return torch.stack([torch.unique(own, dim=0, return_inverse=True)[1] for own in people])
+    return torch.stack([torch.unique(replicate, dim=0, return_inverse=True)[1] for replicate in people])
 
 
 def ranks_of(wanted: Decisions) -> tuple[Tensor, Tensor]:
@@ -299,9 +301,9 @@ def ranks_of(wanted: Decisions) -> tuple[Tensor, Tensor]:
     keys = [wanted.propensity, wanted.margin]
     others = [wanted.counterfactual_propensity, wanted.counterfactual_margin]
     known = [torch.zeros_like(wanted.propensity) if key is None else key for key in keys]
-    beside = [own if other is None else other for own, other in zip(known, others, strict=True)]
+    beside = [key if other is None else other for key, other in zip(known, others, strict=True)]
     n = wanted.propensity.shape[1]
-    both = ranks(*(torch.cat([own, other], dim=1) for own, other in zip(known, beside, strict=True)))
+    both = ranks(*(torch.cat([key, other], dim=1) for key, other in zip(known, beside, strict=True)))
     return both[:, :n], both[:, n:]
 
 

@@ -60,8 +60,8 @@ class Delay(Part):
     def due(self, decided: list[Decided], time_step: int) -> list[Decided]:
         """The decisions whose labels come at this time step, the oldest first."""
         arrival = time_step + self._steps(self.clock)
-        self.waiting += [(arrival, dict(vars(self._with_known(one)))) for one in decided]
-        due = [Decided(**one) for arrival, one in self.waiting if arrival == time_step]
+        self.waiting += [(arrival, dict(vars(self._with_known(decisions)))) for decisions in decided]
+        due = [Decided(**decisions) for arrival, decisions in self.waiting if arrival == time_step]
         self.waiting = [waiting for waiting in self.waiting if waiting[0] > time_step]
         return due
 

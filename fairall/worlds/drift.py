@@ -116,7 +116,7 @@ class Drift(Part):
         train = self.train
         tilt = extent * self._score(train.x)
         log_mean = torch.stack(
-            [tilt[own].logsumexp(0) - math.log(int(own.sum())) for own in (train.s < 0, train.s > 0)]
+            [tilt[group].logsumexp(0) - math.log(int(group.sum())) for group in (train.s < 0, train.s > 0)]
         )
         target = self.config.advantaged_share
         share = self.advantaged if target is None else target
@@ -143,7 +143,7 @@ class Drift(Part):
             enough = math.ceil(most * (size + 6.0 * math.sqrt(size) + 10.0) / size)
             blocks = [people, *(draw() for _ in range(enough - 1))]
             known = [name for name, values in vars(people).items() if values is not None]
-            people = People(**{name: torch.cat([vars(one)[name] for one in blocks], 1) for name in known})
+            people = People(**{name: torch.cat([vars(block)[name] for block in blocks], 1) for name in known})
             weight = self.weight(people.x, people.s, extent).clamp(max=most) / most
             uniform = self.streams.uniform(people.s.shape[1])
             rejected = torch.where(uniform < weight, 0.0, uniform / weight)

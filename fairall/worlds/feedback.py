@@ -80,5 +80,5 @@ class Feedback(Part):
     def observed(self) -> dict[str, Tensor]:
         """`group_score`: mean scores of all M people with S = −1 and of those with S = +1, shape (E, 2)."""
         score, s = self.dynamics.score(self.people)
-        means = [torch.where(own, score, 0.0).sum(1) / own.sum(1) for own in (s < 0, s > 0)]
+        means = [torch.where(group, score, 0.0).sum(1) / group.sum(1) for group in (s < 0, s > 0)]
         return {"group_score": torch.stack(means, dim=1)}

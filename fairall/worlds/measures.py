@@ -62,8 +62,10 @@ def regret(
         >>> regret(accepted, label, 0.5, ~accepted)
         tensor([[0.5000]])
     """
-    of_oracle, own = (effective_utility(one, label, cost, stake) for one in (oracle_accepted, accepted))
-    return of_oracle - own
+    of_oracle, of_policy = (
+        effective_utility(decisions, label, cost, stake) for decisions in (oracle_accepted, accepted)
+    )
+    return of_oracle - of_policy
 
 
 @measure(label="mean score, S = +1", unit="score", higher_is_better=True, cumulative=True)

@@ -51,7 +51,7 @@ class Noise(Part):
         super().__init__(config, setting)
         self.streams = SeedStreams(setting.seeds, "false labels")
         groups = (config.disadvantaged, config.advantaged)
-        self.share = torch.tensor([[own.negative, own.positive] for own in groups])
+        self.share = torch.tensor([[noise.negative, noise.positive] for noise in groups])
         self._last: Tensor | None = None
 
     def revealed(self, people: People, time_step: int) -> People:

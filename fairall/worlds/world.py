@@ -128,7 +128,9 @@ class World:
 
     def summary(self, utility: np.ndarray) -> dict[str, np.ndarray]:
         """Measures of a whole run, shapes (E,), as `Part.summary`."""
-        return {name: of for part in self.parts.values() for name, of in part.summary(utility).items()}
+        return {
+            name: values for part in self.parts.values() for name, values in part.summary(utility).items()
+        }
 
     def notes(self, *, drawn: bool) -> list[str]:
         """Remarks of the parts, as `Part.notes`."""

@@ -10,7 +10,7 @@ from tests.conftest import own_process
 
 @pytest.fixture(autouse=True)
 def _nothing_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(KEPT, "{}")
+    monkeypatch.setenv(KEPT, "")
 
 
 @pytest.mark.parametrize(
@@ -22,7 +22,7 @@ def _nothing_kept(monkeypatch: pytest.MonkeyPatch) -> None:
         ("http://:pass@host", "http://host", None, "pass"),
         ("https://us%40er:p%3Aa%2Fss@host", "https://host", "us@er", "p:a/ss"),
         ("http://user:p@ss@host", "http://host", "user", "p@ss"),
-        ("http://user:p/a?s#s@host", "http://host", "user", "p/a?s#s"),
+        ("http://user:p/a?s#s@host", "http://host", None, None),  # hidden, though not as %2F, %3F and %23
         ("http://user:1234@[::1]:5000", "http://[::1]:5000", "user", "1234"),
         ("postgresql+pg://user:pass@host/name?x=1", "postgresql+pg://host/name?x=1", "user", "pass"),
         ("postgresql://user:pass@/name", "postgresql:///name", "user", "pass"),
@@ -77,25 +77,24 @@ def test_whatever_a_password_of_a_query_has_it_is_hidden(password: str) -> None:
     assert complete(address) == whole
 
 
-def test_what_follows_a_query_in_a_sentence_stays() -> None:
-    assert hidden("cannot use pg://host/a?password=b: gone") == "cannot use pg://host/a: gone"
-    assert hidden("cannot use pg://host/a?x=1&user=b (gone)") == "cannot use pg://host/a?x=1 (gone)"
-    assert hidden("[pg://a?password=b,pg://c?pwd=d]") == "[pg://a,pg://c]"
-    assert hidden("which column?user=b, or password=c") == "which column?user=b, or password=c"
-
-
-def test_several_addresses_in_one_word() -> None:
-    assert withheld("[http://a:b@h1,http://c:d@h2,http://h3]") == "[http://h1,http://h2,http://h3]"
-    assert [complete(f"http://h{k}") for k in (1, 2, 3)] == ["http://a:b@h1", "http://c:d@h2", "http://h3"]
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("cannot use pg://host/a?password=b: gone", "cannot use pg://host/a: gone"),
+        ("cannot use pg://host/a?x=1&user=b (gone)", "cannot use pg://host/a?x=1 (gone)"),
+        ("[pg://a?password=b,pg://c?pwd=d]", "[pg://a,pg://c]"),
+        ("which column?user=b, or password=c", "which column?user=b, or password=c"),
+        ("[http://a:b@h1,http://c:d@h2,http://h3]", "[http://h1,http://h2,http://h3]"),
+    ],
+)
+def test_addresses_in_a_sentence(text: str, shown: str) -> None:
+    assert hidden(text) == shown
+    assert os.environ[KEPT] == ""  # by `withheld` alone
+    assert withheld(text) == shown
 
 
 def test_child_processes_can_connect_too() -> None:
-    withheld("http://user:pass@host")
-    ask = "from fairall.runtime.credentials import complete; print(complete('http://host'))"
-    said = own_process("-c", ask, check=True).stdout
-    assert said == "http://user:pass@host\n"
-
-
-def test_what_is_hidden_is_not_kept() -> None:
-    assert hidden("refused: http://user:pass@host") == "refused: http://host"
-    assert os.environ[KEPT] == "{}"
+    withheld("[http://a:b@h1,http://c:d@h2]")
+    withheld("http://c:new@h2")
+    ask = "from fairall.runtime.credentials import complete; print(complete('http://h1'), complete('http://h2'))"
+    assert own_process("-c", ask, check=True).stdout == "http://a:b@h1 http://c:new@h2\n"

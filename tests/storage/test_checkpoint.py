@@ -47,7 +47,7 @@ def test_the_last_state_is_found_and_otherwise_the_one_before(kept: Path) -> Non
     assert found(kept) == 1
     (kept / "checkpoint.pt").mkdir()
     assert found(kept, said) == 1
-    assert said[-1].startswith(f"Warning: {kept / 'checkpoint.pt'} is damaged (Is a directory)")
+    assert said[-1].startswith(f"Warning: {kept / 'checkpoint.pt'} is damaged (is a folder)")
     (kept / "checkpoint.previous.pt").unlink()
     (kept / "checkpoint.pt").rmdir()
     assert found(kept) is None
@@ -57,7 +57,7 @@ def test_what_the_system_does_not_give_is_not_damaged(kept: Path, monkeypatch: p
     def denied(*arguments: object) -> int:
         raise PermissionError(errno.EACCES, "Permission denied")
 
-    monkeypatch.setattr(os, "open", denied)
+    monkeypatch.setattr(Path, "open", denied)
     with pytest.raises(PermissionError):
         found(kept)
 
