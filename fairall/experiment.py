@@ -32,10 +32,8 @@ from fairall.results.terminal import print_result
 from fairall.runtime.process import prepare_processor, short_of_memory
 from fairall.storage.cache import Cache
 from fairall.storage.checkpoint import Checkpoint
-from fairall.storage.identity import run_id
-from fairall.storage.origin import Origin, source_tags
-from fairall.storage.own_code import OwnCode, name_of, own_code
-from fairall.storage.run_folder import CARD, RunFolder
+from fairall.storage.identity import OwnCode, name_of, own_code, run_id
+from fairall.storage.run_folder import CARD, Origin, RunFolder, source_tags
 from fairall.worlds.world import World
 
 DEFAULTS = "defaults"  # value of `hyperparameters` without values in conf/hparams/

@@ -36,7 +36,6 @@ MOST_BYTES = {
     "decisions.csv": 16 * KIB**3,
     ".safetensors": 4 * KIB**3,
     ".pt": 16 * KIB**3,
-    ".steps": 64 * KIB**3,
 }
 MOST_BYTES_OF_OTHERS = 64 * KIB**2
 

@@ -17,8 +17,7 @@ from fairall.results.differences import differences
 from fairall.results.result import Result
 from fairall.runtime import signals
 from fairall.storage.files import sha256, sha256_of_text
-from fairall.storage.origin import Origin, source_tags
-from fairall.storage.run_folder import CARD, DECISIONS, FILES, RunFolder
+from fairall.storage.run_folder import CARD, DECISIONS, FILES, Origin, RunFolder, source_tags
 from fairall.tracking import page
 from fairall.tracking.store import RUN_TAG, Store, equal, parameters_of, reaching
 

@@ -173,7 +173,7 @@ class Store:
     def log_files(self, run: str, folder: Path, *patterns: str) -> None:
         """Log the files of a folder that match the patterns, but for temporary ones of killed processes."""
         for path in sorted(path for pattern in patterns for path in folder.glob(pattern)):
-            if path.is_file() and files.replaced_by(path.name) is None:
+            if path.is_file() and not path.name.startswith(files.TEMPORARY):
                 place = path.parent.relative_to(folder).as_posix()
                 self.client.log_artifact(run, str(path), None if place == "." else place)
 

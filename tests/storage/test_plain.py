@@ -10,7 +10,7 @@ from typing import Any, Literal
 import pytest
 
 from fairall.runtime.reading import DamagedFileError
-from fairall.storage.plain import of_plain, read_json, strict
+from fairall.storage.stored import of_plain, read_json, strict
 
 
 @dataclass

@@ -17,8 +17,7 @@ import pytest
 
 from fairall.config.schema import Config
 from fairall.decide.load import load_policy
-from fairall.storage.origin import source_tags
-from fairall.storage.run_folder import RunFolder
+from fairall.storage.run_folder import RunFolder, source_tags
 from fairall.storage.stored import read_stored
 from fairall.tracking.fetch import fetch_runs
 from fairall.tracking.logger import Logged, log
