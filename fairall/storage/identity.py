@@ -206,7 +206,7 @@ def own_code(named: Collection[str], *made: object) -> OwnCode:
     names = {*named, *map(_top, named), *filter(_is_own, from_made)}
     # Without a file are those built in, not loaded, or typed.
     modules = {name for name in names if _top(name) != PACKAGE and (_file(name) or name == SCRIPT)}
-    folders = tuple(_folder(name) for name in modules if _file(name))
+    folders = tuple(sorted({_folder(name) for name in modules if _file(name)}))
     hashes: dict[str, str] = {}
     doubts: list[str] = []
     for name in sorted(modules | (_loaded(folders) - _late)):

@@ -72,7 +72,7 @@ def read_stored(path: Path) -> Config:
         if isinstance(phase1 := plain["model"].get("phase1"), dict):
             plain["model"]["phase1"] = BEFORE_PHASE1 | phase1
         config = of_plain(Config, plain)
-        for key in flattened(plain).keys() ^ flattened(config.to_plain()).keys():
+        for key in sorted(flattened(plain).keys() ^ flattened(config.to_plain()).keys()):
             raise ValueError(f"it has or lacks {key[:MOST_SHOWN]}")
         check_values(config)
     except (yaml.YAMLError, ValueError, TypeError, FairAllError) as error:

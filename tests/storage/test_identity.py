@@ -55,21 +55,19 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_changed_computation_changes_the_identity_and_other_code_keeps_it(package: Path) -> None:
-    computing = (
-        "data/splits tables/files nn/adam models/objectives online/loop metrics runtime/randomness policy "
-        "measuring/summary measuring/decisions measuring/latent_quality measuring/selection runtime/process"
-    )
-    other = (
-        "config/messages results/terminal storage/files data/describe data/raw/fetch errors report/statistics"
-    )
     before = code_hash(package)
     assert before == code_hash(PACKAGE)
+    computing = "data/splits tables/files nn/adam online/loop metrics runtime/randomness policy models/new"
+    other = "config/compose results/result storage/files data/describe errors report/place"
     for name in f"{computing} {other}".split():
         path = package / f"{name}.py"
-        text = path.read_text()
-        path.write_text(f"{text}CHANGED = 1\n")
+        text = path.read_text() if path.is_file() else ""
+        path.write_text(f"{text}# A comment.\nCHANGED = 1\n")
         assert (code_hash(package) == before) == (name in other.split()), name
-        path.write_text(text)
+        path.write_text(f"{text}# A comment.\n") if text else path.unlink()
+        assert code_hash(package) == before
+    (package / "nn" / "bounded.py").rename(package / "nn" / "pieces.py")
+    assert code_hash(package) != before
 
 
 SOURCE = '''
@@ -87,7 +85,6 @@ def scaled(x, by=None):
 
 WORDS = [
     ("A module.", "One module."),
-    ("x times a rate.", "What is scaled."),
     ("Of what comes.", "For all."),
     ("  # of learning", ""),
     ("\n    return", "\n\n    # The result.\n    return"),
@@ -112,20 +109,6 @@ def test_what_can_change_a_number_is_part_of_the_identity_and_words_are_not(old:
     assert old in SOURCE
     same = syntax_hash(SOURCE.replace(old, new).encode()) == syntax_hash(SOURCE.encode())
     assert same == ((old, new) in WORDS)
-
-
-def test_sentences_constants_and_modules_of_the_package(package: Path) -> None:
-    before, file = code_hash(package), package / "runtime" / "randomness.py"
-    text = file.read_text()
-    file.write_text(text.replace('"""Random numbers', '"""Draws', 1) + "# The end.\n")
-    assert (file.read_text() != text, code_hash(package)) == (True, before)
-    file.write_text(text.replace("np.uint64(1)", "np.uint64(2)"))
-    assert (file.read_text() != text, code_hash(package) != before) == (True, True)
-    file.write_text(text)
-    (package / "nn" / "bounded.py").rename(package / "nn" / "pieces.py")
-    moved = code_hash(package)
-    (package / "models" / "new.py").touch()
-    assert len({before, moved, code_hash(package)}) == 3
 
 
 @pytest.mark.usefixtures("package")
