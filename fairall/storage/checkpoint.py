@@ -70,16 +70,14 @@ class Checkpoint:
         """The saved state; None without a file, or, with a warning, where it is damaged or of another one."""
         try:
             saved = load_tensors(self.path)
+            if saved.get("of") != self.identity:
+                raise DamagedFileError(self.path, "it is of another computation")
+            return saved["state"]
         except FileNotFoundError:
             return None
         except DamagedFileError as error:
-            reason = str(error)
-        else:
-            if saved.get("of") == self.identity:
-                return saved["state"]
-            reason = f"{self.path} is the state of another computation"
-        self.log(f"Warning: {reason}; it is computed again from the beginning.")
-        return None
+            self.log(f"Warning: {error}; it is computed again from the beginning.")
+            return None
 
 
 class Stateful:

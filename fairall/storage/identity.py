@@ -8,7 +8,7 @@ import hashlib
 import json
 import re
 import sys
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -45,6 +45,7 @@ NOT_COMPUTING = """
 
 PACKAGE, SCRIPT = "fairall", "__main__"
 SITE_PACKAGES = re.compile("/(site|dist)-packages/")  # of other environments too, which this one may include
+EMPTY_FIELD = re.compile(r",? ?\w+=\[\]")  # of a syntax tree
 REMEDY = "editing it makes no new run, so add force=true after that"
 
 # Modules of the user's that were first imported during a run. An id is known before its run, so later ids of
@@ -95,31 +96,22 @@ def syntax_hash(source: bytes) -> str:
     that is no source of Python counts by its bytes.
     """
     try:
-        words = "\n".join(_words(ast.parse(source)))
+        syntax = ast.dump(_Bare().visit(ast.parse(source)))
     except (SyntaxError, ValueError):
-        words = repr(source)
-    return sha256_of_text(words)
+        syntax = repr(source)
+    return sha256_of_text(EMPTY_FIELD.sub("", syntax))
 
 
-def _words(node: Any) -> Iterator[str]:
-    """A syntax tree as words: names of its nodes, names and values of their fields."""
-    if isinstance(node, list):
-        yield "["
-        for item in node:
-            if not (isinstance(item, ast.Expr) and _is_text(item.value)):
-                yield from _words(item)
-        yield "]"
-    elif isinstance(node, ast.AST):
-        if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call):
+class _Bare(ast.NodeTransformer):
+    """Removes strings that stand alone, and the messages of exceptions."""
+
+    def visit_Expr(self, node: ast.Expr) -> ast.AST | None:
+        return None if _is_text(node.value) else self.generic_visit(node)
+
+    def visit_Raise(self, node: ast.Raise) -> ast.AST:
+        if isinstance(node.exc, ast.Call):
             node.exc.args = [x for x in node.exc.args if not (_is_text(x) or isinstance(x, ast.JoinedStr))]
-        yield type(node).__name__
-        for name, value in ast.iter_fields(node):
-            # The context, load or store, follows from where a name stands.
-            if value is not None and value != [] and name != "ctx":
-                yield name
-                yield from _words(value)
-    else:
-        yield repr(node)
+        return self.generic_visit(node)
 
 
 def _is_text(node: ast.AST) -> bool:
@@ -220,12 +212,6 @@ def own_code(named: Collection[str], *made: object) -> OwnCode:
         elif hashes[name] != now:
             doubts.append(f"{path.name} has changed since its import: start Python anew to run it")
     return OwnCode(hashes, doubts, folders)
-
-
-def name_of(function: Callable[..., Any]) -> str:
-    """The name of a function; with its module, where that is not of this package."""
-    foreign = _top(function.__module__) != PACKAGE
-    return f"{function.__module__}." * foreign + function.__qualname__
 
 
 def _top(name: str) -> str:

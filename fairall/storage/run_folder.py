@@ -107,10 +107,10 @@ class RunFolder:
 
     def intact(self, log: Log = ignore) -> bool:
         """Whether the result is complete and undamaged; `log` is called if it is complete and damaged."""
-        damage = self.damage() if self.done else None
-        if damage is not None:
+        damage = self.damage()
+        if damage is not None and self.done:
             log(f"Warning: {self.path}: {damage}; the result is made again.")
-        return self.done and damage is None
+        return damage is None
 
     def reopen(self) -> None:
         """Mark the result as incomplete; the checkpoint stays."""

@@ -16,15 +16,14 @@ from fairall.storage.cache import Cache
 from fairall.storage.checkpoint import Checkpoint
 
 
-def saved(folder: Path, said: list[str] | None = None, identity: str = "me") -> int | None:
-    log = [] if said is None else said
-    state = Checkpoint(folder / "checkpoint.pt", identity, seconds=0.0, log=log.append).load()
-    return None if state is None else state["step"]
+def saved(folder: Path, said: list[str], identity: str = "me") -> int | None:
+    state = Checkpoint(folder / "checkpoint.pt", identity, seconds=0.0, log=said.append).load()
+    return state and state["step"]
 
 
 def test_the_last_state_of_the_same_computation_is_loaded(tmp_path: Path) -> None:
     checkpoint, said = Checkpoint(tmp_path / "checkpoint.pt", "me", seconds=0.0), list[str]()
-    assert saved(tmp_path) is None
+    assert saved(tmp_path, []) is None
     for step in (1, 2):
         assert checkpoint.save(lambda step=step: {"step": step})  # type: ignore[misc]
         assert saved(tmp_path, said) == step
@@ -33,10 +32,9 @@ def test_the_last_state_of_the_same_computation_is_loaded(tmp_path: Path) -> Non
     path.unlink()
     path.mkdir()
     assert saved(tmp_path, said) is None
-    assert [line.removeprefix(f"Warning: {path} is ").partition(";")[0] for line in said] == [
-        "the state of another computation",
-        "damaged (Is a directory)",
-    ]
+    reasons = ("it is of another computation", "Is a directory")
+    again = "it is computed again from the beginning."
+    assert said == [f"Warning: {path} is damaged ({reason}); {again}" for reason in reasons]
 
 
 def test_what_the_system_does_not_give_is_not_damaged(
@@ -47,7 +45,7 @@ def test_what_the_system_does_not_give_is_not_damaged(
 
     monkeypatch.setattr(os, "open", denied)
     with pytest.raises(PermissionError):
-        saved(tmp_path)
+        saved(tmp_path, [])
 
 
 def test_a_full_disk_costs_the_state_and_not_the_work(
@@ -65,7 +63,7 @@ def test_a_full_disk_costs_the_state_and_not_the_work(
         cache, made = Cache(tmp_path / "cache", 0.0, said.append), {"step": 3}
         assert cache.result("key", lambda checkpoint: made) is made
     assert [line.endswith("could not be saved: No space left on device.") for line in said] == [True, True]
-    assert saved(tmp_path) == 1
+    assert saved(tmp_path, []) == 1
     assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == ["checkpoint.pt", "key.lock"]
 
 
@@ -105,26 +103,25 @@ def test_a_request_to_stop_is_met_after_a_step_with_its_state_saved(
             steps.append(len(steps) + 1)
             checkpoint.maybe_save(lambda: {"step": steps[-1]})
     assert steps == [1, 2, 3]
-    assert saved(tmp_path) == 3
+    assert saved(tmp_path, []) == 3
 
 
 def test_a_cached_result_is_made_once_for_each_key_and_part(tmp_path: Path) -> None:
-    cache, calls = Cache(tmp_path, 0.0), list[str]()
+    made: list[int] = []
 
-    def result(part: str) -> list[float]:
-        def make(checkpoint: Checkpoint) -> dict[str, Any]:
-            checkpoint.save(lambda: {})
-            calls.append(part)
-            return {"weights": torch.full((3,), float(len(calls)))}
+    def make(checkpoint: Checkpoint) -> dict[str, Any]:
+        checkpoint.save(lambda: {"step": -1})
+        made.append(len(made))
+        return {"weights": torch.full((3,), made[-1])}
 
-        return cache.part(part).result("key", make)["weights"].tolist()
+    def result(part: str, key: str) -> int:
+        return int(Cache(tmp_path, 0.0).part(part).result(key, make)["weights"][0])
 
-    assert [result(part) for part in "abab"] == [[1.0] * 3, [2.0] * 3] * 2
-    assert calls == ["a", "b"]
-    (tmp_path / "a" / "key.pt").write_bytes((tmp_path / "b" / "key.pt").read_bytes())
-    assert result("a") == [2.0] * 3
-    (tmp_path / "a" / "key.pt").rename(tmp_path / "a" / "other.pt")
-    Checkpoint(tmp_path / "a" / "key.pt", "key", seconds=0.0).save(lambda: {"weights": torch.zeros(3)})
-    assert result("a") == [3.0] * 3  # a checkpoint is no result
-    left = {path.name for path in (tmp_path / "a").iterdir()}
-    assert left == {"key.pt", "key.lock", "other.pt"}
+    assert [result(*case) for case in ("ak", "bk", "am", "ak", "bk", "am")] == [0, 1, 2, 0, 1, 2]
+    (tmp_path / "a" / "k.pt").write_bytes((tmp_path / "a" / "m.pt").read_bytes())
+    Checkpoint(tmp_path / "b" / "k.pt", "k", seconds=0.0).save(lambda: {"step": -1})
+    assert [result(*case) for case in ("ak", "bk")] == [
+        3,
+        4,
+    ]  # neither another result nor a checkpoint is one
+    assert {path.name for path in tmp_path.glob("*/*")} == {"k.pt", "k.lock", "m.pt", "m.lock"}

@@ -51,26 +51,23 @@ def mode(path: Path) -> int:
     return stat.S_IMODE(path.stat().st_mode)
 
 
-@pytest.mark.parametrize(("umask", "of_new"), [(0o022, 0o644), (0o002, 0o664), (0o077, 0o600)])
+@pytest.mark.parametrize(
+    ("umask", "known"), [(0o022, None), (0o002, None), (0o077, None), (0o022, 0o600), (0, 0o444)]
+)
 @pytest.mark.usefixtures("private")
-def test_new_files_have_the_mode_of_the_umask(umask: int, of_new: int, tmp_path: Path) -> None:
+def test_new_files_have_the_mode_of_the_umask_and_others_keep_theirs(
+    umask: int, known: int | None, tmp_path: Path
+) -> None:
     os.umask(umask)
-    with atomic(tmp_path / "folder" / "file.txt") as temporary:
-        temporary.write_text("new")
-        assert mode(temporary) == of_new
-    assert mode(tmp_path / "folder" / "file.txt") == of_new
-    assert mode(tmp_path / "folder") == 0o777 & ~umask
-
-
-@pytest.mark.parametrize("known", [0o600, 0o640, 0o444, 0o666])
-def test_an_existing_file_keeps_its_mode(known: int, tmp_path: Path) -> None:
-    path = tmp_path / "file.txt"
-    path.write_text("old")
-    path.chmod(known)
+    path = tmp_path / "folder" / "file.txt"
+    if known is not None:
+        path.parent.mkdir()
+        path.touch(known)
     with atomic(path) as temporary:
         temporary.write_text("new")
-        assert mode(temporary) == 0o600  # nobody else reads it before it has its mode
-    assert (path.read_text(), mode(path)) == ("new", known)
+        assert mode(temporary) == (0o600 if known else 0o666 & ~umask)
+    assert (path.read_text(), mode(path)) == ("new", known or 0o666 & ~umask)
+    assert mode(path.parent) == 0o777 & ~umask
 
 
 @pytest.mark.whole
