@@ -7,7 +7,6 @@ import glob
 import hashlib
 import os
 import shutil
-import stat
 import tempfile
 import uuid
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -43,12 +42,11 @@ def atomic(path: Path) -> Iterator[Path]:
     temporary = path.with_name(f"{TEMPORARY}{uuid.uuid4().hex[:8]}~{path.name}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        mode = stat.S_IMODE(path.stat().st_mode) if path.exists() else None
         # Not tempfile.mkstemp, whose files have mode 0600 whatever the umask.
-        temporary.touch(0o666 if mode is None else 0o600, exist_ok=False)
+        temporary.touch(0o600 if path.exists() else 0o666, exist_ok=False)
         yield temporary
-        if mode is not None:
-            temporary.chmod(mode)
+        if path.exists():
+            shutil.copymode(path, temporary)
         with temporary.open("rb") as file:
             os.fsync(file.fileno())  # after a loss of power the file could otherwise be empty
         temporary.replace(path)

@@ -99,9 +99,7 @@ def test_what_is_made_by_own_code(folder: Path, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.syspath_prepend(folder / "further")
     made = importlib.import_module("bare.derived").Mine()
     assert own_code([], made).hashes.keys() == {"bare.derived", *whole.hashes}
-
-
-def test_installed_modules_count_where_they_are_named(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # An installed module counts where it is named.
     (folder / "site-packages").mkdir()
     (folder / "site-packages" / "bought.py").write_text("VALUE = 1\n")
     monkeypatch.syspath_prepend(folder / "site-packages")
