@@ -114,7 +114,7 @@ def test_a_report_is_a_run_with_its_files_but_what_a_kill_left(tmp_path: Path, e
     config = places([override("outputs_dir", str(tmp_path))])
     client = mlflow.MlflowClient(empty_store(tmp_path))
     report = tmp_path / "report"
-    for name in ("index.html", ".index.html.abcdefgh.html", "tables/a.md", "tables/.a.md.abcdefgh.md"):
+    for name in ("index.html", ".~abcdefgh~index.html", "tables/a.md", "tables/.~abcdefgh~a.md"):
         (report / name).parent.mkdir(exist_ok=True, parents=True)
         (report / name).touch()
     log_report(config, report, "A report", "a command", metrics={"value (%)": 0.5}, parameters={"of": 7})
@@ -330,7 +330,7 @@ def test_a_database_that_nobody_finished_is_made_anew(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     config = places([override("outputs_dir", str(tmp_path))])
-    (tmp_path / ".mlflow.db.killed.db").write_bytes(b"half of it")
+    (tmp_path / ".~abcdefgh~mlflow.db").write_bytes(b"half of it")
 
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
