@@ -32,10 +32,8 @@ from fairall.results.terminal import print_result
 from fairall.runtime.process import prepare_processor, short_of_memory
 from fairall.storage.cache import Cache
 from fairall.storage.checkpoint import Checkpoint
-from fairall.storage.identity import run_id
-from fairall.storage.origin import Origin, source_tags
-from fairall.storage.own_code import OwnCode, name_of, own_code
-from fairall.storage.run_folder import CARD, RunFolder
+from fairall.storage.identity import OwnCode, own_code, run_id
+from fairall.storage.run_folder import CARD, Origin, RunFolder, source_tags
 from fairall.worlds.world import World
 
 DEFAULTS = "defaults"  # value of `hyperparameters` without values in conf/hparams/
@@ -90,7 +88,11 @@ def job(composed: DictConfig, people: Callable[[Dataset, Config], PreparedData] 
     named = [name.rpartition(".")[0] for name in (*targets, *config.evaluation.measures)]
     functions = [measure.function for measure in measures]
     own = own_code(named, source, policy, learner, *world.parts.values(), *functions)
-    identity = run_id(config, data.fingerprint(), [*map(name_of, functions), *own.hashes.items()])
+    identity = run_id(
+        config,
+        data.fingerprint(),
+        [*(f"{f.__module__}.{f.__qualname__}" for f in functions), *own.hashes.items()],
+    )
     folder = RunFolder(Path(config.outputs_dir) / "runs" / config.model.name / config.dataset.name / identity)
     return Job(config, data, world, policy, learner, measures, identity, own, folder)
 

@@ -30,8 +30,7 @@ from fairall.nn.stacked import in_chunks
 from fairall.runtime.randomness import FixedSamples, SeedStreams
 from fairall.runtime.reading import read_bytes
 from fairall.storage.files import atomic, damaged, write_sums
-from fairall.storage.plain import read_json
-from fairall.storage.stored import read_stored
+from fairall.storage.stored import read_json, read_stored
 from fairall.tables.cells import shown
 from fairall.tables.people import PeopleReader
 

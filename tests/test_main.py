@@ -59,7 +59,7 @@ def test_a_run_leaves_what_the_readme_says(quick: Path) -> None:
     left = {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
     assert left == set(
         """
-        config.yaml metrics.csv summary.json model_card.md checkpoint.pt checkpoint.steps tracking.json DONE
+        config.yaml metrics.csv summary.json model_card.md checkpoint.pt tracking.json DONE
         figures/learning.png figures/phase1.png figures/latent.png policy/SUMS policy/config.yaml
         policy/features.json policy/weights.safetensors
     """.split()

@@ -439,7 +439,7 @@ TARGET = "fairall.models.fairall.FairAll"
         (
             "outputs_dir: outputs",
             "outputs_dir: ${oc.env:SECRET_OF_THE_TEST}",
-            "outputs_dir is an interpolation",
+            "an anchor, a tag, an interpolation",
         ),
         ("seeds: 2", "seeds: 100000000", "seeds=100000000 is not possible"),
         ("seeds: 2", "seeds: 10000", "config.yaml says seeds=10000"),
@@ -492,7 +492,7 @@ FEATURES: list[tuple[int, str, Any, str]] = [  # of which feature, what, and wha
     ("keys", "value", "told"),
     [
         *((("features", i, name), value, (f"features.{i}", told)) for i, name, value, told in FEATURES),
-        (("features", 0, "scale"), 10**400, ("1000", "is no finite number")),
+        (("features", 0, "scale"), 10**400, ("features.0.scale cannot be 1000",)),
         (("features", 1, "name"), "income", ("5 features", "'income'")),
         (("features", 0, "name"), "s", ("column 's'",)),
         (("features",), [], ("features must be",)),

@@ -14,7 +14,7 @@ from fairall.cli.verbs import Done, outputs_dir
 from fairall.config.choices import choices, description
 from fairall.config.words import nearest
 from fairall.errors import FairAllError
-from fairall.storage.plain import Plain
+from fairall.storage.stored import Plain
 
 # What `list` has, by the word that picks it: groups, runs and studies.
 LISTS = {

@@ -62,7 +62,7 @@ def _done(name: str, words: Sequence[str]) -> int:
         with contextlib.redirect_stdout(io.StringIO()) if given.json else contextlib.nullcontext():
             done = COMMANDS[name].work(given)
         if given.json:
-            from fairall.storage.plain import strict
+            from fairall.storage.stored import strict
 
             print(json.dumps(strict(done.document), indent=1, allow_nan=False))
         return done.code

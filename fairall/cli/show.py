@@ -8,7 +8,7 @@ from pathlib import Path
 
 from fairall.cli.verbs import Done, outputs_dir
 from fairall.errors import FairAllError
-from fairall.storage.plain import Plain
+from fairall.storage.stored import Plain
 
 UNKNOWN = "not known, as for runs of a sweep; config.yaml has every value"
 
@@ -27,8 +27,7 @@ def _finished(path: Path) -> Plain:
     from fairall.display.progress import Display
     from fairall.experiment import show_result
     from fairall.results.runs import load_result
-    from fairall.storage.origin import Origin
-    from fairall.storage.run_folder import CARD
+    from fairall.storage.run_folder import CARD, Origin
     from fairall.tracking.store import how_to_look
 
     result, command = load_result(path), Origin.read(path).command
@@ -61,9 +60,8 @@ def _unfinished(path: Path) -> Plain:
     from fairall.online.training import progress_of
     from fairall.results.result import run_title
     from fairall.results.runs import NO_RUN
-    from fairall.storage.files import held, holder
-    from fairall.storage.origin import Origin
-    from fairall.storage.run_folder import RunFolder
+    from fairall.storage.files import holder
+    from fairall.storage.run_folder import Origin, RunFolder
 
     folder = RunFolder(path)
     config = folder.read_config()
@@ -71,7 +69,7 @@ def _unfinished(path: Path) -> Plain:
         missing = not (path / "config.yaml").exists()
         raise FairAllError(f"{path}: {NO_RUN if missing else 'config.yaml is damaged; start the run anew'}")
     lock, command = path.with_suffix(".lock"), Origin.read(path).command
-    running = holder(lock) if held(lock) else None
+    running = holder(lock)
     print(run_title(config))
     print("Interrupted." if running is None else f"Running: {running}")
     saved, epochs, steps = folder.checkpoint(seconds=0.0, log=print).load(), 0, 0

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 
 from fairall.errors import FairAllError
-from fairall.storage.plain import of_plain
+from fairall.storage.stored import of_plain
 from fairall.tables.cells import shown
 from fairall.tables.features import DISCRETE, Feature, Kind, are_counts
 from fairall.tables.groups import Sensitive

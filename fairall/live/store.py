@@ -16,7 +16,7 @@ from sqlalchemy.exc import DatabaseError, OperationalError, SQLAlchemyError
 from fairall.errors import FairAllError
 from fairall.runtime.credentials import complete, hidden
 from fairall.storage.files import sqlite_url
-from fairall.storage.plain import of_plain
+from fairall.storage.stored import of_plain
 
 T = TypeVar("T")
 

@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 
 from fairall.data.people import Decisions, People
+from fairall.errors import FairAllError
 from fairall.storage.checkpoint import State, Stateful
-from fairall.storage.spool import Spool
 
 MEASURE, OBSERVED = "measure ", "observed "  # prefixes of names in a record
 PLAIN = ("largest_weight", "longest_rejection", "_at_first")  # attributes of the state
@@ -51,6 +51,56 @@ class Taken(Stateful):
         return self.rejections >= steps
 
 
+class Records:
+    """Tensors by name, of the same names, types and shapes at each time step.
+
+    Examples:
+        >>> records = Records()
+        >>> for step in range(2):
+        ...     records.append({"accepted": torch.tensor([step > 0]), "utility": torch.tensor(0.5 * step)})
+        >>> {name: values.tolist() for name, values in records.read().items()}
+        {'accepted': [[False], [True]], 'utility': [0.0, 0.5]}
+    """
+
+    def __init__(self) -> None:
+        self._parts: dict[
+            str, list[Tensor]
+        ] = {}  # in the order of the steps, shapes (steps of the part, ...)
+        self._steps = 0
+
+    def __len__(self) -> int:
+        """Number of time steps."""
+        return self._steps
+
+    def append(self, values: Mapping[str, Tensor]) -> None:
+        """Add copies of the values of a time step.
+
+        Raises:
+            FairAllError: where names, types or shapes differ from those of the steps before.
+        """
+        kinds = {name: (value.dtype, value.shape) for name, value in values.items()}
+        before = {name: (parts[0].dtype, parts[0].shape[1:]) for name, parts in self._parts.items()}
+        if self._steps and kinds != before:
+            raise FairAllError(f"time step {self._steps + 1} has {kinds}, and those before it {before}")
+        for name, value in values.items():
+            self._parts.setdefault(name, []).append(value.detach().clone().unsqueeze(0))
+        self._steps += 1
+
+    def read(self) -> dict[str, Tensor]:
+        """The values of all time steps by name, shapes (T, ...); empty before the first one."""
+        for name, parts in self._parts.items():
+            if len(parts) > 1:
+                self._parts[name] = [torch.cat(parts)]
+        return {name: parts[0] for name, parts in self._parts.items()}
+
+    state_dict = read
+
+    def load_state_dict(self, state: State) -> None:
+        """Restore what `read` returned."""
+        self._parts = {name: [values] for name, values in state.items()}
+        self._steps = len(next(iter(state.values()), ()))
+
+
 class History:
     """Measures of the policy at t = 0..T, and applicants with the decisions on them at t = 1..T.
 
@@ -67,7 +117,7 @@ class History:
 
     def __init__(self, n_seeds: int, *, keep_propensity: bool = False) -> None:
         self.keep_propensity = keep_propensity
-        self.steps = Spool()
+        self.steps = Records()
         self.largest_weight = torch.ones(n_seeds)
         self.taken = Taken(n_seeds)
         self.longest_rejection = self.taken.rejections
@@ -176,17 +226,13 @@ class History:
         return Recorded(dict(measures), applicants | dict(decisions))
 
     def state_dict(self) -> State:
-        """All that is recorded, or where it is (`Spool.state_dict`), as plain containers of tensors."""
+        """All that is recorded, as plain containers of tensors."""
         plain = {name: getattr(self, name) for name in PLAIN}
         records = {"steps": self.steps.state_dict(), "taken": self.taken.state_dict()}
         return plain | {"steps_done": self.steps_done} | records
 
     def load_state_dict(self, state: State) -> None:
-        """Restore what `state_dict` returned.
-
-        Raises:
-            DamagedFileError: if the steps are damaged; nothing is changed then.
-        """
+        """Restore what `state_dict` returned."""
         self.steps.load_state_dict(state["steps"])
         self.taken.load_state_dict(state["taken"])
         for name in PLAIN:

@@ -131,7 +131,6 @@ class Training:
             # Its units do not cost what an epoch of the schedule does, so they do not predict other phases.
             del phases["Phase I"]
         display.run_of(phases)
-        self.history.steps.path = checkpoint.appended
         self.pretrain(checkpoint, cache, display)
         with signals.deferred():
             self.warm_up(checkpoint, display)
@@ -142,7 +141,8 @@ class Training:
 
     def pretrain(self, checkpoint: Checkpoint, cache: Cache, display: Any) -> None:
         """Go back to the last checkpoint; without one, train Phase I."""
-        if checkpoint.load(self.load_state_dict) is not None:
+        if (state := checkpoint.load()) is not None:
+            self.load_state_dict(state)
             return
         units = self.learner.pretrain_units(self.data)
         unseen: AbstractContextManager[ProgressCallback] = nullcontext(lambda **_: None)
@@ -167,7 +167,7 @@ class Training:
         }
 
     def load_state_dict(self, state: State) -> None:
-        """Restore a state of `state_dict`; raises as `History.load_state_dict`."""
+        """Restore a state of `state_dict`."""
         self._online.load_state_dict(state["online"])
         self.curves = None if state["curves"] is None else PretrainCurves(**state["curves"])
         self._warmed_up = state["warmed_up"]

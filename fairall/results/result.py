@@ -21,8 +21,8 @@ from fairall.metrics import LATENT, Quantity, Spread
 from fairall.results.paper import paper_metrics
 from fairall.runtime.reading import DamagedFileError, opened
 from fairall.storage.identity import configuration_key
-from fairall.storage.plain import Plain, read_json
 from fairall.storage.run_folder import RunFolder
+from fairall.storage.stored import Plain, read_json
 from fairall.tables.groups import group_name, sides
 
 # Policies that every run is compared with, as tables and figures name them.

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from fairall.display.format import QUICK, interpretable
 from fairall.errors import FairAllError
 from fairall.runtime.reading import DamagedFileError, is_folder, why_no_file
-from fairall.storage.files import held
-from fairall.storage.plain import read_json
+from fairall.storage.files import holder
 from fairall.storage.run_folder import RunFolder
+from fairall.storage.stored import read_json
 
 if TYPE_CHECKING:
     from fairall.results.result import Result  # imports pandas, which a list of methods does not need
@@ -177,7 +177,9 @@ def _outline(path: Path) -> Outline:
     done = path / "DONE"
     if not done.exists():
         times = [one.stat().st_mtime for one in (path, *path.glob("checkpoint*.pt")) if one.exists()]
-        return Outline(path, "running" if held(path.with_suffix(".lock")) else "interrupted", max(times), {})
+        return Outline(
+            path, "running" if holder(path.with_suffix(".lock")) else "interrupted", max(times), {}
+        )
     time = done.stat().st_mtime
     try:
         damage = RunFolder(path).damage(among=("config.yaml", "summary.json"))

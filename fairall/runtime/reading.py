@@ -27,7 +27,6 @@ MOST_BYTES = {
     ".csv": 2**34,
     ".safetensors": 2**32,
     ".pt": 2**34,
-    ".steps": 2**36,
 }
 MOST_BYTES_OF_OTHERS = 2**26
 # Whether there is a folder at a path; False too where its name is too long, or it may not be seen.

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from fairall.runtime.reading import DamagedFileError
-from fairall.storage.checkpoint import Checkpoint, State, load_tensors, save_tensors
+from fairall.storage.checkpoint import Checkpoint, State
 from fairall.storage.files import Log, ignore, locked, remove_leftovers, sha256_of_text
-from fairall.storage.own_code import own_code
+from fairall.storage.identity import own_code
 
 
 @dataclass(frozen=True)
@@ -31,28 +29,21 @@ class Cache:
         Of several processes that need the same result one computes it while the others wait. If that one is
         killed, the next resumes from its checkpoint, which `make` gets to resume from and to save to. Where
         `make` is code of the user's that has been edited since, the result is computed again.
+
+        Raises:
+            FairAllError: where the folder cannot be written.
         """
-        path, own = self.folder / f"{key}.pt", own_code([make.__module__]).hashes
-        of = f"{key} {sha256_of_text(repr(own))}" if own else key
-        tag = f"result {of}"  # of the result, different from that of its checkpoint
+        hashes = own_code([make.__module__]).hashes
+        identity = f"{key} {sha256_of_text(repr(hashes))}" if hashes else key
+        stored, checkpoint = (
+            Checkpoint(self.folder / f"{key}{end}.pt", f"{kind}{identity}", self.checkpoint_seconds, self.log)
+            for kind, end in (("result ", ""), ("", ".checkpoint"))
+        )
         with locked(self.folder, self.folder / f"{key}.lock", log=self.log):
-            remove_leftovers(self.folder, key)
-            with suppress(FileNotFoundError):
-                try:
-                    stored = load_tensors(path)
-                    if stored.get("of") == tag:
-                        return stored["result"]
-                    why = f"{path} is the result of another computation"
-                except DamagedFileError as error:
-                    why = str(error)
-                self.log(f"Warning: {why}; it is computed again.")
-            checkpoint = Checkpoint(
-                self.folder / f"{key}.checkpoint.pt", of, seconds=self.checkpoint_seconds, log=self.log
-            )
-            made = make(checkpoint)
-            try:
-                save_tensors({"of": tag, "result": made}, path)
-                checkpoint.delete()
-            except OSError as error:
-                self.log(f"Warning: {path} could not be saved: {error.strerror or error}.")
-            return made
+            remove_leftovers(self.folder, f"{key}.*")
+            result = stored.load()
+            if result is None:
+                result = make(checkpoint)
+                if stored.save(lambda: result):
+                    checkpoint.path.unlink(missing_ok=True)
+            return result

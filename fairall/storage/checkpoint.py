@@ -16,35 +16,30 @@ from fairall.runtime.reading import DamagedFileError, opened
 from fairall.storage.files import Log, atomic, ignore
 
 MAX_SHARE = 0.02  # of the time that saving may take
-
-
-State = dict[str, Any]  # plain containers of tensors, by name
+State = dict[str, Any]
+"""Plain containers of tensors, by name."""
 
 
 @dataclass(eq=False)
 class Checkpoint:
-    """The last two saved states, the newer in `path`, the one before in `<stem>.previous<suffix>`.
+    """A file with the last saved state of a computation.
 
     Attributes:
-        path: of the newer state.
-        of: identity of the computation; states of another one are not loaded.
+        path: of the file.
+        identity: of the computation; the state of another one is not loaded.
         seconds: least time between two states; `1 / MAX_SHARE` times as long as the last one took to save,
             where that is more.
-        log: called about damaged files and failures.
-        appended: a file for what only grows (`storage.spool`), of which states hold the length.
+        log: called with a warning about a damaged file, or a state that could not be saved.
     """
 
     path: Path
-    of: str
+    identity: str
     seconds: float
     log: Log = ignore
 
     def __post_init__(self) -> None:
         """Begin to wait for the time of the first state."""
-        self.previous = self.path.with_name(f"{self.path.stem}.previous{self.path.suffix}")
-        self.appended = self.path.with_name(f"{self.path.stem}.steps")
         self._next = time.monotonic() + self.seconds
-        self._whole = False  # whether the file at `path` is known to be undamaged
 
     def maybe_save(self, state: Callable[[], State]) -> None:
         """Save `state()` if it is time or a stop was requested.
@@ -58,48 +53,31 @@ class Checkpoint:
             self.save(state)
         signals.raise_if_requested()
 
-    def save(self, state: Callable[[], State]) -> None:
-        """Save `state()`; after a failure, for instance on a full disk, warn and continue."""
+    def save(self, state: Callable[[], State]) -> bool:
+        """Replace the file by one with `state()`; whether that succeeded, as it does not on a full disk."""
         began = time.monotonic()
         try:
-            # One of the two files is undamaged at any moment: a damaged one must not replace it.
-            if self._whole:
-                self.path.replace(self.previous)
-                self._whole = False
-            save_tensors({"of": self.of, "state": state()}, self.path)
-            self._whole = True
+            save_tensors({"of": self.identity, "state": state()}, self.path)
+            return True
         except OSError as error:
-            self.log(
-                f"Warning: no checkpoint could be saved in {self.path.parent}: {error.strerror or error}."
-            )
-        ended = time.monotonic()
-        self._next = ended + max(self.seconds, (ended - began) / MAX_SHARE)
+            self.log(f"Warning: {self.path} could not be saved: {error.strerror or error}.")
+            return False
+        finally:
+            ended = time.monotonic()
+            self._next = ended + max(self.seconds, (ended - began) / MAX_SHARE)
 
-    def load(self, restore: Callable[[State], None] = lambda state: None) -> State | None:
-        """The newest undamaged state of this computation, None if there is none.
-
-        `restore` is called with the state; a DamagedFileError says that what it refers to is damaged.
-        """
-        for path in (self.path, self.previous):
-            try:
-                saved = load_tensors(path)
-                if saved.get("of") != self.of:
-                    self.log(f"Warning: {path} is a checkpoint of another computation and is not used.")
-                    continue
-                restore(saved["state"])
-            except FileNotFoundError:
-                continue
-            except DamagedFileError as error:
-                self.log(f"Warning: {error}; the checkpoint before it is used, if there is one.")
-                continue
-            self._whole = path == self.path
+    def load(self) -> State | None:
+        """The saved state; None without a file, or, with a warning, where it is damaged or of another one."""
+        try:
+            saved = load_tensors(self.path)
+            if saved.get("of") != self.identity:
+                raise DamagedFileError(self.path, "it is of another computation")
             return saved["state"]
-        return None
-
-    def delete(self) -> None:
-        """Delete both states and the appended records."""
-        for path in (self.path, self.previous, self.appended):
-            path.unlink(missing_ok=True)
+        except FileNotFoundError:
+            return None
+        except DamagedFileError as error:
+            self.log(f"Warning: {error}; it is computed again from the beginning.")
+            return None
 
 
 class Stateful:
@@ -115,8 +93,8 @@ class Stateful:
 
     def state_dict(self) -> State:
         """All that later steps depend on, as plain containers of tensors."""
-        stateful = {name: own.state_dict() for name, own in vars(self).items() if hasattr(own, "state_dict")}
-        return stateful | {name: getattr(self, name) for name in self.kept}
+        parts = {name: part.state_dict() for name, part in vars(self).items() if hasattr(part, "state_dict")}
+        return parts | {name: getattr(self, name) for name in self.kept}
 
     def load_state_dict(self, state: State) -> None:
         """Restore what `state_dict` returned."""
@@ -128,7 +106,7 @@ class Stateful:
 
 
 def save_tensors(state: State, path: Path) -> None:
-    """Write `state` to `path` atomically."""
+    """Write `state` to `path` atomically; raises OSError where it cannot be written."""
     import torch  # slow, and not needed by those who only look whether a file is there
 
     serialised = io.BytesIO()  # torch's own errors do not give the system's reason

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import fcntl
-import fnmatch
+import glob
 import hashlib
 import os
-import re
 import shutil
-import stat
 import tempfile
 import uuid
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
@@ -24,10 +22,8 @@ from fairall.runtime.reading import DamagedFileError, opened, read_text, why_no_
 
 Log = Callable[[str], None]
 """Shows a message to the user."""
-
+TEMPORARY = ".~"  # how names of temporary files of `atomic` begin
 MOST_OF_NAME = 300  # characters of the name of a process
-
-TEMPORARY = re.compile(r"\.(?P<name>.+)\.[a-z0-9_]{8}(?P<suffix>(\.[^.]+)?)")  # names of `atomic`
 
 
 def ignore(message: str) -> None:
@@ -43,15 +39,14 @@ def atomic(path: Path) -> Iterator[Path]:
     Raises:
         OSError: with the name of `path`, if it cannot be written.
     """
-    temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}{path.suffix}")
+    temporary = path.with_name(f"{TEMPORARY}{uuid.uuid4().hex[:8]}~{path.name}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        mode = stat.S_IMODE(path.stat().st_mode) if path.exists() else None
         # Not tempfile.mkstemp, whose files have mode 0600 whatever the umask.
-        temporary.touch(0o666 if mode is None else 0o600, exist_ok=False)
+        temporary.touch(0o600 if path.exists() else 0o666, exist_ok=False)
         yield temporary
-        if mode is not None:
-            temporary.chmod(mode)
+        if path.exists():
+            shutil.copymode(path, temporary)
         with temporary.open("rb") as file:
             os.fsync(file.fileno())  # after a loss of power the file could otherwise be empty
         temporary.replace(path)
@@ -79,7 +74,7 @@ def unnamed(path: Path) -> Iterator[IO[bytes]]:
         OSError: with the name of `path`, if it cannot be written.
     """
     try:
-        with tidied(path.parent, path.name), tempfile.TemporaryFile(dir=path.parent) as file:
+        with tidied(path.parent, glob.escape(path.name)), tempfile.TemporaryFile(dir=path.parent) as file:
             yield file
             file.seek(0)
             with atomic(path) as temporary, temporary.open("wb") as copied:
@@ -100,10 +95,7 @@ def tidied(folder: Path, name: str = "*") -> Iterator[None]:
     try:
         with suppress(OSError):  # others are at work, or the file system has no locks
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            for path in folder.iterdir():
-                replaced = replaced_by(path.name)
-                if replaced is not None and fnmatch.fnmatchcase(replaced, name):
-                    path.unlink(missing_ok=True)
+            remove_leftovers(folder, name)
         with suppress(OSError):
             fcntl.flock(handle, fcntl.LOCK_SH)
         yield
@@ -111,12 +103,13 @@ def tidied(folder: Path, name: str = "*") -> Iterator[None]:
         os.close(handle)
 
 
-def replaced_by(name: str) -> str | None:
-    """The name of the file that a temporary file of `atomic` would replace; None for other files."""
-    found = TEMPORARY.fullmatch(name)
-    if found is None or Path(found["name"]).suffix != found["suffix"]:
-        return None
-    return found["name"]
+def remove_leftovers(folder: Path, name: str = "*") -> None:
+    """Delete temporary files of `atomic` that killed processes left; the caller must hold the lock.
+
+    `name` is a pattern of the files that they would have replaced.
+    """
+    for temporary in folder.glob(f"{TEMPORARY}????????~{name}"):
+        temporary.unlink(missing_ok=True)
 
 
 def cache_folder(name: str) -> Path:
@@ -133,20 +126,6 @@ def cache_folder(name: str) -> Path:
     return root / "fairall" / name
 
 
-def keep_modes(old: Path, new: Path) -> None:
-    """Give a file, or the files in a folder, the modes of those that they are to replace."""
-    for path in [new, *new.rglob("*")]:
-        replaced = old / path.relative_to(new)
-        if path.is_file() and replaced.is_file():
-            path.chmod(stat.S_IMODE(replaced.stat().st_mode))
-
-
-def remove_leftovers(folder: Path, name: str = "*") -> None:
-    """Delete temporary files of `atomic` that killed processes left; the caller must hold the lock."""
-    for temporary in folder.glob(f".{name}.*"):
-        temporary.unlink(missing_ok=True)
-
-
 @contextmanager
 def locked(folder: Path, lock: Path, *, log: Log = ignore) -> Iterator[None]:
     """Create `folder` and hold `lock` until the block ends; other processes wait for it.
@@ -160,11 +139,9 @@ def locked(folder: Path, lock: Path, *, log: Log = ignore) -> Iterator[None]:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         file_lock = FileLock(lock)
-        try:
-            file_lock.acquire(timeout=0)
-        except Timeout:
-            log(f"Waiting for {holder(lock)}, which is at work on {folder}")
-            file_lock.acquire()
+        if process := holder(lock):
+            log(f"Waiting for {process}, which is at work on {folder}")
+        file_lock.acquire()
         with suppress(OSError):  # shown to waiting processes only
             lock.write_text(this_process())
     except OSError as error:
@@ -178,24 +155,19 @@ def locked(folder: Path, lock: Path, *, log: Log = ignore) -> Iterator[None]:
         file_lock.release()
 
 
-def held(lock: Path) -> bool:
-    """Whether a process is in the block of `locked`; False if unknown."""
-    if not lock.exists():
-        return False
+def holder(lock: Path) -> str | None:
+    """The process that is in the block of `locked`; None if there is none, or where that is unknown."""
     try:
-        with FileLock(lock, timeout=0):
-            return False
+        if lock.exists():
+            with FileLock(lock, timeout=0):
+                return None
     except Timeout:
-        return True
+        with suppress(OSError, DamagedFileError):
+            return read_text(lock)[:MOST_OF_NAME] or "another process"
+        return "another process"
     except OSError:
-        return False
-
-
-def holder(lock: Path) -> str:
-    """The process that holds a lock, as far as is known."""
-    with suppress(OSError, DamagedFileError):
-        return read_text(lock)[:MOST_OF_NAME] or "another process"
-    return "another process"
+        pass
+    return None
 
 
 def sqlite_url(path: Path) -> str:
@@ -226,10 +198,9 @@ def sha256_of_text(text: str) -> str:
 def write_sums(listing: Path, names: Sequence[str]) -> None:
     """Write the checksums of files in the format of `sha256sum`, and below them one of the list itself.
 
-    Names are relative to the folder of `listing`.
+    Names are relative to the folder of `listing`. Raises as `opened` and `atomic`.
     """
-    sums = "".join(f"{sha256(listing.parent / name)}  {name}\n" for name in names)
-    write_text(listing, sums + _last_line(sums))
+    write_text(listing, _listed({name: sha256(listing.parent / name) for name in names}))
 
 
 def damaged(listing: Path, among: Collection[str] | None = None) -> list[str]:
@@ -243,26 +214,22 @@ def damaged(listing: Path, among: Collection[str] | None = None) -> list[str]:
     """
     try:
         content = read_text(listing)
-        above, newline, _ = content[:-1].rpartition("\n")
-        if content != above + newline + _last_line(above + newline):
-            return [listing.name]
-        sums = {name: known for known, name in (line.split("  ", 1) for line in above.split("\n"))}
-    except (OSError, DamagedFileError, ValueError):
+    except (OSError, DamagedFileError):
+        content = ""
+    sums = {line[66:]: line[:64] for line in content.split("\n")[:-2]}
+    compared = sums if among is None else among
+    if content != _listed(sums) or not sums.keys() >= {*compared}:
         return [listing.name]
-    compared = sums.keys() if among is None else set(among)
-    if not compared <= sums.keys():
-        return [listing.name]
-    wrong = []
-    for name, known in sums.items():
-        path, intact = listing.parent / name, False
-        with suppress(OSError, DamagedFileError):
-            intact = sha256(path) == known if name in compared else why_no_file(path) is None
-        if not intact:
-            wrong.append(name)
-    return wrong
+    return [name for name in sums if not _is_intact(listing.parent / name, sums[name], name in compared)]
 
 
-def _last_line(sums: str) -> str:
-    """The last line of a list of checksums, its own checksum; `sha256sum -c` skips it."""
-    n_files = sums.count("\n")
-    return f"# {n_files} files; SHA-256 of the lines above: {sha256_of_text(sums)}\n"
+def _is_intact(path: Path, known: str, compared: bool) -> bool:
+    with suppress(OSError, DamagedFileError):
+        return sha256(path) == known if compared else why_no_file(path) is None
+    return False
+
+
+def _listed(sums: Mapping[str, str]) -> str:
+    """Lines of checksums by name, and one of their own, which `sha256sum -c` skips."""
+    lines = "".join(f"{known}  {name}\n" for name, known in sums.items())
+    return f"{lines}# {len(sums)} files; SHA-256 of the lines above: {sha256_of_text(lines)}\n"

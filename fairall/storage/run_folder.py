@@ -1,14 +1,18 @@
-"""The folder of a run: its configuration, checkpoints and result."""
+"""The folder of a run: its configuration, checkpoint and result, and what its process alone knew."""
 
 from __future__ import annotations
 
+import getpass
+import json
 import shutil
+import subprocess
+import sys
 from collections.abc import Collection, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fairall.config.choices import flattened
 from fairall.config.schema import Config
 from fairall.errors import FairAllError
 from fairall.runtime.reading import DamagedFileError, read_text
@@ -19,15 +23,14 @@ from fairall.storage.files import (
     atomic,
     damaged,
     ignore,
-    keep_modes,
     locked,
     remove_leftovers,
     sha256_of_text,
     write_sums,
     write_text,
 )
-from fairall.storage.identity import determining
-from fairall.storage.stored import read_stored
+from fairall.storage.identity import configuration_key
+from fairall.storage.stored import read_json, read_stored
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -37,7 +40,9 @@ ANEW = "anew"  # subfolder for the folder of a new result while there is an old 
 CARD = "model_card.md"
 FILES, PARTS = ("config.yaml", "metrics.csv", "summary.json", CARD), ("figures", "policy")
 DECISIONS = "decisions.csv"  # of runs with evaluation.decisions
+ORIGIN = "tracking.json"
 HEADING = "# Configuration of a run of fairall, format 2; sha256 of what follows: "
+PATIENCE = 10.0  # seconds for git to answer
 
 
 class RunFolder:
@@ -55,26 +60,18 @@ class RunFolder:
     def locked(self, *, log: Log = ignore) -> Iterator[None]:
         """Lock the folder for this process; other processes wait, and then find the result."""
         with locked(self.path, self.path.with_suffix(".lock"), log=log):
-            self._flush()
-            for folder in (self.path, *(self.path / part for part in PARTS)):
-                remove_leftovers(folder)
+            self._replace_result()
+            for part in ("", *PARTS):
+                remove_leftovers(self.path / part)
             yield
 
     def refuse_others(self, config: Config) -> None:
         """Raise FairAllError if the configuration in the folder determines another result than this run's."""
-        known = self.read_config()
-        if known is None:
-            return
-        there, here = (
-            {key: str(value) for key, value in flattened(determining(of.to_plain())).items()}
-            for of in (known, config)
-        )
-        differing = sorted(key for key in there.keys() | here.keys() if there.get(key) != here.get(key))
-        if differing:
-            key = differing[0]
+        stored = self.read_config()
+        if stored is not None and configuration_key(stored) != configuration_key(config):
             raise FairAllError(
-                f"{self.path} holds another run ({key} is {there.get(key)} there and {here.get(key)} here); "
-                "move it away, or choose another place with outputs_dir=FOLDER"
+                f"{self.path} holds another run; move it away, or choose another place with "
+                "outputs_dir=FOLDER"
             )
 
     def write_config(self, config: Config) -> None:
@@ -104,68 +101,63 @@ class RunFolder:
 
     def damage(self, among: Collection[str] | None = None) -> str | None:
         """Damage of a complete result, in words; None without any. `among` as for `files.damaged`."""
-        wrong = damaged(self.path / "DONE", among)
-        if wrong == ["DONE"]:
-            return "DONE is damaged"
-        return f"{wrong[0]} is damaged or missing" if wrong else None
+        for name in damaged(self.path / "DONE", among):
+            return f"{name} is damaged or missing"
+        return None
 
     def intact(self, log: Log = ignore) -> bool:
         """Whether the result is complete and undamaged; `log` is called if it is complete and damaged."""
-        damage = self.damage() if self.done else None
-        if damage is not None:
+        damage = self.damage()
+        if damage is not None and self.done:
             log(f"Warning: {self.path}: {damage}; the result is made again.")
-        return self.done and damage is None
+        return damage is None
 
     def reopen(self) -> None:
-        """Mark the result as incomplete; checkpoints stay."""
+        """Mark the result as incomplete; the checkpoint stays."""
         (self.path / "DONE").unlink(missing_ok=True)
 
     @contextmanager
     def recording(self, *, anew: bool, log: Log = ignore) -> Iterator[RunFolder]:
         """The folder to write the result to; a result is complete once `finish` was called on it.
 
-        With `anew` it starts without checkpoints, and a complete result is replaced when the new one is
+        With `anew` it starts without a checkpoint, and a complete result is replaced when the new one is
         complete, or stays, of which `log` tells.
         """
-        if not anew:
-            yield self
-            return
-        folder = self._anew if self.done else self
+        folder = self._anew if anew and self.done else self
+        if anew:
+            folder.checkpoint(seconds=0.0).path.unlink(missing_ok=True)
         try:
-            if folder is self:
-                shutil.rmtree(self.path)
-            folder.path.mkdir(parents=True)
             yield folder
-        except BaseException as error:
-            if isinstance(error, Stopped):
+        except Stopped as error:
+            if anew:
                 error.then = "starts anew"
-            if folder is not self and not folder.done:
-                log(f"The result from before is unchanged: {self.path}")
             raise
         finally:
-            self._flush()
+            if folder is not self and not folder.done:
+                log(f"The result from before is unchanged: {self.path}")
+            self._replace_result()
 
     @property
     def _anew(self) -> RunFolder:
         """Folder of the new result, of the same name; inside this one, so that it is not taken for a run."""
         return RunFolder(self.path / ANEW / self.path.name)
 
-    def _flush(self) -> None:
+    def _replace_result(self) -> None:
         """Move a new result in place of the old one if it is complete, else delete it.
 
         Safe to kill and repeat: DONE is moved last, so that until then there is a complete new result.
         """
         made = self._anew
         if made.done:
-            self.checkpoint(seconds=0.0).previous.unlink(missing_ok=True)
-            for path in sorted(made.path.iterdir(), key=lambda path: path.name == "DONE"):
-                target = self.path / path.name
-                keep_modes(target, path)
-                if target.is_dir():
-                    shutil.rmtree(target)
+            files = [path for path in made.path.rglob("*") if path.is_file()]
+            for path in sorted(files, key=lambda path: path.name == "DONE"):
+                target = self.path / path.relative_to(made.path)
+                target.parent.mkdir(exist_ok=True)
+                if target.exists():
+                    shutil.copymode(target, path)
                 path.replace(target)
-        if (self.path / ANEW).exists():
-            shutil.rmtree(self.path / ANEW)
+        if made.path.parent.exists():
+            shutil.rmtree(made.path.parent)
 
     def checkpoint(self, *, seconds: float, log: Log = ignore) -> Checkpoint:
         """The run's `Checkpoint`; the folder's name is the run's identity."""
@@ -197,12 +189,60 @@ class RunFolder:
         Raises:
             FairAllError: where a file that was written to this folder is no longer there.
         """
-        lacking = [path for path in self._written if not path.is_file()]
-        if lacking:
-            raise FairAllError(
-                f"{lacking[0]} is missing: it was deleted during the run; the same command makes it again"
-            )
+        for path in self._written:
+            if not path.is_file():
+                raise FairAllError(
+                    f"{path} is missing: it was deleted during the run; the same command makes it again"
+                )
         inside = sorted(path for part in PARTS for path in (self.path / part).rglob("*"))
         paths = (*(self.path / name for name in (*FILES, DECISIONS)), *inside)
         names = [path.relative_to(self.path).as_posix() for path in paths if path.is_file()]
         write_sums(self.path / "DONE", names)
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Content of tracking.json, for MLflow and `show`; of an earlier version's, which has more keys, a part.
+
+    Attributes:
+        command: command line of the user.
+        source: MLflow's tags of the command's program and commit, see `source_tags`.
+        began: time at which the process began with the run, seconds since 1970.
+        cpu_seconds: that the process took to compute the result; None until then.
+    """
+
+    command: str = ""
+    source: dict[str, str] = field(default_factory=dict)
+    began: float | None = None
+    cpu_seconds: float | None = None
+
+    @classmethod
+    def read(cls, folder: Path) -> Origin:
+        """The origin kept in a run's folder; an empty one where the file is missing or damaged."""
+        try:
+            return read_json(folder / ORIGIN, cls)
+        except (OSError, DamagedFileError):
+            return cls()
+
+    def write(self, folder: Path) -> None:
+        """Write it to a run's folder; raises OSError where that fails."""
+        write_text(folder / ORIGIN, json.dumps(asdict(self)) + "\n")
+
+
+def source_tags() -> dict[str, str]:
+    """The tags that `mlflow.start_run` gives a run, for the command of this process.
+
+    The commit is that of the checkout around the working folder, so of the user's project; a run outside a
+    checkout has none.
+    """
+    tags = {"mlflow.source.name": sys.argv[0] or "<console>", "mlflow.source.type": "LOCAL"}
+    try:
+        tags["mlflow.user"] = getpass.getuser()
+    except (ImportError, KeyError, OSError):  # a user id without a name, as in some containers
+        tags["mlflow.user"] = "unknown"
+    command = ["git", "rev-parse", "--verify", "--quiet", "HEAD"]
+    with suppress(OSError, subprocess.TimeoutExpired):  # without git
+        ended = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)
+        if commit := ended.stdout.strip():
+            tags["mlflow.source.git.commit"] = commit
+    return tags

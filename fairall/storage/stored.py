@@ -1,27 +1,49 @@
-"""Stored configurations of runs, read as untrusted data."""
+"""Stored files, JSON and the YAML of configurations, read as data that may be damaged or a stranger's."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import MISSING, dataclass, fields, is_dataclass
+from enum import EnumType
 from pathlib import Path
-from typing import Any
+from types import NoneType, UnionType
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import yaml
 
-from fairall.config.checks import check_values
-from fairall.config.choices import LOADER, flattened
-from fairall.config.schema import Config
 from fairall.errors import FairAllError
-from fairall.runtime.reading import read_text
-from fairall.storage.plain import MOST_SHOWN, Plain, of_plain
+from fairall.runtime.reading import DamagedFileError, read_bytes, read_text
 
-MOST_CHARACTERS = 10_000  # of a value
-MOST_TOLD = 500  # characters of a reason
-DEEPEST = 20  # nested containers
-# Classes by the names that they had up to 0.2.
-MOVED = {"fairall.data.csv.dataset.OwnCsv": "fairall.data.own_table.OwnTable"}
-# Values of `model.phase1` that were no keys up to 0.2.
+if TYPE_CHECKING:
+    from fairall.config.schema import Config
+
+T = TypeVar("T")
+Plain = dict[str, Any]
+"""A JSON document, a configuration or a part of one, as plain containers."""
+MOST_SHOWN = 60  # characters of a value or a key in a message
+MOST_REASON = 500  # characters of a message
+DEEPEST = 20  # nested containers of a configuration
+# Values of `model.phase1` that were no keys up to 0.3.0.
 BEFORE_PHASE1 = {"share": 1.0, "annealed": False}
+
+
+def read_json(path: Path, kind: type[T]) -> T:
+    """The content of a JSON file, of a type: a dataclass, or as in `of_plain`.
+
+    Raises:
+        OSError: where it cannot be read; FileNotFoundError where there is none.
+        DamagedFileError: where it is no such file, or has infinite numbers, NaN or half of a character.
+    """
+    content = read_bytes(path)
+    try:
+        plain = json.loads(content)
+        json.dumps(plain, allow_nan=False, ensure_ascii=False).encode()
+        return of_plain(kind, plain)
+    except (ValueError, RecursionError) as error:
+        raise DamagedFileError(path, str(error).split("\n")[0][:MOST_REASON]) from error
 
 
 def read_stored(path: Path) -> Config:
@@ -29,32 +51,33 @@ def read_stored(path: Path) -> Config:
 
     Runs store resolved values, so interpolations, anchors and tags are nothing that they wrote, and are
     refused: an interpolation could read the environment, and anchors can expand to any size. No code of the
-    classes that it names is imported. Of what earlier versions stored, `evaluation.monitor` is left out,
-    classes that have moved are named as they are now, and Phase I has the values that were no keys.
+    classes that it names is imported. Where an earlier version stored it, Phase I has the values that were no
+    keys then.
 
     Raises:
         FairAllError: where it is not such a file, or has other keys or impossible values.
         OSError: where it cannot be read.
     """
-    plain = _plain(path)
+    from fairall.config.checks import check_values
+    from fairall.config.choices import LOADER, flattened
+    from fairall.config.schema import Config
+
+    text = read_text(path)
     try:
+        _refuse_expansions(text, LOADER)
+        plain = yaml.load(text, Loader=LOADER)
+        json.dumps(plain)  # TypeError for dates, sets and bytes
         for group in ("model", "dataset", "initial_policy"):
-            of_plain(_Node, plain.get(group), group)
-        if plain["dataset"]["_target_"] in MOVED:
-            plain["dataset"]["_target_"] = MOVED[plain["dataset"]["_target_"]]
-        if isinstance(evaluation := plain.get("evaluation"), dict):
-            evaluation.pop("monitor", None)
+            of_plain(_Node, of_plain(Plain, plain).get(group), group)
         if isinstance(phase1 := plain["model"].get("phase1"), dict):
             plain["model"]["phase1"] = BEFORE_PHASE1 | phase1
         config = of_plain(Config, plain)
-        there, here = flattened(plain), flattened(config.to_plain())
-        if differing := sorted(here.keys() - there.keys()) or sorted(there.keys() - here.keys()):
-            raise ValueError(f"it {'has' if differing[0] in there else 'lacks'} {differing[0][:MOST_SHOWN]}")
+        for key in sorted(flattened(plain).keys() ^ flattened(config.to_plain()).keys()):
+            raise ValueError(f"it has or lacks {key[:MOST_SHOWN]}")
         check_values(config)
-    except (ValueError, FairAllError) as error:
-        raise FairAllError(
-            f"{path}: {str(error)[:MOST_TOLD]}; this version of fairall stores nothing like it"
-        ) from error
+    except (yaml.YAMLError, ValueError, TypeError, FairAllError) as error:
+        reason = str(getattr(error, "problem", None) or error).split("\n")[0][:MOST_REASON]
+        raise FairAllError(f"{path}: {reason}; this version of fairall stores nothing like it") from error
     return config
 
 
@@ -66,48 +89,66 @@ class _Node:
     _target_: str
 
 
-def _plain(path: Path) -> Plain:
-    """The content of the file as plain containers; raises as `read_stored`."""
-    text = read_text(path)
-    try:
-        _refuse_expansions(text, path)
-        plain = yaml.load(text, Loader=LOADER)
-    except (yaml.YAMLError, ValueError) as error:  # ValueError: impossible numbers and dates
-        reason = getattr(error, "problem", None) or type(error).__name__
-        raise FairAllError(f"{path}: cannot be read as YAML ({reason})") from error
-    if not isinstance(plain, dict):
-        raise FairAllError(f"{path}: cannot be read as the configuration of a run, which has keys and values")
-    _require_plain(plain, path)
-    return plain
-
-
-def _refuse_expansions(text: str, path: Path) -> None:
-    """Raise FairAllError for constructs that `read_stored` refuses before parsing the text."""
+def _refuse_expansions(text: str, loader: Any) -> None:
+    """Raise ValueError for constructs of YAML that `read_stored` refuses before parsing the text."""
     depth = 0
-    for event in yaml.parse(text, Loader=LOADER):
-        where = f"{path}, line {event.start_mark.line + 1}"
-        if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None) is not None:
-            raise FairAllError(f"{where}: is an anchor or alias, and the configuration of a run has none")
-        if getattr(event, "tag", None) is not None:
-            raise FairAllError(f"{where}: has a tag, and the configuration of a run has none")
-        if isinstance(event, yaml.ScalarEvent) and len(event.value) > MOST_CHARACTERS:
-            raise FairAllError(f"{where}: a value has more than {MOST_CHARACTERS} characters")
+    for event in yaml.parse(text, Loader=loader):
         depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
-        if depth > DEEPEST:
-            raise FairAllError(f"{where}: more than {DEEPEST} containers inside each other")
+        further = [getattr(event, name, None) for name in ("anchor", "tag")]  # aliases have an anchor too
+        if depth > DEEPEST or any(further) or "${" in getattr(event, "value", ""):
+            refused = f"an anchor, a tag, an interpolation, or more than {DEEPEST} nested containers"
+            raise ValueError(f"line {event.start_mark.line + 1} has {refused}")
 
 
-def _require_plain(node: Any, path: Path, key: str = "") -> None:
-    """Raise FairAllError for a value that runs do not store, naming its key but not the value."""
-    if isinstance(node, dict):
-        for name, child in node.items():
-            if not isinstance(name, str | int | float):
-                raise FairAllError(f"{path}: {key or 'it'} has a key that is not a name")
-            _require_plain(child, path, f"{key}.{name}" if key else str(name))
-    elif isinstance(node, list):
-        for child in node:
-            _require_plain(child, path, key)
-    elif isinstance(node, str) and "${" in node:
-        raise FairAllError(f"{path}: {key} is an interpolation, and the stored values of a run have none")
-    elif not isinstance(node, str | int | float | None):
-        raise FairAllError(f"{path}: {key} is a {type(node).__name__}, not a plain value")
+def strict(plain: Any) -> Any:
+    """Plain containers as they are read from strict JSON: None for infinite numbers and NaN.
+
+    Examples:
+        >>> strict({"low": -float("inf"), "values": (0.5, float("nan"))})
+        {'low': None, 'values': [0.5, None]}
+    """
+    return json.loads(json.dumps(plain), parse_constant=lambda _: None)
+
+
+def of_plain(kind: Any, plain: Any, place: str = "") -> Any:
+    """A value out of JSON as one of a type.
+
+    Args:
+        kind: a dataclass, of which keys that it lacks are left out; str, bool, int, float (finite), None,
+            Any; an enumeration, by the names of its members; unions, literals, sequences, tuples and
+            mappings by names of these.
+        plain: the value.
+        place: where it stands, for messages.
+
+    Raises:
+        ValueError: naming the place, where it is of another type.
+    """
+    origin, arguments = get_origin(kind), get_args(kind)
+
+    def within(member: Any, name: Any) -> Any:
+        return of_plain(member, plain[name], f"{place}.{str(name)[:MOST_SHOWN]}".lstrip("."))
+
+    if kind is Any or (kind in (str, bool, NoneType) and type(plain) is kind):
+        return plain
+    if kind in (int, float) and type(plain) in (int, kind) and abs(plain) <= sys.float_info.max:
+        return kind(plain)
+    if type(plain) is str and plain in (arguments if origin is Literal else ()):
+        return plain
+    if type(plain) is str and isinstance(kind, EnumType) and plain in kind.__members__:
+        return kind[plain]
+    for member in arguments if origin in (Union, UnionType) else ():
+        with suppress(ValueError):
+            return of_plain(member, plain, place)
+    if isinstance(plain, dict) and origin in (dict, Mapping):
+        return {name: within(arguments[1], name) for name in plain}
+    if isinstance(plain, dict) and isinstance(kind, type) and is_dataclass(kind):
+        for field in fields(kind):
+            if field.name not in plain and field.default is field.default_factory is MISSING:
+                raise ValueError(f"{place or 'it'} lacks {field.name}")
+        hints = get_type_hints(kind)
+        return kind(**{name: within(hints[name], name) for name in hints if name in plain})
+    if isinstance(plain, list) and origin in (list, Sequence):
+        return [within(arguments[0], i) for i in range(len(plain))]
+    if isinstance(plain, list) and origin is tuple and len(arguments) == len(plain):
+        return tuple(within(member, i) for i, member in enumerate(arguments))
+    raise ValueError(f"{place or 'it'} cannot be {json.dumps(plain)[:MOST_SHOWN]}")

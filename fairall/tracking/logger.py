@@ -23,8 +23,7 @@ from fairall.results.result import Result
 from fairall.results.runs import load, load_results
 from fairall.runtime import signals
 from fairall.storage.files import sha256, sha256_of_text
-from fairall.storage.origin import Origin, source_tags
-from fairall.storage.run_folder import CARD, DECISIONS, FILES, RunFolder
+from fairall.storage.run_folder import CARD, DECISIONS, FILES, Origin, RunFolder, source_tags
 from fairall.tracking.page import KIND_TAG, NOTE_TAG
 from fairall.tracking.store import RUN_TAG, allowed, connected, experiment_of, named_uri
 

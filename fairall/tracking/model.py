@@ -17,7 +17,7 @@ from mlflow.types.schema import AnyType
 from fairall.config.schema import Config
 from fairall.errors import FairAllError
 from fairall.policy import Policy, load_reader
-from fairall.storage.origin import source_tags
+from fairall.storage.run_folder import source_tags
 
 
 def log_policy(folder: Path, config: Config) -> None:

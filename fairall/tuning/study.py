@@ -22,8 +22,8 @@ from fairall.errors import FairAllError
 from fairall.results.runs import load_result
 from fairall.runtime.reading import DamagedFileError
 from fairall.storage.files import locked, write_text
-from fairall.storage.plain import Plain, read_json, strict
 from fairall.storage.run_folder import RunFolder
+from fairall.storage.stored import Plain, read_json, strict
 from fairall.tuning.objectives import DIRECTIONS, selected
 from fairall.tuning.space import Point, Range, Space, Value, words_of
 

@@ -4,7 +4,6 @@ import csv
 import json
 import os
 import signal
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -427,47 +426,6 @@ def test_a_table_that_changes_between_check_and_decision_is_refused(
         said = typed("explain", str(saved), "people.csv", *words, cwd=tmp_path)
         assert "people.csv was changed while it was read" in said.stderr
         assert not (tmp_path / "why").exists()
-
-
-KILLED = """
-import os, shutil, signal, sys
-from fairall.tables import files as tables
-from fairall.cli.main import main
-from fairall.policy import Policy
-
-def kill(*given, **options):
-    os.kill(os.getpid(), signal.SIGKILL)
-
-def copied(source, target):
-    target.write(source.read(500))
-    target.flush()
-    kill()
-
-tables.ROWS = 10
-read = Policy.encoded
-if sys.argv.pop(1) == "deciding":
-    Policy.encoded = lambda self, people, **how: (kill if people.index[0] == 20 else read)(self, people)
-else:
-    shutil.copyfileobj = copied
-main(["decide", *sys.argv[1:]])
-"""
-
-
-def killed(when: str, saved: Path, folder: Path) -> None:
-    words = [sys.executable, "-c", KILLED, when, str(saved), "people.csv", "-o", "out.csv"]
-    assert subprocess.run(words, cwd=folder, check=False).returncode == -signal.SIGKILL
-
-
-@pytest.mark.whole
-def test_a_kill_leaves_nobodys_data(saved: Path, people: pd.DataFrame, tmp_path: Path) -> None:
-    (tmp_path / ".out.csv.swp").write_text("an editor's")
-    killed("deciding", saved, tmp_path)
-    kept = {".out.csv.swp", "people.csv"}
-    assert {path.name for path in tmp_path.iterdir()} == kept
-    killed("copying", saved, tmp_path)
-    assert len({path.name for path in tmp_path.iterdir()} - kept) == 1
-    assert decide(tmp_path, saved).returncode == 0
-    assert {path.name for path in tmp_path.iterdir()} == kept | {"out.csv"}
 
 
 def test_a_method_of_ones_own_is_imported_where_it_is_trusted(

@@ -11,11 +11,12 @@ from fairall.data.load import load_dataset
 from fairall.data.people import Decided, Decisions, People
 from fairall.data.prepared import PreparedData
 from fairall.display.progress import Display
+from fairall.errors import FairAllError
 from fairall.measuring.summary import measure_table
 from fairall.models.fairall import FairAll
 from fairall.models.learner import Learner, Setting
 from fairall.online.evaluation import Evaluator
-from fairall.online.history import History
+from fairall.online.history import History, Records
 from fairall.online.initial_policy import LogisticPolicy
 from fairall.online.loop import OnlineLearning
 from fairall.online.training import Training, initially_decided
@@ -276,6 +277,15 @@ def test_the_propensities_kept_are_those_of_the_decisions_taken(credit: Prepared
     again = run_online(online(Rarer(0.0), credit, [0, 1], **guards), 40)
     assert "propensity" not in again.steps.read()
     assert torch.equal(again.counted, history.counted)
+
+
+def test_a_step_with_other_values_than_those_before_is_refused() -> None:
+    records = Records()
+    records.append({"s": torch.zeros(2)})
+    for other in ({"s": torch.zeros(3)}, {"t": torch.zeros(2)}, {"s": torch.zeros(2).double()}):
+        with pytest.raises(FairAllError, match="time step 2 has "):
+            records.append(other)
+    assert len(records) == 1
 
 
 class Waking(Coin):

@@ -18,9 +18,8 @@ from fairall.results.card import model_card
 from fairall.results.runs import load, outlines
 from fairall.results.terminal import print_result
 from fairall.storage.files import sha256_of_text
-from fairall.storage.origin import Origin
-from fairall.storage.plain import strict
-from fairall.storage.run_folder import HEADING, RunFolder
+from fairall.storage.run_folder import HEADING, Origin, RunFolder
+from fairall.storage.stored import strict
 from tests.conftest import examples
 from tests.made_up import lay_down
 

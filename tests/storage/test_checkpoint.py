@@ -1,4 +1,4 @@
-"""States that are kept from time to time, and found again whatever happened to their files."""
+"""States that are saved from time to time, and results that runs share."""
 
 import errno
 import os
@@ -12,128 +12,75 @@ import torch
 from fairall.runtime import signals
 from fairall.runtime.signals import Stopped
 from fairall.storage import checkpoint as module
+from fairall.storage.cache import Cache
 from fairall.storage.checkpoint import Checkpoint
 
 
-def state(value: int) -> dict[str, Any]:
-    return {"step": value, "weights": torch.full((5,), float(value))}
+def saved(folder: Path, said: list[str], identity: str = "me") -> int | None:
+    state = Checkpoint(folder / "checkpoint.pt", identity, seconds=0.0, log=said.append).load()
+    return None if state is None else state["step"]
 
 
-@pytest.fixture
-def kept(tmp_path: Path) -> Path:
-    """A folder with the states 1, before, and 2, the last."""
-    own = Checkpoint(tmp_path / "checkpoint.pt", "me", seconds=0.0)
-    for value in (1, 2):
-        own.save(lambda value=value: state(value))  # type: ignore[misc]
-    assert {path.name for path in tmp_path.iterdir()} == {"checkpoint.pt", "checkpoint.previous.pt"}
-    return tmp_path
+def test_the_last_state_of_the_same_computation_is_loaded(tmp_path: Path) -> None:
+    checkpoint, said = Checkpoint(tmp_path / "checkpoint.pt", "me", seconds=0.0), list[str]()
+    assert saved(tmp_path, []) is None
+    for step in (1, 2):
+        assert checkpoint.save(lambda step=step: {"step": step})  # type: ignore[misc]
+        assert saved(tmp_path, said) == step
+    assert saved(tmp_path, said, identity="you") is None
+    path = checkpoint.path
+    path.unlink()
+    path.mkdir()
+    assert saved(tmp_path, said) is None
+    reasons = ("it is of another computation", "Is a directory")
+    again = "it is computed again from the beginning."
+    assert said == [f"Warning: {path} is damaged ({reason}); {again}" for reason in reasons]
 
 
-def found(folder: Path, said: list[str] | None = None, of: str = "me") -> int | None:
-    told = [] if said is None else said
-    known = Checkpoint(folder / "checkpoint.pt", of, seconds=0.0, log=told.append).load()
-    if known is None:
-        return None
-    assert known["weights"].tolist() == [float(known["step"])] * 5
-    return known["step"]
-
-
-def test_the_last_state_is_found_and_otherwise_the_one_before(kept: Path) -> None:
-    assert found(kept) == 2
-    said: list[str] = []
-    assert found(kept, said, of="you") is None
-    assert len(said) == 2
-    (kept / "checkpoint.pt").unlink()
-    assert found(kept) == 1
-    (kept / "checkpoint.pt").mkdir()
-    assert found(kept, said) == 1
-    assert said[-1].startswith(f"Warning: {kept / 'checkpoint.pt'} is damaged (is a folder)")
-    (kept / "checkpoint.previous.pt").unlink()
-    (kept / "checkpoint.pt").rmdir()
-    assert found(kept) is None
-
-
-def test_what_the_system_does_not_give_is_not_damaged(kept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def denied(*arguments: object) -> int:
-        raise PermissionError(errno.EACCES, "Permission denied")
-
-    monkeypatch.setattr(Path, "open", denied)
-    with pytest.raises(PermissionError):
-        found(kept)
-
-
-def test_every_flipped_bit_is_noticed_or_harmless(kept: Path) -> None:
-    path = kept / "checkpoint.pt"
-    whole = path.read_bytes()
-    noticed = 0
-    for at in range(0, len(whole), 7):
-        path.write_bytes(whole[:at] + bytes([whole[at] ^ 0x10]) + whole[at + 1 :])
-        said: list[str] = []
-        noticed += (step := found(kept, said)) == 1
-        assert step == (1 if said else 2)
-    assert noticed > 20
-
-
-@pytest.mark.parametrize("size", [0, 1, 100, 0.5, -1])
-def test_the_state_before_a_cut_one_is_taken(size: float, kept: Path) -> None:
-    path = kept / "checkpoint.pt"
-    whole = path.read_bytes()
-    path.write_bytes(whole[: int(size * len(whole)) if size == 0.5 else int(size)])
-    said: list[str] = []
-    assert found(kept, said) == 1
-    assert len(said) == 1
-    assert "checkpoint.pt is damaged" in said[0]
-
-
-@pytest.mark.parametrize("damaged", [False, True])
 def test_a_full_disk_costs_the_state_and_not_the_work(
-    damaged: bool, kept: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(*_: Any) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    path, said = kept / "checkpoint.pt", list[str]()
-    if damaged:
-        path.write_bytes(path.read_bytes()[:100])
-    own = Checkpoint(path, "me", seconds=0.0, log=said.append)
-    assert own.load() is not None
+    said: list[str] = []
+    checkpoint = Checkpoint(tmp_path / "checkpoint.pt", "me", seconds=0.0, log=said.append)
+    checkpoint.save(lambda: {"step": 1})
     with monkeypatch.context() as patched:
         patched.setattr(Path, "write_bytes", full)
-        own.save(lambda: state(3))
-    assert "No space left on device" in said[-1]
-    # A damaged state does not take the place of the whole one.
-    assert found(kept) == (1 if damaged else 2)
-    assert {path.name for path in kept.iterdir()} <= {"checkpoint.pt", "checkpoint.previous.pt"}
-    own.save(lambda: state(4))
-    own.save(lambda: state(5))
-    assert found(kept) == 5
-    path.unlink()
-    assert found(kept) == 4
+        assert not checkpoint.save(lambda: {"step": 2})
+        assert Cache(tmp_path, 0.0, said.append).result("key", lambda _: {"step": 3}) == {"step": 3}
+    assert [line.endswith("could not be saved: No space left on device.") for line in said] == [True, True]
+    assert saved(tmp_path, []) == 1
+    assert {path.name for path in tmp_path.iterdir()} == {"checkpoint.pt", "key.lock"}
+    monkeypatch.setattr(os, "open", full)
+    with pytest.raises(OSError, match="No space"):  # what the system does not give is not damaged
+        checkpoint.load()
 
 
-def test_keeping_takes_a_small_share_of_the_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_saving_takes_a_small_share_of_the_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     now = 0.0
     monkeypatch.setattr(module.time, "monotonic", lambda: now)
-    own = Checkpoint(tmp_path / "checkpoint.pt", "me", seconds=10.0)
-    keeps: list[float] = []
+    checkpoint = Checkpoint(tmp_path / "checkpoint.pt", "me", seconds=10.0)
+    times: list[float] = []
 
     def slow() -> dict[str, Any]:
         nonlocal now
-        keeps.append(now)
+        times.append(now)
         now += 0.5  # seconds that one takes
-        return state(len(keeps))
+        return {"step": len(times)}
 
     while now < 1000:
         now += 1.0
-        own.maybe_save(slow)
-    assert keeps[0] == 10.0
-    assert 0.5 * len(keeps) <= 0.02 * 1000
+        checkpoint.maybe_save(slow)
+    assert times[0] == 10.0
+    assert 0.5 * len(times) <= 0.02 * 1000
 
 
-def test_a_request_to_stop_is_met_after_a_step_with_its_state_kept(
+def test_a_request_to_stop_is_met_after_a_step_with_its_state_saved(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    own = Checkpoint(tmp_path / "checkpoint.pt", "me", seconds=3600.0)
+    checkpoint = Checkpoint(tmp_path / "checkpoint.pt", "me", seconds=3600.0)
     steps: list[int] = []
 
     def stop() -> None:
@@ -145,6 +92,27 @@ def test_a_request_to_stop_is_met_after_a_step_with_its_state_kept(
     with pytest.raises(Stopped):  # noqa: PT012
         while len(steps) < 10:
             steps.append(len(steps) + 1)
-            own.maybe_save(lambda: state(steps[-1]))
+            checkpoint.maybe_save(lambda: {"step": steps[-1]})
     assert steps == [1, 2, 3]
-    assert found(tmp_path) == 3
+    assert saved(tmp_path, []) == 3
+
+
+def test_a_cached_result_is_made_once_for_each_key_and_part(tmp_path: Path) -> None:
+    made: list[int] = []
+
+    def make(checkpoint: Checkpoint) -> dict[str, Any]:
+        checkpoint.save(lambda: {"step": -1})
+        made.append(len(made))
+        return {"weights": torch.full((3,), made[-1])}
+
+    def result(part: str, key: str) -> int:
+        return int(Cache(tmp_path, 0.0).part(part).result(key, make)["weights"][0])
+
+    assert [result(*case) for case in ("ak", "bk", "am", "ak", "bk", "am")] == [0, 1, 2, 0, 1, 2]
+    (tmp_path / "a" / "k.pt").write_bytes((tmp_path / "a" / "m.pt").read_bytes())
+    Checkpoint(tmp_path / "b" / "k.pt", "k", seconds=0.0).save(lambda: {"step": -1})
+    assert [result(*case) for case in ("ak", "bk")] == [
+        3,
+        4,
+    ]  # neither another result nor a checkpoint is one
+    assert {path.name for path in tmp_path.glob("*/*")} == {"k.pt", "k.lock", "m.pt", "m.lock"}

@@ -1,6 +1,5 @@
 """Files that are replaced whole."""
 
-import fcntl
 import os
 import stat
 import subprocess
@@ -10,16 +9,8 @@ from pathlib import Path
 import pytest
 
 from fairall.decide.load import load_policy
-from fairall.storage.files import (
-    atomic,
-    damaged,
-    held,
-    locked,
-    replaced_by,
-    tidied,
-    unnamed,
-    write_sums,
-)
+from fairall.runtime.process import this_process
+from fairall.storage.files import atomic, damaged, holder, locked, tidied, unnamed, write_sums
 from tests.conftest import run_folder, succeeded, typed
 
 
@@ -60,26 +51,23 @@ def mode(path: Path) -> int:
     return stat.S_IMODE(path.stat().st_mode)
 
 
-@pytest.mark.parametrize(("umask", "of_new"), [(0o022, 0o644), (0o002, 0o664), (0o077, 0o600)])
+@pytest.mark.parametrize(
+    ("umask", "known"), [(0o022, None), (0o002, None), (0o077, None), (0o022, 0o600), (0, 0o444)]
+)
 @pytest.mark.usefixtures("private")
-def test_new_files_have_the_mode_of_the_umask(umask: int, of_new: int, tmp_path: Path) -> None:
+def test_new_files_have_the_mode_of_the_umask_and_others_keep_theirs(
+    umask: int, known: int | None, tmp_path: Path
+) -> None:
     os.umask(umask)
-    with atomic(tmp_path / "folder" / "file.txt") as temporary:
-        temporary.write_text("new")
-        assert mode(temporary) == of_new
-    assert mode(tmp_path / "folder" / "file.txt") == of_new
-    assert mode(tmp_path / "folder") == 0o777 & ~umask
-
-
-@pytest.mark.parametrize("known", [0o600, 0o640, 0o444, 0o666])
-def test_an_existing_file_keeps_its_mode(known: int, tmp_path: Path) -> None:
-    path = tmp_path / "file.txt"
-    path.write_text("old")
-    path.chmod(known)
+    path = tmp_path / "folder" / "file.txt"
+    if known is not None:
+        path.parent.mkdir()
+        path.touch(known)
     with atomic(path) as temporary:
         temporary.write_text("new")
-        assert mode(temporary) == 0o600  # nobody else reads it before it has its mode
-    assert (path.read_text(), mode(path)) == ("new", known)
+        assert mode(temporary) == (0o600 if known else 0o666 & ~umask)
+    assert (path.read_text(), mode(path)) == ("new", known or 0o666 & ~umask)
+    assert mode(path.parent) == 0o777 & ~umask
 
 
 @pytest.mark.whole
@@ -102,33 +90,21 @@ def test_nothing_that_commands_write_is_for_others(tmp_path: Path) -> None:
     assert [mode(path) for path in private] == [0o600, 0o600]  # of a result made anew, those of the old one
 
 
-def test_damage_of_some_files_alone_and_names_that_are_not_listed(tmp_path: Path) -> None:
+def test_damage_is_told_by_name(tmp_path: Path) -> None:
     for name in ("a", "b"):
         (tmp_path / name).write_text(name)
-    write_sums(tmp_path / "SUMS", ["a", "b"])
-    (tmp_path / "b").write_text("other")
-    assert damaged(tmp_path / "SUMS") == ["b"]
-    assert damaged(tmp_path / "SUMS", among=["a"]) == []
-    assert damaged(tmp_path / "SUMS", among=["a", "c"]) == ["SUMS"]
-    (tmp_path / "b").unlink()
-    assert damaged(tmp_path / "SUMS", among=["a"]) == ["b"]
-
-
-def test_a_list_of_sums_is_known_to_be_whole(tmp_path: Path) -> None:
-    names = ["a", "b", "c"]
-    for name in names:
-        (tmp_path / name).write_text(name)
     listing = tmp_path / "SUMS"
-    write_sums(listing, names)
-    assert damaged(listing) == []
+    write_sums(listing, ["a", "b"])
     checked = subprocess.run(["sha256sum", "--strict", "-c", "SUMS"], cwd=tmp_path, capture_output=True)
     assert (checked.returncode, checked.stderr) == (0, b"")
-    whole = listing.read_text()
-    assert whole.splitlines()[-1].startswith("# 3 files; SHA-256 of the lines above: ")
-    for at in range(len(whole)):
-        listing.write_text(whole[:at])
-        assert damaged(listing) == ["SUMS"]
-    lines = whole.splitlines(keepends=True)
+    lines = listing.read_text().splitlines(keepends=True)
+    assert lines[-1].startswith("# 2 files; SHA-256 of the lines above: ")
+    (tmp_path / "b").write_text("other")
+    assert damaged(listing) == ["b"]
+    assert damaged(listing, among=["a"]) == []
+    assert damaged(listing, among=["a", "c"]) == ["SUMS"]
+    (tmp_path / "b").unlink()
+    assert damaged(listing, among=["a"]) == ["b"]
     for missing in range(len(lines)):  # a list of an earlier version has no last line
         listing.write_text("".join(lines[:missing] + lines[missing + 1 :]))
         assert damaged(listing) == damaged(listing, among=["a"]) == ["SUMS"]
@@ -136,35 +112,26 @@ def test_a_list_of_sums_is_known_to_be_whole(tmp_path: Path) -> None:
 
 def test_a_lock_is_held_in_the_block_alone(tmp_path: Path) -> None:
     folder, lock = tmp_path / "folder", tmp_path / "folder.lock"
-    assert not held(lock)
+    assert holder(lock) is None
     assert not lock.exists()
     with locked(folder, lock):
-        whose = lock.read_text()
-        assert held(lock)
-        assert lock.read_text() == whose
-    assert not held(lock)
+        assert holder(lock) == lock.read_text() == this_process()
+    assert holder(lock) is None
 
 
-def test_leftovers_of_a_kill_are_deleted_and_nothing_else(tmp_path: Path) -> None:
-    with atomic(tmp_path / "out.csv") as temporary:
-        left = tmp_path / temporary.name
-        assert replaced_by(left.name) == "out.csv"
-    kept = """
-        out.csv .out.csv.swp .out.csv.backup01 .out.csv .other.csv.abcdefgh.csv a.abcdefgh
-    """.split()
-    for name in (left.name, *kept):
+def test_leftovers_of_a_kill_are_deleted_unless_a_process_is_at_work(tmp_path: Path) -> None:
+    foreign = [".out[1].csv.swp", ".~abcdefgh~other.csv", ".~abcdefgh~out1.csv", "out[1].csv"]
+    for name in foreign:
         (tmp_path / name).write_text("")
-    with tidied(tmp_path, "out.csv"):
-        assert sorted(path.name for path in tmp_path.iterdir()) == sorted(kept)
-    assert [replaced_by(name) for name in kept] == [None, None, None, None, "other.csv", None]
-
-
-def test_nobody_deletes_the_files_of_a_process_at_work(tmp_path: Path) -> None:
-    handle = os.open(tmp_path, os.O_RDONLY)
-    fcntl.flock(handle, fcntl.LOCK_SH)
-    with atomic(tmp_path / "out.csv") as temporary, tidied(tmp_path):
-        assert temporary.exists()
-    os.close(handle)
-    (tmp_path / ".out.csv.abcdefgh.csv").write_text("")
-    with tidied(tmp_path):
-        assert [path.name for path in tmp_path.iterdir()] == ["out.csv"]
+    path = tmp_path / "out[1].csv"
+    with atomic(path) as temporary, tidied(tmp_path, "out[[]1].csv"):
+        assert not temporary.exists()
+        temporary.write_text("")
+        with tidied(tmp_path, "out[[]1].csv"):
+            assert temporary.exists()
+        left = temporary.rename(temporary.with_name(".~12345678~out[1].csv"))
+        temporary.write_text("new")
+    assert left.exists()
+    with unnamed(path):
+        assert sorted(path.name for path in tmp_path.iterdir()) == foreign
+    assert path.read_text() == ""

@@ -2,6 +2,7 @@
 
 import ast
 import os
+import re
 import shutil
 from pathlib import Path
 
@@ -39,12 +40,9 @@ def test_values_that_compute_change_the_identity_and_others_do_not() -> None:
     assert len({usual, *map(identity, computing)}) == 1 + len(computing)
     where = ("threads=2", "outputs_dir=x", "force=true", "checkpoint_seconds=1", "tracking.enabled=false")
     assert identity(*where) == usual
-
-
-def test_a_log_of_decisions_is_another_result_with_the_same_numbers() -> None:
-    without, with_log = (typed_config(f"evaluation.decisions={word}") for word in ("false", "true"))
-    assert configuration_key(without) == configuration_key(with_log)
-    assert run_id(without, "data") != run_id(with_log, "data")
+    # A log of decisions is another result with the same numbers.
+    with_log = typed_config("evaluation.decisions=true")
+    assert configuration_key(with_log) == configuration_key(typed_config())
 
 
 @pytest.fixture
@@ -55,21 +53,19 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_changed_computation_changes_the_identity_and_other_code_keeps_it(package: Path) -> None:
-    computing = (
-        "data/splits tables/files nn/adam models/objectives online/loop metrics runtime/randomness policy "
-        "measuring/summary measuring/decisions measuring/latent_quality measuring/selection runtime/process"
-    )
-    other = (
-        "config/messages results/terminal storage/files data/describe data/raw/fetch errors report/statistics"
-    )
     before = code_hash(package)
     assert before == code_hash(PACKAGE)
+    computing = "data/splits tables/files nn/adam online/loop metrics runtime/randomness policy models/new"
+    other = "config/compose results/result storage/files data/describe errors report/place"
     for name in f"{computing} {other}".split():
         path = package / f"{name}.py"
-        text = path.read_text()
-        path.write_text(f"{text}CHANGED = 1\n")
+        text = path.read_text() if path.is_file() else ""
+        path.write_text(f"{text}# A comment.\nCHANGED = 1\n")
         assert (code_hash(package) == before) == (name in other.split()), name
-        path.write_text(text)
+        path.write_text(f"{text}# A comment.\n") if text else path.unlink()
+        assert code_hash(package) == before
+    (package / "nn" / "bounded.py").rename(package / "nn" / "pieces.py")
+    assert code_hash(package) != before
 
 
 SOURCE = '''
@@ -87,7 +83,6 @@ def scaled(x, by=None):
 
 WORDS = [
     ("A module.", "One module."),
-    ("x times a rate.", "What is scaled."),
     ("Of what comes.", "For all."),
     ("  # of learning", ""),
     ("\n    return", "\n\n    # The result.\n    return"),
@@ -112,20 +107,6 @@ def test_what_can_change_a_number_is_part_of_the_identity_and_words_are_not(old:
     assert old in SOURCE
     same = syntax_hash(SOURCE.replace(old, new).encode()) == syntax_hash(SOURCE.encode())
     assert same == ((old, new) in WORDS)
-
-
-def test_sentences_constants_and_modules_of_the_package(package: Path) -> None:
-    before, file = code_hash(package), package / "runtime" / "randomness.py"
-    text = file.read_text()
-    file.write_text(text.replace('"""Random numbers', '"""Draws', 1) + "# The end.\n")
-    assert (file.read_text() != text, code_hash(package)) == (True, before)
-    file.write_text(text.replace("np.uint64(1)", "np.uint64(2)"))
-    assert (file.read_text() != text, code_hash(package) != before) == (True, True)
-    file.write_text(text)
-    (package / "nn" / "bounded.py").rename(package / "nn" / "pieces.py")
-    moved = code_hash(package)
-    (package / "models" / "new.py").touch()
-    assert len({before, moved, code_hash(package)}) == 3
 
 
 @pytest.mark.usefixtures("package")
@@ -161,16 +142,13 @@ def test_numba_and_its_absence_change_the_identity(monkeypatch: pytest.MonkeyPat
 
 def test_what_computing_modules_import_computes_too_or_is_known_not_to() -> None:
     files = computing_files(PACKAGE)
-    assert all(path.is_file() for path in files)
     known = {*files, *(PACKAGE / name for name in NOT_COMPUTING)}
-    assert all(path.is_file() for path in known)
+    assert [path for path in known if not path.is_file()] == []
     for path in files:
-        for node in ast.walk(ast.parse(path.read_text())):
-            if not isinstance(node, ast.ImportFrom) or not (node.module or "").startswith("fairall"):
-                continue
-            parts = [*(node.module or "").split(".")[1:], node.names[0].name]
-            if parts[0] in OTHER_ROOMS:
-                continue
-            module = PACKAGE.joinpath(*parts[:-1])
-            candidates = {PACKAGE / f"{parts[0]}.py", module.with_suffix(".py"), module / "__init__.py"}
-            assert candidates & known, f"{path} imports {node.module}, which is not part of the identity"
+        for module, name in re.findall(r"^ *from fairall\.(\S+) import \(?\s*(\w+)", path.read_text(), re.M):
+            place = PACKAGE / module.replace(".", "/")
+            possible = {place.with_suffix(".py"), place / "__init__.py", place / f"{name}.py"}
+            room = module.partition(".")[0]
+            assert room in OTHER_ROOMS or possible & known, (
+                f"{path} imports {module}, which is in no identity"
+            )

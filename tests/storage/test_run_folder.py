@@ -9,20 +9,17 @@ import pytest
 from fairall.errors import FairAllError
 from fairall.runtime.signals import Stopped
 from fairall.storage.run_folder import RunFolder
+from tests.kills import survives
+
+NAMES = ("config.yaml", "metrics.csv", "summary.json", "figures/learning.png")
 
 
-def finished(path: Path) -> RunFolder:
+def finished(path: Path, content: str = "old") -> RunFolder:
     folder = RunFolder(path)
-    path.mkdir(parents=True)
-    for name in ("config.yaml", "metrics.csv", "summary.json"):
-        folder.write_text(name, "old")
+    for name in NAMES:
+        folder.write_text(name, content)
     folder.finish()
     return folder
-
-
-def interrupted_writing(folder: RunFolder) -> None:
-    folder.write_text("metrics.csv", "new")
-    raise Stopped(signal.SIGTERM)
 
 
 @pytest.mark.parametrize("complete", [False, True])
@@ -34,12 +31,13 @@ def test_an_interruption_says_what_the_same_command_does_next(
     if not complete:
         folder.reopen()
     said: list[str] = []
-    with pytest.raises(Stopped) as stopped, folder.recording(anew=anew, log=said.append) as made:
-        interrupted_writing(made)
+    with pytest.raises(Stopped) as stopped, folder.recording(anew=anew, log=said.append) as made:  # noqa: PT012
+        made.write_text("metrics.csv", "new")
+        raise Stopped(signal.SIGTERM)
     assert stopped.value.then == then
-    kept = anew and complete
-    assert (folder.path / "metrics.csv").read_text() == ("old" if kept else "new")
-    assert said == ([f"The result from before is unchanged: {folder.path}"] if kept else [])
+    unchanged = anew and complete
+    assert (folder.path / "metrics.csv").read_text() == ("old" if unchanged else "new")
+    assert said == ([f"The result from before is unchanged: {folder.path}"] if unchanged else [])
     assert not (folder.path / "anew").exists()
 
 
@@ -47,10 +45,7 @@ def test_an_interruption_says_what_the_same_command_does_next(
 def test_a_result_is_not_complete_without_what_was_written(name: str, tmp_path: Path) -> None:
     folder = finished(tmp_path / "id")
     folder.reopen()
-    shutil.rmtree(folder.path)  # by the user, while the run is at work
-    for kept in {"config.yaml", "metrics.csv"} - {name}:
-        folder.write_text(kept, "new")
-    folder.write_text("summary.json", "new")
+    (folder.path / name).unlink()  # by the user, while the run is at work
     with pytest.raises(FairAllError, match=f"{name} is missing: it was deleted during the run; the same com"):
         folder.finish()
     assert not folder.done
@@ -59,11 +54,19 @@ def test_a_result_is_not_complete_without_what_was_written(name: str, tmp_path: 
     assert folder.intact()
 
 
-def test_a_complete_new_result_replaces_the_old_one(tmp_path: Path) -> None:
-    folder = finished(tmp_path / "id")
-    with folder.recording(anew=True) as made:
-        made.write_text("metrics.csv", "new")
-        assert (folder.path / "metrics.csv").read_text() == "old"
-        made.finish()
-    assert (folder.path / "metrics.csv").read_text() == "new"
-    assert folder.damage() is None
+def test_a_new_result_replaces_the_old_one_when_it_is_complete_wherever_it_is_killed(tmp_path: Path) -> None:
+    (tmp_path / "begin" / "id").mkdir(parents=True)
+    (finished(tmp_path / "begin" / "id").path / "checkpoint.pt").write_text("old")
+
+    def made_anew(place: Path) -> None:
+        folder = RunFolder(place / "id")
+        with folder.locked(), folder.recording(anew=True) as made:
+            assert folder.intact()
+            assert made.path != folder.path
+            (made.path / "figures").mkdir(parents=True)
+            made.checkpoint(seconds=0.0).save(lambda: {"step": 1})
+            finished(made.path, "new")
+        assert folder.intact()
+
+    assert survives(made_anew, tmp_path / "begin", tmp_path, compared=("id/*", "id/figures/*")) > 20
+    shutil.rmtree(tmp_path / "begin")

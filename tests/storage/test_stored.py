@@ -1,16 +1,88 @@
-"""Configurations that runs have stored."""
+"""Stored files that may be a stranger's."""
 
 import functools
+import json
 import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from omegaconf import OmegaConf
 
 from fairall.config.compose import typed_config
 from fairall.errors import FairAllError
-from fairall.storage.stored import read_stored
+from fairall.runtime.reading import DamagedFileError
+from fairall.storage.stored import of_plain, read_json, read_stored
+
+
+@dataclass
+class Inner:
+    share: float
+    name: str | None = None
+
+
+@dataclass
+class Outer:
+    count: int
+    side: Literal["left", "right"]
+    inner: Mapping[str, Inner | None]
+    pairs: Sequence[tuple[float, bool]]
+
+
+WHOLE = {
+    "count": 3,
+    "side": "left",
+    "inner": {"a": {"share": 1, "name": "é"}, "b": None},
+    "pairs": [[0.5, True], [2, False]],
+    "more": "is left out",
+}
+
+
+def test_a_file_becomes_an_object_of_its_type(tmp_path: Path) -> None:
+    path = tmp_path / "file.json"
+    path.write_text(json.dumps(WHOLE))
+    made = read_json(path, Outer)
+    assert made == Outer(3, "left", {"a": Inner(1.0, "é"), "b": None}, [(0.5, True), (2.0, False)])
+    with pytest.raises(ValueError, match="it lacks count"):
+        of_plain(Outer, {"side": "left"})
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"count": 3.0}, "count cannot be 3.0"),
+        ({"count": True}, "count cannot be true"),
+        ({"count": 10**400}, "count cannot be 1000"),
+        ({"side": ["left"]}, "side cannot be"),
+        ({"side": "up"}, 'side cannot be "up"'),
+        ({"inner": {"a": {}}}, "inner.a"),
+        ({"inner": {"a": {"share": "1"}}}, "inner.a"),
+        ({"pairs": [[1.0]]}, "pairs.0"),
+        ({"pairs": [[1.0, 1]]}, "pairs.0.1 cannot be 1"),
+        ({"pairs": {}}, "pairs cannot be"),
+    ],
+)
+def test_a_value_of_another_type_is_named(change: dict[str, Any], reason: str) -> None:
+    with pytest.raises(ValueError, match=reason):
+        of_plain(Outer, WHOLE | change)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"{", b"null", b"[]", b"\xff", b"[" * 100_000, b'{"a": NaN}', b'{"a": -Infinity}', b'{"a": 1e999}',
+        b'{"a": ' + b"9" * 9000 + b"}", rb'{"a": "\ud800"}', b'{"a": 1} x', b'{"a": "\x00"}',
+    ],
+)  # fmt: skip
+def test_what_is_no_strict_json_is_damage(content: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "file.json"
+    path.write_bytes(content)
+    with pytest.raises(DamagedFileError, match=r"file\.json is damaged") as caught:
+        read_json(path, dict[str, Any])
+    assert "\n" not in str(caught.value)
+    assert len(str(caught.value)) < 600 + len(str(path))
 
 
 @pytest.fixture
@@ -27,32 +99,22 @@ def written(plain: dict[str, Any], folder: Path) -> Path:
 @pytest.mark.parametrize("words", [(), ("model=fairlog", "dataset=fico", "world=feedback", "protocol=text")])
 def test_a_configuration_is_read_back_as_it_was_stored(words: tuple[str, ...], tmp_path: Path) -> None:
     stored = typed_config(*words).stored()
-    assert read_stored(written(stored.to_plain(), tmp_path)) == stored
-
-
-def test_what_earlier_versions_stored_is_read(plain: dict[str, Any], tmp_path: Path) -> None:
-    now = read_stored(written(plain, tmp_path))
-    plain["evaluation"]["monitor"] = True
-    plain["dataset"]["_target_"] = "fairall.data.csv.dataset.OwnCsv"
-    plain["model"]["phase1"] = {"updates": 9}
+    plain = stored.to_plain()
+    assert read_stored(written(plain, tmp_path)) == stored
+    for group in ("model", "dataset", "initial_policy"):  # no code of it is imported
+        plain[group]["_target_"] = "no_such_module.Class"
+    plain["model"]["phase1"] = {"updates": 9}  # as version 0.3.0 stored it
     read = read_stored(written(plain, tmp_path))
-    assert read.evaluation == now.evaluation
-    assert read.dataset["_target_"] == "fairall.data.own_table.OwnTable"
+    assert read.model["_target_"] == read.dataset["_target_"] == "no_such_module.Class"
     assert read.model["phase1"] == {"share": 1.0, "annealed": False, "updates": 9}
 
 
-def test_no_code_of_a_stored_configuration_is_run(plain: dict[str, Any], tmp_path: Path) -> None:
-    for group in ("model", "dataset", "initial_policy"):
-        plain[group]["_target_"] = "no_such_module.Class"
-    assert read_stored(written(plain, tmp_path)).model["_target_"] == "no_such_module.Class"
-
-
 @pytest.mark.parametrize(
-    ("key", "value", "told"),
+    ("key", "value", "reason"),
     [
-        ("evaluation.strange", 1, "it has evaluation.strange"),
-        ("cost.value", None, "it lacks cost.value"),
-        ("seeds", None, "it lacks seeds"),
+        ("evaluation.strange", 1, "it has or lacks evaluation.strange"),
+        ("cost.value", None, "it has or lacks cost"),
+        ("seeds", None, "it has or lacks seeds"),
         ("cost", 0.3, "cost cannot be 0.3"),
         ("protocol.kl", "sum", 'protocol.kl cannot be "sum"'),
         ("evaluation.window", [1, "b"], 'evaluation.window.1 cannot be "b"'),
@@ -62,7 +124,7 @@ def test_no_code_of_a_stored_configuration_is_run(plain: dict[str, Any], tmp_pat
     ],
 )
 def test_a_configuration_of_another_version_is_refused(
-    key: str, value: Any, told: str, plain: dict[str, Any], tmp_path: Path
+    key: str, value: Any, reason: str, plain: dict[str, Any], tmp_path: Path
 ) -> None:
     *above, last = key.split(".")
     node = functools.reduce(dict.__getitem__, above, plain)
@@ -70,34 +132,34 @@ def test_a_configuration_of_another_version_is_refused(
         del node[last]
     else:
         node[last] = value
-    with pytest.raises(FairAllError, match=re.escape(told)) as caught:
+    with pytest.raises(FairAllError, match=re.escape(reason)) as caught:
         read_stored(written(plain, tmp_path))
     assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize(
-    ("content", "told"),
+    ("content", "reason"),
     [
-        ("path: ${oc.env:SECRET_OF_THE_TEST}\n", "path is an interpolation"),
-        ("a: {b: [1, '${seed}']}\n", "a.b is an interpolation"),
-        ("a: &x [1]\nb: *x\n", "line 1: is an anchor or alias"),
-        ("a: !!python/name:os.system ''\n", "line 1: has a tag"),
-        ("a: 2020-01-01\n", "a is a date, not a plain value"),
-        ("a: " + "[" * 50 + "]" * 50, "more than 20 containers inside each other"),
-        ("a: " + "x" * 20_000, "a value has more than 10000 characters"),
+        ("path: ${oc.env:SECRET_OF_THE_TEST}\n", "line 1 has an anchor, a tag, an interpolation"),
+        ("a: {b: [1, '${seed}']}\n", "line 1 has an anchor, a tag, an interpolation"),
+        ("b: 1\na: &x [1]\n", "line 2 has an anchor"),
+        ("a: !!python/name:os.system ''\n", "line 1 has an anchor, a tag"),
+        ("a: " + "[" * 50_000, "or more than 20 nested containers"),
+        ("a: 2020-01-01\n", "type date is not"),
         ("#" * 300_000, "300000 bytes, of at most 262144"),
-        ("- a\n", "cannot be read as the configuration of a run"),
-        ("a: [\n", r"cannot be read as YAML \("),
+        ("- a\n", r'it cannot be \["a"\]'),
+        ("a: [\n", "did not find expected node content"),
+        ("a: " + "9" * 9000, "Exceeds the limit"),
         ("a: \udcff", "no UTF-8"),
     ],
 )
 def test_what_no_run_stores_is_refused_in_one_line(
-    content: str, told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    content: str, reason: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SECRET_OF_THE_TEST", "hunter2")
     path = tmp_path / "config.yaml"
     path.write_text(content, encoding="utf-8", errors="surrogateescape")
-    with pytest.raises(FairAllError, match=told) as caught:
+    with pytest.raises(FairAllError, match=reason) as caught:
         read_stored(path)
     assert "\n" not in str(caught.value)
     assert "hunter2" not in str(caught.value)

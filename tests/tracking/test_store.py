@@ -17,7 +17,7 @@ from fairall import load_logged_results
 from fairall.config.schema import Config
 from fairall.config.words import override
 from fairall.decide.load import load_policy
-from fairall.storage.origin import Origin, source_tags
+from fairall.storage.run_folder import Origin, source_tags
 from fairall.tracking.logger import log
 from fairall.tracking.store import PASSWORD, USER, UnreachableError, create_database, require_store
 from tests.conftest import Asked, Put, logged_runs, refused, run_folder, succeeded, typed

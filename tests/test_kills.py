@@ -1,0 +1,57 @@
+"""Commands that are killed before their writes and then repeated leave what they leave undisturbed."""
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from fairall.cli.main import main
+from fairall.decide.load import load_policy
+from tests.conftest import Put, run_folder, succeeded
+from tests.kills import killed, survives
+
+RUN = """
+    dataset=credit preset=quick seeds=2 schedule.phase1_epochs=3 schedule.warm_up_epochs=3
+    schedule.time_steps=8 evaluation.window=[4,8] evaluation.decisions=true checkpoint_seconds=0
+""".split()
+FILES = ("metrics.csv", "summary.json", "decisions.csv", "config.yaml", "policy/*", "figures/*")
+RESULT = tuple(f"runs/*/*/*/{name}" for name in FILES)
+COMMANDS = {  # words, and the distance of the writes before which they are killed
+    "FairAll": (["model=fairall_I_II", *RUN, "tracking.enabled=false"], 60),
+    "FairLog": (["model=fairlog", *RUN, "tracking.enabled=false"], 30),
+    "with MLflow": (["model=unfairlog", *RUN], 40),
+    "once more": (["model=greedy", *RUN, "tracking.enabled=false", "force=true"], 15),
+}
+
+
+def work(words: list[str]) -> None:
+    assert main(words) == 0
+
+
+@pytest.mark.whole
+@pytest.mark.usefixtures("undrawn")
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_run_that_is_killed_gives_the_same_result(name: str, tmp_path: Path, empty_store: Put) -> None:
+    words, step = COMMANDS[name]
+    begin = tmp_path / "begin"
+    empty_store(begin / "outputs")
+    if "force=true" in words:
+        killed(lambda _: work(words[:-1]), begin)
+    assert survives(lambda _: work(words), begin, tmp_path, step=step, compared=RESULT) > 2
+    for database in tmp_path.glob("[0-9]/outputs/mlflow.db") if "MLflow" in name else ():
+        with closing(sqlite3.connect(database)) as connection:
+            query = "select status, count(*) from runs where lifecycle_stage = 'active' group by status"
+            assert connection.execute(query).fetchall() == [("FINISHED", 3)]
+
+
+@pytest.mark.whole
+def test_a_kill_leaves_nobodys_data(tmp_path: Path) -> None:
+    begin = tmp_path / "begin"
+    begin.mkdir()
+    succeeded("model=fairlog", *RUN, "tracking.enabled=false", cwd=begin)
+    policy = run_folder(begin / "outputs")
+    load_policy(policy).reader.example().to_csv(begin / "people.csv", index=False)
+    (begin / ".out.csv.swp").write_text("an editor's")
+    words = ["decide", str(policy.relative_to(begin)), "people.csv", "-o", "out.csv"]
+    assert survives(lambda _: work(words), begin, tmp_path) > 2
