@@ -105,7 +105,7 @@ def _differs(path: Path) -> str:
 
 def _studies(outputs: Path) -> dict[str, str]:
     """Print the studies, and return the progress of each."""
-    if not any(outputs.glob("sweeps/*/study.json")):
+    if not (outputs / "sweeps" / "studies.db").exists():
         from fairall.display.console import say
 
         say(f"studies\n  none in {outputs} yet; python -m fairall tune NAME begins one")

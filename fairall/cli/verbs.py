@@ -241,17 +241,11 @@ def outputs_dir(words: Sequence[str]) -> Path:
 
 def tune(given: Namespace) -> Done:
     """List, show, export or compare studies."""
-    from fairall.tuning import report
+    from fairall.tuning.report import report
 
-    match given.verb:
-        case "tune show":
-            report.show(given.name, given.words)
-        case "tune export":
-            report.export(given.name, given.folder, given.words)
-        case "tune compare":
-            report.compare(given.names, given.words)
-        case _:
-            report.listed(given.words)
+    export = Path(given.folder) if given.verb == "tune export" else None
+    names = [given.name] if "name" in given else [] if "names" not in given else given.names
+    report(names, export, given.words)
     return Done()
 
 

@@ -60,18 +60,6 @@ def worst(directions: Sequence[str]) -> float | list[float]:
     return values if len(values) > 1 else values[0]
 
 
-def pareto_set(costs: pd.DataFrame) -> pd.DataFrame:
-    """The rows that are not dominated: none is at least as good in every objective and better in one.
-
-    Args:
-        costs: a row per point, a column per objective; less is better.
-    """
-    values = costs.to_numpy()
-    no_worse = (values[:, None] <= values[None]).all(-1)
-    better = (values[:, None] < values[None]).any(-1)
-    return costs[~(no_worse & better).any(0)]
-
-
 def selected(costs: pd.DataFrame, errors: pd.DataFrame) -> int:
     """The point selected by the rule of one standard error.
 

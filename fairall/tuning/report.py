@@ -1,152 +1,151 @@
-"""Output of `fairall tune list`, `show`, `export` and `compare`."""
+"""Output of `fairall tune report`: studies on the terminal, and what they select as files for `hparams=`."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import shlex
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
-import numpy as np
 import pandas as pd
+from omegaconf import OmegaConf
 
-from fairall.config.compose import places
+from fairall.config.choices import hyperparameters
+from fairall.config.compose import compose_config, places
+from fairall.config.words import refuse_places
 from fairall.display.console import say
-from fairall.display.format import marked
 from fairall.display.table import print_frame
-from fairall.tuning.export import paper_point, write_hyperparameters
-from fairall.tuning.objectives import pareto_set
-from fairall.tuning.space import Range
-from fairall.tuning.study import Study, progress_of_studies, study_names
-from fairall.tuning.sweep import NOTHING
+from fairall.errors import FairAllError
+from fairall.storage.files import write_text
+from fairall.tuning.study import OUTCOME, Study, address_in, line_of, spreads, study_names, words_of
+from fairall.tuning.sweep import read
 
 FAILURES = 5  # printed with their reason
-ENOUGH = 4  # finished points, below which nothing can be said of importances
-TREES = 64
+ENOUGH = 4  # finished trials, below which nothing can be said of importances
+HEADER = "# @package _global_\n# Selected by the sweep "
+PAPER = "the paper's selection"  # what `hyperparameters` is in its files of conf/hparams/
+MARKS = ("Pareto set", "selected", PAPER)
+STORAGE = "hydra.sweeper.storage="
 
 
-def listed(overrides: Sequence[str]) -> None:
-    """Print every study and its progress."""
-    outputs = _outputs(overrides)
-    if not (found := progress_of_studies(outputs)):
-        say(f"There are no studies in {outputs / 'sweeps'} yet: python -m fairall --multirun sweeps=NAME")
-    for name, progress in found.items():
-        say(f"{name}: {progress}")
+def report(names: Sequence[str], export: Path | None, words: Sequence[str]) -> None:
+    """List the studies, show one, compare what several select with the paper's selection, or export that.
 
+    Args:
+        names: of studies; without any they are listed.
+        export: folder for `python -m fairall -cd FOLDER`, in which the selected hyperparameters are written.
+        words: `outputs_dir=FOLDER`, or `hydra.sweeper.storage=ADDRESS` of another database.
 
-def show(name: str, overrides: Sequence[str]) -> None:
-    """Print progress, the selected point, the Pareto set, failures and importances; draw a figure of them.
-
-    Of a study that selects none, print all finished points, and draw them.
+    Raises:
+        FairAllError: where a study does not exist, the database cannot be used, or nothing can be exported.
     """
-    outputs = _outputs(overrides)
-    study = Study.load(name, outputs)
-    say(f"{name}: {study.standing}")
-    say(f"Objectives: {', '.join(study.headings.values())}; mean ± standard deviation over seeds")
-    failed = list(study.failed)
-    for number in failed[:FAILURES]:
-        say(f"Failed: {study.line(number, study.failed[number])}")
-    if len(failed) > FAILURES:
-        say(f"Failed: {len(failed) - FAILURES} more")
-    if not study.finished:
-        return
-    from fairall.tuning.figures import draw_study  # imports matplotlib
-
-    title = marked(f"{name}, validation people", study.settings.get("preset"))
-    path = outputs / "sweeps" / f"{name}.png"
-    of_paper = None if study.no_selection else paper_point(study)
-    shares = {}
-    if study.no_selection:
-        _print_points("Points", study, study.finished, {})
-    else:
-        # The Pareto set and the paper's point, the best in the first objective first.
-        front = pareto_set(study.costs).sort_values(study.costs.columns[0], kind="stable").index.tolist()
-        marks: dict[int, str] = {}
-        for mark, chosen in (("selected", study.selected), ("the paper's", of_paper)):
-            if chosen is not None and chosen in study.means.index:
-                marks[chosen] = f"{marks[chosen]}, {mark}" if chosen in marks else mark
-        numbers = [*front, *(number for number in marks if number not in front)]
-        _print_points("Pareto set", study, numbers, marks)
-        shares = {measure: known for measure in study.objectives if (known := importances(study, measure))}
-        if shares:
-            frame = pd.DataFrame(shares).reindex([*next(iter(shares.values()))])
-            print_frame(frame.map("{:.2f}".format), title="Importance of parameters")
-    draw_study(study, shares, path, title=title, paper=of_paper)
-    say(f"Figure: {path}")
-    if reason := study.no_selection:
-        say(NOTHING.format(reason))
-    else:
-        words = ["python -m fairall tune export", name, "FOLDER", *overrides]
-        say("Use what is selected: " + " ".join(words))
+    outputs = Path(places(words).outputs_dir)
+    addresses = [word.removeprefix(STORAGE) for word in words if word.startswith(STORAGE)]
+    address = [address_in(outputs), *addresses][-1]
+    studies = [Study.load(name, address) for name in names or study_names(address)]
+    if not studies:
+        say(f"There are no studies in {outputs} yet: python -m fairall tune NAME begins one")
+    for study in studies:
+        say(f"{study.name}: {study.standing}")
+        if export is not None:
+            _export(study, export)
+        elif names:
+            for trial in study.failed[:FAILURES]:
+                say(f"Failed: {line_of(trial)}")
+            if study.finished:
+                _show(study, outputs / "sweeps" / f"{study.name}.png" if len(names) == 1 else None)
+            say(study.selection)
 
 
-def export(name: str, folder: str, overrides: Sequence[str]) -> None:
-    """Write the selected hyperparameters as a file."""
-    path, command = write_hyperparameters(Study.load(name, _outputs(overrides)), Path(folder))
+def _show(study: Study, figure: Path | None) -> None:
+    """Print the selected trial and the paper's, or all trials of a study that selects none.
+
+    Args:
+        study: with at least one finished trial.
+        figure: PNG to draw, beside which the Pareto set and importances are printed too; or None.
+    """
+    groups = {"finished": [*range(len(study.finished))]}
+    shown, paper = groups["finished"], {}
+    if study.selected is not None:
+        paper = paper_point(study)
+        groups["Pareto set"] = study.pareto_set if figure else []
+        groups["selected"] = [study.selected]
+        groups[PAPER] = [place for place, trial in enumerate(study.finished) if trial.params == paper]
+        shown = [*dict.fromkeys(place for name in MARKS for place in groups[name])]
+    rows = []
+    for place in shown:
+        trial = study.finished[place]
+        outcome = trial.user_attrs[OUTCOME]
+        marks = ", ".join(name for name in MARKS[1:] if place in groups.get(name, []))
+        values = {key.removeprefix("model."): str(value) for key, value in trial.params.items()}
+        run = outcome.get("run", "").rpartition("/")[2]
+        rows.append({"point": place, "": marks, **values, **spreads(outcome), "run": run})
+    title = f"Mean ± standard deviation over seeds; {study.settings['objective']}"
+    print_frame(pd.DataFrame(rows).set_index("point"), title=title, first="point")
+    if paper and not groups.get(PAPER):
+        say(f"Not tried: {PAPER}, {' '.join(words_of(paper))}")
+    if figure is not None:
+        from fairall.tuning.figures import draw_study  # imports matplotlib
+
+        if study.selected is not None and len(study.finished) >= ENOUGH:
+            print_frame(importances(study).map("{:.2f}".format), title="Importance of parameters")
+        draw_study(study, groups, figure)
+        say(f"Figure: {figure}")
+
+
+def _export(study: Study, folder: Path) -> None:
+    """Write selected hyperparameters, over those of conf/hparams/, and print the command that uses them."""
+    if study.selected is None:
+        raise FairAllError(f"{study.name} cannot be exported. {study.selection}")
+    point, names = study.finished[study.selected].params, names_of(study)
+    refuse_places(words_of(point), f"the study {study.name}")
+    node = OmegaConf.create(hyperparameters(**names))
+    node.hyperparameters = f"selected by the sweep {study.name}"
+    for key, value in point.items():
+        if "." in key:
+            OmegaConf.update(node, key, read(value))
+    path = folder / "hparams" / f"{study.name}.yaml"
+    if path.exists() and not path.read_text().startswith(HEADER):
+        raise FairAllError(f"{path} exists and was not written by an export; choose another folder")
+    write_text(path, f"{HEADER}{study.name}.\n# {study.selection}\n{OmegaConf.to_yaml(node)}")
+    chosen = names | {key: value for key, value in point.items() if "." not in key}
+    command = ["python", "-m", "fairall", "-cd", str(folder), *words_of(chosen), f"hparams={study.name}"]
     say(f"Written: {path}")
-    say(f"Use it: {command}")
+    say(f"Use it: {shlex.join(command)}")
 
 
-def compare(names: Sequence[str], overrides: Sequence[str]) -> None:
-    """Print the selected point beside the paper's for each study that has both."""
-    outputs = _outputs(overrides)
-    for name in names or study_names(outputs):
-        study = Study.load(name, outputs)
-        chosen, of_paper = study.selected, paper_point(study)
-        if chosen is None or of_paper is None:
-            lacking = "no selection of the paper" if of_paper is None else "no finished point"
-            say(f"{name}: nothing to compare, {study.no_selection or lacking}")
-        else:
-            points = [study.point(number) for number in (chosen, of_paper)]
-            rows = {key: [str(point[key]) for point in points] for key in study.space.values}
-            for measure, heading in study.headings.items():
-                tried = of_paper in study.means.index
-                printed = study.shown(of_paper, measure) if tried else "not tried"
-                rows[heading] = [study.shown(chosen, measure), printed]
-            frame = pd.DataFrame.from_dict(rows, orient="index", columns=["ours", "the paper's"])
-            print_frame(frame, title=f"{study.name}: {study.standing}")
+def names_of(study: Study) -> dict[str, str]:
+    """Names of the method and the data set of a study, by group."""
+    return {group: study.settings[f"{group}.name"] for group in ("model", "dataset")}
 
 
-def _print_points(title: str, study: Study, numbers: Iterable[int], marks: Mapping[int, str]) -> None:
-    """A row per point, with its run."""
-    rows = {
-        number: {
-            "": marks.get(number, ""),
-            **{key.removeprefix("model."): str(value) for key, value in study.point(number).items()},
-            **{measure: study.shown(number, measure) for measure in study.objectives},
-            "run": study.outcomes[number].get("run", "").rpartition("/")[2],
-        }
-        for number in numbers
-    }
-    print_frame(pd.DataFrame.from_dict(rows, orient="index"), title=title, first="point")
-
-
-def _outputs(overrides: Sequence[str]) -> Path:
-    return Path(places(overrides).outputs_dir)
-
-
-def importances(study: Study, measure: str) -> dict[str, float]:
-    """Mean decrease of impurity by hyperparameter in a random forest that predicts the objective.
-
-    It is what Optuna's `MeanDecreaseImpurityImportanceEvaluator` computes: a number is a feature of the
-    forest, a choice has an indicator for each value.
+def paper_point(study: Study) -> dict[str, Any]:
+    """The values that conf/hparams/ has for the keys of a study, by key.
 
     Returns:
-        The most important first, with sum 1; empty for too few finished points, or where all have one value.
+        Empty where those are not the paper's, or not among the values to try.
     """
-    from sklearn.ensemble import RandomForestRegressor  # slow
-
-    means = study.means[measure]
-    if len(means) < ENOUGH or means.nunique() == 1:
+    names = names_of(study)
+    if hyperparameters(**names).get("hyperparameters") != PAPER:
         return {}
-    points = [study.point(number) for number in means.index]
-    features = {}  # of the forest, by hyperparameter, shape (points, features)
-    for key, of in sorted(study.space.values.items()):
-        taken = [point[key] for point in points]
-        if isinstance(of, Range):
-            features[key] = np.array(taken, dtype=float)[:, np.newaxis]
-        else:
-            features[key] = np.eye(len(of))[[of.index(value) for value in taken]]
-    forest = RandomForestRegressor(n_estimators=TREES, random_state=0)
-    forest.fit(np.column_stack(list(features.values())), means)
-    ends = np.cumsum([own.shape[1] for own in features.values()])[:-1]
-    shares = [float(own.sum()) for own in np.split(forest.feature_importances_, ends)]
-    return {key: share for share, key in sorted(zip(shares, features, strict=True), reverse=True)}
+    composed = compose_config(*words_of(names))
+    point = {
+        key: value
+        for key, distribution in study.space.items()
+        for value in getattr(distribution, "choices", ())
+        if read(value) == OmegaConf.select(composed, key)
+    }
+    return point if len(point) == len(study.space) else {}
+
+
+def importances(study: Study) -> pd.DataFrame:
+    """Mean decrease of impurity by hyperparameter in a random forest that predicts an objective.
+
+    Returns:
+        A row per hyperparameter, a column per objective.
+    """
+    from optuna.importance import MeanDecreaseImpurityImportanceEvaluator
+
+    evaluator, finished = MeanDecreaseImpurityImportanceEvaluator(seed=0), study.in_memory()
+    targets = {measure: lambda trial, i=i: trial.values[i] for i, measure in enumerate(study.objectives)}
+    return pd.DataFrame({name: evaluator.evaluate(finished, target=of) for name, of in targets.items()})

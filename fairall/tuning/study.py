@@ -1,289 +1,238 @@
-"""Studies: the finished runs of a sweep, and the points that failed.
-
-A folder `outputs/sweeps/NAME` has study.json, and NUMBER.json for each point that was tried: the folder of
-its run, the measures of Phase I alone, or why it failed; in a space with intervals also its values.
-"""
+"""Studies in a database of Optuna: what was tried, and what is selected of it."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pandas as pd
-from hydra.errors import HydraException
 
 from fairall.display.format import CAUTION, interpretable, marked, mean_std
 from fairall.errors import FairAllError
-from fairall.results.runs import load_result
-from fairall.runtime.reading import DamagedFileError
-from fairall.storage.files import locked, write_text
-from fairall.storage.run_folder import RunFolder
-from fairall.storage.stored import Plain, read_json, strict
+from fairall.runtime.credentials import complete, hidden
+from fairall.storage.identity import defines_problem
 from fairall.tuning.objectives import DIRECTIONS, selected
-from fairall.tuning.space import Point, Range, Space, Value, words_of
 
-STUDY = "study.json"
+if TYPE_CHECKING:
+    import optuna
+    from optuna.trial import FrozenTrial
 
-
-@dataclass(frozen=True)
-class _StudyFile:
-    """Content of study.json."""
-
-    objectives: Mapping[str, Literal["minimize", "maximize"]]
-    space: Mapping[str, str | Sequence[Value]]
-    settings: Mapping[str, str]
+DESCRIPTION = "fairall"
+"""Attribute of a study: fields of `Study` that do not depend on trials."""
+OUTCOME, AGAIN = "fairall.outcome", "fairall.again"
+"""Attributes of a trial: its outcome, and that it repeats a failed one."""
 
 
-@dataclass(frozen=True)
-class _Outcome:
-    """Content of NUMBER.json."""
+@contextmanager
+def usable() -> Iterator[None]:
+    """Raise FairAllError in place of what Optuna and SQLAlchemy raise about a database."""
+    from optuna.exceptions import StorageInternalError
+    from sqlalchemy.exc import SQLAlchemyError
 
-    run: str | None = None
-    identity: str | None = None
-    measures: Mapping[str, Sequence[float | None]] | None = None
-    reason: str | None = None
-    point: Mapping[str, Value] | None = None
+    try:
+        yield
+    except (SQLAlchemyError, StorageInternalError, ImportError, RuntimeError, ValueError) as error:
+        reason = hidden(str(error).partition("\n")[0])
+        raise FairAllError(f"hydra.sweeper.storage: the database cannot be used: {reason:.200}") from error
+
+
+@usable()
+def storage_of(address: str) -> optuna.storages.RDBStorage:
+    """The database of studies at `hydra.sweeper.storage`, with tables of Optuna.
+
+    Raises:
+        FairAllError: where it cannot be used.
+    """
+    import optuna
+
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    warnings.filterwarnings("ignore", category=optuna.exceptions.ExperimentalWarning)
+    # Optuna 2 does not commit its tables with SQLAlchemy 2.
+    optuna.storages.RDBStorage(complete(address), engine_kwargs={"isolation_level": "AUTOCOMMIT"})
+    return optuna.storages.RDBStorage(complete(address))
 
 
 @dataclass(frozen=True)
 class Study:
-    """A space, and what is known of its points.
+    """The points that were tried.
 
     Attributes:
-        outputs: folder with `sweeps` and `runs`.
-        name: of its folder.
+        name: of the study.
         objectives: minimize or maximize by measure, the most important first.
-        space: the values that are tried.
-        settings: values by key that determine the result of a point besides the point.
+        settings: values by key that trials have in common, and what is tried by key.
+        n_points: how many points there are; None with intervals.
+        finished: the last trial of each point, in the order of their values; without failed ones.
+        failed: the same of the points of which the last trial failed.
     """
 
-    outputs: Path
     name: str
     objectives: Mapping[str, str]
-    space: Space
     settings: Mapping[str, str]
-
-    def begin(self) -> None:
-        """Write study.json, unless it is there.
-
-        Raises:
-            FairAllError: where there is a study of that name whose points cannot be compared with these.
-        """
-        path = self._path(STUDY)
-        requested = self._to_plain()
-        with locked(path.parent, path.with_name("study.lock")):
-            if not path.exists():
-                write_text(path, json.dumps(requested, indent=1) + "\n")
-        known = self.load(self.name, self.outputs)._to_plain()
-        there, here = (
-            {"objectives": [*of["objectives"].items()], **of["space"], **of["settings"]}
-            for of in (known, requested)
-        )
-        differs = [key for key in {**there, **here} if there.get(key) != here.get(key)]
-        if differs:
-            first = "; ".join(f"{key}={there.get(key)}, not {here.get(key)}" for key in differs[:3])
-            more = f" and {len(differs) - 3} more" if len(differs) > 3 else ""
-            raise FairAllError(
-                f"the study in {path.parent} was begun with {first}{more}; "
-                "give this sweep another name with hydra.sweeper.study_name=NAME"
-            )
+    n_points: int | None
+    finished: Sequence[FrozenTrial]
+    failed: Sequence[FrozenTrial]
 
     @classmethod
-    def load(cls, name: str, outputs: Path) -> Study:
-        """The study of that name.
+    @usable()
+    def load(cls, name: str, address: str) -> Study:
+        """The study of that name in the database at an address.
 
         Raises:
-            FairAllError: where there is none, or its description cannot be read.
+            FairAllError: where there is none, or the database cannot be used.
         """
-        names = study_names(outputs)
-        if name not in names:
-            listed = f"there are {', '.join(names)}" if names else "there are none yet"
-            raise FairAllError(f"{name}: no such study in {outputs / 'sweeps'}; {listed}")
-        path = outputs / "sweeps" / name / STUDY
-        try:
-            known = read_json(path, _StudyFile)
-            words = {key: of for key, of in known.space.items() if isinstance(of, str)}
-            intervals = Space.parse(words, [], intervals=True).values if words else {}
-        except (FairAllError, HydraException) as error:
-            damaged = isinstance(error, DamagedFileError)
-            told = error if damaged else f"{path} is damaged: its intervals cannot be read"
-            raise FairAllError(f"{told}; delete it, and start the sweep again") from error
-        space = Space({key: intervals[key] if key in words else [*of] for key, of in known.space.items()})
-        return cls(outputs, name, known.objectives, space, known.settings)
+        import optuna
 
-    def _to_plain(self) -> Plain:
-        space = {key: str(of) if isinstance(of, Range) else [*of] for key, of in self.space.values.items()}
-        return {"objectives": dict(self.objectives), "space": space, "settings": dict(self.settings)}
-
-    def _path(self, name: str) -> Path:
-        return self.outputs / "sweeps" / self.name / name
-
-    def number(self, point: Point) -> int | None:
-        """Number of a point; None for one of a space with intervals that was not tried."""
-        if self.space.points:
-            return self.space.points.index(point)
-        return next((number for number in self._numbers() if self.point(number) == point), None)
-
-    def point(self, number: int) -> Point:
-        """The values of a point that was tried, or of any point of a grid; empty if its file is damaged."""
-        return self.space.points[number] if self.space.points else self._kept(number).get("point", {})
-
-    def outcome(self, number: int | None) -> Plain:
-        """What was recorded of a point; empty for nothing, and where it is damaged.
-
-        The point is then tried again, and its run found where it is finished.
-        """
-        return {key: of for key, of in self._kept(number).items() if key != "point"}
-
-    def _kept(self, number: int | None) -> Plain:
-        try:
-            known = read_json(self._path(f"{number}.json"), _Outcome)
-        except (FileNotFoundError, DamagedFileError):
-            return {}
-        return {name: value for name, value in vars(known).items() if value is not None}
-
-    def record(self, point: Point, outcome: Mapping[str, Any]) -> int:
-        """Keep the outcome of a point: its `run`, or its `measures`; and of a failed one the `reason`.
-
-        Returns:
-            Its number, of a new one in a space with intervals the next that is free.
-        """
-        with locked(self._path(""), self._path("study.lock")):
-            number, values = self.number(point), {} if self.space.points else {"point": point}
-            if number is None:
-                number = max(self._numbers(), default=-1) + 1
-            plain = strict({**outcome, **values})
-            write_text(self._path(f"{number}.json"), json.dumps(plain, allow_nan=False) + "\n")
-        return number
-
-    @property
-    def tried(self) -> int:
-        """How many points have an outcome."""
-        return len(self._numbers())
-
-    def _numbers(self) -> list[int]:
-        return sorted(int(path.stem) for path in self._path("").glob("[0-9]*.json"))
-
-    @cached_property
-    def outcomes(self) -> dict[int, Plain]:
-        """Outcomes by number, without damaged ones and those whose runs have been deleted."""
-        known = {number: self.outcome(number) for number in self._numbers()}
-        return {
-            number: of for number, of in known.items() if of and (not of.get("run") or self._run(of).done)
+        if name not in (names := study_names(address)):
+            raise FairAllError(f"{name}: no such study; there are {', '.join(names) or 'none yet'}")
+        study = optuna.load_study(study_name=name, storage=storage_of(address))
+        trials = study.get_trials(states=(optuna.trial.TrialState.COMPLETE,))
+        latest = {
+            tuple(
+                trial.distributions[key].to_internal_repr(value) for key, value in trial.params.items()
+            ): trial
+            for trial in trials
         }
-
-    def _run(self, outcome: Mapping[str, Any]) -> RunFolder:
-        return RunFolder(self.outputs / "runs" / outcome["run"])
-
-    @property
-    def failed(self) -> dict[int, str]:
-        """Reasons of failures by number."""
-        return {number: of["reason"] for number, of in self.outcomes.items() if "reason" in of}
+        outcomes: dict[bool, list[FrozenTrial]] = {False: [], True: []}
+        for _, trial in sorted(latest.items()):
+            outcomes["reason" in trial.user_attrs[OUTCOME]].append(trial)
+        return cls(name, **study.user_attrs[DESCRIPTION], finished=outcomes[False], failed=outcomes[True])
 
     @property
-    def finished(self) -> list[int]:
-        """Numbers of the finished points."""
-        return [number for number, of in self.outcomes.items() if "reason" not in of]
-
-    def values_of(self, outcome: Mapping[str, Any]) -> pd.DataFrame:
-        """Objectives of a point: a row per seed, a column per objective, NaN where there is no value."""
-        if "measures" in outcome:
-            known = pd.DataFrame(outcome["measures"], dtype=float)
-        else:
-            known = load_result(self._run(outcome).path).per_seed
-        return known.reindex(columns=[*self.objectives])
+    def space(self) -> Mapping[str, Any]:
+        """Distribution of Optuna by key, where a trial has finished."""
+        return next((trial.distributions for trial in self.finished), {})
 
     @cached_property
-    def values(self) -> pd.DataFrame:
-        """Objectives of the finished points: a row per point and seed."""
-        known = {number: self.values_of(self.outcomes[number]) for number in self.finished}
-        return pd.concat(known or {0: pd.DataFrame(columns=[*self.objectives])})
-
-    @cached_property
-    def means(self) -> pd.DataFrame:
-        """Objectives of the finished points, means over seeds."""
-        return self.values.groupby(level=0).mean()
-
-    @cached_property
-    def stds(self) -> pd.DataFrame:
-        """Standard deviations over seeds, with n − 1; NaN for one seed."""
-        return self.values.groupby(level=0).std()
-
-    @cached_property
-    def errors(self) -> pd.DataFrame:
-        """Standard errors of the means; 0 for one seed."""
-        return self.stds.div(np.sqrt(self.values.groupby(level=0).size()), axis=0).fillna(0.0)
+    def seeds(self) -> Any:
+        """Objectives of the finished trials by seed, grouped by the place of the trial in `finished`."""
+        frames = {
+            place: pd.DataFrame(of.user_attrs[OUTCOME]["seeds"]) for place, of in enumerate(self.finished)
+        }
+        return pd.concat(frames)[[*self.objectives]].groupby(level=0)
 
     @property
     def costs(self) -> pd.DataFrame:
-        """Means, so that less is better."""
-        return self.means * [DIRECTIONS[direction] for direction in self.objectives.values()]
+        """Means over seeds, so that less is better: a row per finished trial, a column per objective."""
+        return self.seeds.mean() * [DIRECTIONS[direction] for direction in self.objectives.values()]
 
     @property
     def no_selection(self) -> str:
-        """Why no point is selected, of all finished ones; empty where one is."""
+        """Why no trial is selected; empty where one is."""
         if not interpretable(self.settings.get("preset")):
             return CAUTION
-        keys = self.space.of_problem
-        return f"{', '.join(keys)} define{'s' * (len(keys) == 1)} the problem" if keys else ""
+        problem = [*filter(of_problem, self.space)]
+        if not problem and not self.finished:
+            return "no trial has finished"
+        return f"{problem[0]} defines the problem" if problem else ""
 
     @property
     def selected(self) -> int | None:
-        """The point of `objectives.selected`; None without a finished one, and with `no_selection`."""
-        return None if self.no_selection or self.means.empty else selected(self.costs, self.errors)
+        """Place of the trial of `objectives.selected`; None with `no_selection`."""
+        return None if self.no_selection else selected(self.costs, self.seeds.sem().fillna(0.0))
+
+    @property
+    def selection(self) -> str:
+        """One line about the selected trial, or why there is none."""
+        number = self.selected
+        why = f"Nothing is selected: {self.no_selection}."
+        return why if number is None else f"Selected: {line_of(self.finished[number])}"
 
     @property
     def standing(self) -> str:
-        """Numbers of finished, failed and remaining points."""
-        finished, failed = len(self.finished), len(self.failed)
-        counts = [
-            f"{number} {what}" for number, what in ((finished, "finished"), (failed, "failed")) if number
-        ]
-        if self.space.size is not None:
-            counts.append(f"{self.space.size - finished - failed} to do")
-        points = "points of intervals" if self.space.size is None else f"{self.space.size} points"
-        return marked(", ".join([points, *counts]), self.settings.get("preset"))
+        """Numbers of points, and of finished and failed ones."""
+        counts = f"{len(self.finished)} finished, {len(self.failed)} failed"
+        return marked(f"{self.n_points or 'any number of'} points, {counts}", self.settings.get("preset"))
+
+    def in_memory(self) -> optuna.Study:
+        """A study of Optuna with the finished trials alone, whose numbers are their places."""
+        import optuna
+
+        study = optuna.create_study(directions=[*self.objectives.values()])
+        study.add_trials(self.finished)
+        return study
 
     @property
-    def headings(self) -> dict[str, str]:
-        """Names of the objectives in tables and figures, by measure."""
-        return {measure: f"{direction} {measure}" for measure, direction in self.objectives.items()}
-
-    def shown(self, number: int, measure: str) -> str:
-        """Mean ± standard deviation over seeds of a finished point."""
-        return spread(self.means.loc[number, measure], self.stds.loc[number, measure])
-
-    def line(self, number: int, result: str) -> str:
-        """One line about a point that was tried: its values and its result, a reason or `summary`."""
-        return f"point {number}: {' '.join(words_of(self.point(number)))}  {result}"
+    def pareto_set(self) -> list[int]:
+        """Places of finished trials that no other beats in an objective without losing in another."""
+        places = [trial.number for trial in self.in_memory().best_trials]
+        return [*self.costs.loc[places].sort_values([*self.objectives]).index]
 
 
-def summary(values: pd.DataFrame) -> str:
-    """The objectives of a point, a row per seed: mean ± standard deviation of each."""
-    return "  ".join(f"{name} {spread(own.mean(), own.std())}" for name, own in values.items())
+def spreads(outcome: Mapping[str, Any]) -> dict[str, str]:
+    """Mean ± standard deviation over seeds by measure; of one seed the mean alone."""
+    seeds = pd.DataFrame(outcome["seeds"])
+    return {measure: mean_std(of.mean(), of.std(), scale=1, digits=4) for measure, of in seeds.items()}
 
 
-def spread(mean: float, std: float) -> str:
-    """Mean ± standard deviation of an objective; the mean alone for one seed."""
-    return mean_std(mean, std, scale=1, digits=4)
+def line_of(trial: FrozenTrial) -> str:
+    """One line about a trial with an outcome: its values, and its objectives or why it failed."""
+    outcome = trial.user_attrs[OUTCOME]
+    results = [outcome["reason"]] if "reason" in outcome else map(" ".join, spreads(outcome).items())
+    return "  ".join([*words_of(trial.params), *results])
 
 
-def study_names(outputs: Path) -> list[str]:
-    """Names of the studies in a folder of outputs."""
-    return sorted(path.parent.name for path in (outputs / "sweeps").glob(f"*/{STUDY}"))
+def words_of(point: Mapping[str, Any]) -> list[str]:
+    """Words of the command line that set values by key, as Hydra's Optuna sweeper writes them."""
+    return [f"{key}={value}" for key, value in point.items()]
+
+
+def of_problem(key: str) -> bool:
+    """Whether a key that is swept, or the method itself, defines the problem, so that nothing is selected."""
+    return key == "model" or defines_problem(key.lstrip("+"))
+
+
+@usable()
+def study_names(address: str) -> list[str]:
+    """Names of the studies of FairAll in a database, sorted; raises as `storage_of`."""
+    import optuna
+    from sqlalchemy.engine import make_url
+
+    if address.startswith("sqlite") and not Path(str(make_url(address).database)).exists():
+        return []
+    summaries = optuna.get_all_study_summaries(storage_of(address))
+    return sorted(study.study_name for study in summaries if DESCRIPTION in study.user_attrs)
+
+
+def address_in(outputs: Path) -> str:
+    """The address of the database of studies in a folder of outputs, as sweeps/_study.yaml has it."""
+    return f"sqlite:///{outputs}/sweeps/studies.db?timeout=60"
 
 
 def progress_of_studies(outputs: Path) -> dict[str, str]:
-    """`Study.standing` of every study in a folder of outputs by name, or why it cannot be read."""
-    progress = {}
-    for name in study_names(outputs):
-        try:
-            progress[name] = Study.load(name, outputs).standing
-        except FairAllError as error:
-            progress[name] = str(error)
-    return progress
+    """`Study.standing` by name of every study in a folder of outputs; raises as `storage_of`."""
+    address = address_in(outputs)
+    return {name: Study.load(name, address).standing for name in study_names(address)}
+
+
+@usable()
+def record(name: str, address: str, words: Sequence[str], outcome: Mapping[str, Any]) -> str:
+    """Keep the outcome of the running trials of a point; there are several where processes meet.
+
+    Args:
+        name: of the study.
+        address: as in `storage_of`.
+        words: of the command line, among them those that set the point.
+        outcome: `seeds`, the values of each objective by seed, and `run`, the folder of the run below `runs`,
+            if there is one; or `reason`, why the trial failed.
+
+    Returns:
+        One line about the trial.
+
+    Raises:
+        FairAllError: where the database cannot be used.
+    """
+    from optuna.trial import TrialState
+
+    storage, line = storage_of(address), ""
+    study = storage.get_study_id_from_name(name)
+    for trial in storage.get_all_trials(study, states=(TrialState.RUNNING,)):
+        if {*words_of(trial.params)} <= {*words}:
+            with suppress(RuntimeError):  # the process whose trial it is has finished it
+                storage.set_trial_user_attr(trial._trial_id, OUTCOME, dict(outcome))
+            line = line_of(storage.get_trial(trial._trial_id))
+    return line

@@ -1,29 +1,34 @@
-"""What `--multirun sweeps=NAME` does before and after the runs: Hydra's Optuna sweeper does the rest."""
+"""What `--multirun sweeps=NAME` does before and after the trials: Hydra's Optuna sweeper does the rest."""
 
 from __future__ import annotations
 
-import warnings
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from hydra.experimental.callback import Callback
 from omegaconf import DictConfig, OmegaConf, flag_override
 
 from fairall.config.checks import at_least, check, one_of, plain_name, require
-from fairall.config.choices import configuration_root, flattened
+from fairall.config.choices import flattened
 from fairall.config.messages import ending
 from fairall.config.schema import objectives_of
 from fairall.display.console import say
-from fairall.display.format import own_name
+from fairall.display.format import marked, own_name
 from fairall.errors import FairAllError
-from fairall.runtime.credentials import complete, hidden
-from fairall.tuning.objectives import DIRECTIONS, directions_of, refuse_test_people
-from fairall.tuning.space import Space, listed
-from fairall.tuning.study import Study, summary
+from fairall.runtime.credentials import complete
+from fairall.tuning.objectives import DIRECTIONS, directions_of
+from fairall.tuning.study import AGAIN, DESCRIPTION, Study, of_problem, storage_of, usable
+
+if TYPE_CHECKING:
+    import optuna
+    from optuna.trial import FrozenTrial
 
 BEST = "optimization_results.yaml"  # of the plugin: the best points by means alone
-NOTHING = "Nothing is selected: {}."
-TRIALS = ("run", "phase1")
 
 
 class StudyCallback(Callback):
@@ -32,160 +37,213 @@ class StudyCallback(Callback):
     def on_multirun_start(self, config: DictConfig, **kwargs: Any) -> None:
         """Check the sweep and begin the study; ends the process with one line where that is impossible."""
         with ending():
-            import optuna  # slow
-
-            optuna.logging.set_verbosity(optuna.logging.WARNING)
-            warnings.filterwarnings("ignore", category=optuna.exceptions.ExperimentalWarning)
-            sweeper, words = config.hydra.sweeper, config.hydra.overrides.task
-            params: Any = OmegaConf.to_container(sweeper.params or OmegaConf.create(), resolve=True)
-            grid_sampler = sweeper.sampler._target_.endswith("GridSampler")  # which counts by itself
-            space = Space.parse(params, words, intervals=not grid_sampler)
-            storage = sweeper.storage
-            if isinstance(storage, str):
-                storage = database(storage)
-            study = begun(config, space)
-            # Without this the plugin counts the values of keys that the command line sets.
+            sweeper = config.hydra.sweeper
+            space, params = search_space(sweeper, config.hydra.overrides.task)
+            study = described(config, space)
+            (Path(config.outputs_dir) / "sweeps").mkdir(parents=True, exist_ok=True)
+            changed = begin(study, sweeper) | {"study_name": study.name, "params": params}
+            say(marked(f"{study.name}: {changed['n_trials']} trials to do", config.preset))
             with flag_override(config.hydra, ["readonly", "struct"], False):
-                swept = (f"{key}={value}" for key, value in params.items() if key in space.values)
-                sweeper.params = dict(word.split("=", 1) for word in listed([*swept]))
-                config.hydra.overrides.task = listed(words)
-                if space.size is not None and not grid_sampler:
-                    sweeper.n_trials = min(sweeper.n_trials, space.size)
-                sweeper.storage = storage
-            say(f"{study.name}: {study.standing}")
+                config.hydra.sweeper = {**sweeper, **changed, "storage": complete(sweeper.storage)}
 
     def on_multirun_end(self, config: DictConfig, **kwargs: Any) -> None:
-        """Print the selected point, or why none is."""
+        """Print what the study selects."""
         with ending():
             (Path(config.hydra.sweep.dir) / BEST).unlink(missing_ok=True)
-            study = Study.load(study_name(config, config.hydra.sweeper), Path(config.outputs_dir))
+            study = Study.load(config.hydra.sweeper.study_name, config.hydra.sweeper.storage)
             say(f"{study.name}: {study.standing}")
-            if study.failed and not study.finished:
-                reason = next(iter(study.failed.values()))
-                raise FairAllError(f"no point of {study.name} succeeded; the first: {reason}")
-            if reason := study.no_selection:
-                say(NOTHING.format(reason))
-            elif (chosen := study.selected) is not None:
-                say(f"Selected: {study.line(chosen, summary(study.values.loc[[chosen]]))}")
-            place = "" if config.outputs_dir == "outputs" else f" outputs_dir={config.outputs_dir}"
-            say(f"More: python -m fairall tune show {study.name}{place}")
+            say(study.selection)
+            if not study.finished:
+                raise FairAllError(f"no trial of {study.name} succeeded")
+            say(f"More: python -m fairall tune report {study.name} outputs_dir={config.outputs_dir}")
+
+
+@dataclass
+class Continued:
+    """A sampler of Optuna that proposes the same points whether or not a study was interrupted.
+
+    Attributes:
+        make: makes a sampler, with a seed; one is made for each trial.
+        n_trials: how many trials the study had, which changes the seed.
+    """
+
+    make: partial[optuna.samplers.BaseSampler]
+    n_trials: int
+
+    def infer_relative_search_space(self, study: optuna.Study, trial: FrozenTrial) -> Any:
+        """Make the sampler of a trial, of which Optuna calls this method first."""
+        (seed,) = np.random.SeedSequence([self.make.keywords["seed"], self.n_trials]).generate_state(1)
+        self.n_trials += AGAIN not in trial.user_attrs
+        self.sampler = self.make(seed=int(seed))
+        return self.sampler.infer_relative_search_space(study, trial)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.sampler, name)
 
 
 def study_name(config: DictConfig, sweeper: DictConfig) -> str:
-    """Name of the study, with an ending of its own for preset=quick."""
+    """Name of the study of a sweep, which ends in `_quick` for preset=quick."""
     return own_name(sweeper.study_name, config.preset)
 
 
-def begun(config: DictConfig, space: Space) -> Study:
-    """The study of a sweep, begun.
+def search_space(sweeper: DictConfig, words: Sequence[str]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What a sweep tries.
 
     Args:
-        config: by Hydra, with its own node, without the values of the grid.
-        space: the grid.
+        sweeper: `hydra.sweeper`.
+        words: KEY=VALUE of the command line, which win over `hydra.sweeper.params`.
+
+    Returns:
+        The distribution of Optuna by key, and the entries of `hydra.sweeper.params` that no word replaces.
 
     Raises:
-        FairAllError: where the sweep is not possible, or cannot be compared with what the study has.
+        FairAllError: where no key is swept, or the sampler cannot try the values.
+    """
+    from hydra_plugins.hydra_optuna_sweeper._impl import create_params_from_overrides
+
+    params: Any = OmegaConf.to_container(sweeper.params or OmegaConf.create(), resolve=True)
+    try:
+        swept, fixed = create_params_from_overrides([*words])
+        params = {key: value for key, value in params.items() if key not in {**swept, **fixed}}
+        space = create_params_from_overrides([f"{key}={value}" for key, value in params.items()])[0] | swept
+    except (ValueError, AssertionError) as error:
+        raise FairAllError(f"the values to try are not possible: {error}") from error
+    if not space:
+        raise FairAllError("there is nothing to sweep: give a key several values, as model.alpha=1,5,10")
+    for key, distribution in space.items():
+        choices = getattr(distribution, "choices", ())
+        kinds = {isinstance(choice, str) for choice in choices}
+        sortable = len(kinds) == 1 and len({None, *choices}) == len(choices) + 1
+        if not sortable and (choices or of_grid(sweeper)):
+            raise FairAllError(
+                f"{key}: give its values one by one, numbers or texts, each once, as {key}=1,5,10; "
+                "an interval takes hydra/sweeper/sampler=tpe or random"
+            )
+    return space, params
+
+
+def of_grid(sweeper: DictConfig) -> bool:
+    """Whether `hydra.sweeper` goes through a grid."""
+    return sweeper.sampler._target_.endswith("GridSampler")
+
+
+def described(config: DictConfig, space: Mapping[str, Any]) -> Study:
+    """The study of a sweep, without trials.
+
+    Args:
+        config: by Hydra, with its own node, without values of the keys that are swept.
+        space: the distribution of Optuna by key.
+
+    Raises:
+        FairAllError: where the sweep is not possible.
     """
     from fairall.config.validation import typed
     from fairall.storage.identity import determining
 
-    check("hydra.sweeper.study_name", config.hydra.sweeper.study_name, plain_name())
     first, sweeper = config.copy(), config.hydra.sweeper
+    check("hydra.sweeper.study_name", sweeper.study_name, plain_name())
     OmegaConf.set_struct(first, False)
     del first["hydra"]
-    for key, value in space.first.items():
+    for key, values in space.items():
         if "." in key:
+            value = values.choices[0] if hasattr(values, "choices") else values.low
             OmegaConf.update(first, key.lstrip("+"), read(value), force_add=True)
-    if "model" not in space.values:  # whose own keys depend on it
-        typed(first)
+    settings = flattened(determining(typed(first).to_plain()))
     objectives = validated(first, sweeper, space)
-    plain: Any = OmegaConf.to_container(first, resolve=True, enum_to_str=True)
-    swept = tuple(key.lstrip("+") for key in space.values)
-    settings = {
-        key: str(value)
-        for key, value in {"sweep.trial": first.sweep.trial, **flattened(determining(plain))}.items()
-        if not any(key == name or key.startswith(f"{name}.") for name in swept)
+    shared = {
+        "objective": ", ".join(f"{direction} {measure}" for measure, direction in objectives.items()),
+        "sweep.trial": first.sweep.trial,
+        **{key: str(value) for key, value in {**settings, **space}.items()},
     }
-    name = study_name(config, sweeper)
-    study = Study(Path(config.outputs_dir), name, objectives, space, settings)
-    study.begin()
-    return study
+    n_points = math.prod(len(getattr(values, "choices", ())) for values in space.values())
+    return Study(study_name(config, sweeper), objectives, shared, n_points or None, [], [])
 
 
-def validated(first: DictConfig, sweeper: DictConfig, space: Space) -> dict[str, str]:
+@usable()
+def begin(study: Study, sweeper: DictConfig) -> dict[str, Any]:
+    """Create a study in the database, or resume it; its failed trials are put into Optuna's queue again.
+
+    Args:
+        study: without trials.
+        sweeper: `hydra.sweeper`.
+
+    Returns:
+        The number of trials to do and the sampler, as keys of `hydra.sweeper`.
+
+    Raises:
+        FairAllError: where the trials of a study of that name cannot be compared with these, or the database
+            cannot be used.
+    """
+    import optuna
+    from optuna.trial import TrialState, create_trial
+
+    directions, storage = [*study.objectives.values()], storage_of(sweeper.storage)
+    created = optuna.create_study(
+        study_name=study.name, storage=storage, directions=directions, load_if_exists=True
+    )
+    if DESCRIPTION not in created.user_attrs:
+        fields = ("objectives", "settings", "n_points")
+        created.set_user_attr(DESCRIPTION, {field: getattr(study, field) for field in fields})
+    known = Study.load(study.name, sweeper.storage)
+    for key in sorted({**known.settings, **study.settings}):
+        there, here = known.settings.get(key), study.settings.get(key)
+        if there != here:
+            raise FairAllError(
+                f"the study {study.name} was begun with {key}={there}, not {here}; give this sweep another "
+                "name with hydra.sweeper.study_name=NAME"
+            )
+    for trial in known.failed:
+        parts = {part: getattr(trial, part) for part in ("params", "distributions", "system_attrs")}
+        created.add_trial(create_trial(state=TrialState.WAITING, user_attrs={AGAIN: True}, **parts))
+    states = [(trial.state, AGAIN in trial.user_attrs) for trial in created.get_trials()]
+    n_again, n_ended = states.count((TrialState.WAITING, True)), states.count((TrialState.COMPLETE, False))
+    n_done = len(known.finished) + len(known.failed) if of_grid(sweeper) else n_ended
+    n_trials = max(min(sweeper.n_trials, study.n_points or math.inf) - n_done, 0) + n_again
+    changed: dict[str, Any] = {"n_trials": n_trials}
+    if sweeper.sampler.get("seed") is not None:
+        made = {**sweeper.sampler, "_partial_": True}
+        changed["sampler"] = {"_target_": f"{__name__}.Continued", "make": made, "n_trials": n_ended}
+    return changed
+
+
+def validated(first: DictConfig, sweeper: DictConfig, space: Mapping[str, Any]) -> dict[str, str]:
     """Directions by objective; raises FairAllError naming the key if a value is invalid.
 
     Args:
         first: configuration of a run of the sweep.
         sweeper: `hydra.sweeper`.
-        space: the grid.
+        space: the distribution of Optuna by key.
     """
     from fairall.measuring.selection import LATENT_SELECTION, SELECTION
     from fairall.metrics import load_measures, summaries
 
-    if {"dataset", "preset"} & set(space.values) or ("model" in space.values and len(space.values) > 1):
-        raise FairAllError("a sweep is of one data set, one preset and one method: start one for each")
-    of_problem = space.of_problem
-    if of_problem and len(of_problem) < len(space.values):
+    problem = [*filter(of_problem, space)]
+    if 0 < len(problem) < len(space):
         raise FairAllError(
-            f"{of_problem[0]} defines the problem, and hyperparameters are selected for one problem: start a "
-            f"sweep for each, with {of_problem[0]}=VALUE"
+            f"{problem[0]} defines the problem, and hyperparameters are selected for one problem: start a "
+            f"sweep for each, with {problem[0]}=VALUE"
         )
-    trial, register = first.sweep.trial, first.tracking.register
-    check("sweep.trial", trial, one_of(list(TRIALS)))
+    if "evaluation.split" in space:
+        raise FairAllError("evaluation.split: a sweep looks at validation people only")
+    check("sweep.trial", first.sweep.trial, one_of(["run", "phase1"]))
     for key in ("n_trials", "n_jobs"):
         check(f"hydra.sweeper.{key}", sweeper[key], at_least(1))
-    for key in ("search_space", "custom_search_space"):
-        require(
-            sweeper.get(key) is None, f"hydra.sweeper.{key}", sweeper.get(key), "null: a study tries params"
-        )
-    # `n_trials` where neither a sweep's file nor the command line has changed it
-    every = OmegaConf.load(configuration_root() / "sweeps" / "_study.yaml").hydra.sweeper.n_trials
-    if space.size is None and sweeper.n_trials == every:
-        raise FairAllError(
-            "a study of intervals has no last point: say how many to try, hydra.sweeper.n_trials=N"
-        )
+    register = first.tracking.register
     require(register is None, "tracking.register", register, "null: register a run of the best point instead")
-    refuse_test_people(first, sweeper, [])
     measures, directions = objectives_of(first.objective), directions_of(sweeper)
-    if len(directions) != len(measures) or not measures:
+    if len(directions) != len(measures) or not {*directions} <= {*DIRECTIONS}:
         raise FairAllError(
             f"hydra.sweeper.direction={directions} does not match objective={measures}: "
             "it must be minimize or maximize for each, as [minimize,maximize]"
         )
-    for direction in directions:
-        check("hydra.sweeper.direction", direction, one_of(list(DIRECTIONS)))
-    if trial == "phase1":
-        known = [*LATENT_SELECTION, "phase1_validation_loss"]
-    else:
-        known = [*(one.name for one in summaries(load_measures(first.evaluation.measures))), *SELECTION]
+    known = [*LATENT_SELECTION, "phase1_validation_loss"]
+    if first.sweep.trial == "run":
+        known = [*(of.name for of in summaries(load_measures(first.evaluation.measures))), *SELECTION]
     for measure in measures:
-        if measure not in known:
-            raise FairAllError(
-                f"objective: sweep.trial={trial} has no {measure}; there are {', '.join(known)}"
-            )
+        check("objective", measure, one_of(known))
     return dict(zip(measures, directions, strict=True))
 
 
-def database(given: str) -> str:
-    """The address of a database, with its user and password, in which Optuna's tables have been made.
-
-    Optuna 2 alone does not commit them with SQLAlchemy 2.
-
-    Raises:
-        FairAllError: where it cannot be used.
-    """
-    import optuna
-    from sqlalchemy.exc import SQLAlchemyError
-
-    try:
-        optuna.storages.RDBStorage(complete(given), engine_kwargs={"isolation_level": "AUTOCOMMIT"})
-    except (SQLAlchemyError, ImportError, RuntimeError, ValueError) as error:
-        reason = str(error).strip().split("\n")[0][:200]
-        raise FairAllError(f"hydra.sweeper.storage: cannot use {hidden(given)} ({hidden(reason)})") from error
-    return complete(given)
-
-
 def read(value: Any) -> Any:
-    """A value of a grid as YAML has it: lists are spelt as words there."""
+    """A value to try as YAML has it: lists are spelt as words there."""
     return OmegaConf.create(f"value: {value}").value if isinstance(value, str) else value

@@ -1,16 +1,17 @@
-"""One run of a study: from its configuration to its objectives, or the reason of its failure."""
+"""One trial of a study: from its configuration to its objectives, or the reason of its failure."""
 
 from __future__ import annotations
 
+import math
 import traceback
-from collections.abc import Mapping
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from omegaconf import DictConfig
 
 from fairall.config.messages import has_line, message
+from fairall.config.schema import objectives_of
 from fairall.display.console import say
 from fairall.display.progress import Display
 from fairall.errors import FairAllError, count
@@ -19,13 +20,13 @@ from fairall.measuring.selection import latent_selection_metrics
 from fairall.models.latent_learner import LatentLearner
 from fairall.nn.native import use_threads
 from fairall.runtime.process import prepare_processor, short_of_memory
-from fairall.tuning.objectives import worst
-from fairall.tuning.study import Study, summary
+from fairall.tuning.objectives import directions_of, worst
+from fairall.tuning.study import record
 from fairall.tuning.sweep import study_name
 
 
 def objectives_of_trial(composed: DictConfig, hydra: DictConfig, command: str) -> float | list[float]:
-    """Run a point of a study and record its outcome; an error is a failed point.
+    """Run a point of a study and record its outcome in the study; an error is a failed trial.
 
     Args:
         composed: by Hydra, of type `Config`; `sweep.name` is set.
@@ -33,52 +34,46 @@ def objectives_of_trial(composed: DictConfig, hydra: DictConfig, command: str) -
         command: that runs the same alone, for MLflow.
 
     Returns:
-        The mean over seeds of the only objective, or one for each; the worst possible ones of a failed point.
+        The mean over seeds of the only objective, or one for each; the worst possible ones of a failed trial.
+
+    Raises:
+        FairAllError: where the database of studies cannot be used.
     """
     composed.sweep.name = study_name(composed, hydra.sweeper)
-    study = Study.load(composed.sweep.name, Path(composed.outputs_dir))
-    point = study.space.point(hydra.overrides.task)
-    known = study.outcome(study.number(point))
-    outcome = outcome_of(composed, known, command)
-    if "reason" not in outcome:
-        values = study.values_of(outcome)
-        for measure, by_seed in values.replace([np.inf, -np.inf], np.nan).items():
-            if lacking := int(by_seed.isna().sum()):
-                outcome["reason"] = f"{measure} is not a number in {lacking} of {count(len(values), 'seed')}"
-    if outcome != known:
-        number = study.record(point, outcome)
-        result = outcome.get("reason") or summary(values)
-        of = f"{study.tried} tried" if study.space.size is None else f"{study.tried} of {study.space.size}"
-        say(f"{of}  {study.line(number, result)}")
+    outcome = outcome_of(composed, objectives_of(composed.objective), command)
+    say(record(composed.sweep.name, hydra.sweeper.storage, hydra.overrides.task, outcome))
     if "reason" in outcome:
-        return worst([*study.objectives.values()])
-    means = [float(mean) for mean in values.mean()]
+        return worst(directions_of(hydra.sweeper))
+    means = [float(np.mean(values)) for values in outcome["seeds"].values()]
     return means if len(means) > 1 else means[0]
 
 
-def outcome_of(composed: DictConfig, known: Mapping[str, Any], command: str) -> dict[str, Any]:
-    """The outcome of a point for `Study.record`.
+def outcome_of(composed: DictConfig, objectives: Sequence[str], command: str) -> dict[str, Any]:
+    """The outcome of a point for `study.record`.
 
     Args:
         composed: by Hydra, of type `Config`; `sweep.trial` says what to run.
-        known: what was recorded of the point before.
+        objectives: measures of a run, or of `phase1_measures`.
         command: see `objectives_of_trial`.
     """
     try:
         if composed.sweep.trial == "phase1":
             composed.objective = []  # Phase I has further ones than a run
-            task = job(composed)
-            if known.get("identity") == task.identity:
-                return {**known}
-            return {"identity": task.identity, "measures": phase1_measures(task)}
-        result = run(composed, display=Display(progress_only=True), command=command)
-        return {"run": "/".join(result.path.parts[-3:])}
+            outcome: dict[str, Any] = {}
+            measures: Any = phase1_measures(job(composed))
+        else:
+            result = run(composed, display=Display(progress_only=True), command=command)
+            outcome, measures = {"run": "/".join(result.path.parts[-3:])}, result.per_seed
+        seeds = {measure: [*map(float, measures.get(measure, [math.nan]))] for measure in objectives}
+        for measure, values in seeds.items():
+            if lacking := len(values) - sum(map(math.isfinite, values)):
+                raise FairAllError(f"{measure} is not a number in {lacking} of {count(len(values), 'seed')}")
+        return outcome | {"seeds": seeds}
     except Exception as error:
         if has_line(error):
             return {"reason": message(error, [])}
         traceback.print_exc()
-        lines = str(error).strip().splitlines()
-        return {"reason": f"{type(error).__name__}: {lines[0] if lines else ''}"}
+        return {"reason": f"{type(error).__name__}: {error}"}
 
 
 @short_of_memory()

@@ -1,8 +1,7 @@
 """The files of sweeps/ against the paper's tables."""
 
-import math
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pytest
 import yaml
@@ -10,8 +9,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from fairall.config.choices import sweeps_folder
 from fairall.config.validation import checked
-from fairall.tuning.space import Space
-from fairall.tuning.sweep import validated
+from fairall.tuning.sweep import read, search_space, validated
 from tests.conftest import ComposeConfig
 from tests.tuning.composed import composed
 
@@ -62,9 +60,8 @@ def printed(group: str, dataset: str) -> dict[str, list[Any]]:
     return values
 
 
-def grid(config: DictConfig) -> Space:
-    params = OmegaConf.to_container(config.hydra.sweeper.params, resolve=True)
-    return Space.parse(cast(dict[str, str], params), [])
+def space(config: DictConfig) -> dict[str, Any]:
+    return search_space(config.hydra.sweeper, [])[0]
 
 
 @pytest.mark.parametrize("dataset", DATASETS)
@@ -72,13 +69,8 @@ def grid(config: DictConfig) -> Space:
 def test_grids_are_those_of_the_papers_table(group: str, dataset: str) -> None:
     config = composed(*GROUPS[group][0], f"dataset={dataset}")
     assert config.hydra.sweeper.study_name == f"{group}_{dataset}"
-    expected, space = printed(group, dataset), grid(config)
-    ours = {
-        key: [OmegaConf.create(f"v: {value}").v for value in values]
-        for key, values in (space.grid or {}).items()
-    }
-    assert ours == expected
-    assert space.size == math.prod(len(values) for values in expected.values())
+    ours = {key: [*map(read, distribution.choices)] for key, distribution in space(config).items()}
+    assert ours == printed(group, dataset)
     assert config.seeds == 5
     assert config.hydra.sweeper.sampler._target_ == "optuna.samplers.GridSampler"
     if config.model.get("phase1") is not None:
@@ -86,7 +78,8 @@ def test_grids_are_those_of_the_papers_table(group: str, dataset: str) -> None:
 
 
 def test_data_of_a_user_have_the_grid_of_most_data_sets() -> None:
-    assert grid(composed("sweeps=phase2", "dataset=csv")) == grid(composed("sweeps=phase2", "dataset=credit"))
+    csv, credit = (composed("sweeps=phase2", f"dataset={name}") for name in ("csv", "credit"))
+    assert space(csv) == space(credit)
 
 
 def test_the_table_itself_where_it_is_at_hand(raw_data: Path) -> None:
@@ -104,7 +97,7 @@ def test_sweeps_are_possible_and_look_at_validation_people(name: str) -> None:
     del config["hydra"]
     checked(config)
     assert config.evaluation.split == "validation"
-    for measure, direction in validated(config, sweeper, grid(whole)).items():
+    for measure, direction in validated(config, sweeper, space(whole)).items():
         assert (direction == "maximize") == ("utility" in measure)
 
 
