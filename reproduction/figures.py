@@ -393,7 +393,7 @@ def draw_curves(planned: Sequence[Planned]) -> Figure:
             for policy in ORACLES:
                 reference = own[0].reference(policy, measure.mean().name)
                 if reference is not None:
-                    level(axes, policy, reference.mean)
+                    level(axes, policy, measure, reference.mean)
         row[0].set_ylabel(f"{measure.label} ×100")
     for axes, dataset in zip(panels[0], datasets, strict=True):
         axes.set_title(dataset_label(dataset))

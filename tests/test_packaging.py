@@ -136,7 +136,7 @@ def test_a_run_a_comparison_and_a_sweep(typed: Typed, installed: Path) -> None:
     assert "Results: outputs/runs/fairlog/credit/" in typed(command, *words, "model=fairlog").stdout
     typed(command, "run", *words, "model=greedy")
     runs = [run["path"] for run in json.loads(typed(command, "list", "runs", "--json").stdout)["runs"]]
-    assert "comparison_quick/index.html" in typed(command, "compare", *runs).stdout
+    assert "comparison_quick_" in typed(command, "compare", *runs).stdout
     sweep = [command, "tune", "fairlog", "hydra.sweeper.n_trials=1", *words]
     assert "fairlog_credit" in typed(*sweep).stdout
 

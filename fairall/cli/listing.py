@@ -64,9 +64,9 @@ def _runs(folder: Path, most: int | None) -> list[Plain]:
     runs = outlines(folder)
     if not runs:
         say(f"runs\n  none in {folder} yet; python -m fairall preset=quick makes one in seconds\n")
-    differs = {run.path: _differs(run.path) for run in runs}
     sound = [run for run in runs if not run.reason]
     shown = sound if most is None else sound[-most:]
+    differs = {run.path: _differs(run.path) for run in shown}
     more = f"; the last {len(shown)} of {len(sound)}, `list runs` has all" if len(shown) < len(sound) else ""
     rows = []
     for run in shown:
@@ -87,7 +87,7 @@ def _runs(folder: Path, most: int | None) -> list[Plain]:
     return [
         dict(zip(("method", "dataset", "id"), run.path.parts[-3:], strict=True))
         | vars(run)
-        | {"path": str(run.path), "differs": differs[run.path]}
+        | {"path": str(run.path), "differs": differs.get(run.path, "")}
         for run in runs
     ]
 

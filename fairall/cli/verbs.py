@@ -57,8 +57,7 @@ def frontier(given: Namespace) -> Done:
     from fairall.report.frontier import frontier, points
 
     config, found = places(given.words), points(given.words, Display())
-    runs = [point.result for point in found]
-    return _page(given, config, "Frontier", runs, partial(frontier, found))
+    return _page(given, config, "Frontier", [*found.values()], partial(frontier, found))
 
 
 def _page(

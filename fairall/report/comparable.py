@@ -1,10 +1,10 @@
-"""Groups of comparable runs, and the differences between groups."""
+"""Groups of comparable runs."""
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping
+
+import pandas as pd
 
 from fairall.config.choices import flattened
 from fairall.display.format import CAUTION
@@ -15,109 +15,52 @@ from fairall.storage.identity import defines_problem, determining
 RULE = (
     "A group has the same data set, split, cost, initial policy, number of applicants and time steps, "
     "evaluation and preset; its runs may differ in method, protocol, exploration, training, features used "
-    "and seeds."
+    "and seeds. Nothing is compared across groups; tests pair the seeds that both runs have."
 )
-OF_ESTIMATES = ("dataset.drop", "dataset.kinds", "dataset.max_categories", "dataset.max_count")
-# Keys of the problem in which compared runs may differ, `OF_ESTIMATES` where no propensity is estimated. The
-# cost and the initial policy in use have keys of their own.
-COMPARED = ("seed", "seeds", "dataset.cost", "dataset.initial_policies", "dataset.observed", *OF_ESTIMATES)
-WORDS = {"dataset.name": "data set", "cost.value": "cost", "initial_policy.name": "initial policy"}
 UNTESTED = f"{CAUTION}; nothing is compared or tested."
-
-Conditions = dict[str, Any]
-
-
-class Comparable(NamedTuple):
-    """Runs under the same conditions."""
-
-    title: str  # data set, cost, initial policy, and the other keys in which groups differ
-    runs: dict[str, Result]  # by the caller's names, in the caller's order
-    conditions: Conditions  # values by dotted key
+# Keys of the problem in which compared runs may differ. The cost and the initial policy in use have keys of
+# their own.
+FREE = ("seed.", "seeds.", "dataset.cost.", "dataset.initial_policies.", "dataset.observed.")
+FEATURES = ("dataset.drop.", "dataset.kinds.", "dataset.max_categories.", "dataset.max_count.")
 
 
-def conditions(run: Result) -> Conditions:
-    """The values that two runs must share to be comparable, by dotted key.
-
-    All that defines the problem except `COMPARED`: data set and split (a CSV by its path), cost, initial
-    policy, preset, `schedule.warm_up_applicants`, `schedule.applicants`, `schedule.time_steps`,
-    `evaluation.split`, `evaluation.window`, and `protocol.effective`, which defines the effective measures.
-    Keys without a value are left out.
-    """
-    flat = flattened(determining(run.config.to_plain()))
-    compared = tuple(f"{own}." for own in COMPARED)
-    kept = {
-        key: value
-        for key, value in flat.items()
-        if defines_problem(key) and not f"{key}.".startswith(compared)
-    }
-    if flat.get("dataset.decision") and not flat.get("dataset.propensity"):
-        # Propensities are estimated from the features then, and the weights of labels with them.
-        kept |= {key: flat.get(key) for key in flat if key.startswith(OF_ESTIMATES)}
-    kept["dataset.path"] = run.config.dataset.get("path")
-    return {key: value for key, value in kept.items() if value is not None}
-
-
-def grouped(runs: Mapping[str, Result]) -> list[Comparable]:
-    """Runs grouped by their conditions, in the order of each group's first run."""
-    groups: list[tuple[Conditions, dict[str, Result]]] = []
-    for name, run in runs.items():
-        own = conditions(run)
-        if not any(known == own for known, _ in groups):
-            groups.append((own, {}))
-        next(members for known, members in groups if known == own)[name] = run
-    further = [key for key in _differing([own for own, _ in groups]) if key not in WORDS]
-    return [Comparable(_title(own, further), members, own) for own, members in groups]
-
-
-def difference(groups: Sequence[Comparable]) -> str:
-    """One line on the differences between groups and between the seeds of runs; empty for none."""
-    every = [group.conditions for group in groups]
-    differences = []
-    for key in _differing(every):
-        values = dict.fromkeys(_shown(key, own.get(key)) for own in every)
-        differences.append(f"{WORDS.get(key, key)} ({', '.join(values)})")
-    sentences = []
-    if differences:
-        sentences.append(f"Not compared across groups, which differ in {'; '.join(differences)}.")
-    # Those of a run are consecutive.
-    seeds = dict.fromkeys(
-        " to ".join(dict.fromkeys([str(run.seeds[0]), str(run.seeds[-1])]))
-        for group in groups
-        for run in group.runs.values()
-    )
-    if len(seeds) > 1:
-        sentences.append(f"Seeds differ ({'; '.join(seeds)}): tests pair those that both runs have.")
-    return " ".join(sentences)
-
-
-def _differing(every: Sequence[Conditions]) -> list[str]:
-    """Keys with different values; those of a group of the configuration only where its name is the same."""
-    keys = dict.fromkeys(key for own in every for key in own)
-    pairs = list(itertools.combinations(every, 2))
-    return [
-        key for key in keys if any(a.get(key) != b.get(key) and not _explained(key, a, b) for a, b in pairs)
+def as_table(runs: Mapping[str, Result], values: Callable[[Result], Mapping[str, object]]) -> pd.DataFrame:
+    """Values of runs as text: a row per run, a column per key, empty where a run has none."""
+    texts = [
+        {key: str(value) for key, value in values(run).items() if value is not None} for run in runs.values()
     ]
+    return pd.DataFrame(texts, list(runs)).fillna("")
 
 
-def _explained(key: str, a: Conditions, b: Conditions) -> bool:
-    """Whether a difference follows from another data set or initial policy."""
-    group = key.split(".")[0]
-    causes = {"dataset": ("dataset.name",), "initial_policy": ("dataset.name", "initial_policy.name")}
-    return key not in WORDS and any(a.get(cause) != b.get(cause) for cause in causes.get(group, ()))
+def conditions(run: Result) -> dict[str, object]:
+    """The values that two runs must share to be comparable.
+
+    All that defines the problem except `FREE`: data set and split (a CSV by its path), cost, initial policy,
+    preset, `schedule.warm_up_applicants`, `schedule.applicants`, `schedule.time_steps`, `evaluation.split`,
+    `evaluation.window`, and `protocol.effective`, which defines the effective measures. `FEATURES` too where
+    propensities, and so the weights of labels, are estimated from the features.
+
+    Returns:
+        By dotted key; the first, `setting`, is a title.
+    """
+    config, dataset = run.config, dataset_label(run.name("dataset"))
+    flat = flattened(determining(config.to_plain()))
+    estimated = flat.get("dataset.decision") and not flat.get("dataset.propensity")
+    free = FREE if estimated else (*FREE, *FEATURES)
+    shared = {key: flat[key] for key in flat if defines_problem(key) and not f"{key}.".startswith(free)}
+    setting = f"{dataset}, {config.worth}, {run.name('initial_policy')} initial policy"
+    return {"setting": setting, **shared, "dataset.path": config.dataset.get("path")}
 
 
-def _title(own: Conditions, further: Sequence[str]) -> str:
-    amounts = any(key.startswith("dataset.gain.") for key in own)
-    cost = f"c = {own['cost.value']:g}"
-    if amounts:
-        by = f"decided by {cost}" if own.get("dataset.decide_by") == "cost" else "amounts by person"
-        cost = f"{by}, money per 100 people"
-    setting = f"{cost}, {own['initial_policy.name']} initial policy"
-    others = (f"{key} {_shown(key, own.get(key))}" for key in further)
-    return ", ".join([dataset_label(own["dataset.name"]), setting, *others])
+def grouped(runs: Mapping[str, Result]) -> dict[str, dict[str, Result]]:
+    """Comparable runs by name, by title of their group, in the order of each group's first run.
 
-
-def _shown(key: str, value: Any) -> str:
-    if value is None:
-        return "none"
-    return dataset_label(value) if key == "dataset.name" else str(value)
+    A title has data set, cost, initial policy, and the keys in which groups with the same of these differ.
+    """
+    table, groups = as_table(runs, conditions), {}
+    for _, members in table.groupby(list(table), sort=False):
+        values = members.iloc[0]
+        alike = table[table["setting"] == values["setting"]]
+        further = [f"{key} {values[key] or 'none'}" for key in table if alike[key].nunique() > 1]
+        groups[", ".join([values["setting"], *further])] = {name: runs[name] for name in members.index}
+    return groups

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from fairall.display.format import mean_interval, mean_std
+from fairall.display.format import mean_std
 from fairall.display.table import Cell, Row
 from fairall.metrics import Quantity, Spread
 from fairall.report.statistics import LEVEL, standings
-from fairall.results.result import REFERENCES, Result
+from fairall.results.paper import REFERENCES
+from fairall.results.result import Result
 
 # Reference policies with a row; accepting nobody has 0 in every column.
 WITH_ROW = ("accept_all", "oracle", "oracle_fair")
@@ -30,8 +31,8 @@ def group_rows(
     runs: Mapping[str, Result],
     measures: Sequence[Quantity],
     *,
-    names: Mapping[str, str],
-    baseline: str,
+    names: Mapping[str, str] | None = None,
+    baseline: str | None = None,
     printed: Printed = lambda run, measure, mean: ("", {}),
     untested: Sequence[str] = (),
     at_last: bool = False,
@@ -42,69 +43,57 @@ def group_rows(
         group: title of the group.
         runs: by name; not compared where their numbers may not be interpreted.
         measures: one column each, after the number of seeds.
-        names: of the runs, as shown.
-        baseline: name of the run that the others are compared with.
+        names: of the runs, as shown; their keys by default.
+        baseline: name of the run that the others are compared with; the first by default.
         printed: what stands beside each value.
         untested: names of runs that are not compared.
         at_last: whether values are those at the last time step, not of the whole run.
     """
     read = Result.last if at_last else Result.values
     compared = all(run.interpretable for run in runs.values())
-    columns: dict[str, dict[str, dict[str, Any]]] = {}
+    shown = {name: (run.name("model"), run.identity, str(len(run.seeds))) for name, run in runs.items()}
+    shown |= {REFERENCES[policy]: (policy, policy, "") for policy in WITH_ROW}
+    columns = {}
+    untested = untested if compared else [*runs]
     for measure in measures:
-        values = {name: read(run, measure.name) for name, run in runs.items()}
-        known = {name: series for name, series in values.items() if len(series)}
-        columns[measure.name] = standings(known, measure, baseline, untested if compared else tuple(runs))
+        key = f"mean_{measure.name}" if at_last else measure.name
+        values = {name: series for name, result in runs.items() if len(series := read(result, measure.name))}
+        columns[measure] = standings(values, measure, baseline or next(iter(runs)), untested)
+        for policy in WITH_ROW:
+            if spread := first_reference(runs.values(), policy, key):
+                columns[measure][REFERENCES[policy]] = {"mean": spread.mean, "std": spread.std}
     rows, records = [], []
-    for name, run in runs.items():
-        cells = [Cell(str(len(run.seeds)))]
-        for measure in measures:
-            standing = columns[measure.name].get(name)
-            mean = standing["mean"] if standing else None
-            beside, further = printed(run, measure, mean) if compared else ("", {})
-            cells.append(_judged(standing, beside))
+    for name, (model, identity, seeds) in shown.items():
+        cells = [Cell(seeds)]
+        for measure, column in columns.items():
+            standing, run = column.get(name, {}), runs.get(name)
+            beside, further = printed(run, measure, standing.get("mean")) if run and compared else ("", {})
+            cells.append(_cell(standing, beside))
             if standing:
-                who = {"model": run.name("model"), "run": run.identity, "measure": measure.name}
-                records.append(who | standing | further)
-        rows.append(Row(group, names[name], cells))
-    for policy in WITH_ROW:
-        keys = {one.name: f"mean_{one.name}" if at_last else one.name for one in measures}
-        found = {name: first_reference(runs.values(), policy, key) for name, key in keys.items()}
-        if any(found.values()):
-            shown = [Cell(mean_std(one.mean, one.std) if one else "") for one in found.values()]
-            rows.append(Row(group, REFERENCES[policy], [Cell(), *shown]))
-            who = {"model": policy, "run": policy}
-            for name, one in found.items():
-                records += [who | {"measure": name, "mean": one.mean, "std": one.std}] if one else []
+                records.append(
+                    {"model": model, "run": identity, "measure": measure.name} | standing | further
+                )
+        rows += [Row(group, (names or {}).get(name, name), cells)] if any(cell.text for cell in cells) else []
     return rows, records
 
 
 def with_references(note: str, rows: Iterable[Row]) -> str:
     """A note on rows, with a sentence on each reference that has a row."""
     names = {row.name for row in rows}
-    said = [text for policy, text in REFERENCE_NOTES.items() if REFERENCES[policy] in names]
-    return " ".join([note, *said])
+    return " ".join([note, *(text for key, text in REFERENCE_NOTES.items() if REFERENCES[key] in names)])
 
 
 def first_reference(runs: Iterable[Result], policy: str, measure: str) -> Spread | None:
     """A measure of a reference policy from the first of some comparable runs that has it."""
-    return next((found for run in runs if (found := run.reference(policy, measure)) is not None), None)
+    return next((spread for run in runs if (spread := run.reference(policy, measure)) is not None), None)
 
 
-def _judged(standing: Mapping[str, Any] | None, beside: str) -> Cell:
+def _cell(standing: Mapping[str, Any], beside: str = "") -> Cell:
     """A cell with a standing, of `statistics.standings`, beside a printed value."""
-    if standing is None:
-        return Cell(beside=beside)
-    marks, tests = [], []
-    for letter, role in (("F", "baseline"), ("R", "rival")):
-        p = standing.get(f"p_{role}")
-        if p is not None:
-            better = standing[f"better_than_{role}"]
-            apart = Spread(
-                standing[f"difference_{role}"], None, (standing[f"low_{role}"], standing[f"high_{role}"])
-            )
-            said = f"{'better' if better else 'worse'} than {standing[role]}"
-            tests.append(f"{said}, difference {mean_interval(apart)}, p = {p:.3g}")
-            marks += [f"{letter}{'+' if better else '−'}"] if p < LEVEL else []
-    shown = mean_std(standing["mean"], standing["std"])
-    return Cell(shown, beside, standing["best"], " ".join(marks), "; ".join(tests))
+    marks = [
+        f"{letter}{'+' if standing[f'better_than_{role}'] else '−'}"
+        for letter, role in (("F", "baseline"), ("R", "rival"))
+        if (p := standing.get(f"p_{role}")) is not None and p < LEVEL
+    ]
+    shown = mean_std(standing.get("mean"), standing.get("std"))
+    return Cell(shown, beside, standing.get("best", False), " ".join(marks))

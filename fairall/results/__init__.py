@@ -5,8 +5,7 @@ from fairall.runtime.lazy import imported_lazily
 __all__, __getattr__ = imported_lazily(
     __name__,
     {
-        "figures": "LEVELS band has_level interval level principal",
-        "paper": "paper_metrics",
-        "result": "REFERENCES",
+        "figures": "LEVELS band interval level principal",
+        "paper": "REFERENCES paper_metrics",
     },
 )

@@ -41,37 +41,28 @@ def model_card(result: Result, identity: str) -> str:
     data = described("dataset", dataset["name"]) or f"People read by {dataset['_target_']}."
     if len(result.named_groups) > 2:  # the description is of two
         data = data.partition("; S = +1")[0].rstrip(".") + "."
-    return (
-        rendered(
-            "card.md.jinja",
-            {
-                "result": result,
-                "config": config,
-                "identity": identity,
-                "version": fairall.__version__,
-                "caution": None if result.interpretable else CAUTION,
-                "method": described("model", model["name"])
-                or f"A method of the user's own, {model['_target_']}.",
-                "page": page_of(model["name"]),
-                "data": data,
-                "file": Path(dataset["path"]).name if dataset.get("path") else None,
-                "terms": known.get("terms"),
-                "caveats": known.get("caveats", OWN),
-                "world": [*config.world],
-                "measures": measure_table(result),
-                "bound": bound_of(config.fairness),
-                "oracle": ("oracle", "mean_utility") in result.references.index,
-                "noise": noise(result),
-                "groups": _sizes_of_groups(result),
-                "n_groups": len(result.named_groups),
-                "accepted": _accepted_of_groups(result),
-                "share": share(result.groups["all"].accepted),
-                "words": Markdown(" ".join(_words(config).splitlines())),  # in a block of code
-            },
-            "fairall.results",
-        )
-        + "\n"
-    )
+    facts = {
+        "result": result,
+        "config": config,
+        "identity": identity,
+        "version": fairall.__version__,
+        "caution": None if result.interpretable else CAUTION,
+        "method": described("model", model["name"]) or f"A method of the user's own, {model['_target_']}.",
+        "page": page_of(model["name"]),
+        "data": data,
+        "file": Path(dataset["path"]).name if dataset.get("path") else None,
+        "terms": known.get("terms"),
+        "caveats": known.get("caveats", OWN),
+        "world": [*config.world],
+        "measures": measure_table(result),
+        "bound": bound_of(config.fairness),
+        "noise": noise(result),
+        "groups": _groups(result),
+        "n_groups": len(result.named_groups),
+        "share": mean_interval(result.groups["all"].accepted) or "unknown",
+        "words": Markdown(" ".join(_words(config).splitlines())),  # in a block of code
+    }
+    return rendered("card.md.jinja", facts, "fairall.results") + "\n"
 
 
 def texts() -> dict[str, Any]:
@@ -93,37 +84,16 @@ def measure_table(result: Result, names: Sequence[str] | None = None) -> Markdow
     return markdown_rows(["measure", "name", *frame], cells)
 
 
-def share(accepted: Any) -> str:
-    """An acceptance rate and its 95 % interval over seeds, in per cent; `unknown` for None."""
-    if accepted is None:
-        return "unknown"
-    rate, _, ends = mean_interval(accepted).partition(" ")
-    return f"{rate} % {ends}".rstrip()
-
-
-def _sizes_of_groups(result: Result) -> Markdown:
-    """A table of the groups: people by split, labels and base rate."""
-    everybody = result.groups["all"]
+def _groups(result: Result) -> Markdown:
+    """A table of the groups: people by split, labels, base rate, and shares of applicants accepted."""
+    everybody, (first, last) = result.groups["all"], result.window
     weights = ", labels weighted by 1/π" * (everybody.labelled < sum(everybody.people.values()))
-    head = ["group", *everybody.people, "labels in the data", f"base rate of ỹ = 1{weights}"]
+    head = ["group", *everybody.people, "labels in the data", f"base rate of ỹ = 1, %{weights}"]
     rows = []
     for name, group in result.all_groups.items():
-        rate = "" if group.base_rate is None else f"{number(group.base_rate)} %"
-        rows.append([name, *group.people.values(), group.labelled, rate])
-    return markdown_rows(head, rows)
-
-
-def _accepted_of_groups(result: Result) -> Markdown:
-    """A table of the groups: shares of applicants accepted."""
-    first, last = result.window
-    head = ["group", "over all time steps", f"over time steps {first} to {last}"]
-    return markdown_rows(
-        head,
-        (
-            [name, share(group.accepted), share(group.accepted_in_window)]
-            for name, group in result.all_groups.items()
-        ),
-    )
+        shares = map(mean_interval, (group.accepted, group.accepted_in_window))
+        rows.append([name, *group.people.values(), group.labelled, number(group.base_rate), *shares])
+    return markdown_rows([*head, "accepted, %", f"accepted over time steps {first} to {last}, %"], rows)
 
 
 def described(group: str, name: str) -> str | None:
@@ -142,9 +112,8 @@ def page_of(method: str) -> str | None:
 
 def _words(config: Config) -> str:
     """The choices of a run as words of a command line."""
-    words = [f"{group}={config.name(group)}" for group in ("model", "dataset")]
+    groups = ("model", "dataset", "initial_policy", "protocol")
+    words = [f"{group}={config.name(group)}" for group in groups]
     words += [f"preset={config.preset}"] if config.preset else []
-    words += [f"{group}={config.name(group)}" for group in ("initial_policy", "protocol")]
     words += [f"cost.value={config.cost.value:g}", f"seed={config.seed}", f"seeds={config.seeds}"]
-    words += [f"splits={config.splits}"] if config.splits > 1 else []
-    return " ".join(words)
+    return " ".join([*words, f"splits={config.splits}"])

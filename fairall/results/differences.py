@@ -2,106 +2,58 @@
 
 from __future__ import annotations
 
+import functools
 import re
-from collections.abc import Mapping
 from typing import Any
 
-from fairall.config.choices import (
-    choices,
-    chosen_by,
-    configuration_root,
-    flattened,
-    hyperparameters,
-    merged,
-    readable,
-    settings,
-    with_parents,
-)
+from omegaconf import OmegaConf
+
+from fairall.config.choices import flattened
 from fairall.config.schema import Config
+from fairall.errors import FairAllError
 from fairall.storage.identity import determining
 
 REFERENCE = re.compile(r"\$\{([\w.]+)\}")
-# Groups, and the key of their nodes that names the choice, if they have one.
-GROUPS = {
-    "protocol": "name",
-    "model": "name",
-    "dataset": "name",
-    "initial_policy": "name",
-    "fairness": "rule",
-    "exploration": "rule",
-    "cost": "",
-}
-CHOICE = {
-    "initial_policy.name": "initial_policy",
-    "protocol.name": "protocol",
-    "fairness.rule": "fairness",
-    "exploration.rule": "exploration",
-    "cost.value": "cost",
+# Groups whose choice is a difference, and the key that names it.
+CHOSEN = {
+    "protocol": "protocol.name",
+    "initial_policy": "initial_policy.name",
+    "fairness": "fairness.rule",
+    "exploration": "exploration.rule",
 }
 
 
 def differences(config: Config) -> str:
-    """The values of a run that are not the defaults of its method, data set and preset, as KEY=VALUE.
+    """The values of a run that are not the defaults of its method, data set and preset, as KEY=VALUE words.
 
-    Keys have their last part alone where that is enough. A value whose default is unknown, as of a method of
-    the user's, is left out.
+    Empty for a method, data set or preset of the user's, whose defaults are unknown.
     """
-    plain = config.to_plain()
-    own, default = flattened(determining(plain)), flattened(_defaults(plain))
-    found = {
-        key: own[key]
-        for key, usual in default.items()
-        if key in own and not _same(own[key], own.get(_reference(usual) or "", usual))
-    }
-    names = {key: CHOICE.get(key) or _last_part(key) for key in found}
-    several = [name for name in names.values() if [*names.values()].count(name) > 1]
-    return " ".join(
-        f"{key if name in several and key not in CHOICE else name}={found[key]}"
-        for key, name in names.items()
-    )
-
-
-def _last_part(key: str) -> str:
-    """The last part of a key; of a part of the world without `world`; whole where a choice has that name."""
-    name = key.removeprefix("world.") if key.startswith("world.") else key.rpartition(".")[2]
-    return key if name in CHOICE.values() else name
-
-
-def _defaults(config: Mapping[str, Any]) -> dict[str, Any]:
-    """The configuration of `model=... dataset=... preset=...` by the files of conf/, with references."""
-    files, root = choices(), settings()
-    chosen = chosen_by(root)
-    for group in ("protocol", "model", "dataset"):
-        path = files[group].get(config[group]["name"])
-        chosen |= chosen_by(readable(path)) if path else {}
-    for group, names in GROUPS.items():
-        # Its values are compared with those of the choice that the run has, its name with the usual choice.
-        path = files[group].get(str(config[group].get(names, chosen[group])))
-        root[group] = with_parents(path, files[group]) if path else {}
-        if names in root[group] and group not in ("model", "dataset"):
-            root[group][names] = chosen[group]
-    conf, model = configuration_root() / "conf", config["model"]["name"]
-    root["world"] = readable(conf / "world" / "_parts.yaml")
-    selected = hyperparameters(model, config["dataset"]["name"])
-    fewer = {f"/{path.relative_to(conf).with_suffix('')}": path for path in (conf / "fewer").glob("*/*.yaml")}
-    for_model = fewer.get(f"/fewer/{config['protocol']['name']}/{model}")
-    of_preset = readable(conf / "preset" / f"{config['preset']}.yaml")
-    for values in (selected, of_preset, with_parents(for_model, fewer) if for_model else {}):
-        root = merged(root, values)
-    return {key: root[key] for key in root if key in config}
-
-
-def _reference(value: Any) -> str | None:
-    """The key that a value of a file refers to; None where it is a value of its own."""
-    found = isinstance(value, str) and REFERENCE.fullmatch(value)
-    return found[1] if found else None
-
-
-def _same(own: Any, usual: Any) -> bool:
-    """Whether a value is its default, or the default is not known."""
-    if isinstance(usual, str) and ("${" in usual or usual == "???"):
-        return True
+    stored = flattened(determining(config.to_plain()))
+    words = [f"{group}={config.name(group)}" for group in ("model", "dataset")]
+    words += [f"preset={config.preset}"] if config.preset else []
+    chosen: list[str] = []
     try:
-        return own == usual or float(own) == float(usual)  # YAML reads 1e-2 as text
-    except (TypeError, ValueError):
-        return False
+        for group, key in CHOSEN.items():
+            if stored[key] != _composed(*words, *chosen)[key]:
+                chosen.append(f"{group}={stored[key]}")
+        usual = _composed(*words, *chosen)
+    except FairAllError:
+        return ""
+    return " ".join([*chosen, *(f"{key}={stored[key]}" for key in stored if not _same(key, stored, usual))])
+
+
+@functools.cache
+def _composed(*words: str) -> dict[str, Any]:
+    """The configuration of a command line by dotted key, with references."""
+    from fairall.config.compose import compose_config  # with Hydra
+
+    composed = OmegaConf.to_container(compose_config(*words), enum_to_str=True)
+    return flattened(determining(composed))  # type: ignore[arg-type]
+
+
+def _same(key: str, stored: dict[str, Any], usual: dict[str, Any]) -> bool:
+    """Whether a value is its default, that of the key that its default refers to, or has no known default."""
+    value, default = stored[key], usual.get(key, "???")
+    if isinstance(default, str) and (reference := REFERENCE.fullmatch(default)):
+        default = stored.get(reference[1], "???")
+    return value == default or (isinstance(default, str) and ("${" in default or default == "???"))

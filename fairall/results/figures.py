@@ -1,8 +1,10 @@
-"""Figures of one run."""
+"""Figures of one run, drawn from data frames and arrays."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +27,7 @@ from fairall.display.style import (
 from fairall.errors import FairAllError
 from fairall.metrics import UNBOUNDED, Quantity, Spread
 from fairall.models.learner import PretrainCurves
-from fairall.results.result import REFERENCES, Result
+from fairall.results.paper import REFERENCES
 
 PANELS = "utility", "dpu"  # of a result in a notebook
 MOST_COLUMNS = 3  # panels of a run's figure side by side
@@ -55,9 +57,9 @@ def band(
         label: of the mean.
         look: of the mean, with `color`.
     """
-    mean, std = 100 * curve.mean(axis=1), 100 * curve.std(axis=1).fillna(0.0)
-    axes.plot(mean.index, mean, label=label, **look)
-    low, high = (mean - std).clip(lower=100 * bounds[0]), (mean + std).clip(upper=100 * bounds[1])
+    mean, std = curve.mean(axis=1), curve.std(axis=1).fillna(0.0)
+    axes.plot(mean.index, 100 * mean, label=label, **look)
+    low, high = (100 * end.clip(*bounds) for end in (mean - std, mean + std))
     axes.fill_between(mean.index, low, high, color=look["color"], alpha=0.2, lw=0)
 
 
@@ -67,128 +69,113 @@ def interval(axes: Axes, x: Spread | float, y: Spread | float, **look: Any) -> A
     Returns:
         What a legend can show.
     """
-    ends: dict[str, Any] = {"ls": "none", "elinewidth": 0.9} | look
-    place = []
-    for name, value in (("xerr", x), ("yerr", y)):
-        if isinstance(value, Spread):
-            low, high = value.interval or (value.mean, value.mean)
-            ends[name] = [[100 * (value.mean - low)], [100 * (high - value.mean)]]
-            value = value.mean
-        place.append(100 * value)
-    return axes.errorbar(place[0], place[1], **ends)
+    options: dict[str, Any] = {"ls": "none", "elinewidth": 0.9} | look
+    for name, value in (("x", x), ("y", y)):
+        spread = value if isinstance(value, Spread) else Spread(value, None, None)
+        ends = spread.interval or ()
+        options |= {
+            name: 100 * spread.mean,
+            f"{name}err": [[100 * abs(end - spread.mean)] for end in ends] or None,
+        }
+    return axes.errorbar(**options)
 
 
-def level(axes: Axes, policy: str, height: float) -> None:
-    """Draw the level ×100 of a policy of `REFERENCES` as a horizontal line."""
-    axes.axhline(100 * height, color=GREY, ls=LEVELS[policy], lw=0.8, label=REFERENCES[policy])
-
-
-def has_level(policy: str, measure: Quantity) -> bool:
-    """Whether a panel of a measure shows the level of a policy of `REFERENCES`.
+def level(axes: Axes, policy: str, measure: Quantity, height: float) -> None:
+    """Draw the mean ×100 of a policy of `LEVELS` as a horizontal line, where it has one that says something.
 
     Accepting everybody or nobody has a level in panels of utilities only: it is fair by most definitions.
     """
-    constant = policy in ("accept_all", "reject_all")
-    return bool(measure.higher_is_better) or (measure.higher_is_better is False and not constant)
+    better, constant = measure.higher_is_better, policy in ("accept_all", "reject_all")
+    if np.isfinite(height) and better is not None and (better or not constant):
+        axes.axhline(100 * height, color=GREY, ls=LEVELS[policy], lw=0.8, label=REFERENCES[policy])
 
 
 def principal(z: np.ndarray) -> tuple[np.ndarray, float]:
     """Points on their two leading principal axes, shape (N, 2), and the share of variance they show."""
     centred = z - z.mean(0)
     _, singular, axes = np.linalg.svd(centred, full_matrices=False)
-    points = centred @ axes[:2].T
-    if points.shape[1] == 1:
-        points = np.column_stack([points, np.zeros(len(points))])
+    points = np.pad(centred @ axes[:2].T, ((0, 0), (0, max(0, 2 - len(axes)))))
     return points, (singular[:2] ** 2).sum() / (singular**2).sum()
 
 
-def draw_learning(result: Result, path: Path) -> None:
-    """Draw each measure of the policy over time: mean, one standard deviation and range over seeds.
-
-    Args:
-        result: of a run; measures without values have no panel.
-        path: PNG to write.
-    """
+@contextmanager
+def saved(path: Path, size: tuple[float, float], title: str) -> Iterator[Figure]:
+    """A figure that is written as PNG when the block ends, with a title and a size in inches."""
     with mpl.rc_context(STYLE):
-        of_policy = [one for one in result.measures if one.of == "policy"]
-        # All seeds may have diverged before the first step.
-        shown = [one for one in of_policy if result.steps[one.name].notna().any()] or of_policy[:2]
-        number = len(shown)
-        rows = math.ceil(number / MOST_COLUMNS)
-        columns = math.ceil(number / rows)
-        figure = Figure(figsize=(3.2 * columns, 2.4 * rows + 0.4), layout="constrained")
-        panels = figure.subplots(rows, columns, squeeze=False, sharex=True).ravel()
-        for axes in panels[number:]:
-            axes.set_axis_off()
-        table = result.rows()
-        for axes, measure in zip(panels, shown, strict=False):
-            draw_measure(axes, result, measure, table)
-        for axes in panels[max(0, number - columns) : number]:
-            axes.set_xlabel("time step t")
-            axes.tick_params(labelbottom=True)
-        seeds = f"mean of {len(result.seeds)} seeds, ± 1 standard deviation, range"
-        line = mpl.lines.Line2D([], [], color=BLUE)
-        legend_below(figure, {seeds: line} | handles_of(panels[:number]), 3)
-        set_title(figure, f"{result.title}; {result.evaluation.split} set")
+        figure = Figure(figsize=size, layout="constrained")
+        yield figure
+        set_title(figure, title)
         save_figure(figure, path)
 
 
-def draw_measure(axes: Axes, result: Result, measure: Quantity, table: pd.DataFrame) -> None:
-    """Draw a measure of the policy over time; `table` is `result.rows()`."""
-    curve = result.steps.pivot(index="time_step", columns="seed", values=measure.name)
+def draw_curve(steps: pd.DataFrame, measure: Quantity, axes: Axes, levels: pd.DataFrame) -> None:
+    """Draw a measure of the policy over time: mean, one standard deviation and range over seeds.
+
+    Args:
+        steps: `Result.steps`.
+        measure: a column of it.
+        axes: to draw on.
+        levels: `Result.rows()`, whose temporal means of the references and of the paper are drawn.
+    """
+    curve = steps.pivot(index="time_step", columns="seed", values=measure.name)
     low, high = 100 * curve.min(axis=1), 100 * curve.max(axis=1)
     axes.fill_between(curve.index, low, high, color=BLUE, alpha=0.12, lw=0)
     band(axes, curve, bounds=measure.bounds, color=BLUE)
-    mean = f"mean_{measure.name}"
+    heights = levels.reindex([measure.mean().name]).iloc[0]
     for policy in REFERENCES:
-        reference = result.reference(policy, mean)
-        if reference is not None and has_level(policy, measure):
-            level(axes, policy, reference.mean)
-    if mean in table.index and np.isfinite(printed := table.loc[mean, "paper_mean"]):
-        axes.axhline(100 * printed, color="black", ls="--", lw=0.8, label="printed in the paper")
-    axes.set(title=f"{measure.heading} ×100", xlim=(0, curve.index[-1]))
+        level(axes, policy, measure, heights[policy])
+    if np.isfinite(heights["paper_mean"]):
+        printed = 100 * heights["paper_mean"]
+        axes.axhline(printed, color="black", ls="--", lw=0.8, label="printed in the paper")
+    axes.set(title=f"{measure.heading} ×100", xlim=(0, curve.index[-1]), xlabel="time step t")
     axes.locator_params(nbins=4)  # a quarter less time to draw than with the usual nine
 
 
-def draw(result: Result, what: str, axes: Axes) -> None:
-    """Draw the measure of this name, as `Result.plot`; raises FairAllError where the run has none."""
-    known = {one.name: one for one in result.measures if one.of == "policy"}
-    if what not in known:
-        raise FairAllError(f"plot {what!r}: the run has {', '.join(known)}")
-    draw_measure(axes, result, known[what], result.rows())
-    axes.set_xlabel("time step t")
-    if axes.get_legend_handles_labels()[1]:
-        axes.legend(loc="best")
+def draw_learning(
+    steps: pd.DataFrame, measures: Sequence[Quantity], levels: pd.DataFrame, path: Path, *, title: str
+) -> None:
+    """Draw the curve of each measure of the policy that has values.
+
+    Args:
+        steps: `Result.steps`.
+        measures: columns of it.
+        levels: `Result.rows()`.
+        path: PNG to write.
+        title: of the figure.
+    """
+    of_policy = [measure for measure in measures if measure.of == "policy"]
+    # All seeds may have diverged before the first step.
+    shown = [measure for measure in of_policy if steps[measure.name].notna().any()] or of_policy[:2]
+    rows = math.ceil(len(shown) / MOST_COLUMNS)
+    columns = math.ceil(len(shown) / rows)
+    with saved(path, (3.2 * columns, 2.4 * rows + 0.4), title) as figure:
+        panels = figure.subplots(rows, columns, squeeze=False).ravel()
+        for axes, measure in zip(panels, shown, strict=False):
+            draw_curve(steps, measure, axes, levels)
+        for axes in panels[len(shown) :]:
+            axes.set_axis_off()
+        seeds = f"mean of {steps['seed'].nunique()} seeds, ± 1 standard deviation, range"
+        legend_below(figure, {seeds: panels[0].lines[0]} | handles_of(panels), 3)
 
 
 def draw_phase1(curves: PretrainCurves, path: Path, *, title: str) -> None:
     """Draw training and validation loss of Phase I for each seed, and the epochs whose weights were kept."""
-    with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(5, 3.5), layout="constrained")
+    with saved(path, (5, 3.5), title) as figure:
         axes = figure.subplots()
         for values, colour, label in (
             (curves.train, GREY, "training"),
             (curves.validation, BLUE, "validation"),
         ):
-            lines = axes.plot(curves.epochs, values, color=colour, lw=0.8)
-            lines[0].set_label(f"{label}, a line per seed")
-        axes.scatter(
-            curves.best_epoch,
-            curves.kept_loss,
-            color=ORANGE,
-            s=18,
-            zorder=3,
-            label="kept: best validation epoch",
-        )
+            axes.plot(curves.epochs, values, color=colour, lw=0.8, label=f"{label}, a line per seed")
+        label = "kept: best validation epoch"
+        axes.scatter(curves.best_epoch, curves.kept_loss, color=ORANGE, s=18, zorder=3, label=label)
         # Without the early epochs, whose losses are far larger.
         low = float(min(curves.train.min(), curves.validation.min()))
         high = float(np.quantile(curves.validation.numpy(), 0.98))
-        axes.set(xlabel="Phase I epoch", ylabel="negative ELBO, β-weighted (nats)")
         margin = 0.05 * (high - low) or 0.5  # one epoch may have one loss
+        axes.set(xlabel="Phase I epoch", ylabel="negative ELBO, β-weighted (nats)")
         axes.set_ylim(low - margin, high + margin)
         legend_below(figure, handles_of([axes]), 2)
-        set_title(figure, title)
-        save_figure(figure, path)
 
 
 def draw_latent(
@@ -205,22 +192,28 @@ def draw_latent(
         title: of the figure.
     """
     points, share = principal(z)
-    with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(8, 3.6), layout="constrained")
-        colourings = {
-            "by the sensitive attribute": {"S = −1": (s < 0, ORANGE), "S = +1": (s > 0, BLUE)},
-            "by the proxy label": {
-                "ỹ unknown": (~labelled, GREY),
-                "ỹ = 0": (labelled & (label == 0), ORANGE),
-                "ỹ = 1": (labelled & (label == 1), BLUE),
-            },
+    shown = f"{title}; {100 * share:.0f} % of the latent means' variance shown"
+    with saved(path, (8, 3.6), shown) as figure:
+        by_sign = {"S = −1": (s < 0, ORANGE), "S = +1": (s > 0, BLUE)}
+        by_label = {
+            "ỹ unknown": (~labelled, GREY),
+            "ỹ = 0": (labelled & (label == 0), ORANGE),
+            "ỹ = 1": (labelled & (label == 1), BLUE),
         }
         panels = figure.subplots(1, 2, sharex=True, sharey=True)
-        for axes, (meaning, kinds) in zip(panels, colourings.items(), strict=True):
-            for name, (rows, colour) in kinds.items():
+        for axes, colours in zip(panels, (by_sign, by_label), strict=True):
+            for name, (rows, colour) in colours.items():
                 if rows.any():
                     axes.scatter(*points[rows].T, s=9, color=colour, alpha=0.7, lw=0, label=name)
-            axes.set(title=meaning, xlabel="first principal axis of z", ylabel="second principal axis")
+            axes.set(xlabel="first principal axis of z", ylabel="second principal axis")
             axes.legend()
-        set_title(figure, f"{title}; {100 * share:.0f} % of the latent means' variance shown")
-        save_figure(figure, path)
+
+
+def draw(result: Any, what: str, axes: Axes) -> None:
+    """Draw the measure of this name, as `Result.plot`; raises FairAllError where the run has none."""
+    known = {measure.name: measure for measure in result.measures if measure.of == "policy"}
+    if what not in known:
+        raise FairAllError(f"plot {what!r}: the run has {', '.join(known)}")
+    draw_curve(result.steps, known[what], axes, result.rows())
+    if axes.get_legend_handles_labels()[1]:
+        axes.legend(loc="best")

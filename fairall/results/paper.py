@@ -1,4 +1,4 @@
-"""Measures printed in the paper, for comparison with ours."""
+"""What the measures of a run stand beside: reference policies, and those printed in the paper."""
 
 from __future__ import annotations
 
@@ -8,7 +8,11 @@ from typing import Any
 
 import yaml
 
+from fairall.config.choices import shown
 from fairall.config.schema import Config
+
+# Policies that every run is compared with, as tables and figures name them.
+REFERENCES = {name: shown(name)["label"] for name in ("accept_all", "reject_all", "oracle", "oracle_fair")}
 
 
 @functools.cache
@@ -28,18 +32,15 @@ def paper_metrics(config: Config) -> dict[str, tuple[float, float]]:
         where evaluation split or window are not the paper's.
     """
     printed, dataset, model = _printed(), config.name("dataset"), config.model
-    conditions = printed["conditions"]
-    pairs = (
-        (config.cost.value, conditions["cost"].get(dataset)),
-        (config.schedule.time_steps, conditions["time_steps"]),
-        (model.get("decision"), conditions["decision"]),
-        (model.get("policy"), conditions["policy"].get(model["name"])),
-        (config.amounts, None),
-    )
-    if any(ours != of_paper for ours, of_paper in pairs):
+    usual = printed["conditions"]
+    ours = (config.cost.value, config.schedule.time_steps, model.get("decision"), model.get("policy"))
+    cost, policy = usual["cost"].get(dataset), usual["policy"].get(model["name"])
+    if ours != (cost, usual["time_steps"], usual["decision"], policy) or config.amounts is not None:
         return {}
     cell = printed.get(config.name("initial_policy"), {}).get(model["name"], {})
-    metrics = {name: (mean / 100, std / 100) for name, (mean, std) in cell.get(dataset, {}).items()}
-    if config.evaluation.split == "test" and config.evaluation.window == conditions["window"]:
-        return metrics
-    return {name: value for name, value in metrics.items() if name.startswith("effective_")}
+    same_people = config.evaluation.split == "test" and config.evaluation.window == usual["window"]
+    return {
+        name: (mean / 100, std / 100)
+        for name, (mean, std) in cell.get(dataset, {}).items()
+        if same_people or name.startswith("effective_")
+    }

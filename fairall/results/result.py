@@ -12,21 +12,18 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import pandas as pd
 
-from fairall.config.choices import shown
 from fairall.config.schema import Config, FairnessConfig, FairnessRule
 from fairall.display.format import interpretable, marked
 from fairall.display.viewed import Viewed
 from fairall.errors import FairAllError, count
 from fairall.metrics import LATENT, Quantity, Spread
-from fairall.results.paper import paper_metrics
+from fairall.results.paper import REFERENCES, paper_metrics
 from fairall.runtime.reading import DamagedFileError, opened
 from fairall.storage.identity import configuration_key
 from fairall.storage.run_folder import RunFolder
 from fairall.storage.stored import Plain, read_json
 from fairall.tables.groups import group_name, sides
 
-# Policies that every run is compared with, as tables and figures name them.
-REFERENCES = {name: shown(name)["label"] for name in ("accept_all", "reject_all", "oracle", "oracle_fair")}
 GROUPS = ("all", "advantaged", "disadvantaged")  # of people; more than two groups have keys of their words
 
 

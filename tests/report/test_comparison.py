@@ -2,23 +2,19 @@
 
 from dataclasses import replace
 from pathlib import Path
+from unittest.mock import Mock
 
-import matplotlib as mpl
-import numpy as np
 import pytest
-from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
 
 from fairall import FairAllError, Result
-from fairall.display import CAUTION, STYLE, PageTable, page
+from fairall.display import CAUTION, PageTable, page
 from fairall.report import UNTESTED, chosen_runs, compare, draw_over_time, measures
-from tests.conftest import files_of, succeeded, typed
+from fairall.report.place import place
+from tests.conftest import files_of
 from tests.made_up import lay_down, made_up
 
 CREDIT = ("model=fairlog", "dataset=credit", "seeds=10")
 MARKS = ("**", "F+", "F−", "R+", "R−", "ignificant")
-LONG = "12 a_method_of_my_own_with_a_name_that_goes_on, 0123456789ab and a note in brackets (like this one)"
 
 
 @pytest.fixture(autouse=True)
@@ -31,9 +27,12 @@ def run(*words: str, number: int, preset: str | None = None, **options: object) 
     return made_up(*words, number=number, config=config, path=Path(f"{number:012x}"), **options)  # type: ignore[arg-type]
 
 
+def named(*runs: Result) -> dict[str, Result]:
+    return {f"{i} {run.identity}": run for i, run in enumerate(runs, start=1)}
+
+
 def compared(folder: Path, *runs: Result) -> dict[str, PageTable]:
-    numbered = {str(i): one for i, one in enumerate(runs, start=1)}
-    return {table.key: table for table in compare(numbered, ["a: broken"], folder)}
+    return {table.key: table for table in compare(named(*runs), ["a: broken"], folder)}
 
 
 def test_a_better_run_is_marked_and_differing_keys_are_listed(tmp_path: Path) -> None:
@@ -44,9 +43,9 @@ def test_a_better_run_is_marked_and_differing_keys_are_listed(tmp_path: Path) ->
     assert "mean acceptance rate" in tables["further"].frame
     assert "mean acceptance rate" not in tables["measures"].frame
     (index, *values) = next(tables["configuration"].frame.itertuples())
-    assert (index[1], [one.text for one in values]) == ("model.lambda_", ["2.0", "8.0"])
+    assert (index[1], values) == ("model.lambda_", ["2.0", "8.0"])
     written = {path.name for path in tmp_path.rglob("*.*")}
-    assert written >= {"index.html", "curves.pdf", "configuration.tex", "measures.csv"}
+    assert written >= {"index.html", "curves_1.pdf", "configuration.tex", "measures.csv"}
     assert "a: broken" in (tmp_path / "index.html").read_text()
 
 
@@ -63,12 +62,12 @@ def test_only_comparable_runs_are_compared(tmp_path: Path) -> None:
     credit, compas = (f"{name}, c = 0.5, harsh initial policy" for name in ("German Credit", "COMPAS"))
     rows = [(group.removesuffix(", preset none"), name) for group, name in table.frame.index]
     assert rows == [
-        (credit, "1 FairLog, 000000000001"),
-        (credit, "3 FairLog, 000000000003"),
+        (credit, "1 000000000001"),
+        (credit, "3 000000000003"),
         (credit, "accept everybody"),
-        (compas, "2 FairLog, 000000000002"),
-        ("German Credit, c = 0.7, harsh initial policy", "4 FairLog, 000000000004"),
-        (f"{credit}, preset fast", "5 FairLog, 000000000005"),
+        (compas, "2 000000000002"),
+        ("German Credit, c = 0.7, harsh initial policy", "4 000000000004"),
+        (f"{credit}, preset fast", "5 000000000005"),
     ]
     # The third earns the most of its group and is the only one that differs significantly from another.
     shown = [(cell.best, "F+" in cell.marks) for cell in table.frame.iloc[:, 1]]
@@ -94,86 +93,38 @@ def test_quick_runs_are_not_compared(tmp_path: Path) -> None:
 def test_runs_are_chosen_by_folder_or_id(tmp_path: Path) -> None:
     folder = tmp_path / "outputs" / "runs"
     first, second = (lay_down(tmp_path, "seeds=2", *CREDIT[:2], number=k) for k in (1, 0x2A0000000000))
-    first.with_suffix(".lock").write_text("process 1 on here")
-    runs, left_out = chosen_runs([str(first), str(first.with_suffix(".lock")), "2a0"], folder)
-    assert {number: one.path for number, one in runs.items()} == {"1": first, "2": second}
-    assert left_out == []
     quick = lay_down(tmp_path, *CREDIT[:2], "seeds=2", "preset=quick", number=3)
-    runs, left_out = chosen_runs([str(first), str(second), str(quick)], folder)
-    assert len(runs) == 2
+    runs, left_out = chosen_runs([str(first), f"{first}.lock", "2a0", str(quick)], folder)
+    assert {name[:9]: run.path for name, run in runs.items()} == {"1 FairLog": first, "2 FairLog": second}
     assert left_out == [f"{quick}: {CAUTION}"]
-    for words, said in (
-        (["one"], "at least two"),
+    for words, reason in (
         (["one", "two"], "one: no such run"),
-        ([str(first), str(first)], "is named twice"),
-        ([str(first), str(quick)], "at least two runs that can be compared"),
+        ([str(first), str(first)], "at least two runs"),
+        ([str(first), str(quick)], f"at least two runs.*{CAUTION}"),
         ([str(first), str(first.parent)], "not the folder of a run"),
     ):
-        with pytest.raises(FairAllError, match=said):
+        with pytest.raises(FairAllError, match=reason):
             chosen_runs(words, folder)
-
-
-def panels(figure: Figure) -> list[Axes]:
-    return [axes for axes in figure.get_axes() if axes.axison]
-
-
-def levels(axes: Axes) -> list[float]:
-    """Heights of the horizontal lines of a panel."""
-    found = [np.asarray(line.get_ydata()) for line in axes.get_lines()]
-    return [round(float(y[0]), 6) for y in found if len(y) == 2]
 
 
 def looks(*names: str) -> dict[str, dict[str, str]]:
     return {name: {"label": f"run {name}", "color": "C0", "ls": "-"} for name in names}
 
 
-@pytest.mark.parametrize("n", [2, 8])
-@pytest.mark.parametrize("label", [LONG, LONG.replace(" ", "_") * 3])
-def test_the_legend_is_inside_the_figure_and_under_the_panels(n: int, label: str) -> None:
-    one = run(*CREDIT[:2], "seeds=2", number=1)
-    names = [str(i) for i in range(n)]
-    of = {name: look | {"label": f"{name} {label}"} for name, look in looks(*names).items()}
-    with mpl.rc_context(STYLE):
-        figure = draw_over_time(dict.fromkeys(names, one), measures("utility", "dpu"), of)
-        FigureCanvasAgg(figure).draw()
-    (legend,) = figure.legends
-    assert len(legend.get_texts()) == n
-    for box in (text.get_window_extent() for text in legend.get_texts()):
-        assert 0 <= box.x0 < box.x1 <= figure.bbox.width
-        assert box.y0 >= 0
-    top = legend.get_window_extent().y1
-    for axes in panels(figure):
-        with_labels = axes.get_tightbbox()
-        assert with_labels is not None
-        assert with_labels.y0 >= top - 1
-
-
-def test_references_are_lines_and_what_is_not_comparable_has_its_panels() -> None:
-    words = (*CREDIT[:2], "seeds=2")
+def test_references_are_lines_and_a_run_without_a_measure_is_left_out() -> None:
     known = {"accept_all": {"mean_utility": 0.18, "mean_dpu": 0.0}, "oracle": {"mean_dpu": 0.3}}
-    runs = {
-        "1": run(*words, number=1, references=known),
-        "2": run(*words, "cost.value=0.7", number=2, references={"accept_all": {"mean_utility": -0.02}}),
-        "3": run(*words, "model.lambda_=9", number=3),
-    }
-    figure = draw_over_time(runs, measures("utility", "dpu"), looks(*runs))
-    utility, dpu, other, _ = panels(figure)
-    assert [levels(axes) for axes in (utility, dpu, other)] == [[18.0], [30.0], [-2.0]]
-    labels = ["run 1", "run 2", "run 3", "accept everybody"]
-    assert [line.get_label() for line in utility.get_lines()] == [labels[0], *labels[2:]]
+    first = run(*CREDIT[:2], "seeds=2", number=1, references=known)
+    other = replace(first, steps=first.steps.drop(columns="dpu"))
+    figure = draw_over_time({"1": first, "2": other}, measures("utility", "dpu"), looks("1", "2"))
+    drawn = [{line.get_label(): line.get_ydata() for line in axes.get_lines()} for axes in figure.axes]
+    assert [[*lines] for lines in drawn] == [
+        ["run 1", "run 2", "accept everybody"],
+        ["run 1", "knows every label"],
+    ]
+    assert {*drawn[0]["accept everybody"]} == {18.0}
+    assert {*drawn[1]["knows every label"]} == {30.0}
     (legend,) = figure.legends
-    assert [text.get_text() for text in legend.get_texts()] == labels
-
-
-def test_a_run_without_a_measure_is_left_out() -> None:
-    one = run(*CREDIT[:2], "seeds=2", number=1)
-    without = replace(one, steps=one.steps.drop(columns="dpu"))
-    figure = draw_over_time({"1": one, "2": without}, measures("utility", "dpu"), looks("1", "2"))
-    assert [len(axes.get_lines()) for axes in panels(figure)] == [2, 1]
-
-
-class CutOff(KeyboardInterrupt):
-    """An interruption."""
+    assert {text.get_text() for text in legend.get_texts()} == {*drawn[0], *drawn[1]}
 
 
 @pytest.mark.whole
@@ -181,62 +132,26 @@ class CutOff(KeyboardInterrupt):
 def test_a_comparison_that_was_cut_off_has_the_same_bytes_afterwards(
     files: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    runs = [run(*CREDIT, shift=0.1 * number, number=number) for number in (1, 4)]
-    numbered = {str(i): one for i, one in enumerate(runs, start=1)}
-    compare(numbered, [], tmp_path / "whole")
-    whole, left = files_of(tmp_path / "whole"), iter(range(files))
-    assert len(whole) > files
-
-    def cut(path: Path, text: str) -> None:
-        if next(left, None) is None:
-            path.with_name(f"{path.name}.half").write_text(text[:10])
-            path.with_name(f"{path.name}.half").unlink()
-            raise CutOff
-        path.write_text(text)
-
+    runs = named(*(run(*CREDIT, shift=0.1 * number, number=number) for number in (1, 4)))
+    compare(runs, [], tmp_path / "whole")
+    writes = Mock(side_effect=[*[None] * files, KeyboardInterrupt])
     with monkeypatch.context() as patched:
-        patched.setattr(page, "write", cut)
-        with pytest.raises(CutOff):
-            compare(numbered, [], tmp_path / "cut")
+        patched.setattr(page, "write", lambda path, text: writes() or path.write_text(text[:10]))
+        with pytest.raises(KeyboardInterrupt):
+            compare(runs, [], tmp_path / "cut")
     assert not (tmp_path / "cut" / "index.html").exists()
     monkeypatch.setattr("fairall.display.console.WIDE", 1001)  # another terminal
-    compare(numbered, [], tmp_path / "cut")
-    assert files_of(tmp_path / "cut") == whole
-    compare(numbered, [], tmp_path / "cut")
-    assert files_of(tmp_path / "cut") == whole
+    for _ in range(2):
+        compare(runs, [], tmp_path / "cut")
+        assert files_of(tmp_path / "cut") == files_of(tmp_path / "whole")
 
 
-@pytest.mark.whole
-def test_a_page_about_other_runs_is_not_replaced(tmp_path: Path) -> None:
-    first, second, third = (lay_down(tmp_path, "seeds=2", *CREDIT[:2], number=k) for k in (1, 2, 3))
-    pair, other = [str(first), str(second)], [str(second), str(third)]
-    succeeded("compare", *pair, cwd=tmp_path)
-    folder = tmp_path / "outputs" / "comparison"
-    before = files_of(folder)
-    assert before["RUNS"].decode().split() == [first.name, second.name]
-    assert typed("compare", *pair, cwd=tmp_path).returncode == 0
-    assert files_of(folder) == before
-
-    said = succeeded("compare", *other, cwd=tmp_path)
-    assert f"outputs/comparison has another page, about {first.name}, {second.name}\n" in said.stdout
-    (beside,) = (tmp_path / "outputs").glob("comparison_*")
-    assert f"Comparison: outputs/{beside.name}/index.html\n" in said.stdout
-    assert (files_of(folder), files_of(beside)["RUNS"].decode().split()) == (
-        before,
-        [second.name, third.name],
-    )
-    again = typed("compare", *other, cwd=tmp_path)
-    assert f"Comparison: outputs/{beside.name}/index.html\n" in again.stdout
-
-    refused = typed("compare", *other, "-o", "outputs/comparison", cwd=tmp_path)
-    assert (refused.returncode, refused.stdout) == (1, "")
-    assert refused.stderr == (
-        f"fairall: -o outputs/comparison: it has a page already, about {first.name}, {second.name}; "
-        "give another folder, or delete it\n"
-    )
-    (tmp_path / "mine").mkdir()
-    (tmp_path / "mine" / "index.html").write_text("mine")
-    refused = typed("compare", *pair, "-o", "mine", cwd=tmp_path)
-    assert (refused.returncode, refused.stderr.count("\n")) == (1, 1)
-    assert (tmp_path / "mine" / "index.html").read_text() == "mine"
-    assert files_of(folder) == before
+def test_a_page_has_a_folder_of_its_own_and_replaces_none(tmp_path: Path) -> None:
+    default, runs = tmp_path / "comparison", ["a", "b"]
+    folder = place(None, default, runs)
+    assert folder == place(None, default, runs) != place(None, default, runs[::-1])
+    assert folder.parent == tmp_path
+    assert place(str(tmp_path), default, runs) == tmp_path
+    (tmp_path / "index.html").write_text("mine")
+    with pytest.raises(FairAllError, match="it has a page already; give another folder"):
+        place(str(tmp_path), default, runs)

@@ -3,11 +3,14 @@
 import csv
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from fairall.display.progress import Display
 from fairall.errors import FairAllError
-from fairall.report.frontier import frontier, points
+from fairall.report import measures
+from fairall.report.frontier import draw, frontier, points
+from tests.made_up import made_up
 
 pytestmark = pytest.mark.usefixtures("undrawn")
 
@@ -26,32 +29,53 @@ QUIET = Display(progress_only=True)
 )
 def test_a_curve_for_each_method_and_for_the_oracle(rule: str, gap: str, tmp_path: Path) -> None:
     of = ["model=greedy", "dataset=fico", f"fairness={rule}", "fairness.slack=0,1", f"outputs_dir={tmp_path}"]
-    found = points([*of, *SMALL], QUIET)
-    assert [(one.model, one.slack) for one in found] == [
-        ("greedy", None),
-        ("greedy", 0.0),
-        ("greedy", 1.0),
-        ("oracle_fair", 0.0),
-        ("oracle_fair", 1.0),
+    runs = points([*of, *SMALL], QUIET)
+    assert [*runs] == [
+        "Greedy, fico, without",
+        "Greedy, fico, slack 0",
+        "Greedy, fico, slack 1",
+        "knows every label, fico, slack 0",
+        "knows every label, fico, slack 1",
     ]
-    free, strict, none, *oracles = (one.result.aggregate for one in found)
+    free, strict, none, *oracles = (run.aggregate for run in runs.values())
     assert none.loc["mean_utility", "mean"] == free.loc["mean_utility", "mean"]
     assert strict.loc[gap, "mean"] < free.loc[gap, "mean"]
     assert oracles[0].loc[gap, "mean"] < oracles[1].loc[gap, "mean"]
-    (table,) = frontier(found, tmp_path / "page")
-    assert len(table.frame) == 5
-    assert {path.name for path in (tmp_path / "page").iterdir()} == {"index.html", "tables", "figures"}
-    text = (tmp_path / "page/tables/frontier.csv").read_text().splitlines()
-    rows = list(csv.DictReader(text))
-    assert {row["slack"] for row in rows} == {"", "0.0", "1.0"}
+    table, *_ = frontier(runs, tmp_path / "page")
+    assert {*runs} <= {*table.frame.index.get_level_values("name")}
+    assert "utility_against_gap_1" in (tmp_path / "page/index.html").read_text()
+    rows = csv.DictReader((tmp_path / "page/tables/measures.csv").read_text().splitlines())
+    assert gap in {row["measure"] for row in rows}
+
+
+def test_a_line_joins_the_slacks_of_a_method() -> None:
+    slacks = ("0", "0.2", None)
+    words = [
+        ("fairness=demographic_parity", f"fairness.slack={slack}") if slack else ("fairness=none",)
+        for slack in slacks
+    ]
+    runs = {
+        str(number): made_up(
+            "model=fairlog", "dataset=credit", *words[number], shift=0.1 + 0.1 * number, number=number
+        )
+        for number in range(3)
+    }
+    (axes,) = draw(runs, [measures("mean_utility", "mean_dpu")]).axes
+    (line,) = (line for line in axes.lines if line.get_label() == "FairLog")
+    expected = [
+        [100 * runs[key].aggregate.loc[name, "mean"] for name in ("mean_dpu", "mean_utility")] for key in "01"
+    ]
+    np.testing.assert_allclose(np.asarray(line.get_xydata()), expected)
+    assert [text.get_text() for text in axes.texts] == ["0", "20"]
+    assert len(axes.containers) == 3  # points with intervals
 
 
 @pytest.mark.parametrize(
     ("words", "reason"),
     [
-        (["dataset=fico"], "frontier takes model=A,B and dataset=A,B"),
-        (["model=greedy", "dataset=fico", "fairness=none"], "fairness=none: a frontier is of"),
-        (["model=greedy", "dataset=fico", "fairness.slack=a"], "fairness.slack=a: numbers from 0 to 1"),
+        (["dataset=fico"], "frontier takes model=A,B dataset=A,B"),
+        (["model=greedy", "dataset=fico", "fairness=none"], "fairness=demographic_parity or"),
+        (["model=greedy", "dataset=fico", "fairness.slack=a"], "fairness.slack=a"),
         (["model=greedy", "dataset=fico", "fairness.slack=2"], "fairness.slack=2"),
         (["model=random", "dataset=fico"], "model=random has no estimate"),
     ],

@@ -9,7 +9,6 @@ from fairall import Result
 from fairall.report import draw_over_time
 from reproduction.figures import ORACLES, draw_against_cost, draw_curves, draw_plane
 from reproduction.plan import EFFECTIVE, ON_SYNTHETIC, with_runs
-from tests.report.test_comparison import levels
 from tests.reproduction.collection import planned, result
 
 LOOK = {"fairlog": {"label": "FairLog", "color": "C0", "ls": "-"}}
@@ -17,6 +16,12 @@ LOOK = {"fairlog": {"label": "FairLog", "color": "C0", "ls": "-"}}
 
 def panels(figure: Figure) -> list[Axes]:
     return [axes for axes in figure.get_axes() if axes.axison]
+
+
+def levels(axes: Axes) -> list[float]:
+    """Heights of the horizontal lines of a panel."""
+    heights = [np.asarray(line.get_ydata()) for line in axes.get_lines()]
+    return [round(float(y[0]), 6) for y in heights if len(y) == 2]
 
 
 def test_bands_of_what_cannot_be_negative_end_at_0() -> None:

@@ -15,7 +15,7 @@ from fairall.data.load import load_dataset
 from fairall.display.format import CAUTION
 from fairall.measuring.measure import groups
 from fairall.metrics import Spread
-from fairall.results.card import described, model_card, page_of, share, texts
+from fairall.results.card import described, model_card, page_of, texts
 from fairall.results.result import Result
 from fairall.storage.run_folder import CARD, RunFolder
 from tests.conftest import CHECKOUT, LOANS, MEANING, run_folder, typed
@@ -130,7 +130,6 @@ def test_base_rates_where_only_the_accepted_have_labels() -> None:
     assert made["all"].labelled < sum(made["all"].people.values()) == 400
     assert made["advantaged"].accepted == Spread(0.25, None, None)
     assert made["disadvantaged"].accepted is None
-    assert share(None) == "unknown"
 
 
 def test_a_diverged_seed_is_left_out(credit: Any) -> None:
