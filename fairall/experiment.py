@@ -218,7 +218,13 @@ def write_files(result: Result, training: Training, folder: RunFolder) -> None:
     folder.write_text(CARD, model_card(result, folder.path.name))
     paths = [folder.file(f"policy/{name}") for name in (CONFIG, FEATURES, WEIGHTS, SUMS)]
     Policy.of(training.learner, data).save(paths[0].parent, result.config)
-    draw_learning(result, folder.file("figures/learning.png"))
+    draw_learning(
+        result.steps,
+        result.measures,
+        result.rows(),
+        folder.file("figures/learning.png"),
+        title=f"{result.title}; {config.evaluation.split} set",
+    )
     if training.curves is not None:
         title = f"Phase I of {result.title}"
         draw_phase1(training.curves, folder.file("figures/phase1.png"), title=title)

@@ -21,7 +21,8 @@ from fairall.experiment import is_finished, run
 from fairall.metrics import Quantity
 from fairall.report.labels import dataset_label, look_of, measures, method_label
 from fairall.results.figures import interval
-from fairall.results.result import REFERENCES, Result
+from fairall.results.paper import REFERENCES
+from fairall.results.result import Result
 
 SLACKS = (0.0, 0.02, 0.05, 0.1, 0.2, 0.4, 1.0)
 ORACLE = "oracle_fair"

@@ -9,7 +9,8 @@ from fairall.display.format import mean_interval, mean_std
 from fairall.display.table import Cell, Row
 from fairall.metrics import Quantity, Spread
 from fairall.report.statistics import LEVEL, standings
-from fairall.results.result import REFERENCES, Result
+from fairall.results.paper import REFERENCES
+from fairall.results.result import Result
 
 # Reference policies with a row; accepting nobody has 0 in every column.
 WITH_ROW = ("accept_all", "oracle", "oracle_fair")

@@ -6,7 +6,6 @@ __all__, __getattr__ = imported_lazily(
     __name__,
     {
         "figures": "LEVELS band has_level interval level principal",
-        "paper": "paper_metrics",
-        "result": "REFERENCES",
+        "paper": "REFERENCES paper_metrics",
     },
 )

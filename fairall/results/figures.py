@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,12 +23,10 @@ from fairall.display.style import (
     save_figure,
     set_title,
 )
-from fairall.errors import FairAllError
 from fairall.metrics import UNBOUNDED, Quantity, Spread
 from fairall.models.learner import PretrainCurves
-from fairall.results.result import REFERENCES, Result
+from fairall.results.paper import REFERENCES
 
-PANELS = "utility", "dpu"  # of a result in a notebook
 MOST_COLUMNS = 3  # panels of a run's figure side by side
 # How the levels of the reference policies are drawn.
 LEVELS: dict[str, Any] = {
@@ -102,63 +101,58 @@ def principal(z: np.ndarray) -> tuple[np.ndarray, float]:
     return points, (singular[:2] ** 2).sum() / (singular**2).sum()
 
 
-def draw_learning(result: Result, path: Path) -> None:
+def draw_learning(
+    steps: pd.DataFrame, measures: Sequence[Quantity], rows: pd.DataFrame, path: Path, *, title: str
+) -> None:
     """Draw each measure of the policy over time: mean, one standard deviation and range over seeds.
 
     Args:
-        result: of a run; measures without values have no panel.
+        steps: as of `Result`.
+        measures: as of `Result`; those without values have no panel.
+        rows: of `Result.rows`.
         path: PNG to write.
+        title: of the figure.
     """
     with mpl.rc_context(STYLE):
-        of_policy = [one for one in result.measures if one.of == "policy"]
+        of_policy = [one for one in measures if one.of == "policy"]
         # All seeds may have diverged before the first step.
-        shown = [one for one in of_policy if result.steps[one.name].notna().any()] or of_policy[:2]
+        shown = [one for one in of_policy if steps[one.name].notna().any()] or of_policy[:2]
         number = len(shown)
-        rows = math.ceil(number / MOST_COLUMNS)
-        columns = math.ceil(number / rows)
-        figure = Figure(figsize=(3.2 * columns, 2.4 * rows + 0.4), layout="constrained")
-        panels = figure.subplots(rows, columns, squeeze=False, sharex=True).ravel()
+        lines = math.ceil(number / MOST_COLUMNS)
+        columns = math.ceil(number / lines)
+        figure = Figure(figsize=(3.2 * columns, 2.4 * lines + 0.4), layout="constrained")
+        panels = figure.subplots(lines, columns, squeeze=False, sharex=True).ravel()
         for axes in panels[number:]:
             axes.set_axis_off()
-        table = result.rows()
         for axes, measure in zip(panels, shown, strict=False):
-            draw_measure(axes, result, measure, table)
+            draw_curve(steps, measure, axes, rows)
+        for axes in panels[: max(0, number - columns)]:
+            axes.set_xlabel("")
         for axes in panels[max(0, number - columns) : number]:
-            axes.set_xlabel("time step t")
             axes.tick_params(labelbottom=True)
-        seeds = f"mean of {len(result.seeds)} seeds, ± 1 standard deviation, range"
+        seeds = f"mean of {steps['seed'].nunique()} seeds, ± 1 standard deviation, range"
         line = mpl.lines.Line2D([], [], color=BLUE)
         legend_below(figure, {seeds: line} | handles_of(panels[:number]), 3)
-        set_title(figure, f"{result.title}; {result.evaluation.split} set")
+        set_title(figure, title)
         save_figure(figure, path)
 
 
-def draw_measure(axes: Axes, result: Result, measure: Quantity, table: pd.DataFrame) -> None:
-    """Draw a measure of the policy over time; `table` is `result.rows()`."""
-    curve = result.steps.pivot(index="time_step", columns="seed", values=measure.name)
+def draw_curve(steps: pd.DataFrame, measure: Quantity, axes: Axes, levels: pd.DataFrame) -> None:
+    """Draw a measure of the policy over time; `steps` as of `Result`, `levels` of `Result.rows`."""
+    curve = steps.pivot(index="time_step", columns="seed", values=measure.name)
     low, high = 100 * curve.min(axis=1), 100 * curve.max(axis=1)
     axes.fill_between(curve.index, low, high, color=BLUE, alpha=0.12, lw=0)
     band(axes, curve, bounds=measure.bounds, color=BLUE)
     mean = f"mean_{measure.name}"
-    for policy in REFERENCES:
-        reference = result.reference(policy, mean)
-        if reference is not None and has_level(policy, measure):
-            level(axes, policy, reference.mean)
-    if mean in table.index and np.isfinite(printed := table.loc[mean, "paper_mean"]):
-        axes.axhline(100 * printed, color="black", ls="--", lw=0.8, label="printed in the paper")
-    axes.set(title=f"{measure.heading} ×100", xlim=(0, curve.index[-1]))
+    if mean in levels.index:
+        heights = levels.loc[mean, [*REFERENCES]].dropna()
+        for policy, height in heights.items():
+            if has_level(str(policy), measure):
+                level(axes, str(policy), height)
+        if np.isfinite(printed := levels.loc[mean, "paper_mean"]):
+            axes.axhline(100 * printed, color="black", ls="--", lw=0.8, label="printed in the paper")
+    axes.set(title=f"{measure.heading} ×100", xlim=(0, curve.index[-1]), xlabel="time step t")
     axes.locator_params(nbins=4)  # a quarter less time to draw than with the usual nine
-
-
-def draw(result: Result, what: str, axes: Axes) -> None:
-    """Draw the measure of this name, as `Result.plot`; raises FairAllError where the run has none."""
-    known = {one.name: one for one in result.measures if one.of == "policy"}
-    if what not in known:
-        raise FairAllError(f"plot {what!r}: the run has {', '.join(known)}")
-    draw_measure(axes, result, known[what], result.rows())
-    axes.set_xlabel("time step t")
-    if axes.get_legend_handles_labels()[1]:
-        axes.legend(loc="best")
 
 
 def draw_phase1(curves: PretrainCurves, path: Path, *, title: str) -> None:

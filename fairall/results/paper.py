@@ -1,4 +1,4 @@
-"""Measures printed in the paper, for comparison with ours."""
+"""What the measures of a run are compared with: reference policies, and what the paper prints."""
 
 from __future__ import annotations
 
@@ -8,7 +8,11 @@ from typing import Any
 
 import yaml
 
+from fairall.config.choices import shown
 from fairall.config.schema import Config
+
+# Policies that every run is compared with, as tables and figures name them.
+REFERENCES = {name: shown(name)["label"] for name in ("accept_all", "reject_all", "oracle", "oracle_fair")}
 
 
 @functools.cache
