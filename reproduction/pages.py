@@ -17,7 +17,6 @@ from fairall.display import (
     Item,
     PageTable,
     cautioned,
-    cell_text,
     escaped,
     marked,
     own_name,
@@ -125,7 +124,7 @@ def _made(line: str) -> str:
 
 def shown_csv(table: PageTable) -> str:
     """A table as CSV, its cells as on a terminal: `*` behind the best value, a printed one in brackets."""
-    shown = table.frame.map(cell_text).rename_axis(index=["group", "name"])
+    shown = table.frame.map(str).rename_axis(index=["group", "name"])
     return shown.to_csv(lineterminator="\n")
 
 

@@ -109,9 +109,9 @@ def learn(given: Namespace) -> Done:
 def status(given: Namespace) -> Done:
     """Show where a ledger stands."""
     from fairall.display.table import print_frame
-    from fairall.live.status import frames, sentences, status
+    from fairall.live.status import frames, sentences
 
-    found = status(_ledger(given, words=False), given.head)
+    found = _ledger(given, words=False).status(given.head)
     told, tables = sentences(found, given.ledger), frames(found)
     print("\n".join(told))
     for title, frame in tables.items():

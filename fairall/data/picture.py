@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 from matplotlib.axes import Axes
 
-from fairall.data.table import Table
 from fairall.display.style import BLUE, GREY
-from fairall.errors import FairAllError
 
-PANELS = ("rates",)
 WIDTH = 0.4  # of a bar
 
 
-def draw(table: Table, what: str, axes: Axes) -> None:
-    """Draw base rate and share of accepted people by group; raises FairAllError for another `what`."""
-    if what not in PANELS:
-        raise FairAllError(f"plot {what!r}: a table has {', '.join(PANELS)}")
-    rows = table.summary()
+def draw_rates(rows: pd.DataFrame, axes: Axes) -> None:
+    """Draw base rate and share of accepted people by group; `rows` are those of `Table.summary`."""
     known = [name for name in ("base_rate", "accepted") if rows[name].notna().any()]
     for k, (name, colour) in enumerate(zip(known, (BLUE, GREY), strict=False)):
         place = np.arange(len(rows)) + WIDTH * (k - (len(known) - 1) / 2)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import ClassVar
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -12,6 +12,9 @@ from fairall.data.features import Schema
 from fairall.data.splits import Splits
 from fairall.display.viewed import Viewed
 from fairall.tables.groups import Sensitive, group_name
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 LEAST_PROPENSITY = 1e-6  # bounds the weight of a single label
 
@@ -53,7 +56,7 @@ class Table(Viewed):
         warnings: reasons why measures on these people need care, one sentence each.
     """
 
-    view: ClassVar[str] = "fairall.data.picture"
+    panels = ("rates",)
     schema: Schema
     x: pd.DataFrame
     s: np.ndarray
@@ -154,6 +157,12 @@ class Table(Viewed):
                 "accepted": np.nan if self.logged is None else self.logged.accepted[own].mean(),
             }
         return pd.DataFrame.from_dict(rows, orient="index").astype({"people": int, "labelled": int})
+
+    def _draw(self, what: str, axes: Axes) -> None:
+        """Draw base rate and share of accepted people by group."""
+        from fairall.data.picture import draw_rates  # imports matplotlib
+
+        draw_rates(self.summary(), axes)
 
     def rows(self, index: np.ndarray) -> Table:
         """The rows at `index` (n,), in its order."""

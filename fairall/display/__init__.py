@@ -6,11 +6,11 @@ __all__, __getattr__ = imported_lazily(
     __name__,
     {
         "format": "CAUTION QUICK marked mean_interval mean_std number own_name",
-        "page": "PageFigure cautioned rendered write write_page",
+        "page": "PageFigure cautioned write write_page rendered",
         "style": "BLUE COLUMN GREEN GREY ORANGE PALETTE PURPLE STYLE handles_of legend_below",
         "table": """
             Cell Item Lacking PageTable Row
-            cell_text escaped frame_of print_table records_of to_csv to_latex to_markdown
+            escaped frame_of print_table records_of to_csv to_latex to_markdown
         """,
     },
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from fairall.metrics import Spread  # imports torch, which a list of runs does not need
@@ -24,34 +24,32 @@ def number(value: float | None, scale: float = 100, digits: int = 1) -> str:
     return shown.removeprefix("-") if float(shown) == 0 else shown.replace("-", "−")
 
 
-def mean_std(mean: float | None, std: float | None = None, *, scale: float = 100, digits: int = 1) -> str:
-    """A mean and its standard deviation, if there is one.
+def mean_std(mean: float | None, std: float | None = None, **look: Any) -> str:
+    """A mean and its standard deviation, if there is one; `look` is `scale` and `digits` of `number`.
 
     Examples:
         >>> mean_std(0.203, 0.005), mean_std(0.203)
         ('20.3 ± 0.5', '20.3')
     """
-    deviation = number(std, scale, digits)
-    return f"{number(mean, scale, digits)} ± {deviation}" if deviation else number(mean, scale, digits)
+    return " ± ".join(filter(None, (number(mean, **look), number(std, **look))))
 
 
-def interval(low: float | None, high: float | None, *, scale: float = 100, digits: int = 1) -> str:
-    """The two ends of an interval; empty where there is none.
+def interval(low: float | None, high: float | None, **look: Any) -> str:
+    """The two ends of an interval; empty where there is none; `look` is `scale` and `digits` of `number`.
 
     Examples:
         >>> interval(0.19, 0.21)
         '[19.0, 21.0]'
     """
-    ends = [number(end, scale, digits) for end in (low, high)]
+    ends = number(low, **look), number(high, **look)
     return f"[{', '.join(ends)}]" if all(ends) else ""
 
 
-def mean_interval(spread: Spread | None, *, scale: float = 100, digits: int = 1) -> str:
-    """A mean and its 95 % interval, if there is one; empty for None."""
+def mean_interval(spread: Spread | None, **look: Any) -> str:
+    """A mean and its 95 % interval, if there is one; empty for None; `look` as of `number`."""
     if spread is None:
         return ""
-    ends = interval(*(spread.interval or (None, None)), scale=scale, digits=digits)
-    return f"{number(spread.mean, scale, digits)} {ends}".rstrip()
+    return f"{number(spread.mean, **look)} {interval(*(spread.interval or (None, None)), **look)}".rstrip()
 
 
 def interpretable(preset: str | None) -> bool:

@@ -5,21 +5,19 @@ from __future__ import annotations
 import base64
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
-from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
-from markupsafe import Markup
+from jinja2 import Environment, PackageLoader, StrictUndefined, Undefined
 from matplotlib.figure import Figure
 
 from fairall.display.format import CAUTION, interpretable, marked
-from fairall.display.progress import Display
 from fairall.display.style import STYLE, save_figure, set_title
 from fairall.display.table import (
     Item,
     PageTable,
-    address,
     code,
     escaped,
     to_csv,
@@ -31,16 +29,7 @@ from fairall.errors import FairAllError
 from fairall.storage.files import atomic, tidied, write_text
 
 DPI = 200
-EMPTY: dict[str, Any] = {
-    "opening": (),
-    "basis": (),
-    "left_out": (),
-    "passed_over": (),
-    "not_run": (),
-    "folded": {},
-    "defined": {},
-    "made": "",
-}
+FILES = {"md": to_markdown, "tex": to_latex, "csv": to_csv}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,6 +38,7 @@ class PageFigure(Item):
 
     draw: Callable[[], Figure] | None  # None where all of its runs are missing
     wide: bool = False  # whether it takes the whole width of the page
+    caution: str = ""  # title over the picture
 
     @property
     def shown(self) -> bool:
@@ -65,42 +55,32 @@ def cautioned(items: Iterable[Item], preset: str | None) -> list[Item]:
         items: of runs of one preset.
         preset: of the runs.
     """
-    return list(items) if interpretable(preset) else [_cautioned(item, preset) for item in items]
+    if interpretable(preset):
+        return list(items)
+    return [
+        replace(item, title=marked(item.title, preset), records=item.records.assign(preset=preset))
+        if isinstance(item, PageTable)
+        else replace(item, title=marked(item.title, preset), caution=CAUTION)  # type: ignore[call-arg]
+        for item in items
+    ]
 
 
-def _cautioned(item: Item, preset: str | None) -> Item:
-    title = marked(item.title, preset)
-    if isinstance(item, PageTable):
-        return replace(item, title=title, records=item.records.assign(preset=preset))
-    if not isinstance(item, PageFigure) or item.draw is None:
-        return replace(item, title=title)
-    draw = item.draw
-
-    def drawn() -> Figure:
-        figure = draw()
-        set_title(figure, CAUTION)
-        return figure
-
-    return replace(item, title=title, draw=drawn)
-
-
-def save(draw: Callable[[], Figure], stem: Path) -> bytes:
-    """Write a figure as PNG and PDF; return the PNG."""
+def save(draw: Callable[[], Figure], stem: Path, caution: str = "") -> bytes:
+    """Write a figure as PNG and PDF, with a title where there is a caution; return the PNG."""
     from matplotlib.backends.backend_pdf import FigureCanvasPdf  # its fonts take most of a second
 
     with mpl.rc_context(STYLE):
-        drawn = draw()
-        drawn.set_dpi(DPI)
-        # The layout takes as long as drawing, and `savefig` would make it anew for every file.
-        if (layout := drawn.get_layout_engine()) is not None:
-            layout.execute(drawn)
-            drawn.set_layout_engine("none")
-        save_figure(drawn, stem.with_suffix(".png"))
+        figure = draw()
+        if caution:
+            set_title(figure, caution)
+        figure.set_dpi(DPI)
+        save_figure(figure, stem.with_suffix(".png"))
+        figure.set_layout_engine("none")  # the layout that was made stays: to make it anew takes long
         with atomic(stem.with_suffix(".pdf")) as temporary:
             # Its metadata has no time, so that equal figures have equal bytes.
-            unknown = {"CreationDate": None, "Producer": None, "Creator": None}
-            FigureCanvasPdf(drawn).print_pdf(temporary, metadata=unknown)
-        return stem.with_suffix(".png").read_bytes()
+            unknown = dict.fromkeys(("CreationDate", "Producer", "Creator"))
+            FigureCanvasPdf(figure).print_pdf(temporary, metadata=unknown)
+    return stem.with_suffix(".png").read_bytes()
 
 
 def write_page(folder: Path, title: str, sections: Mapping[str, Sequence[Item]], **texts: Any) -> None:
@@ -118,23 +98,16 @@ def write_page(folder: Path, title: str, sections: Mapping[str, Sequence[Item]],
     Raises:
         FairAllError: where the folder cannot be written.
     """
-    pictures = {}
-    items = [item for some in sections.values() for item in some]
+    tables, figures, pictures = folder / "tables", folder / "figures", {}
     try:
-        with (
-            tidied(folder),
-            tidied(folder / "tables"),
-            tidied(folder / "figures"),
-            Display().phase("Drawing", len(items)) as advance,
-        ):
-            for item in items:
+        with tidied(folder), tidied(tables), tidied(figures):
+            for item in chain.from_iterable(sections.values()):
                 if isinstance(item, PageFigure) and item.draw is not None:
-                    pictures[item.key] = save(item.draw, folder / "figures" / item.key)
+                    pictures[item.key] = save(item.draw, figures / item.key, item.caution)
                 elif isinstance(item, PageTable):
-                    for ending, written in (("md", to_markdown), ("tex", to_latex), ("csv", to_csv)):
-                        write(folder / "tables" / f"{item.key}.{ending}", written(item))
-                advance()
-            values = EMPTY | texts | {"title": title, "sections": sections, "pictures": pictures}
+                    for ending, text_of in FILES.items():
+                        write(tables / f"{item.key}.{ending}", text_of(item))
+            values = texts | {"title": title, "sections": sections, "pictures": pictures, "links": True}
             write(folder / "index.html", rendered("page.html.jinja", values))
     except OSError as error:
         raise FairAllError(
@@ -146,20 +119,20 @@ write = write_text
 
 
 def rendered(template: str, values: Mapping[str, Any], package: str = "fairall.display") -> str:
-    """A template of a package, filled in; values are escaped for HTML or, in `.md.jinja`, for Markdown."""
+    """A template of a package, filled in.
+
+    Values are escaped for HTML, and may be absent; in `.md.jinja` they are escaped for Markdown, and an
+    absent one is an error.
+    """
+    is_markdown = template.endswith(".md.jinja")
     environment = Environment(
         loader=PackageLoader(package, "."),
-        autoescape=select_autoescape(["html.jinja"]),
+        autoescape=not is_markdown,
         trim_blocks=True,
         lstrip_blocks=True,
-        undefined=StrictUndefined,
-        finalize=escaped if template.endswith(".md.jinja") else None,
+        undefined=StrictUndefined if is_markdown else Undefined,
+        finalize=escaped if is_markdown else None,
     )
-    environment.filters |= {
-        "markdown": to_markdown,
-        "code": code,
-        "address": address,
-        "base64": lambda png: base64.b64encode(png).decode(),
-        "table": lambda table: Markup(to_html(table)),
-    }
+    png = {"base64": lambda png: base64.b64encode(png).decode()}
+    environment.filters |= {"code": code, "table": to_html} | png
     return environment.get_template(template).render(values)

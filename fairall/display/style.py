@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import textwrap
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -37,16 +38,17 @@ STYLE = {
     "svg.hashsalt": "fairall",
 }
 COLOURS = 256  # of a PNG, as many as a palette has
+LABEL = 14  # characters of a label in an inch of a legend
 COLUMN = 3.4  # inches, the width of a column of a paper
 
 
 def handles_of(panels: Iterable[Axes]) -> dict[str, Any]:
     """Artists of some panels by label, each label once."""
-    handles: dict[str, Any] = {}
-    for axes in panels:
-        for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
-            handles.setdefault(label, handle)
-    return handles
+    return {
+        label: handle
+        for axes in panels
+        for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)
+    }
 
 
 def legend_below(figure: Figure, handles: Mapping[str, Any], columns: int) -> None:
@@ -54,23 +56,16 @@ def legend_below(figure: Figure, handles: Mapping[str, Any], columns: int) -> No
 
     Args:
         figure: with a constrained layout.
-        handles: matplotlib's artists, by label.
-        columns: at most; fewer where the legend would be wider than the figure. Labels too long for a single
-            column are wrapped.
+        handles: matplotlib's artists, by label; labels longer than the figure is wide are wrapped.
+        columns: at most; fewer where the legend would be wider than the figure.
     """
-    labels = list(handles)
-    widest = max(map(len, labels))
-    while True:
-        legend = figure.legend(list(handles.values()), labels, loc="outside lower center", ncols=columns)
+    labels = [textwrap.fill(label, int(LABEL * figure.get_figwidth())) for label in handles]
+    for number in range(columns, 0, -1):
+        legend = figure.legend(list(handles.values()), labels, loc="outside lower center", ncols=number)
         extent = legend.get_window_extent()
-        if extent.width <= figure.bbox.width or widest == 1:
+        if extent.width <= figure.bbox.width or number == 1:
             break
         legend.remove()
-        if columns > 1:
-            columns -= 1
-        else:
-            widest = min(widest - 1, int(widest * figure.bbox.width / extent.width))
-            labels = [textwrap.fill(label, max(1, widest)) for label in handles]
     figure.set_figheight(figure.get_figheight() + extent.height / figure.dpi)
 
 
@@ -86,12 +81,19 @@ def set_title(figure: Figure, text: str) -> None:
     figure.suptitle(textwrap.fill(text, width=int(14 * figure.get_figwidth())), fontsize=9)
 
 
-def save_figure(figure: Figure, path: Path) -> None:
-    """Write a figure as PNG of `COLOURS` colours, with the same bytes for the same figure."""
+def png(figure: Figure) -> bytes:
+    """A figure as PNG of `COLOURS` colours, with the same bytes for the same figure."""
     canvas = FigureCanvasAgg(figure)
     canvas.draw()  # `savefig` draws a figure with a layout twice
     opaque = Image.fromarray(np.asarray(canvas.buffer_rgba())).convert("RGB")
     # A palette takes a third of the bytes.
     reduced = opaque.quantize(COLOURS, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
+    file = io.BytesIO()
+    reduced.save(file, format="PNG", dpi=(figure.dpi, figure.dpi))
+    return file.getvalue()
+
+
+def save_figure(figure: Figure, path: Path) -> None:
+    """Write the `png` of a figure."""
     with atomic(path) as temporary:
-        reduced.save(temporary, format="PNG", dpi=(figure.dpi, figure.dpi))
+        temporary.write_bytes(png(figure))

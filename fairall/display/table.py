@@ -1,9 +1,8 @@
-"""Tables as data frames, and on a terminal, as Markdown, HTML, LaTeX and CSV."""
+"""Tables of text for terminals, pages, Markdown, LaTeX and CSV."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
 from typing import Any, NamedTuple
@@ -11,11 +10,11 @@ from urllib.parse import quote
 
 import pandas as pd
 import rich.table
+from markupsafe import Markup
 
 from fairall.display.console import AnyConsole
 from fairall.errors import count
 
-FORMULA = ("=", "+", "-", "@", "\t", "\r")  # first characters of a cell that a spreadsheet evaluates
 # What begins markup in Markdown: backslashes where CommonMark and Python-Markdown both read them, else HTML's
 # references.
 MARKDOWN = str.maketrans(
@@ -32,9 +31,68 @@ _PAIRS = r"""
 LATEX = str.maketrans(dict(zip(_PAIRS[::2], _PAIRS[1::2], strict=True)))
 
 
+class Markdown(str):
+    """Text that is Markdown already."""
+
+    __slots__ = ()
+
+
+def escaped(value: object) -> Markdown:
+    r"""A value as Markdown that shows its text, in one line; `Markdown` stays as it is.
+
+    Examples:
+        >>> print(escaped("[a](javascript:b)"))
+        \[a\](javascript:b)
+    """
+    if isinstance(value, Markdown):
+        return value
+    return Markdown("" if value is None else " ".join(str(value).splitlines()).translate(MARKDOWN))
+
+
+class Format(NamedTuple):
+    """How a cell is written; `best`, `marks` and `beside` are templates with the names of `Cell`'s fields."""
+
+    escape: Callable[[str], str]
+    best: str
+    marks: str
+    beside: str
+
+    def cell(self, cell: Cell | str) -> Markdown:
+        """A cell with its text escaped."""
+        if isinstance(cell, str):
+            return Markdown(self.escape(cell))
+        parts = {name: self.escape(str(value)) for name, value in vars(cell).items()}
+        template = self.best if cell.best else "{text}"
+        template += self.marks * bool(cell.marks) + self.beside * bool(cell.beside)
+        return Markdown(template.format(**parts).strip())
+
+    def frame(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """A frame whose cells and headings are written so."""
+        shown = frame.map(self.cell).rename(index=self.escape, columns=self.escape)
+        return shown.rename_axis(index=[None] * shown.index.nlevels)
+
+
+FORMATS = {
+    "text": Format(str, "{text}*", " {marks}", " ({beside})"),
+    "md": Format(escaped, "**{text}**", " {marks}", " *{beside}*"),
+    "html": Format(
+        escape,
+        "<b>{text}</b>",
+        '<sup title="{tests}">{marks}</sup>',
+        '<i data-outside="{outside}">{beside}</i>',
+    ),
+    "tex": Format(
+        lambda text: text.translate(LATEX),
+        r"\textbf{{{text}}}",
+        r"\textsuperscript{{{marks}}}",
+        r" \textit{{{beside}}}",
+    ),
+}
+
+
 @dataclass(frozen=True)
 class Cell:
-    """One value as shown.
+    """One value as shown; `str` makes it plain text.
 
     Attributes:
         text: for instance `20.3 ± 0.5`.
@@ -51,6 +109,9 @@ class Cell:
     marks: str = ""
     tests: str = ""
     outside: bool = False
+
+    def __str__(self) -> str:
+        return FORMATS["text"].cell(self)
 
 
 class Row(NamedTuple):
@@ -109,9 +170,7 @@ class PageTable(Item):
         return len(self.frame) > 0
 
 
-def frame_of(
-    columns: Sequence[str], rows: Iterable[Row | tuple[str, str, Sequence[Cell | str]]]
-) -> pd.DataFrame:
+def frame_of(columns: Sequence[str], rows: Iterable[Row]) -> pd.DataFrame:
     """The frame of a `PageTable`.
 
     Args:
@@ -119,9 +178,8 @@ def frame_of(
         rows: of the table.
     """
     rows = list(rows)
-    index = pd.MultiIndex.from_tuples([(group, name) for group, name, _ in rows], names=["group", "name"])
-    cells = [list(cells) for _, _, cells in rows]
-    return pd.DataFrame(cells, index=index, columns=list(columns), dtype=object)
+    index = pd.MultiIndex.from_tuples([row[:2] for row in rows], names=["group", "name"])
+    return pd.DataFrame([[*row.cells] for row in rows], index=index, columns=[*columns], dtype=object)
 
 
 def records_of(records: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
@@ -136,35 +194,7 @@ def without_empty(frame: pd.DataFrame) -> pd.DataFrame:
         >>> list(without_empty(pd.DataFrame({"mean": ["0.2", "0.1"], "paper": ["", ""]})).columns)
         ['mean']
     """
-    if not len(frame):
-        return frame
-    return frame.loc[:, [any(cell_text(cell) for cell in frame[name]) for name in frame.columns]]
-
-
-def cell_text(cell: Cell | str) -> str:
-    """A cell as plain text."""
-    if isinstance(cell, str):
-        return cell
-    beside = f"({cell.beside})" if cell.beside else ""
-    return " ".join(filter(None, (cell.text + "*" * cell.best, cell.marks, beside)))
-
-
-class Markdown(str):
-    """Text that is Markdown already."""
-
-    __slots__ = ()
-
-
-def escaped(value: object) -> Markdown:
-    r"""A value as Markdown that shows its text, in one line; `Markdown` stays as it is.
-
-    Examples:
-        >>> print(escaped("[a](javascript:b)"))
-        \[a\](javascript:b)
-    """
-    if isinstance(value, Markdown):
-        return value
-    return Markdown("" if value is None else " ".join(str(value).splitlines()).translate(MARKDOWN))
+    return frame.loc[:, (frame.map(str) != "").any()] if len(frame) else frame
 
 
 def code(text: str) -> Markdown:
@@ -174,10 +204,11 @@ def code(text: str) -> Markdown:
         >>> print(code("sex"), code("a`b"))
         `sex` `` a`b ``
     """
-    line = " ".join(text.splitlines())
-    longest = max(map(len, re.findall("`+", line)), default=0)
-    fence, space = "`" * (longest + 1), " " if longest else ""
-    return Markdown(f"{fence}{space}{line}{space}{fence}")
+    line, fence = " ".join(text.splitlines()), "`"
+    while fence in line:
+        fence += "`"
+    space = " " * (len(fence) - 1)
+    return Markdown(fence + space + line + space + fence)
 
 
 def address(path: str) -> Markdown:
@@ -193,74 +224,35 @@ def markdown_rows(head: Sequence[object], rows: Iterable[Sequence[object]]) -> M
 
 def to_markdown(table: PageTable) -> Markdown:
     """A table as Markdown, with title, note, and a line on what is missing."""
-
-    def shown(cell: Cell | str) -> Markdown:
-        if isinstance(cell, str):
-            return escaped(cell)
-        ours = f"**{escaped(cell.text)}**" if cell.best else escaped(cell.text)
-        beside = f"*{escaped(cell.beside)}*" if cell.beside else ""
-        return Markdown(" ".join(filter(None, (ours, escaped(cell.marks), beside))))
-
-    rows = [[*index, *map(shown, cells)] for index, *cells in table.frame.itertuples()]
-    lines = [f"### {escaped(table.title)}", "", escaped(table.note), ""]
-    lines.append(markdown_rows(["", "", *table.frame.columns], rows))
-    if table.lacking.commands:
-        names = ", ".join(dict.fromkeys(name for name, _ in table.lacking.commands))
-        lines += ["", escaped(f"{table.lacking}: {names}.")]
-    return Markdown("\n".join(lines) + "\n")
+    write = FORMATS["md"].cell
+    rows = [[*index, *map(write, cells)] for index, *cells in table.frame.itertuples()]
+    body = markdown_rows(["", "", *table.frame.columns], rows)
+    text = f"### {escaped(table.title)}\n\n{escaped(table.note)}\n\n{body}\n"
+    names = ", ".join(dict.fromkeys(name for name, _ in table.lacking.commands))
+    return Markdown(text + f"\n{escaped(f'{table.lacking}: {names}.')}\n" * bool(names))
 
 
-def to_html(table: PageTable) -> str:
+def to_html(table: PageTable) -> Markup:
     """The frame of a table as HTML, rows of a group together."""
-
-    def shown(cell: Cell | str) -> str:
-        if isinstance(cell, str):
-            return escape(cell)
-        text = f"<b>{escape(cell.text)}</b>" if cell.best else escape(cell.text)
-        marks = f'<sup title="{escape(cell.tests)}">{escape(cell.marks)}</sup>' if cell.marks else ""
-        kind = ' class="outside"' if cell.outside else ""
-        return text + marks + (f"<i{kind}>{escape(cell.beside)}</i>" if cell.beside else "")
-
-    frame = table.frame.map(shown).rename_axis(index=[None, None])
-    style = frame.style.format_index(escape, axis=0).format_index(escape, axis=1)
-    return style.to_html(table_uuid=table.key, cell_ids=False, exclude_styles=True)
+    style = FORMATS["html"].frame(table.frame).style
+    return Markup(style.to_html(table_uuid=table.key, cell_ids=False, exclude_styles=True))
 
 
 def to_latex(table: PageTable) -> str:
-    r"""A `table*` environment for a document that uses booktabs and graphicx.
-
-    Groups are separated by rules; the table is scaled down to the width of the text where it is wider.
-    """
-
-    def shown(cell: Cell | str) -> str:
-        if isinstance(cell, str):
-            return cell.translate(LATEX)
-        ours = cell.text.translate(LATEX)
-        marks = rf"\textsuperscript{{{cell.marks.translate(LATEX)}}}" if cell.marks else ""
-        beside = rf" \textit{{{cell.beside.translate(LATEX)}}}" if cell.beside else ""
-        return (rf"\textbf{{{ours}}}" if cell.best else ours) + marks + beside
-
-    rows, last = [], None
-    for (group, name), *cells in table.frame.itertuples():
-        rule = "" if last in (None, group) else "\\midrule\n"
-        first = "" if group == last else rule + group.translate(LATEX)
-        rows.append([first, name.translate(LATEX), *map(shown, cells)])
-        last = group
-    columns = ["", " ", *(column.translate(LATEX) for column in table.frame.columns)]
-    style = pd.DataFrame(rows, columns=columns).style.hide(axis="index")
-    tabular = style.to_latex(column_format="l" * len(columns), hrules=True)
+    """A `table*` environment for a document that uses booktabs."""
     missing = f" {table.lacking}." if table.lacking.commands else ""
-    return "\n".join(
-        [
-            r"\begin{table*}[t]",
-            r"\centering\small",
-            rf"\caption{{{f'{table.title}. {table.note}{missing}'.translate(LATEX)}}}",
-            rf"\label{{tab:{table.key.replace('_', '-')}}}",
-            r"\resizebox{\ifdim\width>\textwidth\textwidth\else\width\fi}{!}{%",
-            tabular.strip() + "}",
-            r"\end{table*}",
-            "",
-        ]
+    return (
+        FORMATS["tex"]
+        .frame(table.frame)
+        .style.to_latex(
+            environment="table*",
+            position="t",
+            position_float="centering",
+            caption=f"{table.title}. {table.note}{missing}".translate(LATEX),
+            label=f"tab:{table.key.replace('_', '-')}",
+            hrules=True,
+            multirow_align="naive",
+        )
     )
 
 
@@ -269,17 +261,12 @@ def to_csv(table: PageTable) -> str:
 
     Texts that a spreadsheet would evaluate as a formula start with an apostrophe (OWASP, CSV injection).
     """
-
-    def harmless(value: object) -> object:
-        return f"'{value}" if isinstance(value, str) and value.startswith(FORMULA) else value
-
-    # As objects, since a column of whole numbers with gaps would become floats.
-    columns = {name: list(map(harmless, own)) for name, own in table.records.astype(object).items()}
-    return pd.DataFrame(columns, dtype=object).to_csv(index=False, lineterminator="\n")
+    harmless = table.records.astype(object).replace(r"^([=+\-@\t\r])", r"'\1", regex=True)
+    return harmless.to_csv(index=False, lineterminator="\n")
 
 
 def print_frame(frame: pd.DataFrame, *, title: str = "", caption: str = "", first: str = "") -> None:
-    """Print a frame on the terminal, without empty columns; cells are right-aligned, the index is not.
+    """Print a frame on the terminal, without empty columns; columns of numbers are right-aligned.
 
     Args:
         frame: of `Cell` or text.
@@ -287,16 +274,15 @@ def print_frame(frame: pd.DataFrame, *, title: str = "", caption: str = "", firs
         caption: below it.
         first: heading of the index.
     """
-    frame = without_empty(frame)
     grid = rich.table.Table(
-        title=title or None, title_justify="left", caption=caption or None, caption_justify="left"
+        first, title=title or None, title_justify="left", caption=caption or None, caption_justify="left"
     )
-    grid.add_column(first)
-    for name in frame.columns:
-        texts = any(re.match(r"[^\W\d_]", cell_text(cell)) for cell in frame[name])
-        grid.add_column(str(name), justify="left" if texts else "right")
-    for name, *cells in frame.itertuples():
-        grid.add_row(str(name), *map(cell_text, cells))
+    texts = without_empty(frame.map(str))
+    for name, column in texts.items():
+        has_words = column.str.match(r"[^\W\d_]").any()
+        grid.add_column(str(name), justify="left" if has_words else "right")
+    for row in texts.itertuples():
+        grid.add_row(*map(str, row))
     AnyConsole().print_table(grid)
 
 
@@ -307,6 +293,4 @@ def print_table(table: PageTable) -> None:
     console.print(f"{table.note.replace('Bold:', '*:')}\n")
     for group, frame in table.frame.groupby(level=0, sort=False):
         print_frame(frame.droplevel(0), title=str(group))
-    if table.lacking.commands:
-        console.print(f"{table.lacking}.")
-    console.print()
+    console.print(f"{table.lacking}.\n" if table.lacking.commands else "")

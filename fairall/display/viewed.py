@@ -4,29 +4,34 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from html import escape
-from importlib import import_module
 from typing import TYPE_CHECKING, ClassVar
 
+from fairall.display.format import number
 from fairall.errors import FairAllError, count
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
-MOST_LINES = 10  # of a repr
-MOST_COLUMNS, WIDE = 6, 1000  # of its table, which is not wrapped
+MOST_ROWS, MOST_COLUMNS = 6, 6  # of the table of a repr
+PANEL = (3.4, 2.4)  # inches of a figure in a notebook
+DIGITS = 3  # of numbers in plain units
 
 
 class Viewed(ABC):
     """An object with a table to look at, and figures.
 
     Attributes:
-        view: module with `draw(one, what, axes)`, which draws on matplotlib's axes, and `PANELS`, what
-            notebooks show of it by default. It is imported by its name when it is needed, since it imports
-            the class.
+        panels: names of the figures that a notebook shows.
+        warnings: where numbers need care, a line each.
     """
 
-    view: ClassVar[str]
+    panels: ClassVar[tuple[str, ...]]
+
+    @property
+    def figures(self) -> tuple[str, ...]:
+        """Names of the figures that `plot` draws."""
+        return self.panels
 
     @property
     @abstractmethod
@@ -41,11 +46,15 @@ class Viewed(ABC):
     def summary(self) -> pd.DataFrame:
         """The table to look at, in plain units."""
 
+    @abstractmethod
+    def _draw(self, what: str, axes: Axes) -> None:
+        """Draw the figure of this name on matplotlib's axes."""
+
     def plot(self, what: str | None = None, *, axes: Axes | None = None) -> Axes:
         """Draw a figure; the last line of a notebook's cell shows it.
 
         Args:
-            what: one of the names in the documentation of the class; the first of them by default.
+            what: one of `figures`; the first of `panels` by default.
             axes: to draw on; by default of a new figure of `matplotlib.pyplot`.
 
         Returns:
@@ -54,36 +63,57 @@ class Viewed(ABC):
         Raises:
             FairAllError: where there is no figure of that name.
         """
-        view = import_module(self.view)
+        what = self.panels[0] if what is None else what
+        if what not in self.figures:
+            raise FairAllError(f"plot {what!r}: the figures are {', '.join(self.figures)}")
         if axes is None:
             import matplotlib.pyplot as plt
 
             axes = plt.subplots(figsize=(5, 3), layout="constrained")[1]
-        view.draw(self, view.PANELS[0] if what is None else what, axes)
+        self._draw(what, axes)
         return axes
 
     def __repr__(self) -> str:
-        """At most `MOST_LINES` lines: the title, whether there are warnings, and the head of `summary`."""
+        """At most ten lines: the title, whether there are warnings, and the first numbers of `summary`."""
         try:
-            lines = [f"{type(self).__name__}: {' '.join(self.title.split())}"]
+            lines = [" ".join(self.title.split())]
+            if warnings := getattr(self, "warnings", ()):
+                lines.append(f"{count(len(warnings), 'warning')}: .warnings")
             numbers = self.summary().select_dtypes("number").dropna(axis="columns", how="all")
-            numbers = numbers.iloc[:, :MOST_COLUMNS]
+            head = numbers.iloc[:MOST_ROWS, :MOST_COLUMNS]
+            lines.append(head.to_string(float_format="{:.3f}".format, na_rep=""))
+            lines += ["… .summary() has all rows"] * (len(numbers) > MOST_ROWS)
         except FairAllError as error:  # a repr must not fail
-            return f"{type(self).__name__}: {error}"
-        if warnings := getattr(self, "warnings", ()):
-            lines.append(f"{count(len(warnings), 'warning')}: .warnings")
-        most = MOST_LINES - len(lines) - 2  # the heading, and what is left out
-        told = numbers.iloc[: most + 1] if len(numbers) <= most + 1 else numbers.iloc[:most]
-        table = told.to_string(line_width=WIDE, float_format="{:.3f}".format, na_rep="")
-        lines += [line.rstrip() for line in table.splitlines()]
-        return "\n".join(
-            lines + [f"… {len(numbers) - most} more rows: .summary()"] * (len(told) < len(numbers))
-        )
+            lines = [str(error)]
+        return f"{type(self).__name__}: " + "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        """Title, warnings, figures and table for notebooks, all texts escaped; the repr where that fails."""
+        """The body of a page with title, warnings, table and figures; the repr where that fails."""
+        import matplotlib as mpl
+        from matplotlib.figure import Figure
+
+        from fairall.display.page import PageFigure, PageTable, rendered
+        from fairall.display.style import STYLE, png
+
         try:
-            html: str = import_module("fairall.display.notebook").to_html(self, import_module(self.view))
+            records = self.summary().dropna(axis="columns", how="all")
+            table = PageTable(key="summary", title="", note="", frame=records.map(_text), records=records)
+            panels = PageFigure(key="panels", title="Figure", note=self.title, draw=None)
+            with mpl.rc_context(STYLE):
+                width, height = PANEL
+                figure = Figure(figsize=(width * len(self.panels), height), layout="constrained")
+                for k, what in enumerate(self.panels, start=1):
+                    self._draw(what, figure.add_subplot(1, len(self.panels), k))
+                values = {
+                    "title": f"{type(self).__name__}: {self.title}",
+                    "opening": [f"Warning: {warning}." for warning in getattr(self, "warnings", ())],
+                    "sections": {"": [panels, table]},
+                    "pictures": {"panels": png(figure)},
+                }
+            return rendered("page.html.jinja", values)
         except FairAllError:
             return f"<pre>{escape(repr(self))}</pre>"
-        return html
+
+
+def _text(value: object) -> str:
+    return number(value, 1, DIGITS) if isinstance(value, float) else str(value)

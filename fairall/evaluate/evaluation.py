@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -30,6 +30,9 @@ from fairall.evaluate.policies import SAY, label_score, target_policy
 from fairall.runtime.steps import doing
 from fairall.tables.overlap import effective_sample_size
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
 DISAGREEING = 3.0  # standard errors between two estimators
 AnyLog: TypeAlias = pd.DataFrame | str | Path | DecisionLog
 
@@ -40,7 +43,7 @@ class Evaluation(Viewed, Judgement):
     `plot` draws `value`, by estimator, or `fairness`: the gaps naive, by IPS and doubly robust.
     """
 
-    view = "fairall.evaluate.shown.figures"
+    panels = ("value", "fairness")
 
     acceptance_ratio = cached_property(validation.acceptance_ratio)
     calibration = cached_property(validation.calibration)
@@ -70,6 +73,22 @@ class Evaluation(Viewed, Judgement):
         if why is not None:
             return NOTHING.without_ends(why)
         return Interval(np.nan, *guaranteed_interval(self.people))
+
+    @property
+    def intervals_of_value(self) -> list[Interval]:
+        """The value by estimator, the guaranteed interval, and the bounds without assumption."""
+        return [*self.values.values(), self.guarantee, self.bounds["utility"].interval]
+
+    def _draw(self, what: str, axes: Axes) -> None:
+        """Draw `value` or `fairness`."""
+        from fairall.evaluate.shown import panels  # imports matplotlib
+
+        if what == "value":
+            panels.value_on(axes, [self.intervals_of_value])
+            return
+        panels.fairness_on(axes, self.fairness, self.bounds)
+        lines = panels.lines_of_views()
+        axes.legend(lines.values(), lines, loc="upper center", bbox_to_anchor=(0.5, -0.2), ncols=2)
 
     @cached_property
     def fairness(self) -> dict[str, dict[View, Interval]]:

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -56,6 +56,9 @@ from fairall.runtime.reading import why_no_file
 from fairall.tables.cells import RowsError, identifiers, refuse
 from fairall.worlds.capacity import lottery, n_places
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
 MOST_AT_ONCE = 100_000  # people of a call of `decide`
 MOST_WITH_PLACES = 20_000  # exact propensities take time in the square of the number of people
 GONE = "was forgotten or withdrawn"
@@ -93,7 +96,7 @@ class Ledger(Viewed):
         fairall.errors.FairAllError: nowhere.db: no ledger there; fairall live start LEDGER RUN makes a ledger
     """
 
-    view = "fairall.live.page"
+    panels = ("acceptance",)
 
     def __init__(self, place: str | Path, *, modules: Collection[str] = ()) -> None:
         if not isinstance(place, str | Path):
@@ -505,7 +508,7 @@ class Ledger(Viewed):
         """A row per group: `people`, share `accepted`, `outcomes` as old as the horizon, and their `value`.
 
         The value is of an accepted person: the share of good outcomes less the cost; NaN without outcomes.
-        `fairall.live.status.status` adds intervals, versions, drift and alarms.
+        `status` adds intervals, versions, drift and alarms.
         """
         kept = self.about
         with self.store.reading() as connection:
@@ -516,6 +519,28 @@ class Ledger(Viewed):
         groups["accepted"] /= groups["people"]
         groups["value"] = groups["good"] / groups["outcomes"] - versions.config_of(policy).cost.value
         return groups[["people", "accepted", "outcomes", "value"]]
+
+    def status(self, head: str | None = None) -> dict[str, Any]:
+        """Where the ledger stands, as `fairall live status --json` shows it; see `live.status.status`.
+
+        Args:
+            head: `head` of an earlier status, which the ledger must go on from.
+        """
+        from fairall.live.status import status
+
+        of_ledger = self.store, self.about, self.settings, self.acceptance
+        return status(*of_ledger, modules=self.modules, head=head)
+
+    @property
+    def figures(self) -> tuple[str, ...]:
+        """Names of the figures."""
+        return "acceptance", "value"
+
+    def _draw(self, what: str, axes: Axes) -> None:
+        """Draw the acceptance of the groups by batch, or the differences in value of versions."""
+        from fairall.live import page  # imports matplotlib
+
+        (page.draw_value if what == "value" else page.draw_acceptance)(self.status(), axes)
 
     def promote(self, version: int) -> bool:
         """Put a version on duty, or back on duty; return whether anything has changed.

@@ -14,11 +14,7 @@ from matplotlib.figure import Figure
 from fairall.display.page import PageFigure, write_page
 from fairall.display.style import BLUE, ORANGE, PALETTE, date_axis
 from fairall.display.table import Item, PageTable
-from fairall.errors import FairAllError
-from fairall.live.ledger import Ledger
-from fairall.live.status import status
 
-PANELS = ("acceptance",)  # of a ledger in a notebook
 TITLES = {
     "groups": "Acceptance and value ×100, with 95 % intervals; value is of an accepted person, by outcomes "
     "as old as the horizon.",
@@ -95,11 +91,3 @@ def draw_value(found: dict[str, Any], axes: Axes) -> None:
     axes.axhline(0, color="0.5", lw=0.5)
     axes.set(ylabel="difference in value")
     date_axis(axes)
-
-
-def draw(ledger: Ledger, what: str, axes: Axes) -> None:
-    """Draw the figure of this name, as `Ledger.plot`; raises FairAllError where there is none."""
-    drawn = {"acceptance": draw_acceptance, "value": draw_value}
-    if what not in drawn:
-        raise FairAllError(f"plot {what!r}: a ledger has {', '.join(drawn)}")
-    drawn[what](status(ledger), axes)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +18,8 @@ from fairall.errors import FairAllError
 from fairall.live import chain, versions
 from fairall.live.due import STANDS, by_group, clock, latest_outcomes
 from fairall.live.guard import lacking, log_of
-from fairall.live.ledger import Ledger
 from fairall.live.people import cells_of, told
+from fairall.live.settings import Settings
 from fairall.live.store import (
     APPLICATIONS,
     BATCHES,
@@ -28,8 +29,10 @@ from fairall.live.store import (
     OUTCOMES,
     VERSIONS,
     WITHDRAWN,
+    Store,
     stored,
 )
+from fairall.live.versions import Version
 from fairall.measuring.sequences import LARGEST_GAP, largest_gap
 from fairall.tables.features import DISCRETE
 from fairall.tables.people import PeopleReader
@@ -39,11 +42,23 @@ LEAST_COMPARED = 100
 ACCEPTED = sql.func.sum(sql.cast(APPLICATIONS.c.accepted, sql.Integer))
 
 
-def status(ledger: Ledger, head: str | None = None) -> dict[str, Any]:
+def status(
+    store: Store,
+    about: dict[str, str],
+    settings: Settings,
+    acceptance: Callable[[Version, pd.DataFrame], np.ndarray],
+    *,
+    modules: Collection[str],
+    head: str | None,
+) -> dict[str, Any]:
     """Everything that `fairall live status` shows, as JSON allows it, of a ledger whose rows are all checked.
 
     Args:
-        ledger: to look at.
+        store: of the ledger.
+        about: of the ledger.
+        settings: of the ledger.
+        acceptance: of the ledger.
+        modules: of the ledger.
         head: `head` of the same ledger at an earlier time, which it must go on from.
 
     Returns:
@@ -59,17 +74,16 @@ def status(ledger: Ledger, head: str | None = None) -> dict[str, Any]:
     Raises:
         FairAllError: as `Ledger`; where the chain of hashes does not go on from `head`.
     """
-    kept, settings = ledger.about, ledger.settings
-    with ledger.store.reading() as connection:
+    with store.reading() as connection:
         hashes = chain.verify(connection)
         if head is not None and head.lower() not in hashes:
             raise FairAllError(
-                f"{ledger.store.name}: does not go on from the head {head:.64}: rows were removed or changed "
+                f"{store.name}: does not go on from the head {head:.64}: rows were removed or changed "
                 "since then, or the head is not whole; compare with a copy"
             )
         columns = (DUTY.c.at, DUTY.c.version, DUTY.c.why)
         duty = connection.execute(sql.select(*columns).order_by(DUTY.c.id)).all()
-        version = versions.read(connection, kept, duty[-1].version, modules=ledger.modules)
+        version = versions.read(connection, about, duty[-1].version, modules=modules)
         reader, now, last = version.policy.reader, clock(connection), latest_outcomes(1)
         of_batch = APPLICATIONS.c.batch, BATCHES.c.version, APPLICATIONS.c.s
         counts = sql.select(*of_batch, sql.func.max(APPLICATIONS.c.time), sql.func.count(), ACCEPTED)
@@ -106,7 +120,7 @@ def status(ledger: Ledger, head: str | None = None) -> dict[str, Any]:
             "head": hashes[-1],
         }
         held = log_of(connection, version.policy, settings, held=True)
-    found["lacks"] = lacking(held, ledger.acceptance(version, held.rows))
+    found["lacks"] = lacking(held, acceptance(version, held.rows))
     cost = versions.config_of(version.policy).cost.value
     by_batch["group"] = by_batch["s"].map(lambda s: reader.group_name(float(s)))
     found["groups"] = []

@@ -121,22 +121,13 @@ class Training:
 
         `display`, such as a `display.progress.Display`, shows the progress.
         """
-        learner, schedule = self.learner, self.config.schedule
-        phases = {
-            "Phase I": learner.pretrain_units(self.data),
-            "Warm-up": schedule.warm_up_epochs,
-            "Phase II": schedule.time_steps,
-        }
-        if phases["Phase I"] != schedule.phase1_epochs:
-            # Its units do not cost what an epoch of the schedule does, so they do not predict other phases.
-            del phases["Phase I"]
-        display.run_of(phases)
         self.pretrain(checkpoint, cache, display)
         with signals.deferred():
             self.warm_up(checkpoint, display)
             done = max(0, self.history.steps_done)
-            with display.phase("Phase II", schedule.time_steps, done=done) as advance:
-                self._online.run(schedule.time_steps, advance, lambda: checkpoint.maybe_save(self.state_dict))
+            steps = self.config.schedule.time_steps
+            with display.phase("Phase II", steps, done=done) as advance:
+                self._online.run(steps, advance, lambda: checkpoint.maybe_save(self.state_dict))
             checkpoint.save(self.state_dict)
 
     def pretrain(self, checkpoint: Checkpoint, cache: Cache, display: Any) -> None:

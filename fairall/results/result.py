@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -23,6 +24,9 @@ from fairall.storage.identity import configuration_key
 from fairall.storage.run_folder import RunFolder
 from fairall.storage.stored import Plain, read_json
 from fairall.tables.groups import group_name, sides
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 GROUPS = ("all", "advantaged", "disadvantaged")  # of people; more than two groups have keys of their words
 
@@ -109,7 +113,7 @@ class Result(Viewed):
     """The result of a run. Values are in plain units, not ×100.
 
     `plot` draws a measure of the policy over time, `utility` unless another one is named, with levels of the
-    reference policies.
+    reference policies; `figures` has their names.
 
     Attributes:
         config: of the run, as it is stored (`Config.stored`).
@@ -130,7 +134,7 @@ class Result(Viewed):
         finished: time of completion, seconds since 1970.
     """
 
-    view: ClassVar[str] = "fairall.results.figures"
+    panels = ("utility", "dpu")
     config: Config
     steps: pd.DataFrame
     measures: Sequence[Quantity]
@@ -142,8 +146,8 @@ class Result(Viewed):
     evaluation: EvaluationPeople
     warm_up: WarmUp
     fingerprint: str
-    notes: Sequence[str] = field(default=())
-    warnings: Sequence[str] = field(default=())
+    notes: Sequence[str] = ()
+    warnings: Sequence[str] = ()
     path: Path = Path()
     finished: float = 0.0
 
@@ -175,7 +179,7 @@ class Result(Viewed):
     @property
     def seeds(self) -> list[int]:
         """Seeds in their order."""
-        return [int(seed) for seed in self.per_seed.index]
+        return self.per_seed.index.tolist()
 
     @property
     def window(self) -> tuple[int, int]:
@@ -186,9 +190,9 @@ class Result(Viewed):
     @property
     def named_groups(self) -> dict[str, Group]:
         """The groups without `all`, by their names for readers."""
-        own = [group for key, group in self.groups.items() if key != GROUPS[0]]
-        signs = sides(len(own))
-        return {group_name(s, group.values, len(own)): group for s, group in zip(signs, own, strict=True)}
+        groups = [group for key, group in self.groups.items() if key != "all"]
+        n = len(groups)
+        return {group_name(s, group.values, n): group for s, group in zip(sides(n), groups, strict=True)}
 
     @property
     def all_groups(self) -> dict[str, Group]:
@@ -222,16 +226,6 @@ class Result(Viewed):
         """A measure of a policy of `REFERENCES`; None where the data do not allow it."""
         return _spread(self.references, (policy, measure))
 
-    @cached_property
-    def quantities(self) -> dict[str, Quantity]:
-        """Descriptions of the measures of the whole run by name: effective, mean and variation over time."""
-        found = {one.name: one for one in self.measures if one.of == "applicants"}
-        for one in self.measures:
-            drawn = replace(one.sampled(), label=f"{one.label}, decisions drawn")
-            for of in (one, drawn) if one.of == "policy" else ():
-                found |= {part.name: part for part in (of.mean(), of.variation())}
-        return found
-
     def rows(self) -> pd.DataFrame:
         """The table of a run: measures with values, beside the references and the paper's printed ones.
 
@@ -241,20 +235,20 @@ class Result(Viewed):
             A row per measure. Columns: `heading`; `mean`, `std`, `low`, `high`; the mean of each policy of
             `REFERENCES`; `paper_mean` and `paper_std`. NaN where there is none.
         """
-        paper = paper_metrics(self.config)
-        names = [one.name for one in self.measures if one.of == "applicants"]
-        for one in self.measures:
-            if one.of == "policy":
-                temporal = [one.mean().name, one.variation().name]
-                names += [*temporal, *(f"{name}_sampled" for name in temporal if name in paper)]
-        rows = self.aggregate.reindex([*names, *LATENT]).dropna(subset="mean")
-        headings = {name: one.heading for name, one in self.quantities.items()}
-        rows.insert(0, "heading", [headings.get(name, name.replace("_", " ")) for name in rows.index])
+        headings = {}
+        for measure in sorted(self.measures, key=lambda measure: measure.of):
+            drawn = replace(measure.sampled(), label=f"{measure.label}, decisions drawn")
+            temporal = [measure.mean(), measure.variation(), drawn.mean(), drawn.variation()]
+            for part in [measure] if measure.of == "applicants" else temporal:
+                headings[part.name] = part.heading
+        headings |= {name: name.replace("_", " ") for name in LATENT}
+        rows = self.aggregate.reindex([*headings]).dropna(subset="mean")
+        rows.insert(0, "heading", [headings[name] for name in rows.index])
         for policy in REFERENCES:
             rows[policy] = [self.references["mean"].get((policy, name), np.nan) for name in rows.index]
-        printed = [paper.get(name.removesuffix("_sampled"), (np.nan, np.nan)) for name in rows.index]
-        rows[["paper_mean", "paper_std"]] = np.array(printed, dtype=float).reshape(-1, 2)
-        return rows
+        paper = pd.DataFrame(paper_metrics(self.config), index=["paper_mean", "paper_std"], dtype=float).T
+        rows = rows.join(paper.reindex(rows.index.str.removesuffix("_sampled")).set_index(rows.index))
+        return rows[~rows.index.str.endswith("_sampled") | rows["paper_mean"].notna()]
 
     def to_frame(self) -> pd.DataFrame:
         """`steps`: a row per seed and time step, a column per measure."""
@@ -264,19 +258,33 @@ class Result(Viewed):
         """`rows`: a row per measure of the whole run, with spread, references and the paper's."""
         return self.rows()
 
+    @property
+    def figures(self) -> tuple[str, ...]:
+        """Names of the measures of the policy."""
+        return tuple(measure.name for measure in self.measures if measure.of == "policy")
+
+    def _draw(self, what: str, axes: Axes) -> None:
+        """Draw a measure over time, with levels of the reference policies."""
+        from fairall.results.figures import draw_curve  # imports matplotlib
+
+        measure = next(measure for measure in self.measures if measure.name == what)
+        draw_curve(self.steps, measure, axes, self.rows())
+        if axes.get_legend_handles_labels()[1]:
+            axes.legend(loc="best")
+
     def to_plain(self) -> Plain:
         """Content of summary.json."""
-        by_policy = {name: own.droplevel(0) for name, own in self.references.groupby(level=0, sort=False)}
         per_seed = self.per_seed.astype(object).where(self.per_seed.notna(), None)
+        policies = self.references.index.unique(level=0)
         return {
-            "measures": {one.name: one.to_plain() for one in self.measures},
+            "measures": {measure.name: measure.to_plain() for measure in self.measures},
             "aggregate": _plain_spreads(self.aggregate),
-            "per_seed": [{"seed": int(seed)} | row for seed, row in per_seed.to_dict("index").items()],
-            "references": {name: _plain_spreads(own) for name, own in by_policy.items()},
+            "per_seed": per_seed.reset_index(names="seed").to_dict("records"),
+            "references": {policy: _plain_spreads(self.references.loc[policy]) for policy in policies},
             "data": {"fingerprint": self.fingerprint},
             "evaluation": vars(self.evaluation),
             "groups": {"column": self.sensitive_column}
-            | {name: asdict(group) for name, group in self.groups.items()},
+            | {k: asdict(group) for k, group in self.groups.items()},
             "warm_up": vars(self.warm_up),
             "notes": list(self.notes),
             "warnings": list(self.warnings),
@@ -298,32 +306,28 @@ class Result(Viewed):
             FairAllError: where a file is not as `save` writes it.
         """
         path = folder.path
-        plain, config = read_json(path / "summary.json", Summary), folder.read_config()
+        summary, config = read_json(path / "summary.json", Summary), folder.read_config()
         if config is None:
             raise FairAllError("config.yaml is missing, damaged or of an earlier version of fairall")
-        rows = (config.schedule.time_steps + 1) * config.seeds
+        references = {
+            (policy, measure): spread
+            for policy, by_measure in summary.references.items()
+            for measure, spread in by_measure.items()
+        }
+        index = pd.MultiIndex.from_tuples([*references], names=["policy", "measure"])
         return cls(
             config=config,
-            steps=_read_table(path / "metrics.csv", rows),
-            measures=[Quantity.from_plain(name, vars(of)) for name, of in plain.measures.items()],
-            per_seed=plain.table(),
-            aggregate=spreads(plain.aggregate),
-            references=spreads(
-                {
-                    (policy, measure): spread
-                    for policy, own in plain.references.items()
-                    for measure, spread in own.items()
-                }
-            ),
-            sensitive_column=plain.column,
-            groups=plain.people,
-            evaluation=plain.evaluation,
-            warm_up=plain.warm_up,
-            fingerprint=plain.data.fingerprint,
-            notes=plain.notes,
-            warnings=plain.warnings,
+            steps=_read_table(path / "metrics.csv", (config.schedule.time_steps + 1) * config.seeds),
+            measures=[Quantity.from_plain(name, vars(plain)) for name, plain in summary.measures.items()],
+            per_seed=summary.table,
+            aggregate=spreads(summary.aggregate),
+            references=spreads(references).set_axis(index),
+            sensitive_column=next((name for name in summary.groups.values() if isinstance(name, str)), None),
+            groups=summary.people,
+            fingerprint=summary.data["fingerprint"],
             path=path,
             finished=(path / "DONE").stat().st_mtime,
+            **{name: getattr(summary, name) for name in ("evaluation", "warm_up", "notes", "warnings")},
         )
 
 
@@ -339,11 +343,6 @@ class _Described:
 
 
 @dataclass(frozen=True)
-class _Data:
-    fingerprint: str
-
-
-@dataclass(frozen=True)
 class Summary:
     """Content of summary.json, as `Result.to_plain` has it; `groups` has their column too."""
 
@@ -351,7 +350,7 @@ class Summary:
     aggregate: Mapping[str, Spread | None]
     per_seed: Sequence[Mapping[str, float | None]]
     references: Mapping[str, Mapping[str, Spread | None]]
-    data: _Data
+    data: Mapping[Literal["fingerprint"], str]
     evaluation: EvaluationPeople
     groups: Mapping[str, Group | str | None]
     warm_up: WarmUp
@@ -360,33 +359,22 @@ class Summary:
 
     def __post_init__(self) -> None:
         """Raise ValueError for what no run writes."""
-        seeds = [row.get("seed") for row in self.per_seed]
-        if not seeds or len({*seeds}) < len(seeds) or not all(seed == int(seed or 0) for seed in seeds):
-            raise ValueError("per_seed has not one row for each seed")
-        names = [{*row} for row in self.per_seed]
-        if any(one != names[0] for one in names) or names[0] - {"seed"} != {*self.aggregate}:
-            raise ValueError("per_seed and aggregate have other measures")
-        groups = [*self.people.values()]
-        if {GROUPS[0], "column"} - {*self.groups} or not all(isinstance(one, Group) for one in groups):
-            raise ValueError("groups are not those of a run")
-        if len({tuple(one.people) for one in groups}) > 1:
-            raise ValueError("groups.people are of other splits")
-        if not isinstance(self.column, str | None):
-            raise ValueError("groups.column is no name")
+        splits = {tuple(group.people) for group in self.people.values()}
+        if "all" not in self.people or len(splits) > 1 or not self.data:
+            raise ValueError("groups or data are not those of a run")
+        if not self.table.index.is_unique:
+            raise ValueError("per_seed has two rows of a seed")
 
-    @property
+    @cached_property
     def people(self) -> dict[str, Group]:
         """The groups by name."""
-        return {name: of for name, of in self.groups.items() if name != "column"}  # type: ignore[misc]
+        return {name: group for name, group in self.groups.items() if isinstance(group, Group)}
 
-    @property
-    def column(self) -> str | None:
-        """The column of the groups."""
-        return self.groups["column"]  # type: ignore[return-value]
-
+    @cached_property
     def table(self) -> pd.DataFrame:
         """`Result.per_seed`."""
-        return pd.DataFrame([*self.per_seed]).astype(float).astype({"seed": int}).set_index("seed")
+        table = pd.DataFrame([*self.per_seed], columns=["seed", *self.aggregate], dtype=float)
+        return table.astype({"seed": int}).set_index("seed")
 
 
 def _read_table(path: Path, rows: int) -> pd.DataFrame:
@@ -394,10 +382,10 @@ def _read_table(path: Path, rows: int) -> pd.DataFrame:
 
     One more row is read, by which `runs.load` sees that there are more.
     """
+    kinds = defaultdict[str, type](lambda: float, seed=int, time_step=int)
     try:
         with opened(path) as file:
-            table = pd.read_csv(file, nrows=rows + 1, low_memory=False)
-        return table.astype({name: int if name in ("seed", "time_step") else float for name in table})
+            return pd.read_csv(file, nrows=rows + 1, dtype=kinds)
     except (ValueError, TypeError, OverflowError) as error:  # of pandas' parser too
         raise DamagedFileError(path, str(error).strip().split("\n")[0][:120]) from error
 
@@ -409,24 +397,18 @@ def spreads(by_name: Mapping[Any, Spread | None]) -> pd.DataFrame:
         by_name: by measure, or by policy and measure.
     """
     rows = [
-        (np.nan,) * 4 if one is None else (one.mean, one.std, *(one.interval or (None, None)))
-        for one in by_name.values()
+        (spread.mean, spread.std, *(spread.interval or (None, None))) if spread else (None,) * 4
+        for spread in by_name.values()
     ]
-    names = list(by_name)
-    pairs = bool(names) and isinstance(names[0], tuple)
-    index = pd.MultiIndex.from_tuples(names, names=["policy", "measure"]) if pairs else pd.Index(names)
-    return pd.DataFrame(rows, index=index, columns=["mean", "std", "low", "high"], dtype=float)
+    return pd.DataFrame(rows, index=pd.Index([*by_name]), columns=["mean", "std", "low", "high"], dtype=float)
 
 
 def _spread(table: pd.DataFrame, key: Any) -> Spread | None:
     """A row of a table of `spreads`."""
-    if key not in table.index:
+    row = table.loc[key].dropna().to_dict() if key in table.index else {}
+    if "mean" not in row:
         return None
-    mean, std, low, high = table.loc[key]
-    if np.isnan(mean):
-        return None
-    interval = None if np.isnan(low) else (float(low), float(high))
-    return Spread(float(mean), None if np.isnan(std) else float(std), interval)
+    return Spread(row["mean"], row.get("std"), (row["low"], row["high"]) if "low" in row else None)
 
 
 def _plain_spreads(table: pd.DataFrame) -> Plain:

@@ -1,6 +1,5 @@
-"""Files of the figures of a page."""
+"""Files of a page, its figures, and their style."""
 
-import io
 import re
 from pathlib import Path
 
@@ -12,7 +11,7 @@ from matplotlib.figure import Figure
 from PIL import Image
 
 from fairall.display import page
-from fairall.display.style import legend_below
+from fairall.display.style import date_axis, legend_below
 
 
 def drawn() -> Figure:
@@ -26,25 +25,16 @@ def drawn() -> Figure:
 
 
 def test_equal_figures_have_equal_files(tmp_path: Path) -> None:
-    both = [tmp_path / name for name in ("first", "second")]
-    for stem in both:
-        page.save(drawn, stem)
-    for ending in (".png", ".pdf"):
-        first, second = (stem.with_suffix(ending).read_bytes() for stem in both)
-        assert first == second
+    pngs = [page.save(drawn, tmp_path / name) for name in ("first", "second")]
+    for ending, png in ((".png", pngs[0]), (".pdf", (tmp_path / "first.pdf").read_bytes())):
+        assert (tmp_path / "first").with_suffix(ending).read_bytes() == png
+        assert (tmp_path / "second").with_suffix(ending).read_bytes() == png
 
 
-@pytest.mark.parametrize("dpi", [40, 80])
-def test_resolution(dpi: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(page, "DPI", dpi)
-    png = page.save(drawn, tmp_path / "figure")
-    assert (tmp_path / "figure.png").read_bytes() == png
-    assert Image.open(io.BytesIO(png)).size[0] == 2 * dpi
-
-
-def test_a_picture_has_a_palette_that_keeps_its_colours(tmp_path: Path) -> None:
+def test_a_picture_has_its_size_and_a_palette_that_keeps_its_colours(tmp_path: Path) -> None:
     page.save(drawn, tmp_path / "figure")
     with Image.open(tmp_path / "figure.png") as picture:
+        assert picture.size[0] == 2 * page.DPI
         assert (picture.mode, picture.info.get("transparency")) == ("P", None)
         colours = np.unique(np.asarray(picture.convert("RGB"), dtype=float).reshape(-1, 3), axis=0)
     for wanted in (mpl.colors.to_rgb("tab:blue"), (0, 0, 0), (1, 1, 1)):
@@ -58,7 +48,17 @@ def test_a_wide_figure_shrinks_and_a_wide_table_shows_that_it_scrolls(tmp_path: 
     page.write_page(tmp_path, "Title", {"": [wide], "Tables": [table]}, opening=["First."], basis=["Basis."])
     text = (tmp_path / "index.html").read_text()
     rules = dict(re.findall(r"^([^{}@\n]+) \{([^}]*)\}", text, re.MULTILINE))
-    assert "min-width" not in "".join(rule for of, rule in rules.items() if "img" in of)
+    assert "min-width" not in "".join(rule for element, rule in rules.items() if "img" in element)
     assert rules[".scroll"].count("no-repeat local") == rules[".scroll"].count("no-repeat scroll") == 2
     assert '<a href="figures/wide.png"><img' in text
     assert text.index('class="first"') < text.index("<img") < text.index("Basis.") < text.index("<table")
+
+
+@pytest.mark.parametrize("seconds", [0, 60, 7000, 2.2 * 86400, 40 * 86400, 1000 * 86400])
+def test_an_axis_of_any_range_of_dates(seconds: float) -> None:
+    figure = Figure(figsize=(7, 2))
+    axes, first = figure.subplots(), pd.Timestamp("2025-01-01")
+    axes.plot([first, first + pd.Timedelta(seconds=seconds)], [0, 1])
+    date_axis(axes)
+    figure.canvas.draw()
+    assert 2 <= len(axes.get_xticks()) <= 9

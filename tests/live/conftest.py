@@ -51,8 +51,6 @@ class Simulated:
 class Nothing:
     """Shows no progress."""
 
-    def run_of(self, units: dict[str, int]) -> None: ...
-
     def phase(self, name: str, total: int, *, done: int = 0) -> "Nothing":
         return self
 

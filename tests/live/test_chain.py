@@ -14,7 +14,6 @@ import sqlalchemy as sql
 
 from fairall import FairAllError, Ledger
 from fairall.live import chain, store
-from fairall.live.status import status
 from tests.conftest import refused, succeeded
 from tests.live.conftest import Make
 from tests.live.test_ledger import COPIES, METHOD, people, repaid
@@ -226,9 +225,9 @@ def test_removed_and_recomputed_rows_are_noticed_by_an_earlier_head(ledger: Make
     assert place is not None
     decided = own.decide(people())
     own.outcomes(repaid(decided, 1))
-    head = status(own)["head"]
+    head = own.status()["head"]
     own.decide(people(50, 10, 2))
-    assert status(own, head)["head"] != head  # more rows are no fault
+    assert own.status(head)["head"] != head  # more rows are no fault
     assert "Checked: " in succeeded("live", "status", "loans.db", "--head", head, cwd=tmp_path).stdout
     content = place.read_bytes()
     for query in (

@@ -10,7 +10,6 @@ import pytest
 
 from fairall import FairAllError, Ledger
 from fairall.live.due import clock
-from fairall.live.status import status
 from tests.conftest import refused, succeeded
 from tests.live.conftest import BEGIN, STEP, Make, at
 from tests.live.test_ledger import METHOD, content, people, repaid, rows
@@ -109,7 +108,7 @@ def test_a_withdrawn_application_counts_nowhere(ledger: Make) -> None:
     with pytest.raises(FairAllError, match="was withdrawn already"):
         own.withdraw(left[0])
     assert now(own) == 29.5
-    found = status(own)
+    found = own.status()
     counts = [found[name] for name in ("people", "withdrawn", "outcomes")]
     known = ~given["id"].isin(left)
     assert counts == [99, 31, known.sum()]

@@ -12,7 +12,6 @@ import pytest
 from fairall import FairAllError, Ledger
 from fairall.decide.reasons import PLACES
 from fairall.live.guard import compared
-from fairall.live.status import status
 from tests.conftest import refused
 from tests.live.conftest import Make, begun
 from tests.live.test_ledger import METHOD, content, people, repaid, rows
@@ -74,10 +73,10 @@ def test_values_and_outcomes_wait_for_the_horizon(ledger: Make) -> None:
     early = repaid(own.decide(people()), 1, share=0.3).drop(columns="time")
     own.outcomes(early.assign(repaid="no"))  # of no time, so that it is the latest in the ledger
     assert own.learn()["people"] == 0
-    assert [group["value"] for group in status(own)["groups"]] == [None, None]
+    assert [group["value"] for group in own.status()["groups"]] == [None, None]
     own.decide(people(50, 5, 30))
     assert own.learn()["labels"] == len(early)
-    assert any(group["value"] for group in status(own)["groups"])
+    assert any(group["value"] for group in own.status()["groups"])
 
 
 def test_times_in_all_tables_or_in_none(ledger: Make) -> None:
@@ -131,7 +130,7 @@ def test_everybody_is_forgotten(ledger: Make) -> None:
     own = ledger(*METHOD)
     for person in own.decide(people(0, 12))["id"]:
         own.forget(f" {person} ")
-    found = status(own)
+    found = own.status()
     assert found["drift"] == []
     assert found["people"] == 12
 

@@ -16,7 +16,7 @@ from fairall import Ledger
 from fairall.evaluate.estimated.gaps import Interval, ends
 from fairall.live import guard, page
 from fairall.live.guard import LEAST, NAMES, Log, compared, lacking, unexpected
-from fairall.live.status import frames, sentences, status
+from fairall.live.status import frames, sentences
 from tests.conftest import refused, succeeded
 from tests.live.conftest import at
 from tests.live.test_ledger import METHOD, people, repaid
@@ -174,7 +174,7 @@ def test_learning_goes_on_without_bad_outcomes(kept: Callable[..., Path], tmp_pa
     told = own.learn()
     assert told["version"] == 2
     assert "0 bad outcomes, are too few" in told["guard"]["why"]
-    assert status(own)["lacks"] == told["guard"]["why"]
+    assert own.status()["lacks"] == told["guard"]["why"]
 
 
 def test_a_gap_that_cannot_be_told_promotes_nobody() -> None:
@@ -255,7 +255,7 @@ def test_status_marks_a_doubtful_version(
     monkeypatch.setattr("fairall.live.ledger.compared", lambda *_: guard_ | {"value": None, "better": False})
     own.outcomes(repaid(own.decide(people(200, 200, 2)), 3))
     own.learn()
-    found = status(own)
+    found = own.status()
     assert [one["doubt"] for one in found["versions"]] == [None, doubt, doubt or "it earns so"]
     reasons = ["the first version"] + ["it earns so"] * (better and doubt is None)
     assert [duty["why"] for duty in found["duties"]] == reasons
@@ -280,14 +280,14 @@ def test_promotion_by_itself(
     told = own.learn()
     assert not told["promoted"]
     assert "are too few" in told["guard"]["why"]
-    stands = {one["version"]: (one["stands"], one["why"]) for one in status(own)["versions"]}
+    stands = {one["version"]: (one["stands"], one["why"]) for one in own.status()["versions"]}
     assert stands == {1: ("on duty", "the first version"), 2: ("challenger", told["guard"]["why"])}
     own.outcomes(repaid(own.decide(people(100, 100, 2)), 3))
     better = {"better": True, "why": "it is better", "value": None, "gaps": {}}
     monkeypatch.setattr("fairall.live.ledger.compared", lambda *_: better)
     assert own.learn()["promoted"]
-    assert status(own)["duty"] == 3
-    assert status(own)["versions"][2]["why"] == "it is better"
+    assert own.status()["duty"] == 3
+    assert own.status()["versions"][2]["why"] == "it is better"
 
 
 def test_held_out_people_are_as_old_as_the_horizon(kept: Callable[..., Path], tmp_path: Path) -> None:
@@ -307,11 +307,11 @@ def test_status_warns_and_shows(kept: Callable[..., Path], tmp_path: Path) -> No
     words = ["model=greedy", "exploration=none", "live.explore=0", "live.horizon=10d"]
     place = shutil.copy(kept(*words), tmp_path / "loans.db")
     own = Ledger(place)
-    assert status(own)["people"] == 0
+    assert own.status()["people"] == 0
     own.decide(people(0, 150))
     moved = people(150, 150, 20).assign(income=lambda table: 1.5 * pd.to_numeric(table["income"]))
     own.decide(moved)
-    found = status(own)
+    found = own.status()
     alarms = "\n".join(found["alarms"])
     assert "nobody explores" in alarms
     assert "income has drifted" in alarms
@@ -338,7 +338,7 @@ def test_a_gap_is_found(kept: Callable[..., Path], tmp_path: Path, monkeypatch: 
     groups = torch.tensor((table["sex"] == "male").to_numpy(dtype=float), dtype=torch.float32)
     monkeypatch.setattr(Ledger, "_combined", lambda self, *_: groups)
     own.decide(table)
-    found = status(own)
+    found = own.status()
     assert found["gap"]["low"] > 0.5
     assert any("gap between acceptance rates" in alarm for alarm in found["alarms"])
 

@@ -13,7 +13,6 @@ import torch
 from fairall import FairAllError, Ledger
 from fairall.data.people import Decided
 from fairall.live.state import unpacked
-from fairall.live.status import status
 from fairall.online.process import Process
 from tests.conftest import LOANS, succeeded
 from tests.live.conftest import AS_IN_A_RUN, Make, at
@@ -246,7 +245,7 @@ def test_a_person_is_forgotten(ledger: Make, words: list[str]) -> None:
     assert str(row[0]).encode() not in own.store.path.read_bytes()
     assert rows(own, "select count(*), sum(accepted) from applications") == counts
     own.store.engine.dispose()
-    stands = {one["version"]: one["can_be_made_again"] for one in status(own)["versions"]}
+    stands = {one["version"]: one["can_be_made_again"] for one in own.status()["versions"]}
     assert stands == {1: True, 2: False, 3: False}
     own.promote(3)
     own.outcomes(repaid(own.decide(people(200, 100, 3)), 4))

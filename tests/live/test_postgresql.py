@@ -18,7 +18,6 @@ import sqlalchemy as sql
 
 from fairall import FairAllError, Ledger
 from fairall.live import store
-from fairall.live.status import status
 from tests.conftest import CHECKOUT, Put, own_process, refused, succeeded, typed_line
 from tests.live.conftest import SMALL
 from tests.live.test_ledger import MEMORY, METHOD, people, repaid
@@ -115,7 +114,7 @@ def test_a_ledger_in_a_server(database: Server, tmp_path: Path, monkeypatch: pyt
             columns.append(connection.execute(sql.select(store.VERSIONS.c.sum)).all())
     assert columns[0] == columns[1]
     assert there.forget("L0001") == here.forget("L0001")
-    one, other = status(there), status(here)
+    one, other = there.status(), here.status()
     assert one["groups"] == other["groups"]
     assert np.isclose(one["gap"]["low"], other["gap"]["low"])
     with pytest.raises(FairAllError, match="a ledger is there already"):

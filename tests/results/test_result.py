@@ -1,19 +1,17 @@
 """A result: its files, its tables, and what is shown of it."""
 
-import io
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 
 import fairall
-from fairall.display.console import AnyConsole
 from fairall.metrics import LATENT, Spread
 from fairall.results.paper import paper_metrics
-from fairall.results.result import Result
 from fairall.results.terminal import noise, print_result
 from tests.made_up import QUICK, lay_down, made_up
 
@@ -21,33 +19,37 @@ LEVELS = {"accept_all": {"mean_utility": 0.18, "mean_dpu": 0.0}, "oracle": {"mea
 
 
 def test_a_saved_result_is_read_as_it_was(tmp_path: Path) -> None:
-    path = lay_down(tmp_path, references=LEVELS, notes=["a note"], warnings=["a warning"])
-    made = made_up(references=LEVELS, notes=["a note"], warnings=["a warning"])
-    read = fairall.load_result(path)
-    for name in ("per_seed", "aggregate", "references"):
+    look: dict[str, Any] = {"references": LEVELS, "notes": ["a note"], "warnings": ["a warning"]}
+    path, made = lay_down(tmp_path, **look), made_up(**look)
+    read = fairall.load_result(path.name, outputs_dir=tmp_path / "outputs")
+    for name in ("per_seed", "aggregate"):
         pd.testing.assert_frame_equal(getattr(read, name), getattr(made, name), check_exact=True)
+    pd.testing.assert_frame_equal(read.references, made.references, check_exact=True, check_names=False)
     pd.testing.assert_frame_equal(read.steps, made.steps, atol=1e-6)
-    assert json.loads(json.dumps(made.to_plain())) == json.loads((path / "summary.json").read_text())
     assert read.to_plain() == made.to_plain()
+    assert json.loads(json.dumps(made.to_plain())) == json.loads((path / "summary.json").read_text())
     assert (read.path, read.identity, read.seeds) == (path, path.name, [0, 1, 2])
     assert read.finished == (path / "DONE").stat().st_mtime
 
 
-def test_values_of_a_notebook(tmp_path: Path) -> None:
-    result = fairall.load_result(lay_down(tmp_path, references=LEVELS).name, outputs_dir=tmp_path / "outputs")
-    by_hand = result.steps[result.steps["time_step"].between(4, 8)].groupby("seed")["utility"].mean()
-    assert result.values("mean_utility").to_numpy() == pytest.approx(by_hand.to_numpy(), abs=1e-6)
-    row = result.aggregate.loc["mean_utility"]
-    spread = result.spread("mean_utility")
-    assert spread == Spread(row["mean"], row["std"], (row["low"], row["high"]))
-    assert row["mean"] == pytest.approx(by_hand.mean(), abs=1e-6)
-    assert result.reference("oracle", "mean_utility") == Spread(0.2, None, None)
-    assert result.reference("oracle", "mean_dpu") is result.spread("no_such_measure") is None
-    assert result.curve("utility").shape == (9, 3)
-    assert result.curve("effective_utility").index[0] == 1
-    assert result.last("utility").to_dict() == result.curve("utility").loc[8].to_dict()
-    assert result.curve("no_such_measure").empty
-    assert result.values("no_such_measure").empty
+def test_values_spreads_and_curves() -> None:
+    made = made_up(references=LEVELS, further={"longest_rejection": np.array([1.0, np.nan, np.inf])})
+    by_hand = made.steps[made.steps["time_step"].between(4, 8)].groupby("seed")["utility"].mean()
+    assert made.values("mean_utility").to_numpy() == pytest.approx(by_hand.to_numpy(), abs=1e-6)
+    mean, std, low, high = made.aggregate.loc["mean_utility"]
+    assert made.spread("mean_utility") == Spread(mean, std, (low, high))
+    assert mean == pytest.approx(by_hand.mean(), abs=1e-6)
+    assert made.reference("oracle", "mean_utility") == Spread(0.2, None, None)
+    assert made.curve("utility").shape == (9, 3)
+    assert made.curve("effective_utility").index[0] == 1
+    assert made.last("utility").to_dict() == made.curve("utility").loc[8].to_dict()
+    # What seeds lack is not in means.
+    assert made.values("longest_rejection").to_dict() == {0: 1.0}
+    assert [seed["longest_rejection"] for seed in made.to_plain()["per_seed"]] == [1.0, None, None]
+    assert made.to_plain()["aggregate"]["longest_rejection"] is made.spread("longest_rejection") is None
+    assert made.reference("oracle", "mean_dpu") is made.spread("no_such_measure") is None
+    assert made.curve("no_such_measure").empty
+    assert made.values("no_such_measure").empty
 
 
 def test_the_rows_of_a_run_stand_beside_references_and_print() -> None:
@@ -57,7 +59,7 @@ def test_the_rows_of_a_run_stand_beside_references_and_print() -> None:
     assert set(printed) <= {name.removesuffix("_sampled") for name in rows.index}
     for name, (mean, std) in printed.items():
         assert tuple(rows.loc[name, ["paper_mean", "paper_std"]]) == (mean, std)
-    assert "mean_utility_sampled" in rows.index
+    assert rows.loc["mean_utility_sampled", "heading"] == "mean utility, decisions drawn ↑"
     assert rows.loc["mean_utility", "accept_all"] == 0.18
     assert np.isnan(rows.loc["mean_dpu", "oracle"])
     assert [name for name in rows.index if name in LATENT] == ["latent_s_auc"]
@@ -66,29 +68,15 @@ def test_the_rows_of_a_run_stand_beside_references_and_print() -> None:
     assert "mean_utility_sampled" not in quick.index
 
 
-def test_values_that_seeds_lack_are_empty_and_not_in_means() -> None:
-    made = made_up(further={"longest_rejection": np.array([1.0, np.nan, np.inf])})
-    assert made.values("longest_rejection").to_dict() == {0: 1.0}
-    assert made.spread("longest_rejection") is None
-    assert [seed["longest_rejection"] for seed in made.to_plain()["per_seed"]] == [1.0, None, None]
-    assert made.to_plain()["aggregate"]["longest_rejection"] is None
-
-
-def shown(result: Result, monkeypatch: pytest.MonkeyPatch, width: int = 200) -> str:
-    """What a terminal shows of a result."""
-    from fairall.display import table
-
-    text = io.StringIO()
-    monkeypatch.setattr(table, "AnyConsole", lambda **_: AnyConsole(file=text, width=width))
-    print_result(result)
-    return text.getvalue()
-
-
-def test_a_terminal_shows_every_row(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_terminal_shows_every_row(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
     made = made_up(references=LEVELS)
-    text = shown(made, monkeypatch)
+    print_result(made)
+    text = capsys.readouterr().out
     for name, row in made.rows().iterrows():
-        (line,) = (one for one in text.splitlines() if f" {name} " in one)
+        (line,) = (line for line in text.splitlines() if f" {name} " in line)
         assert f"{100 * row['mean']:.2f} ± {100 * row['std']:.2f}" in line.replace("−", "-")
     assert "18.00" in text
     assert "paper" not in text.split("└")[0]

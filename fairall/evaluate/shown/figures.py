@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -15,14 +15,12 @@ from matplotlib.lines import Line2D
 
 from fairall.display.page import PageFigure
 from fairall.display.style import BLUE, COLUMN, GREEN, GREY, ORANGE, date_axis, legend_below
-from fairall.errors import FairAllError
 from fairall.evaluate.estimated.bounds import LARGEST_GAMMA
-from fairall.evaluate.estimated.estimators import LABELS
 from fairall.evaluate.estimated.fairness import MEASURES
-from fairall.evaluate.estimated.gaps import Interval
 from fairall.evaluate.evaluation import Evaluation
 from fairall.evaluate.judged.monitor import RATES
 from fairall.evaluate.judged.scorecard import EVERYBODY
+from fairall.evaluate.shown.panels import POLICIES, VALUES, fairness_on, lines_of, lines_of_views, value_on
 from fairall.evaluate.shown.sentences import (
     CALIBRATION,
     CHOICES,
@@ -35,14 +33,9 @@ from fairall.evaluate.shown.sentences import (
     both,
 )
 
-VIEWS = {"naive": GREY, "ips": ORANGE, "dr": BLUE}
-NAMES = {"naive": "naive", "ips": "IPS", "dr": "DR"}
-POLICIES = (BLUE, ORANGE)
 MOST_GROUPS = 8  # shown, the largest
 BINS = 20  # of propensities
-PANELS = "value", "fairness"  # of an evaluation in a notebook
 SIDE_BY_SIDE = 4  # panels
-VALUES = [*LABELS.values(), "guaranteed interval", "no assumption"]
 ON_PLANE = ("dpu", "equal_opportunity")
 SENSITIVE = ("utility", "equal_opportunity", "predictive_parity", "false_positive")
 CURVES = {"value": "utility", "dpu": "DPU", "equal_opportunity": "equal-opportunity gap"}
@@ -79,19 +72,10 @@ Evaluations: TypeAlias = Mapping[str, Evaluation]  # by the name of the policy
 def draw_value(evaluations: Evaluations) -> Figure:
     """Draw each policy's value by estimator with its interval, the guaranteed interval, and the bounds."""
     figure, (axes,), _ = _grid(1, height=0.2 + 0.17 * len(VALUES) * len(evaluations) ** 0.7)
-    _value_on(axes, evaluations)
+    value_on(axes, [one.intervals_of_value for one in evaluations.values()])
     if len(evaluations) > 1:
-        legend_below(figure, _lines(_coloured(evaluations)), 2)
+        legend_below(figure, lines_of(_coloured(evaluations)), 2)
     return figure
-
-
-def _value_on(axes: Axes, evaluations: Evaluations) -> None:
-    for k, (_, colour, one) in enumerate(_coloured(evaluations)):
-        for row, own in enumerate([*one.values.values(), one.guarantee, one.bounds["utility"].interval]):
-            _point(axes, own, row + (k - (len(evaluations) - 1) / 2) * 0.22, colour)
-    axes.axvline(0.0, color=GREY, lw=0.5, zorder=0)
-    _rows(axes, VALUES)
-    axes.set_xlabel("utility per person ×100")
 
 
 def draw_fairness(evaluations: Evaluations) -> Figure:
@@ -99,39 +83,10 @@ def draw_fairness(evaluations: Evaluations) -> Figure:
     figure = Figure(figsize=(COLUMN * len(evaluations), 0.6 + 0.27 * len(MEASURES)), layout="constrained")
     panels = figure.subplots(1, len(evaluations), sharey=True, squeeze=False)[0]
     for axes, (name, one) in zip(panels, evaluations.items(), strict=True):
-        _fairness_on(axes, one)
+        fairness_on(axes, one.fairness, one.bounds)
         axes.set_title(name if len(evaluations) > 1 else "")
-    legend_below(figure, _views(), 4)
+    legend_below(figure, lines_of_views(), 4)
     return figure
-
-
-def _fairness_on(axes: Axes, one: Evaluation) -> None:
-    for row, measure in enumerate(MEASURES):
-        for k, (view, own) in enumerate(one.fairness[measure].items()):
-            _point(axes, own, row + 0.2 * (k - 1.5), VIEWS[view])
-        if measure in one.bounds:
-            _point(axes, one.bounds[measure].interval, row + 0.3, GREY, lw=0.6)
-    _rows(axes, [measure.label for measure in MEASURES.values()])
-    axes.set_xlabel("unfairness ×100")
-    axes.set_xlim(left=0.0)
-
-
-def _views() -> dict[str, Line2D]:
-    """What the legend of a figure of gaps shows."""
-    names = zip(NAMES.values(), VIEWS.values(), strict=True)
-    return _lines(names) | {"no assumption": Line2D([], [], color=GREY, lw=0.6)}
-
-
-def draw(one: Evaluation, what: str, axes: Axes) -> None:
-    """Draw the figure of this name, as `Evaluation.plot`; raises FairAllError where there is none."""
-    if what not in PANELS:
-        raise FairAllError(f"plot {what!r}: an evaluation has {', '.join(PANELS)}")
-    if what == "value":
-        _value_on(axes, {one.policy: one})
-        return
-    _fairness_on(axes, one)
-    handles = _views()
-    axes.legend(handles.values(), handles, loc="upper center", bbox_to_anchor=(0.5, -0.2), ncols=2)
 
 
 def draw_overlap(evaluations: Evaluations) -> Figure:
@@ -301,7 +256,7 @@ def draw_plane(evaluations: Evaluations) -> Figure:
         axes.set_xlabel(f"{MEASURES[measure].label} ×100")
         axes.set_xlim(left=0.0)
     panels[0].set_ylabel("utility per person ×100")
-    legend_below(figure, _lines(_coloured(evaluations)), 2)
+    legend_below(figure, lines_of(_coloured(evaluations)), 2)
     return figure
 
 
@@ -342,29 +297,10 @@ def _coloured(evaluations: Evaluations) -> Iterator[tuple[str, str, Evaluation]]
     return ((name, colour, one) for colour, (name, one) in zip(POLICIES, evaluations.items(), strict=False))
 
 
-def _lines(names: Iterable[Sequence[Any]]) -> dict[str, Any]:
-    """What a legend shows of names and their colours, the first two of each sequence."""
-    return {name: Line2D([], [], color=colour, marker="o", ms=3) for name, colour, *_ in names}
-
-
 def _band(axes: Axes, x: Any, y: Any, low: Any, high: Any, colour: str) -> Line2D:
     """Draw a curve ×100 with a band."""
     axes.fill_between(x, 100 * low, 100 * high, color=colour, alpha=0.25, lw=0)
     return axes.plot(x, 100 * y, color=colour)[0]
-
-
-def _point(axes: Axes, own: Interval, y: float, colour: str, lw: float = 1.0) -> None:
-    """An estimate ×100 with its interval, hollow without one; an interval without an estimate as a line."""
-    ends, hollow = np.array([100 * own.low, 100 * own.high]), np.isnan(own.low)
-    marker = "|" if np.isnan(own.estimate) else ""
-    axes.plot(ends, [y, y], color=colour, lw=lw, marker=marker, ms=3)
-    axes.plot(100 * own.estimate, y, "o", ms=2.5, color=colour, mfc="none" if hollow else colour, mew=0.7)
-
-
-def _rows(axes: Axes, labels: Sequence[str]) -> None:
-    axes.set_yticks(range(len(labels)), labels)
-    axes.set_ylim(len(labels) - 0.4, -0.6)
-    axes.tick_params(axis="y", length=0)
 
 
 def _grid(n: int, height: float, sharey: bool = False) -> tuple[Figure, list[Axes], dict[str, Any]]:

@@ -23,7 +23,8 @@ from fairall.evaluate.judged.impact import SHARES
 from fairall.evaluate.judged.scorecard import EVERYBODY
 from fairall.evaluate.judged.scorecard import MEASURES as SCORE_MEASURES
 from fairall.evaluate.plain import plain, spelt
-from fairall.evaluate.shown.figures import CURVES, NAMES, VIEWS_TOLD
+from fairall.evaluate.shown.figures import CURVES, VIEWS_TOLD
+from fairall.evaluate.shown.panels import NAMES
 from fairall.evaluate.shown.sentences import (
     CALIBRATION,
     CHOICES,
