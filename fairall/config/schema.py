@@ -6,6 +6,7 @@ The nodes `model`, `dataset` and `initial_policy` and those of the parts of `wor
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from enum import Enum
@@ -26,6 +27,7 @@ from fairall.config.checks import (
     positive_share,
     require,
 )
+from fairall.errors import FairAllError
 from fairall.runtime.credentials import hidden, withheld
 
 MOST_SEEDS, MOST_THREADS = 10_000, 256
@@ -69,7 +71,16 @@ class NodeConfig:
         return get_class(self._target_)
 
     def build(self, *arguments: Any) -> Any:
-        """An object of the class, made from this node and `arguments`."""
+        """An object of the class, made from this node and `arguments`.
+
+        Raises:
+            FairAllError: where `__init__` of the class takes other arguments.
+        """
+        try:
+            inspect.signature(self.target).bind(self, *arguments)
+        except TypeError as error:
+            takes = f"its __init__ takes the configuration and {len(arguments)} more"
+            raise FairAllError(f"_target_={self._target_}: {takes} ({error})") from error
         return self.target(self, *arguments)
 
 
@@ -408,5 +419,10 @@ def objectives_of(objective: str | Sequence[str]) -> list[str]:
     return [*map(str, objective)]
 
 
-GROUPS = ("model", "dataset", "initial_policy", "world")
-"""The nodes whose keys depend on classes."""
+GROUPS: dict[str, type[NodeConfig]] = {
+    "model": ModelConfig,
+    "dataset": DatasetConfig,
+    "initial_policy": InitialPolicyConfig,
+    "world": NodeConfig,
+}
+"""The nodes whose keys depend on classes, by the type from which those of the classes derive."""

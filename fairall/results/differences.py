@@ -83,10 +83,9 @@ def _defaults(config: Mapping[str, Any]) -> dict[str, Any]:
     conf, model = configuration_root() / "conf", config["model"]["name"]
     root["world"] = readable(conf / "world" / "_parts.yaml")
     selected = hyperparameters(model, config["dataset"]["name"])
-    fewer = {f"/{path.relative_to(conf).with_suffix('')}": path for path in (conf / "fewer").glob("*/*.yaml")}
-    for_model = fewer.get(f"/fewer/{config['protocol']['name']}/{model}")
+    of_protocol = readable(conf / "protocol" / config["protocol"]["name"] / f"_{model}.yaml")
     of_preset = readable(conf / "preset" / f"{config['preset']}.yaml")
-    for values in (selected, of_preset, with_parents(for_model, fewer) if for_model else {}):
+    for values in (selected, of_preset, of_protocol):
         root = merged(root, values)
     return {key: root[key] for key in root if key in config}
 
