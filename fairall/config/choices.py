@@ -89,21 +89,22 @@ def settings() -> Node:
 
 def chosen_by(node: Mapping[str, Any]) -> Node:
     """What the `defaults` of a file choose, by group."""
-    chosen = [item for item in node.get("defaults", []) if isinstance(item, dict)]
     return {
         key.removeprefix("override /").partition("@")[0]: name
-        for item in chosen
+        for item in node.get("defaults", [])
+        if isinstance(item, dict)
         for key, name in item.items()
     }
 
 
 def with_parents(path: Path, files: Mapping[str, Path]) -> Node:
-    """Content of a file over that of those of its group in its `defaults`."""
+    """Values of a file over those of the files of its group in its `defaults`, by dotted key."""
     node = readable(path)
+    flat: Node = {}
     for parent in node.pop("defaults", []):
         if isinstance(parent, str) and files.get(parent, path) != path:
-            node = merged(with_parents(files[parent], files), node)
-    return node
+            flat |= with_parents(files[parent], files)
+    return flat | flattened(node)
 
 
 def hyperparameters(model: str, dataset: str) -> Node:
@@ -131,22 +132,13 @@ def hyperparameters_without(model: str, dataset: str) -> Node:
     if not others:
         return {}
     files = choices()["model"]
-    usual = flattened({"model": with_parents(files[model], files)})
+    usual = {f"model.{key}": value for key, value in with_parents(files[model], files).items()}
     chosen = {}
     for key in dict.fromkeys(itertools.chain(*others)):
         values = [node.get(key, usual.get(key)) for node in others]
         chosen[key] = max([usual.get(key), *values], key=values.count)
     chosen = {key: value for key, value in chosen.items() if value != usual.get(key)}
     return chosen | {"hyperparameters": OTHERS}
-
-
-def merged(node: Mapping[str, Any], values: Mapping[str, Any]) -> Node:
-    """Nested values over others."""
-    both = {**node, **values}
-    for key in node.keys() & values.keys():
-        if isinstance(node[key], dict) and isinstance(values[key], dict):
-            both[key] = merged(node[key], values[key])
-    return both
 
 
 def readable(path: Path) -> Node:

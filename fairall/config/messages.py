@@ -18,10 +18,11 @@ from omegaconf.errors import (
     MissingMandatoryValue,
     OmegaConfBaseException,
 )
+from yaml import MarkedYAMLError
 
 from fairall.config.choices import MAIN, VERBS, VERBS_ALSO_CALLED, choices, flattened
 from fairall.config.schema import Config, plain
-from fairall.config.words import Words, nearest, nearest_key, table_file, typed
+from fairall.config.words import ALSO_CALLED, Words, nearest, nearest_key, table_file, typed
 from fairall.errors import FairAllError, SeveralErrors
 from fairall.runtime.credentials import hidden
 from fairall.runtime.process import NO_MEMORY, out_of_memory
@@ -45,8 +46,8 @@ def in_one_line(overrides: Words) -> Iterator[None]:
         yield
     except (HydraException, OmegaConfBaseException, OSError) as error:
         raise FairAllError(message(error, overrides)) from error
-    except (TypeError, ValueError) as error:
-        if not raised_by_hydra(error) and "null byte" not in str(error):
+    except (TypeError, ValueError, MarkedYAMLError) as error:
+        if not raised_by_hydra(error):
             raise
         raise FairAllError(unexpected(error, overrides)) from error
 
@@ -110,23 +111,19 @@ def unexpected(error: Exception, overrides: Words) -> str:
     return _not_a_choice(overrides) or f"cannot read {shlex.join(overrides)}: {error}"
 
 
-def no_such_key(key: str) -> str:
-    """Message about a key outside of the nodes of classes that the configuration does not have."""
-    near = nearest_key(key, [*flattened(plain(Config())), *MAIN])
-    return f"{key}: no such key{near}; --help lists them all"
-
-
 def unreadable(word: str, why: str = "") -> str:
     """Message about a word that Hydra cannot read, with a correction; `why` is what Hydra says."""
-    key, equals, value = word.partition("=")
-    if not equals:
-        hint = f"{_meant(word) or 'it is not KEY=VALUE, without spaces'}; `python -m fairall list` lists all names"
+    key, equals, value = map(str.strip, word.partition("="))
+    if table_file(word):
+        hint = f"did you mean {_of_csv(word)}?"
+    elif not equals:
+        hint = f"it is not KEY=VALUE, without spaces{_meant(word)}; `python -m fairall list` lists all names"
     elif not key.isascii():
         hint = "a key on the command line has letters a to z, digits, _ and .; give others in a YAML file"
-    elif value.strip()[:1] in ("[", "{"):
-        hint = f"put quotation marks around each text in it ({why.partition(chr(10))[0]})"
+    elif value[:1] in ("[", "{"):
+        hint = f"put quotation marks around each text in it ({why.splitlines()[0]})"
     else:
-        hint = f"write {typed(key.strip(), os.path.expanduser(value.strip()))}"  # noqa: PTH111  any text
+        hint = f"write {typed(key, os.path.expanduser(value))}"  # noqa: PTH111  any text
     return f"cannot read {word!r}: {hint}"
 
 
@@ -136,7 +133,8 @@ def _of_key(error: OmegaConfBaseException) -> str:
     if isinstance(error, MissingMandatoryValue):
         return f"{key} has no value: give it one with {key}=VALUE"
     if isinstance(error, NO_KEY):
-        return no_such_key(key)
+        near = nearest_key(key, [*flattened(plain(Config())), *MAIN, *ALSO_CALLED])
+        return f"{key}: no such key{near}; --help lists them all"
     return f"{key}: {str(error).partition(chr(10))[0]}; --help has keys and values"
 
 
@@ -159,10 +157,8 @@ def _unknown_choice(missing: str, options: Words) -> str:
     if group.partition("/")[0] == "dataset" and table_file(path):
         return f"{path} is a file: {_of_csv(path)}"
     known = [option for option in options if not option.startswith("_")]
-    listed = f"there are {', '.join(known)}" if known else "there are none yet"
-    if group == "hydra/launcher":
-        listed += "; more come with pip install 'fairall[launchers]' or 'fairall[ray]'"
-    return f"{group}={choice}: no such {group or 'configuration'}{nearest(choice, known)}; {listed}"
+    listed = ", ".join(known) or "none yet"
+    return f"{group}={choice}: no such {group or 'configuration'}{nearest(choice, known)}; there are {listed}"
 
 
 def _of_csv(path: str) -> str:
@@ -172,16 +168,14 @@ def _of_csv(path: str) -> str:
 
 def _meant(word: str) -> str:
     """What to type in place of a word that is no KEY=VALUE; empty where nothing is similar."""
-    if table_file(word):
-        return f"did you mean {_of_csv(word)}?"
     words = {name: f"--{name}" for name in ("help", "version", "multirun")}
-    for group, files in reversed(choices().items()):
-        typed_group = f"--multirun {group}" if group == "sweeps" else group
-        words |= {group: f"{typed_group}=CHOICE"} | {name: f"{typed_group}={name}" for name in files}
+    for group, names in reversed(choices().items()):
+        chosen = f"--multirun {group}" if group == "sweeps" else group
+        words |= {name: f"{chosen}={name}" for name in names} | {group: f"{group}=CHOICE"}
     for verb in VERBS:
-        names = (verb, *VERBS_ALSO_CALLED.get(verb, "").split())
-        words |= dict.fromkeys(names, f"python -m fairall {verb}")
-    return nearest(word, words, said=words).removeprefix(", ")
+        names_elsewhere = VERBS_ALSO_CALLED.get(verb, "").split()
+        words |= dict.fromkeys([verb, *names_elsewhere], f"python -m fairall {verb}")
+    return nearest(word, words, words)
 
 
 def raised_by_hydra(error: Exception) -> bool:

@@ -6,7 +6,6 @@ The nodes `model`, `dataset` and `initial_policy` and those of the parts of `wor
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from enum import Enum
@@ -27,7 +26,6 @@ from fairall.config.checks import (
     positive_share,
     require,
 )
-from fairall.errors import FairAllError
 from fairall.runtime.credentials import hidden, withheld
 
 MOST_SEEDS, MOST_THREADS = 10_000, 256
@@ -71,16 +69,7 @@ class NodeConfig:
         return get_class(self._target_)
 
     def build(self, *arguments: Any) -> Any:
-        """An object of the class, made from this node and `arguments`.
-
-        Raises:
-            FairAllError: where `__init__` of the class takes other arguments.
-        """
-        try:
-            inspect.signature(self.target).bind(self, *arguments)
-        except TypeError as error:
-            takes = f"its __init__ takes the configuration and {len(arguments)} more"
-            raise FairAllError(f"_target_={self._target_}: {takes} ({error})") from error
+        """An object of the class, made from this node and `arguments`."""
         return self.target(self, *arguments)
 
 
@@ -323,8 +312,8 @@ class Config:
     @property
     def amounts(self) -> dict[str, dict[str, float]] | None:
         """`gain` and `loss` of the data set, if it has them."""
-        gain, loss = self._of_dataset.get("gain"), self._of_dataset.get("loss")
-        return None if gain is None or loss is None else {"gain": gain, "loss": loss}
+        values: ByName = {key: self._of_dataset.get(key) for key in ("gain", "loss")}
+        return None if None in values.values() else values
 
     @property
     def decided_amounts(self) -> dict[str, dict[str, float]] | None:
@@ -345,8 +334,8 @@ class Config:
 
     def stored(self) -> Config:
         """The configuration as it is read from a run: nodes of classes as plain containers."""
-        nodes = {group: getattr(self, group) for group in GROUPS} | {"world": self.parts}
-        return replace(self, **{group: plain(node) for group, node in nodes.items()})
+        nodes = {group: plain(getattr(self, group)) for group in GROUPS}
+        return replace(self, **nodes | {"world": plain(self.parts)})
 
     def to_plain(self) -> ByName:
         """Plain containers, as runs store them: parts of the world that do nothing are left out."""
@@ -376,9 +365,9 @@ class Config:
             "at most the number of applicants of a step and of the warm-up",
         )
         window, last = evaluation.window, schedule.time_steps
-        whole = len(window) == 2 and all(isinstance(step, int) for step in window)
+        in_order = len(window) == 2 and 0 <= window[0] < window[1] <= last
         allowed = f"[t1, t2] with 0 <= t1 < t2 <= schedule.time_steps, which is {last}"
-        require(whole and 0 <= window[0] < window[1] <= last, "evaluation.window", window, allowed)
+        require(in_order, "evaluation.window", window, allowed)
         require(
             tracking.enabled or tracking.register is None,
             "tracking.register",
@@ -389,7 +378,7 @@ class Config:
         if rule is not ExplorationRule.none:
             check("exploration.propensity", rate, positive_share())
         if rule is ExplorationRule.stuck:
-            require(after is not None and after >= 1, "exploration.after", after, "at least 1")
+            require((after or 0) >= 1, "exploration.after", after, "at least 1")
 
 
 def plain(node: Any) -> Any:
@@ -414,9 +403,8 @@ def plain(node: Any) -> Any:
 
 def objectives_of(objective: str | Sequence[str]) -> list[str]:
     """The measures of `objective`, which is one or a list of them."""
-    if isinstance(objective, str) or not isinstance(objective, Sequence):
-        return [str(objective)]
-    return [*map(str, objective)]
+    several = isinstance(objective, Sequence) and not isinstance(objective, str)
+    return [*map(str, objective if several else [objective])]
 
 
 GROUPS: dict[str, type[NodeConfig]] = {

@@ -43,8 +43,8 @@ def target_class(node: Any, place: str) -> Any:
     base, config_type = GROUPS[place.partition(".")[0]], getattr(named, "config_type", None)
     if not (inspect.isclass(config_type) and issubclass(config_type, base) and is_dataclass(config_type)):
         raise FairAllError(
-            f"{key}: its config_type is not a dataclass derived from {base.__module__}.{base.__name__}; derive "
-            f"the class from that of a choice of {place.partition('.')[0]}"
+            f"{key}: its config_type is not a dataclass derived from {base.__module__}.{base.__name__}: "
+            "derive the class from one of the same group"
         )
     if inspect.isabstract(named):
         raise FairAllError(f"{key}: it lacks {', '.join(sorted(named.__abstractmethods__))}")

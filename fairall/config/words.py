@@ -38,7 +38,7 @@ PLAIN = re.compile(rf"{NO_WORD}[a-z_]\w*", re.IGNORECASE | re.ASCII)
 # A path that needs no quotation marks.
 PATH = re.compile(rf"{NO_WORD}[./]*[a-z_][\w./-]*", re.IGNORECASE | re.ASCII)
 # A name that can be a key of a mapping on the command line, where Hydra has no quotation marks for keys.
-ENTRY = re.compile(rf"{NO_WORD}[a-z_]([\w .\\()\[\]{{}}:=,%/-]*[^ ])?", re.IGNORECASE | re.ASCII)
+ENTRY = re.compile(rf"{NO_WORD}[a-z_][\w .\\()\[\]{{}}:=,%/-]*(?<! )", re.IGNORECASE | re.ASCII)
 
 Words = Sequence[str]
 """KEY=VALUE of a command line, one by one."""
@@ -151,25 +151,21 @@ def nearest(name: str, names: Iterable[str], said: Mapping[str, str] | None = No
         names: that are.
         said: what the message has in place of a name; None: the names.
     """
-    by_name = {known.lower(): known for known in names}
-    similar = difflib.get_close_matches(name.lower(), by_name, n=1)
-    found = by_name[similar[0]] if similar else None
-    return "" if found is None else f", did you mean {said[found] if said else found}?"
+    by_name = {known.lower(): said[known] if said else known for known in names}
+    return "".join(
+        f", did you mean {by_name[n]}?" for n in difflib.get_close_matches(name.lower(), by_name, 1)
+    )
 
 
 def nearest_key(key: str, known: Iterable[str]) -> str:
-    """As `nearest` for a dotted key, by its last part: the key of `MEANT`, else the most similar one.
-
-    Nodes that hold known keys are proposed too; keys of the same node come first.
-    """
-    parent, _, name = key.lower().rpartition(".")
-    with_nodes = {node for leaf in known for node in itertools.accumulate(leaf.split("."), "{}.{}".format)}
-    ordered = sorted(with_nodes, key=lambda other: (other.rpartition(".")[0] == parent, -len(other)))
-    by_name = {other.rpartition(".")[2].lower(): other for other in ordered}
-    meant = MEANT.get(name, "").rpartition(".")[2]
-    if "dataset" in by_name and not parent and meant:  # of a whole configuration
-        return f", did you mean {MEANT[name]}?"
-    return nearest(meant if meant in by_name else name, by_name, by_name)
+    """As `nearest` for a dotted key, among known keys and their nodes; the key of `MEANT` goes first."""
+    nodes = [node for leaf in known for node in itertools.accumulate(leaf.split("."), "{}.{}".format)]
+    parent, dot, name = key.lower().rpartition(".")
+    meant = MEANT.get(name, "")
+    for other in (parent + dot + meant.rpartition(".")[2], meant):
+        if other in nodes:
+            key = other
+    return nearest(key, nodes)
 
 
 def table_file(name: str) -> bool:

@@ -12,7 +12,6 @@ from fairall.config.choices import (
     configuration_root,
     flattened,
     hyperparameters,
-    merged,
     readable,
     settings,
     with_parents,
@@ -47,7 +46,7 @@ def differences(config: Config) -> str:
     the user's, is left out.
     """
     plain = config.to_plain()
-    own, default = flattened(determining(plain)), flattened(_defaults(plain))
+    own, default = flattened(determining(plain)), _defaults(plain)
     found = {
         key: own[key]
         for key, usual in default.items()
@@ -68,26 +67,26 @@ def _last_part(key: str) -> str:
 
 
 def _defaults(config: Mapping[str, Any]) -> dict[str, Any]:
-    """The configuration of `model=... dataset=... preset=...` by the files of conf/, with references."""
+    """Values of `model=... dataset=... preset=...` by the files of conf/, by dotted key, with references."""
     files, root = choices(), settings()
-    chosen = chosen_by(root)
+    chosen, flat = chosen_by(root), flattened(root)
     for group in ("protocol", "model", "dataset"):
         path = files[group].get(config[group]["name"])
         chosen |= chosen_by(readable(path)) if path else {}
     for group, names in GROUPS.items():
         # Its values are compared with those of the choice that the run has, its name with the usual choice.
         path = files[group].get(str(config[group].get(names, chosen[group])))
-        root[group] = with_parents(path, files[group]) if path else {}
-        if names in root[group] and group not in ("model", "dataset"):
-            root[group][names] = chosen[group]
+        values = with_parents(path, files[group]) if path else {}
+        if names in values and group not in ("model", "dataset"):
+            values[names] = chosen[group]
+        flat |= {f"{group}.{key}": value for key, value in values.items()}
     conf, model = configuration_root() / "conf", config["model"]["name"]
-    root["world"] = readable(conf / "world" / "_parts.yaml")
-    selected = hyperparameters(model, config["dataset"]["name"])
+    flat |= flattened(readable(conf / "world" / "_parts.yaml"), "world")
     of_protocol = readable(conf / "protocol" / config["protocol"]["name"] / f"_{model}.yaml")
     of_preset = readable(conf / "preset" / f"{config['preset']}.yaml")
-    for values in (selected, of_preset, of_protocol):
-        root = merged(root, values)
-    return {key: root[key] for key in root if key in config}
+    for values in (hyperparameters(model, config["dataset"]["name"]), of_preset, of_protocol):
+        flat |= flattened(values)
+    return flat
 
 
 def _reference(value: Any) -> str | None:
