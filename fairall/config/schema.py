@@ -6,7 +6,7 @@ The nodes `model`, `dataset` and `initial_policy` and those of the parts of `wor
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from enum import Enum
 from pathlib import Path
@@ -306,23 +306,18 @@ class Config:
 
     def name(self, group: str) -> str:
         """Name of the choice of `model`, `dataset`, `initial_policy` or `protocol`."""
-        node = getattr(self, group)
-        return str(node["name"] if isinstance(node, dict) else node.name)
+        return str(entry(getattr(self, group), "name"))
 
     @property
     def amounts(self) -> dict[str, dict[str, float]] | None:
         """`gain` and `loss` of the data set, if it has them."""
-        values: ByName = {key: self._of_dataset.get(key) for key in ("gain", "loss")}
+        values = {key: entry(self.dataset, key) for key in ("gain", "loss")}
         return None if None in values.values() else values
 
     @property
     def decided_amounts(self) -> dict[str, dict[str, float]] | None:
         """Those by which methods decide; None where they decide by the cost."""
-        return None if self._of_dataset.get("decide_by") == "cost" else self.amounts
-
-    @property
-    def _of_dataset(self) -> ByName:
-        return self.dataset if isinstance(self.dataset, dict) else vars(self.dataset)
+        return None if entry(self.dataset, "decide_by") == "cost" else self.amounts
 
     @property
     def worth(self) -> str:
@@ -346,7 +341,7 @@ class Config:
         """Check conditions between values of different nodes."""
         schedule, evaluation, tracking = self.schedule, self.evaluation, self.tracking
         require(
-            self.decided_amounts is None or self.cost.value == self._of_dataset["cost"],
+            self.decided_amounts is None or self.cost.value == entry(self.dataset, "cost"),
             "cost.value",
             self.cost.value,
             "left out beside dataset.gain, or dataset.decide_by=cost",
@@ -379,6 +374,11 @@ class Config:
             check("exploration.propensity", rate, positive_share())
         if rule is ExplorationRule.stuck:
             require((after or 0) >= 1, "exploration.after", after, "at least 1")
+
+
+def entry(node: Any, key: str) -> Any:
+    """A value of a node, given as a dataclass or a mapping; None where it has no such key."""
+    return node.get(key) if isinstance(node, Mapping) else getattr(node, key, None)
 
 
 def plain(node: Any) -> Any:

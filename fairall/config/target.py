@@ -9,9 +9,7 @@ from collections.abc import Collection
 from dataclasses import is_dataclass
 from typing import Any
 
-from omegaconf import DictConfig
-
-from fairall.config.schema import GROUPS
+from fairall.config.schema import GROUPS, entry
 from fairall.errors import FairAllError
 from fairall.runtime.process import import_own
 
@@ -26,12 +24,12 @@ def target_class(node: Any, place: str) -> Any:
     Raises:
         FairAllError: where there is no such class, or it is not of the group.
     """
-    target = node.get("_target_") if isinstance(node, dict | DictConfig) else getattr(node, "_target_", None)
+    target = entry(node, "_target_")
     key = f"{place}._target_={target}"
     module, _, name = str(target or "").rpartition(".")
     if not module:
         raise FairAllError(
-            f"{place}._target_ has no value: it names the class, as {place}._target_=module.Class"
+            f"{place}: no such key, or {place}._target_ has no value: it names the class, as module.Class"
         )
     try:
         named = getattr(import_own(module), name)
@@ -58,7 +56,7 @@ def require_trusted(node: Any, group: str, modules: Collection[str]) -> None:
     not begin with `_`, those in `modules` or in packages there, and those that this process has imported
     already.
     """
-    target = node.get("_target_") if isinstance(node, dict) else None
+    target = entry(node, "_target_")
     if not (isinstance(target, str) and re.fullmatch(r"\w{1,99}(\.\w{1,99}){1,9}", target)):
         raise FairAllError(f"{group}._target_ names no class as module.Class")
     module = target.rpartition(".")[0]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import fields, replace
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any, cast
 
@@ -13,7 +13,7 @@ from omegaconf.errors import MissingMandatoryValue, OmegaConfBaseException
 from fairall.config.checks import check_values
 from fairall.config.choices import flattened
 from fairall.config.messages import NO_KEY, in_one_line
-from fairall.config.schema import GROUPS, Config, DatasetConfig, NodeConfig
+from fairall.config.schema import GROUPS, Config, DatasetConfig
 from fairall.config.target import require_trusted, target_class
 from fairall.config.words import nearest_key
 from fairall.errors import FairAllError
@@ -91,17 +91,8 @@ def _structured(composed: DictConfig, groups: Collection[str]) -> DictConfig:
     values: Any = OmegaConf.to_container(composed)
     nodes = {group: values.pop(group, None) for group in groups}
     if "world" in groups:
-        parts = nodes.pop("world") or {}
+        nodes |= {f"world.{name}": part for name, part in (nodes.pop("world") or {}).items()}
         values["world"] = {}
-        for name, part in parts.items():
-            place = f"world.{name}"
-            if not isinstance(part, dict):
-                raise FairAllError(f"{place}={part}: values belong to the keys in it, as {place}.KEY=VALUE")
-            if "_target_" not in part:
-                near = nearest_key(place, [f"world.{other}" for other in parts if other != name])
-                own = f"; a part of your own has {place}._target_=module.Class"
-                raise FairAllError(f"{place}: no such key{near}{own}")
-            nodes[place] = part
     structured = {place: structured_node(node, place) for place, node in nodes.items()}
     whole = _merged(Config, values)
     for place, node in structured.items():
@@ -124,11 +115,5 @@ def _merged(declared: Any, values: Any, place: str = "") -> DictConfig:
         key = ".".join(filter(None, (place, str(getattr(error, "full_key", None) or ""))))
         if not isinstance(error, NO_KEY):
             raise FairAllError(f"{key}: {str(error).partition(chr(10))[0]}") from error
-        own = flattened(OmegaConf.to_container(structured), place)
-        known = [*own, *(field.name for field in fields(Config))]
-        # A class of the user's that declares no config_type has the keys of all classes of its group only.
-        undeclared = NodeConfig in declared.__bases__
-        hint = "; for a key of your own the class needs a config_type with that field" if undeclared else ""
-        raise FairAllError(
-            f"{key}: no such key{nearest_key(key, known)}; --help lists them all{hint}"
-        ) from error
+        near = nearest_key(key, flattened(OmegaConf.to_container(structured), place))
+        raise FairAllError(f"{key}: no such key{near}; --help lists them all") from error

@@ -55,7 +55,7 @@ TABLE = "_target_: own.Mine\nname: mine\n"
         ("x.yaml", "", ["dataset._target_=own.Untyped"], "config_type is not a dataclass derived from "),
         ("x.yaml", "", ["dataset._target_=own.Lacking"], "it lacks load, prepare"),
         ("x.yaml", "", ["initial_policy._target_=own.Mine"], "schema.InitialPolicyConfig: derive"),
-        ("x.yaml", "", ["model._target_=Nobody"], "it names the class, as model._target_=module.Class"),
+        ("x.yaml", "", ["model._target_=Nobody"], "it names the class, as module.Class"),
         ("x.yaml", "", ["dataset._target_=wrong.Mine"], "'(' was never closed (wrong.py, line 1)"),
         ("x.yaml", "", ["model._target_=lacking.Mine"], "(ModuleNotFoundError: No module named 'nopandas'"),
     ],
