@@ -131,8 +131,8 @@ exploration.after=0 exploration.propensity=0 exploration.propensity=1.01
 IMPOSSIBLE = {
     "fairall_I_II": "latent_size=0 vae_arch=[] clf_arch=[32,0] clf_dropout=1 learning_rate=0 alpha=-1 "
     "beta=-1 policy=z_foo decision=maybe kl_samples=0 elbo_samples=0 propensity_samples=0 "
-    "propensity_samples=7 phase1.learning_rate=-1 phase1.batch_size=0 phase1.beta=-0.1 phase1.patience=0 phase1.updates=0 "
-    "phase1.margin=-0.1 phase1.share=0 phase1.share=1.1",
+    "propensity_samples=7 phase1.learning_rate=-1 phase1.batch_size=0 phase1.beta=-0.1 phase1.patience=0 "
+    "phase1.updates=0 phase1.margin=-0.1 phase1.share=0 phase1.share=1.1",
     "fairlog": "lambda_=-1 decision=maybe clf_dropout=1 clf_arch=[0] learning_rate=0",
     "unfairlog": "decision=stochastic clf_dropout=-0.1 clf_arch=[64,0] learning_rate=-1",
     "fairlab_I_II": "policy=z_foo decision=maybe clf_dropout=1 alpha=-1 phase1.validate_every=0",
