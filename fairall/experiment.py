@@ -7,14 +7,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from omegaconf import DictConfig
 
 from fairall.config.checks import require
 from fairall.config.choices import flattened
-from fairall.config.compose import compose_config, require_words
+from fairall.config.compose import compose_config
 from fairall.config.schema import Config, objectives_of
 from fairall.config.validation import checked
 from fairall.data.dataset import Dataset, dataset
@@ -146,8 +146,7 @@ def run(*what: DictConfig | str, display: Display | None = None, command: str = 
         if values:
             raise FairAllError(f"{', '.join(values)}: give a configuration, or words and keywords, not both")
     else:
-        require_words(what, "run")
-        composed = compose_config(*map(str, what), **values)
+        composed = compose_config(*cast("tuple[str, ...]", what), **values)
     began, cpu_began = time.time(), time.process_time()
     task, display = job(composed), display or Display()
     config, folder = task.config, task.folder

@@ -44,7 +44,7 @@ NAMED_IN = {
 # Studies of `simulations`, whose fingerprints are of code.
 SIMULATED = sorted(path.stem.removeprefix("simulated_") for path in Path(__file__).parent.glob("simulated_*"))
 # Folders of conf/.
-SHARED = ("protocol", "fewer", "initial_policy", "exploration", "fairness", "cost", "world")
+SHARED = ("protocol", "initial_policy", "exploration", "fairness", "cost", "world")
 # Values of keys that change nothing, which new keys may have.
 OFF: tuple[Any, ...] = (None, False, "none", {}, [])
 OF = re.compile(r"^<!-- of: (\w+) (\w+) -->\n", re.MULTILINE)  # a command and a fingerprint, in a block

@@ -14,7 +14,7 @@ import yaml
 
 import fairall
 from fairall.cli.parser import commands
-from fairall.config.choices import choices, configuration_keys
+from fairall.config.choices import choices, flattened, settings, with_parents
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "fairall"
@@ -107,12 +107,16 @@ def sizes() -> dict[str, dict[str, int]]:
             found["lines"][path.suffix[1:]] += len(path.read_text().splitlines())
     loading = "import sys, fairall.experiment; print(sum(m.split('.')[0] == 'fairall' for m in sys.modules))"
     loaded = subprocess.run([sys.executable, "-c", loading], capture_output=True, text=True, check=True)
-    chosen_alone = [{group: name} for group, names in choices().items() for name in names]
+    keys, n_choices = set(flattened(settings())), 0
+    for group, paths in choices().items():
+        n_choices += len(paths)
+        keys |= {f"{group}.{key}" for path in paths.values() for key in with_parents(path, paths)}
+    no_keys = ("hydra", "sweeps.", "preset.", "defaults")
     counts = {
         "commands": len(commands()),
         "options": sum(map(len, commands().values())),
-        "keys": len({key for chosen in chosen_alone for key in configuration_keys(chosen)}),
-        "choices": len(chosen_alone),
+        "keys": sum(not key.startswith(no_keys) for key in keys),
+        "choices": n_choices,
         "modules": int(loaded.stdout),  # that `import fairall.experiment` loads
     }
     return {part: dict(numbers) for part, numbers in found.items()} | {"counts": counts}

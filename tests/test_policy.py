@@ -450,7 +450,7 @@ TARGET = "fairall.models.fairall.FairAll"
         ("latent_size: 4", "latent_sizes: 4", "model.latent_sizes: no such key, did you mean"),
         ("world: {}", "world: 3", "config.yaml: world cannot be 3"),
         (TARGET, "fairall.__main__.FairAll", "config.yaml: model._target_=fairall.__main__.FairAll: "),
-        (TARGET, "os.path.join", "model._target_=os.path.join: not a"),
+        (TARGET, "os.path.join", "model._target_=os.path.join: its config_type is not a"),
         (TARGET, "antigravity.Fly", "--trust antigravity"),
     ],
 )

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import field, fields, is_dataclass
 from functools import partial
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, cast
 
 from fairall.errors import FairAllError
 
@@ -65,10 +65,10 @@ def number(key: str, value: object, declared: Any) -> float:
         declared: a field with a range, such as `positive()`.
     """
     equal = plain_number(value)
-    if equal is not None and declared.metadata["holds"](equal):
-        return equal
     shown = " ".join(repr(value if equal is None else equal).split())[:MOST_SHOWN]
-    raise FairAllError(f"{key}={shown} is not possible: it must be {declared.metadata['allowed']}")
+    holds = equal is not None and declared.metadata["holds"](equal)
+    require(holds, key, shown, declared.metadata["allowed"])
+    return cast(float, equal)
 
 
 def whole_number(key: str, value: object, least: int = 0) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,6 @@ VERBS_ALSO_CALLED = {
     "show": "results",
 }
 OTHERS = "chosen by the other data sets"  # what `hyperparameters` is in `hyperparameters_without`
-PACKAGE = "# @package"  # how a line begins that is for Hydra
 SHOWN = "# Shown: "  # how the second line of a method begins
 LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # in C it is ten times as fast; without tags
 
@@ -50,24 +49,23 @@ def choices(own: str | Path | None = None) -> dict[str, dict[str, Path]]:
         own: further folder of the user's (`-cd`). Where it has a choice of the same name as this package,
             the package's file is returned, as Hydra uses it.
     """
-    found: defaultdict[str, dict[str, Path]] = defaultdict(dict)
-    shipped = configuration_root() / "conf"
-    for folder in (shipped, *([] if own is None else [Path(own)])):
-        for path in sorted(folder.glob("*/**/*.yaml")):
-            # conf/fewer is chosen by protocol and model, conf/hparams by model and dataset.
-            chosen = folder == shipped and path.relative_to(folder).parts[0] in ("fewer", "hparams")
-            if not (chosen or path.stem.startswith("_")):
-                found[path.parent.relative_to(folder).as_posix()].setdefault(path.stem, path)
-    for path in sorted(sweeps_folder().glob("[!_]*.yaml")):
-        found["sweeps"].setdefault(path.stem, path)
-    return found
+    by_group: defaultdict[str, dict[str, Path]] = defaultdict(dict)
+    root = configuration_root()
+    places = [(root / "conf", "**/*.yaml"), (root, "sweeps/*.yaml")]
+    for folder, pattern in [*places, *([] if own is None else [(Path(own), "**/*.yaml")])]:
+        for path in sorted(folder.glob(pattern)):
+            group = path.parent.relative_to(folder).as_posix()
+            # A file of conf/hparams has the choices of a model, by data set.
+            if group not in (".", "hparams") and not path.stem.startswith("_"):
+                by_group[group].setdefault(path.stem, path)
+    return by_group
 
 
 def description(path: Path) -> str:
     """The comment in the first line of a YAML file, below `# @package`; empty without one."""
-    with path.open(encoding="utf-8", errors="replace") as file:
-        first = next((line for line in file if not line.startswith(PACKAGE)), "")
-    return first.removeprefix("#").strip() if first.startswith("#") else ""
+    lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
+    first = next((line for line in lines if not line.startswith("# @package")), "")
+    return first[1:].strip() if first.startswith("#") else ""
 
 
 @functools.cache
@@ -78,28 +76,10 @@ def shown(method: str) -> dict[str, str]:
     `colour` and `mark`.
     """
     path = configuration_root() / "conf" / "model" / f"{method}.yaml"
-    lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
-    text = next((line.removeprefix(SHOWN) for line in lines if line.startswith(SHOWN)), "{}")
-    return yaml.load(text, Loader=LOADER)
-
-
-def configuration_keys(chosen: Mapping[str, str]) -> list[str]:
-    """Dotted keys of the configuration, the groups among them, with the choices `chosen` by group."""
-    root = settings()
-    defaults = chosen_by(root)
-    del root["hydra"], root["defaults"]
-    keys = [*flattened(root)]
-    files = choices()
-    for group in MAIN:
-        path = files[group].get(str(chosen.get(group, defaults.get(group))))
-        # Values of a preset or a sweep are of other nodes.
-        if path is not None and group not in ("preset", "sweeps"):
-            defaults |= chosen_by(readable(path))  # a data set chooses the initial policy
-            node = with_parents(path, files[group])
-            if group == "world":
-                node |= readable(path.with_name("_parts.yaml"))
-            keys += flattened(node, group)
-    return sorted({*MAIN, *(key for key in keys if not key.rpartition(".")[2].startswith("_"))})
+    if not path.is_file():
+        return {}
+    values = path.read_text(encoding="utf-8").partition(SHOWN)[2].partition("\n")[0]
+    return yaml.load(values or "{}", Loader=LOADER)
 
 
 def settings() -> Node:
@@ -109,21 +89,22 @@ def settings() -> Node:
 
 def chosen_by(node: Mapping[str, Any]) -> Node:
     """What the `defaults` of a file choose, by group."""
-    chosen = (item for item in node.get("defaults", []) if isinstance(item, dict))
     return {
         key.removeprefix("override /").partition("@")[0]: name
-        for item in chosen
+        for item in node.get("defaults", [])
+        if isinstance(item, dict)
         for key, name in item.items()
     }
 
 
 def with_parents(path: Path, files: Mapping[str, Path]) -> Node:
-    """Content of a file over that of those of its group in its `defaults`."""
+    """Values of a file over those of the files of its group in its `defaults`, by dotted key."""
     node = readable(path)
+    flat: Node = {}
     for parent in node.pop("defaults", []):
-        if isinstance(parent, str) and parent in files and files[parent] != path:
-            node = merged(with_parents(files[parent], files), node)
-    return node
+        if isinstance(parent, str) and files.get(parent, path) != path:
+            flat |= with_parents(files[parent], files)
+    return flat | flattened(node)
 
 
 def hyperparameters(model: str, dataset: str) -> Node:
@@ -133,45 +114,31 @@ def hyperparameters(model: str, dataset: str) -> Node:
 
 def hyperparameters_of(model: str) -> dict[str, Node]:
     """Content of conf/hparams/<model>.yaml, values by data set; empty without such a file."""
-    path = configuration_root() / "conf" / "hparams" / f"{model}.yaml"
-    return readable(path)
+    return readable(configuration_root() / "conf" / "hparams" / f"{model}.yaml")
 
 
 def hyperparameters_without(model: str, dataset: str) -> Node:
     """What the other data sets of conf/hparams/<model>.yaml choose, so that nothing is tuned to this one.
 
-    Each key has the value that most of them have. Where it is missing or null, which is no choice, theirs is
-    that of conf/model/. Of tied values that of conf/model/ goes first, then that of the data set which is
-    first in the file. Empty without others.
+    Each key has the value that most of them have, by dotted key. Where it is missing or null, which is no
+    choice, theirs is that of conf/model/. Of tied values that of conf/model/ goes first, then that of the
+    data set which is first in the file. Empty without others.
     """
-    others = [flattened(node) for name, node in hyperparameters_of(model).items() if name != dataset]
+    others = [
+        {key: value for key, value in flattened(node).items() if value is not None}
+        for name, node in hyperparameters_of(model).items()
+        if name != dataset
+    ]
     if not others:
         return {}
     files = choices()["model"]
-    usual = flattened({"model": with_parents(files[model], files)})
-    chosen: Node = {}
+    usual = {f"model.{key}": value for key, value in with_parents(files[model], files).items()}
+    chosen = {}
     for key in dict.fromkeys(itertools.chain(*others)):
-        own = usual.get(key)
-        values = [own if node.get(key) is None else node[key] for node in others]
-        most = max(map(values.count, values))
-        tied = [value for value in values if values.count(value) == most]
-        value: Any = own if own in tied else tied[0]
-        if value != own:
-            for part in reversed(key.split(".")):
-                value = {part: value}
-            chosen = merged(chosen, value)
+        values = [node.get(key, usual.get(key)) for node in others]
+        chosen[key] = max([usual.get(key), *values], key=values.count)
+    chosen = {key: value for key, value in chosen.items() if value != usual.get(key)}
     return chosen | {"hyperparameters": OTHERS}
-
-
-def merged(node: Mapping[str, Any], values: Mapping[str, Any]) -> Node:
-    """Nested values over others."""
-    both = dict(node)
-    for key, value in values.items():
-        there = both.get(key)
-        if isinstance(there, dict) and isinstance(value, dict):
-            value = merged(there, value)
-        both[key] = value
-    return both
 
 
 def readable(path: Path) -> Node:
@@ -186,12 +153,6 @@ def readable(path: Path) -> Node:
 def load_yaml(path: Path) -> Any:
     """Content of a YAML file."""
     return yaml.load(path.read_text(encoding="utf-8"), Loader=LOADER)
-
-
-def nodes_and_keys(keys: Iterable[str]) -> list[str]:
-    """Dotted keys, each after the nodes that it is in."""
-    nodes = (itertools.accumulate(key.split("."), "{}.{}".format) for key in keys)
-    return list(dict.fromkeys(itertools.chain.from_iterable(nodes)))
 
 
 def flattened(config: Any, prefix: str = "") -> Node:

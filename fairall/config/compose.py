@@ -11,7 +11,6 @@ from hydra import compose, initialize_config_dir
 from hydra.core.config_store import ConfigStore
 from hydra.core.global_hydra import GlobalHydra
 from omegaconf import DictConfig, OmegaConf
-from yaml import MarkedYAMLError
 
 from fairall.config.choices import configuration_root
 from fairall.config.messages import in_one_line
@@ -61,22 +60,16 @@ def compose_config(*overrides: str, **values: Any) -> DictConfig:
         >>> compose_config(["model=greedy"])  # doctest: +ELLIPSIS
         Traceback (most recent call last):
         ...
-        fairall.errors.FairAllError: a list is no word: give compose_config(*words), or keywords: ...
+        fairall.errors.FairAllError: a list is no word: give words one by one, as *words, or keywords, ...
     """
-    require_words(overrides, "compose_config")
-    (composed,) = compose_all([[*overrides, *words_of(values)]])
-    return composed
-
-
-def require_words(words: Iterable[object], function: str) -> None:
-    """Raise FairAllError where one of the words given to a function is no text."""
+    words = [*overrides, *words_of(values)]
     for word in words:
         if not isinstance(word, str):
-            given = "*words" if isinstance(word, list | tuple) else '"KEY=VALUE", ...'
+            kind = type(word).__name__
             raise FairAllError(
-                f"a {type(word).__name__} is no word: give {function}({given}), or keywords: "
-                f"{function}(KEY=VALUE)"
+                f"a {kind} is no word: give words one by one, as *words, or keywords, KEY=VALUE"
             )
+    return compose_all([words])[0]
 
 
 def compose_all(commands: Iterable[Sequence[str]]) -> list[DictConfig]:
@@ -89,15 +82,10 @@ def compose_all(commands: Iterable[Sequence[str]]) -> list[DictConfig]:
     GlobalHydra.instance().clear()
     composed = []
     with initialize_config_dir(str(configuration_root() / "conf"), version_base="1.3"):
-        try:
-            for overrides in commands:
-                with in_one_line(overrides):
-                    composed.append(compose("config", overrides=list(overrides)))
-            return composed
-        except MarkedYAMLError as error:  # a file of the user's; Hydra passes it on
-            place = error.problem_mark
-            where = f"{place.name}, line {place.line + 1}" if place else "a file"
-            raise FairAllError(f"{where}: cannot be read as YAML: {error.problem}") from error
+        for overrides in commands:
+            with in_one_line(overrides):
+                composed.append(compose("config", overrides=list(overrides)))
+    return composed
 
 
 def places(overrides: Iterable[str]) -> Config:

@@ -6,7 +6,7 @@ The nodes `model`, `dataset` and `initial_policy` and those of the parts of `wor
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from enum import Enum
 from pathlib import Path
@@ -306,23 +306,18 @@ class Config:
 
     def name(self, group: str) -> str:
         """Name of the choice of `model`, `dataset`, `initial_policy` or `protocol`."""
-        node = getattr(self, group)
-        return str(node["name"] if isinstance(node, dict) else node.name)
+        return str(entry(getattr(self, group), "name"))
 
     @property
     def amounts(self) -> dict[str, dict[str, float]] | None:
         """`gain` and `loss` of the data set, if it has them."""
-        gain, loss = self._of_dataset.get("gain"), self._of_dataset.get("loss")
-        return None if gain is None or loss is None else {"gain": gain, "loss": loss}
+        values = {key: entry(self.dataset, key) for key in ("gain", "loss")}
+        return None if None in values.values() else values
 
     @property
     def decided_amounts(self) -> dict[str, dict[str, float]] | None:
         """Those by which methods decide; None where they decide by the cost."""
-        return None if self._of_dataset.get("decide_by") == "cost" else self.amounts
-
-    @property
-    def _of_dataset(self) -> ByName:
-        return self.dataset if isinstance(self.dataset, dict) else vars(self.dataset)
+        return None if entry(self.dataset, "decide_by") == "cost" else self.amounts
 
     @property
     def worth(self) -> str:
@@ -334,8 +329,8 @@ class Config:
 
     def stored(self) -> Config:
         """The configuration as it is read from a run: nodes of classes as plain containers."""
-        nodes = {group: getattr(self, group) for group in GROUPS} | {"world": self.parts}
-        return replace(self, **{group: plain(node) for group, node in nodes.items()})
+        nodes = {group: plain(getattr(self, group)) for group in GROUPS}
+        return replace(self, **nodes | {"world": plain(self.parts)})
 
     def to_plain(self) -> ByName:
         """Plain containers, as runs store them: parts of the world that do nothing are left out."""
@@ -346,7 +341,7 @@ class Config:
         """Check conditions between values of different nodes."""
         schedule, evaluation, tracking = self.schedule, self.evaluation, self.tracking
         require(
-            self.decided_amounts is None or self.cost.value == self._of_dataset["cost"],
+            self.decided_amounts is None or self.cost.value == entry(self.dataset, "cost"),
             "cost.value",
             self.cost.value,
             "left out beside dataset.gain, or dataset.decide_by=cost",
@@ -365,9 +360,9 @@ class Config:
             "at most the number of applicants of a step and of the warm-up",
         )
         window, last = evaluation.window, schedule.time_steps
-        whole = len(window) == 2 and all(isinstance(step, int) for step in window)
+        in_order = len(window) == 2 and 0 <= window[0] < window[1] <= last
         allowed = f"[t1, t2] with 0 <= t1 < t2 <= schedule.time_steps, which is {last}"
-        require(whole and 0 <= window[0] < window[1] <= last, "evaluation.window", window, allowed)
+        require(in_order, "evaluation.window", window, allowed)
         require(
             tracking.enabled or tracking.register is None,
             "tracking.register",
@@ -378,7 +373,12 @@ class Config:
         if rule is not ExplorationRule.none:
             check("exploration.propensity", rate, positive_share())
         if rule is ExplorationRule.stuck:
-            require(after is not None and after >= 1, "exploration.after", after, "at least 1")
+            require((after or 0) >= 1, "exploration.after", after, "at least 1")
+
+
+def entry(node: Any, key: str) -> Any:
+    """A value of a node, given as a dataclass or a mapping; None where it has no such key."""
+    return node.get(key) if isinstance(node, Mapping) else getattr(node, key, None)
 
 
 def plain(node: Any) -> Any:
@@ -403,10 +403,14 @@ def plain(node: Any) -> Any:
 
 def objectives_of(objective: str | Sequence[str]) -> list[str]:
     """The measures of `objective`, which is one or a list of them."""
-    if isinstance(objective, str) or not isinstance(objective, Sequence):
-        return [str(objective)]
-    return [*map(str, objective)]
+    several = isinstance(objective, Sequence) and not isinstance(objective, str)
+    return [*map(str, objective if several else [objective])]
 
 
-GROUPS = ("model", "dataset", "initial_policy", "world")
-"""The nodes whose keys depend on classes."""
+GROUPS: dict[str, type[NodeConfig]] = {
+    "model": ModelConfig,
+    "dataset": DatasetConfig,
+    "initial_policy": InitialPolicyConfig,
+    "world": NodeConfig,
+}
+"""The nodes whose keys depend on classes, by the type from which those of the classes derive."""

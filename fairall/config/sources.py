@@ -1,4 +1,4 @@
-"""Hydra's sources for choices outside conf/: sweeps, and selected hyperparameters."""
+"""Hydra's source for choices outside conf/: sweeps, and selected hyperparameters."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from omegaconf import OmegaConf
 
 from fairall.config.choices import hyperparameters, hyperparameters_of, hyperparameters_without, sweeps_folder
 
-SCHEME = "fairall"
 WITHOUT = "without_"  # how the choice begins that the other data sets make
 
 
@@ -27,7 +26,7 @@ class FairAllSource(ConfigSource):
     @staticmethod
     def scheme() -> str:
         """Of the addresses that Hydra resolves with this class."""
-        return SCHEME
+        return "fairall"
 
     def available(self) -> bool:
         """True: the files are part of the package."""
@@ -44,11 +43,13 @@ class FairAllSource(ConfigSource):
 
     def list(self, config_path: str, results_filter: ObjectType | None) -> list[str]:
         """Names of the choices of a group."""
-        group, _, model = config_path.strip("/").partition("/")
-        if group == "hparams":
-            names = hyperparameters_of(model)
-            return sorted([*names, *(WITHOUT + name for name in names)])
-        return sorted(path.stem for path in sweeps_folder().glob("*.yaml")) if config_path == "sweeps" else []
+        match config_path.strip("/").split("/"):
+            case ["sweeps"]:
+                return sorted(path.stem for path in sweeps_folder().glob("*.yaml"))
+            case ["hparams", model]:
+                names = hyperparameters_of(model)
+                return sorted([*names, *(WITHOUT + name for name in names)])
+        return []
 
     def load_config(self, config_path: str) -> ConfigResult:
         """The values of a choice."""
@@ -57,7 +58,9 @@ class FairAllSource(ConfigSource):
             values = OmegaConf.load(sweeps_folder() / f"{name}.yaml")
         else:
             chosen = hyperparameters_without if name.startswith(WITHOUT) else hyperparameters
-            values = OmegaConf.create(chosen(group.removeprefix("hparams/"), name.removeprefix(WITHOUT)))
+            values = OmegaConf.create()
+            for key, value in chosen(group.removeprefix("hparams/"), name.removeprefix(WITHOUT)).items():
+                OmegaConf.update(values, key, value)
         return ConfigResult(self.provider, self.full_path(), values, header={"package": "_global_"})
 
 
@@ -66,7 +69,7 @@ class FairAllSearchPath(SearchPathPlugin):
 
     def manipulate_search_path(self, search_path: ConfigSearchPath) -> None:
         """Append the source to Hydra's search path."""
-        search_path.append(SCHEME, f"{SCHEME}://")
+        search_path.append("fairall", "fairall://")
 
 
 def register_sources() -> None:

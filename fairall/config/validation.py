@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import fields, replace
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any, cast
 
@@ -11,9 +11,9 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import MissingMandatoryValue, OmegaConfBaseException
 
 from fairall.config.checks import check_values
-from fairall.config.choices import configuration_keys, flattened, nodes_and_keys
-from fairall.config.messages import NO_KEY, in_one_line, instead
-from fairall.config.schema import GROUPS, Config, DatasetConfig, NodeConfig
+from fairall.config.choices import flattened
+from fairall.config.messages import NO_KEY, in_one_line
+from fairall.config.schema import GROUPS, Config, DatasetConfig
 from fairall.config.target import require_trusted, target_class
 from fairall.config.words import nearest_key
 from fairall.errors import FairAllError
@@ -67,9 +67,8 @@ def typed(composed: DictConfig) -> Config:
     """The configuration as dataclasses, each node of a class of the type that the class declares.
 
     Raises:
-        FairAllError: naming the key, where a class is not there or not of the group, a key is unknown, a
-            value is missing, refers to another that is not there or is of another type, or a node was
-            deleted.
+        FairAllError: naming the key, where a class is not there or not of the group, a key is unknown, or a
+            value is missing, refers to another that is not there or is of another type.
     """
     with in_one_line(()):
         return cast(Config, OmegaConf.to_object(_structured(composed, GROUPS)))
@@ -77,9 +76,8 @@ def typed(composed: DictConfig) -> Config:
 
 def typed_node(composed: DictConfig, group: str) -> Any:
     """A node of a configuration of which other values may be missing, unchecked; raises as `typed`."""
-    groups = {"dataset": None, group: None}  # initial policies refer to values of the data set
-    with in_one_line(()):
-        return OmegaConf.to_object(_structured(composed, list(groups))[group])
+    with in_one_line(()):  # initial policies refer to values of the data set
+        return OmegaConf.to_object(_structured(composed, {"dataset", group})[group])
 
 
 def structured_node(node: Any, place: str) -> DictConfig:
@@ -89,27 +87,15 @@ def structured_node(node: Any, place: str) -> DictConfig:
 
 
 def _structured(composed: DictConfig, groups: Collection[str]) -> DictConfig:
-    """The configuration with types."""
+    """The configuration with the types of `Config` and of the nodes in `groups`."""
     values: Any = OmegaConf.to_container(composed)
-    for field in fields(Config):
-        if field.name not in values or (values[field.name] == {} and field.name != "world"):
-            raise FairAllError(f"{field.name} was deleted with ~{field.name}, and every run needs it")
-    nodes = {group: values.pop(group) for group in groups}
+    nodes = {group: values.pop(group, None) for group in groups}
     if "world" in groups:
-        parts = nodes.pop("world") or {}
+        nodes |= {f"world.{name}": part for name, part in (nodes.pop("world") or {}).items()}
         values["world"] = {}
-        nodes |= {f"world.{name}": part for name, part in parts.items()}
-    for place, node in nodes.items():
-        if place.startswith("world.") and not (isinstance(node, dict) and "_target_" in node):
-            if place in nodes_and_keys(configuration_keys({})):
-                raise FairAllError(instead(place, node))
-            near = nearest_key(place, [other for other in nodes if other != place])
-            raise FairAllError(
-                f"{place}: no such key{near}; a part of your own has {place}._target_=module.Class"
-            )
-        nodes[place] = structured_node(node, place)
+    structured = {place: structured_node(node, place) for place, node in nodes.items()}
     whole = _merged(Config, values)
-    for place, node in nodes.items():
+    for place, node in structured.items():
         OmegaConf.update(whole, place, node, merge=False, force_add=True)
     return whole
 
@@ -123,18 +109,11 @@ def _declared(config_type: type) -> DictConfig:
 def _merged(declared: Any, values: Any, place: str = "") -> DictConfig:
     """Values in a structured node; raises FairAllError for an unknown key or another type."""
     structured = _declared(declared).copy()
-    prefix = f"{place}." if place else ""
     try:
         return cast(DictConfig, OmegaConf.unsafe_merge(structured, values))
     except (OmegaConfBaseException, ValueError) as error:  # ValueError: a value in place of keys
-        key = f"{prefix}{getattr(error, 'full_key', None) or ''}".rstrip(".")
+        key = ".".join(filter(None, (place, str(getattr(error, "full_key", None) or ""))))
         if not isinstance(error, NO_KEY):
-            raise FairAllError(f"{key}: {next(iter(str(error).splitlines()))}") from error
-        own = nodes_and_keys(flattened(OmegaConf.to_container(structured)))
-        known = [*(prefix + name for name in own), *(field.name for field in fields(Config))]
-        # A class of the user's that declares no config_type has the keys of all classes of its group only.
-        undeclared = NodeConfig in declared.__bases__
-        hint = "; for a key of your own the class needs a config_type with that field" if undeclared else ""
-        raise FairAllError(
-            f"{key}: no such key{nearest_key(key, known)}; --help lists them all{hint}"
-        ) from error
+            raise FairAllError(f"{key}: {str(error).partition(chr(10))[0]}") from error
+        near = nearest_key(key, flattened(OmegaConf.to_container(structured), place))
+        raise FairAllError(f"{key}: no such key{near}; --help lists them all") from error

@@ -1,12 +1,9 @@
-"""Words of the command line: quoted for Hydra and for a shell, and compared with known names.
-
-Hydra is imported where it has to read a word: completion and `list` need the rest of this module.
-"""
+"""Words of the command line: quoted for Hydra, and compared with known names. Hydra is not imported."""
 
 from __future__ import annotations
 
 import difflib
-import os
+import itertools
 import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -18,7 +15,6 @@ from fairall.config.checks import plain_number
 from fairall.errors import FairAllError
 from fairall.runtime.reading import why_no_file
 
-SHORTEST = 3  # letters of an abbreviation
 TABLE_ENDINGS = (".csv", ".parquet", ".pq")
 # Names of keys in other packages, by the key here. Those of a data set are keys of dataset=csv.
 ALSO_CALLED = {
@@ -37,13 +33,12 @@ ALSO_CALLED = {
     "seeds": "n_seeds replicates",
 }
 MEANT = {name: key for key, names in ALSO_CALLED.items() for name in (key.rpartition(".")[2], *names.split())}
-UNREADABLE = object()
-PLAIN = re.compile(r"(?!(?:null|true|false|nan|inf)$)[a-z_][a-z0-9_]*", re.IGNORECASE | re.ASCII)
+NO_WORD = "(?!(?:null|true|false|nan|inf)$)"
+PLAIN = re.compile(rf"{NO_WORD}[a-z_]\w*", re.IGNORECASE | re.ASCII)
 # A path that needs no quotation marks.
-PATH = re.compile(r"(?!(?:null|true|false|nan|inf)$)[./]*[a-z_][\w./-]*", re.IGNORECASE | re.ASCII)
-# What Hydra takes for a word's value without quotation marks, and the parts of its lists and mappings.
-READABLE = re.compile(r"[\w\s.+/\\$%*@?|-]*|'.*'|\".*\"", re.ASCII)
-PART = re.compile(r"[^\[\]{}:,\s](?:[^\[\]{}:,]*[^\[\]{}:,\s])?")
+PATH = re.compile(rf"{NO_WORD}[./]*[a-z_][\w./-]*", re.IGNORECASE | re.ASCII)
+# A name that can be a key of a mapping on the command line, where Hydra has no quotation marks for keys.
+ENTRY = re.compile(rf"{NO_WORD}[a-z_][\w .\\()\[\]{{}}:=,%/-]*(?<! )", re.IGNORECASE | re.ASCII)
 
 Words = Sequence[str]
 """KEY=VALUE of a command line, one by one."""
@@ -64,17 +59,24 @@ def refuse_places(words: Iterable[str], place: str) -> None:
         )
 
 
-def override(key: str, value: str | Sequence[str]) -> str:
-    """The word `key=value` by which Hydra gives a key this text, or this list of texts."""
-    read = quoted(value) if isinstance(value, str) else f"[{','.join(map(quoted, value))}]"
-    return f"{key}={read}"
+def override(key: str, value: Any) -> str:
+    """The word `key=value` by which Hydra gives a key a value of Python.
+
+    Args:
+        key: dotted.
+        value: a text, path, number, truth value, None, or a sequence of them.
+
+    Raises:
+        FairAllError: where a value is none of these.
+    """
+    return f"{key}={_literal_of(value, key)}"
 
 
 def words_of(values: Mapping[str, Any], within: str = "") -> Iterator[str]:
     """The words `key=value` of Python values by key; a mapping has the keys below its own.
 
     Args:
-        values: texts, paths, numbers, truth values, None, sequences of them, or mappings.
+        values: values as of `override`, or mappings.
         within: begins every key, with a dot at its end.
 
     Raises:
@@ -88,24 +90,22 @@ def words_of(values: Mapping[str, Any], within: str = "") -> Iterator[str]:
         if isinstance(value, Mapping):
             yield from words_of(value, f"{within}{key}.")
         else:
-            yield f"{within}{key}={_literal_of(value, within + key)}"
+            yield override(within + key, value)
 
 
 def _literal_of(value: Any, key: str) -> str:
     """A value of Python as Hydra reads it on a command line."""
+    value = value.item() if getattr(value, "ndim", None) == 0 else value
     if isinstance(value, str | Path):
         return quoted(str(value))
     if isinstance(value, list | tuple | range):
-        return f"[{','.join(_literal_of(one, key) for one in value)}]"
-    if value is None:
-        return "null"
-    value = value.item() if getattr(value, "ndim", None) == 0 else value
+        return f"[{','.join(_literal_of(item, key) for item in value)}]"
     if isinstance(value, Enum):
         return value.name
-    if isinstance(value, bool):
-        return str(value).lower()
-    if (equal := plain_number(value)) is not None:
-        return str(int(equal) if equal % 1 == 0 else equal)  # 3 for 3.0
+    if value is None or isinstance(value, bool):
+        return "null" if value is None else str(value).lower()
+    if (number := plain_number(value)) is not None:
+        return str(int(number) if number % 1 == 0 else number)  # 3 for 3.0
     kind = type(value).__name__
     raise FairAllError(
         f"{key}: a {kind} is no text, number, truth value, None, or sequence or mapping of them"
@@ -113,24 +113,20 @@ def _literal_of(value: Any, key: str) -> str:
 
 
 def typed(key: str, value: str | Sequence[str]) -> str:
-    """The same as it is typed in a shell."""
+    """The word `key=value`, as it is typed in a shell."""
     return shlex.quote(override(key, value))
 
 
 def typed_entry(key: str, name: str, value: str) -> str:
     """The word that adds an entry to a mapping, as it is typed in a shell.
 
-    Names that Hydra cannot read on a command line, which has no quotes for them, are shown as in a YAML file.
+    Names that Hydra cannot read on a command line are shown as in a YAML file.
     """
-    if PLAIN.fullmatch(name):
-        return shlex.quote(f"{key}={{{name}: {value}}}")
-    escaped = re.sub(r"([\\()\[\]{}:=,])", r"\\\1", name)
-    word = f"{key}={{{escaped}: {value}}}"
-    if _read(word) == {name: value}:
-        return shlex.quote(word)
+    if ENTRY.fullmatch(name):
+        escaped = re.sub(r"([\\()\[\]{}:=,])", r"\\\1", name)
+        return shlex.quote(f"{key}={{{escaped}: {value}}}")
     in_yaml = name.replace("'", "''")
-    *_, node = key.rpartition(".")
-    return f"in the YAML file of the data set {node}: {{'{in_yaml}': {value}}}"
+    return f"in the YAML file of the data set {key.rpartition('.')[2]}: {{'{in_yaml}': {value}}}"
 
 
 def literal(text: str) -> str:
@@ -143,76 +139,33 @@ def quoted(text: str) -> str:
     if PLAIN.fullmatch(text):
         return text
     # Backslashes count as escapes before quotation marks only.
-    escaped = re.sub(
-        r'(\\*)("|$)', lambda found: 2 * found[1] + "\\" * len(found[2]) + found[2], literal(text)
+    escaped = re.sub(r'(\\*)"', r'\1\1\\"', literal(text))
+    return '"' + re.sub(r"(\\+)$", r"\1\1", escaped) + '"'
+
+
+def nearest(name: str, names: Iterable[str], said: Mapping[str, str] | None = None) -> str:
+    """`, did you mean ...?` with the most similar name, upper case ignored; nothing if none is similar.
+
+    Args:
+        name: that is not known.
+        names: that are.
+        said: what the message has in place of a name; None: the names.
+    """
+    by_name = {known.lower(): said[known] if said else known for known in names}
+    return "".join(
+        f", did you mean {by_name[n]}?" for n in difflib.get_close_matches(name.lower(), by_name, 1)
     )
-    return f'"{escaped}"'
-
-
-def respelt(word: str) -> str | None:
-    """`KEY=VALUE` in quotation marks, as it is typed in a shell; None where Hydra cannot read that either."""
-    key, _, value = (part.strip() for part in word.partition("="))
-    value = os.path.expanduser(value)  # noqa: PTH111  as it is where there is no such user
-    parts = PART if value[:1] in ("[", "{") else re.compile(".+")
-    meant = parts.sub(lambda part: part[0] if READABLE.fullmatch(part[0]) else quoted(part[0]), value)
-    return None if _read(f"{key}={meant}") is UNREADABLE else shlex.quote(f"{key}={meant}")
-
-
-def _read(word: str) -> object:
-    """The value of `KEY=VALUE` as Hydra reads it, or `UNREADABLE`."""
-    from hydra.core.override_parser.overrides_parser import OverridesParser
-    from hydra.errors import HydraException
-
-    try:
-        return OverridesParser.create().parse_override(word).value()
-    except HydraException:
-        return UNREADABLE
-
-
-def closest(name: str, names: Iterable[str]) -> list[str]:
-    """The name itself, else the names that begin so, else the most similar one; upper case is ignored."""
-    by_name = {other.lower(): other for other in names}
-    name = name.lower()
-    if name in by_name:
-        return [by_name[name]]
-    longer = [other for other in by_name if len(name) >= SHORTEST and other.startswith(name)]
-    return [by_name[other] for other in longer or difflib.get_close_matches(name, by_name, n=1)]
-
-
-def nearest(name: str, names: Iterable[str]) -> str:
-    """`, did you mean ...?` with the `closest` names; nothing if there are none."""
-    found = closest(name, names)
-    return f", did you mean {' or '.join(found)}?" if found else ""
 
 
 def nearest_key(key: str, known: Iterable[str]) -> str:
-    """As `nearest` for a dotted key, by its last part: the key of `MEANT`, else the most similar one.
-
-    Keys of the same node come first.
-    """
-    parent, _, name = key.rpartition(".")
-    ordered = sorted(known, key=lambda other: other.rpartition(".")[0] != parent)
-    by_name = {other.rpartition(".")[2].lower(): other for other in reversed(ordered)}
-    similar = difflib.get_close_matches(name.lower(), by_name, n=1)
-    found = [_meant(parent, name, ordered), *(by_name[close] for close in similar)]
-    return next((f", did you mean {key}?" for key in found if key), "")
-
-
-def _meant(parent: str, name: str, known: Sequence[str]) -> str:
-    """The known key that a name of `MEANT` stands for, or the key of dataset=csv; empty if there is none."""
-    meant = MEANT.get(name.lower(), "")
-    last = meant.rpartition(".")[2]
-    for key in [f"{parent}.{last}"] if parent else [meant, last]:
-        if key in known:
-            return key
-    if not meant.startswith("dataset.") or parent not in ("", "dataset") or "dataset" not in known:
-        return ""
-    for key in known:
-        node, _, own = key.rpartition(".")
-        # raw_file of another data set for file, dataset for data
-        if node == parent and (own.endswith(f"_{name}") or own.startswith(name)):
-            return key
-    return f"{meant} of dataset=csv"
+    """As `nearest` for a dotted key, among known keys and their nodes; the key of `MEANT` goes first."""
+    nodes = [node for leaf in known for node in itertools.accumulate(leaf.split("."), "{}.{}".format)]
+    parent, dot, name = key.lower().rpartition(".")
+    meant = MEANT.get(name, "")
+    for other in (parent + dot + meant.rpartition(".")[2], meant):
+        if other in nodes:
+            key = other
+    return nearest(key, nodes)
 
 
 def table_file(name: str) -> bool:

@@ -205,7 +205,7 @@ def test_own_data_sets_are_listed_and_fairalls_win(
     assert "credit.yaml is not used: dataset=credit is a data set of fairall" in ended.stdout
     assert fairall_data("describe", "credit", "-cd", str(own_folder)).stdout.startswith("credit: 1000 rows")
     broken = fairall_data("describe", "broken", "-cd", str(own_folder)).stderr
-    assert "broken.yaml, line 1: cannot be read as YAML" in broken
+    assert 'broken.yaml", line 1' in broken
     assert len(broken.splitlines()) == 1
 
 

@@ -217,7 +217,7 @@ def checkout(tmp_path: Path) -> Path:
         ("dataset/credit.yaml", ("cost: 0.5", "cost: 0.6")),
         ("config.yaml", ("time_steps: 200", "time_steps: 100")),
         ("protocol/corrected.yaml", ("kl: density", "kl: cdf")),
-        ("fewer/corrected/fairall_II.yaml", ("kl_samples: 20", "kl_samples: 30")),
+        ("protocol/corrected/_fairall_II.yaml", ("kl_samples: 20", "kl_samples: 30")),
     ],
 )
 def test_a_changed_value_changes_the_fingerprint(file: str, change: tuple[str, str], checkout: Path) -> None:
