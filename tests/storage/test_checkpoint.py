@@ -32,7 +32,7 @@ def test_the_last_state_of_the_same_computation_is_loaded(tmp_path: Path) -> Non
     path.unlink()
     path.mkdir()
     assert saved(tmp_path, said) is None
-    reasons = ("it is of another computation", "Is a directory")
+    reasons = ("it is of another computation", "is a folder")
     again = "it is computed again from the beginning."
     assert said == [f"Warning: {path} is damaged ({reason}); {again}" for reason in reasons]
 
@@ -53,7 +53,7 @@ def test_a_full_disk_costs_the_state_and_not_the_work(
     assert [line.endswith("could not be saved: No space left on device.") for line in said] == [True, True]
     assert saved(tmp_path, []) == 1
     assert {path.name for path in tmp_path.iterdir()} == {"checkpoint.pt", "key.lock"}
-    monkeypatch.setattr(os, "open", full)
+    monkeypatch.setattr(Path, "open", full)
     with pytest.raises(OSError, match="No space"):  # what the system does not give is not damaged
         checkpoint.load()
 
