@@ -1,4 +1,4 @@
-"""Output of `fairall tune list`, `show`, `export` and `compare`."""
+"""Output of `fairall tune report`."""
 
 from __future__ import annotations
 
@@ -12,15 +12,39 @@ from fairall.config.compose import places
 from fairall.display.console import say
 from fairall.display.format import marked
 from fairall.display.table import print_frame
+from fairall.errors import FairAllError
 from fairall.tuning.export import paper_point, write_hyperparameters
 from fairall.tuning.objectives import pareto_set
 from fairall.tuning.space import Range
-from fairall.tuning.study import Study, progress_of_studies, study_names
+from fairall.tuning.study import Study, progress_of_studies
 from fairall.tuning.sweep import NOTHING
 
 FAILURES = 5  # printed with their reason
 ENOUGH = 4  # finished points, below which nothing can be said of importances
 TREES = 64
+
+
+def report(names: Sequence[str], export: Path | None, overrides: Sequence[str]) -> None:
+    """Print every study without a name, one study, or what several select beside the paper's selections.
+
+    Args:
+        names: of studies.
+        export: folder to write what one study selects to, instead of printing it; None: it is printed.
+        overrides: words of the command line about `outputs_dir` and `tracking`.
+
+    Raises:
+        FairAllError: where there is no such study, or `export` is given and `names` is not one.
+    """
+    if export is not None:
+        if len(names) != 1:
+            raise FairAllError("--export FOLDER: it is of one study; give its NAME, see `tune report`")
+        write_selected(names[0], export, overrides)
+    elif len(names) == 1:
+        show(names[0], overrides)
+    elif names:
+        compare(names, overrides)
+    else:
+        listed(overrides)
 
 
 def listed(overrides: Sequence[str]) -> None:
@@ -74,13 +98,13 @@ def show(name: str, overrides: Sequence[str]) -> None:
     if reason := study.no_selection:
         say(NOTHING.format(reason))
     else:
-        words = ["python -m fairall tune export", name, "FOLDER", *overrides]
+        words = ["python -m fairall tune report", name, "--export FOLDER", *overrides]
         say("Use what is selected: " + " ".join(words))
 
 
-def export(name: str, folder: str, overrides: Sequence[str]) -> None:
+def write_selected(name: str, folder: Path, overrides: Sequence[str]) -> None:
     """Write the selected hyperparameters as a file."""
-    path, command = write_hyperparameters(Study.load(name, _outputs(overrides)), Path(folder))
+    path, command = write_hyperparameters(Study.load(name, _outputs(overrides)), folder)
     say(f"Written: {path}")
     say(f"Use it: {command}")
 
@@ -88,7 +112,7 @@ def export(name: str, folder: str, overrides: Sequence[str]) -> None:
 def compare(names: Sequence[str], overrides: Sequence[str]) -> None:
     """Print the selected point beside the paper's for each study that has both."""
     outputs = _outputs(overrides)
-    for name in names or study_names(outputs):
+    for name in names:
         study = Study.load(name, outputs)
         chosen, of_paper = study.selected, paper_point(study)
         if chosen is None or of_paper is None:

@@ -68,7 +68,7 @@ class StudyCallback(Callback):
             elif (chosen := study.selected) is not None:
                 say(f"Selected: {study.line(chosen, summary(study.values.loc[[chosen]]))}")
             place = "" if config.outputs_dir == "outputs" else f" outputs_dir={config.outputs_dir}"
-            say(f"More: python -m fairall tune show {study.name}{place}")
+            say(f"More: python -m fairall tune report {study.name}{place}")
 
 
 def study_name(config: DictConfig, sweeper: DictConfig) -> str:

@@ -57,7 +57,7 @@ def test_a_number_of_threads_that_is_set_stays(tmp_path: Path) -> None:
 
 
 @pytest.mark.whole
-@pytest.mark.parametrize("words", [["list"], ["list", "runs"], ["tune", "list"], ["data", "list"]])
+@pytest.mark.parametrize("words", [["list"], ["list", "runs"], ["tune", "report"], ["list", "datasets"]])
 def test_an_output_that_nobody_reads_ends_a_command_silently(words: list[str], tmp_path: Path) -> None:
     reading, writing = os.pipe()
     os.close(reading)
@@ -110,7 +110,7 @@ def test_available_memory_is_that_of_the_machine_and_the_container(
     assert available_memory() is None
 
 
-@pytest.mark.parametrize("words", [["model=reject_all"], ["show", "x"], ["tune", "show", "x"]])
+@pytest.mark.parametrize("words", [["model=reject_all"], ["show", "x"], ["tune", "report", "x"]])
 def test_too_little_memory_for_the_libraries_is_one_line(words: list[str], tmp_path: Path) -> None:
     limit = 700_000 * 1024  # bytes, as of `ulimit -v 700000`
     ended = own_process(

@@ -401,7 +401,7 @@ def test_a_folder_that_no_database_can_be_in_is_one_line(tmp_path: Path) -> None
 @pytest.mark.whole
 @pytest.mark.parametrize("name", ["feature%2Fx", "a%20b", "a b#c", "größe & 100%"])
 def test_outputs_may_be_in_a_folder_of_any_name(name: str, tmp_path: Path) -> None:
-    words = ["model=reject_all", "dataset=synthetic", "preset=quick", "seeds=1", "--outputs", name]
+    words = ["model=reject_all", "dataset=synthetic", "preset=quick", "seeds=1", f"outputs_dir={name}"]
     for further in ([], ["tracking.register=loans"]):
         ended = succeeded(*words, *further, cwd=tmp_path)
         assert "cannot use" not in ended.stdout
@@ -415,5 +415,5 @@ def test_outputs_may_be_in_a_folder_of_any_name(name: str, tmp_path: Path) -> No
     assert (model / "artifacts" / "policy" / kept.name).read_bytes() == kept.read_bytes()
     people = load_policy(kept.parent).reader.example()
     people.to_csv(tmp_path / "people.csv", index=False)
-    out = ["people.csv", "-o", "out.csv", "--outputs", name]
+    out = ["people.csv", "-o", "out.csv", f"outputs_dir={name}"]
     assert typed("decide", "models:/loans/1", *out, cwd=tmp_path).returncode == 0

@@ -78,29 +78,31 @@ def test_a_sweep_started_again_makes_the_rest_and_selects(
     )
 
     monkeypatch.chdir(tmp_path)
-    assert fairall(["tune"]) == 0
+    assert fairall(["tune", "report"]) == 0
     assert f"{NAME}: 4 points, 4 finished" in capsys.readouterr().out
-    assert fairall(["tune", "show", NAME]) == 0
+    assert fairall(["tune", "report", NAME]) == 0
     shown = capsys.readouterr().out
     for said in ("Pareto set", "selected", "Importance of parameters", "the paper's", "clf_arch"):
         assert said in shown
     assert (tmp_path / "outputs" / "sweeps" / f"{NAME}.png").read_bytes().startswith(b"\x89PNG")
-    assert fairall(["tune", "compare"]) == 0
+    assert fairall(["tune", "report", NAME, NAME]) == 0
     assert "[64,64]" in capsys.readouterr().out  # the paper's
-    assert fairall(["tune", "export", NAME, "tuned"]) == 0
-    assert fairall(["tune", "export", NAME, "tuned"]) == 0, "what it has written, it may write again"
+    assert fairall(["tune", "report", NAME, "--export", "tuned"]) == 0
+    assert fairall(["tune", "report", NAME, "--export", "tuned"]) == 0, (
+        "what it has written, it may write again"
+    )
     words = shlex.split(capsys.readouterr().out.splitlines()[-1].removeprefix("Use it: "))
     used = succeeded(*words[3:], "--cfg", "job", cwd=tmp_path)
     assert f"hyperparameters: selected by the sweep {NAME}" in used.stdout
     (tmp_path / "tuned" / "hparams" / f"{NAME}.yaml").write_text("mine: 1\n")
-    assert fairall(["tune", "export", NAME, "tuned"]) == 1
+    assert fairall(["tune", "report", NAME, "--export", "tuned"]) == 1
     assert "was not written by an export" in capsys.readouterr().err
     theirs = tmp_path / "outputs" / "sweeps" / NAME / "study.json"
     theirs.write_text(theirs.read_text().replace('"model.clf_arch"', '"tracking.uri"'))
-    assert fairall(["tune", "export", NAME, "theirs"]) == 1
+    assert fairall(["tune", "report", NAME, "--export", "theirs"]) == 1
     assert "tracking.uri=" in (line := capsys.readouterr().err)
     assert "no file may" in line
-    assert fairall(["tune", "show", "nonsense"]) == 1
+    assert fairall(["tune", "report", "nonsense"]) == 1
     assert "nonsense: no such study in " in capsys.readouterr().err
 
 
@@ -149,7 +151,7 @@ def test_a_quick_study_has_a_name_of_its_own_and_selects_nothing(
     assert CAUTION not in real.stdout
 
     monkeypatch.chdir(tmp_path)
-    assert fairall(["tune", "list"]) == 0
+    assert fairall(["tune", "report"]) == 0
     known, marked = capsys.readouterr().out.splitlines()
     assert known == f"{NAME}: 4 points, 2 finished, 2 to do"
     assert marked == f"{NAME}_quick: 4 points, 2 finished, 2 to do ({CAUTION})"
@@ -169,16 +171,16 @@ def test_nothing_is_selected_over_what_defines_the_problem(
 
 
 def _selects_nothing(name: str, reason: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert fairall(["tune", "show", name]) == 0
+    assert fairall(["tune", "report", name]) == 0
     shown = capsys.readouterr().out
     assert f"Nothing is selected: {reason}." in shown
     for claim in ("Pareto", "Importance", "selected ", "the paper's", "export"):
         assert claim not in shown
     assert len([line for line in shown.splitlines() if line.startswith("│")]) == 2  # a row for every point
     assert (folder / "outputs" / "sweeps" / f"{name}.png").read_bytes().startswith(b"\x89PNG")
-    assert fairall(["tune", "compare", name]) == 0
-    assert capsys.readouterr().out == f"{name}: nothing to compare, {reason}\n"
-    assert fairall(["tune", "export", name, "tuned"]) == 1
+    assert fairall(["tune", "report", name, name]) == 0
+    assert capsys.readouterr().out == 2 * f"{name}: nothing to compare, {reason}\n"
+    assert fairall(["tune", "report", name, "--export", "tuned"]) == 1
     assert capsys.readouterr().err == f"fairall: {name} has no selected point to export: {reason}\n"
     assert not (folder / "tuned").exists()
 
@@ -325,11 +327,11 @@ def test_a_study_tries_intervals(
     again = typed("--multirun", *words, *sampler, "hydra.sweeper.n_trials=7", cwd=tmp_path)
     assert again.stdout.count(" tried  point ") == 1  # the same seed proposes the same points first
     monkeypatch.chdir(tmp_path)
-    assert fairall(["tune", "show", "wide"]) == 0
+    assert fairall(["tune", "report", "wide"]) == 0
     captured = capsys.readouterr()
     assert "Pareto set" in captured.out
     assert captured.err == ""
-    assert fairall(["tune", "export", "wide", "tuned"]) == 0
+    assert fairall(["tune", "report", "wide", "--export", "tuned"]) == 0
     exported = OmegaConf.load(tmp_path / "tuned" / "hparams" / "wide.yaml")
     assert exported.model.learning_rate == rates[best]
     other = typed("--multirun", *words[:-2], "model.learning_rate=interval(0,1)", *sampler, cwd=tmp_path)
