@@ -113,7 +113,7 @@ def sizes() -> dict[str, dict[str, int]]:
         keys |= {f"{group}.{key}" for path in paths.values() for key in with_parents(path, paths)}
     no_keys = ("hydra", "sweeps.", "preset.", "defaults")
     counts = {
-        "commands": len(commands()),
+        "commands": len(commands().keys() - {""}),
         "options": sum(map(len, commands().values())),
         "keys": sum(not key.startswith(no_keys) for key in keys),
         "choices": n_choices,

@@ -1,22 +1,23 @@
-"""`fairall list`: what there is to choose from, and the runs and studies there are.
+"""`fairall list` and `fairall show`: choices and runs, and one run.
 
-It imports neither Hydra nor what computes.
+Lists import neither Hydra nor what computes.
 """
 
 from __future__ import annotations
 
 import time
-from argparse import Namespace
-from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
-from fairall.cli.verbs import Done, outputs_dir
+from fairall.cli.verbs import Words, outputs_dir, tell, with_own
 from fairall.config.choices import choices, description
 from fairall.config.words import nearest
 from fairall.errors import FairAllError
 from fairall.storage.stored import Plain
 
-# What `list` has, by the word that picks it: groups, runs and studies.
+# What `list` has, by the word that picks it: groups, and runs.
 LISTS = {
     "models": "model",
     "datasets": "dataset",
@@ -28,68 +29,62 @@ LISTS = {
     "protocols": "protocol",
     "presets": "preset",
     "sweeps": "sweeps",
-    "runs": "runs",
-    "studies": "studies",
 }
-FEW = 10  # runs that are listed where everything is
+UNKNOWN = "not known, as for runs of a sweep; config.yaml has every value"
 
 
-def show_list(given: Namespace) -> Done:
-    """Print what there is, a line each."""
-    for name in given.names:
-        if name not in (*LISTS, *LISTS.values()):
-            raise FairAllError(
-                f"list {name}: no such list{nearest(name, [*LISTS])}; there are {', '.join(LISTS)}"
-            )
-    outputs, found = outputs_dir(given.words), choices(given.config_dir)
-    document: Plain = {}
-    for word in given.names or LISTS:
-        name = LISTS.get(word, word)
+def show_list(names: Words, words: Words, config_dir: Path | None, **_: Any) -> Plain:
+    """Print choices and runs, a line each; of data sets by their name also where each is."""
+    groups, outputs, document = choices(config_dir), outputs_dir(words), Plain()
+    for name in names or [*LISTS, "runs"]:
         if name == "runs":
-            document[word] = _runs(outputs / "runs", None if given.names else FEW)
-        elif name == "studies":
-            document[word] = _studies(outputs)
+            document[name] = _runs(outputs / "runs")
+        elif name not in LISTS:
+            raise FairAllError(
+                f"list {name}: no such list{nearest(name, LISTS)}; there are {', '.join(LISTS)}"
+            )
         else:
-            document[word] = {choice: description(path) for choice, path in found[name].items()}
-            _print(f"{'--multirun ' * (name == 'sweeps')}{name}=", [*document[word].items()])
-    return Done(document)
+            group = LISTS[name]
+            document[name] = {choice: description(path) for choice, path in groups[group].items()}
+            if names == ["datasets"]:
+                from fairall.data.describe import list_known
+
+                list_known(with_own(config_dir, words), config_dir)
+            else:
+                lines = (f"  {choice:<24}{text}" for choice, text in document[name].items())
+                print(f"{group}=", *lines, "", sep="\n")
+    return document
 
 
-def _runs(folder: Path, most: int | None) -> list[Plain]:
-    """Print the runs in a folder, the last `most`; return all."""
-    from fairall.display.console import say
+def _runs(folder: Path) -> list[Plain]:
+    """Print the runs in a folder, the newest last."""
     from fairall.display.format import CAUTION, QUICK, mean_std
     from fairall.results.runs import MEASURES, outlines
 
-    runs = outlines(folder)
-    if not runs:
-        say(f"runs\n  none in {folder} yet; python -m fairall preset=quick makes one in seconds\n")
-    sound = [run for run in runs if not run.reason]
-    shown = sound if most is None else sound[-most:]
-    differs = {run.path: _differs(run.path) for run in shown}
-    more = f"; the last {len(shown)} of {len(sound)}, `list runs` has all" if len(shown) < len(sound) else ""
-    rows = []
-    for run in shown:
-        when = time.strftime("%Y-%m-%d %H:%M", time.localtime(run.time))
-        measures = [mean_std(*run.measures.get(name, (None, None)), digits=2) for name in MEASURES]
-        model, dataset, identity = run.path.parts[-3:]
-        rows.append((identity, model, dataset, run.state, when, *measures, differs[run.path]))
-    _print(
-        f"runs in {folder} (×100, mean ± standard deviation over seeds{more})",
-        rows,
-        ("id", "method", "data set", "state", "when", *MEASURES, "not the default"),
-    )
-    if any(run.state == QUICK for run in shown):
-        say(f"  {CAUTION}\n")
-    for run in runs:
-        if run.reason:
-            say(f"  damaged: {run.path}: {run.reason}; the same command makes it again")
-    return [
+    runs = [
         dict(zip(("method", "dataset", "id"), run.path.parts[-3:], strict=True))
         | vars(run)
-        | {"path": str(run.path), "differs": differs.get(run.path, "")}
-        for run in runs
+        | {"path": str(run.path), "differs": "" if run.reason else _differs(run.path)}
+        for run in outlines(folder)
     ]
+    if not runs:
+        print(f"runs\n  none in {folder} yet; python -m fairall preset=quick makes one in seconds\n")
+        return runs
+    import pandas as pd
+
+    from fairall.display.table import print_frame
+
+    rows = {
+        run["id"]: {name: run[name] for name in ("method", "dataset", "state")}
+        | {"when": time.strftime("%Y-%m-%d %H:%M", time.localtime(run["time"]))}
+        | {name: mean_std(*run["measures"].get(name, (None, None)), digits=2) for name in MEASURES}
+        | {"differs": run["reason"] or run["differs"]}
+        for run in runs
+    }
+    title = f"runs in {folder} (×100, mean ± standard deviation over seeds)"
+    caution = CAUTION if any(row["state"] == QUICK for row in rows.values()) else ""
+    print_frame(pd.DataFrame.from_dict(rows, orient="index"), title=title, first="id", caption=caution)
+    return runs
 
 
 def _differs(path: Path) -> str:
@@ -97,40 +92,40 @@ def _differs(path: Path) -> str:
     from fairall.results.differences import differences
     from fairall.storage.stored import read_stored
 
-    try:
+    with suppress(FairAllError, OSError):
         return differences(read_stored(path / "config.yaml"))
-    except (FairAllError, OSError):
-        return ""
+    return ""
 
 
-def _studies(outputs: Path) -> dict[str, str]:
-    """Print the studies, and return the progress of each."""
-    if not (outputs / "sweeps" / "studies.db").exists():
-        from fairall.display.console import say
+def show(run: str, words: Words, **_: Any) -> Plain:
+    """Print what a run has left, or how far it has come."""
+    from fairall.display.progress import Display
+    from fairall.experiment import show_result
+    from fairall.online.training import progress_of
+    from fairall.results.result import run_title
+    from fairall.results.runs import load_result, run_folder
+    from fairall.storage.files import holder
+    from fairall.storage.run_folder import Origin, RunFolder
+    from fairall.tracking.store import how_to_look
 
-        say(f"studies\n  none in {outputs} yet; python -m fairall tune NAME begins one")
-        return {}
-    from fairall.tuning.study import progress_of_studies  # slow
-
-    progress = progress_of_studies(outputs)
-    _print(f"studies in {outputs / 'sweeps'}", [*progress.items()])
-    return progress
-
-
-def _print(title: str, rows: Sequence[Sequence[str]], headings: Sequence[str] = ()) -> None:
-    """Print a table, if it has rows."""
-    from rich.table import Table
-
-    from fairall.display.console import AnyConsole
-
-    if not rows:
-        return
-    table = Table(box=None, padding=(0, 0, 0, 2), show_header=bool(headings), header_style="dim")
-    for heading in headings or rows[0]:  # those of a table without headings are not shown
-        table.add_column(heading)
-    for row in rows:
-        table.add_row(*row)
-    console = AnyConsole()
-    console.print(title, style="bold", soft_wrap=True)
-    console.print_table(table)
-    print()
+    path = run_folder(run, outputs_dir(words) / "runs")
+    folder = RunFolder(path.parent if path.name == "policy" else path)
+    path, config, command = folder.path, folder.read_config(), Origin.read(folder.path).command or UNKNOWN
+    document: Plain = {"id": path.name, "path": str(path), "command": command}
+    if config is None or folder.done:
+        result = load_result(path)
+        for note in result.notes:
+            print(f"Note: {note}.")
+        show_result(result, Display())
+        document |= {"state": "finished", "figures": sorted(map(str, path.glob("figures/*")))}
+        # Outputs may have been moved since: MLflow's database is beside the runs.
+        look = how_to_look(replace(result.config, outputs_dir=str(path.parents[3])))
+        logged = look or "not logged: python -m fairall mlflow sync"
+        tell(document | {"mlflow": logged if result.config.tracking.enabled else "not logged"})
+        return document | {"title": result.title, "config": result.config.to_plain()} | result.to_plain()
+    saved, lock = folder.checkpoint(seconds=0.0, log=print).load(), path.with_suffix(".lock")
+    epochs, steps = (0, 0) if saved is None else progress_of(saved)
+    running = holder(lock)
+    document |= {"state": "interrupted" if running is None else "running", "process": running}
+    document |= {"title": run_title(config), "warm_up_epochs": epochs, "time_steps": steps}
+    return tell(document) | {"config": config.to_plain()}

@@ -1,182 +1,155 @@
-"""What the verbs of `live` do: each calls a method of a ledger, which is imported when it is called."""
+"""The verbs of `live`: each calls a method of a ledger, which is imported when it is called."""
 
 from __future__ import annotations
 
-from argparse import Namespace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from fairall.cli.verbs import Done, asked_reasons
-from fairall.errors import FairAllError, count
+from fairall.cli.verbs import Words, outputs_dir, tell
+from fairall.storage.stored import Plain
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from fairall.live.ledger import Ledger
-    from fairall.tables.files import File
+
+FORGOTTEN = "features are erased; id, decision and outcome stay; weights of these versions may hold values"
+WITHDRAWN = "the application no longer counts; these versions have learnt from it"
 
 
-def start(given: Namespace) -> Done:
+def start(ledger: str, names: Words, words: Words, trust: Words, **_: Any) -> Plain:
     """Make a ledger."""
     from fairall.live.ledger import Ledger
 
-    ledger = Ledger.start(given.ledger, *given.names, *given.words, modules=given.trust)
-    settings = {f"live.{name}": value for name, value in vars(ledger.settings).items()}
-    print(f"Ledger: {given.ledger}, with version 1 on duty")
-    _register(ledger, given, champion=1)
-    print(" ".join(f"{name}={'null' if value is None else value}" for name, value in settings.items()))
-    return Done({"ledger": given.ledger, **settings})
+    made = Ledger.start(ledger, *names, *words, modules=trust)
+    _register(made, words, champion=1)
+    settings = {f"live.{name}": value for name, value in vars(made.settings).items()}
+    return tell({"ledger": ledger, "version on duty": 1, **settings})
 
 
-def decide(given: Namespace) -> Done:
+def decide(
+    ledger: str,
+    people: str,
+    out: Path,
+    words: Words,
+    trust: Words,
+    wording: str | None,
+    typed: str,
+    **options: Any,
+) -> Plain:
     """Decide on the people of a table, and record it."""
     from fairall.decide.deciding import PREFIX, REASONS, people_file, require_place
+    from fairall.decide.reasons import read_wording
     from fairall.decide.writing import unchanged, writer
     from fairall.live.ledger import GONE
     from fairall.measuring.decisions import free_names
     from fairall.storage.files import unnamed
+    from fairall.tables.files import read_cells
 
-    table, out = people_file(Path(given.people), given.words), Path(given.out)
-    require_place(out, table.path, Path(given.ledger))
-    left_out = out.with_name(f"{out.stem}_left_out.csv")
-    require_place(left_out, table.path, Path(given.ledger))
+    table, left_out = people_file(Path(people), words), out.with_name(f"{out.stem}_left_out.csv")
+    for place in (out, left_out):
+        require_place(place, table.path, Path(ledger))
     with unnamed(out.resolve()) as file, unchanged(table.path):
-        people = _frame(table)
-        options = {"skip": given.skip, "confirm_times": given.confirm_times, **asked_reasons(given)}
-        decided = _ledger(given).decide(people, capacity=given.capacity, **options)
+        frame = read_cells(table.path, table.declared).frame
+        decided = _ledger(ledger, trust).decide(frame, wording=read_wording(wording), **options)
         columns = [name for name in ("decision", "propensity", "version", REASONS) if name in decided]
-        names = free_names(columns, frozenset(people), PREFIX)
+        names = free_names(columns, frozenset(frame), PREFIX)
         with writer(table, file, out.name) as write:
             for part in table.parts():
-                kept = part.frame.index.isin(decided.index)
-                rows = decided.loc[part.frame.index[kept]]
-                write(part.rows(kept), {own: rows[name].to_numpy() for name, own in names.items()})
-    notes, why = decided.attrs["notes"], decided.attrs["left_out"]
-    told = {"people": len(decided), "accepted": int(decided["decision"].sum())}
-    told |= {"new": int(decided["new"].sum()), "new_accepted": int(decided["decision"][decided["new"]].sum())}
-    for is_new, rows in decided.groupby("new"):
-        what = "Decided on" if is_new else "Decided on before, and unchanged:"
-        versions = ", ".join(map(str, rows["version"].unique()))
-        print(f"{what} {len(rows)} people by version {versions}: {rows['decision'].sum()} accepted")
-    for note in notes:
-        print(f"Warning: {note}")
-    print(f"Decisions: {out}")
+                is_decided = part.frame.index.isin(decided.index)
+                rows = decided.loc[part.frame.index[is_decided]]
+                write(part.rows(is_decided), {names[name]: rows[name].to_numpy() for name in columns})
+    why, new = decided.attrs["left_out"], decided["new"]
     left_out.unlink(missing_ok=True)  # that of an earlier table
     if why:
-        rows = people.loc[[*why]].astype(object).assign(left_out=[*why.values()])
-        rows.loc[rows["left_out"].str.endswith(GONE), [*people]] = None
+        rows = frame.loc[[*why]].astype(object).assign(left_out=[*why.values()])
+        rows.loc[rows["left_out"].str.endswith(GONE), [*frame]] = None
+        declared = table.declared
         with unnamed(left_out.resolve()) as file:
-            declared = table.declared
             rows.to_csv(file, sep=declared.separator, index=False, encoding=declared.text_encoding)
-        print(f"Left out: {count(len(why), 'row')}, with the reason in {left_out}")
-    files = {"decisions": given.out, "left_out_file": str(left_out) if why else None}
-    return Done({**told, "left_out": [*why.values()], "notes": notes, **files})
+    return tell(
+        {
+            "people": len(decided),
+            "accepted": int(decided["decision"].sum()),
+            "new": int(new.sum()),
+            "new_accepted": int(decided["decision"][new].sum()),
+            "versions": decided["version"].unique().tolist(),
+            "notes": decided.attrs["notes"],
+            "decisions": str(out),
+            "left_out": [*why.values()],
+            "left_out_file": str(left_out) if why else None,
+        }
+    )
 
 
-def outcomes(given: Namespace) -> Done:
+def outcomes(ledger: str, outcomes: str, words: Words, trust: Words, confirm_times: bool, **_: Any) -> Plain:
     """Record outcomes."""
     from fairall.decide.deciding import people_file
+    from fairall.tables.files import read_cells
 
-    table = _frame(people_file(Path(given.outcomes), given.words))
-    told = _ledger(given).outcomes(table, confirm_times=given.confirm_times)
-    print(f"{told['new']} new outcomes, {told['corrected']} corrected, {told['known']} known before")
-    if told["left_out"]:
-        print(f"Left out: {told['left_out']}, of people who were forgotten or withdrawn")
-    return Done(told)
+    table = people_file(Path(outcomes), words)
+    frame = read_cells(table.path, table.declared).frame
+    return tell(_ledger(ledger, trust).outcomes(frame, confirm_times=confirm_times))
 
 
-def learn(given: Namespace) -> Done:
+def learn(ledger: str, words: Words, trust: Words, dry_run: bool, **_: Any) -> Plain:
     """Make a version that has learnt from what is new."""
-    ledger = _ledger(given, words=False)
-    told = ledger.learn(dry_run=given.dry_run)
-    waiting = f"{told['waiting']} outcomes are waited for, {told['young']} people have to wait"
-    if not told["people"]:
-        print(f"Nothing new to learn from: {waiting}")
-        return Done(told)
-    made = "A version would be" if told["version"] is None else f"Version {told['version']} is"
-    learnt = f"{told['people']} people, {told['labels']} outcomes, {count(told['updates'], 'update')}"
-    print(f"{made} made from version {told['parent']} by {learnt}; {waiting}")
-    print(f"Acceptance probabilities of these people change by {100 * told['changed']:.2f} on average (×100)")
-    for group, (before, after) in told["acceptance"].items():
-        print(f"  {group}: {100 * before:.1f} → {100 * after:.1f}")
-    stands = "It is on duty" if told["promoted"] else "It is a challenger"
-    print(f"{stands}: {told['guard']['why']}")
-    if told["version"] is not None:
-        _register(ledger, given, **{"champion" if told["promoted"] else "challenger": told["version"]})
-    return Done(told)
+    opened = _ledger(ledger, trust, words)
+    learnt = opened.learn(dry_run=dry_run)
+    if learnt["version"] is not None:
+        _register(opened, words, **{"champion" if learnt["promoted"] else "challenger": learnt["version"]})
+    return tell(learnt)
 
 
-def status(given: Namespace) -> Done:
+def status(
+    ledger: str, words: Words, trust: Words, head: str | None, html: Path | None, typed: str, **_: Any
+) -> Plain:
     """Show where a ledger stands."""
     from fairall.display.table import print_frame
     from fairall.live.status import frames, sentences
 
-    found = _ledger(given, words=False).status(given.head)
-    told, tables = sentences(found, given.ledger), frames(found)
-    print("\n".join(told))
+    document = _ledger(ledger, trust, words).status(head)
+    lines, tables = sentences(document, ledger), frames(document)
+    print("\n".join(lines))
     for title, frame in tables.items():
         print_frame(frame, title=title)
-    if given.html:
+    if html:
         from fairall.live.page import write
 
-        folder = Path(given.html)
-        write(found, told, tables, folder=folder, title=f"FairAll: {given.ledger}", made=given.typed)
-        print(f"Page: {folder / 'index.html'}")
-    return Done(found)
+        write(document, lines, tables, folder=html, title=f"FairAll: {ledger}", made=typed)
+        print(f"Page: {html / 'index.html'}")
+    return document
 
 
-def promote(given: Namespace) -> Done:
+def promote(ledger: str, version: int, words: Words, trust: Words, **_: Any) -> Plain:
     """Put a version on duty."""
-    if not given.version.isdecimal():
-        raise FairAllError(f"version {given.version}: give the number of a version, as 3")
-    ledger = _ledger(given, words=False)
-    changed = ledger.promote(int(given.version))
-    _register(ledger, given, champion=int(given.version))
-    print(f"Version {given.version} {'is on duty' if changed else 'was on duty already'}")
-    return Done({"version": int(given.version), "changed": changed})
+    opened = _ledger(ledger, trust, words)
+    changed = opened.promote(version)
+    _register(opened, words, champion=version)
+    return tell({"version": version, "changed": changed})
 
 
-def forget(given: Namespace) -> Done:
+def forget(ledger: str, id: str, words: Words, trust: Words, **_: Any) -> Plain:
     """Erase a person."""
-    learnt = _ledger(given, words=False).forget(given.id)
-    print(f"{given.id}: features are erased; the id, the decision and the outcome stay")
-    if learnt:
-        numbers = ", ".join(map(str, learnt))
-        print(f"Learnt from the person, so that weights may hold values: version {numbers}")
-    return Done({"versions": learnt})
+    versions = _ledger(ledger, trust, words).forget(id)
+    return tell({"forgotten": id, "versions": versions, "note": FORGOTTEN})
 
 
-def withdraw(given: Namespace) -> Done:
+def withdraw(ledger: str, id: str, words: Words, trust: Words, **_: Any) -> Plain:
     """Leave an application out of all counts."""
-    learnt = _ledger(given, words=False).withdraw(given.id)
-    told = ", ".join(map(str, learnt)) or "none"
-    print(f"{given.id}: is withdrawn and no longer counts; versions that have learnt from it: {told}")
-    return Done({"versions": learnt})
+    versions = _ledger(ledger, trust, words).withdraw(id)
+    return tell({"withdrawn": id, "versions": versions, "note": WITHDRAWN})
 
 
-def _register(ledger: Ledger, given: Namespace, **aliases: int) -> None:
+def _register(ledger: Ledger, words: Words, **aliases: int) -> None:
     """Register versions with MLflow where the words of the command ask for it."""
     from fairall.live.register import register
 
-    for line in register(ledger, given.words, aliases):
+    for line in register(ledger, words, aliases):
         print(line)
 
 
-def _ledger(given: Namespace, *, words: bool = True) -> Ledger:
-    """The ledger of a command, which takes `words` or those about places alone."""
-    from fairall.config.compose import PLACES, places
+def _ledger(ledger: str, trust: Words, words: Words = ()) -> Ledger:
+    """The ledger of a command, of which `words` may be about places alone."""
     from fairall.live.ledger import Ledger
 
-    if given.words and not words:
-        for word in given.words:
-            if not word.startswith(PLACES):
-                raise FairAllError(f"{word}: not possible here; what a ledger was started with never changes")
-        places(given.words)  # a mistake ends the command before its work
-    return Ledger(given.ledger, modules=given.trust)
-
-
-def _frame(table: File) -> pd.DataFrame:
-    """All rows of a file."""
-    from fairall.tables.files import read_cells
-
-    return read_cells(table.path, table.declared).frame
+    outputs_dir(words)  # a mistake ends the command before its work
+    return Ledger(ledger, modules=trust)

@@ -5,11 +5,9 @@ from __future__ import annotations
 import contextlib
 import io
 import json
-import shlex
-import sys
 from collections.abc import Sequence
 
-from fairall.runtime.process import USAGE, require_address_space, run_command
+from fairall.runtime.process import require_address_space, run_command
 from fairall.runtime.signals import Stopped
 
 LIGHT = {"list", "-h", "--help", "--version"}  # words of commands that load no large library
@@ -27,52 +25,61 @@ def main(words: Sequence[str] | None = None) -> int:
 def _main(words: list[str]) -> int:
     if not LIGHT.intersection(words):
         require_address_space()
-    from fairall.cli.parser import COMMANDS, in_words, second_words, unknown
+    from fairall.cli.parser import COMMANDS, parser
+    from fairall.config.choices import VERBS
 
-    verb, second, *_ = [*words, "", ""]
-    several = second_words(verb)
-    if several and second in ("-h", "--help"):
-        for name in several:
-            of = COMMANDS[f"{verb} {name}"]
-            print(f"{f'python -m fairall {verb} {name} {of.takes}':<48} {of.does}")
-        return 0
-    if f"{verb} {second}" in COMMANDS:
-        return _done(f"{verb} {second}", words[2:])
-    if verb in COMMANDS:
-        return _done(verb, words[1:])
-    if "list" in several and (not second or second.startswith("-") or "=" in second):
-        return _done(f"{verb} list", words[1:])
-    if several and verb != "tune":
-        print(f"fairall: {unknown(verb, words[1:])}", file=sys.stderr)
-        return USAGE
-    if verb == "tune":
-        words = ["--multirun", f"sweeps={second}", *words[2:]]
+    for n in (2, 1):
+        if (verb := " ".join(words[:n])) in COMMANDS:
+            return _done(verb, words[n:])
+    begins_verb = verb in VERBS[1:]  # the first is run
+    for word in ("-h", "--help", "--version"):
+        if word in words:
+            parser("" if begins_verb else _about_runs()).parse_args([word])
+    if verb == "tune" and len(words) > 1 and not words[1].startswith("-"):
+        words = ["--multirun", f"sweeps={words[1]}", *words[2:]]
+    elif begins_verb:
+        parser().parse_args([" ".join(words[:2])])  # ends with the verbs that there are
     from fairall.cli.run import run
 
-    return run(in_words(words[1:] if verb == "run" else words))
+    return run(words[1:] if verb == "run" else words)
 
 
-def _done(name: str, words: Sequence[str]) -> int:
+def _about_runs() -> str:
+    """The end of --help: exit codes, groups with their choices, and keys with their defaults."""
+    from fairall.cli.parser import EXIT_CODES
+    from fairall.config.choices import choices, configuration_root
+
+    groups = "\n".join(f"{group}: {', '.join(names)}" for group, names in sorted(choices().items()))
+    keys = (
+        (configuration_root() / "conf" / "config.yaml").read_text(encoding="utf-8").partition("\nhydra:")[0]
+    )
+    return (
+        f"{EXIT_CODES}\n\nGroups and their choices\n\n{groups}\n\nDefaults (conf/config.yaml); `--cfg job` "
+        f"prints every key of a command, those of its groups too, without running it\n\n{keys}"
+    )
+
+
+def _done(verb: str, words: Sequence[str]) -> int:
     """Do what a verb says, and return the exit code."""
-    from fairall.cli.parser import COMMANDS, Parser
+    from fairall.cli.parser import read
 
-    given = Parser(name).read(words)
-    given.typed = shlex.join(["python", "-m", "fairall", *name.split(), *words])
+    work, as_json, options = read(verb, words)
     try:
-        with contextlib.redirect_stdout(io.StringIO()) if given.json else contextlib.nullcontext():
-            done = COMMANDS[name].work(given)
-        if given.json:
+        with contextlib.redirect_stdout(io.StringIO()) if as_json else contextlib.nullcontext() as lines:
+            answer = work(**options)
+            document, code = answer if isinstance(answer, tuple) else (answer, 0)
+        if lines is not None:
             from fairall.storage.stored import strict
 
-            print(json.dumps(strict(done.document), indent=1, allow_nan=False))
-        return done.code
+            document = {"lines": lines.getvalue().splitlines()} if document is None else document
+            print(json.dumps(strict(document), indent=1, allow_nan=False))
+        return int(code)
     except Stopped as stopped:
-        stopped.then = stopped.then if COMMANDS[name].resumes else "starts anew"
+        stopped.then = "starts anew, or goes on from what was saved"
         raise
     except Exception as error:
         from fairall.config.messages import has_line, report_error
 
         if not has_line(error):
             raise
-        chosen = [f"dataset={given.name}"] if name in ("data fetch", "data describe") else []
-        return report_error(error, [*chosen, *given.words])
+        return report_error(error, options["words"])

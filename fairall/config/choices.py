@@ -15,12 +15,12 @@ FOLDER = Path(__file__).resolve().parent.parent  # of the package
 # Groups that users choose from.
 MAIN = tuple("model dataset initial_policy fairness exploration world cost protocol preset sweeps".split())
 # First words of the command line that are no KEY=VALUE.
-VERBS = tuple("run list show compare frontier tune data decide explain evaluate live mlflow".split())
+VERBS = tuple("run list show compare frontier tune data decide evaluate live mlflow".split())
 # Names of verbs in other packages, by the verb here.
 VERBS_ALSO_CALLED = {
     "run": "train fit learn",
     "evaluate": "audit",
-    "decide": "predict score",
+    "decide": "predict score explain",
     "tune": "sweep optimize optimise",
     "show": "results",
 }

@@ -134,7 +134,7 @@ def _of_key(error: OmegaConfBaseException) -> str:
         return f"{key} has no value: give it one with {key}=VALUE"
     if isinstance(error, NO_KEY):
         near = nearest_key(key, [*flattened(plain(Config())), *MAIN, *ALSO_CALLED])
-        return f"{key}: no such key{near}; --help lists them all"
+        return f"{key}: no such key{near}; --cfg job prints them all"
     return f"{key}: {str(error).partition(chr(10))[0]}; --help has keys and values"
 
 

@@ -116,4 +116,4 @@ def _merged(declared: Any, values: Any, place: str = "") -> DictConfig:
         if not isinstance(error, NO_KEY):
             raise FairAllError(f"{key}: {str(error).partition(chr(10))[0]}") from error
         near = nearest_key(key, flattened(OmegaConf.to_container(structured), place))
-        raise FairAllError(f"{key}: no such key{near}; --help lists them all") from error
+        raise FairAllError(f"{key}: no such key{near}; --cfg job prints them all") from error

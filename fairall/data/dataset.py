@@ -76,7 +76,7 @@ class Dataset(ABC):
 
     @classmethod
     def location(cls, config: Any) -> str:
-        """Location of the data as `fairall data list` prints it; values of the node may be missing."""
+        """Location of the data as `fairall list datasets` prints it; values of the node may be missing."""
         return f"read by {cls.__module__}.{cls.__qualname__}"
 
     def fetch(self) -> Path:

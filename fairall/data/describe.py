@@ -73,7 +73,7 @@ def check(path: str, overrides: Sequence[str], folder: Path | None) -> bool:
 
     Arguments as for `list_known`; `overrides` may choose a data set of the user that is a CSV.
     """
-    source, words, missing = _own_table("check", path, overrides)
+    source, words, missing = _own_table("describe", path, overrides)
     problems = _columns(source.applicants)
     doubts: tuple[str, ...] = ()
     if "label" not in missing:  # its values are told
@@ -134,7 +134,9 @@ def _own_table(verb: str, path: str, overrides: Sequence[str]) -> tuple[OwnTable
     composed = compose_config(*words)
     reader = target_class(composed.dataset, "dataset")
     if not issubclass(reader, OwnTable):
-        raise FairAllError(f"{own[-1]} is not a CSV; `{verb}` is for dataset=csv and what inherits from it")
+        raise FairAllError(
+            f"{own[-1]} is not a CSV; `data {verb}` of a file is for dataset=csv and what inherits from it"
+        )
     composed.dataset.path = literal(path)
     missing = [key for key in NEEDED if OmegaConf.is_missing(composed.dataset, key)]
     if "sensitive" in missing and composed.dataset.advantaged is None:

@@ -27,8 +27,8 @@ def fairall_data(data: Path) -> FairAllData:
     return functools.partial(typed, "data", cwd=data)
 
 
-def test_the_table_names_every_data_set_and_where_it_is(data: Path, fairall_data: FairAllData) -> None:
-    said = fairall_data()
+def test_the_table_names_every_data_set_and_where_it_is(data: Path) -> None:
+    said = typed("list", "datasets", cwd=data)
     assert said.returncode == 0, said.stderr
     for words in (
         "in this package",
@@ -40,7 +40,7 @@ def test_the_table_names_every_data_set_and_where_it_is(data: Path, fairall_data
     found = data / "fairall" / "compas" / "compas-scores-two-years.csv"
     found.parent.mkdir(parents=True)
     found.touch()
-    assert "not here: python -m fairall data fetch compas" not in fairall_data("list").stdout
+    assert "not here: python -m fairall data fetch compas" not in typed("list", "datasets", cwd=data).stdout
 
 
 def test_describe_counts_rows_kinds_groups_and_acceptance(data: Path, fairall_data: FairAllData) -> None:
@@ -67,17 +67,17 @@ def test_describe_takes_the_keys_of_a_run(data: Path, fairall_data: FairAllData)
 
 
 def test_check_says_what_stands_in_the_way(data: Path, fairall_data: FairAllData) -> None:
-    first = fairall_data("check", str(LOANS))
+    first = fairall_data("describe", str(LOANS))
     assert first.returncode == 1
     assert "To fix: column 'id', row 1: 'L0001'" in first.stdout
     assert "say what the columns mean: dataset.label=... dataset.positive=..." in first.stdout
-    mended = fairall_data("check", str(LOANS), *MEANING, "dataset.drop=[id]")
+    mended = fairall_data("describe", str(LOANS), *MEANING, "dataset.drop=[id]")
     assert mended.returncode == 0
     assert mended.stdout.endswith("Ready to run; first see the warnings above.\n")
 
 
 def test_check_tells_of_an_initial_policy_that_cannot_be(data: Path, fairall_data: FairAllData) -> None:
-    said = fairall_data("check", str(LOANS), *MEANING, "dataset.drop=[id]", "initial_policy=harsh")
+    said = fairall_data("describe", str(LOANS), *MEANING, "dataset.drop=[id]", "initial_policy=harsh")
     assert said.returncode == 1
     assert "To fix: initial_policy=harsh needs a score" in said.stdout
 
@@ -87,7 +87,7 @@ def test_check_tells_of_all_columns_at_once(data: Path, fairall_data: FairAllDat
     lines[3] = lines[3].replace(",21,", ",old,")
     lines[5] = lines[5].replace(lines[5].split(",")[3], "inf")
     (data / "bad.csv").write_text("\n".join(lines))
-    said = fairall_data("check", str(data / "bad.csv"), *MEANING, "dataset.drop=[id]")
+    said = fairall_data("describe", str(data / "bad.csv"), *MEANING, "dataset.drop=[id]")
     assert said.returncode == 1
     problems = [line for line in said.stdout.splitlines() if line.startswith("To fix")]
     assert len(problems) == 2
@@ -117,7 +117,7 @@ def test_a_copy_of_the_label_is_refused_by_check_and_by_a_run(data: Path, fairal
     rows = [f"{row},{good[row.rpartition(',')[2]]}" for row in rows]
     (data / "copied.csv").write_text("\n".join([f"{header},outcome", *rows]))
     words = [*MEANING, "dataset.drop=[id,decision,propensity]"]
-    said = fairall_data("check", "copied.csv", *words)
+    said = fairall_data("describe", "copied.csv", *words)
     assert said.returncode == 1
     assert "Ready to run" not in said.stdout
     told = "column 'outcome' encodes the label 'repaid' ('1' for 'yes', else '0')"
@@ -163,7 +163,7 @@ def test_describe_takes_a_folder_of_ones_own(words: str, own_folder: Path, faira
 
 
 def test_check_and_fetch_take_a_folder_of_ones_own(own_folder: Path, fairall_data: FairAllData) -> None:
-    ended = fairall_data("check", str(LOANS), "dataset=mine", "-cd", str(own_folder))
+    ended = fairall_data("describe", str(LOANS), "dataset=mine", "-cd", str(own_folder))
     assert ended.stdout.endswith("Ready to run; first see the warnings above.\n")
     assert "mine needs no raw file" in fairall_data("fetch", "mine", "-cd", str(own_folder)).stderr
     assert "did you mean mine?" in fairall_data("describe", "mime", "-cd", str(own_folder)).stderr
@@ -192,7 +192,7 @@ def test_own_data_sets_are_listed_and_fairalls_win(
     (own_folder / "others.py").write_text(
         "from fairall.data.dataset import TableDataset\nclass Data(TableDataset):\n    def load(self): ...\n"
     )
-    ended = fairall_data("-cd", str(own_folder))
+    ended = typed("list", "datasets", "-cd", str(own_folder), cwd=own_folder)
     assert ended.returncode == 0, ended.stderr
     rows = [[cell.strip() for cell in line.split("│")] for line in ended.stdout.splitlines() if "│" in line]
     shown = {row[1]: row[2:4] for row in rows if row[1]}
@@ -209,19 +209,20 @@ def test_own_data_sets_are_listed_and_fairalls_win(
     assert len(broken.splitlines()) == 1
 
 
-def test_a_folder_without_data_sets_is_noted(data: Path, fairall_data: FairAllData) -> None:
-    assert f"Note: there is no data set in {data}" in fairall_data("list", "-cd", str(data)).stdout
+def test_a_folder_without_data_sets_is_noted(data: Path) -> None:
+    listed = typed("list", "datasets", "-cd", str(data), cwd=data)
+    assert f"Note: there is no data set in {data}" in listed.stdout
 
 
 def test_check_takes_any_path(data: Path, fairall_data: FairAllData) -> None:
     path = data / "a${b}, it's.csv"
     path.write_bytes(LOANS.read_bytes())
-    assert fairall_data("check", str(path), *MEANING, "dataset.drop=[id]").returncode == 0
+    assert fairall_data("describe", str(path), *MEANING, "dataset.drop=[id]").returncode == 0
 
 
 def test_a_pipe_is_refused_and_not_waited_for(data: Path, fairall_data: FairAllData) -> None:
     os.mkfifo(data / "pipe")
-    for words in (["describe", "compas", "dataset.raw_file=pipe"], ["check", "pipe"]):
+    for words in (["describe", "compas", "dataset.raw_file=pipe"], ["describe", "pipe"]):
         assert "is a pipe, not a file; give the path of a" in fairall_data(*words).stderr
 
 

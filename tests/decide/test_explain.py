@@ -166,7 +166,7 @@ def run(loans: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def commanded(run: Path, *words: str) -> Ended:
     """`fairall.decide` in the folder that the run was started in."""
-    return typed("explain", run.name, "own.csv", *words, cwd=run.parents[4], drawn=True)
+    return typed("decide", run.name, "own.csv", *words, cwd=run.parents[4], drawn=True)
 
 
 @pytest.mark.whole
@@ -183,7 +183,7 @@ def test_training_people_are_those_of_the_run(run: Path, monkeypatch: pytest.Mon
 
 
 def test_the_command_explains_a_row(run: Path) -> None:
-    said = commanded(run, "--row", "4", "-o", "why")
+    said = commanded(run, "--explain", "4", "-o", "why")
     assert (said.returncode, said.stderr) == (0, "")
     folder = run.parents[4] / "why"
     assert sorted(path.name for path in folder.iterdir()) == ["explanation.json", "explanation.png"]
@@ -205,9 +205,9 @@ def test_people_to_compare_with_are_others_where_there_are_no_training_people(ru
     (folder / "some.csv").write_text(crowd(50).to_csv(index=False))
     (folder / "own.csv").rename(folder / "moved.csv")
     try:
-        lost = typed("explain", run.name, "moved.csv", "--row", "1", "-o", "lost", cwd=folder)
-        words = ("--row", "1", "--against", "some.csv", "-o", "other")
-        other = typed("explain", run.name, "moved.csv", *words, cwd=folder)
+        lost = typed("decide", run.name, "moved.csv", "--explain", "1", "-o", "lost", cwd=folder)
+        words = ("--explain", "1", "--against", "some.csv", "-o", "other")
+        other = typed("decide", run.name, "moved.csv", *words, cwd=folder)
     finally:
         (folder / "moved.csv").rename(folder / "own.csv")
     assert lost.returncode == 1
@@ -224,7 +224,7 @@ def test_a_data_set_that_has_changed_is_refused(run: Path) -> None:
     before = own.read_text()
     own.write_text(crowd(150).to_csv(index=False))
     try:
-        said = commanded(run, "--row", "1", "-o", "changed")
+        said = commanded(run, "--explain", "1", "-o", "changed")
     finally:
         own.write_text(before)
     assert said.returncode == 1
@@ -234,13 +234,13 @@ def test_a_data_set_that_has_changed_is_refused(run: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (["--row", "201", "-o", "x"], "own.csv: there is no row 201, only 200"),
-        (["--row", "1", "-o", "own.csv"], "-o own.csv: is a file; give a folder"),
-        (["--row", "0", "-o", "x"], "a whole number of at least 1, not 0"),
-        (["-o", "x"], "the following arguments are required: --row"),
-        (["--row", "1", "--draw", "1", "-o", "x"], "unrecognized arguments: --draw"),
+        (["--explain", "201", "-o", "x"], "own.csv: there is no row 201, only 200"),
+        (["--explain", "1", "-o", "own.csv"], "-o own.csv: is a file; give a folder"),
+        (["--explain", "0", "-o", "x"], "a whole number of at least 1, not 0"),
+        (["--against", "own.csv", "-o", "x"], "--against: people to compare with; give --explain ROW too"),
+        (["--explain", "1", "--draw", "1", "-o", "x"], "--explain: not possible with --draw"),
         (
-            ["--row", "1", "--against", "no.csv", "-o", "x"],
+            ["--explain", "1", "--against", "no.csv", "-o", "x"],
             "--against no.csv: there is no such file; give a CSV",
         ),
     ],
@@ -256,15 +256,15 @@ def test_a_row_with_a_value_unknown_from_training_is_judged_with_its_table(run: 
     people = crowd(5)
     people.loc[2, "town"] = "Rome"
     people.to_csv(run.parents[4] / "unknown.csv", index=False)
-    words = (run.name, "unknown.csv", "--row", "3", "-o", "unknown", "--threshold", "0.9")
-    said = typed("explain", *words, cwd=run.parents[4])
+    words = (run.name, "unknown.csv", "--explain", "3", "-o", "unknown", "--threshold", "0.9")
+    said = typed("decide", *words, cwd=run.parents[4])
     assert (said.returncode, said.stderr) == (0, "")
     assert (
         "Warning: column 'town': 1 of 5 rows hold 'Rome', not known from training and taken as" in said.stdout
     )
     assert "town = Rome" in said.stdout
     assert "Threshold of decisions that are not drawn: 0.9" in said.stdout
-    assert typed("explain", *words, "--strict", cwd=run.parents[4]).returncode == 1
+    assert typed("decide", *words, "--strict", cwd=run.parents[4]).returncode == 1
 
 
 def test_the_error_is_that_of_the_mean_over_orders(loans: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -295,7 +295,7 @@ def test_one_seed_has_no_spread_and_the_json_no_nan(loans: list[str], tmp_path: 
 
 def test_without_shap_an_explanation_ends_in_one_line(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "shap", None)
-    said = commanded(run, "--row", "4", "-o", "none")
+    said = commanded(run, "--explain", "4", "-o", "none")
     assert said.returncode == 1
     assert said.stderr == "fairall: explain: needs shap; install it with: pip install shap\n"
     assert not (run.parents[4] / "none").exists()

@@ -1,6 +1,5 @@
 """Reasons for rejections: what counted against whom, in whose words."""
 
-from argparse import Namespace
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType, SimpleNamespace
@@ -11,7 +10,6 @@ import pytest
 import torch
 from torch import Tensor
 
-from fairall.cli.verbs import asked_reasons
 from fairall.decide.reasons import PLACES, THRESHOLD, read_wording, reasons, typical
 from fairall.errors import FairAllError
 from fairall.models.fairness import FairThresholds
@@ -107,9 +105,3 @@ def test_people_to_compare_with_are_as_those_of_training() -> None:
     assert set(rows[:, 2]) == {3, 5}
     assert set(rows[:, 3]) == {-1, 1}
     assert (rows[:, 1] == rows[:, 1].round()).all()
-
-
-def test_words_without_reasons_are_refused() -> None:
-    with pytest.raises(FairAllError, match="give --reasons K too"):
-        asked_reasons(Namespace(wording="words.csv", reasons=None))
-    assert asked_reasons(Namespace(wording=None, reasons=3)) == {"most_reasons": 3, "wording": {}}

@@ -175,7 +175,6 @@ def test_the_commands_say_it_in_one_line(tmp_path: Path, kept: Callable[..., Pat
     decide = ("live", "decide", "loans.db", "people.csv", "-o")
     assert "is read by this command" in refused(*decide, "people.csv", cwd=tmp_path)
     assert "there is no folder" in refused(*decide, "nowhere/d.csv", cwd=tmp_path)
-    assert "50 people" in succeeded(*decide, "d.csv", cwd=tmp_path).stdout
-    assert "give the number of a version" in refused("live", "promote", "loans.db", "best", cwd=tmp_path)
+    assert "people: 50\n" in succeeded(*decide, "d.csv", cwd=tmp_path).stdout
     assert "not possible here" in refused("live", "learn", "loans.db", "live.explore=0", cwd=tmp_path)
     assert "has not been decided on" in refused("live", "forget", "loans.db", "nobody", cwd=tmp_path)

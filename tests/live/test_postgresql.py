@@ -144,11 +144,11 @@ def test_the_commands_of_the_page_as_they_are_typed(
         ended = typed_line(line.replace("loans.db", url), tmp_path)
         assert (ended.returncode, ended.stderr) == (0, ""), line
         said += ended.stdout
-    assert "with version 1 on duty" in said
-    assert said.count("Decided on 1000 people by version 1") == 2
-    assert "Version 2 is made from version 1" in said
+    assert "version on duty: 1\n" in said
+    assert said.count("people: 1000\n") == 2
+    assert "version: 2\nparent: 1\n" in said
     assert f"Ledger postgresql://{database.place}: 2000 people" in said
-    assert "features are erased" in said
+    assert "note: features are erased" in said
 
 
 def forms(server: Server) -> dict[str, str]:

@@ -52,7 +52,7 @@ def test_a_process_is_set_up_without_heavy_imports(
 
 
 @pytest.mark.whole
-@pytest.mark.parametrize("words", [["list"], ["list", "runs"], ["tune", "list"], ["data", "list"]])
+@pytest.mark.parametrize("words", [["list"], ["list", "runs"], ["tune", "report"], ["list", "datasets"]])
 def test_an_output_that_nobody_reads_ends_a_command_silently(words: list[str], tmp_path: Path) -> None:
     reading, writing = os.pipe()
     os.close(reading)
@@ -103,7 +103,7 @@ def test_available_memory_is_that_of_the_machine_and_the_container(
     assert available_memory() == available
 
 
-@pytest.mark.parametrize("words", [["model=reject_all"], ["show", "x"], ["tune", "show", "x"]])
+@pytest.mark.parametrize("words", [["model=reject_all"], ["show", "x"], ["tune", "report", "x"]])
 def test_too_little_memory_for_the_libraries_is_one_line(words: list[str], tmp_path: Path) -> None:
     start = 'ulimit -v 700000; exec "$0" -m fairall "$@"'
     ended = subprocess.run(

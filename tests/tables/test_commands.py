@@ -394,7 +394,7 @@ class Asked:
 
     @cached_property
     def check(self) -> Ended:
-        return self.typed("data", "check", self.name, *self.words("dataset."))
+        return self.typed("data", "describe", self.name, *self.words("dataset."))
 
     @cached_property
     def compared(self) -> Ended:
@@ -436,7 +436,7 @@ class Asked:
 
     def explained(self, people: pd.DataFrame) -> Ended:
         self.write(people, f"new_{self.name}")
-        return self.typed("explain", "policy", f"new_{self.name}", "--row", "5", "-o", "explained")
+        return self.typed("decide", "policy", f"new_{self.name}", "--explain", "5", "-o", "explained")
 
 
 def once(function: Callable[..., Any]) -> Callable[..., Any]:

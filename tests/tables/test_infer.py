@@ -167,12 +167,12 @@ def test_the_pasted_word_keeps_it_in_commands(name: str, tmp_path: Path) -> None
     people.to_csv(tmp_path / "people.csv", index=False)
     path, *words = "people.csv", "dataset.label=repaid", "dataset.positive=yes", "dataset.sensitive=sex"
     words = [*words, "dataset.advantaged=m", "dataset.decision=granted"]
-    ended = typed("data", "check", path, *words, cwd=tmp_path)
+    ended = typed("data", "describe", path, *words, cwd=tmp_path)
     told = " ".join((ended.stdout + ended.stderr).split())
     assert f"column {name!r} is left out" in told
     kept = Spelling().kind(name, "real")
     assert f"; {kept} keeps it" in told
-    again = typed("data", "check", path, *words, kept.strip("'"), cwd=tmp_path)
+    again = typed("data", "describe", path, *words, kept.strip("'"), cwd=tmp_path)
     assert again.returncode == 0, again.stderr
     assert f"column {name!r} is left out" not in " ".join((again.stdout + again.stderr).split())
 

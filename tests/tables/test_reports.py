@@ -137,12 +137,12 @@ def test_a_group_na_is_named_with_the_key_that_keeps_it(reports: Path, tmp_path:
     assert set(plain["groups"]) == {"NA", "WH"}
     assert plain["groups"]["NA"]["people"] == n
     words = [f"dataset.{word}" for word in (*P, "advantaged=WH")]
-    check = typed("data", "check", str(path), *words, cwd=tmp_path)
+    check = typed("data", "describe", str(path), *words, cwd=tmp_path)
     (fault,) = (line for line in check.stdout.splitlines() if line.startswith("To fix: "))
     assert fault.startswith("To fix: column 'sex', row 2: 'NA', which means no value (")
     (kept,) = pasted(fault)
     assert kept.startswith("dataset.missing_by_default=")
-    check = typed("data", "check", str(path), *words, kept, cwd=tmp_path)
+    check = typed("data", "describe", str(path), *words, kept, cwd=tmp_path)
     assert check.returncode == 0
     assert "S = −1 (NA)" in check.stdout
 
@@ -183,11 +183,11 @@ def test_an_index_without_a_name_is_no_feature(name: str, reports: Path, tmp_pat
     (note,) = (note for note in plain["notes"] if "'column 1' is left out" in note)
     assert pasted(note) == ["kinds={column 1: real}"]
     words = [f"dataset.{word}" for word in (*P, "advantaged=m")]
-    check = typed("data", "check", str(path), *words, cwd=tmp_path).stdout
+    check = typed("data", "describe", str(path), *words, cwd=tmp_path).stdout
     (note,) = (line for line in check.splitlines() if line.startswith("Note: column 'column 1' is left out"))
     (kept,) = pasted(note)
     assert "3 features" in check
-    assert "4 features" in typed("data", "check", str(path), *words, kept, cwd=tmp_path).stdout
+    assert "4 features" in typed("data", "describe", str(path), *words, kept, cwd=tmp_path).stdout
     assert "column 1" not in json.dumps(plain["balance"])
 
 

@@ -56,8 +56,8 @@ def test_a_server_gets_the_credentials_and_nobody_else_does(
     sends(1, "mlflow", "sync", f"tracking.uri={server}")
     for words in (
         [f"tracking.urii={address}"],
-        ["--cfg", "job", "--tracking-uri", address],
-        ["decide", "models:/x/1", "people.csv", "-o", "out.csv", f"--tracking-uri={address}"],
+        ["--cfg", "job", f"tracking.uri={address}"],
+        ["decide", "models:/x/1", "people.csv", "-o", "out.csv", f"tracking.uri={address}"],
         ["tune", "fairlog", f"hydra.sweeper.storage=nonsense://{LOGIN}@host/x"],
         ["mlflow", "sync", f"tracking.uri=postgresql://{LOGIN}@127.0.0.1:{asked.port}/mlflow"],
     ):
