@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from fairall.runtime.lazy import imported_lazily
+from fairall.runtime import imported_lazily
 
 __version__ = "0.3.0"
 

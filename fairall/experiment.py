@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from omegaconf import DictConfig
@@ -26,15 +26,14 @@ from fairall.models.learner import Learner, Setting
 from fairall.nn.native import use_threads
 from fairall.online.initial_policy import InitialPolicy
 from fairall.online.training import Training, short_of
-from fairall.policy import CONFIG, FEATURES, SUMS, WEIGHTS, Policy, learner_of
-from fairall.results.result import Result
-from fairall.results.terminal import print_result
 from fairall.runtime.process import prepare_processor, short_of_memory
-from fairall.storage.cache import Cache
-from fairall.storage.checkpoint import Checkpoint
+from fairall.storage.checkpoint import Cache, Checkpoint
 from fairall.storage.identity import OwnCode, own_code, run_id
 from fairall.storage.run_folder import CARD, Origin, RunFolder, source_tags
 from fairall.worlds.world import World
+
+if TYPE_CHECKING:  # reading results and policies is imported where they are
+    from fairall.results.result import Result
 
 DEFAULTS = "defaults"  # value of `hyperparameters` without values in conf/hparams/
 
@@ -67,6 +66,8 @@ def job(composed: DictConfig, people: Callable[[Dataset, Config], PreparedData] 
     Raises:
         FairAllError: where a value of the configuration is impossible or the data are missing.
     """
+    from fairall.policy import learner_of
+
     config = checked(composed)
     source = dataset(config.dataset)
     data = people(source, config)
@@ -162,6 +163,8 @@ def run(*what: DictConfig | str, display: Display | None = None, command: str = 
         display.say(f"Note: {note}.")
     for warning in training.warnings():
         display.say(f"Warning: {warning}.")
+    from fairall.results.result import Result
+
     with folder.locked(log=display.say):
         folder.refuse_others(config)
         intact = folder.intact(display.say)
@@ -209,6 +212,7 @@ def write_files(result: Result, training: Training, folder: RunFolder) -> None:
     # Imported here: a command whose run is done needs no matplotlib.
     from fairall.measuring.decisions import decision_tables
     from fairall.measuring.latent_quality import latent
+    from fairall.policy import CONFIG, FEATURES, SUMS, WEIGHTS, Policy
     from fairall.results.card import model_card
     from fairall.results.figures import draw_latent, draw_learning, draw_phase1
 
@@ -261,6 +265,8 @@ def show_result(result: Result, display: Display) -> None:
     for warning in result.warnings:
         display.say(f"Warning: {warning}.")
     if not display.progress_only:
+        from fairall.results.terminal import print_result
+
         print_result(result)
     display.say(f"Results: {result.path}")
 

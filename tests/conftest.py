@@ -41,8 +41,7 @@ from fairall.online.history import History
 from fairall.online.loop import OnlineLearning
 from fairall.online.training import Training
 from fairall.runtime.randomness import SeedStreams
-from fairall.storage.cache import Cache
-from fairall.storage.checkpoint import Checkpoint
+from fairall.storage.checkpoint import Cache, Checkpoint
 from fairall.tracking.store import create_database
 from tests.composed import composed_once
 

@@ -1,6 +1,6 @@
 """Tables, figures, pages and progress, as terminals, notebooks and files show them; `__all__` is public."""
 
-from fairall.runtime.lazy import imported_lazily
+from fairall.runtime import imported_lazily
 
 __all__, __getattr__ = imported_lazily(
     __name__,

@@ -7,19 +7,37 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
+from contextvars import ContextVar
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from rich.table import Column
 
 from fairall.display.console import AnyConsole
-from fairall.runtime.steps import steps_told
 
 ProgressCallback = Callable[..., None]
 """Reports that one unit of work is done, with current values to display as keywords.
 
 `resumed=n` alone reports n units that an earlier process has done, which do not count for the speed.
 """
+
+_tell: ContextVar[Callable[[str], object]] = ContextVar("tell", default=lambda what: None)
+
+
+def doing(what: str) -> None:
+    """Say what is done from now on."""
+    _tell.get()(what)
+
+
+@contextmanager
+def steps_told(tell: Callable[[str], object]) -> Iterator[None]:
+    """Have `tell` called with each step that is done inside."""
+    token = _tell.set(tell)
+    try:
+        yield
+    finally:
+        _tell.reset(token)
+
 
 REFRESHED = 0.2  # seconds between two texts in a notebook's cell
 
@@ -57,7 +75,7 @@ class Display:
     def phase(self, name: str, total: int, *, done: int = 0) -> Iterator[ProgressCallback]:
         """A bar of `total` units, `done` of them by an earlier process; yields its `ProgressCallback`.
 
-        Beside it is what `runtime.steps.doing` says.
+        Beside it is what `doing` says.
         """
         progress = Progress(
             TextColumn("{task.description:<9}"),

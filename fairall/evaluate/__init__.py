@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from fairall.runtime.lazy import imported_lazily
+from fairall.runtime import imported_lazily
 
 if TYPE_CHECKING:
     from fairall.evaluate.comparison import Comparison, compare

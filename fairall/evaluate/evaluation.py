@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 import pandas as pd
 
+from fairall.display.progress import doing
 from fairall.display.viewed import Viewed
 from fairall.errors import FairAllError, count
 from fairall.evaluate.estimated import bounds as limits
@@ -27,7 +28,6 @@ from fairall.evaluate.judged.monitor import Monitor
 from fairall.evaluate.log import DecisionLog
 from fairall.evaluate.plain import ByName, plain
 from fairall.evaluate.policies import SAY, label_score, target_policy
-from fairall.runtime.steps import doing
 from fairall.tables.overlap import effective_sample_size
 
 if TYPE_CHECKING:

@@ -12,9 +12,9 @@ import numpy as np
 import pandas as pd
 
 from fairall.config.checks import number, open_unit
+from fairall.display.progress import doing
 from fairall.errors import FairAllError
 from fairall.evaluate.persons import repeated
-from fairall.runtime.steps import doing
 from fairall.tables.applicants import RowValues, read
 from fairall.tables.declared import Declared, Spelling, csv_defaults
 from fairall.tables.features import DISCRETE, MISSING_LEVEL, Feature

@@ -1,5 +1,5 @@
 """A policy that goes on learning from its own decisions: ledger, versions, guard."""
 
-from fairall.runtime.lazy import imported_lazily
+from fairall.runtime import imported_lazily
 
 __all__, __getattr__ = imported_lazily(__name__, {"guard": "Log compared"})

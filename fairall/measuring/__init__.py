@@ -1,6 +1,6 @@
 """Measures of a run; their code is part of its identity, that of `fairall.results` is not."""
 
-from fairall.runtime.lazy import imported_lazily
+from fairall.runtime import imported_lazily
 
 __all__, __getattr__ = imported_lazily(
     __name__,

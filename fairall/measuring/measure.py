@@ -21,7 +21,7 @@ from fairall.measuring.summary import measure_table, summarise
 from fairall.online.evaluation import DPU_ERROR, UTILITY_ERROR
 from fairall.online.training import Training
 from fairall.results.result import GROUPS, EvaluationPeople, Group, Result, WarmUp
-from fairall.storage.cache import Cache
+from fairall.storage.checkpoint import Cache
 from fairall.tables.groups import sides
 from fairall.tables.overlap import effective_sample_size
 

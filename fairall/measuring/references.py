@@ -17,7 +17,7 @@ from fairall.models.oracle import NoOracleError, Oracle, oracles
 from fairall.online.history import Recorded
 from fairall.online.training import Training
 from fairall.runtime.randomness import SeedStreams
-from fairall.storage.cache import Cache
+from fairall.storage.checkpoint import Cache
 from fairall.worlds.world import World
 
 CONSTANT = {"accept_all": 1.0, "reject_all": 0.0}

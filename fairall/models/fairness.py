@@ -22,7 +22,7 @@ from fairall.models.objectives import train_on
 from fairall.models.thresholds import acceptance, fair_thresholds, merit, price_of_gap
 from fairall.nn.adam import Adam
 from fairall.runtime.randomness import SeedStreams
-from fairall.storage.cache import Cache
+from fairall.storage.checkpoint import Cache
 
 FEW = 100  # people of a group: the standard error of their acceptance rate can be 5 points
 # Utility per person that the nearest to the thresholds of the time step before may lose. Estimates of the

@@ -33,8 +33,7 @@ from fairall.nn.native import Objective, fastest
 from fairall.nn.noise import RandomNumbers
 from fairall.nn.stacked import StackedMLP, in_chunks
 from fairall.runtime.randomness import SeedStreams
-from fairall.storage.cache import Cache
-from fairall.storage.checkpoint import Checkpoint, Stateful
+from fairall.storage.checkpoint import Cache, Checkpoint, Stateful
 
 
 @dataclass

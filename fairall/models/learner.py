@@ -29,8 +29,7 @@ from fairall.display.progress import ProgressCallback
 from fairall.errors import FairAllError
 from fairall.nn.stacked import RELU_GAIN
 from fairall.runtime.randomness import SeedStreams
-from fairall.storage.cache import Cache
-from fairall.storage.checkpoint import State
+from fairall.storage.checkpoint import Cache, State
 
 LEAST = 1e-12  # smaller probabilities are set to this one before taking log odds
 MARGIN_DECIMALS = 4  # beyond them is rounding of float32, which depends on other rows

@@ -33,8 +33,7 @@ from fairall.models.trees import TREES, BoostedTrees
 from fairall.nn.native import blas
 from fairall.nn.stacked import StackedLinear, in_chunks
 from fairall.runtime.randomness import SeedStreams
-from fairall.storage.cache import Cache
-from fairall.storage.checkpoint import Stateful
+from fairall.storage.checkpoint import Cache, Stateful
 from fairall.storage.identity import computation_key
 
 STRENGTHS = (1e-3, 1e-2, 0.1, 1.0)  # C of the logistic regression, from strong to weak penalties

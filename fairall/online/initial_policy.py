@@ -24,7 +24,6 @@ from fairall.data.features import FeatureInputs
 from fairall.data.splits import shifted
 from fairall.data.table import Logged, Table
 from fairall.errors import FairAllError
-from fairall.models.logistic import linear, mixture_odds, ridge
 from fairall.tables.groups import sides
 
 FOLDS = 5  # of the model of labels that keeps the propensity given x where reasons are hidden
@@ -129,6 +128,8 @@ def hidden_acceptance(p: np.ndarray, gamma: float, table: Table) -> np.ndarray:
     Raises:
         FairAllError: where not all labels are known, or nearly all are the same.
     """
+    from fairall.models.logistic import linear, mixture_odds, ridge  # of no other policy
+
     unknown = int((~table.labelled).sum())
     if unknown:
         raise FairAllError(

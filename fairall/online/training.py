@@ -24,8 +24,7 @@ from fairall.online.loop import OnlineLearning
 from fairall.online.process import NO_EXPLORATION
 from fairall.runtime import signals
 from fairall.runtime.process import available_memory
-from fairall.storage.cache import Cache
-from fairall.storage.checkpoint import Checkpoint, State
+from fairall.storage.checkpoint import Cache, Checkpoint, State
 from fairall.worlds.world import World
 
 PROCESS = 500e6  # bytes of Python, torch and the other libraries

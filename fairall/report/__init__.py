@@ -1,6 +1,6 @@
 """Comparison of runs: comparable ones side by side, with paired tests; the names of `__all__` are public."""
 
-from fairall.runtime.lazy import imported_lazily
+from fairall.runtime import imported_lazily
 
 __all__, __getattr__ = imported_lazily(
     __name__,

@@ -5,19 +5,23 @@ from __future__ import annotations
 import argparse
 import atexit
 import gc
+import logging
 import os
 import resource
 import select
 import socket
 import sys
+import sysconfig
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
+from io import TextIOWrapper
 from pathlib import Path
 from types import ModuleType
 
-from fairall.runtime import signals, terminal
+from fairall.runtime import signals
 from fairall.runtime.credentials import withheld
 
 # Objects made, less those deleted, between two searches for garbage. Torch, MLflow and matplotlib make a
@@ -28,6 +32,14 @@ BROKEN_PIPE = 141  # exit code of shells for a program that SIGPIPE ends, 128 + 
 MEMINFO, CONTAINER_LIMIT = Path("/proc/meminfo"), Path("/sys/fs/cgroup/memory.max")
 # What the loader of shared libraries, the system and torch, and Python say where there is no memory.
 EXHAUSTED = ("failed to map segment", "allocate memory", "can't start new thread")
+# Loggers that report every step of their own: migrations, the font cache of the first figure.
+LOG_LEVELS = {"alembic": logging.WARNING, "matplotlib.font_manager": logging.ERROR}
+# Libraries of which warnings are not shown, as a regular expression.
+QUIET = r"(?:aif360|hydra|matplotlib|mlflow|numba|numpy|optuna|pandas|scipy|shap|sklearn|sqlalchemy|torch)\b"
+# Folders of code that is not the user's: this package, installed ones, Python's own, their commands.
+PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))  # noqa: PTH100, PTH120
+KINDS = ("stdlib", "platstdlib", "purelib", "platlib", "scripts")
+INSTALLED = tuple(f"{folder}{os.sep}" for folder in (PACKAGE, *map(sysconfig.get_path, KINDS)))
 NO_MEMORY = "there is not enough memory to load what this command needs"
 ADDRESS_SPACE = 1536 << 20  # bytes that torch, pandas, MLflow and matplotlib ask for
 
@@ -114,7 +126,7 @@ def prepare_process() -> None:
     Raises:
         SystemExit: if the current folder has been deleted.
     """
-    terminal.prepare()
+    prepare_output()
     # Read once, when numpy and torch are imported.
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     # Hydra then raises what it would otherwise print over many lines.
@@ -197,3 +209,26 @@ def prepare_processor() -> None:
 def this_process() -> str:
     """The name of this process, host:pid."""
     return f"{socket.gethostname()}:{os.getpid()}"
+
+
+def prepare_output() -> None:
+    """Write characters that the encoding of the output lacks as escapes; silence other libraries.
+
+    Their log levels are set, and warnings of their code, in which a user can mend nothing, are ignored. With
+    Python's option -W, or PYTHONWARNINGS, all are shown that it says.
+
+    Raises:
+        SystemExit: with one line, if the current folder has been deleted.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+    for name, level in LOG_LEVELS.items():
+        logging.getLogger(name).setLevel(level)
+    if not sys.warnoptions:
+        warnings.filterwarnings("ignore", module=QUIET)
+        warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"fairall\.")  # of numpy
+    try:
+        os.getcwd()  # noqa: PTH109 (avoids importing pathlib)
+    except FileNotFoundError:
+        sys.exit("fairall: the current folder has been deleted; change to another one with cd FOLDER")

@@ -1,4 +1,4 @@
-"""Checkpoints of a computation, from which it resumes after an interruption, in files of tensors."""
+"""Checkpoints from which a computation resumes, and results that runs share, in files of tensors."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ import io
 import time
 import zipfile
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
 from fairall.runtime import signals
 from fairall.runtime.reading import DamagedFileError, opened
-from fairall.storage.files import Log, atomic, ignore
+from fairall.storage.files import Log, atomic, ignore, locked, remove_leftovers, sha256_of_text
+from fairall.storage.identity import own_code
 
 MAX_SHARE = 0.02  # of the time that saving may take
 State = dict[str, Any]
@@ -78,6 +79,44 @@ class Checkpoint:
         except DamagedFileError as error:
             self.log(f"Warning: {error}; it is computed again from the beginning.")
             return None
+
+
+@dataclass(frozen=True)
+class Cache:
+    """A folder of results, each a plain container of tensors."""
+
+    folder: Path  # created when needed
+    checkpoint_seconds: float  # least time between two checkpoints of a result that is being computed
+    log: Log = ignore  # called when another process computes the result, and about damaged files
+
+    def part(self, name: str) -> Cache:
+        """The cache of one kind of results, in a folder of their own."""
+        return replace(self, folder=self.folder / name)
+
+    def result(self, key: str, make: Callable[[Checkpoint], State]) -> State:
+        """The stored result of a key, a hash of what determines it, or that of `make`, which is then stored.
+
+        Of several processes that need the same result one computes it while the others wait. If that one is
+        killed, the next resumes from its checkpoint, which `make` gets to resume from and to save to. Where
+        `make` is code of the user's that has been edited since, the result is computed again.
+
+        Raises:
+            FairAllError: where the folder cannot be written.
+        """
+        hashes = own_code([make.__module__]).hashes
+        identity = f"{key} {sha256_of_text(repr(hashes))}" if hashes else key
+        stored, checkpoint = (
+            Checkpoint(self.folder / f"{key}{end}.pt", f"{kind}{identity}", self.checkpoint_seconds, self.log)
+            for kind, end in (("result ", ""), ("", ".checkpoint"))
+        )
+        with locked(self.folder, self.folder / f"{key}.lock", log=self.log):
+            remove_leftovers(self.folder, f"{key}.*")
+            result = stored.load()
+            if result is None:
+                result = make(checkpoint)
+                if stored.save(lambda: result):
+                    checkpoint.path.unlink(missing_ok=True)
+            return result
 
 
 class Stateful:

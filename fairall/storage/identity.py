@@ -17,8 +17,7 @@ from typing import Any
 
 from fairall.config.schema import Config
 from fairall.errors import FairAllError
-from fairall.runtime.process import numba_version
-from fairall.runtime.terminal import INSTALLED
+from fairall.runtime.process import INSTALLED, numba_version
 from fairall.storage.files import cache_folder, sha256_of_text, write_text
 
 # Keys that say where results are kept, how they are shown and where the data came from.

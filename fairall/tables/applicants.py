@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from fairall.display.progress import doing
 from fairall.errors import Collected
-from fairall.runtime.steps import doing
 from fairall.tables import roles as meaning
 from fairall.tables.cells import numbers_of
 from fairall.tables.declared import Declared

@@ -14,7 +14,6 @@ from fairall.data.people import Decided, Decisions, People
 from fairall.data.prepared import PreparedData
 from fairall.metrics import Measure, registered
 from fairall.storage.checkpoint import State
-from fairall.worlds.measures import regret
 from fairall.worlds.part import Part, PartConfig, WorldSetting
 
 if TYPE_CHECKING:  # a world without it need not import it
@@ -77,8 +76,12 @@ class World:
     @property
     def measures(self) -> tuple[Measure, ...]:
         """Measures that runs in this world report besides the standard ones."""
+        if not self.parts:
+            return ()
+        from fairall.worlds.measures import regret
+
         functions = [function for part in self.parts.values() for function in part.measures]
-        return tuple(map(registered, [regret, *functions])) if self.parts else ()
+        return tuple(map(registered, [regret, *functions]))
 
     def next(self) -> People:
         """Begin a time step: its applicants, fields of shape (E, N, ...)."""

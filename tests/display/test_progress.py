@@ -7,8 +7,7 @@ from contextlib import suppress
 import pytest
 from rich.console import Console
 
-from fairall.display.progress import Display
-from fairall.runtime.steps import doing
+from fairall.display.progress import Display, doing
 
 
 class Terminal(Console):

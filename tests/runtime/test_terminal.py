@@ -8,8 +8,8 @@ import pytest
 from tests.conftest import own_process
 
 LIBRARIES = """
-from fairall.runtime import terminal
-terminal.prepare()
+from fairall.runtime.process import prepare_output
+prepare_output()
 from sklearn.linear_model import LogisticRegression
 import numpy as np, warnings
 x = np.random.default_rng(0).normal(size=(50, 3))

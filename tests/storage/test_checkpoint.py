@@ -12,8 +12,7 @@ import torch
 from fairall.runtime import signals
 from fairall.runtime.signals import Stopped
 from fairall.storage import checkpoint as module
-from fairall.storage.cache import Cache
-from fairall.storage.checkpoint import Checkpoint
+from fairall.storage.checkpoint import Cache, Checkpoint
 
 
 def saved(folder: Path, said: list[str], identity: str = "me") -> int | None:

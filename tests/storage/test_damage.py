@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 
 from fairall.config.compose import typed_config
 from fairall.errors import FairAllError
-from fairall.storage.cache import Cache
-from fairall.storage.checkpoint import Checkpoint, load_tensors, save_tensors
+from fairall.storage.checkpoint import Cache, Checkpoint, load_tensors, save_tensors
 from fairall.storage.run_folder import RunFolder
 from fairall.storage.stored import read_json
 from tests.conftest import examples

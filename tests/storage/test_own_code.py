@@ -11,7 +11,7 @@ import pytest
 import fairall
 from fairall.config.compose import compose_config
 from fairall.experiment import job
-from fairall.storage.cache import Cache
+from fairall.storage.checkpoint import Cache
 from fairall.storage.identity import OwnCode, own_code
 from tests.conftest import own_process
 

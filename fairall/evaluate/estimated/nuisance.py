@@ -19,10 +19,10 @@ from sklearn.metrics import log_loss, roc_auc_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, PolynomialFeatures, StandardScaler
 
+from fairall.display.progress import doing
 from fairall.errors import FairAllError
 from fairall.evaluate.estimated.terms import SparseLogistic
 from fairall.evaluate.log import DecisionLog
-from fairall.runtime.steps import doing
 
 MODELS = ("auto", "logistic")
 PENALTY = 1.0  # of squared coefficients, halved

@@ -15,12 +15,12 @@ from scipy.stats import norm
 from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.model_selection import KFold, cross_val_predict
 
+from fairall.display.progress import doing
 from fairall.errors import count
 from fairall.evaluate.estimated.bounds import Bounds
 from fairall.evaluate.estimated.influence import Estimate
 from fairall.evaluate.estimated.terms import Terms, deviations
 from fairall.evaluate.log import DecisionLog
-from fairall.runtime.steps import doing
 from fairall.tables.overlap import (
     LEAST_EFFECTIVE,
     MOST_CLOSED,

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from fairall.data.drift import drift_by_column
+from fairall.display.progress import doing
 from fairall.evaluate.estimated import bounds as limits
 from fairall.evaluate.estimated.bounds import Bounds, Limits
 from fairall.evaluate.estimated.fairness import View, rates
@@ -19,7 +20,6 @@ from fairall.evaluate.judged.judgement import NO_MODEL, Judgement
 from fairall.evaluate.judged.periods import numbered
 from fairall.evaluate.judged.validation import QUANTILES
 from fairall.evaluate.plain import ByName
-from fairall.runtime.steps import doing
 
 EVERYBODY = "everybody"  # the groups together
 BAYESIAN = "bayesian"

@@ -8,6 +8,7 @@ from math import comb
 import numpy as np
 import pandas as pd
 
+from fairall.display.progress import doing
 from fairall.evaluate.estimated.estimators import ESTIMATORS, People, value_support
 from fairall.evaluate.estimated.fairness import rates
 from fairall.evaluate.estimated.gaps import (
@@ -21,7 +22,6 @@ from fairall.evaluate.estimated.gaps import (
 from fairall.evaluate.judged.judgement import Judgement
 from fairall.evaluate.log import DecisionLog
 from fairall.evaluate.plain import ByName
-from fairall.runtime.steps import doing
 
 BINS = 10  # of equal width on [0, 1], of probabilities
 UNBALANCED = 0.1  # standardised difference of means from which a feature is unbalanced (Austin 2009)

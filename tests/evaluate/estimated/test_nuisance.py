@@ -10,11 +10,11 @@ from scipy.special import expit, logit
 from sklearn.naive_bayes import GaussianNB
 from sklearn.svm import LinearSVC
 
+from fairall.display.progress import steps_told
 from fairall.errors import FairAllError
 from fairall.evaluate.estimated import nuisance
 from fairall.evaluate.estimated.nuisance import Fitted, fit
 from fairall.evaluate.log import DecisionLog
-from fairall.runtime.steps import steps_told
 
 
 def population(
