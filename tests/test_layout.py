@@ -68,7 +68,7 @@ def against_the_direction(package: Path = PACKAGE) -> list[str]:
 def circle(package: Path = PACKAGE) -> list[str]:
     """Modules that cannot be put in an order; empty where there is no circle."""
     known = modules(package)
-    waiting = {name: set(imports(path, known)) & known.keys() for name, path in known.items()}
+    waiting = {name: set(imports(path, known)) & known.keys() - {name} for name, path in known.items()}
     while free := [name for name, needs in waiting.items() if not needs & waiting.keys()]:
         for name in free:
             del waiting[name]

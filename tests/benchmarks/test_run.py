@@ -49,7 +49,7 @@ def test_an_axis_changes_one_size(tmp_path: Path) -> None:
     header, *people = (tmp_path / "1000_80.csv").read_text().splitlines()
     assert (header.count("x"), len(people)) == (80, 1000)
     columns = [word for word in run.BASE if word.startswith("dataset")]
-    assert command(["data", "check", str(tmp_path / "1000_5.csv"), *columns]) == 0
+    assert command(["data", "describe", str(tmp_path / "1000_5.csv"), *columns]) == 0
 
 
 def test_medians_of_repeats_in_the_order_asked_for(

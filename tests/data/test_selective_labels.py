@@ -282,7 +282,7 @@ def test_check_tells_of_weights_and_of_people_who_were_never_accepted(load: Load
     people = population(1000, 0)
     people.loc[people["group"] == "b", "decision"] = 0
     source = load(selective(people), *RECORDED)
-    told = typed("data", "check", "people.csv", *MEANING, *RECORDED, cwd=tmp_path)
+    told = typed("data", "describe", "people.csv", *MEANING, *RECORDED, cwd=tmp_path)
     assert (told.returncode, told.stderr) == (0, "")
     notes = source.prepare().notes
     assert [note for note in notes if "π recorded" in note]

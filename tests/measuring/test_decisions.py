@@ -111,7 +111,7 @@ def test_a_deleted_log_is_written_again_from_the_checkpoint(both: tuple[Path, Pa
 
 
 def test_the_log_is_a_data_set(both: tuple[Path, Path], tmp_path: Path) -> None:
-    told = succeeded("data", "check", str(both[1] / "decisions.csv"), *OF_LOG, cwd=tmp_path)
+    told = succeeded("data", "describe", str(both[1] / "decisions.csv"), *OF_LOG, cwd=tmp_path)
     assert "Ready to run." in told.stdout
     assert "19 features" in told.stdout
 

@@ -381,7 +381,7 @@ def test_pretraining_hands_its_weights_to_phase2(
     learner = FairAll(config.model, setting)
     learner.pretrain(credit, cache_in(tmp_path), lambda **_: None)
     (kept,) = (tmp_path / "phase1").glob("*.pt")
-    phase1 = torch.load(kept, weights_only=True)["result"]["vae"]
+    phase1 = torch.load(kept, weights_only=True)["state"]["vae"]
     own = learner.model.vae.state_dict()
     for name, known in phase1.items():
         torch.testing.assert_close(own[name][tuple(slice(n) for n in known.shape)], known, rtol=0, atol=0)
