@@ -69,8 +69,8 @@ def share(module: str, tests: Sequence[str], number: int, seed: int, tree: Path)
         for line, operator, mutant in sorted(chosen):
             path.write_text(mutant)
             noticed = fails(sorted(reached.get(line, ())) or everything, tree)
-            rows.append({"line": line, "operator": operator.partition("/")[2], "noticed": noticed})
-            print(f"{module}:{line} {operator.partition('/')[2]} {noticed}", flush=True)
+            rows.append({"line": line, "operator": operator, "noticed": noticed})
+            print(f"{module}:{line} {operator} {noticed}", flush=True)
     finally:
         path.write_text(source)
     return pd.DataFrame(rows)

@@ -961,9 +961,20 @@ def model_loss(theta, stream, rows, people, layout, nets, o, of_theta):
         samples(stream, o.stratified, eps[:n_known])
         samples(stream, o.stratified, eps[n_known:])
         log_x, log_utility, values, loc, scale, slope, of_loc, of_scale = vae_loss(
-            theta[:n_vae], nets[:2], layout, o.n_elbo, given, x, who, eps, weight, utility, weight_utility,
-            o.min_scale, of_theta[:n_vae],
-        )  # fmt: skip
+            theta[:n_vae],
+            nets[:2],
+            layout,
+            o.n_elbo,
+            given,
+            x,
+            who,
+            eps,
+            weight,
+            utility,
+            weight_utility,
+            o.min_scale,
+            of_theta[:n_vae],
+        )
         for r in range(n_rows):
             loss += weight[r] * (log_x[r] + log_base[who[r]]) + weight_utility[r] * log_utility[r]
         of_kl = np.empty(n_known, F)
