@@ -63,7 +63,7 @@ def test_a_phase1_trial_shares_the_cache_and_sees_no_test_people(
     for name in ("classification_loss", "reconstruction_loss", "latent_s_dependence"):
         assert (whole[name] >= 0).all()
 
-    kept = torch.load(cached, weights_only=True)["result"]["vae"]
+    kept = torch.load(cached, weights_only=True)["state"]["vae"]
     setting = Setting(credit.schema, 0.5, [0, 1], config.schedule, config.protocol)
     vae = ConditionalVAE(
         credit.schema,
