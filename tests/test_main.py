@@ -48,7 +48,9 @@ LOANS = [
 def quick(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder in which the quick command has been run once, in a process without a font cache."""
     folder, fonts = tmp_path_factory.mktemp("elsewhere"), tmp_path_factory.mktemp("matplotlib")
-    ended = own_process("-m", "fairall", *QUICK, cwd=folder, env={**os.environ, "MPLCONFIGDIR": str(fonts)})
+    ended = own_process(
+        "-m", "fairall", *QUICK, cwd=folder, env={**os.environ, "COLUMNS": "200", "MPLCONFIGDIR": str(fonts)}
+    )
     assert (ended.returncode, ended.stderr) == (0, "")
     assert "effective_utility" in ended.stdout
     assert [*fonts.glob("fontlist*.json")]

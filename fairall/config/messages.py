@@ -108,7 +108,7 @@ def message(error: Exception, overrides: Words) -> str:
 
 def unexpected(error: Exception, overrides: Words) -> str:
     """Message about an exception that Hydra or its parser did not expect."""
-    return _not_a_choice(overrides) or f"cannot read {shlex.join(overrides)}: {error}"
+    return _not_a_choice(overrides) or f"cannot read {shlex.join(overrides)}: {' '.join(str(error).split())}"
 
 
 def unreadable(word: str, why: str = "") -> str:

@@ -56,7 +56,7 @@ def test_a_database_that_nobody_finished_is_made_anew(
 ) -> None:
     path = tmp_path / 'it\'s "here"' / "mlflow.db"
     path.parent.mkdir()
-    path.with_name(".mlflow.db.killed.db").write_bytes(b"half of it")
+    path.with_name(".~killed00~mlflow.db").write_bytes(b"half of it")
     with monkeypatch.context() as patched:
         patched.setattr(SqlAlchemyStore, "search_experiments", killed)
         with pytest.raises(KilledError):
@@ -175,7 +175,7 @@ def test_a_run_does_without_an_mlflow_that_is_away_and_is_logged_later(
         assert succeeded("mlflow", "sync", there, cwd=tmp_path).stdout == SYNCED.format(*logged)
     only_run(client_of(tmp_path / "later"))
     shown = succeeded("show", folder.name, cwd=tmp_path).stdout
-    assert f"MLflow:  {uri}\n" in shown  # which `sync` does not change
+    assert f"mlflow: {uri}\n" in shown  # which `sync` does not change
     assert f"made with tracking.uri={uri}: repeat that word" in refused("mlflow", "sync", cwd=tmp_path)
     monkeypatch.setenv("MLFLOW_TRACKING_URI", uri)
     assert f"cannot use {uri}" in refused("mlflow", "sync", cwd=tmp_path)
@@ -204,7 +204,7 @@ def test_a_run_without_mlflow_ends_with_one_warning_and_its_verbs_in_one_line(
 @pytest.mark.whole
 @pytest.mark.parametrize("name", ["feature%2Fx", "a b#c", "größe & 100%", 'it\'s a "folder" :of 100%25 #1 ü'])
 def test_outputs_may_be_in_a_folder_of_any_name(name: str, tmp_path: Path) -> None:
-    ended = succeeded(*SMALL, "tracking.register=loans", "--outputs", name, cwd=tmp_path)
+    ended = succeeded(*SMALL, "tracking.register=loans", override("outputs_dir", name), cwd=tmp_path)
     assert f"--backend-store-uri {shlex.quote(f'sqlite:///{tmp_path / name}/mlflow.db')}\n" in ended.stdout
     assert [path.name for path in tmp_path.iterdir()] == [name]
     assert (tmp_path / name / "mlartifacts").is_dir()
