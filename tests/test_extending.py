@@ -131,7 +131,7 @@ def test_an_own_data_set(tmp_path: Path) -> None:
     run, described = (done(command, written("A data set", tmp_path)) for command in commands("A data set"))
     assert "fairlog on students" in run.stdout
     assert described.stdout.startswith("students: 1000 rows, 3 features")
-    listed = ended("python -m fairall list datasets -cd conf", tmp_path).stdout
+    listed = typed_line("python -m fairall list datasets -cd conf", tmp_path).stdout
     assert re.search(r"│ students +│ Students drawn.*│ read by", listed)
     command = "python -m fairall -cd conf model=fairlog dataset=students preset=quick"
     refused(f"{command} dataset.rows=9", tmp_path, "dataset.rows=9 is not possible: it must be at least 100")
