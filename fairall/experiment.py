@@ -158,8 +158,13 @@ def run(*what: DictConfig | str, display: Display | None = None, command: str = 
     prepare_processor()
     use_threads(config.threads)
     training = Training(task.learner, task.initial_policy, config, task.world, task.measures)
-    remarks = (*task.data.notes, *training.notes(), *task.own_code.doubts)
-    for note in (*remarks, *untuned(config, task.learner), *short_of(training)):
+    for note in (
+        *task.data.notes,
+        *training.notes(),
+        *task.own_code.doubts,
+        *untuned(config, task.learner),
+        *short_of(training),
+    ):
         display.say(f"Note: {note}.")
     for warning in training.warnings():
         display.say(f"Warning: {warning}.")
@@ -256,8 +261,10 @@ def untuned(config: Config, learner: Learner) -> list[str]:
     """A note where no hyperparameters have been selected for the method on the data set."""
     if config.hyperparameters != DEFAULTS or not learner.learns:
         return []
-    model, dataset = config.model.name, config.dataset.name
-    return [f"no hyperparameters are selected for {model} on {dataset}, so it has the defaults of its file"]
+    return [
+        f"no hyperparameters are selected for {config.model.name} on {config.dataset.name}, so it has the "
+        "defaults of its file"
+    ]
 
 
 def show_result(result: Result, display: Display) -> None:

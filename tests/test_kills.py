@@ -41,8 +41,9 @@ def test_a_run_that_is_killed_gives_the_same_result(name: str, tmp_path: Path, e
     assert survives(lambda _: work(words), begin, tmp_path, step=step, compared=RESULT) > 2
     for database in tmp_path.glob("[0-9]/outputs/mlflow.db") if "MLflow" in name else ():
         with closing(sqlite3.connect(database)) as connection:
-            query = "select status, count(*) from runs where lifecycle_stage = 'active' group by status"
-            assert connection.execute(query).fetchall() == [("FINISHED", 1)]
+            assert connection.execute(
+                "select status, count(*) from runs where lifecycle_stage = 'active' group by status"
+            ).fetchall() == [("FINISHED", 1)]
 
 
 @pytest.mark.whole
