@@ -110,9 +110,9 @@ def _studies(outputs: Path) -> dict[str, str]:
 
         say(f"studies\n  none in {outputs} yet; python -m fairall tune NAME begins one")
         return {}
-    from fairall.tuning.study import progress_of_studies  # slow
+    from fairall.tuning.study import address_in, load_studies  # slow
 
-    progress = progress_of_studies(outputs)
+    progress = {study.name: study.standing for study in load_studies(address_in(outputs))}
     _print(f"studies in {outputs / 'sweeps'}", [*progress.items()])
     return progress
 

@@ -5,7 +5,7 @@ import shlex
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +15,9 @@ from omegaconf import OmegaConf
 
 from fairall.display.format import CAUTION
 from fairall.errors import FairAllError
-from fairall.tuning.report import importances, report
-from fairall.tuning.study import Study, address_in
-from fairall.tuning.sweep import search_space, validated
+from fairall.tuning.report import report
+from fairall.tuning.study import Study, address_in, load_studies
+from fairall.tuning.sweep import described, search_space
 from tests.conftest import refused, succeeded, typed
 from tests.tuning.composed import composed
 
@@ -28,6 +28,7 @@ SMALL = """
 """.split()
 FOUR = [*SMALL, "model.learning_rate=0.001"]
 NAME = "unfairlog_credit"
+UNUSABLE = "hydra.sweeper.storage: the database cannot be used: "
 
 
 def swept(folder: Path, *words: str) -> str:
@@ -35,7 +36,8 @@ def swept(folder: Path, *words: str) -> str:
 
 
 def study(folder: Path, name: str = NAME) -> Study:
-    return Study.load(name, address_in(folder / "outputs"))
+    (known,) = load_studies(address_in(folder / "outputs"), [name])
+    return known
 
 
 def points(folder: Path, name: str) -> list[Mapping[str, Any]]:
@@ -54,7 +56,7 @@ def broken(monkeypatch: pytest.MonkeyPatch) -> set[float]:
     """Trials that have values without a run, and fail for these learning rates."""
     rates: set[float] = set()
 
-    def outcome(config: Any, objectives: Sequence[str], command: str) -> dict[str, Any]:
+    def outcome(config: Any, command: str) -> dict[str, Any]:
         rate = config.model.learning_rate
         if rate in rates:
             return {"reason": "broken"}
@@ -78,7 +80,6 @@ def test_a_sweep_makes_the_rest_selects_and_is_exported(
     swept(tmp_path, *FOUR, "hydra.sweeper.study_name=mine")
     assert (runs(tmp_path), len(made)) == (made, 4), "a study of the same runs finds them made"
     assert study(tmp_path, "mine").costs.equals(study(tmp_path).costs)
-    assert importances(study(tmp_path, "mine")).equals(importances(study(tmp_path)))
     changed = refused("--multirun", *FOUR, "cost.value=0.3", cwd=tmp_path)
     assert "was begun with cost.value=0.5, not 0.3; give this sweep another name" in changed
 
@@ -87,9 +88,8 @@ def test_a_sweep_makes_the_rest_selects_and_is_exported(
     assert f"{NAME}: 4 points, 4 finished, 0 failed\n" in capsys.readouterr().out
     report([NAME], None, [])
     shown = capsys.readouterr().out
-    for said in ("selected", "Importance of parameters", "the paper's selection", "clf_arch"):
+    for said in ("selected", "the paper's selection", "clf_arch"):
         assert said in shown
-    assert Path("outputs", "sweeps", f"{NAME}.png").read_bytes().startswith(b"\x89PNG")
     report([NAME, "mine"], None, [])
     assert capsys.readouterr().out.count("the paper's selection") == 2
     for _ in range(2):  # what it has written, it may write again
@@ -165,91 +165,92 @@ def test_a_run_that_fails_or_diverges_is_a_failed_point(tmp_path: Path) -> None:
     known = study(tmp_path)
     reasons = [trial.user_attrs["fairall.outcome"]["reason"] for trial in known.failed]
     assert reasons[0] == "model.learning_rate=-1.0 is not possible: it must be positive"
-    assert reasons[1].endswith(" is not a number in 2 of 2 seeds")
+    assert reasons[1].endswith(" is not finite in some seeds")
     assert [trial.params["model.learning_rate"] for trial in known.finished] == [0.01]
 
 
-COST = ["sweeps=cost", "model=unfairlog", "cost.value=0.2,0.8", "hydra.sweeper.direction=[minimize,minimize]"]
-NOT_SELECTED = {
-    CAUTION: (["preset=quick"], f"{NAME}_quick"),
-    "cost.value defines the problem": (
-        [*COST, "objective=[classification_loss,mean_dpu]"],
-        "cost_unfairlog_credit",
-    ),
-}
+COST = """
+    sweeps=cost model=unfairlog cost.value=0.2,0.8 hydra.sweeper.direction=[minimize,minimize]
+    objective=[classification_loss,mean_dpu]
+""".split()
 
 
 @pytest.mark.usefixtures("broken")
-@pytest.mark.parametrize("reason", NOT_SELECTED)
+@pytest.mark.parametrize(
+    ("words", "name", "reason"),
+    [
+        ([*FOUR, "preset=quick", "hydra.sweeper.n_trials=2"], f"{NAME}_quick", CAUTION),
+        ([*COST, *SMALL[1:]], "cost_unfairlog_credit", "cost.value defines the problem"),
+    ],
+)
 def test_what_selects_nothing(
-    reason: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    words: list[str], name: str, reason: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    further, name = NOT_SELECTED[reason]
-    monkeypatch.chdir(tmp_path)
-    words = [word for word in FOUR if "learning_rate" not in word or "cost" not in name]
-    assert f"Nothing is selected: {reason}.\n" in swept(
-        tmp_path, *words, *further, "hydra.sweeper.n_trials=2"
-    )
+    assert f"Nothing is selected: {reason}.\n" in swept(tmp_path, *words)
     capsys.readouterr()
-    report([name], None, [])
+    where = [f"outputs_dir={tmp_path / 'outputs'}"]
+    report([name], None, where)
     shown = capsys.readouterr().out
-    for claim in ("Importance", "selected ", "the paper's"):
-        assert claim not in shown
-    assert len([line for line in shown.splitlines() if line.startswith("│")]) == 2  # a row for every point
-    assert Path("outputs", "sweeps", f"{name}.png").is_file()
+    assert shown.count("\n│") == 2, "a row for every point"
+    assert "the paper's" not in shown
     with pytest.raises(FairAllError, match="cannot be exported"):
-        report([name], Path("tuned"), [])
+        report([name], tmp_path, where)
 
 
-@pytest.mark.usefixtures("broken")
-def test_a_study_is_in_a_database_of_optuna(tmp_path: Path) -> None:
-    storage = f"sqlite:///{tmp_path}/mine.db"
-    swept(tmp_path, *FOUR, f"hydra.sweeper.storage={storage}")
-    assert len(optuna.load_study(study_name=NAME, storage=storage).trials) == 4
-    report([NAME], None, [f"hydra.sweeper.storage={storage}", f"outputs_dir={tmp_path}"])
-    (tmp_path / "outputs" / "sweeps" / "studies.db").write_text("damaged" * 1000)
-    for words in ([], ["hydra.sweeper.storage=nonsense://host/x"]):
-        said = refused("--multirun", *FOUR, *words, cwd=tmp_path)
-        assert "hydra.sweeper.storage: the database cannot be used: " in said
+def test_a_study_is_in_a_database_of_optuna(tmp_path: Path, broken: set[float]) -> None:
+    storage = f"hydra.sweeper.storage=sqlite:///{tmp_path}/mine.db"
+    swept(tmp_path, *FOUR, storage)
+    known = optuna.load_study(study_name=NAME, storage=storage.partition("=")[2])
+    assert len(known.trials) == 4
+    report([NAME], None, [storage, f"outputs_dir={tmp_path}"])
+    for words in ([storage.replace("mine", "x/mine")], ["hydra.sweeper.storage=nonsense://host/x"]):
+        assert UNUSABLE in refused("--multirun", *FOUR, *words, cwd=tmp_path)
+
+
+@pytest.mark.parametrize("step", ["outcome_of", "worst"], ids=["in a trial", "after it"])
+def test_a_database_that_fails_in_a_sweep_is_one_line(
+    step: str, tmp_path: Path, broken: set[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def damage(*_: Any) -> Any:
+        (tmp_path / "outputs" / "sweeps" / "studies.db").write_text("damaged" * 10000)
+        return {"reason": "broken"}
+
+    broken.add(0.001)
+    monkeypatch.setattr(f"fairall.tuning.trial.{step}", damage)
+    for _ in range(2):
+        said = refused("--multirun", *FOUR, cwd=tmp_path)
+        assert said.startswith(f"fairall: {UNUSABLE}")
+        assert said.endswith("file is not a database\n")
+
+
+ONE_BY_ONE = "give its values one by one, numbers or texts, each once"
 
 
 @pytest.mark.parametrize(
-    ("override", "said"),
+    ("words", "swept_word", "said"),
     [
-        ("sweep.trial=half", "it must be run or phase1"),
-        ("hydra.sweeper.n_trials=0", "hydra.sweeper.n_trials=0 is not possible: it must be at least 1"),
-        ("hydra.sweeper.direction=minimize", "does not match objective=['classification_loss', 'mean_dpu']"),
-        ("hydra.sweeper.direction=[minimise,minimize]", "it must be minimize or maximize"),
-        (
-            "objective=[classification_loss,fun]",
-            "objective=fun is not possible: it must be effective_utility",
-        ),
-        ("objective=[]", "does not match objective=[]"),
-        ("tracking.register=x", "null: register a run of the best point instead"),
+        (["sweep.trial=half"], "", "it must be run or phase1"),
+        (["hydra.sweeper.n_trials=0"], "", "n_trials=0 is not possible: it must be at least 1"),
+        (["hydra.sweeper.study_name=../x"], "", "hydra.sweeper.study_name=../x is not possible"),
+        (["hydra.sweeper.direction=minimize"], "", "does not match objective=['classification_loss', "),
+        (["hydra.sweeper.direction=[minimise,minimize]"], "", "it must be minimize or maximize"),
+        (["objective=[classification_loss,fun]"], "", "objective=fun is not possible: it must be eff"),
+        (["tracking.register=x"], "", "null: register a run of the best point instead"),
+        (["hydra.sweeper.params=null"], "a=1", "nothing to sweep"),
+        ([], "a=interval(0,1)", ONE_BY_ONE),
+        ([], "a=null,1", ONE_BY_ONE),
+        ([], "a=b,1", ONE_BY_ONE),
+        ([], "a=1,2,2", ONE_BY_ONE),
+        (["hydra/sweeper/sampler=tpe"], "a=interval(2,1)", "not possible: The `low` value"),
+        ([], "evaluation.split=test,validation", "a sweep looks at validation people only"),
+        ([], "cost.value=0.1,0.2", "cost.value defines the problem: start a sweep for each"),
     ],
 )
-def test_impossible_sweeps_are_named(override: str, said: str) -> None:
-    config = composed("sweeps=unfairlog", override)
+def test_impossible_sweeps_are_named(words: list[str], swept_word: str, said: str) -> None:
+    config = composed("sweeps=unfairlog", *words)
     with pytest.raises(FairAllError) as error:
-        validated(config, config.hydra.sweeper, {"model.alpha": None})
+        described(config, search_space(config.hydra.sweeper, [swept_word] * bool(swept_word))[0])
     assert said in str(error.value)
-
-
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (["a=interval(0,1)"], "give its values one by one"),
-        (["a=1"], "nothing to sweep"),
-        (["a=null,1"], "numbers or texts"),
-        (["a=b,1"], "numbers or texts"),
-        (["a=1,2,2"], "each once"),
-        (["a=interval(2,1)", *TPE[:1]], "not possible: The `low` value"),
-    ],
-)
-def test_values_that_cannot_be_tried_are_named(words: list[str], said: str) -> None:
-    sweeper = composed("sweeps=_study", *words[1:]).hydra.sweeper
-    with pytest.raises(FairAllError, match=said):
-        search_space(sweeper, words[:1])
 
 
 def test_the_command_line_wins_over_the_file() -> None:
@@ -274,13 +275,13 @@ def test_the_measure_of_a_user_is_an_objective(tmp_path: Path) -> None:
     assert study(tmp_path).costs["mean_rejection"].between(0, 1, inclusive="neither").all()
 
 
-PLUGIN = ["hydra/sweeper=optuna", "hydra/sweeper/sampler=grid", "evaluation.split=validation"]
+PLUGIN = "model=unfairlog hydra/sweeper=optuna hydra/sweeper/sampler=grid evaluation.split=validation".split()
+WITHOUT_STUDY = [*PLUGIN, *SMALL[1:], "hydra.sweep.dir=swept"]
 
 
 def test_objectives_are_those_of_hydras_own_sweeper_too(tmp_path: Path) -> None:
-    words = ["model=unfairlog", *SMALL[1:], *PLUGIN, "hydra.sweep.dir=swept", "hydra.sweeper.n_jobs=1"]
-    words += ["objective=[mean_utility,mean_dpu]", "hydra.sweeper.direction=[maximize,minimize]"]
-    ended = typed("--multirun", *words, "model.learning_rate=choice(-1,0.01)", cwd=tmp_path)
+    words = ["objective=[mean_utility,mean_dpu]", "hydra.sweeper.direction=[maximize,minimize]"]
+    ended = typed("--multirun", *WITHOUT_STUDY, *words, "model.learning_rate=choice(-1,0.01)", cwd=tmp_path)
     assert ended.returncode == 0, ended.stderr
     assert "model.learning_rate=-1.0 is not possible" in ended.stderr
     (best,) = OmegaConf.load(tmp_path / "swept" / "optimization_results.yaml").solutions
@@ -292,25 +293,12 @@ def test_objectives_are_those_of_hydras_own_sweeper_too(tmp_path: Path) -> None:
     ("words", "code"),
     [
         ("model=reject_all,accept_all dataset=synthetic preset=quick tracking.enabled=false".split(), 0),
-        (["model=fairlog", *SMALL[1:], *PLUGIN, "hydra.sweep.dir=swept", "model.learning_rate=-1,-2"], 1),
+        ([*WITHOUT_STUDY, "model.learning_rate=-1,-2"], 1),
     ],
     ids=["list", "all failed"],
 )
 def test_exit_codes_without_a_study(words: list[str], code: int, tmp_path: Path) -> None:
     assert typed("--multirun", *words, cwd=tmp_path).returncode == code
-
-
-def test_a_swept_key_cannot_change_the_people_of_an_optimiser(tmp_path: Path) -> None:
-    (tmp_path / "mine" / "sweeps").mkdir(parents=True)
-    (tmp_path / "mine" / "sweeps" / "peek.yaml").write_text(
-        "# @package _global_\n"
-        "defaults: [_study, override /model: unfairlog, _self_]\n"
-        "objective: mean_utility\n"
-        'hydra: {sweeper: {params: {evaluation.split: "choice(test,validation)"}}}\n'
-    )
-    said = refused("--multirun", "-cd", "mine", "sweeps=peek", *SMALL[1:], cwd=tmp_path)
-    assert "evaluation.split: a sweep looks at validation people only" in said
-    assert not runs(tmp_path)
 
 
 @pytest.mark.slow
