@@ -29,6 +29,7 @@ SMALL = """
 FOUR = [*SMALL, "model.learning_rate=0.001"]
 THREE = [*SMALL, "model.learning_rate=0.1,0.2,0.3", "model.clf_arch=[32,32]"]
 NAME = "unfairlog_credit"
+HERE = Path()
 UNUSABLE = "hydra.sweeper.storage: the database cannot be used: "
 
 
@@ -38,17 +39,17 @@ def _in_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def swept(*words: str) -> str:
-    return str(succeeded("--multirun", *words, cwd=Path.cwd()).stdout)
+    return str(succeeded("--multirun", *words, cwd=HERE).stdout)
 
 
 def study(name: str = NAME) -> Study:
-    (known,) = load_studies(address_in(Path("outputs")), [name])
+    (known,) = load_studies(address_in(HERE / "outputs"), [name])
     return known
 
 
 def runs() -> dict[Path, int]:
     """When each finished run was finished, by its file DONE."""
-    return {path: path.stat().st_mtime_ns for path in Path.cwd().rglob("DONE")}
+    return {path: path.stat().st_mtime_ns for path in HERE.rglob("DONE")}
 
 
 @pytest.fixture
@@ -85,9 +86,9 @@ def test_a_sweep_makes_the_rest_selects_and_is_exported(reported: Callable[..., 
     assert {OmegaConf.load(path.with_name("config.yaml")).sweep.name for path in made} == {NAME}
     swept(*FOUR, "hydra.sweeper.study_name=mine")
     assert (runs(), len(made)) == (made, 4), "a study of the same runs finds them made"
-    changed = refused("--multirun", *FOUR, "cost.value=0.3", cwd=Path.cwd())
+    changed = refused("--multirun", *FOUR, "cost.value=0.3", cwd=HERE)
     assert "was begun with cost.value=0.5, not 0.3; give this sweep another name" in changed
-    assert not [*Path.cwd().rglob("optimization_results.yaml")]
+    assert not [*HERE.rglob("optimization_results.yaml")]
 
     assert f"{NAME}: 4 points, 4 finished, 0 failed\n" in reported()
     shown = reported(NAME, "mine")
@@ -95,7 +96,7 @@ def test_a_sweep_makes_the_rest_selects_and_is_exported(reported: Callable[..., 
     for _ in range(2):  # what it has written, it may write again
         exported = reported(NAME, export=Path("tuned"))
     words = shlex.split(exported.splitlines()[-1].removeprefix("Use it: "))
-    used = succeeded(*words[3:], "--cfg", "job", cwd=Path.cwd())
+    used = succeeded(*words[3:], "--cfg", "job", cwd=HERE)
     assert f"hyperparameters: selected by the sweep {NAME}" in used.stdout
     Path("tuned", "hparams", f"{NAME}.yaml").write_text("mine: 1\n")
     with pytest.raises(FairAllError, match="was not written by an export"):
@@ -129,7 +130,7 @@ def test_a_seeded_sampler_tries_the_same_points_after_a_kill() -> None:
         for n_trials in numbers:
             swept(*words, f"hydra.sweeper.study_name={name}", f"hydra.sweeper.n_trials={n_trials}")
             # A kill leaves a trial that is running.
-            optuna.load_study(study_name=name, storage=address_in(Path("outputs"))).ask()
+            optuna.load_study(study_name=name, storage=address_in(HERE / "outputs")).ask()
         trials = sorted(study(name).finished, key=lambda trial: trial.number)
         tried[name] = [trial.params for trial in trials]
     assert tried["parts"] == tried["whole"]
@@ -147,7 +148,7 @@ def test_a_failed_point_has_a_reason_and_is_tried_again(
     assert "0 trials to do" in swept(*THREE)
     assert [trial.params["model.learning_rate"] for trial in study().finished] == [0.1, 0.2, 0.3]
     broken |= {0.1, 0.2, 0.3}
-    bad = refused("--multirun", *THREE, "hydra.sweeper.study_name=bad", cwd=Path.cwd())
+    bad = refused("--multirun", *THREE, "hydra.sweeper.study_name=bad", cwd=HERE)
     assert "no trial of bad succeeded" in bad
     assert reported("bad").count("  broken\n") == 3
 
@@ -180,7 +181,7 @@ def test_a_study_is_in_a_database_of_optuna() -> None:
     swept(*THREE, f"hydra.sweeper.storage={storage}")
     assert len(optuna.load_study(study_name=NAME, storage=storage).trials) == 3
     report([NAME], None, [f"hydra.sweeper.storage={storage}"])
-    nowhere = refused("--multirun", *THREE, "hydra.sweeper.storage=nonsense://host/x", cwd=Path.cwd())
+    nowhere = refused("--multirun", *THREE, "hydra.sweeper.storage=nonsense://host/x", cwd=HERE)
     assert UNUSABLE in nowhere
 
 
@@ -195,7 +196,7 @@ def test_a_database_that_fails_in_a_sweep_is_one_line(
     broken |= {0.1, 0.2, 0.3}
     monkeypatch.setattr(f"fairall.tuning.trial.{step}", damage)
     for _ in range(2):
-        said = refused("--multirun", *THREE, cwd=Path.cwd())
+        said = refused("--multirun", *THREE, cwd=HERE)
         assert said.replace("(sqlite3.DatabaseError) ", "") == f"fairall: {UNUSABLE}file is not a database\n"
 
 
@@ -254,24 +255,17 @@ def test_hydras_own_sweeper_has_objectives_and_an_exit_code(rates: str, code: in
         model=unfairlog hydra/sweeper=optuna hydra/sweeper/sampler=grid evaluation.split=validation
         hydra.sweep.dir=swept objective=[mean_utility,mean_dpu] hydra.sweeper.direction=[maximize,minimize]
     """.split()
-    ended = typed("--multirun", *words, *SMALL[1:], f"model.learning_rate={rates}", cwd=Path.cwd())
+    ended = typed("--multirun", *words, *SMALL[1:], f"model.learning_rate={rates}", cwd=HERE)
     assert ended.returncode == code, ended.stderr
     assert "model.learning_rate=-1.0 is not possible" in ended.stderr
-    best = OmegaConf.load(Path("swept", "optimization_results.yaml")).solutions[0]
-    assert code or best.params == {"model.learning_rate": 0.01}
-    assert code or all(abs(value) <= 1 for value in best["values"])
+    best = OmegaConf.load(HERE / "swept" / "optimization_results.yaml").solutions[0]
+    assert (max(map(abs, best["values"])) <= 1) == (code == 0)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("package", "launcher"),
-    [
-        ("joblib", ["hydra/launcher=joblib", "hydra.launcher.n_jobs=2"]),
-        ("submitit", ["hydra/launcher=submitit_local"]),
-        ("ray", ["hydra/launcher=ray"]),
-    ],
-)
-def test_launchers_of_many_processes(package: str, launcher: list[str]) -> None:
-    pytest.importorskip(f"hydra_plugins.hydra_{package}_launcher")
-    swept(*SMALL, *launcher, "hydra.sweeper.n_jobs=2", "hydra.sweeper.n_trials=3")
+@pytest.mark.parametrize("launcher", ["joblib", "submitit_local", "ray"])
+def test_launchers_of_many_processes(launcher: str) -> None:
+    pytest.importorskip(f"hydra_plugins.hydra_{launcher.removesuffix('_local')}_launcher")
+    words = [f"hydra/launcher={launcher}", "hydra.sweeper.n_jobs=2", "hydra.sweeper.n_trials=3"]
+    swept(*SMALL, *words)
     assert len(study().finished) == 3
