@@ -9,7 +9,6 @@ from omegaconf import OmegaConf
 
 from fairall.config.choices import sweeps_folder
 from fairall.tuning.sweep import described, read, search_space
-from tests.conftest import ComposeConfig
 from tests.tuning.composed import composed
 
 GRIDS = yaml.safe_load((Path(__file__).parent / "paper_grids.yaml").read_text())["hyperparameter_grids"]
@@ -77,19 +76,15 @@ def test_grids_are_those_of_the_papers_table(group: str, dataset: str) -> None:
 def test_the_table_itself_where_it_is_at_hand(raw_data: Path) -> None:
     tables = raw_data.parent / "paper" / "tables.yaml"
     if not tables.exists():
-        pytest.skip(f"the paper's tables are needed, and {tables} is not there")
+        pytest.skip("the paper's tables are not there")
     assert yaml.safe_load(tables.read_text())["hyperparameter_grids"] == GRIDS
 
 
 @pytest.mark.parametrize("name", sorted(path.stem for path in sweeps_folder().glob("[!_]*.yaml")))
-def test_sweeps_are_possible_and_look_at_validation_people(name: str) -> None:
-    config = composed(f"sweeps={name}")
+def test_sweeps_are_possible_and_quick_and_look_at_validation_people(name: str) -> None:
+    config = composed(f"sweeps={name}", "preset=quick", "seeds=3")
+    assert (config.schedule.phase1_epochs, config.seeds) == (20, 3)
     study = described(config, search_space(config.hydra.sweeper, [])[0])
     assert study["settings"]["evaluation.split"] == "validation"
     for measure, direction in study["objectives"].items():
         assert (direction == "maximize") == ("utility" in measure)
-
-
-def test_a_preset_makes_sweeps_quick_and_the_command_line_wins(compose_config: ComposeConfig) -> None:
-    quick = compose_config("sweeps=phase1", "preset=quick", "seeds=3")
-    assert (quick.schedule.phase1_epochs, quick.seeds) == (20, 3)

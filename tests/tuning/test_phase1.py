@@ -12,6 +12,7 @@ from fairall.config.compose import compose_config
 from fairall.data.people import People
 from fairall.data.prepared import PreparedData
 from fairall.experiment import job
+from fairall.measuring.latent_quality import stacked
 from fairall.measuring.selection import (
     SELECTION,
     classifier_logit,
@@ -83,7 +84,7 @@ def test_classification_loss_is_the_cost_sensitive_cross_entropy(
 ) -> None:
     config = compose_config("model=fairlog", "dataset=credit", "seeds=2", "cost.value=0.3")
     learner, people = config.model.build(Setting.of(credit.schema, config)), credit.validation
-    x, s = people.x.expand(2, -1, -1), people.s.expand(2, -1)
+    x, s = stacked(people, 2)
     propensity = learner.propensity(x, s, SeedStreams([0, 1], "any")).double()
     good, bad = people.label * propensity.log(), (1 - people.label) * (1 - propensity).log()
     measures = selection_metrics(learner, credit.train, people)
