@@ -187,7 +187,7 @@ def load_studies(address: str, names: Sequence[str] = ()) -> list[Study]:
             ): trial
             for trial in study.get_trials(states=(optuna.trial.TrialState.COMPLETE,))
         }
-        outcomes: dict[str, list[FrozenTrial]] = {"finished": [], "failed": []}
+        outcomes: dict[str, Any] = {"finished": [], "failed": []}
         for point in sorted(latest):
             failed = "reason" in latest[point].user_attrs[OUTCOME]
             outcomes["failed" if failed else "finished"].append(latest[point])

@@ -51,7 +51,7 @@ COLUMNS = {
 
 def printed(row: str, dataset: str) -> list[Any]:
     """The table's values in a row, as a configuration has them."""
-    values = OmegaConf.to_object(OmegaConf.select(OmegaConf.create(GRIDS), row))
+    values: Any = OmegaConf.to_object(OmegaConf.select(OmegaConf.create(GRIDS), row))
     if isinstance(values, dict) and "low" in values:
         return [*range(values["low"], values["high"] + 1)]
     if isinstance(values, dict):
