@@ -33,6 +33,10 @@ def run(words: list[str]) -> int:
     except USER_ERRORS as error:
         return report_error(error, words)
     except Exception as error:
+        if type(error).__name__ == "StorageInternalError":  # of Optuna, which a sweep alone imports
+            from fairall.tuning.study import unusable
+
+            return report_error(FairAllError(unusable(error)), words)
         if not raised_by_hydra(error):
             raise
         return report_error(FairAllError(unexpected(error, words)), words)
