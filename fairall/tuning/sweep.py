@@ -13,7 +13,7 @@ import numpy as np
 from hydra.experimental.callback import Callback
 from omegaconf import DictConfig, OmegaConf, flag_override
 
-from fairall.config.checks import at_least, check, one_of, plain_name, require
+from fairall.config.checks import at_least, check_values, one_of, plain_name, require
 from fairall.config.choices import flattened
 from fairall.config.messages import ending
 from fairall.config.schema import objectives_of
@@ -137,11 +137,11 @@ def described(config: DictConfig, space: Mapping[str, Any]) -> Study:
     Raises:
         FairAllError: where the sweep is not possible.
     """
-    from fairall.config.validation import typed
+    from fairall.config.compose import typed
     from fairall.storage.identity import determining
 
     first, sweeper = config.copy(), config.hydra.sweeper
-    check("hydra.sweeper.study_name", sweeper.study_name, plain_name())
+    check_values(sweeper.study_name, "hydra.sweeper.study_name", plain_name())
     OmegaConf.set_struct(first, False)
     del first["hydra"]
     for key, values in space.items():
@@ -225,9 +225,9 @@ def validated(first: DictConfig, sweeper: DictConfig, space: Mapping[str, Any]) 
         )
     if "evaluation.split" in space:
         raise FairAllError("evaluation.split: a sweep looks at validation people only")
-    check("sweep.trial", first.sweep.trial, one_of(["run", "phase1"]))
+    check_values(first.sweep.trial, "sweep.trial", one_of(["run", "phase1"]))
     for key in ("n_trials", "n_jobs"):
-        check(f"hydra.sweeper.{key}", sweeper[key], at_least(1))
+        check_values(sweeper[key], f"hydra.sweeper.{key}", at_least(1))
     register = first.tracking.register
     require(register is None, "tracking.register", register, "null: register a run of the best point instead")
     measures, directions = objectives_of(first.objective), directions_of(sweeper)
@@ -240,7 +240,7 @@ def validated(first: DictConfig, sweeper: DictConfig, space: Mapping[str, Any]) 
     if first.sweep.trial == "run":
         known = [*(of.name for of in summaries(load_measures(first.evaluation.measures))), *SELECTION]
     for measure in measures:
-        check("objective", measure, one_of(known))
+        check_values(measure, "objective", one_of(known))
     return dict(zip(measures, directions, strict=True))
 
 

@@ -71,7 +71,7 @@ def outcome_of(composed: DictConfig, objectives: Sequence[str], command: str) ->
         return outcome | {"seeds": seeds}
     except Exception as error:
         if has_line(error):
-            return {"reason": message(error, [])}
+            return {"reason": message(error)}
         traceback.print_exc()
         return {"reason": f"{type(error).__name__}: {error}"}
 

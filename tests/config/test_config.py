@@ -17,10 +17,9 @@ from fairall.config.choices import (
     hyperparameters_without,
     load_yaml,
 )
-from fairall.config.compose import compose_all, searched_folder
+from fairall.config.compose import compose_all, searched_folder, typed
 from fairall.config.compose import compose_config as compose
 from fairall.config.schema import Config, ExplorationConfig, ExplorationRule, ProtocolConfig, plain
-from fairall.config.validation import typed
 from fairall.errors import FairAllError
 from tests.conftest import ComposeConfig
 

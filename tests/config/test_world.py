@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from fairall.config.compose import checked
 from fairall.config.compose import compose_config as composed
-from fairall.config.validation import checked
 from fairall.data.load import load_dataset
 from fairall.worlds.world import World
 from tests.config.test_config import choices

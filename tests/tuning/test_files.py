@@ -7,8 +7,8 @@ import pytest
 import yaml
 from omegaconf import DictConfig, OmegaConf
 
-from fairall.config.choices import sweeps_folder
-from fairall.config.validation import checked
+from fairall.config.choices import configuration_root
+from fairall.config.compose import checked
 from fairall.tuning.sweep import read, search_space, validated
 from tests.conftest import ComposeConfig
 from tests.tuning.composed import composed
@@ -38,7 +38,7 @@ GROUPS = {
     "fairlog": (["sweeps=fairlog"], ["unfairlog", "fairlog"], {**CLASSIFIER, "lambda": "model.lambda_"}),
     "unfairlog": (["sweeps=unfairlog"], ["unfairlog"], CLASSIFIER),
 }
-NAMES = sorted(path.stem for path in sweeps_folder().glob("[!_]*.yaml"))
+NAMES = sorted(path.stem for path in (configuration_root() / "sweeps").glob("[!_]*.yaml"))
 
 
 def printed(group: str, dataset: str) -> dict[str, list[Any]]:
