@@ -451,7 +451,7 @@ TARGET = "fairall.models.fairall.FairAll"
         (
             TARGET,
             "fairall.__main__.FairAll",
-            "config.yaml: model: no such key, or model._target_=fairall.__main__.FairAll names",
+            "model._target_=fairall.__main__.FairAll names no class",
         ),
         (TARGET, "os.path.join", "model._target_=os.path.join: its config_type is not a"),
         (TARGET, "antigravity.Fly", "--trust antigravity"),

@@ -21,7 +21,6 @@ def test_every_choice_is_described_in_a_line(group: str) -> None:
     [
         ("# Mine.\n# More.\nname: mine\n", "Mine."),
         ("# @package _global_\n# Mine.\n", "Mine."),
-        ("name: mine  # a name\n# Later.\n", ""),
         ("", ""),
     ],
 )

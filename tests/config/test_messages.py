@@ -15,8 +15,6 @@ from fairall.data.dataset import Dataset
 class Mine(Credit): pass
 class Lacking(Dataset): pass
 class Nothing: pass
-class Untyped(Credit):
-    config_type = dict
 """
 TABLE = "_target_: own.Mine\nname: mine\n"
 
@@ -38,24 +36,17 @@ TABLE = "_target_: own.Mine\nname: mine\n"
             "dataset.nmae: no such key, did you mean dataset.name?",
         ),
         ("dataset/mine.yaml", TABLE, [], "dataset.cost has no value: give it one with dataset.cost=VALUE"),
-        ("dataset/mine.yaml", TABLE + "cost: low\n", [], "dataset.cost: Value 'low' of type 'str' could not"),
         (
             "dataset/mine.yaml",
             "defaults: [csv, override /experiment: x]\n",
             [],
             "In 'dataset/mine': Could not",
         ),
-        ("preset/mine.yaml", "# @package _global_\nsede: 3\n", [], "no such key, did you mean seed?; --cfg"),
         ("x.yaml", "", ["dataset.split.pol=3"], "no such key, did you mean dataset.split.pool?; --cfg"),
-        ("x.yaml", "", ["initial_policy.scroe={a: 1}"], "did you mean initial_policy.score?"),
         ("experiment/x.yaml", "", ["experiment=x"], "use +experiment=x"),
-        ("x.yaml", "", ["~initial_policy"], "initial_policy._target_=None names no class"),
-        ("x.yaml", "", ["~seed"], "seed has no value: give it one with seed=VALUE"),
         ("x.yaml", "", ["dataset._target_=own.Nothing"], "config_type is not a dataclass derived from "),
-        ("x.yaml", "", ["dataset._target_=own.Untyped"], "config_type is not a dataclass derived from "),
         ("x.yaml", "", ["dataset._target_=own.Lacking"], "it lacks load, prepare"),
         ("x.yaml", "", ["initial_policy._target_=own.Mine"], "schema.InitialPolicyConfig: derive"),
-        ("x.yaml", "", ["model._target_=Nobody"], "names no class as module.Class"),
         ("x.yaml", "", ["dataset._target_=wrong.Mine"], "'(' was never closed (wrong.py, line 1)"),
         ("x.yaml", "", ["model._target_=lacking.Mine"], "(ModuleNotFoundError: No module named 'nopandas'"),
     ],
