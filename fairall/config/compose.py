@@ -151,11 +151,7 @@ def places(overrides: Iterable[str]) -> Config:
     Raises:
         FairAllError: as `compose_all`.
     """
-    return places_of(compose_config(*(word for word in overrides if word.startswith((*PLACES, "preset=")))))
-
-
-def places_of(composed: DictConfig) -> Config:
-    """As `places`, of a composed configuration."""
+    composed = compose_config(*(word for word in overrides if word.startswith((*PLACES, "preset="))))
     tracking: Any = OmegaConf.to_object(composed.tracking)
     return Config(outputs_dir=composed.outputs_dir, preset=composed.preset, tracking=tracking)
 

@@ -44,14 +44,14 @@ def population(path: Path, *, selective: bool) -> list[str]:
 def splits_of(*words: str) -> list[DatasetConfig]:
     """A data set with other random states of its split."""
     config = checked_node(compose_config(*words), "dataset")
-    return [replace(config, split=replace(config.split, random_state=state)) for state in range(SPLITS)]  # type: ignore[attr-defined, call-arg]
+    return [replace(config, split=replace(config.split, random_state=state)) for state in range(SPLITS)]
 
 
 def draws_of_synthetic(path: Path) -> list[DatasetConfig]:
     """A data set whose people are drawn anew."""
     words = ["dataset=synthetic", "dataset.rows={pool: 2000, validation: 50, test: 200}"]
     config = checked_node(compose_config(*words), "dataset")
-    return [replace(config, random_state=state) for state in range(SPLITS)]  # type: ignore[call-arg]
+    return [replace(config, random_state=state) for state in range(SPLITS)]
 
 
 @pytest.mark.whole
