@@ -13,7 +13,7 @@ import numpy as np
 from hydra.experimental.callback import Callback
 from omegaconf import DictConfig, OmegaConf, flag_override
 
-from fairall.config.checks import at_least, check, one_of, plain_name, require
+from fairall.config.checks import at_least, check_values, one_of, plain_name, require
 from fairall.config.choices import flattened
 from fairall.config.messages import ending
 from fairall.config.schema import objectives_of
@@ -139,11 +139,11 @@ def described(config: DictConfig, space: Mapping[str, Any]) -> dict[str, Any]:
     Raises:
         FairAllError: where the sweep is not possible.
     """
-    from fairall.config.validation import typed
+    from fairall.config.compose import typed
     from fairall.storage.identity import determining
 
     first, sweeper, n_points = config.copy(), config.hydra.sweeper, 1
-    check("hydra.sweeper.study_name", sweeper.study_name, plain_name())
+    check_values(sweeper.study_name, "hydra.sweeper.study_name", plain_name())
     OmegaConf.set_struct(first, False)
     del first["hydra"]
     for key, values in space.items():
@@ -227,9 +227,9 @@ def validated(first: DictConfig, sweeper: DictConfig, space: Mapping[str, Any]) 
     problem = [*filter(of_problem, space)]
     if 0 < len(problem) < len(space):
         raise FairAllError(f"{problem[0]} defines the problem: start a sweep for each of its values")
-    check("sweep.trial", first.sweep.trial, one_of(["run", "phase1"]))
+    check_values(first.sweep.trial, "sweep.trial", one_of(["run", "phase1"]))
     for key in ("n_trials", "n_jobs"):
-        check(f"hydra.sweeper.{key}", sweeper[key], at_least(1))
+        check_values(sweeper[key], f"hydra.sweeper.{key}", at_least(1))
     register = first.tracking.register
     require(register is None, "tracking.register", register, "null: register a run of the best point instead")
     measures, directions = objectives_of(first.objective), directions_of(sweeper)
@@ -245,7 +245,7 @@ def validated(first: DictConfig, sweeper: DictConfig, space: Mapping[str, Any]) 
             *SELECTION,
         ]
     for measure in measures:
-        check("objective", measure, one_of(known))
+        check_values(measure, "objective", one_of(known))
     return dict(zip(measures, directions, strict=True))
 
 

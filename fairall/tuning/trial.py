@@ -71,7 +71,7 @@ def outcome_of(composed: DictConfig, command: str) -> dict[str, Any]:
     except Exception as error:
         if not has_line(error):
             traceback.print_exc()
-        return {"reason": message(error, [])}
+        return {"reason": message(error)}
 
 
 @short_of_memory()

@@ -7,7 +7,7 @@ import pytest
 import yaml
 from omegaconf import OmegaConf
 
-from fairall.config.choices import sweeps_folder
+from fairall.config.choices import configuration_root
 from fairall.tuning.sweep import described, read, search_space
 from tests.tuning.composed import composed
 
@@ -47,6 +47,7 @@ COLUMNS = {
     "meps": "meps",
     "csv": "synthetic",
 }
+NAMES = sorted(path.stem for path in (configuration_root() / "sweeps").glob("[!_]*.yaml"))
 
 
 def printed(row: str, dataset: str) -> list[Any]:
@@ -80,7 +81,7 @@ def test_the_table_itself_where_it_is_at_hand(raw_data: Path) -> None:
     assert yaml.safe_load(tables.read_text())["hyperparameter_grids"] == GRIDS
 
 
-@pytest.mark.parametrize("name", sorted(path.stem for path in sweeps_folder().glob("[!_]*.yaml")))
+@pytest.mark.parametrize("name", NAMES)
 def test_sweeps_are_possible_and_quick_and_look_at_validation_people(name: str) -> None:
     config = composed(f"sweeps={name}", "preset=quick", "seeds=3")
     assert (config.schedule.phase1_epochs, config.seeds) == (20, 3)
