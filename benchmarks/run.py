@@ -99,7 +99,7 @@ def refuse_mistyped(lines: Iterable[Sequence[str]]) -> None:
         try:
             compose_config(*words)
         except USER_ERRORS as error:
-            raise BenchmarkError(message(error, words)) from error
+            raise BenchmarkError(message(error)) from error
 
 
 def measure(

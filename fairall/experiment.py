@@ -14,9 +14,8 @@ from omegaconf import DictConfig
 
 from fairall.config.checks import require
 from fairall.config.choices import flattened
-from fairall.config.compose import compose_config
+from fairall.config.compose import checked, compose_config
 from fairall.config.schema import Config, objectives_of
-from fairall.config.validation import checked
 from fairall.data.dataset import Dataset, dataset
 from fairall.data.prepared import PreparedData
 from fairall.display.progress import Display

@@ -9,9 +9,8 @@ import numpy as np
 import torch
 
 from fairall.config.checks import whole_number
-from fairall.config.compose import compose_config
+from fairall.config.compose import checked, compose_config
 from fairall.config.schema import DecisionLuck
-from fairall.config.validation import checked
 from fairall.data.amounts import Amounts, costs
 from fairall.data.dataset import dataset
 from fairall.data.features import DISCRETE, Feature, Kind

@@ -45,7 +45,7 @@ def main(composed: DictConfig) -> float | list[float]:
         if not has_line(error):
             raise
         # SystemExit, since Hydra adds lines of its own to an exception of the job.
-        raise SystemExit(report_error(error, sys.argv[1:])) from None
+        raise SystemExit(report_error(error)) from None
 
 
 def _job_of_several(composed: DictConfig, hydra_config: HydraConf, words: list[str]) -> float | list[float]:
@@ -54,7 +54,7 @@ def _job_of_several(composed: DictConfig, hydra_config: HydraConf, words: list[s
         # Again: a swept key may have another value than at the start.
         refuse_test_people(composed, hydra_config.sweeper, words)
     except FairAllError as error:
-        report_error(error, words)
+        report_error(error)
         raise JobFailedError from None
     if composed.sweep.trial is not None:
         from fairall.tuning.trial import objectives_of_trial
@@ -66,7 +66,7 @@ def _job_of_several(composed: DictConfig, hydra_config: HydraConf, words: list[s
     except Exception as error:
         outcomes[-1] = False
         if has_line(error):
-            report_error(error, words)
+            report_error(error)
         else:
             traceback.print_exc()
     if "direction" not in hydra_config.sweeper:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
@@ -19,8 +20,8 @@ from scipy.special import expit
 from torch import Tensor
 
 import fairall
+from fairall.config.compose import checked_node, require_trusted
 from fairall.config.schema import Config, FairnessRule
-from fairall.config.validation import checked_stored
 from fairall.data.features import Schema
 from fairall.data.prepared import PreparedData, Scaler
 from fairall.data.stored_reader import from_plain, to_plain
@@ -113,7 +114,8 @@ class Policy:
         reader = load_reader(folder)
         stored = read_stored(folder / CONFIG)
         try:
-            config = checked_stored(stored, modules)
+            require_trusted(stored.model, "model", modules)
+            config = replace(stored, model=checked_node({"model": stored.model}, "model"))
         except FairAllError as error:
             raise FairAllError(f"{folder / CONFIG}: {shown(str(error), MOST_SHOWN)}") from error
         learner_tensors, points = _tensors(folder / WEIGHTS, config.seeds)

@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from fairall.config.compose import compose_config
+from fairall.config.compose import compose_config, typed
 from fairall.config.schema import Config
-from fairall.config.validation import typed
 from fairall.measuring.summary import columns, summarise
 from fairall.metrics import STANDARD, Spread
 from fairall.results.result import GROUPS, EvaluationPeople, Group, Result, WarmUp, spreads

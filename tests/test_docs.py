@@ -11,7 +11,7 @@ import pytest
 import yaml
 from PIL import Image
 
-from fairall.config.choices import sweeps_folder
+from fairall.config.choices import configuration_root
 from fairall.config.compose import compose_all
 from tests.conftest import CHECKOUT, own_process, typed_line
 
@@ -72,7 +72,7 @@ def test_commands_that_run_compose() -> None:
         words = words[1:] if words[:1] == ["run"] else words
         overrides = [word for word in words if "=" in word and not word.startswith("-")]
         for name in (word.removeprefix("sweeps=") for word in words if word.startswith("sweeps=")):
-            assert name.isupper() or (sweeps_folder() / f"{name}.yaml").is_file(), command
+            assert name.isupper() or (configuration_root() / "sweeps" / f"{name}.yaml").is_file(), command
         own = "VALUE|[.][.][.]|NAME|dataset=(?:csv|students|loans)|my_|mine|_target_|strike|fairlog_people"
         if words and len(words) == len(overrides) and not re.search(own, command):
             composed.append(overrides)

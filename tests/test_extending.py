@@ -101,7 +101,7 @@ def test_an_own_method_learns_saves_its_policy_and_refuses_unknown_keys(
         ("model.learning_rat=1", "did you mean model.learning_rate?"),
         ("+model.rate=1", "model.rate: no such key"),
         ("model.learning_rate=fast", "model.learning_rate: Value 'fast'"),
-        ("model._target_=logistic_ips.Missing", "there is no such class"),
+        ("model._target_=logistic_ips.Missing", "names no class as module.Class"),
         (
             "model._target_=logistic_ips.LogisticIPSConfig",
             "its config_type is not a dataclass derived from fairall.config.schema.ModelConfig",

@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 
 from fairall import __version__
-from fairall.config.choices import MAIN
+from fairall.cli.listing import LISTS
 from fairall.display.format import CAUTION
 from fairall.measuring.summary import columns
 from fairall.metrics import STANDARD, summaries
@@ -173,7 +173,7 @@ def test_list_has_what_is_shipped_and_ones_own(tmp_path: Path) -> None:
     (tmp_path / "conf" / "dataset" / "mine.yaml").write_text("# People of mine.\nname: mine\n")
     lines = succeeded("list", "-cd", "conf", cwd=tmp_path).stdout.splitlines()
     assert ["mine", "People of mine."] in [line.split(maxsplit=1) for line in lines]
-    assert {f"{group}=" for group in MAIN} <= {*lines}
+    assert {f"{group}=" for group in LISTS.values()} <= {*lines}
     assert "  none in outputs/runs yet; python -m fairall preset=quick makes one in seconds" in lines
     assert {path.name for path in tmp_path.iterdir()} == {"conf"}
     composed = succeeded("-cd", "conf", "dataset=mine", "--cfg", "job", cwd=tmp_path)

@@ -14,7 +14,6 @@ MEANT = {
     " dataset.accepted=granted dataset.propensity=propensity initial_policy=logged",
     "MEANING": " ".join(f"dataset.{key}=x" for key in NEEDED),
     "LOANS": shlex.quote(str(LOANS)),
-    "HOME": str(Path.home()),
 }
 MISTAKES = yaml.safe_load(Path(__file__).with_name("mistakes.yaml").read_text())
 

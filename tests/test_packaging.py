@@ -17,7 +17,7 @@ from packaging.specifiers import SpecifierSet
 
 import fairall
 from fairall.cli.parser import COMMANDS
-from fairall.config.choices import configuration_root, sweeps_folder
+from fairall.config.choices import configuration_root
 from tests.conftest import CHECKOUT
 
 pytestmark = pytest.mark.whole
@@ -99,7 +99,10 @@ def test_wheel_carries_every_configuration_and_data_file(wheel: Path) -> None:
     carried = set(zipfile.ZipFile(wheel).namelist())
     expected = {
         f"fairall/{inside}/{path.relative_to(folder).as_posix()}"
-        for inside, folder in (("conf", configuration_root() / "conf"), ("sweeps", sweeps_folder()))
+        for inside, folder in (
+            ("conf", configuration_root() / "conf"),
+            ("sweeps", configuration_root() / "sweeps"),
+        )
         for path in folder.rglob("*.yaml")
     }
     package = CHECKOUT / "fairall"

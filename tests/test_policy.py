@@ -19,9 +19,8 @@ import torch
 from torch import Tensor
 
 import fairall
-from fairall.config.compose import compose_config, typed_config
+from fairall.config.compose import checked, compose_config, typed_config
 from fairall.config.schema import Config
-from fairall.config.validation import checked
 from fairall.data.dataset import dataset
 from fairall.data.prepared import PreparedData
 from fairall.decide.load import load_policy
@@ -449,7 +448,11 @@ TARGET = "fairall.models.fairall.FairAll"
         ("latent_size: 4", "latent_size: four", "model.latent_size: Value 'four'"),
         ("latent_size: 4", "latent_sizes: 4", "model.latent_sizes: no such key, did you mean"),
         ("world: {}", "world: 3", "config.yaml: world cannot be 3"),
-        (TARGET, "fairall.__main__.FairAll", "config.yaml: model._target_=fairall.__main__.FairAll: "),
+        (
+            TARGET,
+            "fairall.__main__.FairAll",
+            "model._target_=fairall.__main__.FairAll names no class",
+        ),
         (TARGET, "os.path.join", "model._target_=os.path.join: its config_type is not a"),
         (TARGET, "antigravity.Fly", "--trust antigravity"),
     ],

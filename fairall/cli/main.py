@@ -82,4 +82,4 @@ def _done(verb: str, words: Sequence[str]) -> int:
 
         if not has_line(error):
             raise
-        return report_error(error, options["words"])
+        return report_error(error)

@@ -8,7 +8,7 @@ from hydra._internal.utils import get_args_parser
 
 from fairall.cli.parser import parser
 from fairall.config.compose import register
-from fairall.config.messages import USER_ERRORS, raised_by_hydra, report_error, unexpected, unreadable
+from fairall.config.messages import has_line, report_error, unreadable
 from fairall.errors import FairAllError
 from fairall.main import JobFailedError, outcomes
 from fairall.main import main as by_hydra
@@ -30,9 +30,11 @@ def run(words: list[str]) -> int:
         return int(set(outcomes) == {False})  # an optimiser goes on after a run that fails
     except JobFailedError:
         return 1
-    except USER_ERRORS as error:
-        return report_error(error, words)
     except Exception as error:
-        if not raised_by_hydra(error):
+        if type(error).__name__ == "StorageInternalError":  # of Optuna, which a sweep alone imports
+            from fairall.tuning.study import unusable
+
+            return report_error(FairAllError(unusable(error)))
+        if not has_line(error):
             raise
-        return report_error(FairAllError(unexpected(error, words)), words)
+        return report_error(error)

@@ -3,8 +3,7 @@
 Made from `limited` are also `positive()`, `not_negative()`, `positive_share()` (above 0, at most 1),
 `open_unit()` (between 0 and 1, both excluded), `below_one()` (from 0), `even()`, `numpy_seed()` and
 `plain_name()` (of a folder).
-`check_values` checks the fields of a configuration, `check` any other value, and `number` and `whole_number`
-arguments of functions.
+`check_values` checks configurations and values of them, `number` and `whole_number` arguments of functions.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import field, fields, is_dataclass
 from functools import partial
 from numbers import Integral, Real
-from typing import Any, cast
+from typing import Any
 
 from fairall.errors import FairAllError
 
@@ -30,45 +29,21 @@ def require(holds: bool, key: str, value: object, allowed: str) -> None:
         raise FairAllError(f"{key}={value} is not possible: it must be {allowed}")
 
 
-def check(key: str, value: Any, declared: Any) -> None:
-    """Raise as `require` unless `value`, or each value of a dict, is None or in the range of a field."""
-    if isinstance(value, dict):
-        for name, child in value.items():
-            check(f"{key}.{name}", child, declared)
-    elif value is not None and "holds" in declared.metadata:
-        require(bool(declared.metadata["holds"](value)), key, value, declared.metadata["allowed"])
-
-
-def plain_number(value: object) -> int | float | None:
-    """The number of Python that a value equals, int or float by its type; None where it is no number.
-
-    Scalars of NumPy, pandas and torch, and arrays of no dimension, are numbers; truth values and texts are
-    none.
-
-    Examples:
-        >>> plain_number(0.5), plain_number(True), plain_number("7")
-        (0.5, None, None)
-    """
-    if getattr(value, "ndim", None) == 0:
-        value = value.item()  # type: ignore[attr-defined]
-    if isinstance(value, bool) or not isinstance(value, Real):
-        return None
-    return int(value) if isinstance(value, Integral) else float(value)
-
-
 def number(key: str, value: object, declared: Any) -> float:
     """The number that a value equals; raises FairAllError where it is none, or not in the range of a field.
+
+    Scalars of NumPy, pandas and torch, and arrays of no dimension, are numbers; truth values are none.
 
     Args:
         key: name of the argument.
         value: that was given.
         declared: a field with a range, such as `positive()`.
     """
-    equal = plain_number(value)
-    shown = " ".join(repr(value if equal is None else equal).split())[:MOST_SHOWN]
-    holds = equal is not None and declared.metadata["holds"](equal)
-    require(holds, key, shown, declared.metadata["allowed"])
-    return cast(float, equal)
+    equal: Any = value.item() if getattr(value, "ndim", None) == 0 else value  # type: ignore[attr-defined]
+    is_number = isinstance(equal, Real) and not isinstance(equal, bool)
+    shown = " ".join(repr(equal).split())[:MOST_SHOWN]
+    require(is_number and declared.metadata["holds"](equal), key, shown, declared.metadata["allowed"])
+    return int(equal) if isinstance(equal, Integral) else float(equal)
 
 
 def whole_number(key: str, value: object, least: int = 0) -> int:
@@ -81,23 +56,31 @@ def whole_number(key: str, value: object, least: int = 0) -> int:
     return int(number(key, value, declared))
 
 
-def check_values(node: Any, key: str = "") -> None:
-    """Check that numbers are finite and fields in their ranges, and call `validate` of nodes that have it."""
-    if isinstance(node, float):
-        require(math.isfinite(node), key, node, "a finite number")
-    elif isinstance(node, list):
-        for child in node:
-            check_values(child, key)
-    elif isinstance(node, dict):
-        for name, child in node.items():
-            check_values(child, f"{key}.{name}".lstrip("."))
-    elif is_dataclass(node):
-        for one in fields(node):
-            place, value = f"{key}.{one.name}".lstrip("."), getattr(node, one.name)
-            check_values(value, place)
-            check(place, value, one)
+def check_values(node: Any, key: str = "", declared: Any = None) -> None:
+    """Check that numbers are finite and values in their ranges, and call `validate` of nodes that have it.
+
+    Args:
+        node: dataclass of the configuration, or a value, list or dict of values.
+        key: of the node in messages.
+        declared: field with the range of the value, or of each value of a dict; None, which has no range.
+
+    Raises:
+        FairAllError: naming the key, the value and what is allowed.
+    """
+    if is_dataclass(node):
+        for child in fields(node):
+            check_values(getattr(node, child.name), f"{key}.{child.name}".lstrip("."), child)
         if hasattr(node, "validate"):
             node.validate()
+    elif isinstance(node, dict):
+        for name, value in node.items():
+            check_values(value, f"{key}.{name}".lstrip("."), declared)
+    elif node is not None:
+        for value in node if isinstance(node, list) else ():
+            check_values(value, key)
+        require(not isinstance(node, float) or math.isfinite(node), key, node, "a finite number")
+        if declared is not None and "holds" in declared.metadata:
+            require(bool(declared.metadata["holds"](node)), key, node, declared.metadata["allowed"])
 
 
 def limited(allowed: str, holds: Callable[[Any], object], default: Any = MISSING) -> Any:
@@ -141,25 +124,24 @@ def optional(declared: Any = None) -> Any:
     Args:
         declared: a field with the range of other values; None: any value.
     """
-    metadata = {} if declared is None else declared.metadata
-    return field(default=None, metadata={**metadata, "left_out": True})
+    return field(default=None, metadata={**(declared.metadata if declared else {}), "left_out": True})
 
 
 def groups() -> Any:
     """An `optional` field for the words of two or more groups of people."""
-    several = limited(
-        "a list of two or more different words, such as [A,B,C]",
-        lambda words: isinstance(words, list) and len(words) > 1 and len({*words}) == len(words),
+    return optional(
+        limited(
+            "a list of two or more different words, such as [A,B,C]",
+            lambda words: isinstance(words, list) and len(words) > 1 and len({*words}) == len(words),
+        )
     )
-    return optional(several)
 
 
 def hidden_sizes(least: int = 1) -> Any:
     """A field for the sizes of `least` or more hidden layers; a net without hidden layers is linear."""
-    allowed = "a list of sizes of at least 1, as [64,64]"
     return limited(
-        allowed if least else f"{allowed}, or [] for a linear model",
-        lambda sizes: len(sizes) >= least and all(isinstance(size, int) and size >= 1 for size in sizes),
+        "a list of sizes of at least 1, as [64,64]",
+        lambda sizes: len(sizes) >= least and all(size >= 1 for size in sizes),
     )
 
 

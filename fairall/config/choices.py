@@ -11,19 +11,8 @@ from typing import Any
 
 import yaml
 
-FOLDER = Path(__file__).resolve().parent.parent  # of the package
-# Groups that users choose from.
-MAIN = tuple("model dataset initial_policy fairness exploration world cost protocol preset sweeps".split())
 # First words of the command line that are no KEY=VALUE.
 VERBS = tuple("run list show compare frontier tune data decide evaluate live mlflow".split())
-# Names of verbs in other packages, by the verb here.
-VERBS_ALSO_CALLED = {
-    "run": "train fit learn",
-    "evaluate": "audit",
-    "decide": "predict score explain",
-    "tune": "sweep optimize optimise",
-    "show": "results",
-}
 OTHERS = "chosen by the other data sets"  # what `hyperparameters` is in `hyperparameters_without`
 SHOWN = "# Shown: "  # how the second line of a method begins
 LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # in C it is ten times as fast; without tags
@@ -34,12 +23,8 @@ Node = dict[str, Any]  # values by key, as plain containers
 
 def configuration_root() -> Path:
     """The folder that holds conf/ and sweeps/."""
-    return FOLDER if (FOLDER / "conf").is_dir() else FOLDER.parent
-
-
-def sweeps_folder() -> Path:
-    """The folder sweeps/."""
-    return configuration_root() / "sweeps"
+    package = Path(__file__).resolve().parent.parent
+    return package if (package / "conf").is_dir() else package.parent
 
 
 def choices(own: str | Path | None = None) -> dict[str, dict[str, Path]]:
@@ -84,22 +69,12 @@ def shown(method: str) -> dict[str, str]:
 
 def settings() -> Node:
     """Content of conf/config.yaml."""
-    return readable(configuration_root() / "conf" / "config.yaml")
-
-
-def chosen_by(node: Mapping[str, Any]) -> Node:
-    """What the `defaults` of a file choose, by group."""
-    return {
-        key.removeprefix("override /").partition("@")[0]: name
-        for item in node.get("defaults", [])
-        if isinstance(item, dict)
-        for key, name in item.items()
-    }
+    return load_yaml(configuration_root() / "conf" / "config.yaml")
 
 
 def with_parents(path: Path, files: Mapping[str, Path]) -> Node:
     """Values of a file over those of the files of its group in its `defaults`, by dotted key."""
-    node = readable(path)
+    node = load_yaml(path)
     flat: Node = {}
     for parent in node.pop("defaults", []):
         if isinstance(parent, str) and files.get(parent, path) != path:
@@ -114,7 +89,8 @@ def hyperparameters(model: str, dataset: str) -> Node:
 
 def hyperparameters_of(model: str) -> dict[str, Node]:
     """Content of conf/hparams/<model>.yaml, values by data set; empty without such a file."""
-    return readable(configuration_root() / "conf" / "hparams" / f"{model}.yaml")
+    path = configuration_root() / "conf" / "hparams" / f"{model}.yaml"
+    return load_yaml(path) if path.is_file() else {}
 
 
 def hyperparameters_without(model: str, dataset: str) -> Node:
@@ -124,35 +100,23 @@ def hyperparameters_without(model: str, dataset: str) -> Node:
     choice, theirs is that of conf/model/. Of tied values that of conf/model/ goes first, then that of the
     data set which is first in the file. Empty without others.
     """
-    others = [
-        {key: value for key, value in flattened(node).items() if value is not None}
-        for name, node in hyperparameters_of(model).items()
-        if name != dataset
-    ]
+    others = [flattened(node) for name, node in hyperparameters_of(model).items() if name != dataset]
     if not others:
         return {}
     files = choices()["model"]
     usual = {f"model.{key}": value for key, value in with_parents(files[model], files).items()}
     chosen = {}
     for key in dict.fromkeys(itertools.chain(*others)):
-        values = [node.get(key, usual.get(key)) for node in others]
-        chosen[key] = max([usual.get(key), *values], key=values.count)
-    chosen = {key: value for key, value in chosen.items() if value != usual.get(key)}
+        values = [usual.get(key) if node.get(key) is None else node[key] for node in others]
+        value = max([usual.get(key), *values], key=values.count)
+        if value != usual.get(key):
+            chosen[key] = value
     return chosen | {"hyperparameters": OTHERS}
 
 
-def readable(path: Path) -> Node:
-    """Content of a YAML file; empty if it cannot be read."""
-    try:
-        content = load_yaml(path)
-    except (OSError, ValueError, yaml.YAMLError):
-        return {}
-    return content if isinstance(content, dict) else {}
-
-
 def load_yaml(path: Path) -> Any:
-    """Content of a YAML file."""
-    return yaml.load(path.read_text(encoding="utf-8"), Loader=LOADER)
+    """Content of a YAML file; an empty dict without one."""
+    return yaml.load(path.read_text(encoding="utf-8"), Loader=LOADER) or {}
 
 
 def flattened(config: Any, prefix: str = "") -> Node:

@@ -1,26 +1,92 @@
-"""Compose configurations from Python."""
+"""Compose configurations from Python, as Hydra has them and as checked dataclasses."""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Sequence
+import inspect
+import re
+import sys
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import is_dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from hydra import compose, initialize_config_dir
+from hydra.core.config_search_path import ConfigSearchPath
 from hydra.core.config_store import ConfigStore
 from hydra.core.global_hydra import GlobalHydra
+from hydra.core.object_type import ObjectType
+from hydra.core.plugins import Plugins
+from hydra.plugins.config_source import ConfigResult, ConfigSource
+from hydra.plugins.search_path_plugin import SearchPathPlugin
 from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
 
-from fairall.config.choices import configuration_root
-from fairall.config.messages import in_one_line
-from fairall.config.schema import GROUPS, Config
-from fairall.config.sources import register_sources
-from fairall.config.validation import typed
+from fairall.config.checks import check_values
+from fairall.config.choices import (
+    configuration_root,
+    flattened,
+    hyperparameters,
+    hyperparameters_of,
+    hyperparameters_without,
+)
+from fairall.config.messages import in_one_line, of_key
+from fairall.config.schema import GROUPS, Config, entry
 from fairall.config.words import override, words_of
 from fairall.errors import FairAllError
+from fairall.runtime.process import import_own
 
 PLACES = ("outputs_dir=", "tracking.", "tracking=")  # overrides that do not change results
+WITHOUT = "without_"  # how the choice begins that the other data sets make
+
+
+class HyperparameterSource(ConfigSource):
+    """Makes `hparams/MODEL/DATASET` for Hydra of a key of conf/hparams/MODEL.yaml.
+
+    `hparams/MODEL/without_DATASET` is what the file's other data sets choose. A choice may set any value.
+    """
+
+    @staticmethod
+    def scheme() -> str:
+        """Of the addresses that Hydra resolves with this class."""
+        return "fairall"
+
+    def available(self) -> bool:
+        """True: the files are part of the package."""
+        return True
+
+    def is_group(self, config_path: str) -> bool:
+        """Whether there are choices in a group."""
+        return bool(self.list(config_path, None))
+
+    def is_config(self, config_path: str) -> bool:
+        """Whether there is such a choice."""
+        group, _, name = config_path.removesuffix(".yaml").rpartition("/")
+        return name in self.list(group, None)
+
+    def list(self, config_path: str, results_filter: ObjectType | None) -> list[str]:
+        """Names of the choices of a group."""
+        folder, _, model = config_path.strip("/").rpartition("/")
+        names = hyperparameters_of(model) if folder == "hparams" else {}
+        return sorted([*names, *(WITHOUT + name for name in names)])
+
+    def load_config(self, config_path: str) -> ConfigResult:
+        """The values of a choice."""
+        _, model, name = config_path.removesuffix(".yaml").split("/")
+        chosen = hyperparameters_without if name.startswith(WITHOUT) else hyperparameters
+        values = OmegaConf.create()
+        for key, value in chosen(model, name.removeprefix(WITHOUT)).items():
+            OmegaConf.update(values, key, value)
+        return ConfigResult(self.provider, self.full_path(), values, header={"package": "_global_"})
+
+
+class FairAllSearchPath(SearchPathPlugin):
+    """Makes Hydra look for hyperparameters and sweeps/ after conf/ and before a folder given by `-cd`."""
+
+    def manipulate_search_path(self, search_path: ConfigSearchPath) -> None:
+        """Append both to Hydra's search path."""
+        search_path.append("fairall", "fairall://")
+        search_path.append("fairall", f"file://{configuration_root()}")
 
 
 @functools.cache
@@ -35,7 +101,9 @@ def register() -> None:
         schema[group] = {}
         OmegaConf.set_struct(schema[group], False)
     ConfigStore.instance().store(name="schema", node=schema)
-    register_sources()
+    # Registered here, since every Hydra program loads a `hydra_plugins` package.
+    Plugins.instance().register(HyperparameterSource)
+    Plugins.instance().register(FairAllSearchPath)
 
 
 def searched_folder(folder: Path) -> str:
@@ -52,24 +120,13 @@ def compose_config(*overrides: str, **values: Any) -> DictConfig:
             the keys below: `schedule={"time_steps": 8}`.
 
     Raises:
-        FairAllError: as `compose_all` and `words_of`, or where a word is no text.
+        FairAllError: as `compose_all` and `words_of`.
 
     Examples:
         >>> compose_config("model=greedy", seeds=3).seeds
         3
-        >>> compose_config(["model=greedy"])  # doctest: +ELLIPSIS
-        Traceback (most recent call last):
-        ...
-        fairall.errors.FairAllError: a list is no word: give words one by one, as *words, or keywords, ...
     """
-    words = [*overrides, *words_of(values)]
-    for word in words:
-        if not isinstance(word, str):
-            kind = type(word).__name__
-            raise FairAllError(
-                f"a {kind} is no word: give words one by one, as *words, or keywords, KEY=VALUE"
-            )
-    return compose_all([words])[0]
+    return compose_all([[*map(str, overrides), *words_of(values)]])[0]
 
 
 def compose_all(commands: Iterable[Sequence[str]]) -> list[DictConfig]:
@@ -83,7 +140,7 @@ def compose_all(commands: Iterable[Sequence[str]]) -> list[DictConfig]:
     composed = []
     with initialize_config_dir(str(configuration_root() / "conf"), version_base="1.3"):
         for overrides in commands:
-            with in_one_line(overrides):
+            with in_one_line():
                 composed.append(compose("config", overrides=list(overrides)))
     return composed
 
@@ -94,11 +151,7 @@ def places(overrides: Iterable[str]) -> Config:
     Raises:
         FairAllError: as `compose_all`.
     """
-    return places_of(compose_config(*(word for word in overrides if word.startswith((*PLACES, "preset=")))))
-
-
-def places_of(composed: DictConfig) -> Config:
-    """As `places`, of a composed configuration."""
+    composed = compose_config(*(word for word in overrides if word.startswith((*PLACES, "preset="))))
     tracking: Any = OmegaConf.to_object(composed.tracking)
     return Config(outputs_dir=composed.outputs_dir, preset=composed.preset, tracking=tracking)
 
@@ -111,3 +164,114 @@ def typed_config(*overrides: str) -> Config:
 def stored_config(composed: DictConfig) -> Config:
     """A composed configuration as results have theirs (`Config.stored`), with types checked as in `typed`."""
     return typed(composed).stored()
+
+
+def checked(composed: DictConfig) -> Config:
+    """The composed configuration with checked types and values.
+
+    Raises:
+        FairAllError: as `typed`, and where a value is not possible.
+    """
+    config = typed(composed)
+    check_values(config)
+    return config
+
+
+def checked_node(composed: Mapping[str, Any], group: str) -> Any:
+    """A node of a configuration, composed or stored, of which others may be missing; raises as `checked`."""
+    node = typed_node(composed, group)
+    check_values(node, group)
+    return node
+
+
+def typed(composed: DictConfig) -> Config:
+    """The configuration as dataclasses, each node of a class of the type that the class declares.
+
+    Raises:
+        FairAllError: naming the key, where a class is not there or not of the group, a key is unknown, or a
+            value is missing, refers to another that is not there or is of another type.
+    """
+    parts = (f"world.{name}" for name in composed.get("world") or ())
+    with in_one_line():
+        whole = structured(composed, "model", "dataset", "initial_policy", *parts)
+        return cast(Config, OmegaConf.to_object(whole))
+
+
+def typed_node(composed: Mapping[str, Any], group: str) -> Any:
+    """A node of a configuration of which others may be missing, unchecked; raises as `typed`."""
+    with in_one_line():  # initial policies refer to values of the data set
+        return OmegaConf.to_object(structured(composed, group, *({"dataset"} & {*composed}))[group])
+
+
+def structured(composed: Mapping[str, Any], *places: str) -> DictConfig:
+    """The configuration with the types of `Config`, and of their classes in the nodes at `places`.
+
+    Raises:
+        FairAllError: as `typed`.
+    """
+    values: Any = OmegaConf.to_container(composed) if isinstance(composed, DictConfig) else composed
+    whole = _declared(Config).copy()
+    whole.world = {}
+    for place in places:
+        named = target_class(functools.reduce(entry, place.split("."), values), place)
+        OmegaConf.update(whole, place, _declared(named.config_type), merge=False, force_add=True)
+    try:
+        return cast(DictConfig, OmegaConf.unsafe_merge(whole, values))
+    except OmegaConfBaseException as error:
+        known = flattened(OmegaConf.to_container(whole))
+        raise FairAllError(of_key(error, str(error.full_key), known)) from error
+
+
+@functools.lru_cache(maxsize=64)
+def _declared(config_type: type) -> DictConfig:
+    """The structured node of a class, which takes OmegaConf several times as long to make as to copy."""
+    return cast(DictConfig, OmegaConf.structured(config_type))
+
+
+def target_class(node: Any, place: str) -> Any:
+    """The class that `node._target_` names, whose `config_type` derives from that of its group.
+
+    Args:
+        node: a mapping, or a dataclass of the configuration.
+        place: key of the node, which begins with one of `schema.GROUPS`.
+
+    Raises:
+        FairAllError: where there is no such class, or it is not of the group.
+    """
+    target = str(entry(node, "_target_"))
+    module, _, name = target.rpartition(".")
+    key = f"{place}._target_={target}"
+    try:
+        named = getattr(import_own(module), name)
+    except Exception as error:
+        raise FairAllError(
+            f"{place}: no such key, or {key} names no class as module.Class "
+            f"({type(error).__name__}: {error}); the module must be in the current folder, or installed"
+        ) from error
+    base, config_type = GROUPS[place.partition(".")[0]], getattr(named, "config_type", None)
+    if not (inspect.isclass(config_type) and issubclass(config_type, base) and is_dataclass(config_type)):
+        raise FairAllError(
+            f"{key}: its config_type is not a dataclass derived from {base.__module__}.{base.__name__}: "
+            "derive the class from one of the same group"
+        )
+    if inspect.isabstract(named):
+        raise FairAllError(f"{key}: it lacks {', '.join(sorted(named.__abstractmethods__))}")
+    return named
+
+
+def require_trusted(node: Any, group: str, modules: Collection[str]) -> None:
+    """Raise FairAllError unless the class that `node._target_` names may be imported, which runs its code.
+
+    Somebody else may have written the node. These may be imported: modules of this package whose names do
+    not begin with `_`, those in `modules` or in packages there, and those that this process has imported
+    already.
+    """
+    target = str(entry(node, "_target_"))
+    module = target.rpartition(".")[0]
+    trusted = f"{module}.".startswith(tuple(f"{name}." for name in modules))
+    if not (trusted or module in sys.modules or re.match(r"fairall\.(?!.*\b_)", f"{module}.")):
+        package = module.partition(".")[0]
+        raise FairAllError(
+            f"{group}._target_={target}: would run code of the module {module}, not of fairall; if you trust "
+            f"who wrote {package}, name it: --trust {package}, or load_policy(..., modules=[{package!r}])"
+        )

@@ -16,7 +16,7 @@ from fairall.config.checks import (
     MISSING,
     at_least,
     between,
-    check,
+    check_values,
     limited,
     not_negative,
     one_of,
@@ -97,12 +97,6 @@ class DatasetConfig(NodeConfig):
             "dataset.gain",
             self.gain,
             "given together with dataset.loss, or neither",
-        )
-        require(
-            self.decide_by is None or self.gain is not None,
-            "dataset.decide_by",
-            self.decide_by,
-            "left out without dataset.gain and dataset.loss",
         )
 
 
@@ -371,7 +365,7 @@ class Config:
         )
         rule, after, rate = self.exploration.rule, self.exploration.after, self.exploration.propensity
         if rule is not ExplorationRule.none:
-            check("exploration.propensity", rate, positive_share())
+            check_values(rate, "exploration.propensity", positive_share())
         if rule is ExplorationRule.stuck:
             require((after or 0) >= 1, "exploration.after", after, "at least 1")
 
@@ -403,8 +397,8 @@ def plain(node: Any) -> Any:
 
 def objectives_of(objective: str | Sequence[str]) -> list[str]:
     """The measures of `objective`, which is one or a list of them."""
-    several = isinstance(objective, Sequence) and not isinstance(objective, str)
-    return [*map(str, objective if several else [objective])]
+    is_list = isinstance(objective, Sequence) and not isinstance(objective, str)
+    return [*map(str, objective)] if is_list else [str(objective)]
 
 
 GROUPS: dict[str, type[NodeConfig]] = {

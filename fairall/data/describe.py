@@ -10,10 +10,8 @@ from omegaconf import OmegaConf
 from rich.table import Table as Grid
 
 from fairall.config.choices import choices, description
-from fairall.config.compose import compose_config
+from fairall.config.compose import checked, compose_config, structured, target_class, typed_node
 from fairall.config.messages import USER_ERRORS, message
-from fairall.config.target import target_class
-from fairall.config.validation import checked, structured_node, typed_node
 from fairall.config.words import literal
 from fairall.data.dataset import Dataset
 from fairall.data.drift import DRIFTED, stabilities
@@ -44,10 +42,10 @@ def list_known(overrides: Sequence[str], folder: Path | None) -> None:
     for name, path in known.items():
         try:
             composed = compose_config(f"dataset={name}", *overrides)
-            node = structured_node(composed.dataset, "dataset")
+            node = structured(composed, "dataset").dataset
             where = target_class(node, "dataset").location(node)
         except USER_ERRORS as error:
-            where = f"to fix: {message(error, overrides)}"
+            where = f"to fix: {message(error)}"
         grid.add_row(name, description(path), where)
     say(grid)
     own = [] if folder is None else sorted((folder / "dataset").glob("[!_]*.yaml"))

@@ -19,7 +19,7 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from fairall.config.checks import check, groups, limited, one_of, open_unit, optional, require
+from fairall.config.checks import check_values, groups, limited, one_of, open_unit, optional, require
 from fairall.data.applicants import Dynamics, DynamicsConfig
 from fairall.data.features import Feature, Kind, Schema
 from fairall.data.generated import GeneratedConfig, GeneratedDataset, Individuals
@@ -53,7 +53,7 @@ class FicoConfig(GeneratedConfig):
         """Check that the groups are different ones of the report."""
         super().validate()
         for word in self.groups or []:
-            check("dataset.groups", word, one_of(REPORT_COLUMNS))
+            check_values(word, "dataset.groups", one_of(REPORT_COLUMNS))
         share = self.advantaged_share
         require(
             share is None or len(self.words) == 2, "dataset.advantaged_share", share, "null of more than two"

@@ -6,10 +6,8 @@ from collections.abc import Collection, Iterator
 from dataclasses import asdict
 from typing import Any
 
-from fairall.config.compose import compose_config
+from fairall.config.compose import checked_node, compose_config, require_trusted
 from fairall.config.schema import Config, ScalerRows
-from fairall.config.target import require_trusted
-from fairall.config.validation import checked_dataset, checked_node
 from fairall.data.dataset import Dataset, dataset
 from fairall.data.generated import GeneratedConfig
 from fairall.data.prepared import PreparedData
@@ -28,7 +26,7 @@ def load_dataset(name: str, *overrides: str) -> Dataset:
     Raises:
         FairAllError: if there is no such data set or key, or a value is missing or invalid.
     """
-    return dataset(checked_dataset(compose_config(f"dataset={name}", *overrides)))
+    return dataset(checked_node(compose_config(f"dataset={name}", *overrides), "dataset"))
 
 
 def people_of_run(
@@ -52,7 +50,7 @@ def people_of_run(
     stored, download = config.dataset, config.dataset.get("download")
     if isinstance(download, dict):  # nothing is fetched from an address that a stranger may have written
         stored = stored | {"download": download | {"url": None}}
-    node = checked_node(stored, "dataset")
+    node = checked_node({"dataset": stored}, "dataset")
     if isinstance(node, GeneratedConfig):
         rows = sum(vars(node.rows).values())
         if rows * splits * sum(1 for _ in _values(asdict(node))) > MOST_DRAWN:

@@ -11,7 +11,16 @@ import torch
 from omegaconf import MISSING
 from torch import Tensor
 
-from fairall.config.checks import check, limited, not_negative, one_of, open_unit, optional, positive, require
+from fairall.config.checks import (
+    check_values,
+    limited,
+    not_negative,
+    one_of,
+    open_unit,
+    optional,
+    positive,
+    require,
+)
 from fairall.data.applicants import Dynamics, DynamicsConfig
 from fairall.data.features import Feature, Kind, Schema
 from fairall.data.generated import GeneratedConfig, GeneratedDataset, Individuals, float32
@@ -84,10 +93,10 @@ class SyntheticConfig(GeneratedConfig):
         """Check the label and the observed features, which are variables of the structural model."""
         super().validate()
         variables, label = self.structural_model.variables, self.structural_model.label
-        check("dataset.structural_model.label", label, one_of(variables))
+        check_values(label, "dataset.structural_model.label", one_of(variables))
         require(len(self.observed) >= 1, "dataset.observed", self.observed, "at least one variable")
         for name in self.observed:
-            check("dataset.observed", name, one_of(["K", *(key for key in variables if key != label)]))
+            check_values(name, "dataset.observed", one_of(["K", *(key for key in variables if key != label)]))
 
 
 @dataclass(frozen=True)

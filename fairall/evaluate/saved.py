@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from fairall.config.compose import checked_node
 from fairall.config.schema import Config
-from fairall.config.validation import checked_node
 from fairall.data.own_table import OwnTable, OwnTableConfig
 from fairall.decide.load import IN_MLFLOW, find_policy, saved_in
 from fairall.decide.rules import Rule
@@ -78,7 +78,7 @@ def learnt_from(folder: Path, log: DecisionLog) -> np.ndarray:
     run = load_result(folder)
     if run.config.dataset["_target_"] != f"{OwnTable.__module__}.{OwnTable.__qualname__}":
         raise FairAllError(f"its data set, {run.name('dataset')}, is no file of dataset=csv")
-    config: OwnTableConfig = checked_node(run.config.dataset, "dataset")
+    config: OwnTableConfig = checked_node({"dataset": run.config.dataset}, "dataset")
     if run.config.splits > 1:
         raise FairAllError("it was learnt with several splits, so that every row was a training row of some")
     source = OwnTable(config)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from fairall.config.checks import below_one, check_values, limited
-from fairall.config.words import nearest_key
+from fairall.config.words import nearest
 from fairall.errors import FairAllError
 
 PREFIX = "live."
@@ -60,7 +60,7 @@ class Settings:
         for word in words:
             key, _, value = word.removeprefix(PREFIX).partition("=")
             if key not in known:
-                near = nearest_key(key, known) or f"; there are {', '.join(known)}"
+                near = nearest(key, known) or f"; there are {', '.join(known)}"
                 raise FairAllError(f"{word}: no such key{near}")
             read, allowed = VALUES.get(key, (_name, "a name"))
             if (found := read(value)) is NotImplemented:

@@ -13,9 +13,8 @@ import pandas as pd
 import sqlalchemy as sql
 import torch
 
-from fairall.config.compose import PLACES, compose_config, places
+from fairall.config.compose import PLACES, checked_node, compose_config, places
 from fairall.config.schema import Config, ExplorationRule
-from fairall.config.validation import checked_node
 from fairall.data.own_table import OwnTable
 from fairall.data.people import Decided
 from fairall.decide.load import IN_MLFLOW, find_policy
@@ -201,7 +200,7 @@ def outcome_words(config: Config) -> dict[str, str]:
         return {}
     found = {name: str(node[name]) for name in ("label", "positive")}
     with suppress(FairAllError):  # the table of a finished run may be gone
-        words = OwnTable(checked_node(node, "dataset")).raw[node["label"]].dropna().unique()
+        words = OwnTable(checked_node({"dataset": node}, "dataset")).raw[node["label"]].dropna().unique()
         others = [str(word) for word in words if spelling(word) != spelling(found["positive"])]
         found |= {"negative": others[0]} if len(others) == 1 else {}
     return found

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import functools
+import re
+import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
 from fairall.config.checks import whole_number
 from fairall.config.choices import configuration_root, load_yaml
-from fairall.config.words import nearest_key, typed, typed_entry
+from fairall.config.words import nearest, override
 from fairall.errors import FairAllError
 from fairall.tables.features import Kind
 
@@ -55,13 +57,14 @@ class Spelling:
         """`KEY=VALUE` to be typed or pasted."""
         if self.python:
             return f"{self.key(name)}={value if isinstance(value, str) else list(value)!r}"
-        return typed(self.key(name), value)
+        return shlex.quote(override(self.key(name), value))
 
     def kind(self, column: str, kind: str) -> str:
         """The word that declares the kind of a column, to be typed or pasted."""
         if self.python:
             return f"kinds={ {column: str(kind)} }"
-        return typed_entry(self.key("kinds"), column, kind)
+        escaped = re.sub(r"([\\()\[\]{}:=,])", r"\\\1", column)
+        return shlex.quote(f"{self.key('kinds')}={{{escaped}: {kind}}}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -130,7 +133,7 @@ class Declared:
         known = [one.name for one in fields(cls)]
         for key in keys:
             if key not in known:
-                hint = nearest_key(key, known) or f"; there are {', '.join(known)}"
+                hint = nearest(key, known) or f"; there are {', '.join(known)}"
                 raise FairAllError(f"{key}=...: no such keyword{hint}")
         given = {name: _as_texts(name, value) for name, value in keys.items() if value is not None}
         return cls(**({name: csv_defaults()[name] for name in DEFAULTS} | given))

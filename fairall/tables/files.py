@@ -22,7 +22,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pandas.api.types import infer_dtype, union_categoricals
 
-from fairall.config.words import TABLE_ENDINGS
 from fairall.errors import FairAllError, count
 from fairall.runtime.reading import why_no_file
 from fairall.tables.cells import distinct, is_text, parsed, shown
@@ -32,7 +31,7 @@ from fairall.tables.unquoted import is_unquoted, read_unquoted
 ROWS = 10_000  # of a part of a file; another number may change the last decimal of probabilities
 UNDEFINED_IN_CP1252 = {0x81, 0x8D, 0x8F, 0x90, 0x9D}  # Windows' extension of latin-1, with the euro sign
 UNUSABLE_SEPARATORS = '"\r\n'
-PARQUET, PARQUET_ENDINGS = b"PAR1", TABLE_ENDINGS[1:]
+PARQUET, PARQUET_ENDINGS = b"PAR1", (".parquet", ".pq")
 SAVE = "save it as CSV or Parquet"
 OTHER_FORMATS = {  # by first bytes: what it is, and what to do
     b"PK\x03\x04": ("an Excel workbook or a zip archive", SAVE),

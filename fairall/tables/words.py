@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-from fairall.config.words import nearest_key
+from fairall.config.words import nearest
 from fairall.errors import FairAllError
 from fairall.tables.declared import LISTS, PREFIX
 
@@ -37,7 +37,7 @@ def keywords(
         typed, equals, value = word.partition("=")
         key = typed.removeprefix(PREFIX)
         if not equals or key not in known:
-            hint = nearest_key(key, known) or f"; there are {', '.join(known)}"
+            hint = nearest(key, known) or f"; there are {', '.join(known)}"
             hint = f": give {hints[key]} {value or 'COLUMN'}" if key in hints else hint
             raise FairAllError(f"{word}: no such key{hint}")
         try:

@@ -7,7 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from fairall.config.checks import check, plain_name
+from fairall.config.checks import check_values, plain_name
 from fairall.config.compose import places
 from fairall.config.schema import Config
 from fairall.errors import FairAllError
@@ -33,7 +33,7 @@ def load_logged_results(*overrides: str) -> Results:
             runs = client.search_runs([experiment_of(client, config)], finished)
             for run in reversed(runs):  # the last of several MLflow runs of one run is used
                 identity = run.data.tags[RUN_TAG]
-                check("a tag of a run in MLflow", identity, plain_name())  # part of a path
+                check_values(identity, "a tag of a run in MLflow", plain_name())  # part of a path
                 path = Path(temporary, "model", "dataset", identity)
                 path.mkdir(parents=True, exist_ok=True)
                 with suppress(Exception):  # reading the run reports what is missing

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import pandas as pd
 
 from fairall.config.choices import flattened
-from fairall.config.compose import compose_config, places_of
+from fairall.config.compose import places
 from fairall.config.schema import Config
 from fairall.config.words import Words
 from fairall.display.format import marked
@@ -217,7 +217,7 @@ def sync(overrides: Words) -> int:
     Raises:
         FairAllError: where MLflow is not installed, or a name to register is given.
     """
-    here = places_of(compose_config(*overrides))
+    here = places(overrides)
     if here.tracking.register is not None:
         raise FairAllError(
             "tracking.register: `sync` registers nothing; to register a run, repeat its command with "

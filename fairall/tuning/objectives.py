@@ -76,4 +76,4 @@ def selected(costs: pd.DataFrame, errors: pd.DataFrame) -> int:
     for objective in others:
         best = left[objective].idxmin()
         left = left[left[objective] <= left.loc[best, objective] + errors.loc[best, objective]]
-    return int(left.reset_index(names="").sort_values([last, *others, ""])[""].iloc[0])
+    return int(left.sort_values([last, *others], kind="stable").index[0])

@@ -37,8 +37,7 @@ def usable() -> Iterator[None]:
     try:
         yield
     except (SQLAlchemyError, StorageInternalError, ImportError, RuntimeError, ValueError) as error:
-        reason = hidden(str(error).partition("\n")[0])
-        raise FairAllError(f"hydra.sweeper.storage: the database cannot be used: {reason:.200}") from error
+        raise FairAllError(unusable(error)) from error
 
 
 @usable()
@@ -77,43 +76,11 @@ class Study:
     finished: Sequence[FrozenTrial]
     failed: Sequence[FrozenTrial]
 
-    @classmethod
-    @usable()
-    def load(cls, name: str, address: str) -> Study:
-        """The study of that name in the database at an address.
-
-        Raises:
-            FairAllError: where there is none, or the database cannot be used.
-        """
-        import optuna
-
-        if name not in (names := study_names(address)):
-            raise FairAllError(f"{name}: no such study; there are {', '.join(names) or 'none yet'}")
-        study = optuna.load_study(study_name=name, storage=storage_of(address))
-        trials = study.get_trials(states=(optuna.trial.TrialState.COMPLETE,))
-        latest = {
-            tuple(
-                trial.distributions[key].to_internal_repr(value) for key, value in trial.params.items()
-            ): trial
-            for trial in trials
-        }
-        outcomes: dict[bool, list[FrozenTrial]] = {False: [], True: []}
-        for _, trial in sorted(latest.items()):
-            outcomes["reason" in trial.user_attrs[OUTCOME]].append(trial)
-        return cls(name, **study.user_attrs[DESCRIPTION], finished=outcomes[False], failed=outcomes[True])
-
-    @property
-    def space(self) -> Mapping[str, Any]:
-        """Distribution of Optuna by key, where a trial has finished."""
-        return next((trial.distributions for trial in self.finished), {})
-
     @cached_property
     def seeds(self) -> Any:
         """Objectives of the finished trials by seed, grouped by the place of the trial in `finished`."""
-        frames = {
-            place: pd.DataFrame(of.user_attrs[OUTCOME]["seeds"]) for place, of in enumerate(self.finished)
-        }
-        return pd.concat(frames)[[*self.objectives]].groupby(level=0)
+        frames = [pd.DataFrame(trial.user_attrs[OUTCOME]["seeds"]) for trial in self.finished]
+        return pd.concat(dict(enumerate(frames)))[[*self.objectives]].groupby(level=0)
 
     @property
     def costs(self) -> pd.DataFrame:
@@ -125,9 +92,9 @@ class Study:
         """Why no trial is selected; empty where one is."""
         if not interpretable(self.settings.get("preset")):
             return CAUTION
-        problem = [*filter(of_problem, self.space)]
-        if not problem and not self.finished:
+        if not self.finished:
             return "no trial has finished"
+        problem = [*filter(of_problem, self.finished[0].params)]
         return f"{problem[0]} defines the problem" if problem else ""
 
     @property
@@ -148,25 +115,29 @@ class Study:
         counts = f"{len(self.finished)} finished, {len(self.failed)} failed"
         return marked(f"{self.n_points or 'any number of'} points, {counts}", self.settings.get("preset"))
 
-    def in_memory(self) -> optuna.Study:
-        """A study of Optuna with the finished trials alone, whose numbers are their places."""
-        import optuna
-
-        study = optuna.create_study(directions=[*self.objectives.values()])
-        study.add_trials(self.finished)
-        return study
-
     @property
     def pareto_set(self) -> list[int]:
         """Places of finished trials that no other beats in an objective without losing in another."""
-        places = [trial.number for trial in self.in_memory().best_trials]
-        return [*self.costs.loc[places].sort_values([*self.objectives]).index]
+        costs = self.costs
+        return [
+            place
+            for place, cost in costs.iterrows()
+            if not ((costs <= cost).all(axis=1) & (costs < cost).any(axis=1)).any()
+        ]
+
+
+def unusable(error: BaseException) -> str:
+    """One line about an error of Optuna, or of the database below it."""
+    reason = hidden(str(error.__cause__ or error).partition("\n")[0])
+    return f"hydra.sweeper.storage: the database cannot be used: {reason:.200}"
 
 
 def spreads(outcome: Mapping[str, Any]) -> dict[str, str]:
     """Mean ± standard deviation over seeds by measure; of one seed the mean alone."""
     seeds = pd.DataFrame(outcome["seeds"])
-    return {measure: mean_std(of.mean(), of.std(), scale=1, digits=4) for measure, of in seeds.items()}
+    return {
+        measure: mean_std(column.mean(), column.std(), scale=1, digits=4) for measure, column in seeds.items()
+    }
 
 
 def line_of(trial: FrozenTrial) -> str:
@@ -187,26 +158,46 @@ def of_problem(key: str) -> bool:
 
 
 @usable()
-def study_names(address: str) -> list[str]:
-    """Names of the studies of FairAll in a database, sorted; raises as `storage_of`."""
+def load_studies(address: str, names: Sequence[str] = ()) -> list[Study]:
+    """Studies of FairAll in a database, those named or all of them in the order of their names.
+
+    Args:
+        address: as in `storage_of`.
+        names: of studies.
+
+    Raises:
+        FairAllError: where there is no study of a name, or the database cannot be used.
+    """
     import optuna
     from sqlalchemy.engine import make_url
 
-    if address.startswith("sqlite") and not Path(str(make_url(address).database)).exists():
-        return []
-    summaries = optuna.get_all_study_summaries(storage_of(address))
-    return sorted(study.study_name for study in summaries if DESCRIPTION in study.user_attrs)
+    known: list[str] = []
+    if not address.startswith("sqlite") or Path(str(make_url(address).database)).exists():
+        storage = storage_of(address)
+        summaries = optuna.get_all_study_summaries(storage)
+        known = sorted(study.study_name for study in summaries if DESCRIPTION in study.user_attrs)
+    studies = []
+    for name in names or known:
+        if name not in known:
+            raise FairAllError(f"{name}: no such study; there are {', '.join(known) or 'none yet'}")
+        study = optuna.load_study(study_name=name, storage=storage)
+        latest = {
+            tuple(
+                trial.distributions[key].to_internal_repr(value) for key, value in trial.params.items()
+            ): trial
+            for trial in study.get_trials(states=(optuna.trial.TrialState.COMPLETE,))
+        }
+        outcomes: dict[str, Any] = {"finished": [], "failed": []}
+        for point in sorted(latest):
+            failed = "reason" in latest[point].user_attrs[OUTCOME]
+            outcomes["failed" if failed else "finished"].append(latest[point])
+        studies.append(Study(name, **study.user_attrs[DESCRIPTION], **outcomes))
+    return studies
 
 
 def address_in(outputs: Path) -> str:
     """The address of the database of studies in a folder of outputs, as sweeps/_study.yaml has it."""
     return f"sqlite:///{outputs}/sweeps/studies.db?timeout=60"
-
-
-def progress_of_studies(outputs: Path) -> dict[str, str]:
-    """`Study.standing` by name of every study in a folder of outputs; raises as `storage_of`."""
-    address = address_in(outputs)
-    return {name: Study.load(name, address).standing for name in study_names(address)}
 
 
 @usable()

@@ -13,20 +13,21 @@ import numpy as np
 from hydra.experimental.callback import Callback
 from omegaconf import DictConfig, OmegaConf, flag_override
 
-from fairall.config.checks import at_least, check, one_of, plain_name, require
+from fairall.config.checks import at_least, check_values, one_of, plain_name, require
 from fairall.config.choices import flattened
 from fairall.config.messages import ending
 from fairall.config.schema import objectives_of
 from fairall.display.console import say
-from fairall.display.format import marked, own_name
+from fairall.display.format import own_name
 from fairall.errors import FairAllError
 from fairall.runtime.credentials import complete
 from fairall.tuning.objectives import DIRECTIONS, directions_of
-from fairall.tuning.study import AGAIN, DESCRIPTION, Study, of_problem, storage_of, usable
+from fairall.tuning.study import AGAIN, DESCRIPTION, load_studies, of_problem, storage_of, usable, words_of
 
 if TYPE_CHECKING:
     import optuna
     from optuna.trial import FrozenTrial
+
 
 BEST = "optimization_results.yaml"  # of the plugin: the best points by means alone
 
@@ -37,20 +38,22 @@ class StudyCallback(Callback):
     def on_multirun_start(self, config: DictConfig, **kwargs: Any) -> None:
         """Check the sweep and begin the study; ends the process with one line where that is impossible."""
         with ending():
-            sweeper = config.hydra.sweeper
+            sweeper, name = config.hydra.sweeper, study_name(config, config.hydra.sweeper)
             space, params = search_space(sweeper, config.hydra.overrides.task)
-            study = described(config, space)
+            description = described(config, space)
             (Path(config.outputs_dir) / "sweeps").mkdir(parents=True, exist_ok=True)
-            changed = begin(study, sweeper) | {"study_name": study.name, "params": params}
-            say(marked(f"{study.name}: {changed['n_trials']} trials to do", config.preset))
+            changed = begin(name, description, sweeper)
+            say(f"{name}: {changed['n_trials']} trials to do")
+            changed |= {"study_name": name, "params": params, "storage": complete(sweeper.storage)}
             with flag_override(config.hydra, ["readonly", "struct"], False):
-                config.hydra.sweeper = {**sweeper, **changed, "storage": complete(sweeper.storage)}
+                config.hydra.sweeper = {**sweeper, **changed}
 
     def on_multirun_end(self, config: DictConfig, **kwargs: Any) -> None:
         """Print what the study selects."""
         with ending():
+            sweeper = config.hydra.sweeper
             (Path(config.hydra.sweep.dir) / BEST).unlink(missing_ok=True)
-            study = Study.load(config.hydra.sweeper.study_name, config.hydra.sweeper.storage)
+            (study,) = load_studies(sweeper.storage, [sweeper.study_name])
             say(f"{study.name}: {study.standing}")
             say(study.selection)
             if not study.finished:
@@ -101,11 +104,10 @@ def search_space(sweeper: DictConfig, words: Sequence[str]) -> tuple[dict[str, A
     """
     from hydra_plugins.hydra_optuna_sweeper._impl import create_params_from_overrides
 
-    params: Any = OmegaConf.to_container(sweeper.params or OmegaConf.create(), resolve=True)
+    replaced = [word.partition("=")[0] for word in words]
+    params = {key: value for key, value in (sweeper.params or {}).items() if key not in replaced}
     try:
-        swept, fixed = create_params_from_overrides([*words])
-        params = {key: value for key, value in params.items() if key not in {**swept, **fixed}}
-        space = create_params_from_overrides([f"{key}={value}" for key, value in params.items()])[0] | swept
+        space, _ = create_params_from_overrides([*words_of(params), *words])
     except (ValueError, AssertionError) as error:
         raise FairAllError(f"the values to try are not possible: {error}") from error
     if not space:
@@ -127,8 +129,8 @@ def of_grid(sweeper: DictConfig) -> bool:
     return sweeper.sampler._target_.endswith("GridSampler")
 
 
-def described(config: DictConfig, space: Mapping[str, Any]) -> Study:
-    """The study of a sweep, without trials.
+def described(config: DictConfig, space: Mapping[str, Any]) -> dict[str, Any]:
+    """Fields of `Study` that do not depend on trials, by name.
 
     Args:
         config: by Hydra, with its own node, without values of the keys that are swept.
@@ -137,16 +139,18 @@ def described(config: DictConfig, space: Mapping[str, Any]) -> Study:
     Raises:
         FairAllError: where the sweep is not possible.
     """
-    from fairall.config.validation import typed
+    from fairall.config.compose import typed
     from fairall.storage.identity import determining
 
-    first, sweeper = config.copy(), config.hydra.sweeper
-    check("hydra.sweeper.study_name", sweeper.study_name, plain_name())
+    first, sweeper, n_points = config.copy(), config.hydra.sweeper, 1
+    check_values(sweeper.study_name, "hydra.sweeper.study_name", plain_name())
     OmegaConf.set_struct(first, False)
     del first["hydra"]
     for key, values in space.items():
+        choices = getattr(values, "choices", ())
+        n_points *= len(choices)
         if "." in key:
-            value = values.choices[0] if hasattr(values, "choices") else values.low
+            value = choices[0] if choices else values.low
             OmegaConf.update(first, key.lstrip("+"), read(value), force_add=True)
     settings = flattened(determining(typed(first).to_plain()))
     objectives = validated(first, sweeper, space)
@@ -155,16 +159,16 @@ def described(config: DictConfig, space: Mapping[str, Any]) -> Study:
         "sweep.trial": first.sweep.trial,
         **{key: str(value) for key, value in {**settings, **space}.items()},
     }
-    n_points = math.prod(len(getattr(values, "choices", ())) for values in space.values())
-    return Study(study_name(config, sweeper), objectives, shared, n_points or None, [], [])
+    return {"objectives": objectives, "settings": shared, "n_points": n_points or None}
 
 
 @usable()
-def begin(study: Study, sweeper: DictConfig) -> dict[str, Any]:
+def begin(name: str, description: Mapping[str, Any], sweeper: DictConfig) -> dict[str, Any]:
     """Create a study in the database, or resume it; its failed trials are put into Optuna's queue again.
 
     Args:
-        study: without trials.
+        name: of the study.
+        description: of `described`.
         sweeper: `hydra.sweeper`.
 
     Returns:
@@ -177,28 +181,29 @@ def begin(study: Study, sweeper: DictConfig) -> dict[str, Any]:
     import optuna
     from optuna.trial import TrialState, create_trial
 
-    directions, storage = [*study.objectives.values()], storage_of(sweeper.storage)
     created = optuna.create_study(
-        study_name=study.name, storage=storage, directions=directions, load_if_exists=True
+        study_name=name,
+        storage=storage_of(sweeper.storage),
+        directions=[*description["objectives"].values()],
+        load_if_exists=True,
     )
     if DESCRIPTION not in created.user_attrs:
-        fields = ("objectives", "settings", "n_points")
-        created.set_user_attr(DESCRIPTION, {field: getattr(study, field) for field in fields})
-    known = Study.load(study.name, sweeper.storage)
-    for key in sorted({**known.settings, **study.settings}):
-        there, here = known.settings.get(key), study.settings.get(key)
-        if there != here:
-            raise FairAllError(
-                f"the study {study.name} was begun with {key}={there}, not {here}; give this sweep another "
-                "name with hydra.sweeper.study_name=NAME"
-            )
+        created.set_user_attr(DESCRIPTION, description)
+    (known,) = load_studies(sweeper.storage, [name])
+    there, here = known.settings, description["settings"]
+    if differing := {*there.items()} ^ {*here.items()}:
+        key, _ = min(differing)
+        raise FairAllError(
+            f"the study {name} was begun with {key}={there.get(key)}, not {here.get(key)}; give this sweep "
+            "another name with hydra.sweeper.study_name=NAME"
+        )
     for trial in known.failed:
         parts = {part: getattr(trial, part) for part in ("params", "distributions", "system_attrs")}
         created.add_trial(create_trial(state=TrialState.WAITING, user_attrs={AGAIN: True}, **parts))
     states = [(trial.state, AGAIN in trial.user_attrs) for trial in created.get_trials()]
     n_again, n_ended = states.count((TrialState.WAITING, True)), states.count((TrialState.COMPLETE, False))
     n_done = len(known.finished) + len(known.failed) if of_grid(sweeper) else n_ended
-    n_trials = max(min(sweeper.n_trials, study.n_points or math.inf) - n_done, 0) + n_again
+    n_trials = max(min(sweeper.n_trials, known.n_points or math.inf) - n_done, 0) + n_again
     changed: dict[str, Any] = {"n_trials": n_trials}
     if sweeper.sampler.get("seed") is not None:
         made = {**sweeper.sampler, "_partial_": True}
@@ -217,17 +222,14 @@ def validated(first: DictConfig, sweeper: DictConfig, space: Mapping[str, Any]) 
     from fairall.measuring.selection import LATENT_SELECTION, SELECTION
     from fairall.metrics import load_measures, summaries
 
-    problem = [*filter(of_problem, space)]
-    if 0 < len(problem) < len(space):
-        raise FairAllError(
-            f"{problem[0]} defines the problem, and hyperparameters are selected for one problem: start a "
-            f"sweep for each, with {problem[0]}=VALUE"
-        )
     if "evaluation.split" in space:
         raise FairAllError("evaluation.split: a sweep looks at validation people only")
-    check("sweep.trial", first.sweep.trial, one_of(["run", "phase1"]))
+    problem = [*filter(of_problem, space)]
+    if 0 < len(problem) < len(space):
+        raise FairAllError(f"{problem[0]} defines the problem: start a sweep for each of its values")
+    check_values(first.sweep.trial, "sweep.trial", one_of(["run", "phase1"]))
     for key in ("n_trials", "n_jobs"):
-        check(f"hydra.sweeper.{key}", sweeper[key], at_least(1))
+        check_values(sweeper[key], f"hydra.sweeper.{key}", at_least(1))
     register = first.tracking.register
     require(register is None, "tracking.register", register, "null: register a run of the best point instead")
     measures, directions = objectives_of(first.objective), directions_of(sweeper)
@@ -238,9 +240,12 @@ def validated(first: DictConfig, sweeper: DictConfig, space: Mapping[str, Any]) 
         )
     known = [*LATENT_SELECTION, "phase1_validation_loss"]
     if first.sweep.trial == "run":
-        known = [*(of.name for of in summaries(load_measures(first.evaluation.measures))), *SELECTION]
+        known = [
+            *(measure.name for measure in summaries(load_measures(first.evaluation.measures))),
+            *SELECTION,
+        ]
     for measure in measures:
-        check("objective", measure, one_of(known))
+        check_values(measure, "objective", one_of(known))
     return dict(zip(measures, directions, strict=True))
 
 

@@ -11,7 +11,7 @@ import torch
 from omegaconf import MISSING
 from torch import Tensor
 
-from fairall.config.checks import at_least, between, check, one_of, open_unit
+from fairall.config.checks import at_least, between, check_values, one_of, open_unit
 from fairall.data.people import People
 from fairall.errors import FairAllError
 from fairall.runtime.randomness import SeedStreams
@@ -79,7 +79,7 @@ class Drift(Part):
         names = data.schema.names
         self.slope = torch.zeros(len(names))
         for name, slope in config.features.items():
-            check("world.drift.features", name, one_of(names))
+            check_values(name, "world.drift.features", one_of(names))
             self.slope[names.index(name)] = slope
         self.train = train = data.train.merged()
         self.mean, self.scale = train.x.mean(0), train.x.std(0).clamp(min=1e-6)

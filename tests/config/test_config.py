@@ -17,10 +17,9 @@ from fairall.config.choices import (
     hyperparameters_without,
     load_yaml,
 )
-from fairall.config.compose import compose_all, searched_folder
+from fairall.config.compose import compose_all, searched_folder, typed
 from fairall.config.compose import compose_config as compose
 from fairall.config.schema import Config, ExplorationConfig, ExplorationRule, ProtocolConfig, plain
-from fairall.config.validation import typed
 from fairall.errors import FairAllError
 from tests.conftest import ComposeConfig
 
@@ -101,9 +100,7 @@ def test_command_line_beats_presets_hyperparameters_and_the_data_set(compose_con
     ("model", "corrected", "text"),
     [
         ("fairall_I_II", (20, 20), (50, 100)),
-        ("fairall_II", (20, 20), (50, 100)),
         ("fairlab_I_II", (20, None), (50, None)),
-        ("fairlog", (None, None), (None, None)),
     ],
 )
 def test_corrected_has_fewer_samples(
@@ -194,7 +191,6 @@ def test_guards_can_be_switched_whatever_the_protocol(compose_config: ComposeCon
         (["protocol=text"], "none"),
         (["protocol=published_code"], "none"),
         (["model=epsilon_greedy"], "epsilon"),
-        (["model=epsilon_greedy", "protocol=text"], "epsilon"),
         (["model=epsilon_greedy", "exploration=bounded"], "bounded"),
         (["model=fairlog", "exploration=epsilon"], "epsilon"),
     ],
@@ -234,24 +230,11 @@ def printed_hyperparameters(paper: dict[str, Any], model: str, dataset: str) -> 
 
 
 @pytest.mark.parametrize(("model", "dataset"), itertools.product(METHODS, PRINTED))
-def test_hyperparameters_are_the_papers(
-    model: str, dataset: str, paper: dict[str, Any], compose_config: ComposeConfig
-) -> None:
-    printed = printed_hyperparameters(paper, model, dataset)
+def test_hyperparameters_are_the_papers(model: str, dataset: str, paper: dict[str, Any]) -> None:
     written = hyperparameters(model, dataset)
-    assert written["model"] == printed
+    assert written["model"] == printed_hyperparameters(paper, model, dataset)
     assert written["hyperparameters"] == "the paper's selection"
     assert set(written) <= {"model", "hyperparameters", "schedule"}
-
-    config = compose_config(f"model={model}", f"dataset={dataset}", "protocol=text")
-    used = dict(vars(config.model))
-    used["phase1"] = None if used.get("phase1") is None else vars(used["phase1"])
-    phase1 = printed.pop("phase1", None)
-    assert printed.items() <= used.items()
-    if phase1 is not None:
-        assert phase1.items() <= used["phase1"].items()
-        epochs = paper["protocol"]["phase1"]["epochs_final"]
-        assert config.schedule.phase1_epochs == epochs[dataset]
 
 
 @pytest.mark.parametrize("dataset", PRINTED)
@@ -260,18 +243,16 @@ def test_schedule_samples_and_cost_are_the_papers(
 ) -> None:
     config = compose_config("model=fairall_I_II", f"dataset={dataset}", "protocol=text")
     printed = paper["protocol"]
-    assert config.seeds == printed["seeds"]
-    assert config.cost.value == printed["cost"][dataset]
-    assert config.model.elbo_samples == printed["monte_carlo"]["elbo_samples"]
-    assert config.model.kl_samples == printed["monte_carlo"]["kl_samples"]
-    assert config.schedule.warm_up_applicants == printed["warmup"]["candidates"]
-    assert config.schedule.warm_up_epochs == printed["warmup"]["epochs"]
-    for ours, theirs in (
-        ("time_steps", "time_steps"),
-        ("applicants", "candidates_per_step"),
-        ("batches_per_epoch", "batches_per_epoch"),
-    ):
-        assert getattr(config.schedule, ours) == printed["phase2"][theirs]
+    samples = {key: getattr(config.model, key) for key in ("elbo_samples", "kl_samples")}
+    assert samples == {key: printed["monte_carlo"][key] for key in samples}
+    assert (config.seeds, config.cost.value) == (printed["seeds"], printed["cost"][dataset])
+    steps = {key: printed["phase2"][key] for key in ("time_steps", "batches_per_epoch")}
+    assert plain(config.schedule) == steps | {
+        "applicants": printed["phase2"]["candidates_per_step"],
+        "warm_up_applicants": printed["warmup"]["candidates"],
+        "warm_up_epochs": printed["warmup"]["epochs"],
+        "phase1_epochs": printed["phase1"]["epochs_final"][dataset],
+    }
 
 
 def test_typed_values_win_over_selected_ones_and_those_of_another_pair_can_be_chosen(tmp_path: Path) -> None:
@@ -314,8 +295,6 @@ def test_a_run_can_have_what_the_other_data_sets_choose() -> None:
     assert (own.model.learning_rate, own.model.quantile) == (0.001, 0.9)
     assert (others.model.learning_rate, others.model.quantile) == (0.01, 0.6)
     assert others.hyperparameters == OTHERS
-    (untuned,) = compose_all([["model=stacked", "dataset=meps", word]])
-    assert untuned.hyperparameters == "defaults"
 
 
 SELECTED = [

@@ -15,8 +15,6 @@ from fairall.data.dataset import Dataset
 class Mine(Credit): pass
 class Lacking(Dataset): pass
 class Nothing: pass
-class Untyped(Credit):
-    config_type = dict
 """
 TABLE = "_target_: own.Mine\nname: mine\n"
 
@@ -28,9 +26,9 @@ TABLE = "_target_: own.Mine\nname: mine\n"
             "initial_policy/mine.yaml",
             "_target_: own.Policy\nname: mine\n",
             [],
-            "own.Policy: there is no such",
+            "own.Policy names no class",
         ),
-        ("dataset/mine.yaml", "name: mine\n", [], "dataset._target_ has no value: it names the class, as "),
+        ("dataset/mine.yaml", "name: mine\n", [], "dataset._target_=None names no class as module.Class"),
         (
             "dataset/mine.yaml",
             TABLE + "nmae: 3\n",
@@ -38,29 +36,17 @@ TABLE = "_target_: own.Mine\nname: mine\n"
             "dataset.nmae: no such key, did you mean dataset.name?",
         ),
         ("dataset/mine.yaml", TABLE, [], "dataset.cost has no value: give it one with dataset.cost=VALUE"),
-        ("dataset/mine.yaml", TABLE + "cost: low\n", [], "dataset.cost: Value 'low' of type 'str' could not"),
         (
             "dataset/mine.yaml",
             "defaults: [csv, override /experiment: x]\n",
             [],
             "In 'dataset/mine': Could not",
         ),
-        (
-            "preset/mine.yaml",
-            "# @package _global_\nsede: 3\n",
-            [],
-            "no such key, did you mean seed?; --cfg job",
-        ),
-        ("x.yaml", "", ["dataset.split.pol=3"], "no such key, did you mean dataset.split.pool?; --cfg job"),
-        ("x.yaml", "", ["initial_policy.scroe={a: 1}"], "did you mean initial_policy.score?"),
+        ("x.yaml", "", ["dataset.split.pol=3"], "no such key, did you mean dataset.split.pool?; --cfg"),
         ("experiment/x.yaml", "", ["experiment=x"], "use +experiment=x"),
-        ("x.yaml", "", ["~initial_policy"], "initial_policy._target_ has no value"),
-        ("x.yaml", "", ["~seed"], "seed has no value: give it one with seed=VALUE"),
         ("x.yaml", "", ["dataset._target_=own.Nothing"], "config_type is not a dataclass derived from "),
-        ("x.yaml", "", ["dataset._target_=own.Untyped"], "config_type is not a dataclass derived from "),
         ("x.yaml", "", ["dataset._target_=own.Lacking"], "it lacks load, prepare"),
         ("x.yaml", "", ["initial_policy._target_=own.Mine"], "schema.InitialPolicyConfig: derive"),
-        ("x.yaml", "", ["model._target_=Nobody"], "it names the class, as module.Class"),
         ("x.yaml", "", ["dataset._target_=wrong.Mine"], "'(' was never closed (wrong.py, line 1)"),
         ("x.yaml", "", ["model._target_=lacking.Mine"], "(ModuleNotFoundError: No module named 'nopandas'"),
     ],
@@ -80,5 +66,5 @@ def test_a_mistake_in_classes_and_files_of_ones_own_is_one_line(
 
 
 def test_ends_of_lines_in_a_key_make_no_second_line(capsys: pytest.CaptureFixture[str]) -> None:
-    assert report_error(FairAllError("a\rb: no such key"), []) == 1
+    assert report_error(FairAllError("a\rb: no such key")) == 1
     assert capsys.readouterr().err == "fairall: a b: no such key\n"

@@ -17,8 +17,7 @@ import pandas as pd
 import pytest
 import torch
 
-from fairall.config.compose import compose_config
-from fairall.config.validation import checked_dataset
+from fairall.config.compose import checked_node, compose_config
 from fairall.data.features import Feature, Kind
 from fairall.data.load import load_dataset
 from fairall.data.own_table import OwnTable, OwnTableConfig
@@ -79,7 +78,7 @@ def own(tmp_path: Path) -> Own:
 @functools.cache
 def checked_config(*words: str) -> OwnTableConfig:
     """As of a command line; the same words are composed once."""
-    config = checked_dataset(compose_config("dataset=csv", *words))
+    config = checked_node(compose_config("dataset=csv", *words), "dataset")
     assert isinstance(config, OwnTableConfig)
     return config
 

@@ -15,8 +15,7 @@ import pytest
 import torch
 from scipy.special import expit, logit
 
-from fairall.config.compose import compose_config
-from fairall.config.validation import checked
+from fairall.config.compose import checked, compose_config
 from fairall.data.dataset import dataset
 from fairall.errors import FairAllError
 from fairall.evaluate.shown import write

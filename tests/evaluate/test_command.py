@@ -335,7 +335,6 @@ def zero_propensity(table: pd.DataFrame) -> pd.DataFrame:
         (["drop=[score,race,officer,p,new,strict]"], None, "no propensity is recorded"),
         (["propensity=p"], zero_propensity, "propensity"),
         (["propensty=p"], None, "did you mean propensity"),
-        (["pscore=p"], None, "pscore=p: no such key, did you mean propensity?"),
         (["sensitive_features=race"], None, "did you mean sensitive?"),
         (["--policy", "nwe", "propensity=p"], None, "did you mean the column new?"),
         (["--policy", "officer", "propensity=p"], None, "policy officer"),

@@ -10,9 +10,8 @@ import pandas as pd
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from fairall.config.compose import compose_config
+from fairall.config.compose import checked_node, compose_config
 from fairall.config.schema import Config
-from fairall.config.validation import checked_dataset
 from fairall.data.own_table import OwnTable
 from fairall.decide.load import load_policy
 from fairall.errors import FairAllError
@@ -358,7 +357,7 @@ def learnt(folder: Path, people: pd.DataFrame, drop: str = "officer,chance") -> 
     composed = compose_config(*QUICK, *OF_FILE, *own)
     test = np.zeros(len(people), dtype=bool)
     found = run(composed)
-    test[OwnTable(checked_dataset(composed)).splits.test] = True
+    test[OwnTable(checked_node(composed, "dataset")).splits.test] = True
     return found.path, test
 
 

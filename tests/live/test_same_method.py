@@ -7,8 +7,7 @@ import pytest
 
 from fairall import Ledger, run
 from fairall.config.choices import choices
-from fairall.config.compose import compose_config
-from fairall.config.target import target_class
+from fairall.config.compose import compose_config, target_class
 from fairall.models.learner import FixedPolicy
 from tests.live.conftest import AS_IN_A_RUN, SMALL, begun, outcomes_of, simulated
 

@@ -11,9 +11,8 @@ import torch
 from scipy.special import expit
 from torch import Tensor
 
-from fairall.config.compose import compose_config
+from fairall.config.compose import checked_node, compose_config
 from fairall.config.schema import DatasetConfig
-from fairall.config.validation import checked_dataset
 from fairall.data.dataset import dataset
 from fairall.data.people import People
 from fairall.online.evaluation import DPU_ERROR, UTILITY_ERROR, Evaluator
@@ -44,15 +43,15 @@ def population(path: Path, *, selective: bool) -> list[str]:
 
 def splits_of(*words: str) -> list[DatasetConfig]:
     """A data set with other random states of its split."""
-    config = checked_dataset(compose_config(*words))
-    return [replace(config, split=replace(config.split, random_state=state)) for state in range(SPLITS)]  # type: ignore[attr-defined, call-arg]
+    config = checked_node(compose_config(*words), "dataset")
+    return [replace(config, split=replace(config.split, random_state=state)) for state in range(SPLITS)]
 
 
 def draws_of_synthetic(path: Path) -> list[DatasetConfig]:
     """A data set whose people are drawn anew."""
     words = ["dataset=synthetic", "dataset.rows={pool: 2000, validation: 50, test: 200}"]
-    config = checked_dataset(compose_config(*words))
-    return [replace(config, random_state=state) for state in range(SPLITS)]  # type: ignore[call-arg]
+    config = checked_node(compose_config(*words), "dataset")
+    return [replace(config, random_state=state) for state in range(SPLITS)]
 
 
 @pytest.mark.whole
@@ -84,7 +83,7 @@ def test_standard_errors_are_deviations_over_test_people(
 
 
 def test_a_split_by_label_and_group_leaves_accepting_everybody_without_noise(tmp_path: Path) -> None:
-    config = checked_dataset(compose_config(*population(tmp_path, selective=False)))
+    config = checked_node(compose_config(*population(tmp_path, selective=False)), "dataset")
     data = dataset(config).prepare()
     for people in (data.validation, data.test):
         measured = Evaluator(people, COST, [0, 1]).measure_by(lambda x, s: torch.ones_like(s))

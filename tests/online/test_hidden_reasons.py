@@ -10,8 +10,7 @@ import pytest
 import torch
 from scipy.special import expit
 
-from fairall.config.compose import compose_config, typed_config
-from fairall.config.validation import checked
+from fairall.config.compose import checked, compose_config, typed_config
 from fairall.data.features import Feature, Kind, Schema
 from fairall.data.load import load_dataset
 from fairall.data.table import Table

@@ -66,8 +66,8 @@ WORK = {
         (143, "", LINE),
     ),
     "an error that it has caused": (
-        "assert report_error(FairAllError('no such thing'), []) == 1\n"
-        "with signals.deferred(): come(15); report_error(FairAllError('no such thing'), [])",
+        "assert report_error(FairAllError('no such thing')) == 1\n"
+        "with signals.deferred(): come(15); report_error(FairAllError('no such thing'))",
         (143, "", f"fairall: no such thing\n{LINE}"),
     ),
 }

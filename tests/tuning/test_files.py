@@ -5,102 +5,87 @@ from typing import Any
 
 import pytest
 import yaml
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import OmegaConf
 
-from fairall.config.choices import sweeps_folder
-from fairall.config.validation import checked
-from fairall.tuning.sweep import read, search_space, validated
-from tests.conftest import ComposeConfig
+from fairall.config.choices import configuration_root
+from fairall.tuning.sweep import described, read, search_space
 from tests.tuning.composed import composed
 
 GRIDS = yaml.safe_load((Path(__file__).parent / "paper_grids.yaml").read_text())["hyperparameter_grids"]
-DATASETS = ("synthetic", "compas", "credit", "meps")
-# By name of the study: words of the command line, row groups of the table, and our keys for its rows.
-PHASE1 = {
-    "batch_size": "model.phase1.batch_size",
-    "learning_rate": "model.phase1.learning_rate",
-    "vae_arch": "model.vae_arch",
-    "latent_size": "model.latent_size",
-    "beta": "model.phase1.beta",
-}
+# By name of the study: words of the command line, and the row of the table for each of our keys.
 CLASSIFIER = {
-    "learning_rate": "model.learning_rate",
-    "clf_arch": "model.clf_arch",
-    "clf_dropout": "model.clf_dropout",
+    "model.learning_rate": "unfairlog.learning_rate",
+    "model.clf_arch": "unfairlog.clf_arch",
+    "model.clf_dropout": "unfairlog.clf_dropout",
 }
-PHASE2 = {**CLASSIFIER, "alpha": "model.alpha", "beta": "model.beta"}
-VAE = {"vae_arch": "model.vae_arch", "latent_size": "model.latent_size"}  # without a Phase I to choose them
+PHASE2 = {
+    "model.learning_rate": "phase2_vae.learning_rate",
+    "model.clf_arch": "phase2_vae.clf_arch",
+    "model.clf_dropout": "phase2_vae.clf_dropout",
+    "model.alpha": "phase2_vae.alpha",
+    "model.beta": "phase2_vae.beta",
+}
+VAE = {"model.vae_arch": "phase1_vae.vae_arch", "model.latent_size": "phase1_vae.latent_size"}
+PHASE1 = VAE | {
+    "model.phase1.batch_size": "phase1_vae.batch_size",
+    "model.phase1.learning_rate": "phase1_vae.learning_rate",
+    "model.phase1.beta": "phase1_vae.beta",
+}
 GROUPS = {
-    "phase1": (["sweeps=phase1"], ["phase1_vae"], PHASE1),
-    "fairall_I_II": (["sweeps=phase2"], ["phase2_vae"], PHASE2),
-    "fairall_II": (["sweeps=phase2", "model=fairall_II"], ["phase2_vae", "phase1_vae"], PHASE2 | VAE),
-    "fairlab_I_II": (["sweeps=phase2", "model=fairlab_I_II"], ["phase2_vae"], PHASE2),
-    "fairlog": (["sweeps=fairlog"], ["unfairlog", "fairlog"], {**CLASSIFIER, "lambda": "model.lambda_"}),
-    "unfairlog": (["sweeps=unfairlog"], ["unfairlog"], CLASSIFIER),
+    "phase1": ("sweeps=phase1", PHASE1),
+    "fairall_I_II": ("sweeps=phase2", PHASE2),
+    "fairall_II": ("sweeps=phase2 model=fairall_II", PHASE2 | VAE),  # without a Phase I to choose the VAE
+    "fairlab_I_II": ("sweeps=phase2 model=fairlab_I_II", PHASE2),
+    "fairlog": ("sweeps=fairlog", CLASSIFIER | {"model.lambda_": "fairlog.lambda"}),
+    "unfairlog": ("sweeps=unfairlog", CLASSIFIER),
 }
-NAMES = sorted(path.stem for path in sweeps_folder().glob("[!_]*.yaml"))
+# Data of a user have the grid of most data sets.
+COLUMNS = {
+    "synthetic": "synthetic",
+    "compas": "compas",
+    "credit": "credit",
+    "meps": "meps",
+    "csv": "synthetic",
+}
+NAMES = sorted(path.stem for path in (configuration_root() / "sweeps").glob("[!_]*.yaml"))
 
 
-def printed(group: str, dataset: str) -> dict[str, list[Any]]:
-    """The table's values of a sweep, by our key."""
-    _, rows, keys = GROUPS[group]
-    values = {}
-    for row in rows:
-        for name, given in GRIDS[row].items():
-            if row == "phase1_vae" and group != "phase1" and name not in VAE:
-                continue
-            if isinstance(given, dict) and "low" in given:
-                given = list(range(given["low"], given["high"] + 1, given["step"]))
-            if isinstance(given, dict):
-                given = given[dataset] if given[dataset] != "same" else given["synthetic"]
-            values[keys[name]] = [
-                [int(size) for size in value.split("x")] if isinstance(value, str) else value
-                for value in given
-            ]
-    return values
+def printed(row: str, dataset: str) -> list[Any]:
+    """The table's values in a row, as a configuration has them."""
+    values: Any = OmegaConf.to_object(OmegaConf.select(OmegaConf.create(GRIDS), row))
+    if isinstance(values, dict) and "low" in values:
+        return [*range(values["low"], values["high"] + 1)]
+    if isinstance(values, dict):
+        values = values["synthetic" if values[dataset] == "same" else dataset]
+    return [[*map(int, value.split("x"))] if isinstance(value, str) else value for value in values]
 
 
-def space(config: DictConfig) -> dict[str, Any]:
-    return search_space(config.hydra.sweeper, [])[0]
-
-
-@pytest.mark.parametrize("dataset", DATASETS)
+@pytest.mark.parametrize("dataset", COLUMNS)
 @pytest.mark.parametrize("group", GROUPS)
 def test_grids_are_those_of_the_papers_table(group: str, dataset: str) -> None:
-    config = composed(*GROUPS[group][0], f"dataset={dataset}")
-    assert config.hydra.sweeper.study_name == f"{group}_{dataset}"
-    ours = {key: [*map(read, distribution.choices)] for key, distribution in space(config).items()}
-    assert ours == printed(group, dataset)
-    assert config.seeds == 5
-    assert config.hydra.sweeper.sampler._target_ == "optuna.samplers.GridSampler"
+    words, rows = GROUPS[group]
+    config = composed(*words.split(), f"dataset={dataset}")
+    sweeper = config.hydra.sweeper
+    ours = {key: [*map(read, values.choices)] for key, values in search_space(sweeper, [])[0].items()}
+    assert ours == {key: printed(row, COLUMNS[dataset]) for key, row in rows.items()}
+    assert (sweeper.study_name, config.seeds) == (f"{group}_{dataset}", 5)
+    assert sweeper.sampler._target_ == "optuna.samplers.GridSampler"
     if config.model.get("phase1") is not None:
         assert config.schedule.phase1_epochs == (500 if dataset == "meps" else 1200)
-
-
-def test_data_of_a_user_have_the_grid_of_most_data_sets() -> None:
-    csv, credit = (composed("sweeps=phase2", f"dataset={name}") for name in ("csv", "credit"))
-    assert space(csv) == space(credit)
 
 
 def test_the_table_itself_where_it_is_at_hand(raw_data: Path) -> None:
     tables = raw_data.parent / "paper" / "tables.yaml"
     if not tables.exists():
-        pytest.skip(f"the paper's tables are needed, and {tables} is not there")
+        pytest.skip("the paper's tables are not there")
     assert yaml.safe_load(tables.read_text())["hyperparameter_grids"] == GRIDS
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_sweeps_are_possible_and_look_at_validation_people(name: str) -> None:
-    whole = composed(f"sweeps={name}")
-    config, sweeper = whole.copy(), whole.hydra.sweeper
-    OmegaConf.set_struct(config, False)
-    del config["hydra"]
-    checked(config)
-    assert config.evaluation.split == "validation"
-    for measure, direction in validated(config, sweeper, space(whole)).items():
+def test_sweeps_are_possible_and_quick_and_look_at_validation_people(name: str) -> None:
+    config = composed(f"sweeps={name}", "preset=quick", "seeds=3")
+    assert (config.schedule.phase1_epochs, config.seeds) == (20, 3)
+    study = described(config, search_space(config.hydra.sweeper, [])[0])
+    assert study["settings"]["evaluation.split"] == "validation"
+    for measure, direction in study["objectives"].items():
         assert (direction == "maximize") == ("utility" in measure)
-
-
-def test_a_preset_makes_sweeps_quick_and_the_command_line_wins(compose_config: ComposeConfig) -> None:
-    quick = compose_config("sweeps=phase1", "preset=quick", "seeds=3")
-    assert (quick.schedule.phase1_epochs, quick.seeds) == (20, 3)

@@ -9,9 +9,9 @@ import pytest
 import torch
 from torch import Tensor
 
+from fairall.config.compose import checked
 from fairall.config.compose import compose_config as composed
 from fairall.config.schema import Config
-from fairall.config.validation import checked
 from fairall.data.people import Decided, Decisions
 from fairall.data.prepared import PreparedData
 from fairall.errors import FairAllError
@@ -224,7 +224,7 @@ def test_a_part_of_ones_own_acts_after_the_others_and_is_resumed(fico: PreparedD
     ("word", "said"),
     [
         ("world.strike.share=2", "world.strike: no such key"),
-        ("world.strike._target_=of_mine.Absent", "there is no such class"),
+        ("world.strike._target_=of_mine.Absent", "names no class as module.Class"),
         ("world.strike._target_=of_mine.Other", "its config_type is not a dataclass"),
         ("world.strike={_target_: of_mine.Strike, shrae: 0.5}", "did you mean world.strike.share?"),
         ("world.strike={_target_: of_mine.Strike, share: 2}", "world.strike.share=2.0 is not possible"),

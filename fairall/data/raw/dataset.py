@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 from omegaconf import MISSING
 
-from fairall.config.checks import check, groups, limited, one_of, optional, require
+from fairall.config.checks import check_values, groups, limited, one_of, optional, require
 from fairall.data.dataset import TableDataset
 from fairall.data.features import Feature, Kind, Schema
 from fairall.data.raw.files import RawTableConfig, find, raw_file
@@ -96,15 +96,15 @@ class GroupedTableConfig(RawTableConfig):
         """Check the sensitive attribute, and that its groups have no value in common."""
         super().validate()
         if isinstance(self.groups, list):
-            check("dataset.groups", self.groups, groups())
+            check_values(self.groups, "dataset.groups", groups())
             names = self.sensitive.split(CROSS)
             for name in names:
-                check("dataset.sensitive", name, one_of(self.two_groups or {}))
+                check_values(name, "dataset.sensitive", one_of(self.two_groups or {}))
             require(
                 len({*names}) == len(names), "dataset.sensitive", self.sensitive, "of different attributes"
             )
             return
-        check("dataset.sensitive", self.sensitive, one_of(self.groups))
+        check_values(self.sensitive, "dataset.sensitive", one_of(self.groups))
         for name, own in self.groups.items():
             both = sorted(set(own.advantaged) & set(own.disadvantaged))
             require(not both, f"dataset.groups.{name}.disadvantaged", both, "values that are not advantaged")

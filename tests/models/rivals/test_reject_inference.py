@@ -13,7 +13,7 @@ from sklearn.ensemble import IsolationForest
 from sklearn.linear_model import LogisticRegression
 
 from fairall.config import compose
-from fairall.config.validation import checked
+from fairall.config.compose import checked
 from fairall.data.people import Decided
 from fairall.errors import FairAllError
 from fairall.models.rivals.reject_inference import (

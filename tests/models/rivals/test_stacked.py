@@ -6,8 +6,7 @@ import torch
 from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 
-from fairall.config.compose import compose_config
-from fairall.config.validation import checked
+from fairall.config.compose import checked, compose_config
 from fairall.data.people import Decided, People
 from fairall.errors import FairAllError
 from fairall.models.rivals.stacked import Stacked, StackedConfig
