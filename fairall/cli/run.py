@@ -8,7 +8,7 @@ from hydra._internal.utils import get_args_parser
 
 from fairall.cli.parser import parser
 from fairall.config.compose import register
-from fairall.config.messages import USER_ERRORS, raised_by_hydra, report_error, unexpected, unreadable
+from fairall.config.messages import USER_ERRORS, raised_by_hydra, report_error, unexpected
 from fairall.errors import FairAllError
 from fairall.main import JobFailedError, outcomes
 from fairall.main import main as by_hydra
@@ -18,8 +18,6 @@ def run(words: list[str]) -> int:
     """Run what the words configure, or print what their options ask for; return the exit code."""
     try:
         register()
-        if words and words[0][:1] not in "-+~" and "=" not in words[0]:
-            raise FairAllError(unreadable(words[0]))  # not what the parser says of a verb's options
         hydra = get_args_parser()
         hydra.error = parser().error  # one line
         overrides = hydra.parse_intermixed_args(words).overrides
