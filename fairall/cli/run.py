@@ -18,8 +18,6 @@ def run(words: list[str]) -> int:
     """Run what the words configure, or print what their options ask for; return the exit code."""
     try:
         register()
-        if words and words[0][:1] not in "-+~" and "=" not in words[0]:
-            raise FairAllError(unreadable(words[0]))  # not what the parser says of a verb's options
         hydra = get_args_parser()
         hydra.error = parser().error  # one line
         overrides = hydra.parse_intermixed_args(words).overrides

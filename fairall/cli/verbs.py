@@ -6,53 +6,127 @@ document of --json, None without one, or that and the exit code.
 
 from __future__ import annotations
 
+import io
 import json
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from fairall.config.choices import choices, description, settings
 from fairall.errors import FairAllError
 from fairall.storage.stored import Plain
 
 if TYPE_CHECKING:
-    import pandas as pd
-
+    from fairall.config.schema import Config
     from fairall.results.result import Result
 
 Words = Sequence[str]
 PLACES = ("outputs_dir=", "tracking.")  # how words begin that change no result
 SQLITE = b"SQLite format 3\0"  # how the file of a ledger begins
-WIDTH = 1000  # characters of a line, above which a text would be wrapped
+# What `list` has, by the word that picks it: groups, and runs.
+LISTS = {
+    "models": "model",
+    "datasets": "dataset",
+    "initial_policies": "initial_policy",
+    "fairness": "fairness",
+    "explorations": "exploration",
+    "worlds": "world",
+    "costs": "cost",
+    "protocols": "protocol",
+    "presets": "preset",
+    "sweeps": "sweeps",
+}
 
 
-def compare(names: Words, words: Words, **page: Any) -> None:
+def show_list(names: Words, words: Words, config_dir: Path | None, **_: Any) -> Plain:
+    """Print choices and runs, a line each; of data sets by their name also where each is."""
+    groups, config, document = choices(config_dir), places(words), Plain()
+    for name in names or [*LISTS, "runs"]:
+        if name == "runs":
+            document[name] = _runs(Path(config.outputs_dir, "runs"))
+            continue
+        if name not in LISTS:
+            raise FairAllError(f"list {name}: no such list; there are {', '.join(LISTS)}")
+        group = LISTS[name]
+        document[name] = {choice: description(path) for choice, path in groups[group].items()}
+        if names == ["datasets"]:
+            from fairall.data.describe import list_known
+
+            list_known(words, config_dir)
+        else:
+            lines = (f"  {choice:<24}{text}" for choice, text in document[name].items())
+            print(f"{group}=", *lines, "", sep="\n")
+    return document
+
+
+def _runs(folder: Path) -> list[Plain]:
+    """Print the runs in a folder, the newest last."""
+    from fairall.results.runs import MEASURES, outlines
+
+    runs = [
+        dict(zip(("method", "dataset", "id"), run.path.parts[-3:], strict=True))
+        | vars(run)
+        | {"path": str(run.path)}
+        for run in outlines(folder)
+    ]
+    print(f"{len(runs)} runs in {folder} (×100, mean ± standard deviation over seeds)")
+    if runs:
+        import pandas as pd
+
+        from fairall.display.format import mean_std
+        from fairall.display.table import print_frame
+
+        frame = pd.DataFrame(runs)
+        for name in MEASURES:
+            frame[name] = [mean_std(*run["measures"].get(name, (None, None)), digits=2) for run in runs]
+        columns = ["method", "dataset", "state", *MEASURES, "differs", "reason"]
+        print_frame(frame.set_index("id")[columns], first="id")
+    return runs
+
+
+def show(run: str, words: Words, **_: Any) -> Plain:
+    """Print what a run has left, or whether it is running."""
+    from fairall.display.progress import Display
+    from fairall.experiment import show_result
+    from fairall.results.runs import load_result, run_folder
+    from fairall.storage.files import holder
+    from fairall.storage.run_folder import Origin, RunFolder
+
+    folder = RunFolder(run_folder(run, Path(places(words).outputs_dir, "runs")))
+    path, config = folder.path, folder.read_config()
+    document: Plain = {"id": path.name, "path": str(path), "command": Origin.read(path).command}
+    if config is None or folder.done:
+        result = load_result(path)
+        show_result(result, Display())
+        document["state"] = "finished"
+        tell(document | {"notes": result.notes})
+        return document | {"title": result.title, "config": result.config.to_plain()} | result.to_plain()
+    running = holder(path.with_suffix(".lock"))
+    document |= {"state": "interrupted" if running is None else "running", "process": running}
+    return tell(document) | {"config": config.to_plain()}
+
+
+def compare(names: Words, words: Words, out: Path | None, **_: Any) -> None:
     """Compare runs on a page of their own."""
     from fairall.report.comparison import chosen_runs, compare
 
-    runs, left_out = chosen_runs(names, outputs_dir(words) / "runs")
-    _page("comparison", [*runs.values()], partial(compare, runs, left_out), words, **page)
+    runs, left_out = chosen_runs(names, Path(places(words).outputs_dir, "runs"))
+    _page("comparison", runs, partial(compare, runs, left_out), words, out)
 
 
-def frontier(words: Words, **page: Any) -> None:
+def frontier(words: Words, out: Path | None, **_: Any) -> None:
     """Draw utility against the gap between groups."""
     from fairall.display.progress import Display
     from fairall.report.frontier import frontier, points
 
-    drawn = points(words, Display())
-    _page("frontier", [*drawn.values()], partial(frontier, drawn), words, **page)
+    runs = points(words, Display())
+    _page("frontier", runs, partial(frontier, runs), words, out)
 
 
 def _page(
-    title: str,
-    runs: Sequence[Result],
-    write: Callable[[Path], Any],
-    words: Words,
-    out: Path | None,
-    to_mlflow: bool,
-    typed: str,
-    **_: Any,
+    title: str, runs: Mapping[str, Result], write: Callable[[Path], Any], words: Words, out: Path | None
 ) -> None:
     """Write a page about some runs to a folder of its own, and print its tables."""
     from fairall.config.compose import places
@@ -60,15 +134,12 @@ def _page(
     from fairall.display.table import print_table
     from fairall.report.place import place
 
-    config, name = places(words), own_name(title, runs[0].config.preset)
-    folder = place(str(out) if out else None, Path(config.outputs_dir) / name, [run.identity for run in runs])
+    config, (first, *_) = places(words), runs.values()
+    default = Path(config.outputs_dir, own_name(title, first.config.preset))
+    folder = place(out, default, [run.identity for run in runs.values()])
     for table in write(folder):
         print_table(table)
     print(f"{title.capitalize()}: {folder / 'index.html'}")
-    if to_mlflow and config.tracking.enabled:
-        from fairall.tracking.logger import log_report
-
-        log_report(config, folder, name, typed)
 
 
 def decide(
@@ -79,38 +150,36 @@ def decide(
     trust: Words,
     policy: str,
     threshold: float | None,
+    draw: int | None,
+    capacity: int | float | None,
+    most_reasons: int | None,
+    wording: str | None,
     strict: bool,
     explain: int | None,
     against: Path | None,
-    typed: str,
-    **rule: Any,
+    **_: Any,
 ) -> Plain:
     """Decide on the people of a table, or explain the decision on one of them."""
     from fairall.config.compose import places
     from fairall.decide.deciding import decide, people_file
+    from fairall.decide.explain import explain_row, write_explanation
     from fairall.decide.load import find_policy
     from fairall.decide.reasons import read_wording
     from fairall.decide.rules import Rule
     from fairall.nn.native import use_threads
 
-    if threshold is not None and rule["draw"] is not None:
-        raise FairAllError("--draw and --threshold: decisions are drawn, or taken by a threshold")
-    if explain is not None and any(value is not None for value in rule.values()):
-        raise FairAllError("--explain: not possible with --draw, --capacity, --reasons or --wording")
-    if explain is not None and out.is_file():  # before the work
-        raise FairAllError(f"-o {out}: is a file; give a folder")
     table = people_file(Path(people), words)
     loaded, name = find_policy(run, places(words), trust)
     use_threads(None)
     if explain is None:
-        options = {"most_reasons": rule["most_reasons"], "wording": read_wording(rule["wording"])}
-        taken = Rule(loaded.threshold if threshold is None else threshold, rule["draw"], rule["capacity"])
-        decided = decide(loaded, table, out, taken, which=policy, strict=strict, **options)
+        rule = Rule(loaded.threshold if threshold is None else threshold, draw, capacity)
+        reasons = read_wording(wording)
+        decided = decide(
+            loaded, table, out, rule, which=policy, strict=strict, most_reasons=most_reasons, wording=reasons
+        )
         decided.show(name)
         print(f"Decisions: {out}")
         return {"run": name, **decided.to_plain(), "decisions": str(out)}
-    from fairall.decide.explain import explain_row, write_explanation
-
     explanation, warnings = explain_row(
         loaded, table, explain, against=against, by=policy, threshold=threshold, strict=strict
     )
@@ -129,28 +198,28 @@ def evaluate(
     groups: str,
     monitor: str | None,
     out: Path | None,
-    to_mlflow: bool,
     trust: Words,
     typed: str,
     **options: Any,
 ) -> tuple[Any, int]:
     """Judge the decisions of a log, a policy, or the difference of two."""
-    from fairall.config.schema import Config
     from fairall.evaluate.shown.write import evaluate_log
 
     if len(policy) > 2:
         raise FairAllError("--policy: one is judged, two are compared; more than two cannot be")
-    of_places = [word for word in words if word.startswith(PLACES)]
-    if of_places or to_mlflow:
-        from fairall.config.compose import places  # with Hydra
+    path, frame, of_places = Path(log), None, [word for word in words if word.startswith(PLACES)]
+    words, config = [word for word in words if word not in of_places], places(of_places)
+    with path.open("rb") if path.is_file() else io.BytesIO() as file:
+        is_ledger = "://" in log or file.read(len(SQLITE)) == SQLITE
+    if is_ledger:
+        from fairall.live.ledger import Ledger
 
-        config = places(of_places)
-    else:
-        config = Config.of_places(outputs_dir([]))
-    path, frame, of_ledger = _log_of(log, monitor, trust)
+        ledger = Ledger(log, modules=trust)
+        rows = ledger.log()
+        log, frame, words = ledger.store.name, rows.frame, [*rows.words(with_times=bool(monitor)), *words]
     shown = evaluate_log(
-        path,
-        [*of_ledger, *(word for word in words if word not in of_places)],
+        log,
+        words,
         frame=frame,
         policies=[None if name == "decision" else name for name in policy] or [None],
         groups=[name for name in groups.split(",") if name],
@@ -162,54 +231,27 @@ def evaluate(
         trust=trust,
         **options,
     )
-    assert shown.folder is not None
-    if to_mlflow and config.tracking.enabled:
-        from fairall.tracking.logger import log_report
-
-        title = f"evaluate {' and '.join(shown.names)}"
-        log_report(config, shown.folder, title, typed, metrics=shown.metrics())
     if shown.failure is not None:
         print(shown.failure, file=sys.stderr)
     return shown.content, int(shown.failure is not None)
 
 
-def _log_of(log: str, monitor: str | None, trust: Words) -> tuple[str, pd.DataFrame | None, list[str]]:
-    """The path of a log or the place of a ledger, and of a ledger its log and the words that describe it."""
-    path, is_ledger = Path(log), "://" in log
-    if path.is_file():
-        with path.open("rb") as file:
-            is_ledger = file.read(len(SQLITE)) == SQLITE
-    if not is_ledger:
-        return log, None, []
-    from fairall.config.words import override
-    from fairall.live.ledger import Ledger
-
-    ledger = Ledger(log, modules=trust)
-    rows = ledger.log()
-    roles = {"decision": "decision", "label": "label", "propensity": "propensity", "sensitive": "group"}
-    roles |= {"policy_version": "version", "person": "id"}
-    words = [override(role, rows.names[name]) for role, name in roles.items()]
-    if monitor is None:
-        words.append(override("drop", [rows.names["time"]]))
-    return ledger.store.name, rows.frame, [*words, "accepted=1", "positive=1", f"cost={rows.cost}"]
-
-
-def outputs_dir(words: Words) -> Path:
-    """The folder of outputs of a command line whose KEY=VALUE say no more than places.
+def places(words: Words) -> Config:
+    """The places of outputs and of MLflow of a command line whose KEY=VALUE say no more than these.
 
     Raises:
         FairAllError: where one says something else.
     """
-    from fairall.config.choices import settings
+    from fairall.config.schema import Config
 
     for word in words:
         if not word.startswith(PLACES):
             raise FairAllError(f"{word}: not possible here; outputs_dir=FOLDER says where runs are")
-    if words:
-        from fairall.config.compose import places
+    if not words:
+        return Config.of_places(settings()["outputs_dir"])
+    from fairall.config.compose import places
 
-        return Path(places(words).outputs_dir)
-    return Path(settings()["outputs_dir"])
+    return places(words)
 
 
 def tell(document: Plain) -> Plain:
@@ -219,7 +261,7 @@ def tell(document: Plain) -> Plain:
     from fairall.storage.stored import strict
 
     rounded = json.loads(json.dumps(strict(document)), parse_float=lambda digits: round(float(digits), 4))
-    print(yaml.safe_dump(rounded, sort_keys=False, allow_unicode=True, width=WIDTH), end="")
+    print(yaml.safe_dump(rounded, sort_keys=False, allow_unicode=True, width=1000), end="")
     return document
 
 
@@ -234,17 +276,15 @@ def data_fetch(name: str, config_dir: Path | None, words: Words, **_: Any) -> No
     """Fetch the raw file of a data set."""
     from fairall.data.describe import fetch
 
-    fetch(name, with_own(config_dir, words))
+    fetch(name, words, config_dir)
 
 
 def data_describe(name: str, config_dir: Path | None, words: Words, **_: Any) -> tuple[None, int]:
     """Describe a data set, or how a run would read a file."""
-    from fairall.config.choices import choices
     from fairall.data.describe import check, describe
 
-    is_file = name not in choices(config_dir)["dataset"] and (Path(name).suffix or Path(name).exists())
-    work = check if is_file else describe
-    return None, int(work(name, with_own(config_dir, words), config_dir) is False)
+    work = check if {".", "/"} & {*name} else describe
+    return None, int(work(name, words, config_dir) is False)
 
 
 def data_compare(old: str, new: str, words: Words, **_: Any) -> None:
@@ -252,13 +292,6 @@ def data_compare(old: str, new: str, words: Words, **_: Any) -> None:
     from fairall.data.describe import compare
 
     compare(old, new, words)
-
-
-def with_own(config_dir: Path | None, words: Words) -> list[str]:
-    """The words, and the folder of -cd among those that Hydra searches."""
-    from fairall.config.compose import searched_folder
-
-    return [*words] if config_dir is None else [searched_folder(config_dir), *words]
 
 
 def mlflow(words: Words, **_: Any) -> tuple[None, int]:

@@ -10,7 +10,14 @@ from omegaconf import OmegaConf
 from rich.table import Table as Grid
 
 from fairall.config.choices import choices, description
-from fairall.config.compose import checked, compose_config, structured, target_class, typed_node
+from fairall.config.compose import (
+    checked,
+    compose_config,
+    searched_folder,
+    structured,
+    target_class,
+    typed_node,
+)
 from fairall.config.messages import USER_ERRORS, message
 from fairall.config.words import literal
 from fairall.data.dataset import Dataset
@@ -35,8 +42,11 @@ NEEDED = ("label", "positive", "sensitive")  # keys without which a CSV cannot b
 def list_known(overrides: Sequence[str], folder: Path | None) -> None:
     """Print a table of all data sets and their locations.
 
-    The folder of the user's configurations (`-cd`) is also named in `overrides`, words of the command line.
+    Args:
+        overrides: words of the command line.
+        folder: of the user's configurations (`-cd`).
     """
+    overrides = _with(folder, overrides)
     grid = _grid("name", "what it is", "where it is")
     known = dict(sorted(choices(folder)["dataset"].items()))
     for name, path in known.items():
@@ -56,13 +66,18 @@ def list_known(overrides: Sequence[str], folder: Path | None) -> None:
             say(f"Note: {path} is not used: dataset={path.stem} is a data set of fairall; rename the file.")
 
 
-def fetch(name: str, overrides: Sequence[str]) -> None:
-    """Download the raw file of a data set and print its path."""
-    say(f"{name}: {load_dataset(name, *overrides).fetch()}")
+def _with(folder: Path | None, overrides: Sequence[str]) -> list[str]:
+    return [*overrides] if folder is None else [searched_folder(folder), *overrides]
+
+
+def fetch(name: str, overrides: Sequence[str], folder: Path | None) -> None:
+    """Download the raw file of a data set and print its path; arguments as for `list_known`."""
+    say(f"{name}: {load_dataset(name, *_with(folder, overrides)).fetch()}")
 
 
 def describe(name: str, overrides: Sequence[str], folder: Path | None) -> None:
     """Print the contents of a data set; arguments as for `list_known`."""
+    overrides = _with(folder, overrides)
     _describe(load_dataset(name, *overrides), [f"dataset={name}", *overrides], folder)
 
 
@@ -71,7 +86,7 @@ def check(path: str, overrides: Sequence[str], folder: Path | None) -> bool:
 
     Arguments as for `list_known`; `overrides` may choose a data set of the user that is a CSV.
     """
-    source, words, missing = _own_table("describe", path, overrides)
+    source, words, missing = _own_table("describe", path, _with(folder, overrides))
     problems = _columns(source.applicants)
     doubts: tuple[str, ...] = ()
     if "label" not in missing:  # its values are told

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from fairall.config.checks import whole_number
+from fairall.config.checks import between, number, whole_number
 from fairall.errors import FairAllError
 from fairall.worlds.capacity import n_places, ranks, top
 
@@ -27,7 +27,7 @@ class Rule:
             probabilities, and are drawn among people who are equal in both.
 
     Raises:
-        FairAllError: where `draw` is no whole number of at least 0.
+        FairAllError: where `threshold` is no probability, or `draw` no whole number of at least 0.
     """
 
     threshold: float
@@ -35,6 +35,7 @@ class Rule:
     places: int | float | None = None
 
     def __post_init__(self) -> None:
+        number("threshold", self.threshold, between(0, 1))
         if self.draw is not None:
             object.__setattr__(self, "draw", whole_number("draw", self.draw))
 

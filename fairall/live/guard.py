@@ -10,6 +10,7 @@ import pandas as pd
 import sqlalchemy as sql
 from scipy.stats import mannwhitneyu, norm
 
+from fairall.config.words import override
 from fairall.errors import FairAllError
 from fairall.evaluate.plain import plain
 from fairall.live.due import STANDS, clock, latest_outcomes
@@ -49,6 +50,15 @@ class Log(NamedTuple):
     names: dict[str, str]
     rows: pd.DataFrame
     cost: float
+
+    def words(self, *, with_times: bool) -> list[str]:
+        """KEY=VALUE of `fairall evaluate` that describe `frame`; without times their column is left out."""
+        roles = {"decision": "decision", "label": "label", "propensity": "propensity", "sensitive": "group"}
+        roles |= {"policy_version": "version", "person": "id"}
+        words = [override(role, self.names[name]) for role, name in roles.items()]
+        if not with_times:
+            words.append(override("drop", [self.names["time"]]))
+        return [*words, "accepted=1", "positive=1", f"cost={self.cost}"]
 
 
 def log_of(connection: sql.Connection, policy: Policy, settings: Settings, *, held: bool = False) -> Log:

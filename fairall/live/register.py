@@ -19,26 +19,24 @@ CHALLENGER = "challenger"
 TAG = "fairall.version"  # number of the version in its ledger
 
 
-def register(ledger: Ledger, words: Sequence[str], aliases: Mapping[str, int]) -> list[str]:
+def register(ledger: Ledger, words: Sequence[str], **aliases: int) -> None:
     """Register versions where `tracking.register=NAME` is among the words of a command.
 
     The configuration that the ledger stores may be a stranger's: it says neither the name nor the store.
+    Prints a line for each: its address, or a warning where MLflow cannot be reached. The same words on a
+    later command make that good for the versions that it names.
 
     Args:
         ledger: whose versions they are.
         words: of the command. The store is `tracking.uri`, MLFLOW_TRACKING_URI, or that in `outputs_dir`.
         aliases: number of the version by alias.
-
-    Returns:
-        A line for each: its address, or a warning where MLflow cannot be reached. The same words on a later
-        command make that good for the versions that it names.
     """
     if not any(word.startswith("tracking") for word in words):
-        return []
+        return
     config = places(words)
     config.tracking.uri, name = named_uri(config), config.tracking.register
     if name is None:
-        return []
+        return
     stored = ledger.about
     with ledger.store.reading() as connection:
         policies = {
@@ -47,11 +45,11 @@ def register(ledger: Ledger, words: Sequence[str], aliases: Mapping[str, int]) -
         }
     try:
         with connected(config) as client:
-            return _register(
-                client, experiment_of(client, config), ledger.store.name, name, policies, aliases
-            )
+            experiment = experiment_of(client, config)
+            for line in _register(client, experiment, ledger.store.name, name, policies, aliases):
+                print(line)
     except UnreachableError as error:
-        return [f"Warning: {error}"]
+        print(f"Warning: {error}")
 
 
 def _register(

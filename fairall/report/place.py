@@ -9,7 +9,7 @@ from fairall.errors import FairAllError
 from fairall.storage.files import sha256_of_text
 
 
-def place(given: str | None, default: Path, runs: Sequence[str]) -> Path:
+def place(given: Path | None, default: Path, runs: Sequence[str]) -> Path:
     """The folder to write a page about some runs to.
 
     Args:
@@ -22,6 +22,6 @@ def place(given: str | None, default: Path, runs: Sequence[str]) -> Path:
     """
     if given is None:
         return default.with_name(f"{default.name}_{sha256_of_text(' '.join(runs))[:8]}")
-    if (Path(given) / "index.html").exists():
+    if (given / "index.html").exists():
         raise FairAllError(f"-o {given}: it has a page already; give another folder, or delete it")
-    return Path(given)
+    return given

@@ -128,6 +128,7 @@ class Outline:
         measures: mean and standard deviation over seeds, plain units, by name; of `MEASURES`, those that have
             values.
         reason: of a damaged one.
+        differs: what a finished one has otherwise than by default.
     """
 
     path: Path
@@ -135,6 +136,7 @@ class Outline:
     time: float
     measures: Mapping[str, tuple[float, float | None]]
     reason: str = ""
+    differs: str = ""
 
 
 @dataclass(frozen=True)
@@ -157,6 +159,10 @@ def outlines(folder: Path) -> list[Outline]:
 
 
 def _outline(path: Path) -> Outline:
+    from fairall.results.differences import (
+        differences,  # with OmegaConf, which a list of methods does not need
+    )
+
     done = path / "DONE"
     if not done.exists():
         state = "running" if holder(path.with_suffix(".lock")) else "interrupted"
@@ -171,4 +177,5 @@ def _outline(path: Path) -> Outline:
     except (FairAllError, OSError) as error:
         return Outline(path, "damaged", time, {}, _reason(error, path))
     known = {name: (mean.mean, mean.std) for name in MEASURES if (mean := values.get(name))}
-    return Outline(path, "finished" if interpretable(config.preset) else QUICK, time, known)
+    state = "finished" if interpretable(config.preset) else QUICK
+    return Outline(path, state, time, known, differs=differences(config))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -23,7 +22,7 @@ from fairall.results.result import Result
 from fairall.results.runs import load, load_results
 from fairall.runtime import signals
 from fairall.storage.files import sha256, sha256_of_text
-from fairall.storage.run_folder import CARD, DECISIONS, FILES, Origin, RunFolder, source_tags
+from fairall.storage.run_folder import CARD, DECISIONS, FILES, Origin, RunFolder
 from fairall.tracking.page import KIND_TAG, NOTE_TAG
 from fairall.tracking.store import RUN_TAG, allowed, connected, experiment_of, named_uri
 
@@ -33,7 +32,6 @@ if TYPE_CHECKING:
 RESULT_TAG = "fairall.result"  # digest of the result that was logged
 COMMAND_TAG = "fairall.command"
 MAX_TAG = 8000  # characters of a tag that MLflow takes
-REPORT_NOTE = "The artifact `index.html` is the page with all tables and figures."
 
 
 class Logged(NamedTuple):
@@ -173,34 +171,6 @@ def register(client: MlflowClient, name: str, run_id: str, tags: dict[str, str])
         client.create_registered_model(name)
     made = client.create_model_version(name, f"models:/{model}", run_id, tags, model_id=model)
     return str(made.version)
-
-
-def log_report(
-    config: Config,
-    folder: Path,
-    title: str,
-    command: str,
-    metrics: Mapping[str, float] | None = None,
-) -> None:
-    """Log the folder of a report, with its page, tables and figures, as an MLflow run.
-
-    Args:
-        config: with `outputs_dir` and `tracking`.
-        folder: of the report.
-        title: name of the run.
-        command: command line of the user.
-        metrics: numbers by name.
-
-    Raises:
-        UnreachableError: where MLflow is not installed or cannot be reached.
-    """
-    tags = source_tags() | {KIND_TAG: "report", COMMAND_TAG: command, NOTE_TAG: REPORT_NOTE}
-    with connected(config) as client:
-        import mlflow
-
-        with mlflow.start_run(None, experiment_of(client, config), title, nested=True, tags=tags):
-            mlflow.log_metrics({allowed(name): value for name, value in (metrics or {}).items()})
-            mlflow.log_artifacts(str(folder))
 
 
 def sync(overrides: Words) -> int:

@@ -12,7 +12,7 @@ from fairall.storage.run_folder import CARD
 NOTE_TAG = "mlflow.note.content"  # description of an experiment or a run, Markdown
 VIEW = "fairall"  # key of the saved view in addresses
 VIEW_TAG = f"mlflow.sharedViewState.{VIEW}"  # where MLflow's page stores a saved view, from version 3.15 on
-KIND_TAG = "fairall.kind"  # of a run: command or report
+KIND_TAG = "fairall.kind"  # of a run: command
 DESCRIPTION = f"""\
 Fair decisions under selective labels: [FairAll](https://doi.org/10.1145/3531146.3533199) and its rivals.
 

@@ -222,7 +222,7 @@ def test_check_takes_any_path(data: Path, fairall_data: FairAllData) -> None:
 
 def test_a_pipe_is_refused_and_not_waited_for(data: Path, fairall_data: FairAllData) -> None:
     os.mkfifo(data / "pipe")
-    for words in (["describe", "compas", "dataset.raw_file=pipe"], ["describe", "pipe"]):
+    for words in (["describe", "compas", "dataset.raw_file=pipe"], ["describe", "./pipe"]):
         assert "is a pipe, not a file; give the path of a" in fairall_data(*words).stderr
 
 

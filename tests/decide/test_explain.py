@@ -235,10 +235,10 @@ def test_a_data_set_that_has_changed_is_refused(run: Path) -> None:
     ("words", "told"),
     [
         (["--explain", "201", "-o", "x"], "own.csv: there is no row 201, only 200"),
-        (["--explain", "1", "-o", "own.csv"], "-o own.csv: is a file; give a folder"),
+        (["--explain", "1", "-o", "own.csv"], "own.csv: File exists"),
         (["--explain", "0", "-o", "x"], "a whole number of at least 1, not 0"),
-        (["--against", "own.csv", "-o", "x"], "--against: people to compare with; give --explain ROW too"),
-        (["--explain", "1", "--draw", "1", "-o", "x"], "--explain: not possible with --draw"),
+        (["--against", "own.csv", "-o", "x"], "--against: needs --explain"),
+        (["--explain", "1", "--draw", "1", "-o", "x"], "--draw: not possible with --explain"),
         (
             ["--explain", "1", "--against", "no.csv", "-o", "x"],
             "--against no.csv: there is no such file; give a CSV",

@@ -144,7 +144,7 @@ def test_the_commands_of_the_page_as_they_are_typed(
         ended = typed_line(line.replace("loans.db", url), tmp_path)
         assert (ended.returncode, ended.stderr) == (0, ""), line
         said += ended.stdout
-    assert "version on duty: 1\n" in said
+    assert "version: 1\n" in said
     assert said.count("people: 1000\n") == 2
     assert "version: 2\nparent: 1\n" in said
     assert f"Ledger postgresql://{database.place}: 2000 people" in said

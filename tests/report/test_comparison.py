@@ -151,7 +151,7 @@ def test_a_page_has_a_folder_of_its_own_and_replaces_none(tmp_path: Path) -> Non
     folder = place(None, default, runs)
     assert folder == place(None, default, runs) != place(None, default, runs[::-1])
     assert folder.parent == tmp_path
-    assert place(str(tmp_path), default, runs) == tmp_path
+    assert place(tmp_path, default, runs) == tmp_path
     (tmp_path / "index.html").write_text("mine")
     with pytest.raises(FairAllError, match="it has a page already; give another folder"):
-        place(str(tmp_path), default, runs)
+        place(tmp_path, default, runs)

@@ -76,6 +76,6 @@ def test_what_is_logged_has_no_credentials(tmp_path: Path) -> None:
         assert outputs[0].stdout.endswith("Registered: version 1 of loans: models:/loans/1\n")
         outputs.append(typed(*SMALL, "tracking.enabled=false", "seed=1", cwd=folder))
         names = [path.parent.name for path in folder.glob("outputs/runs/*/*/*/DONE")]
-        outputs.append(typed("compare", *names, "--log", uri, cwd=folder))
+        outputs.append(typed("compare", *names, uri, cwd=folder))
     assert [ended.returncode for ended in outputs] == [0, 0, 0]
     assert_nowhere(tmp_path, *outputs)

@@ -18,10 +18,10 @@ from fairall.config.words import override
 from fairall.display.format import CAUTION
 from fairall.policy import Policy
 from fairall.storage.run_folder import FILES
-from fairall.tracking.logger import log, log_report
+from fairall.tracking.logger import log
 from fairall.tracking.page import DESCRIPTION, NOTE_TAG, VIEW_TAG
 from fairall.tracking.store import connected, experiment_of, page_address
-from tests.conftest import LOANS, Put, logged_runs, refused, run_folder, succeeded, typed
+from tests.conftest import LOANS, Put, refused, run_folder, succeeded, typed
 from tests.tracking.conftest import RUN, client_of, only_run
 
 
@@ -98,20 +98,6 @@ def test_finished_runs_come_out_of_the_store(outputs: Path) -> None:
     pd.testing.assert_frame_equal(result.steps, steps, check_dtype=False)
     assert result.identity == run_folder(outputs).name
     assert result.finished == pytest.approx((run_folder(outputs) / "DONE").stat().st_mtime, abs=1)
-
-
-def test_a_report_is_a_run_with_its_files(tmp_path: Path, empty_store: Put) -> None:
-    client = mlflow.MlflowClient(empty_store(tmp_path / "outputs"))
-    report = tmp_path / "report"
-    report.mkdir()
-    (report / "index.html").touch()
-    config = places([override("outputs_dir", str(tmp_path / "outputs"))])
-    log_report(config, report, "A report", "a command", metrics={"value (%)": 0.5})
-    (run,) = logged_runs(client)
-    kind = run.data.tags["fairall.kind"]
-    assert (run.info.run_name, run.info.status, kind) == ("A report", "FINISHED", "report")
-    assert run.data.metrics == {"value _28__25__29_": 0.5}
-    assert [item.path for item in client.list_artifacts(run.info.run_id)] == ["index.html"]
 
 
 def test_a_program_that_uses_mlflow_keeps_its_store_and_its_run(

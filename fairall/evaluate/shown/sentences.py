@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from fairall.config.choices import flattened
 from fairall.display.format import interval, number
 from fairall.errors import count
 from fairall.evaluate.comparison import Comparison
@@ -37,7 +36,6 @@ DATA, DISCRIMINATION, CALIBRATION, STABILITY, FAIRNESS, VALUE, CHOICES, LIMITS =
     "Limits",
 )
 # Of each policy, and of the difference between two.
-TO_MLFLOW = ("acceptance", "value", "guarantee", "fairness", "bounds", "overlap", "turning_point")
 OPEN = ", which contains 0"
 RATES = ("dpu", "equal_opportunity", "predictive_parity", "false_positive", "utility_gap")
 DEPENDS = 0.01  # p below which the assignment of cases is said to depend on features
@@ -116,15 +114,6 @@ class Shown:
         """One line."""
         policies = " and ".join(one.policy for one in self.evaluations.values())
         return f"{'Comparison' if self.difference else 'Evaluation'} of {policies} on {self.file.name}"
-
-    def metrics(self) -> dict[str, float]:
-        """Numbers by dotted name, of two policies with `first`, `second` or `difference` in front."""
-        numbers, depth = flattened(self.content).items(), int(self.difference is not None)
-        return {
-            name: value
-            for name, value in numbers
-            if isinstance(value, float) and name.split(".")[depth] in TO_MLFLOW
-        }
 
     def with_difference(self) -> Iterator[tuple[str, str, Evaluation | Comparison]]:
         """Name and group of rows (none for one policy) of each policy, and of the difference."""

@@ -96,13 +96,6 @@ def test_a_probability_is_never_shown_as_certain() -> None:
     ]
 
 
-def test_numbers_for_mlflow_are_finite(compared: Shown) -> None:
-    metrics = compared.metrics()
-    assert len(metrics) < 1000  # of one batch
-    assert np.isfinite(list(metrics.values())).all()
-    assert {name.split(".")[0] for name in metrics} == {"first", "second", "difference"}
-
-
 def test_every_measure_and_group_has_a_row(compared: Shown) -> None:
     found = {table.key: table for table in tables(compared)}
     assert (
