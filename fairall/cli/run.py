@@ -8,7 +8,7 @@ from hydra._internal.utils import get_args_parser
 
 from fairall.cli.parser import parser
 from fairall.config.compose import register
-from fairall.config.messages import has_line, report_error, unreadable
+from fairall.config.messages import has_line, report_error
 from fairall.errors import FairAllError
 from fairall.main import JobFailedError, outcomes
 from fairall.main import main as by_hydra

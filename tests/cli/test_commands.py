@@ -7,7 +7,6 @@ import pytest
 
 from fairall import __version__
 from fairall.cli.parser import COMMANDS, commands, read
-from fairall.cli.verbs import compare
 from fairall.config.choices import VERBS
 from tests.conftest import imported, succeeded, typed
 

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from fairall.cli.listing import LISTS
+from fairall.cli.verbs import LISTS
 from fairall.config.choices import choices, description
 
 
