@@ -64,43 +64,26 @@ def _runs(folder: Path, most: int | None) -> list[Plain]:
     runs = outlines(folder)
     if not runs:
         say(f"runs\n  none in {folder} yet; python -m fairall preset=quick makes one in seconds\n")
-    sound = [run for run in runs if not run.reason]
+    sound = [run for run in runs if not run["reason"]]
     shown = sound if most is None else sound[-most:]
-    differs = {run.path: _differs(run.path) for run in shown}
     more = f"; the last {len(shown)} of {len(sound)}, `list runs` has all" if len(shown) < len(sound) else ""
     rows = []
     for run in shown:
-        when = time.strftime("%Y-%m-%d %H:%M", time.localtime(run.time))
-        measures = [mean_std(*run.measures.get(name, (None, None)), digits=2) for name in MEASURES]
-        model, dataset, identity = run.path.parts[-3:]
-        rows.append((identity, model, dataset, run.state, when, *measures, differs[run.path]))
+        when = time.strftime("%Y-%m-%d %H:%M", time.localtime(run["time"]))
+        measures = [mean_std(*run["measures"].get(name, (None, None)), digits=2) for name in MEASURES]
+        words = run["command"].removeprefix("python -m fairall ")
+        rows.append((run["id"], run["method"], run["dataset"], run["state"], when, *measures, words))
     _print(
         f"runs in {folder} (×100, mean ± standard deviation over seeds{more})",
         rows,
-        ("id", "method", "data set", "state", "when", *MEASURES, "not the default"),
+        ("id", "method", "data set", "state", "when", *MEASURES, "command"),
     )
-    if any(run.state == QUICK for run in shown):
+    if any(run["state"] == QUICK for run in shown):
         say(f"  {CAUTION}\n")
     for run in runs:
-        if run.reason:
-            say(f"  damaged: {run.path}: {run.reason}; the same command makes it again")
-    return [
-        dict(zip(("method", "dataset", "id"), run.path.parts[-3:], strict=True))
-        | vars(run)
-        | {"path": str(run.path), "differs": differs.get(run.path, "")}
-        for run in runs
-    ]
-
-
-def _differs(path: Path) -> str:
-    """What a run has otherwise than by default; empty where its configuration cannot be read."""
-    from fairall.results.differences import differences
-    from fairall.storage.stored import read_stored
-
-    try:
-        return differences(read_stored(path / "config.yaml"))
-    except (FairAllError, OSError):
-        return ""
+        if run["reason"]:
+            say(f"  damaged: {run['path']}: {run['reason']}; the same command makes it again")
+    return runs
 
 
 def _studies(outputs: Path) -> dict[str, str]:

@@ -52,7 +52,7 @@ def changed(chance: random.Random, plain: Any, at: tuple[Any, ...]) -> Any:
 def shown_or_told(path: Path) -> bool:
     """Whether the result in a folder is told to be damaged, in one line; otherwise everything shows it."""
     (outline,) = outlines(path.parents[2])
-    assert "\n" not in outline.reason
+    assert "\n" not in outline["reason"]
     said = ""
     try:
         result = load(path)
