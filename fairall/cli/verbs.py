@@ -5,8 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 from argparse import Namespace
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -45,9 +44,8 @@ def compare(given: Namespace) -> Done:
     from fairall.report.comparison import chosen_runs, compare
 
     config = places(given.words)
-    runs, left_out = chosen_runs(given.names, Path(config.outputs_dir) / "runs")
-    write = partial(compare, runs, left_out)
-    return _page(given, config, "Comparison", [*runs.values()], write, left_out)
+    runs = chosen_runs(given.names, Path(config.outputs_dir) / "runs")
+    return _page(given, config, "Comparison", runs, compare)
 
 
 def frontier(given: Namespace) -> Done:
@@ -56,29 +54,25 @@ def frontier(given: Namespace) -> Done:
     from fairall.display.progress import Display
     from fairall.report.frontier import frontier, points
 
-    config, found = places(given.words), points(given.words, Display())
-    return _page(given, config, "Frontier", [*found.values()], partial(frontier, found))
+    return _page(given, places(given.words), "Frontier", points(given.words, Display()), frontier)
 
 
 def _page(
     given: Namespace,
     config: Config,
     what: str,
-    runs: Sequence[Result],
-    write: Callable[[Path], Sequence[PageTable]],
-    left_out: Sequence[str] = (),
+    runs: Mapping[str, Result],
+    write: Callable[[Mapping[str, Result], Path], Sequence[PageTable]],
 ) -> Done:
     """Write a page about some runs to a folder of its own, and print its tables."""
     from fairall.display.format import own_name
     from fairall.display.table import print_table
-    from fairall.report.place import place
+    from fairall.report.comparison import place
 
-    name = own_name(what.lower(), runs[0].config.preset)
-    folder = place(given.out, Path(config.outputs_dir) / name, [run.identity for run in runs])
-    for table in write(folder):
+    name = own_name(what.lower(), next(iter(runs.values())).config.preset)
+    folder = place(given.out, Path(config.outputs_dir) / name, runs)
+    for table in write(runs, folder):
         print_table(table)
-    for line in left_out:
-        print(f"Left out: {line}")
     print(f"{what}: {folder / 'index.html'}")
     _log(given, config, folder, name)
     return Done()
