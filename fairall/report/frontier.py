@@ -20,7 +20,6 @@ from fairall.metrics import Quantity
 from fairall.report.comparison import compare, group_figures
 from fairall.report.labels import look_of, measures, method_label
 from fairall.results.figures import interval
-from fairall.results.paper import REFERENCES
 from fairall.results.result import Result
 
 DEFAULTS = {
@@ -74,7 +73,7 @@ def points(words: Sequence[str], display: Display) -> dict[str, Result]:
         node, key = ("model.fairness", "model.fairness.rule") if model == ORACLE else ("fairness", "fairness")
         bound = [f"{key}={rule}", f"{node}.slack={slack}"] if slack else ["fairness=none"]
         if slack or model != ORACLE:
-            name = f"{_label(model)}, {dataset}, {f'slack {slack}' if slack else 'without'}"
+            name = f"{method_label(model)}, {dataset}, {f'slack {slack}' if slack else 'without'}"
             commands[name] = [f"model={model}", f"dataset={dataset}", *further, *bound]
     composed = dict(zip(commands, compose_all(commands.values()), strict=True))
     people: dict[str, Any] = {}
@@ -127,7 +126,9 @@ def draw(runs: Mapping[str, Result], pairs: Sequence[Sequence[Quantity]]) -> Fig
                 if slack < math.inf:
                     curve.append((100 * x.mean, 100 * y.mean))
                     axes.annotate(f"{100 * slack:g}", curve[-1], fontsize=6, color=look["color"])
-            axes.plot(*zip(*curve, strict=True), ls=style, lw=1, color=look["color"], label=_label(model))
+            axes.plot(
+                *zip(*curve, strict=True), ls=style, lw=1, color=look["color"], label=method_label(model)
+            )
     legend_below(figure, handles_of(figure.axes), 3)
     return figure
 
@@ -137,7 +138,3 @@ def _slack(run: Result) -> float:
     plain = run.config.to_plain()
     bound = (plain["model"] if run.name("model") == ORACLE else plain)["fairness"]
     return math.inf if bound["rule"] == "none" else bound["slack"]
-
-
-def _label(model: str) -> str:
-    return REFERENCES["oracle"] if model == ORACLE else method_label(model)
