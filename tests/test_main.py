@@ -60,7 +60,7 @@ def test_a_run_leaves_what_the_readme_says(quick: Path) -> None:
     assert left == set(
         """
         config.yaml metrics.csv summary.json model_card.md checkpoint.pt tracking.json DONE
-        figures/learning.png figures/phase1.png figures/latent.png policy/SUMS policy/config.yaml
+        figures/learning.png figures/phase1.png policy/SUMS policy/config.yaml
         policy/features.json policy/weights.safetensors
     """.split()
     )
@@ -213,7 +213,7 @@ def test_list_and_show_a_finished_run(quick: Path, outputs: Path, tmp_path: Path
     assert table in shown.stdout
     for note in json.loads((folder / "summary.json").read_text())["notes"]:
         assert f"Note: {note}." in shown.stdout
-    for name in ("learning", "phase1", "latent"):
+    for name in ("learning", "phase1"):
         assert f"Figure:  {folder / 'figures' / name}.png" in shown.stdout
     assert f"Policy:  {folder / 'policy'}" in shown.stdout
     assert "MLflow:  not logged, by tracking.enabled=false" in shown.stdout
