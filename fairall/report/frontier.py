@@ -67,14 +67,14 @@ def points(words: Sequence[str], display: Display) -> dict[str, Result]:
             f"frontier takes model=A,B dataset=A,B and fairness={' or fairness='.join(AXES)}, for instance "
             "model=ensemble dataset=credit"
         )
-    further = [f"{key}={value}" for key, value in values.items()]
     commands = {}
     for dataset, model, slack in itertools.product(datasets, dict.fromkeys([*models, ORACLE]), ["", *slacks]):
         node, key = ("model.fairness", "model.fairness.rule") if model == ORACLE else ("fairness", "fairness")
-        bound = [f"{key}={rule}", f"{node}.slack={slack}"] if slack else ["fairness=none"]
+        bound = {key: rule, f"{node}.slack": slack} if slack else {"fairness": "none"}
         if slack or model != ORACLE:
             name = f"{method_label(model)}, {dataset}, {f'slack {slack}' if slack else 'without'}"
-            commands[name] = [f"model={model}", f"dataset={dataset}", *further, *bound]
+            chosen = {"model": model, "dataset": dataset} | values | bound
+            commands[name] = [f"{key}={value}" for key, value in chosen.items()]
     composed = dict(zip(commands, compose_all(commands.values()), strict=True))
     people: dict[str, Any] = {}
     for config in composed.values():

@@ -132,7 +132,7 @@ def group_rows(
 
 def with_references(note: str, rows: Iterable[Row]) -> str:
     """A note on rows, with a sentence on each reference that has a row."""
-    names = {row.name for row in rows}
+    names = [row.name for row in rows]
     return " ".join([note, *(text for key, text in REFERENCE_NOTES.items() if REFERENCES[key] in names)])
 
 

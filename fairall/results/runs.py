@@ -66,8 +66,8 @@ def run_folder(word: str, runs_folder: Path) -> Path:
     """
     if word and is_folder(Path(word)):
         return Path(word).resolve()
-    by_id = word and "/" not in word
-    matches = [path for path in runs_folder.glob(f"*/*/{word}*") if path.is_dir()] if by_id else []
+    paths = runs_folder.glob("*/*/*") if word else ()
+    matches = [path for path in paths if path.name.startswith(word) and path.is_dir()]
     if len(matches) == 1:
         return matches[0].resolve()
     if matches:

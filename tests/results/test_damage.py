@@ -89,11 +89,16 @@ def test_any_value(name: str, tmp_path: Path) -> None:
     assert told > 30
 
 
+def pipe(path: Path) -> None:
+    path.unlink()
+    os.mkfifo(path)
+
+
 DAMAGES: dict[str, Callable[[Path], object]] = {
     "empty": lambda path: path.write_bytes(b""),
     "no UTF-8": lambda path: path.write_bytes(b"\xff\xfe" + path.read_bytes()),
     "nested": lambda path: path.write_bytes(b"[" * 100_000),
-    "pipe": lambda path: (path.unlink(), os.mkfifo(path)),
+    "pipe": pipe,
     "missing": Path.unlink,
 }
 
