@@ -60,7 +60,7 @@ def test_a_run_leaves_what_the_readme_says(quick: Path) -> None:
     assert left == set(
         """
         config.yaml metrics.csv summary.json model_card.md checkpoint.pt tracking.json DONE
-        figures/learning.png figures/phase1.png figures/latent.png policy/SUMS policy/config.yaml
+        figures/learning.png figures/phase1.png policy/SUMS policy/config.yaml
         policy/features.json policy/weights.safetensors
     """.split()
     )

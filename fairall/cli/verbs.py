@@ -10,7 +10,6 @@ import io
 import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -65,12 +64,7 @@ def _runs(folder: Path) -> list[Plain]:
     """Print the runs in a folder, the newest last."""
     from fairall.results.runs import MEASURES, outlines
 
-    runs = [
-        dict(zip(("method", "dataset", "id"), run.path.parts[-3:], strict=True))
-        | vars(run)
-        | {"path": str(run.path)}
-        for run in outlines(folder)
-    ]
+    runs = outlines(folder)
     print(f"{len(runs)} runs in {folder} (×100, mean ± standard deviation over seeds)")
     if runs:
         import pandas as pd
@@ -81,7 +75,7 @@ def _runs(folder: Path) -> list[Plain]:
         frame = pd.DataFrame(runs)
         for name in MEASURES:
             frame[name] = [mean_std(*run["measures"].get(name, (None, None)), digits=2) for run in runs]
-        columns = ["method", "dataset", "state", *MEASURES, "differs", "reason"]
+        columns = ["method", "dataset", "state", *MEASURES, "command", "reason"]
         print_frame(frame.set_index("id")[columns], first="id")
     return runs
 
@@ -112,8 +106,7 @@ def compare(names: Words, words: Words, out: Path | None, **_: Any) -> None:
     """Compare runs on a page of their own."""
     from fairall.report.comparison import chosen_runs, compare
 
-    runs, left_out = chosen_runs(names, Path(places(words).outputs_dir, "runs"))
-    _page("comparison", runs, partial(compare, runs, left_out), words, out)
+    _page("comparison", chosen_runs(names, Path(places(words).outputs_dir, "runs")), compare, words, out)
 
 
 def frontier(words: Words, out: Path | None, **_: Any) -> None:
@@ -121,23 +114,25 @@ def frontier(words: Words, out: Path | None, **_: Any) -> None:
     from fairall.display.progress import Display
     from fairall.report.frontier import frontier, points
 
-    runs = points(words, Display())
-    _page("frontier", runs, partial(frontier, runs), words, out)
+    _page("frontier", points(words, Display()), frontier, words, out)
 
 
 def _page(
-    title: str, runs: Mapping[str, Result], write: Callable[[Path], Any], words: Words, out: Path | None
+    title: str,
+    runs: Mapping[str, Result],
+    write: Callable[[Mapping[str, Result], Path], Any],
+    words: Words,
+    out: Path | None,
 ) -> None:
     """Write a page about some runs to a folder of its own, and print its tables."""
     from fairall.config.compose import places
     from fairall.display.format import own_name
     from fairall.display.table import print_table
-    from fairall.report.place import place
+    from fairall.report.comparison import place
 
     config, (first, *_) = places(words), runs.values()
-    default = Path(config.outputs_dir, own_name(title, first.config.preset))
-    folder = place(out, default, [run.identity for run in runs.values()])
-    for table in write(folder):
+    folder = place(out, Path(config.outputs_dir, own_name(title, first.config.preset)), runs)
+    for table in write(runs, folder):
         print_table(table)
     print(f"{title.capitalize()}: {folder / 'index.html'}")
 

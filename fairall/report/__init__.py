@@ -5,10 +5,9 @@ from fairall.runtime import imported_lazily
 __all__, __getattr__ = imported_lazily(
     __name__,
     {
-        "comparable": "UNTESTED",
         "comparison": "STYLES chosen_runs compare draw_over_time made",
+        "groups": "UNTESTED WITH_ROW first_reference group_rows with_references",
         "labels": "dataset_label look_of measures method_label",
-        "side_by_side": "WITH_ROW first_reference group_rows with_references",
         "statistics": "LEVEL holm paired_difference paired_p pairwise_p simultaneous_p standings",
     },
 )

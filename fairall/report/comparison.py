@@ -7,25 +7,35 @@ import platform
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from importlib.metadata import version
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
 from matplotlib.figure import Figure
 
 from fairall.config.choices import flattened
-from fairall.display.format import CAUTION, interpretable, marked
-from fairall.display.page import PageFigure, cautioned, write_page
+from fairall.display.format import CAUTION
+from fairall.display.page import PageFigure, write_page
 from fairall.display.style import COLUMN, GREY, PALETTE, handles_of, legend_below
-from fairall.display.table import PageTable, Row, frame_of, records_of
+from fairall.display.table import PageTable, frame_of, records_of
 from fairall.errors import FairAllError
 from fairall.metrics import Quantity
-from fairall.report.comparable import RULE, UNTESTED, as_table, grouped
+from fairall.report.groups import (
+    RULE,
+    UNTESTED,
+    WITH_ROW,
+    as_table,
+    first_reference,
+    group_rows,
+    grouped,
+    with_references,
+)
 from fairall.report.labels import measures, method_label
-from fairall.report.side_by_side import WITH_ROW, first_reference, group_rows, with_references
 from fairall.report.statistics import LEVEL
 from fairall.results.figures import band, level
 from fairall.results.result import Result
 from fairall.results.runs import load_result, run_folder
+from fairall.storage.files import sha256_of_text
 from fairall.storage.identity import determining
 
 MEASURES = measures(
@@ -50,10 +60,8 @@ LIBRARIES = ("fairall", "torch", "numpy", "pandas", "scipy", "matplotlib")
 Runs = Mapping[str, Result]  # by name
 
 
-def chosen_runs(chosen: Sequence[str], runs_folder: Path) -> tuple[dict[str, Result], list[str]]:
-    """Results by the name under which they are shown, and a line for each that is left out.
-
-    Runs whose numbers may not be interpreted are left out where there are others.
+def chosen_runs(chosen: Sequence[str], runs_folder: Path) -> dict[str, Result]:
+    """Results by the name under which they are shown.
 
     Args:
         chosen: folders of runs, or beginnings of their ids. Lock files, which lie beside the folders and
@@ -64,21 +72,33 @@ def chosen_runs(chosen: Sequence[str], runs_folder: Path) -> tuple[dict[str, Res
         FairAllError: where there are fewer than two different ones, or one is not usable.
     """
     folders = dict.fromkeys(run_folder(word, runs_folder) for word in chosen if not word.endswith(".lock"))
-    runs = [load_result(folder) for folder in folders]
-    sound = [run for run in runs if run.interpretable]
-    left_out = [f"{run.path}: {CAUTION}" for run in runs if sound and not run.interpretable]
-    if len(sound or runs) < 2:
-        needed = "compare needs at least two runs: folders, or ids of outputs/runs"
-        raise FairAllError("; ".join([needed, *left_out]))
-    return {
-        f"{i} {method_label(run.name('model'))}, {run.identity}": run
-        for i, run in enumerate(sound or runs, start=1)
-    }, left_out
+    if len(folders) < 2:
+        raise FairAllError("compare needs at least two runs: folders, or ids of outputs/runs")
+    runs = enumerate(map(load_result, folders), start=1)
+    return {f"{i} {method_label(run.name('model'))}, {run.identity}": run for i, run in runs}
+
+
+def place(given: Path | None, default: Path, runs: Runs) -> Path:
+    """The folder to write a page about some runs to, which never replaces a page about others.
+
+    Args:
+        given: by `-o`, if it was.
+        default: the folder without `-o`; a hash of the ids is appended to its name.
+        runs: in order.
+
+    Raises:
+        FairAllError: where the folder of `-o` has a page.
+    """
+    if given is None:
+        identities = " ".join(run.identity for run in runs.values())
+        return default.with_name(f"{default.name}_{sha256_of_text(identities)[:8]}")
+    if (given / "index.html").exists():
+        raise FairAllError(f"-o {given}: it has a page already; give another folder, or delete it")
+    return given
 
 
 def compare(
     runs: Runs,
-    left_out: Sequence[str],
     folder: Path,
     *,
     title: str = "runs side by side",
@@ -88,11 +108,10 @@ def compare(
     """Write index.html, tables/ and figures/ on some runs; return the tables.
 
     The best is marked, and tests are made, within a group of comparable runs, unless their numbers may not be
-    interpreted. Each group has a figure.
+    interpreted: then the title of the group says so. Each group has a figure.
 
     Args:
-        runs: by name, the first of `chosen_runs`.
-        left_out: its second.
+        runs: by name.
         folder: to write to.
         title: of the page.
         of: measures of the first table. The second has the temporal means of the policy's other measures.
@@ -101,13 +120,11 @@ def compare(
     Raises:
         FairAllError: where `folder` cannot be written.
     """
-    preset = next(iter(runs.values())).config.preset
-    names = [measure.name for measure in of]
-    temporal = [one.mean() for run in runs.values() for one in run.measures if one.of == "policy"]
-    further = {measure.name: measure for measure in temporal if measure.name not in names}
+    temporal = [measure.mean() for run in runs.values() for measure in run.measures if measure.of == "policy"]
+    further = {measure.name: measure for measure in temporal if measure.name not in {m.name for m in of}}
     looks = {
-        name: {"label": name, "color": PALETTE[i % len(PALETTE)], "ls": STYLES[i % len(STYLES)]}
-        for i, name in enumerate(runs)
+        name: {"label": name, "color": color, "ls": style}
+        for name, color, style in zip(runs, cycle(PALETTE), cycle(STYLES), strict=False)
     }
     curves = group_figures("curves", CURVES, runs, lambda members: draw_over_time(members, SHOWN, looks))
     tables = [
@@ -115,11 +132,8 @@ def compare(
         _side_by_side("further", "Further measures", runs, [*further.values()]),
         _configurations(runs),
     ]
-    items = cautioned([*tables, *figures, *curves], preset)
-    opening = [] if interpretable(preset) else [UNTESTED]
-    heading = marked(f"FairAll: {title}", preset)
-    write_page(folder, heading, {"": items}, opening=opening, left_out=left_out, made=made())
-    return [item for item in items if isinstance(item, PageTable)]
+    write_page(folder, f"FairAll: {title}", {"": [*tables, *figures, *curves]}, made=made())
+    return tables
 
 
 def group_figures(key: str, note: str, runs: Runs, draw: Callable[[Runs], Figure]) -> list[PageFigure]:
@@ -132,7 +146,13 @@ def group_figures(key: str, note: str, runs: Runs, draw: Callable[[Runs], Figure
         draw: draws the runs of a group.
     """
     return [
-        PageFigure(key=f"{key}_{i}", title=title, note=note, draw=partial(draw, members))
+        PageFigure(
+            key=f"{key}_{i}",
+            title=title,
+            note=note,
+            draw=partial(draw, members),
+            caution=CAUTION * (CAUTION in title),
+        )
         for i, (title, members) in enumerate(grouped(runs).items(), start=1)
     ]
 
@@ -146,13 +166,10 @@ def made() -> str:
 def _side_by_side(key: str, title: str, runs: Runs, of: Sequence[Quantity]) -> PageTable:
     """A table of the measures that a run has values of."""
     known = [measure for measure in of if any(len(run.values(measure.name)) for run in runs.values())]
-    rows: list[Row] = []
-    records: list[dict[str, Any]] = []
-    for group, members in grouped(runs).items():
-        added, values = group_rows(group, members, known)
-        rows += added
-        records += [{"group": group} | value for value in values]
-    tests = MARKS if all(run.interpretable for run in runs.values()) else UNTESTED
+    groups = {group: group_rows(group, members, known) for group, members in grouped(runs).items()}
+    rows = [row for rows, _ in groups.values() for row in rows]
+    records = [{"group": group} | record for group, (_, records) in groups.items() for record in records]
+    tests = MARKS if any(run.interpretable for run in runs.values()) else UNTESTED
     return PageTable(
         key=key,
         title=title,
@@ -163,7 +180,7 @@ def _side_by_side(key: str, title: str, runs: Runs, of: Sequence[Quantity]) -> P
 
 
 def _configurations(runs: Runs) -> PageTable:
-    """PageTable of the configuration keys that differ between runs."""
+    """A table of the configuration keys that differ between runs."""
     table = as_table(runs, lambda run: flattened(determining(run.config.to_plain())))
     differing = table.loc[:, table.nunique() > 1].T
     ids = [run.identity for run in runs.values()]
@@ -195,17 +212,16 @@ def draw_over_time(
     """
     rows = math.ceil(len(of) / 2)
     figure = Figure(figsize=(COLUMN, 1.35 * rows + 0.35), layout="constrained")
-    panels = figure.subplots(rows, min(2, len(of)), squeeze=False).ravel()
-    for axes, measure in zip(panels, of, strict=False):
+    for k, measure in enumerate(of, start=1):
+        axes = figure.add_subplot(rows, min(2, len(of)), k)
         for name, run in runs.items():
             if len(curve := run.curve(measure.name)):
                 band(axes, curve, bounds=(measure.bounds[0], math.inf), **looks[name])
-        for i, (label, heights) in enumerate((lines or {}).items()):
-            height, style = heights.get(measure.name, math.nan), STYLES[1 + i % (len(STYLES) - 1)]
-            axes.axhline(100 * height, color=GREY, ls=style, lw=1, label=label)
+        for style, (label, heights) in zip(cycle(STYLES[1:]), (lines or {}).items(), strict=False):
+            axes.axhline(100 * heights.get(measure.name, math.nan), color=GREY, ls=style, lw=1, label=label)
         for policy in WITH_ROW:
             if spread := first_reference(runs.values(), policy, measure.mean().name):
                 level(axes, policy, measure, spread.mean)
         axes.set(title=measure.heading, ylabel="×100", xlabel="time step t")
-    legend_below(figure, handles_of(panels), 3)
+    legend_below(figure, handles_of(figure.axes), 3)
     return figure

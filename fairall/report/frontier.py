@@ -12,7 +12,6 @@ from matplotlib.figure import Figure
 
 from fairall import experiment
 from fairall.config.compose import compose_all
-from fairall.config.schema import FairnessRule
 from fairall.display.progress import Display
 from fairall.display.style import COLUMN, GREY, handles_of, legend_below
 from fairall.display.table import PageTable
@@ -21,7 +20,6 @@ from fairall.metrics import Quantity
 from fairall.report.comparison import compare, group_figures
 from fairall.report.labels import look_of, measures, method_label
 from fairall.results.figures import interval
-from fairall.results.paper import REFERENCES
 from fairall.results.result import Result
 
 DEFAULTS = {
@@ -69,22 +67,21 @@ def points(words: Sequence[str], display: Display) -> dict[str, Result]:
             f"frontier takes model=A,B dataset=A,B and fairness={' or fairness='.join(AXES)}, for instance "
             "model=ensemble dataset=credit"
         )
-    further = [f"{key}={value}" for key, value in values.items()]
     commands = {}
     for dataset, model, slack in itertools.product(datasets, dict.fromkeys([*models, ORACLE]), ["", *slacks]):
-        oracle = model == ORACLE
-        node, key = ("model.fairness", "model.fairness.rule") if oracle else ("fairness", "fairness")
-        bound = [f"{key}={rule}", f"{node}.slack={slack}"] if slack else ["fairness=none"]
-        if slack or not oracle:
-            name = f"{_label(model)}, {dataset}, {f'slack {slack}' if slack else 'without'}"
-            commands[name] = [f"model={model}", f"dataset={dataset}", *further, *bound]
-    composed = compose_all(commands.values())
+        node, key = ("model.fairness", "model.fairness.rule") if model == ORACLE else ("fairness", "fairness")
+        bound = {key: rule, f"{node}.slack": slack} if slack else {"fairness": "none"}
+        if slack or model != ORACLE:
+            name = f"{method_label(model)}, {dataset}, {f'slack {slack}' if slack else 'without'}"
+            chosen = {"model": model, "dataset": dataset} | values | bound
+            commands[name] = [f"{key}={value}" for key, value in chosen.items()]
+    composed = dict(zip(commands, compose_all(commands.values()), strict=True))
     people: dict[str, Any] = {}
-    for config in composed:
+    for config in composed.values():
         experiment.is_finished(config, people)  # refuses what is impossible before the first run
     results = {}
-    for i, (name, config) in enumerate(zip(commands, composed, strict=True), start=1):
-        display.say(f"{i} of {len(commands)}: {' '.join(commands[name])}")
+    for name, config in composed.items():
+        display.say(name)
         results[name] = experiment.run(config, display=Display(progress_only=True))
     return results
 
@@ -101,7 +98,7 @@ def frontier(runs: Mapping[str, Result], folder: Path) -> list[PageTable]:
     """
     pairs = AXES[[*runs.values()][-1].config.model["fairness"]["rule"]]
     figures = group_figures("utility_against_gap", NOTE, runs, lambda group: draw(group, pairs))
-    return compare(runs, [], folder, title="the frontier", of=[*itertools.chain(*pairs)], figures=figures)
+    return compare(runs, folder, title="the frontier", of=[*itertools.chain(*pairs)], figures=figures)
 
 
 def draw(runs: Mapping[str, Result], pairs: Sequence[Sequence[Quantity]]) -> Figure:
@@ -112,44 +109,32 @@ def draw(runs: Mapping[str, Result], pairs: Sequence[Sequence[Quantity]]) -> Fig
         pairs: utility and gap of each panel.
     """
     figure = Figure(figsize=(COLUMN * len(pairs), 0.8 * COLUMN), layout="constrained")
-    panels = figure.subplots(1, len(pairs), squeeze=False)[0]
-    for (axes, pair), model in itertools.product(
-        zip(panels, pairs, strict=True), dict.fromkeys(run.name("model") for run in runs.values())
-    ):
-        oracle = model == ORACLE
-        look = {"color": GREY, "marker": "."} if oracle else look_of(model)
-        curve = []
-        for run in runs.values():
-            y, x = (run.spread(measure.name) for measure in pair)
-            if run.name("model") != model or x is None or y is None:
-                continue
-            slack = _slack(run)
-            interval(axes, x, y, ms=4 if slack < math.inf else 9, **look)
-            if slack < math.inf:
-                curve.append((100 * x.mean, 100 * y.mean))
-                # Beside the bars: below for the oracle, whose curve is near those of good methods.
-                axes.annotate(
-                    f"{100 * slack:g}",
-                    curve[-1],
-                    (3, -8 if oracle else 3),
-                    textcoords="offset points",
-                    fontsize=6,
-                    color=look["color"],
-                )
-        style = "--" if oracle else "-"
-        axes.plot(*zip(*curve, strict=True), ls=style, lw=1, color=look["color"], label=_label(model))
-        axes.set(xlabel=f"{pair[1].heading} ×100", ylabel=f"{pair[0].heading} ×100")
-    legend_below(figure, handles_of(panels), 3)
+    for k, (utility, gap) in enumerate(pairs, start=1):
+        axes = figure.add_subplot(1, len(pairs), k)
+        axes.set(xlabel=f"{gap.heading} ×100", ylabel=f"{utility.heading} ×100")
+        for model in dict.fromkeys(run.name("model") for run in runs.values()):
+            style, look = "-", look_of(model)
+            if model == ORACLE:
+                style, look = "--", {"color": GREY, "marker": "."}
+            curve = []
+            for run in runs.values():
+                y, x = run.spread(utility.name), run.spread(gap.name)
+                if run.name("model") != model or x is None or y is None:
+                    continue
+                slack = _slack(run)
+                interval(axes, x, y, ms=4 if slack < math.inf else 9, **look)
+                if slack < math.inf:
+                    curve.append((100 * x.mean, 100 * y.mean))
+                    axes.annotate(f"{100 * slack:g}", curve[-1], fontsize=6, color=look["color"])
+            axes.plot(
+                *zip(*curve, strict=True), ls=style, lw=1, color=look["color"], label=method_label(model)
+            )
+    legend_below(figure, handles_of(figure.axes), 3)
     return figure
 
 
 def _slack(run: Result) -> float:
     """The gap allowed; infinite for a method without thresholds of groups."""
-    if run.name("model") == ORACLE:
-        return float(run.config.model["fairness"]["slack"])
-    fairness = run.config.fairness
-    return math.inf if fairness.rule is FairnessRule.none else fairness.slack
-
-
-def _label(model: str) -> str:
-    return REFERENCES["oracle"] if model == ORACLE else method_label(model)
+    plain = run.config.to_plain()
+    bound = (plain["model"] if run.name("model") == ORACLE else plain)["fairness"]
+    return math.inf if bound["rule"] == "none" else bound["slack"]

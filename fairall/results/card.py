@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -11,12 +10,11 @@ import yaml
 
 import fairall
 from fairall.config.choices import configuration_root, description, shown
-from fairall.config.schema import Config
-from fairall.display.format import CAUTION, mean_interval, number
+from fairall.display.format import CAUTION, mean_interval
 from fairall.display.table import Markdown, code, markdown_rows, without_empty
 from fairall.metrics import LATENT
 from fairall.results.result import Result, bound_of
-from fairall.results.terminal import noise, shown_measures
+from fairall.results.terminal import by_group, noise, shown_measures
 
 OWN = [
     "Whether the label means what the decision is for, and who is missing from the table because of past "
@@ -41,6 +39,12 @@ def model_card(result: Result, identity: str) -> str:
     data = described("dataset", dataset["name"]) or f"People read by {dataset['_target_']}."
     if len(result.named_groups) > 2:  # the description is of two
         data = data.partition("; S = +1")[0].rstrip(".") + "."
+    groups = by_group(result)
+    chosen = {group: config.name(group) for group in ("model", "dataset", "initial_policy", "protocol")}
+    chosen |= {"preset": config.preset} if config.preset else {}
+    chosen |= {"cost.value": f"{config.cost.value:g}"}
+    chosen |= {key: getattr(config, key) for key in ("seed", "seeds", "splits")}
+    words = [f"{key}={value}" for key, value in chosen.items()]
     facts = {
         "result": result,
         "config": config,
@@ -54,13 +58,13 @@ def model_card(result: Result, identity: str) -> str:
         "terms": known.get("terms"),
         "caveats": known.get("caveats", OWN),
         "world": [*config.world],
-        "measures": measure_table(result),
+        "measures": _measures(result),
         "bound": bound_of(config.fairness),
         "noise": noise(result),
-        "groups": _groups(result),
+        "groups": markdown_rows(["group", *groups], groups.itertuples()),
         "n_groups": len(result.named_groups),
         "share": mean_interval(result.groups["all"].accepted) or "unknown",
-        "words": Markdown(" ".join(_words(config).splitlines())),  # in a block of code
+        "words": Markdown(" ".join(" ".join(words).splitlines())),  # in a block of code
     }
     return rendered("card.md.jinja", facts, "fairall.results") + "\n"
 
@@ -70,30 +74,13 @@ def texts() -> dict[str, Any]:
     return yaml.safe_load(files("fairall.results").joinpath("card.yaml").read_text(encoding="utf-8"))
 
 
-def measure_table(result: Result, names: Sequence[str] | None = None) -> Markdown:
-    """A table of measures, ×100, without columns that have no value.
-
-    Args:
-        result: of the run.
-        names: of the measures; those of the run's table by default, without those of a latent.
-    """
+def _measures(result: Result) -> Markdown:
+    """The measures, ×100, without those of a latent and columns that have no value."""
     rows = result.rows()
-    rows = rows.loc[[name for name in (names or rows.index) if name in rows.index and name not in LATENT]]
+    rows = rows[~rows.index.isin(LATENT)]
     frame = without_empty(shown_measures(rows))
     cells = zip(rows["heading"], map(code, rows.index), *map(frame.get, frame), strict=True)
     return markdown_rows(["measure", "name", *frame], cells)
-
-
-def _groups(result: Result) -> Markdown:
-    """A table of the groups: people by split, labels, base rate, and shares of applicants accepted."""
-    everybody, (first, last) = result.groups["all"], result.window
-    weights = ", labels weighted by 1/π" * (everybody.labelled < sum(everybody.people.values()))
-    head = ["group", *everybody.people, "labels in the data", f"base rate of ỹ = 1, %{weights}"]
-    rows = []
-    for name, group in result.all_groups.items():
-        shares = map(mean_interval, (group.accepted, group.accepted_in_window))
-        rows.append([name, *group.people.values(), group.labelled, number(group.base_rate), *shares])
-    return markdown_rows([*head, "accepted, %", f"accepted over time steps {first} to {last}, %"], rows)
 
 
 def described(group: str, name: str) -> str | None:
@@ -105,15 +92,5 @@ def described(group: str, name: str) -> str | None:
 def page_of(method: str) -> str | None:
     """The page of a method of this package in docs/; that of all methods where it has none of its own."""
     known = shown(method)
-    if not known:
-        return None
-    return f"docs/methods/{known['page']}.md" if "page" in known else "docs/methods.md"
-
-
-def _words(config: Config) -> str:
-    """The choices of a run as words of a command line."""
-    groups = ("model", "dataset", "initial_policy", "protocol")
-    words = [f"{group}={config.name(group)}" for group in groups]
-    words += [f"preset={config.preset}"] if config.preset else []
-    words += [f"cost.value={config.cost.value:g}", f"seed={config.seed}", f"seeds={config.seeds}"]
-    return " ".join([*words, f"splits={config.splits}"])
+    page = f"docs/methods/{known['page']}.md" if "page" in known else "docs/methods.md"
+    return page if known else None

@@ -24,12 +24,10 @@ from fairall.display.style import (
     save_figure,
     set_title,
 )
-from fairall.errors import FairAllError
 from fairall.metrics import UNBOUNDED, Quantity, Spread
 from fairall.models.learner import PretrainCurves
 from fairall.results.paper import REFERENCES
 
-PANELS = "utility", "dpu"  # of a result in a notebook
 MOST_COLUMNS = 3  # panels of a run's figure side by side
 # How the levels of the reference policies are drawn.
 LEVELS: dict[str, Any] = {
@@ -69,15 +67,12 @@ def interval(axes: Axes, x: Spread | float, y: Spread | float, **look: Any) -> A
     Returns:
         What a legend can show.
     """
-    options: dict[str, Any] = {"ls": "none", "elinewidth": 0.9} | look
-    for name, value in (("x", x), ("y", y)):
-        spread = value if isinstance(value, Spread) else Spread(value, None, None)
-        ends = spread.interval or ()
-        options |= {
-            name: 100 * spread.mean,
-            f"{name}err": [[100 * abs(end - spread.mean)] for end in ends] or None,
-        }
-    return axes.errorbar(**options)
+    points = [value if isinstance(value, Spread) else Spread(value, None, None) for value in (x, y)]
+    x_mean, y_mean = (100 * point.mean for point in points)
+    x_error, y_error = (
+        point.interval and [[100 * abs(end - point.mean)] for end in point.interval] for point in points
+    )
+    return axes.errorbar(x_mean, y_mean, y_error, x_error, ls="none", elinewidth=0.9, **look)
 
 
 def level(axes: Axes, policy: str, measure: Quantity, height: float) -> None:
@@ -109,7 +104,7 @@ def saved(path: Path, size: tuple[float, float], title: str) -> Iterator[Figure]
 
 
 def draw_curve(steps: pd.DataFrame, measure: Quantity, axes: Axes, levels: pd.DataFrame) -> None:
-    """Draw a measure of the policy over time: mean, one standard deviation and range over seeds.
+    """Draw a measure of the policy over time: mean and one standard deviation over seeds.
 
     Args:
         steps: `Result.steps`.
@@ -118,15 +113,14 @@ def draw_curve(steps: pd.DataFrame, measure: Quantity, axes: Axes, levels: pd.Da
         levels: `Result.rows()`, whose temporal means of the references and of the paper are drawn.
     """
     curve = steps.pivot(index="time_step", columns="seed", values=measure.name)
-    low, high = 100 * curve.min(axis=1), 100 * curve.max(axis=1)
-    axes.fill_between(curve.index, low, high, color=BLUE, alpha=0.12, lw=0)
     band(axes, curve, bounds=measure.bounds, color=BLUE)
     heights = levels.reindex([measure.mean().name]).iloc[0]
     for policy in REFERENCES:
         level(axes, policy, measure, heights[policy])
     if np.isfinite(heights["paper_mean"]):
-        printed = 100 * heights["paper_mean"]
-        axes.axhline(printed, color="black", ls="--", lw=0.8, label="printed in the paper")
+        axes.axhline(
+            100 * heights["paper_mean"], color="black", ls="--", lw=0.8, label="printed in the paper"
+        )
     axes.set(title=f"{measure.heading} ×100", xlim=(0, curve.index[-1]), xlabel="time step t")
     axes.locator_params(nbins=4)  # a quarter less time to draw than with the usual nine
 
@@ -146,16 +140,12 @@ def draw_learning(
     of_policy = [measure for measure in measures if measure.of == "policy"]
     # All seeds may have diverged before the first step.
     shown = [measure for measure in of_policy if steps[measure.name].notna().any()] or of_policy[:2]
-    rows = math.ceil(len(shown) / MOST_COLUMNS)
-    columns = math.ceil(len(shown) / rows)
+    rows, columns = math.ceil(len(shown) / MOST_COLUMNS), min(len(shown), MOST_COLUMNS)
     with saved(path, (3.2 * columns, 2.4 * rows + 0.4), title) as figure:
-        panels = figure.subplots(rows, columns, squeeze=False).ravel()
-        for axes, measure in zip(panels, shown, strict=False):
-            draw_curve(steps, measure, axes, levels)
-        for axes in panels[len(shown) :]:
-            axes.set_axis_off()
-        seeds = f"mean of {steps['seed'].nunique()} seeds, ± 1 standard deviation, range"
-        legend_below(figure, {seeds: panels[0].lines[0]} | handles_of(panels), 3)
+        for k, measure in enumerate(shown, start=1):
+            draw_curve(steps, measure, figure.add_subplot(rows, columns, k), levels)
+        label = f"mean of {steps['seed'].nunique()} seeds, ± 1 standard deviation"
+        legend_below(figure, {label: figure.axes[0].lines[0]} | handles_of(figure.axes), 3)
 
 
 def draw_phase1(curves: PretrainCurves, path: Path, *, title: str) -> None:
@@ -163,57 +153,13 @@ def draw_phase1(curves: PretrainCurves, path: Path, *, title: str) -> None:
     with saved(path, (5, 3.5), title) as figure:
         axes = figure.subplots()
         for values, colour, label in (
-            (curves.train, GREY, "training"),
-            (curves.validation, BLUE, "validation"),
+            (curves.train, GREY, "training, a line per seed"),
+            (curves.validation, BLUE, "validation, a line per seed"),
         ):
-            axes.plot(curves.epochs, values, color=colour, lw=0.8, label=f"{label}, a line per seed")
+            axes.plot(curves.epochs, values, color=colour, lw=0.8, label=label)
         label = "kept: best validation epoch"
         axes.scatter(curves.best_epoch, curves.kept_loss, color=ORANGE, s=18, zorder=3, label=label)
         # Without the early epochs, whose losses are far larger.
-        low = float(min(curves.train.min(), curves.validation.min()))
-        high = float(np.quantile(curves.validation.numpy(), 0.98))
-        margin = 0.05 * (high - low) or 0.5  # one epoch may have one loss
+        axes.set_ylim(top=float(np.quantile(curves.validation.numpy(), 0.98)))
         axes.set(xlabel="Phase I epoch", ylabel="negative ELBO, β-weighted (nats)")
-        axes.set_ylim(low - margin, high + margin)
         legend_below(figure, handles_of([axes]), 2)
-
-
-def draw_latent(
-    z: np.ndarray, s: np.ndarray, label: np.ndarray, labelled: np.ndarray, path: Path, *, title: str
-) -> None:
-    """Draw latent means of one seed on their two leading principal axes, coloured by s and by the label.
-
-    Args:
-        z: E[z | x, s], shape (N, Z).
-        s: sensitive attribute in {−1, +1}, shape (N,).
-        label: ỹ in {0, 1}, shape (N,).
-        labelled: whether the label is known, shape (N,), bool.
-        path: PNG to write.
-        title: of the figure.
-    """
-    points, share = principal(z)
-    shown = f"{title}; {100 * share:.0f} % of the latent means' variance shown"
-    with saved(path, (8, 3.6), shown) as figure:
-        by_sign = {"S = −1": (s < 0, ORANGE), "S = +1": (s > 0, BLUE)}
-        by_label = {
-            "ỹ unknown": (~labelled, GREY),
-            "ỹ = 0": (labelled & (label == 0), ORANGE),
-            "ỹ = 1": (labelled & (label == 1), BLUE),
-        }
-        panels = figure.subplots(1, 2, sharex=True, sharey=True)
-        for axes, colours in zip(panels, (by_sign, by_label), strict=True):
-            for name, (rows, colour) in colours.items():
-                if rows.any():
-                    axes.scatter(*points[rows].T, s=9, color=colour, alpha=0.7, lw=0, label=name)
-            axes.set(xlabel="first principal axis of z", ylabel="second principal axis")
-            axes.legend()
-
-
-def draw(result: Any, what: str, axes: Axes) -> None:
-    """Draw the measure of this name, as `Result.plot`; raises FairAllError where the run has none."""
-    known = {measure.name: measure for measure in result.measures if measure.of == "policy"}
-    if what not in known:
-        raise FairAllError(f"plot {what!r}: the run has {', '.join(known)}")
-    draw_curve(result.steps, known[what], axes, result.rows())
-    if axes.get_legend_handles_labels()[1]:
-        axes.legend(loc="best")

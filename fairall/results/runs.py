@@ -11,16 +11,16 @@ from fairall.display.format import QUICK, interpretable
 from fairall.errors import FairAllError
 from fairall.runtime.reading import is_folder
 from fairall.storage.files import holder
-from fairall.storage.run_folder import RunFolder
-from fairall.storage.stored import read_json
+from fairall.storage.run_folder import Origin, RunFolder
+from fairall.storage.stored import Plain, read_json
 
 if TYPE_CHECKING:
     from fairall.results.result import Result  # imports pandas, which a list of methods does not need
 
-COLUMNS = ("seed", "time_step", "utility", "dpu", "effective_utility", "effective_dpu")  # required
 NO_RUN = "not the folder of a run, which is outputs/runs/METHOD/DATASET/ID"
 MEASURES = ("mean_utility", "mean_dpu")  # of an outline
 OLD_CONFIG = "config.yaml is missing, damaged or of an earlier version of fairall"
+NOT_OF_ONE_RUN = "config.yaml, metrics.csv and summary.json are not of one run"
 
 
 class Results(NamedTuple):
@@ -66,13 +66,13 @@ def run_folder(word: str, runs_folder: Path) -> Path:
     """
     if word and is_folder(Path(word)):
         return Path(word).resolve()
-    by_id = word and "/" not in word
-    matches = [path for path in runs_folder.glob(f"*/*/{word}*") if path.is_dir()] if by_id else []
-    if not matches:
-        raise FairAllError(f"{word or repr(word)}: no such run, neither a folder nor an id in {runs_folder}")
-    if len(matches) > 1:
+    paths = runs_folder.glob("*/*/*") if word else ()
+    matches = [path for path in paths if path.name.startswith(word) and path.is_dir()]
+    if len(matches) == 1:
+        return matches[0].resolve()
+    if matches:
         raise FairAllError(f"{word}: {len(matches)} runs have ids that begin so; give more of the id")
-    return matches[0].resolve()
+    raise FairAllError(f"{word or repr(word)}: no such run, neither a folder nor an id in {runs_folder}")
 
 
 def load(path: Path) -> Result:
@@ -91,52 +91,18 @@ def load(path: Path) -> Result:
         raise FairAllError(f"{damage}; the same command makes it again")
     try:
         result = Result.read(folder)
-        if not _consistent(result):
-            raise FairAllError("config.yaml, metrics.csv and summary.json are not of one run")
+        config = result.config
+        # A folder of MLflow's, or changed by hand, may have files of different runs.
+        grid = [(seed, t) for seed in result.seeds for t in range(config.schedule.time_steps + 1)]
+        steps = map(tuple, result.steps.reindex(columns=["seed", "time_step"]).to_numpy())
+        split, people = result.evaluation.split, result.groups["all"].people
+        expected = (grid, config.seeds, config.evaluation.split)
+        if ([*steps], len(result.seeds), split) != expected or split not in people:
+            raise FairAllError(NOT_OF_ONE_RUN)
     except (FairAllError, OSError) as error:
-        raise FairAllError(f"{_reason(error, path)}; run it anew with force=true") from error
+        reason = str(error).replace(f"{path}/", "")
+        raise FairAllError(f"{reason}; run it anew with force=true") from error
     return result
-
-
-def _reason(error: FairAllError | OSError, path: Path) -> str:
-    """Why a file in a folder cannot be read, with its name."""
-    if isinstance(error, OSError):
-        return f"{Path(error.filename).name}: {error.strerror}"
-    return str(error).removeprefix(f"{path}/")
-
-
-def _consistent(result: Result) -> bool:
-    """Whether the files of a result, each of which can be read, are of one run."""
-    config, steps, seeds = result.config, result.steps, result.seeds
-    n, split = config.schedule.time_steps + 1, config.evaluation.split
-    if not {*COLUMNS} <= {*steps} or not len(steps) == len(seeds) * n == config.seeds * n:
-        return False
-    people = result.groups["all"].people
-    rows = steps[["seed", "time_step"]].to_numpy().tolist()
-    expected = [[seed, time_step] for seed in seeds for time_step in range(n)]
-    return rows == expected and result.evaluation.split == split in people
-
-
-@dataclass(frozen=True)
-class Outline:
-    """What is known of a run at a glance, finished or not.
-
-    Attributes:
-        path: its folder, `METHOD/DATASET/ID`.
-        state: `finished`, `quick` for one of preset=quick, `running`, `interrupted`, or `damaged`.
-        time: of completion, or of the last sign of life; seconds since 1970.
-        measures: mean and standard deviation over seeds, plain units, by name; of `MEASURES`, those that have
-            values.
-        reason: of a damaged one.
-        differs: what a finished one has otherwise than by default.
-    """
-
-    path: Path
-    state: str
-    time: float
-    measures: Mapping[str, tuple[float, float | None]]
-    reason: str = ""
-    differs: str = ""
 
 
 @dataclass(frozen=True)
@@ -152,30 +118,33 @@ class _Glance:
     aggregate: Mapping[str, _Mean | None]
 
 
-def outlines(folder: Path) -> list[Outline]:
-    """All runs in a folder of `METHOD/DATASET/ID`, the newest last; figures and policies are not checked."""
+def outlines(folder: Path) -> list[Plain]:
+    """All runs in a folder of `METHOD/DATASET/ID`, the newest last; figures and policies are not checked.
+
+    Returns:
+        Objects with `method`, `dataset`, `id`, `path`; `command`, as typed, empty where it is not known;
+        `state`: `finished`, `quick` for one of preset=quick, `running`, `interrupted`, or `damaged`; `reason`
+        of a damaged one; `time` of completion, or of the last sign of life, seconds since 1970; `measures`:
+        mean and standard deviation over seeds, plain units, of `MEASURES`.
+    """
     paths = {path.parent for name in ("DONE", "config.yaml") for path in folder.glob(f"*/*/*/{name}")}
-    return sorted(map(_outline, paths), key=lambda run: (run.time, run.path))
+    return sorted(map(_outline, paths), key=lambda run: (run["time"], run["path"]))
 
 
-def _outline(path: Path) -> Outline:
-    from fairall.results.differences import (
-        differences,  # with OmegaConf, which a list of methods does not need
-    )
-
-    done = path / "DONE"
-    if not done.exists():
+def _outline(path: Path) -> Plain:
+    folder, done = RunFolder(path), path / "DONE"
+    run: Plain = dict(zip(("method", "dataset", "id"), path.parts[-3:], strict=True))
+    run |= {"path": str(path), "command": Origin.read(path).command, "measures": {}, "reason": ""}
+    if not folder.done:
         state = "running" if holder(path.with_suffix(".lock")) else "interrupted"
-        return Outline(path, state, path.stat().st_mtime, {})
-    time = done.stat().st_mtime
+        return run | {"state": state, "time": path.stat().st_mtime}
+    run["time"] = done.stat().st_mtime
     try:
-        damage = RunFolder(path).damage(among=("config.yaml", "summary.json"))
-        config = RunFolder(path).read_config()
-        if damage or config is None:
+        config = folder.read_config()
+        if (damage := folder.damage(among=("config.yaml", "summary.json"))) or config is None:
             raise FairAllError(damage or OLD_CONFIG)
-        values = read_json(path / "summary.json", _Glance).aggregate
+        means = read_json(path / "summary.json", _Glance).aggregate
     except (FairAllError, OSError) as error:
-        return Outline(path, "damaged", time, {}, _reason(error, path))
-    known = {name: (mean.mean, mean.std) for name in MEASURES if (mean := values.get(name))}
-    state = "finished" if interpretable(config.preset) else QUICK
-    return Outline(path, state, time, known, differs=differences(config))
+        return run | {"state": "damaged", "reason": str(error).replace(f"{path}/", "")}
+    run["measures"] = {name: (mean.mean, mean.std) for name in MEASURES if (mean := means.get(name))}
+    return run | {"state": "finished" if interpretable(config.preset) else QUICK}

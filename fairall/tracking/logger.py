@@ -6,7 +6,6 @@ import sys
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from textwrap import shorten
 from typing import TYPE_CHECKING, NamedTuple
 
 import pandas as pd
@@ -17,7 +16,6 @@ from fairall.config.schema import Config
 from fairall.config.words import Words
 from fairall.display.format import marked
 from fairall.errors import FairAllError, count
-from fairall.results.differences import differences
 from fairall.results.result import Result
 from fairall.results.runs import load, load_results
 from fairall.runtime import signals
@@ -98,8 +96,7 @@ def _write(client: MlflowClient, experiment: str, result: Result, digest: str) -
     from fairall.tracking.model import log_policy
 
     config, path, origin, tags = result.config, result.path, Origin.read(result.path), _tags(result)
-    words = f"{result.name('model')} {result.name('dataset')} {differences(config)}"
-    title = f"{shorten(words, 150, placeholder=' ...')} {result.identity}"
+    title = f"{result.name('model')} {result.name('dataset')} {result.identity}"
     note = (path / CARD).read_text(encoding="utf-8")[:MAX_TAG]
     tags |= {RESULT_TAG: digest, KIND_TAG: "command", COMMAND_TAG: origin.command, NOTE_TAG: note}
     run_id = client.create_run(
@@ -140,7 +137,6 @@ def _tags(result: Result) -> dict[str, str]:
         "fairall.cost": str(config.cost.value),
         "fairall.fingerprint": result.fingerprint,
         "fairall.sweep": config.sweep.name,
-        "fairall.differs": (differences(config) or "nothing")[:MAX_TAG],
         "fairall.preset": config.preset,
     }
     return {tag: value for tag, value in tags.items() if value}

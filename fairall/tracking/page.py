@@ -16,8 +16,9 @@ KIND_TAG = "fairall.kind"  # of a run: command
 DESCRIPTION = f"""\
 Fair decisions under selective labels: [FairAll](https://doi.org/10.1145/3531146.3533199) and its rivals.
 
-- `METHOD DATASET KEY=VALUE ID`: the run of a command, with what is not the default (tag `fairall.differs`).
-  Its description is the model card; artifacts are `{CARD}`, `figures/`, `metrics.csv` and `summary.json`;
+- `METHOD DATASET ID`: the run of a command, whose parameters are all keys of the configuration ("Show diff
+  only" of MLflow's comparison has those in which runs differ). Its description is the model card; artifacts
+  are `{CARD}`, `figures/`, `metrics.csv` and `summary.json`;
   the model `policy` can be served.
 - `report`: tables and figures of many runs. `tags.fairall.sweep = 'NAME'` finds the runs of a study.
 - `summary.*.mean` and `.std` are over seeds, not ×100; the step of `seeds.*` is the number of a seed. The
@@ -31,9 +32,9 @@ def experiment_tags() -> dict[str, str]:
     """Tags of an experiment: its description and the saved view, in the form of "Save as new view"."""
     now = int(1000 * time.time())
     measures = [f"metrics.`summary.{name}.mean`" for name in ESSENTIAL]
-    names = ("model", "dataset", "differs", "preset", "initial_policy", "protocol", "cost")
+    names = ("model", "dataset", "preset", "initial_policy", "protocol", "cost")
     tags = [f"tags.`fairall.{name}`" for name in names]
-    columns = [*tags[:4], *measures, *tags[4:]]
+    columns = [*tags[:3], *measures, *tags[3:]]
     state = {
         "searchFilter": f"tags.`{KIND_TAG}` != 'seed'",  # which earlier versions logged
         "selectedColumns": columns,

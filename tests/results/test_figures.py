@@ -22,11 +22,9 @@ def test_a_band_is_the_mean_and_one_deviation_within_bounds() -> None:
     band(axes, curve, bounds=(0.0, 0.4), color="black")
     (line,), (area,) = axes.lines, axes.collections
     np.testing.assert_allclose(np.asarray(line.get_xydata()), [[1, 5], [2, 30]])
-    edges = np.asarray(area.get_paths()[0].vertices)
-    std = 100 * curve.std(axis=1)
-    assert edges[:, 1].min() == pytest.approx(0.0)
-    assert edges[:, 1].max() == pytest.approx(40.0)
-    assert np.isclose(edges[:, 1], 30 - std[2]).any()
+    edges = np.asarray(area.get_paths()[0].vertices)[:, 1]
+    assert (edges.min(), edges.max()) == pytest.approx((0.0, 40.0))
+    assert np.isclose(edges, 30 - 100 * np.std([0.2, 0.4], ddof=1)).any()
 
 
 def test_an_interval_reaches_to_its_ends() -> None:
@@ -35,8 +33,6 @@ def test_an_interval_reaches_to_its_ends() -> None:
     assert drawn.lines[0].get_xydata().tolist() == [[10.0, 50.0]]
     (bars,) = drawn.lines[2]
     assert bars.get_segments()[0][:, 0] == pytest.approx([0.0, 30.0])
-    alone = interval(axes, Spread(0.1, None, None), 0.5, color="black")
-    assert alone.lines[0].get_xydata().tolist() == [[10.0, 50.0]]
 
 
 @pytest.mark.parametrize("label", ["short", "a_name_that_goes_on_and_on " * 4, "x" * 150])
@@ -65,14 +61,13 @@ def test_a_run_has_a_panel_for_each_measure_with_values(monkeypatch: pytest.Monk
     made = made_up("model=fairall_I_II", "dataset=credit", "seeds=3", references=levels)
     made.steps["cfu"] = np.nan
     draw_learning(made.steps, made.measures, made.rows(), Path("learning.png"), title="a run")
-    panels = {axes.get_title(): axes for axes in drawn[0].axes if axes.axison}
-    measured = [one.name for one in made.measures if one.of == "policy" and one.name != "cfu"]
-    assert len(panels) == len(measured)
-    utility, dpu = panels["utility ↑ ×100"], panels["DPU ↓ ×100"]
+    panels = {axes.get_title(): axes for axes in drawn[0].axes}
+    assert len(panels) == len(made.figures) - 1
 
-    def heights(axes: mpl.axes.Axes) -> list[float]:
-        flat = (np.unique(np.asarray(line.get_ydata())) for line in axes.lines)
+    def heights(title: str) -> list[float]:
+        """Of lines with one height."""
+        flat = (np.unique(np.asarray(line.get_ydata())) for line in panels[title].lines)
         return sorted(round(float(y[0]), 6) for y in flat if len(y) == 1)
 
-    assert heights(utility) == [18.0, 18.8, 20.0]  # with the printed one
-    assert heights(dpu) == [4.0, 5.0]  # accepting everybody is fair by definition
+    assert heights("utility ↑ ×100") == [18.0, 18.8, 20.0]  # with the printed one
+    assert heights("DPU ↓ ×100") == [4.0, 5.0]  # accepting everybody is fair by definition
