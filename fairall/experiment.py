@@ -9,6 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, cast
 
+import numpy as np
 from omegaconf import DictConfig
 
 from fairall.config.checks import require
@@ -214,9 +215,10 @@ def write_files(result: Result, training: Training, folder: RunFolder) -> None:
     """Write the files of a result: tables, model card, policy and figures."""
     # Imported here: a command whose run is done needs no matplotlib.
     from fairall.measuring.decisions import decision_tables
+    from fairall.measuring.latent_quality import latent
     from fairall.policy import CONFIG, FEATURES, SUMS, WEIGHTS, Policy
     from fairall.results.card import model_card
-    from fairall.results.figures import draw_learning, draw_phase1
+    from fairall.results.figures import draw_latent, draw_learning, draw_phase1
 
     config, data = training.config, training.data
     if config.evaluation.decisions:
@@ -235,6 +237,18 @@ def write_files(result: Result, training: Training, folder: RunFolder) -> None:
     if training.curves is not None:
         title = f"Phase I of {result.title}"
         draw_phase1(training.curves, folder.file("figures/phase1.png"), title=title)
+    people = getattr(data, config.evaluation.split)
+    first = people.replicate(0)
+    z = latent(training.learner, people, len(result.seeds))
+    if z is not None and np.isfinite(z[0]).all():
+        draw_latent(
+            z[0],
+            first.s.numpy(),
+            first.label.numpy(),
+            first.labelled.numpy(),
+            folder.file("figures/latent.png"),
+            title=f"{result.title}, seed {result.seeds[0]}, {config.evaluation.split} set",
+        )
 
 
 def cache_of(config: Config, display: Display) -> Cache:

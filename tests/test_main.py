@@ -60,7 +60,7 @@ def test_a_run_leaves_what_the_readme_says(quick: Path) -> None:
     assert left == set(
         """
         config.yaml metrics.csv summary.json model_card.md checkpoint.pt tracking.json DONE
-        figures/learning.png figures/phase1.png policy/SUMS policy/config.yaml
+        figures/learning.png figures/phase1.png figures/latent.png policy/SUMS policy/config.yaml
         policy/features.json policy/weights.safetensors
     """.split()
     )
@@ -175,7 +175,7 @@ def test_documents(quick: Path, tmp_path: Path) -> None:
     summary = json.loads((folder / "summary.json").read_text())
     listed = document("list", place, cwd=tmp_path)
     (run,) = listed["runs"]
-    assert (run["id"], run["state"], run["differs"]) == (folder.name, "quick", "schedule.warm_up_epochs=2")
+    assert (run["id"], run["state"], run["command"]) == (folder.name, "quick", shown["command"])
     assert run["measures"]["mean_utility"][0] == summary["aggregate"]["mean_utility"]["mean"]
     shown = document("show", folder.name, place, cwd=tmp_path)
     assert shown.items() >= {**summary, "state": "finished"}.items()

@@ -29,6 +29,8 @@ from fairall.models.learner import PretrainCurves
 from fairall.results.paper import REFERENCES
 
 MOST_COLUMNS = 3  # panels of a run's figure side by side
+# Of people in the figure of a latent.
+COLOURS = {"S = −1": ORANGE, "S = +1": BLUE, "ỹ = 0": ORANGE, "ỹ = 1": BLUE, "ỹ unknown": GREY}
 # How the levels of the reference policies are drawn.
 LEVELS: dict[str, Any] = {
     "accept_all": ":",
@@ -163,3 +165,30 @@ def draw_phase1(curves: PretrainCurves, path: Path, *, title: str) -> None:
         axes.set_ylim(top=float(np.quantile(curves.validation.numpy(), 0.98)))
         axes.set(xlabel="Phase I epoch", ylabel="negative ELBO, β-weighted (nats)")
         legend_below(figure, handles_of([axes]), 2)
+
+
+def draw_latent(
+    z: np.ndarray, s: np.ndarray, label: np.ndarray, labelled: np.ndarray, path: Path, *, title: str
+) -> None:
+    """Draw latent means of one seed on their two leading principal axes, coloured by s and by the label.
+
+    Args:
+        z: E[z | x, s], shape (N, Z).
+        s: sensitive attribute in {−1, +1}, shape (N,).
+        label: ỹ in {0, 1}, shape (N,).
+        labelled: whether the label is known, shape (N,), bool.
+        path: PNG to write.
+        title: of the figure.
+    """
+    points, share = principal(z)
+    people = pd.DataFrame(
+        {"s": np.where(s > 0, "S = +1", "S = −1"), "ỹ": [f"ỹ = {value:g}" for value in label]}
+    )
+    people.loc[~labelled, "ỹ"] = "ỹ unknown"
+    with saved(path, (8, 3.6), f"{title}; {100 * share:.0f} % of the latent means' variance shown") as figure:
+        panels = figure.subplots(1, 2, sharex=True, sharey=True)
+        for axes, column in zip(panels, people, strict=True):
+            for name, rows in people.groupby(column):
+                axes.scatter(*points[rows.index].T, s=9, color=COLOURS[name], alpha=0.7, lw=0, label=name)
+            axes.set(xlabel="first principal axis of z", ylabel="second principal axis")
+            axes.legend()
