@@ -258,8 +258,7 @@ def _cell(of: dict[str, Any]) -> Cell:
         where = "inside" if of["inside"] else "outside"
         beside += f", {where} {number(of['predictive_low'])} to {number(of['predictive_high'])}"
     marks = "†" if of["on_survivors"] else ""
-    tests = "of the survivors, and so is the predictive interval" if marks else ""
-    return Cell(ours, beside, marks=marks, tests=tests, outside=of["inside"] is False)
+    return Cell(ours, beside, marks=marks)
 
 
 def printed_figure(means: PageTable) -> PageFigure:

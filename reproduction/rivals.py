@@ -274,4 +274,4 @@ def _shown(found: Mapping[str, Any], digits: int) -> list[Cell | str]:
     inside = found["inside"]
     where = "" if inside is None else "inside" if inside else "outside"
     within = "" if inside is None else f"{of(found['predictive_low'])} to {of(found['predictive_high'])}"
-    return [printed, ours, within, Cell(where, outside=inside is False), found["why"]]
+    return [printed, ours, within, where, found["why"]]

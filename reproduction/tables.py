@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fairall import FairAllError, Result, hyperparameters, load_dataset, load_initial_policy
-from fairall.display import Cell, Lacking, PageTable, Row, frame_of, marked, mean_std, number, records_of
+from fairall.display import Cell, PageTable, Row, frame_of, marked, mean_std, number, records_of
 from fairall.metrics import Quantity, Spread
 from fairall.report import (
     LEVEL,
@@ -175,7 +175,7 @@ def acceptance_table(datasets: Sequence[str]) -> PageTable:
         section="Settings",
         frame=frame_of(GROUPS, rows),
         records=records_of(records),
-        lacking=Lacking(commands, len(datasets), "data set"),
+        lacking=commands,
     )
 
 

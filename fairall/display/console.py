@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import os
 import sys
-from copy import copy
-from dataclasses import replace
 from typing import Any
 
 from rich.console import Console
-from rich.table import Column, Table
+from rich.table import Table
 
 WIDE = 1000  # columns where the output is no terminal, so that nothing is wrapped
 NARROW = 10  # columns down to which a text is wrapped
@@ -33,21 +31,19 @@ class AnyConsole(Console):
         raise BrokenPipeError
 
     def print_table(self, table: Table) -> None:
-        """Print a table with its title and caption.
+        """Print a table with its title and caption, once.
 
         Where it is too wide, texts and headings are wrapped; numbers are not, and lines of too many of them
         are longer than the terminal is wide.
         """
-        if table.title:
-            self.print(table.title, style="table.title")
-        bare = copy(table)
-        bare.title = bare.caption = None
-        bare.columns = [_folded(column) for column in table.columns]
-        with self.capture() as captured:
-            self.print(bare, crop=False)
-        self.out("\n".join(map(str.rstrip, captured.get().splitlines())))
-        if table.caption:
-            self.print(table.caption, style="table.caption")
+        for column in table.columns:
+            cells = [*map(str, column.cells)]
+            longest = max(map(len, cells), default=0)
+            has_words = any(map(str.isalpha, "".join(cells)))
+            column.overflow, column.min_width = "fold", min(longest, NARROW) if has_words else longest
+        title, caption, table.title, table.caption = table.title, table.caption, None, None
+        for part in filter(None, (title, table, caption)):
+            self.print(part, crop=False)
 
 
 def say(what: str | Table) -> None:
@@ -56,11 +52,3 @@ def say(what: str | Table) -> None:
         AnyConsole().print_table(what)
     else:
         AnyConsole().print(what, soft_wrap=True)
-
-
-def _folded(column: Column) -> Column:
-    """The column with its texts folded where they are too wide, its numbers whole."""
-    cells = [*map(str, column.cells)]
-    longest = max(map(len, cells), default=0)
-    texts = any(map(str.isalpha, "".join(cells)))
-    return replace(column, overflow="fold", min_width=min(longest, NARROW) if texts else longest)
