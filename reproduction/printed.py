@@ -178,7 +178,7 @@ def _by_step(run: Result, measure: Quantity) -> pd.DataFrame:
     kind, _, column = measure.name.partition("_")
     if kind not in ("tv", "mean"):
         return run.values(measure.name).to_frame()
-    first, last = run.window
+    first, last = run.config.evaluation.window
     curve = run.curve(column).loc[first:last].T
     return curve if kind == "mean" else curve.sub(curve.mean(axis=1), axis=0).abs()
 

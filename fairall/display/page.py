@@ -117,5 +117,9 @@ def rendered(template: str, values: Mapping[str, Any], package: str = "fairall.d
         lstrip_blocks=True,
         finalize=escaped if is_markdown else None,
     )
-    environment.filters |= {"code": code, "table": to_html, "base64": lambda png: base64.b64encode(png).decode()}
+    environment.filters |= {
+        "code": code,
+        "table": to_html,
+        "base64": lambda png: base64.b64encode(png).decode(),
+    }
     return environment.get_template(template).render(values)

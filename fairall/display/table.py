@@ -49,7 +49,7 @@ def escaped(value: object) -> Markdown:
 
 
 class Format(NamedTuple):
-    """How a cell is written: templates of its text where it is the best, of its marks and of what is beside."""
+    """How a cell is written: templates of the best value, of its marks, and of what stands beside it."""
 
     escape: Callable[[str], str]
     best: str
@@ -184,7 +184,8 @@ def markdown_rows(head: Sequence[object], rows: Iterable[Sequence[object]]) -> M
 
 def to_markdown(table: PageTable) -> Markdown:
     """A table as Markdown, with title, note, and a line on what is missing."""
-    rows = ([*index, *cells] for index, *cells in table.frame.map(FORMATS["md"].cell).itertuples())
+    write = FORMATS["md"].cell
+    rows = ([*index, *map(write, cells)] for index, *cells in table.frame.itertuples())
     body = markdown_rows(["", "", *table.frame.columns], rows)
     parts = [f"### {escaped(table.title)}", escaped(table.note), body]
     if table.lacking:
@@ -199,7 +200,7 @@ def to_html(table: PageTable) -> Markup:
 
 
 def to_latex(table: PageTable) -> str:
-    """A `table*` environment, at most as wide as the text, for a document that uses booktabs and adjustbox."""
+    """A `table*` at most as wide as the text, for a document that uses booktabs and adjustbox."""
     latex = (
         FORMATS["tex"]
         .styler(table.frame)

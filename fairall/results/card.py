@@ -77,7 +77,7 @@ def measure_table(result: Result, names: Sequence[str] | None = None) -> Markdow
         result: of the run.
         names: of the measures; those of the run's table by default, without those of a latent.
     """
-    rows = result.rows()
+    rows = result.summary()
     rows = rows.loc[[name for name in (names or rows.index) if name in rows.index and name not in LATENT]]
     frame = without_empty(shown_measures(rows))
     cells = zip(rows["heading"], map(code, rows.index), *map(frame.get, frame), strict=True)
@@ -86,11 +86,11 @@ def measure_table(result: Result, names: Sequence[str] | None = None) -> Markdow
 
 def _groups(result: Result) -> Markdown:
     """A table of the groups: people by split, labels, base rate, and shares of applicants accepted."""
-    everybody, (first, last) = result.groups["all"], result.window
+    everybody, (first, last) = result.groups["all"], result.config.evaluation.window
     weights = ", labels weighted by 1/π" * (everybody.labelled < sum(everybody.people.values()))
     head = ["group", *everybody.people, "labels in the data", f"base rate of ỹ = 1, %{weights}"]
     rows = []
-    for name, group in result.all_groups.items():
+    for name, group in (result.named_groups | {"all": everybody}).items():
         shares = map(mean_interval, (group.accepted, group.accepted_in_window))
         rows.append([name, *group.people.values(), group.labelled, number(group.base_rate), *shares])
     return markdown_rows([*head, "accepted, %", f"accepted over time steps {first} to {last}, %"], rows)

@@ -24,7 +24,6 @@ from fairall.display.style import (
     save_figure,
     set_title,
 )
-from fairall.errors import FairAllError
 from fairall.metrics import UNBOUNDED, Quantity, Spread
 from fairall.models.learner import PretrainCurves
 from fairall.results.paper import REFERENCES
@@ -115,7 +114,7 @@ def draw_curve(steps: pd.DataFrame, measure: Quantity, axes: Axes, levels: pd.Da
         steps: `Result.steps`.
         measure: a column of it.
         axes: to draw on.
-        levels: `Result.rows()`, whose temporal means of the references and of the paper are drawn.
+        levels: `Result.summary()`, whose temporal means of the references and of the paper are drawn.
     """
     curve = steps.pivot(index="time_step", columns="seed", values=measure.name)
     low, high = 100 * curve.min(axis=1), 100 * curve.max(axis=1)
@@ -139,7 +138,7 @@ def draw_learning(
     Args:
         steps: `Result.steps`.
         measures: columns of it.
-        levels: `Result.rows()`.
+        levels: `Result.summary()`.
         path: PNG to write.
         title: of the figure.
     """
@@ -207,13 +206,3 @@ def draw_latent(
                     axes.scatter(*points[rows].T, s=9, color=colour, alpha=0.7, lw=0, label=name)
             axes.set(xlabel="first principal axis of z", ylabel="second principal axis")
             axes.legend()
-
-
-def draw(result: Any, what: str, axes: Axes) -> None:
-    """Draw the measure of this name, as `Result.plot`; raises FairAllError where the run has none."""
-    known = {measure.name: measure for measure in result.measures if measure.of == "policy"}
-    if what not in known:
-        raise FairAllError(f"plot {what!r}: the run has {', '.join(known)}")
-    draw_curve(result.steps, known[what], axes, result.rows())
-    if axes.get_legend_handles_labels()[1]:
-        axes.legend(loc="best")

@@ -38,7 +38,11 @@ def terminal(monkeypatch: pytest.MonkeyPatch) -> Terminal:
 def test_a_terminal_shows_share_measures_and_time_left_by_units_of_this_process(
     terminal: Terminal, done: int, resumed: int | None, line: str
 ) -> None:
-    with redirect_stderr(terminal), suppress(KeyboardInterrupt), Display().phase("Phase II", 20, done=done) as advance:
+    with (
+        redirect_stderr(terminal),
+        suppress(KeyboardInterrupt),
+        Display().phase("Phase II", 20, done=done) as advance,
+    ):
         if resumed is not None:
             terminal.now += 50.0  # a checkpoint is read
             advance(resumed=resumed)

@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 
 from benchmarks.in_process import undrawn
 from fairall.config.compose import compose_config
-from fairall.display import progress, table
+from fairall.display import console
 from fairall.display.console import AnyConsole
 from fairall.display.format import CAUTION
 from fairall.display.progress import Display
@@ -47,8 +47,7 @@ def quick(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Runs:
 
     def made(*words: str, usual: list[str] = QUICK) -> tuple[Result, str]:
         shown = io.StringIO()
-        for module in (progress, table):
-            monkeypatch.setattr(module, "AnyConsole", lambda **_: AnyConsole(file=shown, width=200))
+        monkeypatch.setattr(console, "AnyConsole", lambda **_: AnyConsole(file=shown, width=200))
         result = run(compose_config(*usual, f"outputs_dir={tmp_path}", *words), display=Display())
         return result, " ".join(shown.getvalue().split())
 

@@ -42,7 +42,6 @@ def test_values_spreads_and_curves() -> None:
     assert made.reference("oracle", "mean_utility") == Spread(0.2, None, None)
     assert made.curve("utility").shape == (9, 3)
     assert made.curve("effective_utility").index[0] == 1
-    assert made.last("utility").to_dict() == made.curve("utility").loc[8].to_dict()
     # What seeds lack is not in means.
     assert made.values("longest_rejection").to_dict() == {0: 1.0}
     assert [seed["longest_rejection"] for seed in made.to_plain()["per_seed"]] == [1.0, None, None]
@@ -55,15 +54,15 @@ def test_values_spreads_and_curves() -> None:
 def test_the_rows_of_a_run_stand_beside_references_and_print() -> None:
     further = {"latent_s_auc": np.array([0.5, 0.6, 0.7])}
     whole = made_up("model=fairall_I_II", "dataset=credit", "seeds=3", references=LEVELS, further=further)
-    rows, printed = whole.rows(), paper_metrics(whole.config)
+    rows, printed = whole.summary(), paper_metrics(whole.config)
     assert set(printed) <= {name.removesuffix("_sampled") for name in rows.index}
     for name, (mean, std) in printed.items():
         assert tuple(rows.loc[name, ["paper_mean", "paper_std"]]) == (mean, std)
-    assert rows.loc["mean_utility_sampled", "heading"] == "mean utility, decisions drawn ↑"
+    assert rows.loc["mean_utility_sampled", "heading"] == "mean utility ↑"
     assert rows.loc["mean_utility", "accept_all"] == 0.18
     assert np.isnan(rows.loc["mean_dpu", "oracle"])
     assert [name for name in rows.index if name in LATENT] == ["latent_s_auc"]
-    quick = made_up().rows()
+    quick = made_up().summary()
     assert quick["paper_mean"].isna().all()
     assert "mean_utility_sampled" not in quick.index
 
@@ -75,7 +74,7 @@ def test_a_terminal_shows_every_row(
     made = made_up(references=LEVELS)
     print_result(made)
     text = capsys.readouterr().out
-    for name, row in made.rows().iterrows():
+    for name, row in made.summary().iterrows():
         (line,) = (line for line in text.splitlines() if f" {name} " in line)
         assert f"{100 * row['mean']:.2f} ± {100 * row['std']:.2f}" in line.replace("−", "-")
     assert "18.00" in text
@@ -85,12 +84,10 @@ def test_a_terminal_shows_every_row(
 
 def test_the_noise_of_people_says_how_many_they_are() -> None:
     made = made_up()
-    assert "150 test people give the utility a standard error of 3.1 and the DPU one of 5.0" in noise(made)
-    few = replace(made.evaluation, labelled=100, effective_sample_size=80.4, dpu_standard_error=None)
-    said = noise(replace(made, evaluation=few))
-    assert "150 test people (100 labels, worth 80 equally weighted ones)" in said
-    unknown = replace(few, utility_standard_error=None)
-    assert noise(replace(made, evaluation=unknown)) == "Measured on 150 test people."
+    assert noise(made).startswith("Measured on 150 test people, 150 of them with labels, worth 150 equally ")
+    assert noise(made).endswith("leave out: 3.1 of the utility and 5.0 of the DPU.")
+    unknown = replace(made.evaluation, utility_standard_error=None, dpu_standard_error=None)
+    assert noise(replace(made, evaluation=unknown)).endswith("leave out: unknown.")
 
 
 def test_the_words_of_a_made_up_result_are_quick() -> None:
