@@ -110,8 +110,8 @@ def synthetic_figure(
         for one in optimal:
             label = method_label(one.model)
             if one.run is not None:
-                last = {measure.name: one.run.curve(measure.name).tail(1) for measure in ON_SYNTHETIC}
-                found[label] = {key: float(v.mean(axis=None)) for key, v in last.items() if len(v)}
+                last = {measure.name: one.run.last(measure.name) for measure in ON_SYNTHETIC}
+                found[label] = {key: float(v.mean()) for key, v in last.items() if len(v)}
             else:
                 readings = synthetic_readings(initial_policy, one.model)
                 heights = {key: (low + high) / 2 for key, (low, high) in readings.items()}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import Any
 
 from rich.console import Console
 from rich.table import Table
@@ -20,11 +19,9 @@ class AnyConsole(Console):
     where COLUMNS is not set, nothing is wrapped.
     """
 
-    def __init__(self, **options: Any) -> None:
-        as_it_is = {"force_jupyter": False, "highlight": False, "markup": False, "emoji": False}
-        if not (sys.stdout.isatty() or "COLUMNS" in os.environ):
-            options.setdefault("width", WIDE)
-        super().__init__(**as_it_is | options)
+    def __init__(self) -> None:
+        width = None if sys.stdout.isatty() or "COLUMNS" in os.environ else WIDE
+        super().__init__(width=width, force_jupyter=False, highlight=False, markup=False, emoji=False)
 
     def on_broken_pipe(self) -> None:
         """Raise BrokenPipeError, for `run_command`; rich would end the process with code 1."""
@@ -33,14 +30,13 @@ class AnyConsole(Console):
     def print_table(self, table: Table) -> None:
         """Print a table with its title and caption, once.
 
-        Where it is too wide, texts and headings are wrapped; numbers are not, and lines of too many of them
-        are longer than the terminal is wide.
+        Where it is too wide, texts and headings are wrapped; right-aligned columns, of numbers, are not, and
+        lines of too many of them are longer than the terminal is wide.
         """
         for column in table.columns:
-            cells = [*map(str, column.cells)]
-            longest = max(map(len, cells), default=0)
-            has_words = any(map(str.isalpha, "".join(cells)))
-            column.overflow, column.min_width = "fold", min(longest, NARROW) if has_words else longest
+            narrow = WIDE if column.justify == "right" else NARROW
+            column.min_width = min(max((len(str(cell)) for cell in column.cells), default=0), narrow)
+            column.overflow = "fold"
         title, caption, table.title, table.caption = table.title, table.caption, None, None
         for part in filter(None, (title, table, caption)):
             self.print(part, crop=False)

@@ -13,7 +13,7 @@ import matplotlib as mpl
 from jinja2 import Environment, PackageLoader
 from matplotlib.figure import Figure
 
-from fairall.display.format import interpretable, marked
+from fairall.display.format import marked
 from fairall.display.style import STYLE, save_figure
 from fairall.display.table import (
     Item,
@@ -38,29 +38,15 @@ class PageFigure(Item):
     draw: Callable[[], Figure] | None  # None where all of its runs are missing
     wide: bool = False  # whether it takes the whole width of the page
 
-    @property
-    def shown(self) -> bool:
-        """Whether it can be drawn."""
-        return self.draw is not None
-
 
 def cautioned(items: Iterable[Item], preset: str | None) -> list[Item]:
     """Tables and figures with the caution in their titles, where their numbers may not be interpreted.
-
-    CSV files, which have no title, have the column `preset`.
 
     Args:
         items: of runs of one preset.
         preset: of the runs.
     """
-    if interpretable(preset):
-        return list(items)
-    return [
-        replace(item, title=marked(item.title, preset))
-        if isinstance(item, PageFigure)
-        else replace(item, title=marked(item.title, preset), records=item.records.assign(preset=preset))
-        for item in items
-    ]
+    return [replace(item, title=marked(item.title, preset)) for item in items]
 
 
 def save(draw: Callable[[], Figure], stem: Path) -> bytes:

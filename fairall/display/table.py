@@ -27,6 +27,7 @@ _PAIRS = r"""
     ↓ $\downarrow$  → $\to$  π $\pi$  λ $\lambda$  β $\beta$  μ $\mu$  † \dag{}  ỹ $\tilde{y}$  ũ $\tilde{u}$
     Γ $\Gamma$  ε $\varepsilon$
 """.split()
+WIDTH = r"\ifdim\width>\textwidth\textwidth\else\width\fi"  # of a table, at most that of the text
 LATEX = str.maketrans(dict(zip(_PAIRS[::2], _PAIRS[1::2], strict=True)))
 
 
@@ -118,6 +119,11 @@ class Item:
     section: str = "Tables"
     lacking: Sequence[tuple[str, str]] = ()  # name of each missing run, and the command that makes it
 
+    @property
+    def shown(self) -> bool:
+        """Whether there is something to show: rows of a table, or the drawing of a figure."""
+        return len(self.frame) > 0 if isinstance(self, PageTable) else getattr(self, "draw", None) is not None
+
 
 @dataclass(frozen=True, kw_only=True)
 class PageTable(Item):
@@ -132,11 +138,6 @@ class PageTable(Item):
     frame: pd.DataFrame
     records: pd.DataFrame
     setting: str = ""
-
-    @property
-    def shown(self) -> bool:
-        """Whether it has rows."""
-        return len(self.frame) > 0
 
 
 def frame_of(columns: Sequence[str], rows: Iterable[Row]) -> pd.DataFrame:
@@ -183,14 +184,11 @@ def markdown_rows(head: Sequence[object], rows: Iterable[Sequence[object]]) -> M
 
 
 def to_markdown(table: PageTable) -> Markdown:
-    """A table as Markdown, with title, note, and a line on what is missing."""
+    """A table as Markdown, with title and note."""
     write = FORMATS["md"].cell
     rows = ([*index, *map(write, cells)] for index, *cells in table.frame.itertuples())
     body = markdown_rows(["", "", *table.frame.columns], rows)
-    parts = [f"### {escaped(table.title)}", escaped(table.note), body]
-    if table.lacking:
-        parts.append(escaped(f"Missing: {', '.join(dict.fromkeys(name for name, _ in table.lacking))}."))
-    return Markdown("\n\n".join(parts) + "\n")
+    return Markdown(f"### {escaped(table.title)}\n\n{escaped(table.note)}\n\n{body}\n")
 
 
 def to_html(table: PageTable) -> Markup:
@@ -200,7 +198,7 @@ def to_html(table: PageTable) -> Markup:
 
 
 def to_latex(table: PageTable) -> str:
-    """A `table*` at most as wide as the text, for a document that uses booktabs and adjustbox."""
+    """A `table*` at most as wide as the text, for a document that uses booktabs and graphicx."""
     latex = (
         FORMATS["tex"]
         .styler(table.frame)
@@ -214,8 +212,8 @@ def to_latex(table: PageTable) -> str:
             multirow_align="naive",
         )
     )
-    latex = latex.replace(r"\begin{tabular}", "\\begin{adjustbox}{max width=\\textwidth}\n\\begin{tabular}")
-    return latex.replace(r"\end{tabular}", "\\end{tabular}\n\\end{adjustbox}")
+    latex = latex.replace(r"\begin{tabular}", rf"\resizebox{{{WIDTH}}}{{!}}{{\begin{{tabular}}")
+    return latex.replace(r"\end{tabular}", r"\end{tabular}}")
 
 
 def to_csv(table: PageTable) -> str:
@@ -251,4 +249,4 @@ def print_table(table: PageTable) -> None:
     say(f"{table.title}\n{table.note.replace('Bold:', '*:')}\n")
     for group, frame in table.frame.groupby(level=0, sort=False):
         print_frame(frame.droplevel(0), title=str(group))
-    say(f"{len(table.lacking)} missing.\n" if table.lacking else "")
+    say("")

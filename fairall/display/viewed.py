@@ -14,8 +14,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 MOST = 6  # rows and columns of a repr
-PANEL = (3.4, 2.4)  # inches of a figure in a notebook
-DIGITS = 3  # of numbers in plain units
+PANEL = 3.4  # inches, the width of a figure in a notebook
 
 
 class Viewed(ABC):
@@ -92,22 +91,17 @@ class Viewed(ABC):
 
         try:
             records = self.summary().dropna(axis="columns", how="all")
+            texts = records.map(lambda cell: number(cell, 1, 3) if isinstance(cell, float) else str(cell))
             items = [
                 PageFigure(key="panels", title="Figure", note=self.title, draw=None),
-                PageTable(key="summary", title="", note="", frame=records.map(_text), records=records),
+                PageTable(key="summary", title="", note="", frame=texts, records=records),
             ]
             with mpl.rc_context(STYLE):
-                n, (width, height) = len(self.panels), PANEL
-                figure = Figure(figsize=(width * n, height), layout="constrained")
-                for axes, what in zip(figure.subplots(1, n, squeeze=False).flat, self.panels, strict=True):
-                    self._draw(what, axes)
+                figure = Figure(figsize=(PANEL * len(self.panels), 2.4), layout="constrained")
+                for k, what in enumerate(self.panels, start=1):
+                    self._draw(what, figure.add_subplot(1, len(self.panels), k))
                 pictures = {"panels": png(figure)}
-            title, opening = f"{type(self).__name__}: {self.title}", [*getattr(self, "warnings", ())]
-            values = {"title": title, "opening": opening, "sections": {"": items}, "pictures": pictures}
-            return rendered("page.html.jinja", values)
         except FairAllError:
             return f"<pre>{escape(repr(self))}</pre>"
-
-
-def _text(value: object) -> str:
-    return number(value, 1, DIGITS) if isinstance(value, float) else str(value)
+        values = {"title": f"{type(self).__name__}: {self.title}", "opening": getattr(self, "warnings", ())}
+        return rendered("page.html.jinja", values | {"sections": {"": items}, "pictures": pictures})

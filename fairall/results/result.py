@@ -197,6 +197,10 @@ class Result(Viewed):
             return pd.DataFrame()
         return self.steps.pivot(index="time_step", columns="seed", values=measure).dropna(how="all")
 
+    def last(self, measure: str) -> pd.Series:
+        """A measure at the last time step by seed; empty where it has no values."""
+        return self.curve(measure).tail(1).mean()
+
     def spread(self, measure: str) -> Spread | None:
         """A measure of the whole run over seeds; None where it has no value."""
         return _spread(self.aggregate, measure)
@@ -218,20 +222,19 @@ class Result(Viewed):
             A row per measure. Columns: `heading`; `mean`, `std`, `low`, `high`; the mean of each policy of
             `REFERENCES`; `paper_mean` and `paper_std`. NaN where there is none.
         """
-        headings = {}
+        headings = {name: name.replace("_", " ") for name in LATENT}
         for measure in self.measures:
-            of_policy = measure.mean(), measure.variation()
-            of_policy += measure.sampled().mean(), measure.sampled().variation()
-            parts = of_policy if measure.of == "policy" else [measure]
+            parts = [measure]
+            if measure.of == "policy":
+                drawn = measure.sampled()
+                parts = [measure.mean(), measure.variation(), drawn.mean(), drawn.variation()]
             headings |= {part.name: part.heading for part in parts}
-        headings |= {name: name.replace("_", " ") for name in LATENT}
-        rows = self.aggregate.reindex([*headings]).dropna(subset="mean")
+        rows = self.aggregate[self.aggregate.index.isin([*headings])].dropna(subset="mean")
         rows.insert(0, "heading", rows.index.map(headings))
         for policy in REFERENCES:
             rows[policy] = [self.references["mean"].get((policy, name), np.nan) for name in rows.index]
-        paper = pd.DataFrame(paper_metrics(self.config), index=["paper_mean", "paper_std"], dtype=float).T
-        names = rows.index.str.removesuffix("_sampled")
-        rows[[*paper]] = paper.reindex(names).to_numpy()
+        names, printed = rows.index.str.removesuffix("_sampled"), paper_metrics(self.config)
+        rows[["paper_mean", "paper_std"]] = [printed.get(name, (np.nan, np.nan)) for name in names]
         return rows[(names == rows.index) | rows["paper_mean"].notna()]
 
     @property
@@ -375,9 +378,8 @@ def spreads(by_name: Mapping[Any, Spread | None]) -> pd.DataFrame:
 def _spread(table: pd.DataFrame, key: Any) -> Spread | None:
     """A row of a table of `spreads`."""
     row = table.loc[key].dropna().to_dict() if key in table.index else {}
-    if "mean" not in row:
-        return None
-    return Spread(row["mean"], row.get("std"), (row["low"], row["high"]) if "low" in row else None)
+    ends = (row["low"], row["high"]) if "low" in row else None
+    return Spread(row["mean"], row.get("std"), ends) if "mean" in row else None
 
 
 def _plain_spreads(table: pd.DataFrame) -> Plain:

@@ -184,7 +184,7 @@ def test_other_methods_are_fairer_with_thresholds_than_without(method: str, tmp_
     words = [f"model={method}", "dataset=fico", *QUICK, f"outputs_dir={tmp_path}", "exploration=none"]
     words.append("schedule.warm_up_epochs=8")
     with_bound = run(compose_config(*words, "fairness=demographic_parity", "schedule.time_steps=15"))
-    assert with_bound.curve("dpu").iloc[-1].mean() < 0.2
+    assert with_bound.last("dpu").mean() < 0.2
 
 
 def test_methods_without_an_estimate_are_refused() -> None:

@@ -82,7 +82,6 @@ def test_quick_runs_are_not_compared(tmp_path: Path) -> None:
     runs = [run(*CREDIT, shift=0.1 * number, number=number, preset="quick") for number in (1, 4)]
     table = compared(tmp_path, *runs)["measures"]
     assert CAUTION in table.title
-    assert set(table.records["preset"]) == {"quick"}
     assert not table.records["best"].any()
     assert "p_against_first" not in table.records
     text = (tmp_path / "index.html").read_text()
