@@ -39,7 +39,6 @@ STYLE = {
 }
 COLOURS = 256  # of a PNG, as many as a palette has
 LABEL = 14  # characters of a label in an inch of a legend
-HANDLE = 4  # characters that are as wide as the handle of a label and the gap behind it
 COLUMN = 3.4  # inches, the width of a column of a paper
 
 
@@ -60,11 +59,14 @@ def legend_below(figure: Figure, handles: Mapping[str, Any], columns: int) -> No
         handles: matplotlib's artists, by label; labels longer than the figure is wide are wrapped.
         columns: at most; fewer where the legend would be wider than the figure.
     """
-    width = int(LABEL * figure.get_figwidth())
-    labels = [textwrap.fill(label, width) for label in handles]
-    fitting = max(1, min(columns, width // (max(map(len, labels)) + HANDLE)))
-    legend = figure.legend(handles.values(), labels, loc="outside lower center", ncols=fitting)
-    figure.set_figheight(figure.get_figheight() + legend.get_window_extent().height / figure.dpi)
+    labels = [textwrap.fill(label, int(LABEL * figure.get_figwidth())) for label in handles]
+    for number in range(columns, 0, -1):
+        legend = figure.legend(list(handles.values()), labels, loc="outside lower center", ncols=number)
+        extent = legend.get_window_extent()
+        if extent.width <= figure.bbox.width or number == 1:
+            break
+        legend.remove()
+    figure.set_figheight(figure.get_figheight() + extent.height / figure.dpi)
 
 
 def date_axis(axes: Axes) -> None:

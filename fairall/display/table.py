@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pandas as pd
 from markupsafe import Markup
-from pandas.io.formats.style import Styler
 from rich.table import Table
 
 from fairall.display.console import say
+
+if TYPE_CHECKING:
+    from pandas.io.formats.style import Styler  # imports jinja2
 
 # What begins markup in Markdown: backslashes where CommonMark and Python-Markdown both read them, else HTML's
 # references.
