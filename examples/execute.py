@@ -62,6 +62,8 @@ def executed(path: Path, folder: Path, *, preset: str | None = None) -> Notebook
     for cell in notebook.cells:
         if cell.cell_type == "code":
             cell.execution_count = None
+            # Bars of progress, which are gone, leave blanks.
+            cell.outputs = [output for output in cell.outputs if output.get("text", "-").strip()]
             for output in cell.outputs:
                 _reduce(output)
     return notebook

@@ -230,7 +230,7 @@ def write_files(result: Result, training: Training, folder: RunFolder) -> None:
     draw_learning(
         result.steps,
         result.measures,
-        result.rows(),
+        result.summary(),
         folder.file("figures/learning.png"),
         title=f"{result.title}; {result.evaluation.split} set",
     )

@@ -266,16 +266,18 @@ def draw_against_cost(planned: Sequence[Planned], of: Sequence[Quantity]) -> Fig
     finished = by_dataset([one for one in planned if one.run is not None])
     for axes, measure in zip(panels, of, strict=True):
         for i, (dataset, own) in enumerate(finished.items()):
-            ordered = sorted((one.run for one in own if one.run is not None), key=lambda run: run.cost)
+            ordered = sorted(
+                (one.run for one in own if one.run is not None), key=lambda run: run.config.cost.value
+            )
             look: dict[str, Any] = {"color": PALETTE[i], "ls": STYLES[i], "marker": "osD"[i % 3], "ms": 2.5}
-            values = pd.DataFrame({run.cost: 100 * run.values(measure.name) for run in ordered})
+            values = pd.DataFrame({run.config.cost.value: 100 * run.values(measure.name) for run in ordered})
             means, stds = values.mean().to_numpy(), values.std().to_numpy()
             reach = [np.fmin(means - 100 * measure.bounds[0], stds), stds]
             axes.errorbar(
                 values.columns, means, np.stack(reach), capsize=1.5, label=dataset_label(dataset), **look
             )
             for policy in ORACLES:
-                found = {run.cost: run.reference(policy, measure.name) for run in ordered}
+                found = {run.config.cost.value: run.reference(policy, measure.name) for run in ordered}
                 heights = {cost: 100 * one.mean for cost, one in found.items() if one}
                 if heights:
                     line: dict[str, Any] = {"ls": LEVELS[policy], "lw": 0.6}

@@ -102,7 +102,10 @@ def write_log(
     log, label = log_of(run, table, seed, decided)
     (folder / "logs").mkdir(parents=True, exist_ok=True)
     log.to_parquet(folder / "logs" / f"{name}.parquet", index=False)
-    tables = {TRUTH: truth_of(log, label, run.cost), ANSWERED: own_answers(log, run.cost)}
+    tables = {
+        TRUTH: truth_of(log, label, run.config.cost.value),
+        ANSWERED: own_answers(log, run.config.cost.value),
+    }
     for path, found in tables.items():
         found.insert(0, "log", name)
         write(folder / path.format(name), found.to_csv(index=False))

@@ -23,7 +23,7 @@ from fairall import (
     configuration_key,
     stored_config,
 )
-from fairall.display import QUICK, Lacking
+from fairall.display import QUICK
 from fairall.report import dataset_label, measures, method_label
 from reproduction.paper import PAPER_SEEDS
 
@@ -155,10 +155,9 @@ def row_label(row: str) -> str:
     return method_label(model) + {"cut": ", cut", "parity": " + parity"}.get(variant, "")
 
 
-def missing_runs(planned: Sequence[Planned]) -> Lacking:
-    """The missing ones of some runs."""
-    missing = [one for one in planned if one.run is None]
-    return Lacking([(_described(one), one.command) for one in missing], len(planned))
+def missing_runs(planned: Sequence[Planned]) -> list[tuple[str, str]]:
+    """Name and command of the missing ones of some runs."""
+    return [(_described(one), one.command) for one in planned if one.run is None]
 
 
 def _described(one: Planned) -> str:

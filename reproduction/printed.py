@@ -178,7 +178,7 @@ def _by_step(run: Result, measure: Quantity) -> pd.DataFrame:
     kind, _, column = measure.name.partition("_")
     if kind not in ("tv", "mean"):
         return run.values(measure.name).to_frame()
-    first, last = run.window
+    first, last = run.config.evaluation.window
     curve = run.curve(column).loc[first:last].T
     return curve if kind == "mean" else curve.sub(curve.mean(axis=1), axis=0).abs()
 
@@ -258,8 +258,7 @@ def _cell(of: dict[str, Any]) -> Cell:
         where = "inside" if of["inside"] else "outside"
         beside += f", {where} {number(of['predictive_low'])} to {number(of['predictive_high'])}"
     marks = "†" if of["on_survivors"] else ""
-    tests = "of the survivors, and so is the predictive interval" if marks else ""
-    return Cell(ours, beside, marks=marks, tests=tests, outside=of["inside"] is False)
+    return Cell(ours, beside, marks=marks)
 
 
 def printed_figure(means: PageTable) -> PageFigure:

@@ -25,7 +25,6 @@ from fairall.display import (
     GREY,
     ORANGE,
     Item,
-    Lacking,
     PageFigure,
     PageTable,
     Row,
@@ -142,8 +141,7 @@ def reject_inference(
         except FairAllError as error:
             print(f"{dataset}, {selection}: left out ({error})", flush=True)
             missing.append((f"{dataset} {selection}", f"python -m fairall data fetch {dataset}"))
-    lacking = Lacking(missing, len(found) + len(missing), "cell")
-    items = items_of(pd.concat(found), lacking) if found else []
+    items = items_of(pd.concat(found), missing) if found else []
     publish(COMMAND, "FairAll: reject inference", {"": items}, config, folder=folder, into=into)
     return not missing
 
@@ -271,7 +269,7 @@ def recovered(found: pd.DataFrame) -> pd.Series:
     return (gain / gap).where(gap > CLEAR).stack().groupby(level=[0, 1, 2]).mean()
 
 
-def items_of(found: pd.DataFrame, lacking: Lacking) -> list[Item]:
+def items_of(found: pd.DataFrame, lacking: Sequence[tuple[str, str]]) -> list[Item]:
     """The figure, the table of means over data sets, and the one of each data set."""
     return [
         PageFigure(
@@ -298,7 +296,7 @@ MEASURES = {
 }
 
 
-def mean_table(found: pd.DataFrame, lacking: Lacking) -> PageTable:
+def mean_table(found: pd.DataFrame, lacking: Sequence[tuple[str, str]]) -> PageTable:
     """A row per selection, code and method: differences from accepted only, averaged over data sets."""
     gains = {name: differences(found, measure) for name, measure in MEASURES.items()}
     recovery = recovered(found)
@@ -331,7 +329,7 @@ def mean_table(found: pd.DataFrame, lacking: Lacking) -> PageTable:
     )
 
 
-def data_table(found: pd.DataFrame, lacking: Lacking) -> PageTable:
+def data_table(found: pd.DataFrame, lacking: Sequence[tuple[str, str]]) -> PageTable:
     """A row per selection, code and method, a column per data set: differences of AUC and of utility."""
     gains = {name: differences(found, name) for name in MEASURED}
     data_sets, rows, records = list(dict.fromkeys(found["dataset"])), [], []

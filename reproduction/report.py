@@ -106,7 +106,7 @@ def report(
         folded=folded,
         left_out=left_out,
         passed_over=own.passed_over,
-        not_run=[item for item in own.items if not item.shown and item.lacking.commands],
+        not_run=[item for item in own.items if not item.shown and item.lacking],
     )
 
 

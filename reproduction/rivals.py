@@ -12,7 +12,7 @@ import pandas as pd
 import yaml
 
 from fairall import FairAllError, Result, load_results, places
-from fairall.display import Cell, PageTable, Row, frame_of, number, records_of
+from fairall.display import PageTable, Row, frame_of, number, records_of
 from fairall.metrics import Spread
 from fairall.report import method_label
 from reproduction.pages import publish, refuse
@@ -263,7 +263,7 @@ def _heading(cell: Mapping[str, Any]) -> str:
     return MEASURES[cell["measure"]].heading + when
 
 
-def _shown(found: Mapping[str, Any], digits: int) -> list[Cell | str]:
+def _shown(found: Mapping[str, Any], digits: int) -> list[str]:
     def of(value: float | None) -> str:
         return number(value, 1, digits)
 
@@ -274,4 +274,4 @@ def _shown(found: Mapping[str, Any], digits: int) -> list[Cell | str]:
     inside = found["inside"]
     where = "" if inside is None else "inside" if inside else "outside"
     within = "" if inside is None else f"{of(found['predictive_low'])} to {of(found['predictive_high'])}"
-    return [printed, ours, within, Cell(where, outside=inside is False), found["why"]]
+    return [printed, ours, within, where, found["why"]]

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fairall import FairAllError, Result, hyperparameters, load_dataset, load_initial_policy
-from fairall.display import Cell, Lacking, PageTable, Row, frame_of, marked, mean_std, number, records_of
+from fairall.display import Cell, PageTable, Row, frame_of, marked, mean_std, number, records_of
 from fairall.metrics import Quantity, Spread
 from fairall.report import (
     LEVEL,
@@ -175,7 +175,7 @@ def acceptance_table(datasets: Sequence[str]) -> PageTable:
         section="Settings",
         frame=frame_of(GROUPS, rows),
         records=records_of(records),
-        lacking=Lacking(commands, len(datasets), "data set"),
+        lacking=commands,
     )
 
 
@@ -223,15 +223,23 @@ def other_runs(runs: Sequence[Result]) -> PageTable:
     """A row per run: method, initial policy, cost, seeds, main measures and folder, by data set."""
     of = (*EFFECTIVE, *measures("mean_utility", "mean_dpu"))
     rows, records = [], []
-    for run in sorted(runs, key=lambda run: (run.name("dataset"), run.cost, run.name("model"), run.path)):
+    for run in sorted(
+        runs, key=lambda run: (run.name("dataset"), run.config.cost.value, run.name("model"), run.path)
+    ):
         spreads = {measure.name: run.spread(measure.name) for measure in of}
         shown = [mean_std(one.mean, one.std) if one else "" for one in spreads.values()]
         name = marked(method_label(run.name("model")), run.config.preset)
-        cells = [run.name("initial_policy"), f"{run.cost:g}", str(len(run.seeds)), *shown, str(run.path)]
+        cells = [
+            run.name("initial_policy"),
+            f"{run.config.cost.value:g}",
+            str(len(run.seeds)),
+            *shown,
+            str(run.path),
+        ]
         rows.append(Row(dataset_label(run.name("dataset")), name, cells))
         records.append(
             {group: run.name(group) for group in ("dataset", "model", "initial_policy")}
-            | {"cost": run.cost, "preset": run.config.preset, "seeds": len(run.seeds)}
+            | {"cost": run.config.cost.value, "preset": run.config.preset, "seeds": len(run.seeds)}
             | {key: one.mean if one else None for key, one in spreads.items()}
             | {"folder": str(run.path)}
         )

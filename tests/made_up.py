@@ -67,7 +67,6 @@ def made_up(
         for policy, own in known.items()
         for name, mean in own.items()
     }
-    empty = pd.MultiIndex.from_arrays([[], []], names=["policy", "measure"])
     nobody = Group([], {"train": 700, "validation": 150, "test": 150}, 1000, 0.7, None, None)
     made = Result(
         config=whole,
@@ -75,7 +74,7 @@ def made_up(
         measures=STANDARD,
         per_seed=per_seed,
         aggregate=aggregate,
-        references=spreads(levels) if levels else spreads({}).set_index(empty),
+        references=spreads(levels),
         groups=dict.fromkeys(GROUPS, nobody),
         sensitive_column="sex",
         evaluation=EvaluationPeople("test", 150, 150, 150.0, 0.031, 0.05),

@@ -173,11 +173,11 @@ def document(*words: str, cwd: Path) -> dict[str, Any]:
 def test_documents(quick: Path, tmp_path: Path) -> None:
     folder, place = run_folder(quick / "outputs"), f"outputs_dir={quick / 'outputs'}"
     summary = json.loads((folder / "summary.json").read_text())
+    shown = document("show", folder.name, place, cwd=tmp_path)
     listed = document("list", place, cwd=tmp_path)
     (run,) = listed["runs"]
     assert (run["id"], run["state"], run["command"]) == (folder.name, "quick", shown["command"])
     assert run["measures"]["mean_utility"][0] == summary["aggregate"]["mean_utility"]["mean"]
-    shown = document("show", folder.name, place, cwd=tmp_path)
     assert shown.items() >= {**summary, "state": "finished"}.items()
     (line,) = document("tune", "report", cwd=tmp_path)["lines"]  # has no document of its own
     assert line.startswith("There are no studies in ")

@@ -9,7 +9,7 @@ __all__, __getattr__ = imported_lazily(
         "page": "PageFigure cautioned write write_page rendered",
         "style": "BLUE COLUMN GREEN GREY ORANGE PALETTE PURPLE STYLE handles_of legend_below",
         "table": """
-            Cell Item Lacking PageTable Row
+            Cell Item PageTable Row
             escaped frame_of print_table records_of to_csv to_latex to_markdown
         """,
     },

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
-from copy import copy
-from dataclasses import replace
-from typing import Any
 
 from rich.console import Console
-from rich.table import Column, Table
+from rich.table import Table
 
 WIDE = 1000  # columns where the output is no terminal, so that nothing is wrapped
 NARROW = 10  # columns down to which a text is wrapped
@@ -22,32 +19,27 @@ class AnyConsole(Console):
     where COLUMNS is not set, nothing is wrapped.
     """
 
-    def __init__(self, **options: Any) -> None:
-        as_it_is = {"force_jupyter": False, "highlight": False, "markup": False, "emoji": False}
-        if not (sys.stdout.isatty() or "COLUMNS" in os.environ):
-            options.setdefault("width", WIDE)
-        super().__init__(**as_it_is | options)
+    def __init__(self) -> None:
+        width = None if sys.stdout.isatty() or "COLUMNS" in os.environ else WIDE
+        super().__init__(width=width, force_jupyter=False, highlight=False, markup=False, emoji=False)
 
     def on_broken_pipe(self) -> None:
         """Raise BrokenPipeError, for `run_command`; rich would end the process with code 1."""
         raise BrokenPipeError
 
     def print_table(self, table: Table) -> None:
-        """Print a table with its title and caption.
+        """Print a table with its title and caption, once.
 
-        Where it is too wide, texts and headings are wrapped; numbers are not, and lines of too many of them
-        are longer than the terminal is wide.
+        Where it is too wide, texts and headings are wrapped; right-aligned columns, of numbers, are not, and
+        lines of too many of them are longer than the terminal is wide.
         """
-        if table.title:
-            self.print(table.title, style="table.title")
-        bare = copy(table)
-        bare.title = bare.caption = None
-        bare.columns = [_folded(column) for column in table.columns]
-        with self.capture() as captured:
-            self.print(bare, crop=False)
-        self.out("\n".join(map(str.rstrip, captured.get().splitlines())))
-        if table.caption:
-            self.print(table.caption, style="table.caption")
+        for column in table.columns:
+            narrow = WIDE if column.justify == "right" else NARROW
+            column.min_width = min(max((len(str(cell)) for cell in column.cells), default=0), narrow)
+            column.overflow = "fold"
+        title, caption, table.title, table.caption = table.title, table.caption, None, None
+        for part in filter(None, (title, table, caption)):
+            self.print(part, crop=False)
 
 
 def say(what: str | Table) -> None:
@@ -56,11 +48,3 @@ def say(what: str | Table) -> None:
         AnyConsole().print_table(what)
     else:
         AnyConsole().print(what, soft_wrap=True)
-
-
-def _folded(column: Column) -> Column:
-    """The column with its texts folded where they are too wide, its numbers whole."""
-    cells = [*map(str, column.cells)]
-    longest = max(map(len, cells), default=0)
-    texts = any(map(str.isalpha, "".join(cells)))
-    return replace(column, overflow="fold", min_width=min(longest, NARROW) if texts else longest)

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
-from jinja2 import Environment, PackageLoader, StrictUndefined, Undefined
+from jinja2 import Environment, PackageLoader
 from matplotlib.figure import Figure
 
-from fairall.display.format import CAUTION, interpretable, marked
+from fairall.display.format import CAUTION, marked
 from fairall.display.style import STYLE, save_figure, set_title
 from fairall.display.table import (
     Item,
@@ -25,7 +25,6 @@ from fairall.display.table import (
     to_latex,
     to_markdown,
 )
-from fairall.errors import FairAllError
 from fairall.storage.files import atomic, tidied, write_text
 
 DPI = 200
@@ -38,37 +37,20 @@ class PageFigure(Item):
 
     draw: Callable[[], Figure] | None  # None where all of its runs are missing
     wide: bool = False  # whether it takes the whole width of the page
-    caution: str = ""  # title over the picture
-
-    @property
-    def shown(self) -> bool:
-        """Whether it can be drawn."""
-        return self.draw is not None
 
 
 def cautioned(items: Iterable[Item], preset: str | None) -> list[Item]:
-    """The same tables and figures, marked where the numbers of their runs may not be interpreted.
-
-    The caution is in titles, in the pictures, and in the column `preset` of CSV files.
+    """Tables and figures with the caution in their titles, where their numbers may not be interpreted.
 
     Args:
         items: of runs of one preset.
         preset: of the runs.
     """
-    if interpretable(preset):
-        return list(items)
-    return [
-        replace(item, title=marked(item.title, preset), records=item.records.assign(preset=preset))
-        if isinstance(item, PageTable)
-        else replace(item, title=marked(item.title, preset), caution=CAUTION)  # type: ignore[call-arg]
-        for item in items
-    ]
+    return [replace(item, title=marked(item.title, preset)) for item in items]
 
 
 def save(draw: Callable[[], Figure], stem: Path, caution: str = "") -> bytes:
     """Write a figure as PNG and PDF, with a title where there is a caution; return the PNG."""
-    from matplotlib.backends.backend_pdf import FigureCanvasPdf  # its fonts take most of a second
-
     with mpl.rc_context(STYLE):
         figure = draw()
         if caution:
@@ -79,7 +61,7 @@ def save(draw: Callable[[], Figure], stem: Path, caution: str = "") -> bytes:
         with atomic(stem.with_suffix(".pdf")) as temporary:
             # Its metadata has no time, so that equal figures have equal bytes.
             unknown = dict.fromkeys(("CreationDate", "Producer", "Creator"))
-            FigureCanvasPdf(figure).print_pdf(temporary, metadata=unknown)
+            figure.savefig(temporary, format="pdf", metadata=unknown)
     return stem.with_suffix(".png").read_bytes()
 
 
@@ -96,43 +78,36 @@ def write_page(folder: Path, title: str, sections: Mapping[str, Sequence[Item]],
             folded beneath; `defined`, by heading the definitions of its terms; `made`, the last line.
 
     Raises:
-        FairAllError: where the folder cannot be written.
+        OSError: where the folder cannot be written.
     """
     tables, figures, pictures = folder / "tables", folder / "figures", {}
-    try:
-        with tidied(folder), tidied(tables), tidied(figures):
-            for item in chain.from_iterable(sections.values()):
-                if isinstance(item, PageFigure) and item.draw is not None:
-                    pictures[item.key] = save(item.draw, figures / item.key, item.caution)
-                elif isinstance(item, PageTable):
-                    for ending, text_of in FILES.items():
-                        write(tables / f"{item.key}.{ending}", text_of(item))
-            values = texts | {"title": title, "sections": sections, "pictures": pictures, "links": True}
-            write(folder / "index.html", rendered("page.html.jinja", values))
-    except OSError as error:
-        raise FairAllError(
-            f"cannot write to {folder}: {error.strerror or error}; choose another place with -o FOLDER"
-        ) from error
+    with tidied(folder), tidied(tables), tidied(figures):
+        for item in chain.from_iterable(sections.values()):
+            if isinstance(item, PageFigure) and item.draw is not None:
+                pictures[item.key] = save(item.draw, figures / item.key, CAUTION * (CAUTION in item.title))
+            elif isinstance(item, PageTable):
+                for ending, text_of in FILES.items():
+                    write(tables / f"{item.key}.{ending}", text_of(item))
+        values = texts | {"title": title, "sections": sections, "pictures": pictures, "links": True}
+        write(folder / "index.html", rendered("page.html.jinja", values))
 
 
 write = write_text
 
 
 def rendered(template: str, values: Mapping[str, Any], package: str = "fairall.display") -> str:
-    """A template of a package, filled in.
-
-    Values are escaped for HTML, and may be absent; in `.md.jinja` they are escaped for Markdown, and an
-    absent one is an error.
-    """
+    """A template of a package, filled in; values are escaped for HTML, in `.md.jinja` for Markdown."""
     is_markdown = template.endswith(".md.jinja")
     environment = Environment(
         loader=PackageLoader(package, "."),
         autoescape=not is_markdown,
         trim_blocks=True,
         lstrip_blocks=True,
-        undefined=StrictUndefined if is_markdown else Undefined,
         finalize=escaped if is_markdown else None,
     )
-    png = {"base64": lambda png: base64.b64encode(png).decode()}
-    environment.filters |= {"code": code, "table": to_html} | png
+    environment.filters |= {
+        "code": code,
+        "table": to_html,
+        "base64": lambda png: base64.b64encode(png).decode(),
+    }
     return environment.get_template(template).render(values)

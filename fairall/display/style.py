@@ -87,7 +87,7 @@ def png(figure: Figure) -> bytes:
     canvas.draw()  # `savefig` draws a figure with a layout twice
     opaque = Image.fromarray(np.asarray(canvas.buffer_rgba())).convert("RGB")
     # A palette takes a third of the bytes.
-    reduced = opaque.quantize(COLOURS, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
+    reduced = opaque.quantize(COLOURS, Image.Quantize.MAXCOVERAGE)
     file = io.BytesIO()
     reduced.save(file, format="PNG", dpi=(figure.dpi, figure.dpi))
     return file.getvalue()

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from html import escape
-from typing import Any, NamedTuple
-from urllib.parse import quote
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pandas as pd
-import rich.table
 from markupsafe import Markup
+from rich.table import Table
 
-from fairall.display.console import AnyConsole
-from fairall.errors import count
+from fairall.display.console import say
+
+if TYPE_CHECKING:
+    from pandas.io.formats.style import Styler  # imports jinja2
 
 # What begins markup in Markdown: backslashes where CommonMark and Python-Markdown both read them, else HTML's
 # references.
@@ -28,6 +29,7 @@ _PAIRS = r"""
     ↓ $\downarrow$  → $\to$  π $\pi$  λ $\lambda$  β $\beta$  μ $\mu$  † \dag{}  ỹ $\tilde{y}$  ũ $\tilde{u}$
     Γ $\Gamma$  ε $\varepsilon$
 """.split()
+WIDTH = r"\ifdim\width>\textwidth\textwidth\else\width\fi"  # of a table, at most that of the text
 LATEX = str.maketrans(dict(zip(_PAIRS[::2], _PAIRS[1::2], strict=True)))
 
 
@@ -50,7 +52,7 @@ def escaped(value: object) -> Markdown:
 
 
 class Format(NamedTuple):
-    """How a cell is written; `best`, `marks` and `beside` are templates with the names of `Cell`'s fields."""
+    """How a cell is written: templates of the best value, of its marks, and of what stands beside it."""
 
     escape: Callable[[str], str]
     best: str
@@ -61,31 +63,22 @@ class Format(NamedTuple):
         """A cell with its text escaped."""
         if isinstance(cell, str):
             return Markdown(self.escape(cell))
-        parts = {name: self.escape(str(value)) for name, value in vars(cell).items()}
-        template = self.best if cell.best else "{text}"
-        template += self.marks * bool(cell.marks) + self.beside * bool(cell.beside)
-        return Markdown(template.format(**parts).strip())
+        text = self.best if cell.best else "{}"
+        parts = {text: cell.text, self.marks: cell.marks, self.beside: cell.beside}
+        return Markdown("".join(t.format(self.escape(part)) for t, part in parts.items() if part).strip())
 
-    def frame(self, frame: pd.DataFrame) -> pd.DataFrame:
-        """A frame whose cells and headings are written so."""
+    def styler(self, frame: pd.DataFrame) -> Styler:
+        """A frame whose cells and headings are written so, as pandas writes files of it."""
         shown = frame.map(self.cell).rename(index=self.escape, columns=self.escape)
-        return shown.rename_axis(index=[None] * shown.index.nlevels)
+        return shown.style.hide(names=True)
 
 
 FORMATS = {
-    "text": Format(str, "{text}*", " {marks}", " ({beside})"),
-    "md": Format(escaped, "**{text}**", " {marks}", " *{beside}*"),
-    "html": Format(
-        escape,
-        "<b>{text}</b>",
-        '<sup title="{tests}">{marks}</sup>',
-        '<i data-outside="{outside}">{beside}</i>',
-    ),
+    "text": Format(str, "{}*", " {}", " ({})"),
+    "md": Format(escaped, "**{}**", " {}", " *{}*"),
+    "html": Format(escape, "<b>{}</b>", "<sup>{}</sup>", "<i>{}</i>"),
     "tex": Format(
-        lambda text: text.translate(LATEX),
-        r"\textbf{{{text}}}",
-        r"\textsuperscript{{{marks}}}",
-        r" \textit{{{beside}}}",
+        lambda text: text.translate(LATEX), r"\textbf{{{}}}", r"\textsuperscript{{{}}}", r" \textit{{{}}}"
     ),
 }
 
@@ -99,16 +92,12 @@ class Cell:
         beside: what it is compared with, for instance a printed value.
         best: whether it is shown bold.
         marks: superscript, for instance `F+` for significantly better than the baseline.
-        tests: what the marks say, in words.
-        outside: whether the printed value is outside its predictive interval.
     """
 
     text: str = ""
     beside: str = ""
     best: bool = False
     marks: str = ""
-    tests: str = ""
-    outside: bool = False
 
     def __str__(self) -> str:
         return FORMATS["text"].cell(self)
@@ -122,18 +111,6 @@ class Row(NamedTuple):
     cells: Sequence[Cell | str]
 
 
-@dataclass(frozen=True)
-class Lacking:
-    """What a table or figure needs and does not have."""
-
-    commands: Sequence[tuple[str, str]] = ()  # name of each missing thing, and the command that makes it
-    needed: int = 0
-    thing: str = "run"
-
-    def __str__(self) -> str:
-        return f"{len(self.commands)} of {count(self.needed, self.thing)} missing"
-
-
 @dataclass(frozen=True, kw_only=True)
 class Item:
     """A table or figure of a page."""
@@ -142,12 +119,12 @@ class Item:
     title: str  # one line
     note: str  # units and meaning, or caption and alternative text
     section: str = "Tables"
-    lacking: Lacking = field(default_factory=Lacking)
+    lacking: Sequence[tuple[str, str]] = ()  # name of each missing run, and the command that makes it
 
     @property
     def shown(self) -> bool:
-        """Whether there is something to show."""
-        raise NotImplementedError
+        """Whether there is something to show: rows of a table, or the drawing of a figure."""
+        return len(self.frame) > 0 if isinstance(self, PageTable) else getattr(self, "draw", None) is not None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -164,11 +141,6 @@ class PageTable(Item):
     records: pd.DataFrame
     setting: str = ""
 
-    @property
-    def shown(self) -> bool:
-        """Whether it has rows."""
-        return len(self.frame) > 0
-
 
 def frame_of(columns: Sequence[str], rows: Iterable[Row]) -> pd.DataFrame:
     """The frame of a `PageTable`.
@@ -177,14 +149,14 @@ def frame_of(columns: Sequence[str], rows: Iterable[Row]) -> pd.DataFrame:
         columns: headings of the cells.
         rows: of the table.
     """
-    rows = list(rows)
+    rows = [*rows]
     index = pd.MultiIndex.from_tuples([row[:2] for row in rows], names=["group", "name"])
-    return pd.DataFrame([[*row.cells] for row in rows], index=index, columns=[*columns], dtype=object)
+    return pd.DataFrame([row.cells for row in rows], index, [*columns], dtype=object)
 
 
 def records_of(records: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
     """Records of a `PageTable`; whole numbers stay so in columns with gaps."""
-    return pd.DataFrame(list(records), dtype=object)
+    return pd.DataFrame([*records], dtype=object)
 
 
 def without_empty(frame: pd.DataFrame) -> pd.DataFrame:
@@ -198,62 +170,52 @@ def without_empty(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def code(text: str) -> Markdown:
-    """Markdown that shows a text as code.
+    """Markdown that shows a text as code, in one line and with apostrophes in place of backticks.
 
     Examples:
-        >>> print(code("sex"), code("a`b"))
-        `sex` `` a`b ``
+        >>> print(code("sex"))
+        `sex`
     """
-    line, fence = " ".join(text.splitlines()), "`"
-    while fence in line:
-        fence += "`"
-    space = " " * (len(fence) - 1)
-    return Markdown(fence + space + line + space + fence)
-
-
-def address(path: str) -> Markdown:
-    """A relative path as the address of a link."""
-    return Markdown(quote(path))
+    return Markdown(f"`{' '.join(text.splitlines()).replace('`', chr(39))}`")
 
 
 def markdown_rows(head: Sequence[object], rows: Iterable[Sequence[object]]) -> Markdown:
     """Headings and rows as a table in Markdown."""
-    first, *others = (f"| {' | '.join(map(escaped, row))} |" for row in (head, *rows))
-    return Markdown("\n".join([first, "|---" * len(head) + "|", *others]))
+    lines = [f"| {' | '.join(map(escaped, row))} |" for row in (head, *rows)]
+    return Markdown("\n".join([lines[0], "|---" * len(head) + "|", *lines[1:]]))
 
 
 def to_markdown(table: PageTable) -> Markdown:
-    """A table as Markdown, with title, note, and a line on what is missing."""
+    """A table as Markdown, with title and note."""
     write = FORMATS["md"].cell
-    rows = [[*index, *map(write, cells)] for index, *cells in table.frame.itertuples()]
+    rows = ([*index, *map(write, cells)] for index, *cells in table.frame.itertuples())
     body = markdown_rows(["", "", *table.frame.columns], rows)
-    text = f"### {escaped(table.title)}\n\n{escaped(table.note)}\n\n{body}\n"
-    names = ", ".join(dict.fromkeys(name for name, _ in table.lacking.commands))
-    return Markdown(text + f"\n{escaped(f'{table.lacking}: {names}.')}\n" * bool(names))
+    return Markdown(f"### {escaped(table.title)}\n\n{escaped(table.note)}\n\n{body}\n")
 
 
 def to_html(table: PageTable) -> Markup:
     """The frame of a table as HTML, rows of a group together."""
-    style = FORMATS["html"].frame(table.frame).style
-    return Markup(style.to_html(table_uuid=table.key, cell_ids=False, exclude_styles=True))
+    styler = FORMATS["html"].styler(table.frame)
+    return Markup(styler.to_html(table_uuid=table.key, cell_ids=False, exclude_styles=True))
 
 
 def to_latex(table: PageTable) -> str:
-    """A `table*` environment for a document that uses booktabs."""
-    missing = f" {table.lacking}." if table.lacking.commands else ""
-    return (
+    """A `table*` at most as wide as the text, for a document that uses booktabs and graphicx."""
+    latex = (
         FORMATS["tex"]
-        .frame(table.frame)
-        .style.to_latex(
+        .styler(table.frame)
+        .to_latex(
             environment="table*",
             position="t",
             position_float="centering",
-            caption=f"{table.title}. {table.note}{missing}".translate(LATEX),
+            caption=f"{table.title}. {table.note}".translate(LATEX),
             label=f"tab:{table.key.replace('_', '-')}",
             hrules=True,
             multirow_align="naive",
         )
     )
+    latex = latex.replace(r"\begin{tabular}", rf"\resizebox{{{WIDTH}}}{{!}}{{\begin{{tabular}}")
+    return latex.replace(r"\end{tabular}", r"\end{tabular}}")
 
 
 def to_csv(table: PageTable) -> str:
@@ -274,23 +236,19 @@ def print_frame(frame: pd.DataFrame, *, title: str = "", caption: str = "", firs
         caption: below it.
         first: heading of the index.
     """
-    grid = rich.table.Table(
-        first, title=title or None, title_justify="left", caption=caption or None, caption_justify="left"
-    )
+    grid = Table(first, title=title, caption=caption)
     texts = without_empty(frame.map(str))
     for name, column in texts.items():
         has_words = column.str.match(r"[^\W\d_]").any()
         grid.add_column(str(name), justify="left" if has_words else "right")
     for row in texts.itertuples():
         grid.add_row(*map(str, row))
-    AnyConsole().print_table(grid)
+    say(grid)
 
 
 def print_table(table: PageTable) -> None:
     """Print a table group by group, with its title and note."""
-    console = AnyConsole()
-    console.print(table.title, style="bold")
-    console.print(f"{table.note.replace('Bold:', '*:')}\n")
+    say(f"{table.title}\n{table.note.replace('Bold:', '*:')}\n")
     for group, frame in table.frame.groupby(level=0, sort=False):
         print_frame(frame.droplevel(0), title=str(group))
-    console.print(f"{table.lacking}.\n" if table.lacking.commands else "")
+    say("")

@@ -7,15 +7,14 @@ from html import escape
 from typing import TYPE_CHECKING, ClassVar
 
 from fairall.display.format import number
-from fairall.errors import FairAllError, count
+from fairall.errors import FairAllError
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
-MOST_ROWS, MOST_COLUMNS = 6, 6  # of the table of a repr
-PANEL = (3.4, 2.4)  # inches of a figure in a notebook
-DIGITS = 3  # of numbers in plain units
+MOST = 6  # rows and columns of a repr
+PANEL = 3.4  # inches, the width of a figure in a notebook
 
 
 class Viewed(ABC):
@@ -74,18 +73,13 @@ class Viewed(ABC):
         return axes
 
     def __repr__(self) -> str:
-        """At most ten lines: the title, whether there are warnings, and the first numbers of `summary`."""
+        """The title, and the first and last numbers of `summary`."""
         try:
-            lines = [" ".join(self.title.split())]
-            if warnings := getattr(self, "warnings", ()):
-                lines.append(f"{count(len(warnings), 'warning')}: .warnings")
             numbers = self.summary().select_dtypes("number").dropna(axis="columns", how="all")
-            head = numbers.iloc[:MOST_ROWS, :MOST_COLUMNS]
-            lines.append(head.to_string(float_format="{:.3f}".format, na_rep=""))
-            lines += ["… .summary() has all rows"] * (len(numbers) > MOST_ROWS)
+            shown = numbers.to_string(max_rows=MOST, max_cols=MOST, float_format="{:.3f}".format, na_rep="")
+            return f"{type(self).__name__}: {self.title}\n{shown}"
         except FairAllError as error:  # a repr must not fail
-            lines = [str(error)]
-        return f"{type(self).__name__}: " + "\n".join(lines)
+            return f"{type(self).__name__}: {error}"
 
     def _repr_html_(self) -> str:
         """The body of a page with title, warnings, table and figures; the repr where that fails."""
@@ -97,23 +91,17 @@ class Viewed(ABC):
 
         try:
             records = self.summary().dropna(axis="columns", how="all")
-            table = PageTable(key="summary", title="", note="", frame=records.map(_text), records=records)
-            panels = PageFigure(key="panels", title="Figure", note=self.title, draw=None)
+            texts = records.map(lambda cell: number(cell, 1, 3) if isinstance(cell, float) else str(cell))
+            items = [
+                PageFigure(key="panels", title="Figure", note=self.title, draw=None),
+                PageTable(key="summary", title="", note="", frame=texts, records=records),
+            ]
             with mpl.rc_context(STYLE):
-                width, height = PANEL
-                figure = Figure(figsize=(width * len(self.panels), height), layout="constrained")
+                figure = Figure(figsize=(PANEL * len(self.panels), 2.4), layout="constrained")
                 for k, what in enumerate(self.panels, start=1):
                     self._draw(what, figure.add_subplot(1, len(self.panels), k))
-                values = {
-                    "title": f"{type(self).__name__}: {self.title}",
-                    "opening": [f"Warning: {warning}." for warning in getattr(self, "warnings", ())],
-                    "sections": {"": [panels, table]},
-                    "pictures": {"panels": png(figure)},
-                }
-            return rendered("page.html.jinja", values)
+                pictures = {"panels": png(figure)}
         except FairAllError:
             return f"<pre>{escape(repr(self))}</pre>"
-
-
-def _text(value: object) -> str:
-    return number(value, 1, DIGITS) if isinstance(value, float) else str(value)
+        values = {"title": f"{type(self).__name__}: {self.title}", "opening": getattr(self, "warnings", ())}
+        return rendered("page.html.jinja", values | {"sections": {"": items}, "pictures": pictures})

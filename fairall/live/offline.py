@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import torch
-from rich.console import Console
 
 from fairall.config.checks import require
 from fairall.config.compose import compose_config
@@ -83,8 +82,7 @@ def learn(
             *words,
         )
         task = job(composed, whole)
-        silent = Console(quiet=True, force_terminal=False)
-        return after_warm_up(task, Display(progress_only=True, terminal=silent)), task.data
+        return after_warm_up(task, Display(progress_only=True, silent=True)), task.data
 
 
 def step(

@@ -14,7 +14,6 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from fairall.config.choices import flattened
-from fairall.display.format import CAUTION
 from fairall.display.page import PageFigure, write_page
 from fairall.display.style import COLUMN, GREY, PALETTE, handles_of, legend_below
 from fairall.display.table import PageTable, frame_of, records_of
@@ -146,13 +145,7 @@ def group_figures(key: str, note: str, runs: Runs, draw: Callable[[Runs], Figure
         draw: draws the runs of a group.
     """
     return [
-        PageFigure(
-            key=f"{key}_{i}",
-            title=title,
-            note=note,
-            draw=partial(draw, members),
-            caution=CAUTION * (CAUTION in title),
-        )
+        PageFigure(key=f"{key}_{i}", title=title, note=note, draw=partial(draw, members))
         for i, (title, members) in enumerate(grouped(runs).items(), start=1)
     ]
 

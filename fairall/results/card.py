@@ -76,7 +76,7 @@ def texts() -> dict[str, Any]:
 
 def _measures(result: Result) -> Markdown:
     """The measures, ×100, without those of a latent and columns that have no value."""
-    rows = result.rows()
+    rows = result.summary()
     rows = rows[~rows.index.isin(LATENT)]
     frame = without_empty(shown_measures(rows))
     cells = zip(rows["heading"], map(code, rows.index), *map(frame.get, frame), strict=True)

@@ -112,7 +112,7 @@ def draw_curve(steps: pd.DataFrame, measure: Quantity, axes: Axes, levels: pd.Da
         steps: `Result.steps`.
         measure: a column of it.
         axes: to draw on.
-        levels: `Result.rows()`, whose temporal means of the references and of the paper are drawn.
+        levels: `Result.summary()`, whose temporal means of the references and of the paper are drawn.
     """
     curve = steps.pivot(index="time_step", columns="seed", values=measure.name)
     band(axes, curve, bounds=measure.bounds, color=BLUE)
@@ -135,7 +135,7 @@ def draw_learning(
     Args:
         steps: `Result.steps`.
         measures: columns of it.
-        levels: `Result.rows()`.
+        levels: `Result.summary()`.
         path: PNG to write.
         title: of the figure.
     """

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -172,20 +172,9 @@ class Result(Viewed):
         return interpretable(self.config.preset)
 
     @property
-    def cost(self) -> float:
-        """Cost c of a positive decision."""
-        return self.config.cost.value
-
-    @property
     def seeds(self) -> list[int]:
         """Seeds in their order."""
         return self.per_seed.index.tolist()
-
-    @property
-    def window(self) -> tuple[int, int]:
-        """First and last time step of the temporal measures."""
-        first, last = self.config.evaluation.window
-        return first, last
 
     @property
     def named_groups(self) -> dict[str, Group]:
@@ -193,11 +182,6 @@ class Result(Viewed):
         groups = [group for key, group in self.groups.items() if key != "all"]
         n = len(groups)
         return {group_name(s, group.values, n): group for s, group in zip(sides(n), groups, strict=True)}
-
-    @property
-    def all_groups(self) -> dict[str, Group]:
-        """`named_groups`, and everybody as `all`."""
-        return self.named_groups | {"all": self.groups["all"]}
 
     def name(self, group: str) -> str:
         """Name of the chosen file of a group of the configuration, such as `model`."""
@@ -215,8 +199,7 @@ class Result(Viewed):
 
     def last(self, measure: str) -> pd.Series:
         """A measure at the last time step by seed; empty where it has no values."""
-        curve = self.curve(measure)
-        return curve.iloc[-1] if len(curve) else pd.Series(dtype=float)
+        return self.curve(measure).tail(1).mean()
 
     def spread(self, measure: str) -> Spread | None:
         """A measure of the whole run over seeds; None where it has no value."""
@@ -226,8 +209,12 @@ class Result(Viewed):
         """A measure of a policy of `REFERENCES`; None where the data do not allow it."""
         return _spread(self.references, (policy, measure))
 
-    def rows(self) -> pd.DataFrame:
-        """The table of a run: measures with values, beside the references and the paper's printed ones.
+    def to_frame(self) -> pd.DataFrame:
+        """`steps`: a row per seed and time step, a column per measure."""
+        return self.steps.copy()
+
+    def summary(self) -> pd.DataFrame:
+        """Measures of the whole run with values, beside the references and the paper's printed ones.
 
         Measures of drawn decisions are included where the paper prints them.
 
@@ -235,28 +222,20 @@ class Result(Viewed):
             A row per measure. Columns: `heading`; `mean`, `std`, `low`, `high`; the mean of each policy of
             `REFERENCES`; `paper_mean` and `paper_std`. NaN where there is none.
         """
-        headings = {}
-        for measure in sorted(self.measures, key=lambda measure: measure.of):
-            drawn = replace(measure.sampled(), label=f"{measure.label}, decisions drawn")
-            temporal = [measure.mean(), measure.variation(), drawn.mean(), drawn.variation()]
-            for part in [measure] if measure.of == "applicants" else temporal:
-                headings[part.name] = part.heading
-        headings |= {name: name.replace("_", " ") for name in LATENT}
-        rows = self.aggregate.reindex([*headings]).dropna(subset="mean")
-        rows.insert(0, "heading", [headings[name] for name in rows.index])
+        headings = {name: name.replace("_", " ") for name in LATENT}
+        for measure in self.measures:
+            parts = [measure]
+            if measure.of == "policy":
+                drawn = measure.sampled()
+                parts = [measure.mean(), measure.variation(), drawn.mean(), drawn.variation()]
+            headings |= {part.name: part.heading for part in parts}
+        rows = self.aggregate[self.aggregate.index.isin([*headings])].dropna(subset="mean")
+        rows.insert(0, "heading", rows.index.map(headings))
         for policy in REFERENCES:
             rows[policy] = [self.references["mean"].get((policy, name), np.nan) for name in rows.index]
-        paper = pd.DataFrame(paper_metrics(self.config), index=["paper_mean", "paper_std"], dtype=float).T
-        rows = rows.join(paper.reindex(rows.index.str.removesuffix("_sampled")).set_index(rows.index))
-        return rows[~rows.index.str.endswith("_sampled") | rows["paper_mean"].notna()]
-
-    def to_frame(self) -> pd.DataFrame:
-        """`steps`: a row per seed and time step, a column per measure."""
-        return self.steps.copy()
-
-    def summary(self) -> pd.DataFrame:
-        """`rows`: a row per measure of the whole run, with spread, references and the paper's."""
-        return self.rows()
+        names, printed = rows.index.str.removesuffix("_sampled"), paper_metrics(self.config)
+        rows[["paper_mean", "paper_std"]] = [printed.get(name, (np.nan, np.nan)) for name in names]
+        return rows[(names == rows.index) | rows["paper_mean"].notna()]
 
     @property
     def figures(self) -> tuple[str, ...]:
@@ -268,7 +247,7 @@ class Result(Viewed):
         from fairall.results.figures import draw_curve  # imports matplotlib
 
         measure = next(measure for measure in self.measures if measure.name == what)
-        draw_curve(self.steps, measure, axes, self.rows())
+        draw_curve(self.steps, measure, axes, self.summary())
         if axes.get_legend_handles_labels()[1]:
             axes.legend(loc="best")
 
@@ -314,14 +293,13 @@ class Result(Viewed):
             for policy, by_measure in summary.references.items()
             for measure, spread in by_measure.items()
         }
-        index = pd.MultiIndex.from_tuples([*references], names=["policy", "measure"])
         return cls(
             config=config,
-            steps=_read_table(path / "metrics.csv", (config.schedule.time_steps + 1) * config.seeds),
+            steps=_read_table(path / "metrics.csv"),
             measures=[Quantity.from_plain(name, vars(plain)) for name, plain in summary.measures.items()],
             per_seed=summary.table,
             aggregate=spreads(summary.aggregate),
-            references=spreads(references).set_axis(index),
+            references=spreads(references),
             sensitive_column=next((name for name in summary.groups.values() if isinstance(name, str)), None),
             groups=summary.people,
             fingerprint=summary.data["fingerprint"],
@@ -359,11 +337,8 @@ class Summary:
 
     def __post_init__(self) -> None:
         """Raise ValueError for what no run writes."""
-        splits = {tuple(group.people) for group in self.people.values()}
-        if "all" not in self.people or len(splits) > 1 or not self.data:
-            raise ValueError("groups or data are not those of a run")
-        if not self.table.index.is_unique:
-            raise ValueError("per_seed has two rows of a seed")
+        if not ("all" in self.people and self.data and len(self.table)):
+            raise ValueError("groups, data or seeds are not those of a run")
 
     @cached_property
     def people(self) -> dict[str, Group]:
@@ -377,15 +352,12 @@ class Summary:
         return table.astype({"seed": int}).set_index("seed")
 
 
-def _read_table(path: Path, rows: int) -> pd.DataFrame:
-    """A CSV file of numbers with at most `rows` rows; raises DamagedFileError for any other.
-
-    One more row is read, by which `runs.load` sees that there are more.
-    """
+def _read_table(path: Path) -> pd.DataFrame:
+    """A CSV file of numbers; raises DamagedFileError for any other."""
     kinds = defaultdict[str, type](lambda: float, seed=int, time_step=int)
     try:
         with opened(path) as file:
-            return pd.read_csv(file, nrows=rows + 1, dtype=kinds)
+            return pd.read_csv(file, dtype=kinds)
     except (ValueError, TypeError, OverflowError) as error:  # of pandas' parser too
         raise DamagedFileError(path, str(error).strip().split("\n")[0][:120]) from error
 
@@ -406,9 +378,8 @@ def spreads(by_name: Mapping[Any, Spread | None]) -> pd.DataFrame:
 def _spread(table: pd.DataFrame, key: Any) -> Spread | None:
     """A row of a table of `spreads`."""
     row = table.loc[key].dropna().to_dict() if key in table.index else {}
-    if "mean" not in row:
-        return None
-    return Spread(row["mean"], row.get("std"), (row["low"], row["high"]) if "low" in row else None)
+    ends = (row["low"], row["high"]) if "low" in row else None
+    return Spread(row["mean"], row.get("std"), ends) if "mean" in row else None
 
 
 def _plain_spreads(table: pd.DataFrame) -> Plain:

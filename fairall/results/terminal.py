@@ -1,4 +1,4 @@
-"""A result as text: tables and sentences."""
+"""A result as text: a table and sentences."""
 
 from __future__ import annotations
 
@@ -17,16 +17,17 @@ COLUMNS = ["mean ± std", "95 % interval", "accept all", "knows every label", "w
 
 def print_result(result: Result) -> None:
     """Print the measures of a result, beside those of the reference policies and the paper's."""
-    rows = result.rows()
+    rows = result.summary()
     known = (
         "knows every label: of a classifier fitted to every training label, and of one with parity of the "
         "training people. "
     )
     caption = (
         f"×100, latent_* in plain units. mean_ and tv_: mean and temporal variation over t in "
-        f"{list(result.window)}; _sampled: from drawn decisions, as the paper's mean_ and tv_ are. 95 % "
-        "interval: of the mean over seeds, by Student's t. accept all: of accepting everybody of the same "
-        f"people; accepting nobody gives 0. {known if rows['oracle'].notna().any() else ''}{noise(result)}"
+        f"{list(result.config.evaluation.window)}; _sampled: from drawn decisions, as the paper's mean_ and "
+        "tv_ are. 95 % interval: of the mean over seeds, by Student's t. accept all: of accepting everybody "
+        "of the same people; accepting nobody gives 0. "
+        f"{known * rows['oracle'].notna().any()}{noise(result)}"
     )
     print_frame(shown_measures(rows), title=result.title, caption=caption, first="measure")
     if len(result.named_groups) > 2:
@@ -34,7 +35,7 @@ def print_result(result: Result) -> None:
 
 
 def shown_measures(rows: pd.DataFrame) -> pd.DataFrame:
-    """The measures of `Result.rows` as text, ×100, those of a latent in plain units."""
+    """The measures of `Result.summary` as text, ×100, those of a latent in plain units."""
     shown = {}
     for name, row in rows.iterrows():
         scale = 1 if str(name).startswith("latent_") else 100
@@ -56,30 +57,22 @@ def by_group(result: Result) -> pd.DataFrame:
             f"{split} people": str(group.people[split]),
             "base rate": number(group.base_rate),
             "accepted applicants": mean_interval(group.accepted),
-            f"over t in {list(result.window)}": mean_interval(group.accepted_in_window),
+            f"over t in {list(result.config.evaluation.window)}": mean_interval(group.accepted_in_window),
         }
-        for name, group in result.all_groups.items()
+        for name, group in (result.named_groups | {"all": result.groups["all"]}).items()
     }
     return pd.DataFrame.from_dict(rows, orient="index")
 
 
 def noise(result: Result) -> str:
     """A sentence on the noise of the evaluation people, which intervals over seeds of one split leave out."""
-    people, splits = result.evaluation, result.config.splits
-    error, error_of_dpu = people.utility_standard_error, people.dpu_standard_error
-    if error is None:
-        return f"Measured on {people.people} {people.split} people."
-    left_out = ", which these intervals leave out" if splits == 1 else f" of one of {splits} splits"
-    labels = f" ({people.labelled} labels, worth {people.effective_sample_size:.0f} equally weighted ones)"
-    sizes = ", ".join(
-        f"{group.people[people.split]} of {name}" for name, group in result.named_groups.items()
-    )
-    of_dpu = (
-        f" and the DPU one of {number(error_of_dpu)}, from {sizes}: a policy with parity on other people "
-        "need not have it on these"
+    people = result.evaluation
+    errors = {"utility": people.utility_standard_error, "DPU": people.dpu_standard_error}
+    known = " and ".join(
+        f"{number(error)} of the {name}" for name, error in errors.items() if error is not None
     )
     return (
-        f"Noise of the evaluation people{left_out}: {people.people} {people.split} people"
-        f"{labels * (people.labelled < people.people)} give the utility a standard error of {number(error)}"
-        f"{of_dpu * (error_of_dpu is not None)}."
+        f"Measured on {people.people} {people.split} people, {people.labelled} of them with labels, worth "
+        f"{people.effective_sample_size:.0f} equally weighted ones; standard errors by their choice, which "
+        f"intervals over seeds of one split leave out: {known or 'unknown'}."
     )

@@ -1,5 +1,6 @@
 """What every run is measured against: accepting everybody, nobody, or at random."""
 
+import contextlib
 import io
 import re
 import tempfile
@@ -14,8 +15,6 @@ from matplotlib.figure import Figure
 
 from benchmarks.in_process import undrawn
 from fairall.config.compose import compose_config
-from fairall.display import progress, table
-from fairall.display.console import AnyConsole
 from fairall.display.format import CAUTION
 from fairall.display.progress import Display
 from fairall.errors import FairAllError
@@ -46,10 +45,8 @@ def quick(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Runs:
     monkeypatch.setattr(figures, "save_figure", undrawn)
 
     def made(*words: str, usual: list[str] = QUICK) -> tuple[Result, str]:
-        shown = io.StringIO()
-        for module in (progress, table):
-            monkeypatch.setattr(module, "AnyConsole", lambda **_: AnyConsole(file=shown, width=200))
-        result = run(compose_config(*usual, f"outputs_dir={tmp_path}", *words), display=Display())
+        with contextlib.redirect_stdout(io.StringIO()) as shown:
+            result = run(compose_config(*usual, f"outputs_dir={tmp_path}", *words), display=Display())
         return result, " ".join(shown.getvalue().split())
 
     return made

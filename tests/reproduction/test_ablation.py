@@ -66,7 +66,7 @@ def test_a_missing_run_leaves_its_pairs_out() -> None:
     table = effects_table("ablation", "Effects", {"Credit": runs}, over=EVERY)
     assert table.frame.loc[("cut − drawn", "Credit"), "pairs"] == "7"
     assert ("cut − drawn", EVERY) not in table.frame.index  # of one data set
-    assert len(table.lacking.commands) == 1
+    assert len(table.lacking) == 1
     assert len(cells_table("ablation_credit", "", {"": runs}).frame) == 25
 
 

@@ -60,7 +60,7 @@ def test_the_table_has_measures_of_aligned_seeds_apart_from_the_others() -> None
     (record,) = table.records.to_dict("records")
     assert record["mean_utility_misaligned"] == pytest.approx(0.2)
     assert record["mean_cfu_aligned"] is None
-    assert len(table.lacking.commands) == 2
+    assert len(table.lacking) == 2
 
 
 def test_a_seed_without_latent_measures_is_neither_aligned_nor_misaligned() -> None:

@@ -50,7 +50,7 @@ def test_our_answers_are_near_the_truth_of_a_written_log(tmp_path: Path) -> None
     assert truth["can_tell"].all()
     value = truth.set_index(["target", "quantity"])["truth"]
     for name, target in zip(TARGETS, targets, strict=True):
-        assert value[name, "value"] == pytest.approx((target * (label - run.cost)).mean())
+        assert value[name, "value"] == pytest.approx((target * (label - run.config.cost.value)).mean())
     found = scores(truth, pd.read_csv(tmp_path / "answers" / f"{NAME}.csv")).set_index(
         ["quantity", "estimator"]
     )

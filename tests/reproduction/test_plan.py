@@ -26,7 +26,7 @@ def test_every_run_of_the_paper_once() -> None:
     assert costs == {0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9}
     # Missing runs that differ in one value are told apart.
     lacking = missing_runs([one for one in planned if one.sweep in ("paper_policies", "paper_costs")])
-    names = [name for name, _ in lacking.commands]
+    names = [name for name, _ in lacking]
     assert len({*names}) == len(names) == 16
     assert "FairAll (I+II) on German Credit with cost.value=0.3" in names
     assert "FairAll (I+II) on Synthetic with model.policy=clf" in names

@@ -106,4 +106,4 @@ def test_rows_of_a_method_are_told_apart() -> None:
     assert isinstance(table.records, pd.DataFrame)
     lacking = study_table("rivals_fico", [(row, row.planned, row.reference) for row in rows])
     assert not lacking.shown
-    assert len(lacking.lacking.commands) == 3
+    assert len(lacking.lacking) == 3

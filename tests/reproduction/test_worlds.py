@@ -40,7 +40,7 @@ def test_every_value_and_policy_has_a_row_and_so_have_references() -> None:
             "knows every label, with parity",
         }
         assert rows.loc["knows every label"].iloc[0] == "50.0"
-    assert not table.lacking.commands
+    assert not table.lacking
 
 
 def test_utility_lost_to_waiting_is_paired_by_seed() -> None:
@@ -58,7 +58,7 @@ def test_utility_lost_to_waiting_is_paired_by_seed() -> None:
 def test_a_missing_run_is_named_with_its_command() -> None:
     runs = [run for run in runs_of("worlds_shift") if run.name("model") != "fairlog"]
     table = study_table(STUDY["worlds_shift"], with_runs(plan(["worlds_shift"], once=False), runs))
-    ((_, command),) = table.lacking.commands
+    ((_, command),) = table.lacking
     assert "model=fairlog" in command
     assert "world=drift" in command
 

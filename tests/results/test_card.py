@@ -160,7 +160,7 @@ def test_a_card_of_a_table_of_the_users(tmp_path: Path) -> None:
     ended = typed(*words, cwd=tmp_path)
     assert (ended.returncode, ended.stderr) == (0, "")
     card = (run_folder(tmp_path / "outputs") / CARD).read_text(encoding="utf-8")
-    assert "from the column `` sex`|_ ``." in card
+    assert "from the column `sex'|_`." in card
     assert str(tmp_path) not in card
     assert "was not checked by fairall" in card
     assert "| S = +1 (male) |" in card

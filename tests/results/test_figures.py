@@ -60,7 +60,7 @@ def test_a_run_has_a_panel_for_each_measure_with_values(monkeypatch: pytest.Monk
     }
     made = made_up("model=fairall_I_II", "dataset=credit", "seeds=3", references=levels)
     made.steps["cfu"] = np.nan
-    draw_learning(made.steps, made.measures, made.rows(), Path("learning.png"), title="a run")
+    draw_learning(made.steps, made.measures, made.summary(), Path("learning.png"), title="a run")
     panels = {axes.get_title(): axes for axes in drawn[0].axes}
     assert len(panels) == len(made.figures) - 1
 
