@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 from omegaconf import OmegaConf
-from rich.table import Table as Grid
 
 from fairall.config.choices import choices, description
 from fairall.config.compose import (
@@ -28,6 +28,7 @@ from fairall.data.prepared import PreparedData
 from fairall.data.splits import ROLES
 from fairall.data.table import Table
 from fairall.display.console import say
+from fairall.display.table import print_frame
 from fairall.errors import Collected, FairAllError
 from fairall.tables.applicants import Applicants, read
 from fairall.tables.cells import FIRST, many_values
@@ -47,7 +48,7 @@ def list_known(overrides: Sequence[str], folder: Path | None) -> None:
         folder: of the user's configurations (`-cd`).
     """
     overrides = _with(folder, overrides)
-    grid = _grid("name", "what it is", "where it is")
+    rows = []
     known = dict(sorted(choices(folder)["dataset"].items()))
     for name, path in known.items():
         try:
@@ -56,8 +57,8 @@ def list_known(overrides: Sequence[str], folder: Path | None) -> None:
             where = target_class(node, "dataset").location(node)
         except USER_ERRORS as error:
             where = f"to fix: {message(error)}"
-        grid.add_row(name, description(path), where)
-    say(grid)
+        rows.append((name, description(path), where))
+    _print(["name", "what it is", "where it is"], rows)
     own = [] if folder is None else sorted((folder / "dataset").glob("[!_]*.yaml"))
     if folder is not None and not own:
         say(f"Note: there is no data set in {folder}: each is a file {folder / 'dataset' / 'NAME.yaml'}.")
@@ -120,16 +121,16 @@ def compare(old: str, new: str, overrides: Sequence[str]) -> None:
     declared = source.config.declared
     tables = read(Path(old), declared), read_cells(Path(new), declared)
     found, left_out = stabilities(tables[0], tables[1].frame, new)
-    grid = _grid("column", "of", "index", "p", "changed most")
+    rows = []
     for (name, group), one in found.items():
         most = f"{one.most}: {one.before:.1%} → {one.after:.1%}"
-        grid.add_row(name, group, f"{one.psi:.3f}", f"{one.p:.2g}", most)
-    grid.caption = (
+        rows.append((name, group, f"{one.psi:.3f}", f"{one.p:.2g}", most))
+    caption = (
         "index: population stability index; p: of the index and of each bin, corrected for all rows "
         "(Benjamini–Hochberg)"
     )
     say(f"{old}: {len(tables[0])} rows; {new}: {len(tables[1].frame)} rows")
-    say(grid)
+    _print(["column", "of", "index", "p", "changed most"], rows, caption)
     drifted = dict.fromkeys(name for (name, _), one in found.items() if one.p < DRIFTED)
     told = f"more than by chance: {', '.join(drifted)}" if drifted else "none more than by chance"
     say(f"Columns that differ, {told}.")
@@ -162,7 +163,7 @@ def _own_table(verb: str, path: str, overrides: Sequence[str]) -> tuple[OwnTable
 
 def _columns(people: Applicants) -> list[str]:
     """Print what each column holds; return the faults of the table."""
-    grid = _grid("column", "taken as", "values", "missing")
+    rows = []
     for name in map(str, people.cells):
         cells, kind = people.cells[name], people.kinds.get(name)
         taken = people.roles.get(name, "to fix")
@@ -178,8 +179,8 @@ def _columns(people: Applicants) -> list[str]:
         first = cells.dropna()[:FIRST]
         values = ", ".join(str(value)[:16] for value in first.unique()[:4])
         more = ", ..." if many_values(cells, 4) else ""
-        grid.add_row(name, taken, values + more, _missing(int(cells.isna().sum()), len(cells)))
-    say(grid)
+        rows.append((name, taken, values + more, _missing(int(cells.isna().sum()), len(cells))))
+    _print(["column", "taken as", "values", "missing"], rows)
     return list(people.faults)
 
 
@@ -189,11 +190,11 @@ def _describe(source: Dataset, overrides: list[str], folder: Path | None) -> tup
     n_unlabelled = int((~table.labelled).sum())
     unlabelled = f", {n_unlabelled} of them without a label" if n_unlabelled else ""
     say(f"{source.config.name}: {len(table)} rows{unlabelled}, {len(table.schema)} features")
-    say(_features(table))
-    say(_groups(table))
+    _features(table)
+    _groups(table)
     sizes = ", ".join(f"{role} {len(getattr(data, role))}" for role in ROLES)
     say(f"Split: {sizes} (pool: Phase I and, its first rows, the warm-up)")
-    say(_acceptance(data, overrides, folder))
+    _acceptance(data, overrides, folder)
     for note in data.notes:
         say(f"Note: {note}.")
     for warning in data.warnings:
@@ -201,8 +202,8 @@ def _describe(source: Dataset, overrides: list[str], folder: Path | None) -> tup
     return data.warnings
 
 
-def _features(table: Table) -> Grid:
-    grid = _grid("feature", "kind", "values", "missing")
+def _features(table: Table) -> None:
+    rows = []
     for feature in table.schema:
         column = table.x[feature.name]
         if feature.kind in DISCRETE:
@@ -210,27 +211,25 @@ def _features(table: Table) -> Grid:
         else:
             values = f"{column.min():.6g} to {column.max():.6g}, mean {column.mean():.6g}"
         missing = _missing(table.missing.get(feature.name, 0), len(table))
-        grid.add_row(feature.name, feature.kind.value, values, missing)
+        rows.append((feature.name, feature.kind.value, values, missing))
     kinds = (f"{len(table.schema.columns(kind))} {kind.value}" for kind in Kind)
-    grid.caption = ", ".join(kinds)
-    return grid
+    _print(["feature", "kind", "values", "missing"], rows, ", ".join(kinds))
 
 
-def _groups(table: Table) -> Grid:
-    grid = _grid("group", "label 0", "label 1", "base rate", "no label")
+def _groups(table: Table) -> None:
+    lines = []
     of_groups = [(table.group_name(s), table.s == s) for s in sorted(sides(table.schema.n_groups))]
     for name, rows in (*of_groups, ("all", np.ones(len(table), dtype=bool))):
         known = rows & table.labelled
         positive = int(table.label[known].sum())
         n = int(known.sum())
         rate = f"{positive / n:.4f}" if n else ""
-        grid.add_row(name, str(n - positive), str(positive), rate, str(int(rows.sum()) - n))
-    return grid
+        lines.append((name, n - positive, positive, rate, int(rows.sum()) - n))
+    _print(["group", "label 0", "label 1", "base rate", "no label"], lines)
 
 
-def _acceptance(data: PreparedData, overrides: list[str], folder: Path | None) -> Grid:
-    groups = sides(data.schema.n_groups)
-    grid = _grid("initial policy", "accepts", *(f"of {data.pool_table.group_name(s)}" for s in groups))
+def _acceptance(data: PreparedData, overrides: list[str], folder: Path | None) -> None:
+    groups, rows = sides(data.schema.n_groups), []
     chosen = typed_node(compose_config(*overrides), "initial_policy")
     others = [word for word in overrides if not word.lstrip("+~").startswith("initial_policy")]
     for name in sorted(choices(folder)["initial_policy"]):
@@ -246,14 +245,15 @@ def _acceptance(data: PreparedData, overrides: list[str], folder: Path | None) -
             continue
         s = data.pool_table.s
         rates = (accepted.mean(), *(accepted[s == side].mean() for side in groups))
-        grid.add_row(name, *(f"{rate:.4f}" for rate in rates))
-    grid.caption = "of the pool; people without a label count as rejected"
-    return grid
+        rows.append((name, *(f"{rate:.4f}" for rate in rates)))
+    columns = ["initial policy", "accepts", *(f"of {data.pool_table.group_name(s)}" for s in groups)]
+    _print(columns, rows, "of the pool; people without a label count as rejected")
 
 
 def _missing(n: int, rows: int) -> str:
     return f"{n} ({n / rows:.1%})" if n else ""
 
 
-def _grid(*columns: str) -> Grid:
-    return Grid(*columns, title_justify="left", caption_justify="left")
+def _print(columns: Sequence[str], rows: Sequence[tuple[object, ...]], caption: str = "") -> None:
+    frame = pd.DataFrame(rows, columns=columns).set_index(columns[0])
+    print_frame(frame, first=columns[0], caption=caption)

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pandas as pd
 from markupsafe import Markup
+from rich.cells import cell_len
 from rich.table import Table
 
-from fairall.display.console import say
+from fairall.display.console import WIDE, AnyConsole, say
 
 if TYPE_CHECKING:
     from pandas.io.formats.style import Styler  # imports jinja2
@@ -31,6 +32,9 @@ _PAIRS = r"""
 """.split()
 WIDTH = r"\ifdim\width>\textwidth\textwidth\else\width\fi"  # of a table, at most that of the text
 LATEX = str.maketrans(dict(zip(_PAIRS[::2], _PAIRS[1::2], strict=True)))
+
+
+BETWEEN = 3  # characters between two cells of a terminal
 
 
 class Markdown(str):
@@ -230,20 +234,36 @@ def to_csv(table: PageTable) -> str:
 def print_frame(frame: pd.DataFrame, *, title: str = "", caption: str = "", first: str = "") -> None:
     """Print a frame on the terminal, without empty columns; columns of numbers are right-aligned.
 
+    Columns that do not fit beside the index follow below, in further blocks with the index. Numbers are never
+    wrapped, and other texts where they are longer than half the terminal.
+
     Args:
         frame: of `Cell` or text.
         title: above it.
         caption: below it.
         first: heading of the index.
     """
-    grid = Table(first, title=title, caption=caption)
-    texts = without_empty(frame.map(str))
-    for name, column in texts.items():
-        has_words = column.str.match(r"[^\W\d_]").any()
-        grid.add_column(str(name), justify="left" if has_words else "right")
-    for row in texts.itertuples():
-        grid.add_row(*map(str, row))
-    say(grid)
+    console, texts = AnyConsole(), without_empty(frame.map(str))
+    texts.insert(0, first, texts.index.map(str), allow_duplicates=True)
+    looks: list[dict[str, Any]] = []
+    blocks: list[list[int]] = [[]]
+    for k, (name, cells) in enumerate(texts.items()):
+        is_text, half = k == 0 or cells.str.contains(r"^[^\W\d_]|[^\W\d_]{2}").any(), console.width // 2
+        most = half if is_text else WIDE
+        width = max(min(cell_len(str(name)), half), *(min(cell_len(cell), most) for cell in cells), 0)
+        justify = "left" if is_text else "right"
+        looks.append({"header": str(name), "justify": justify, "overflow": "fold", "min_width": width})
+        if sum(looks[i]["min_width"] + BETWEEN for i in [*blocks[-1], k]) >= console.width and k > 1:
+            blocks.append([0])
+        blocks[-1].append(k)
+    grids = [Table() for _ in blocks]
+    for grid, block in zip(grids, blocks, strict=True):
+        for k in block:
+            grid.add_column(**looks[k])
+        for row in texts.iloc[:, block].itertuples(index=False):
+            grid.add_row(*row)
+    for part in filter(None, [title, *grids, caption]):
+        console.print(part, crop=False)
 
 
 def print_table(table: PageTable) -> None:
