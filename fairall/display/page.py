@@ -88,7 +88,7 @@ def write_page(folder: Path, title: str, sections: Mapping[str, Sequence[Item]],
             elif isinstance(item, PageTable):
                 for ending, text_of in FILES.items():
                     write(tables / f"{item.key}.{ending}", text_of(item))
-        values = texts | {"title": title, "sections": sections, "pictures": pictures, "links": True}
+        values = texts | {"title": title, "sections": sections, "pictures": pictures}
         write(folder / "index.html", rendered("page.html.jinja", values))
 
 

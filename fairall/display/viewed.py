@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from base64 import b64encode
 from html import escape
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from fairall.display.format import number
 from fairall.errors import FairAllError
 
 if TYPE_CHECKING:
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 MOST = 6  # rows and columns of a repr
+LOOK: dict[str, Any] = {"float_format": "{:.3f}".format, "na_rep": ""}  # of numbers in tables
 PANEL = 3.4  # inches, the width of a figure in a notebook
 
 
@@ -76,32 +77,27 @@ class Viewed(ABC):
         """The title, and the first and last numbers of `summary`."""
         try:
             numbers = self.summary().select_dtypes("number").dropna(axis="columns", how="all")
-            shown = numbers.to_string(max_rows=MOST, max_cols=MOST, float_format="{:.3f}".format, na_rep="")
+            shown = numbers.to_string(max_rows=MOST, max_cols=MOST, **LOOK)
             return f"{type(self).__name__}: {self.title}\n{shown}"
         except FairAllError as error:  # a repr must not fail
             return f"{type(self).__name__}: {error}"
 
     def _repr_html_(self) -> str:
-        """The body of a page with title, warnings, table and figures; the repr where that fails."""
+        """Title, warnings, table and figures; the repr where that fails."""
         import matplotlib as mpl
         from matplotlib.figure import Figure
 
-        from fairall.display.page import PageFigure, PageTable, rendered
         from fairall.display.style import STYLE, png
 
         try:
-            records = self.summary().dropna(axis="columns", how="all")
-            texts = records.map(lambda cell: number(cell, 1, 3) if isinstance(cell, float) else str(cell))
-            items = [
-                PageFigure(key="panels", title="Figure", note=self.title, draw=None),
-                PageTable(key="summary", title="", note="", frame=texts, records=records),
-            ]
+            table = self.summary().dropna(axis="columns", how="all").to_html(**LOOK)
             with mpl.rc_context(STYLE):
                 figure = Figure(figsize=(PANEL * len(self.panels), 2.4), layout="constrained")
                 for k, what in enumerate(self.panels, start=1):
                     self._draw(what, figure.add_subplot(1, len(self.panels), k))
-                pictures = {"panels": png(figure)}
+                picture = b64encode(png(figure)).decode()
         except FairAllError:
             return f"<pre>{escape(repr(self))}</pre>"
-        values = {"title": f"{type(self).__name__}: {self.title}", "opening": getattr(self, "warnings", ())}
-        return rendered("page.html.jinja", values | {"sections": {"": items}, "pictures": pictures})
+        lines = [f"{type(self).__name__}: {self.title}", *getattr(self, "warnings", ())]
+        told = "".join(f"<p>{escape(line)}</p>" for line in lines)
+        return f'{told}{table}<img src="data:image/png;base64,{picture}">'

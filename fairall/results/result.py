@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -17,12 +17,12 @@ from fairall.config.schema import Config, FairnessConfig, FairnessRule
 from fairall.display.format import interpretable, marked
 from fairall.display.viewed import Viewed
 from fairall.errors import FairAllError, count
-from fairall.metrics import LATENT, Quantity, Spread
+from fairall.metrics import LATENT, Quantity, Spread, curves
 from fairall.results.paper import REFERENCES, paper_metrics
 from fairall.runtime.reading import DamagedFileError, opened
 from fairall.storage.identity import configuration_key
 from fairall.storage.run_folder import RunFolder
-from fairall.storage.stored import Plain, read_json
+from fairall.storage.stored import Plain, read_json, strict
 from fairall.tables.groups import group_name, sides
 
 if TYPE_CHECKING:
@@ -223,11 +223,8 @@ class Result(Viewed):
             `REFERENCES`; `paper_mean` and `paper_std`. NaN where there is none.
         """
         headings = {name: name.replace("_", " ") for name in LATENT}
-        for measure in self.measures:
-            parts = [measure]
-            if measure.of == "policy":
-                drawn = measure.sampled()
-                parts = [measure.mean(), measure.variation(), drawn.mean(), drawn.variation()]
+        for measure in curves(self.measures):
+            parts = [measure.mean(), measure.variation()] if measure.of == "policy" else [measure]
             headings |= {part.name: part.heading for part in parts}
         rows = self.aggregate[self.aggregate.index.isin([*headings])].dropna(subset="mean")
         rows.insert(0, "heading", rows.index.map(headings))
@@ -253,21 +250,23 @@ class Result(Viewed):
 
     def to_plain(self) -> Plain:
         """Content of summary.json."""
-        per_seed = self.per_seed.astype(object).where(self.per_seed.notna(), None)
-        policies = self.references.index.unique(level=0)
-        return {
-            "measures": {measure.name: measure.to_plain() for measure in self.measures},
-            "aggregate": _plain_spreads(self.aggregate),
-            "per_seed": per_seed.reset_index(names="seed").to_dict("records"),
-            "references": {policy: _plain_spreads(self.references.loc[policy]) for policy in policies},
-            "data": {"fingerprint": self.fingerprint},
-            "evaluation": vars(self.evaluation),
-            "groups": {"column": self.sensitive_column}
-            | {k: asdict(group) for k, group in self.groups.items()},
-            "warm_up": vars(self.warm_up),
-            "notes": list(self.notes),
-            "warnings": list(self.warnings),
-        }
+        references: dict[str, dict[str, Spread | None]] = defaultdict(dict)
+        for policy, measure in self.references.index:
+            references[policy][measure] = self.reference(policy, measure)
+        return strict(
+            {
+                "measures": {measure.name: measure.to_plain() for measure in self.measures},
+                "aggregate": {measure: self.spread(measure) for measure in self.aggregate.index},
+                "per_seed": self.per_seed.reset_index(names="seed").to_dict("records"),
+                "references": references,
+                "data": {"fingerprint": self.fingerprint},
+                "evaluation": self.evaluation,
+                "groups": {"column": self.sensitive_column, **self.groups},
+                "warm_up": self.warm_up,
+                "notes": self.notes,
+                "warnings": self.warnings,
+            }
+        )
 
     def save(self, folder: RunFolder) -> None:
         """Write metrics.csv and summary.json."""
@@ -288,20 +287,22 @@ class Result(Viewed):
         summary, config = read_json(path / "summary.json", Summary), folder.read_config()
         if config is None:
             raise FairAllError("config.yaml is missing, damaged or of an earlier version of fairall")
-        references = {
-            (policy, measure): spread
-            for policy, by_measure in summary.references.items()
-            for measure, spread in by_measure.items()
-        }
+        per_seed = pd.DataFrame([*summary.per_seed], columns=["seed", *summary.aggregate], dtype=float)
         return cls(
             config=config,
             steps=_read_table(path / "metrics.csv"),
             measures=[Quantity.from_plain(name, vars(plain)) for name, plain in summary.measures.items()],
-            per_seed=summary.table,
+            per_seed=per_seed.astype({"seed": int}).set_index("seed"),
             aggregate=spreads(summary.aggregate),
-            references=spreads(references),
+            references=spreads(
+                {
+                    (policy, measure): spread
+                    for policy, levels in summary.references.items()
+                    for measure, spread in levels.items()
+                }
+            ),
             sensitive_column=next((name for name in summary.groups.values() if isinstance(name, str)), None),
-            groups=summary.people,
+            groups={name: group for name, group in summary.groups.items() if isinstance(group, Group)},
             fingerprint=summary.data["fingerprint"],
             path=path,
             finished=(path / "DONE").stat().st_mtime,
@@ -335,22 +336,6 @@ class Summary:
     notes: Sequence[str]
     warnings: Sequence[str]
 
-    def __post_init__(self) -> None:
-        """Raise ValueError for what no run writes."""
-        if not ("all" in self.people and self.data and len(self.table)):
-            raise ValueError("groups, data or seeds are not those of a run")
-
-    @cached_property
-    def people(self) -> dict[str, Group]:
-        """The groups by name."""
-        return {name: group for name, group in self.groups.items() if isinstance(group, Group)}
-
-    @cached_property
-    def table(self) -> pd.DataFrame:
-        """`Result.per_seed`."""
-        table = pd.DataFrame([*self.per_seed], columns=["seed", *self.aggregate], dtype=float)
-        return table.astype({"seed": int}).set_index("seed")
-
 
 def _read_table(path: Path) -> pd.DataFrame:
     """A CSV file of numbers; raises DamagedFileError for any other."""
@@ -376,11 +361,7 @@ def spreads(by_name: Mapping[Any, Spread | None]) -> pd.DataFrame:
 
 
 def _spread(table: pd.DataFrame, key: Any) -> Spread | None:
-    """A row of a table of `spreads`."""
-    row = table.loc[key].dropna().to_dict() if key in table.index else {}
-    ends = (row["low"], row["high"]) if "low" in row else None
-    return Spread(row["mean"], row.get("std"), ends) if "mean" in row else None
-
-
-def _plain_spreads(table: pd.DataFrame) -> Plain:
-    return {name: (spread := _spread(table, name)) and vars(spread) for name in table.index}
+    """A row of a table of `spreads`; None where there is no such row or no value."""
+    row = table.loc[key].dropna() if key in table.index else {}
+    interval = (row["low"], row["high"]) if "low" in row else None
+    return Spread(row["mean"], row.get("std"), interval) if "mean" in row else None

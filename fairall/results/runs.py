@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 NO_RUN = "not the folder of a run, which is outputs/runs/METHOD/DATASET/ID"
 MEASURES = ("mean_utility", "mean_dpu")  # of an outline
 OLD_CONFIG = "config.yaml is missing, damaged or of an earlier version of fairall"
-NOT_OF_ONE_RUN = "config.yaml, metrics.csv and summary.json are not of one run"
 
 
 class Results(NamedTuple):
@@ -93,13 +93,12 @@ def load(path: Path) -> Result:
         result = Result.read(folder)
         config = result.config
         # A folder of MLflow's, or changed by hand, may have files of different runs.
-        grid = [(seed, t) for seed in result.seeds for t in range(config.schedule.time_steps + 1)]
-        steps = map(tuple, result.steps.reindex(columns=["seed", "time_step"]).to_numpy())
-        split, people = result.evaluation.split, result.groups["all"].people
-        expected = (grid, config.seeds, config.evaluation.split)
-        if ([*steps], len(result.seeds), split) != expected or split not in people:
-            raise FairAllError(NOT_OF_ONE_RUN)
-    except (FairAllError, OSError) as error:
+        rows = product(result.seeds, range(config.schedule.time_steps + 1))
+        steps = result.steps[["seed", "time_step"]].itertuples(index=False, name=None)
+        split = {result.evaluation.split} & {*result.groups["all"].people}
+        if ([*steps], len(result.seeds), split) != ([*rows], config.seeds, {config.evaluation.split}):
+            raise FairAllError("config.yaml, metrics.csv and summary.json are not of one run")
+    except (FairAllError, OSError, LookupError, ValueError) as error:
         reason = str(error).replace(f"{path}/", "")
         raise FairAllError(f"{reason}; run it anew with force=true") from error
     return result

@@ -103,11 +103,13 @@ def _refuse_expansions(text: str, loader: Any) -> None:
 def strict(plain: Any) -> Any:
     """Plain containers as they are read from strict JSON: None for infinite numbers and NaN.
 
+    Other objects, such as dataclasses, become mappings of their attributes.
+
     Examples:
         >>> strict({"low": -float("inf"), "values": (0.5, float("nan"))})
         {'low': None, 'values': [0.5, None]}
     """
-    return json.loads(json.dumps(plain), parse_constant=lambda _: None)
+    return json.loads(json.dumps(plain, default=vars), parse_constant=lambda _: None)
 
 
 def of_plain(kind: Any, plain: Any, place: str = "") -> Any:
