@@ -230,8 +230,9 @@ class Result(Viewed):
         rows.insert(0, "heading", rows.index.map(headings))
         for policy in REFERENCES:
             rows[policy] = [self.references["mean"].get((policy, name), np.nan) for name in rows.index]
-        names, printed = rows.index.str.removesuffix("_sampled"), paper_metrics(self.config)
-        rows[["paper_mean", "paper_std"]] = [printed.get(name, (np.nan, np.nan)) for name in names]
+        names = rows.index.str.removesuffix("_sampled")
+        printed = pd.DataFrame(paper_metrics(self.config), ["paper_mean", "paper_std"], dtype=float).T
+        rows[printed.columns] = printed.reindex(names).to_numpy()
         return rows[(names == rows.index) | rows["paper_mean"].notna()]
 
     @property
