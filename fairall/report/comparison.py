@@ -23,6 +23,7 @@ from fairall.report.groups import (
     RULE,
     UNTESTED,
     WITH_ROW,
+    Runs,
     as_table,
     first_reference,
     group_rows,
@@ -56,8 +57,6 @@ CURVES = (
 )
 LIBRARIES = ("fairall", "torch", "numpy", "pandas", "scipy", "matplotlib")
 
-Runs = Mapping[str, Result]  # by name
-
 
 def chosen_runs(chosen: Sequence[str], runs_folder: Path) -> dict[str, Result]:
     """Results by the name under which they are shown.
@@ -73,8 +72,8 @@ def chosen_runs(chosen: Sequence[str], runs_folder: Path) -> dict[str, Result]:
     folders = dict.fromkeys(run_folder(word, runs_folder) for word in chosen if not word.endswith(".lock"))
     if len(folders) < 2:
         raise FairAllError("compare needs at least two runs: folders, or ids of outputs/runs")
-    runs = enumerate(map(load_result, folders), start=1)
-    return {f"{i} {method_label(run.name('model'))}, {run.identity}": run for i, run in runs}
+    runs = map(load_result, folders)
+    return {f"{i} {method_label(run.name('model'))}, {run.identity}": run for i, run in enumerate(runs, 1)}
 
 
 def place(given: Path | None, default: Path, runs: Runs) -> Path:
@@ -119,8 +118,8 @@ def compare(
     Raises:
         FairAllError: where `folder` cannot be written.
     """
-    temporal = [measure.mean() for run in runs.values() for measure in run.measures if measure.of == "policy"]
-    further = {measure.name: measure for measure in temporal if measure.name not in {m.name for m in of}}
+    temporal = (measure.mean() for run in runs.values() for measure in run.measures if measure.of == "policy")
+    further = {measure.name: measure for measure in temporal if measure not in of}
     looks = {
         name: {"label": name, "color": color, "ls": style}
         for name, color, style in zip(runs, cycle(PALETTE), cycle(STYLES), strict=False)
@@ -159,9 +158,11 @@ def made() -> str:
 def _side_by_side(key: str, title: str, runs: Runs, of: Sequence[Quantity]) -> PageTable:
     """A table of the measures that a run has values of."""
     known = [measure for measure in of if any(len(run.values(measure.name)) for run in runs.values())]
-    groups = {group: group_rows(group, members, known) for group, members in grouped(runs).items()}
-    rows = [row for rows, _ in groups.values() for row in rows]
-    records = [{"group": group} | record for group, (_, records) in groups.items() for record in records]
+    rows, records = [], []
+    for group, members in grouped(runs).items():
+        of_group, values = group_rows(group, members, known)
+        rows += of_group
+        records += [{"group": group} | record for record in values]
     tests = MARKS if any(run.interpretable for run in runs.values()) else UNTESTED
     return PageTable(
         key=key,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from fairall.display.table import PageTable
 from fairall.errors import FairAllError
 from fairall.metrics import Quantity
 from fairall.report.comparison import compare, group_figures
+from fairall.report.groups import Runs
 from fairall.report.labels import look_of, measures, method_label
 from fairall.results.figures import interval
 from fairall.results.result import Result
@@ -86,7 +87,7 @@ def points(words: Sequence[str], display: Display) -> dict[str, Result]:
     return results
 
 
-def frontier(runs: Mapping[str, Result], folder: Path) -> list[PageTable]:
+def frontier(runs: Runs, folder: Path) -> list[PageTable]:
     """Write index.html, tables/ and figures/ on the runs; return the tables.
 
     Args:
@@ -101,7 +102,7 @@ def frontier(runs: Mapping[str, Result], folder: Path) -> list[PageTable]:
     return compare(runs, folder, title="the frontier", of=[*itertools.chain(*pairs)], figures=figures)
 
 
-def draw(runs: Mapping[str, Result], pairs: Sequence[Sequence[Quantity]]) -> Figure:
+def draw(runs: Runs, pairs: Sequence[Sequence[Quantity]]) -> Figure:
     """Draw utility against the gap, a line per method.
 
     Args:

@@ -37,14 +37,14 @@ REFERENCE_NOTES = {
     "groups.",
 }
 
+Runs = Mapping[str, Result]  # by name
 Printed = Callable[[Result, Quantity, "float | None"], "tuple[str, dict[str, Any]]"]
 """What stands beside the mean of a run and a measure: as shown, and as fields of a record."""
 
 
-def as_table(runs: Mapping[str, Result], values: Callable[[Result], Mapping[str, object]]) -> pd.DataFrame:
+def as_table(runs: Runs, values: Callable[[Result], Mapping[str, object]]) -> pd.DataFrame:
     """Values of runs as text: a row per run, a column per key, empty where a run has none."""
-    table = pd.DataFrame([*map(values, runs.values())], [*runs], dtype=object)
-    return table.where(table.notna(), "").map(str)
+    return pd.DataFrame(map(values, runs.values()), [*runs], dtype=object).fillna("").map(str)
 
 
 def conditions(run: Result) -> dict[str, object]:
@@ -67,7 +67,7 @@ def conditions(run: Result) -> dict[str, object]:
     return {"setting": marked(setting, config.preset), **shared, "dataset.path": config.dataset.get("path")}
 
 
-def grouped(runs: Mapping[str, Result]) -> dict[str, dict[str, Result]]:
+def grouped(runs: Runs) -> dict[str, Runs]:
     """Comparable runs by name, by title of their group, in the order of each group's first run.
 
     A title has data set, cost, initial policy, and the keys in which groups with the same of these differ.
@@ -83,7 +83,7 @@ def grouped(runs: Mapping[str, Result]) -> dict[str, dict[str, Result]]:
 
 def group_rows(
     group: str,
-    runs: Mapping[str, Result],
+    runs: Runs,
     measures: Sequence[Quantity],
     *,
     names: Mapping[str, str] | None = None,
@@ -114,17 +114,18 @@ def group_rows(
         for policy in WITH_ROW:
             if spread := first_reference(runs.values(), policy, prefix + measure.name):
                 columns[measure][REFERENCES[policy]] = {"mean": spread.mean, "std": spread.std}
+    keys = {name: {"model": run.name("model"), "run": run.identity} for name, run in runs.items()}
+    keys |= {REFERENCES[policy]: {"model": policy, "run": policy} for policy in WITH_ROW}
     rows, records = [], []
-    shown = {name: (run.name("model"), run.identity, str(len(run.seeds))) for name, run in runs.items()}
-    for name, identity in (shown | {REFERENCES[policy]: (policy, policy, "") for policy in WITH_ROW}).items():
-        run, cells = runs.get(name), [Cell(identity[-1])]
+    for name, key in keys.items():
+        run = runs.get(name)
+        cells = [Cell(str(len(run.seeds)) if run else "")]
         for measure, column in columns.items():
             standing = column.get(name, {})
             beside, further = printed(run, measure, standing.get("mean")) if run and compared else ("", {})
             cells.append(_cell(standing, beside))
             if standing:
-                keys = dict(zip(("model", "run", "measure"), (*identity[:2], measure.name), strict=True))
-                records.append(keys | standing | further)
+                records.append(key | {"measure": measure.name} | standing | further)
         if any(cell.text for cell in cells):
             rows.append(Row(group, (names or {}).get(name, name), cells))
     return rows, records
