@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -29,17 +28,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return run_folder(cwd / "outputs")
 
 
-def test_the_card_is_part_of_the_result_and_the_same_when_made_again(folder: Path, tmp_path: Path) -> None:
-    card = (folder / CARD).read_text(encoding="utf-8")
-    assert model_card(Result.read(RunFolder(folder)), folder.name) == card
-    again = typed(*RUN, "tracking.enabled=false", f"outputs_dir={tmp_path}", cwd=tmp_path)
-    assert again.returncode == 0
-    assert (run_folder(tmp_path) / CARD).read_text(encoding="utf-8") == card
-    assert CARD in (folder / "DONE").read_text()
-
-
-def test_the_card_has_what_was_measured(folder: Path) -> None:
+def test_the_card_has_what_was_measured_and_is_the_same_when_made_again(folder: Path) -> None:
     card, result = (folder / CARD).read_text(encoding="utf-8"), Result.read(RunFolder(folder))
+    assert model_card(result, folder.name) == card
+    assert CARD in (folder / "DONE").read_text()
     for name, policy in (("mean_utility", "oracle"), ("effective_dpu", "accept_all")):
         one, other = result.aggregate.loc[name], result.references.loc[(policy, name)]
         (line,) = (line for line in card.splitlines() if f"| `{name}` |" in line)
@@ -92,43 +84,34 @@ def test_groups_are_those_of_the_data(folder: Path) -> None:
     assert result.sensitive_column == "personal_status"
 
 
-def rates(**columns: list[float]) -> pd.DataFrame:
-    """A table of two time steps with acceptance rates; NaN where none is given."""
-    names = ("acceptance_rate", "acceptance_rate_advantaged", "acceptance_rate_disadvantaged")
-    n = len(columns["acceptance_rate"])
-    table = pd.DataFrame(
-        {"seed": np.repeat(range(n // 2), 2), "time_step": [0, 1] * (n // 2), "utility": 0.1}
-    )
-    return table.assign(**dict.fromkeys(names, np.nan) | columns)
+# Acceptance rates of two seeds in two time steps, of which the second has diverged.
+RATES = pd.DataFrame(
+    {
+        "seed": [0, 0, 1, 1],
+        "time_step": [0, 1, 0, 1],
+        "utility": [0.1, 0.1, 0.1, np.nan],
+        "acceptance_rate": [np.nan, 0.5, np.nan, 0.0],
+        "acceptance_rate_advantaged": [np.nan, 0.25, np.nan, 0.0],
+        "acceptance_rate_disadvantaged": np.nan,
+    }
+)
 
 
 def test_base_rates_where_only_the_accepted_have_labels() -> None:
-    words = [
-        f"dataset.path={LOANS}",
-        *MEANING,
-        *"""
-            dataset.drop=[id] dataset.decision=decision dataset.accepted=granted
-            dataset.propensity=propensity
-        """.split(),
-    ]
-    data = load_dataset("csv", *words).prepare()
+    words = (
+        "dataset.drop=[id] dataset.decision=decision dataset.accepted=granted dataset.propensity=propensity"
+    )
+    data = load_dataset("csv", f"dataset.path={LOANS}", *MEANING, *words.split()).prepare()
     people = data.train
-    table = rates(acceptance_rate=[np.nan, 0.5], acceptance_rate_advantaged=[np.nan, 0.25])
-    made = groups(data, table, (0, 1))
+    made = groups(data, RATES, (0, 1))
     assert people.label_weight is not None
     for group, rows in (("advantaged", people.s == 1), ("disadvantaged", people.s == -1)):
         weight = people.label_weight[rows]
         expected = float((weight * people.label[rows]).sum() / weight.sum())
         assert made[group].base_rate == pytest.approx(expected, abs=1e-6)
     assert made["all"].labelled < sum(made["all"].people.values()) == 400
-    assert made["advantaged"].accepted == Spread(0.25, None, None)
-    assert made["disadvantaged"].accepted is None
-
-
-def test_a_diverged_seed_is_left_out(credit: Any) -> None:
-    table = rates(acceptance_rate=[np.nan, 0.5, np.nan, 0.0])
-    table.loc[3, "utility"] = np.nan
-    assert groups(credit, table, (0, 1))["all"].accepted == Spread(0.5, None, None)
+    accepted = [made[group].accepted for group in ("all", "advantaged", "disadvantaged")]
+    assert accepted == [Spread(0.5, None, None), Spread(0.25, None, None), None]
 
 
 def test_every_method_has_a_page_and_every_data_set_terms_and_caveats() -> None:
