@@ -192,7 +192,7 @@ def measure(
     return register
 
 
-def curves(measures: Iterable[Quantity]) -> list[Quantity]:
+def curves(measures: Iterable[Measure]) -> list[Quantity]:
     """The quantities of every time step, in the order of the columns of metrics.csv."""
     measures = list(measures)
     of_policy = [

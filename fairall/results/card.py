@@ -40,29 +40,25 @@ def model_card(result: Result, identity: str) -> str:
     if len(result.named_groups) > 2:  # the description is of two
         data = data.partition("; S = +1")[0].rstrip(".") + "."
     groups = by_group(result)
-    chosen = {group: config.name(group) for group in ("model", "dataset", "initial_policy", "protocol")}
-    chosen |= {"preset": config.preset} if config.preset else {}
-    chosen |= {"cost.value": f"{config.cost.value:g}"}
-    chosen |= {key: getattr(config, key) for key in ("seed", "seeds", "splits")}
-    words = [f"{key}={value}" for key, value in chosen.items()]
+    words = [f"{group}={config.name(group)}" for group in ("model", "dataset", "initial_policy", "protocol")]
+    values = {key: getattr(config, key) for key in ("preset", "seed", "seeds", "splits")}
+    words += [f"{key}={value}" for key, value in values.items() if value is not None]
+    words += [f"cost.value={config.cost.value:g}"]
     facts = {
         "result": result,
-        "config": config,
         "identity": identity,
         "version": fairall.__version__,
-        "caution": None if result.interpretable else CAUTION,
+        "caution": CAUTION,
         "method": described("model", model["name"]) or f"A method of the user's own, {model['_target_']}.",
         "page": page_of(model["name"]),
         "data": data,
         "file": Path(dataset["path"]).name if dataset.get("path") else None,
         "terms": known.get("terms"),
         "caveats": known.get("caveats", OWN),
-        "world": [*config.world],
         "measures": _measures(result),
         "bound": bound_of(config.fairness),
         "noise": noise(result),
         "groups": markdown_rows(["group", *groups], groups.itertuples()),
-        "n_groups": len(result.named_groups),
         "share": mean_interval(result.groups["all"].accepted) or "unknown",
         "words": Markdown(" ".join(" ".join(words).splitlines())),  # in a block of code
     }

@@ -31,20 +31,6 @@ if TYPE_CHECKING:
 GROUPS = ("all", "advantaged", "disadvantaged")  # of people; more than two groups have keys of their words
 
 
-def run_title(config: Config) -> str:
-    """One line with the method, data set and setting of a run."""
-    parts = (
-        f"{config.name('model')} on {config.name('dataset')}",
-        f"{config.name('initial_policy')} initial policy",
-        f"{config.protocol.name} protocol",
-        bound_of(config.fairness),
-        f"world of {', '.join(config.parts)}" * bool(config.parts),
-        config.worth,
-        count(config.seeds, "seed"),
-    )
-    return marked(", ".join(filter(None, parts)), config.preset)
-
-
 def bound_of(fairness: FairnessConfig) -> str:
     """The bound on the gap between groups that a run keeps, in words; empty for none.
 
@@ -159,7 +145,17 @@ class Result(Viewed):
     @property
     def title(self) -> str:
         """One line with the method, data set and setting."""
-        return run_title(self.config)
+        config = self.config
+        parts = (
+            f"{self.name('model')} on {self.name('dataset')}",
+            f"{self.name('initial_policy')} initial policy",
+            f"{config.protocol.name} protocol",
+            bound_of(config.fairness),
+            f"world of {', '.join(config.parts)}" * bool(config.parts),
+            config.worth,
+            count(config.seeds, "seed"),
+        )
+        return marked(", ".join(filter(None, parts)), config.preset)
 
     @property
     def identity(self) -> str:
@@ -223,7 +219,7 @@ class Result(Viewed):
             `REFERENCES`; `paper_mean` and `paper_std`. NaN where there is none.
         """
         headings = {name: name.replace("_", " ") for name in LATENT}
-        for measure in curves(self.measures):
+        for measure in curves(self.measures):  # type: ignore[arg-type]  # needs no function
             parts = [measure.mean(), measure.variation()] if measure.of == "policy" else [measure]
             headings |= {part.name: part.heading for part in parts}
         rows = self.aggregate[self.aggregate.index.isin([*headings])].dropna(subset="mean")
