@@ -12,7 +12,7 @@ from markupsafe import Markup
 from rich.cells import cell_len
 from rich.table import Table
 
-from fairall.display.console import WIDE, AnyConsole, say
+from fairall.display.console import AnyConsole, say
 
 if TYPE_CHECKING:
     from pandas.io.formats.style import Styler  # imports jinja2
@@ -34,7 +34,8 @@ WIDTH = r"\ifdim\width>\textwidth\textwidth\else\width\fi"  # of a table, at mos
 LATEX = str.maketrans(dict(zip(_PAIRS[::2], _PAIRS[1::2], strict=True)))
 
 
-BETWEEN = 3  # characters between two cells of a terminal
+BETWEEN = 3  # characters between two cells on a terminal
+NARROW = 24  # characters down to which a cell is wrapped
 
 
 class Markdown(str):
@@ -234,8 +235,8 @@ def to_csv(table: PageTable) -> str:
 def print_frame(frame: pd.DataFrame, *, title: str = "", caption: str = "", first: str = "") -> None:
     """Print a frame on the terminal, without empty columns; columns of numbers are right-aligned.
 
-    Columns that do not fit beside the index follow below, in further blocks with the index. Numbers are never
-    wrapped, and other texts where they are longer than half the terminal.
+    Columns that do not fit beside the index follow below, in further blocks with the index. What is longer
+    than half the terminal (but at least `NARROW`) is wrapped.
 
     Args:
         frame: of `Cell` or text.
@@ -245,21 +246,24 @@ def print_frame(frame: pd.DataFrame, *, title: str = "", caption: str = "", firs
     """
     console, texts = AnyConsole(), without_empty(frame.map(str))
     texts.insert(0, first, texts.index.map(str), allow_duplicates=True)
-    looks: list[dict[str, Any]] = []
-    blocks: list[list[int]] = [[]]
-    for k, (name, cells) in enumerate(texts.items()):
-        is_text, half = k == 0 or cells.str.contains(r"^[^\W\d_]|[^\W\d_]{2}").any(), console.width // 2
-        most = half if is_text else WIDE
-        width = max(min(cell_len(str(name)), half), *(min(cell_len(cell), most) for cell in cells), 0)
-        justify = "left" if is_text else "right"
-        looks.append({"header": str(name), "justify": justify, "overflow": "fold", "min_width": width})
-        if sum(looks[i]["min_width"] + BETWEEN for i in [*blocks[-1], k]) >= console.width and k > 1:
+    most = max(console.width // 2, NARROW)
+    widths = [min(max(map(cell_len, [str(name), *cells])), most) for name, cells in texts.items()]
+    blocks = [[0]]
+    for k, width in enumerate(widths[1:], start=1):
+        used = sum(widths[i] + BETWEEN for i in blocks[-1])
+        if used + width + BETWEEN >= console.width and blocks[-1] != [0]:
             blocks.append([0])
         blocks[-1].append(k)
     grids = [Table() for _ in blocks]
     for grid, block in zip(grids, blocks, strict=True):
         for k in block:
-            grid.add_column(**looks[k])
+            is_text = k == 0 or texts.iloc[:, k].str.contains(r"^[^\W\d_]|[^\W\d_]{2}").any()
+            grid.add_column(
+                str(texts.columns[k]),
+                justify="left" if is_text else "right",
+                overflow="fold",
+                min_width=widths[k],
+            )
         for row in texts.iloc[:, block].itertuples(index=False):
             grid.add_row(*row)
     for part in filter(None, [title, *grids, caption]):
