@@ -16,12 +16,6 @@ def _cut(name: str) -> Callable[[Path], object]:
     return lambda path: os.truncate(path / name, (path / name).stat().st_size // 2)
 
 
-def _of_the_earlier_format(path: Path) -> None:
-    """Whose first line had the sum alone."""
-    heading, _, content = (path / "config.yaml").read_text().partition("\n")
-    (path / "config.yaml").write_text(f"# sha256 of what follows: {heading.split()[-1]}\n{content}")
-
-
 def _of_four_seeds(path: Path) -> None:
     RunFolder(path).write_config(replace(read_stored(path / "config.yaml"), seeds=4))
 
@@ -31,8 +25,10 @@ def _of_four_seeds(path: Path) -> None:
     [
         (lambda path: (path / "DONE").unlink(), "unfinished"),
         (lambda path: (path / "metrics.csv").unlink(), "No such file or directory: 'metrics.csv'"),
-        (lambda path: (path / "config.yaml").unlink(), "config.yaml is missing"),
-        (_of_the_earlier_format, "config.yaml is missing, damaged or of an earlier version of fairall"),
+        (
+            lambda path: (path / "config.yaml").unlink(),
+            "config.yaml is missing, damaged or of an earlier version of fairall",
+        ),
         (_cut("summary.json"), "summary.json is damaged"),
         (_cut("metrics.csv"), "not of one run"),
         (_of_four_seeds, "config.yaml, metrics.csv and summary.json are not of one run"),
