@@ -12,7 +12,7 @@ from markupsafe import Markup
 from rich.cells import cell_len
 from rich.table import Table
 
-from fairall.display.console import AnyConsole, say
+from fairall.display.console import AnyConsole
 
 if TYPE_CHECKING:
     from pandas.io.formats.style import Styler  # imports jinja2
@@ -272,7 +272,8 @@ def print_frame(frame: pd.DataFrame, *, title: str = "", caption: str = "", firs
 
 def print_table(table: PageTable) -> None:
     """Print a table group by group, with its title and note."""
-    say(f"{table.title}\n{table.note.replace('Bold:', '*:')}\n")
+    console = AnyConsole()
+    console.print(f"{table.title}\n{table.note.replace('Bold:', '*:')}\n")
     for group, frame in table.frame.groupby(level=0, sort=False):
         print_frame(frame.droplevel(0), title=str(group))
-    say("")
+    console.print()

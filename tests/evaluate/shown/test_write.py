@@ -270,13 +270,9 @@ def test_a_page_begins_with_the_verdict_and_the_gaps(models: Models, tmp_path: P
     assert page.count('<div class="scroll" role="region" tabindex="0"') == page.count("<table")
 
 
-def test_intervals_are_not_wrapped_on_a_narrow_terminal(
+def test_lines_fit_a_terminal_of_80_columns(
     compared: Shown, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     show(compared)
-    lines = capsys.readouterr().out.splitlines()
-    # Numbers are whole, so that rows of many of them are longer than the terminal is wide.
-    assert max(len(line) for line in lines if not set("│┃┏┡└┓┩┘").intersection(line)) <= 80
-    tables = lines[lines.index("Unfairness ×100") :]
-    assert not [line for line in tables if line.endswith(",") and "[" in line and "  " in line]
+    assert max(map(len, capsys.readouterr().out.splitlines())) <= 80
