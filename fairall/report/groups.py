@@ -72,7 +72,7 @@ def grouped(runs: Runs) -> dict[str, Runs]:
 
     A title has data set, cost, initial policy, and the keys in which groups with the same of these differ.
     """
-    table, groups = as_table(runs, conditions), {}
+    table, groups = as_table(runs, conditions), dict[str, Runs]()
     for _, members in table.groupby(list(table), sort=False):
         values = members.iloc[0]
         alike = table[table["setting"] == values["setting"]]
