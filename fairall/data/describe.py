@@ -58,7 +58,7 @@ def list_known(overrides: Sequence[str], folder: Path | None) -> None:
         except USER_ERRORS as error:
             where = f"to fix: {message(error)}"
         rows.append((name, description(path), where))
-    _print(["name", "what it is", "where it is"], rows)
+    _print(rows, "name", "what it is", "where it is")
     own = [] if folder is None else sorted((folder / "dataset").glob("[!_]*.yaml"))
     if folder is not None and not own:
         say(f"Note: there is no data set in {folder}: each is a file {folder / 'dataset' / 'NAME.yaml'}.")
@@ -125,12 +125,17 @@ def compare(old: str, new: str, overrides: Sequence[str]) -> None:
     for (name, group), one in found.items():
         most = f"{one.most}: {one.before:.1%} → {one.after:.1%}"
         rows.append((name, group, f"{one.psi:.3f}", f"{one.p:.2g}", most))
-    caption = (
-        "index: population stability index; p: of the index and of each bin, corrected for all rows "
-        "(Benjamini–Hochberg)"
-    )
     say(f"{old}: {len(tables[0])} rows; {new}: {len(tables[1].frame)} rows")
-    _print(["column", "of", "index", "p", "changed most"], rows, caption)
+    _print(
+        rows,
+        "column",
+        "of",
+        "index",
+        "p",
+        "changed most",
+        caption="index: population stability index; p: of the index and of each bin, corrected for all rows "
+        "(Benjamini–Hochberg)",
+    )
     drifted = dict.fromkeys(name for (name, _), one in found.items() if one.p < DRIFTED)
     told = f"more than by chance: {', '.join(drifted)}" if drifted else "none more than by chance"
     say(f"Columns that differ, {told}.")
@@ -180,7 +185,7 @@ def _columns(people: Applicants) -> list[str]:
         values = ", ".join(str(value)[:16] for value in first.unique()[:4])
         more = ", ..." if many_values(cells, 4) else ""
         rows.append((name, taken, values + more, _missing(int(cells.isna().sum()), len(cells))))
-    _print(["column", "taken as", "values", "missing"], rows)
+    _print(rows, "column", "taken as", "values", "missing")
     return list(people.faults)
 
 
@@ -213,7 +218,7 @@ def _features(table: Table) -> None:
         missing = _missing(table.missing.get(feature.name, 0), len(table))
         rows.append((feature.name, feature.kind.value, values, missing))
     kinds = (f"{len(table.schema.columns(kind))} {kind.value}" for kind in Kind)
-    _print(["feature", "kind", "values", "missing"], rows, ", ".join(kinds))
+    _print(rows, "feature", "kind", "values", "missing", caption=", ".join(kinds))
 
 
 def _groups(table: Table) -> None:
@@ -225,7 +230,7 @@ def _groups(table: Table) -> None:
         n = int(known.sum())
         rate = f"{positive / n:.4f}" if n else ""
         lines.append((name, n - positive, positive, rate, int(rows.sum()) - n))
-    _print(["group", "label 0", "label 1", "base rate", "no label"], lines)
+    _print(lines, "group", "label 0", "label 1", "base rate", "no label")
 
 
 def _acceptance(data: PreparedData, overrides: list[str], folder: Path | None) -> None:
@@ -246,14 +251,19 @@ def _acceptance(data: PreparedData, overrides: list[str], folder: Path | None) -
         s = data.pool_table.s
         rates = (accepted.mean(), *(accepted[s == side].mean() for side in groups))
         rows.append((name, *(f"{rate:.4f}" for rate in rates)))
-    columns = ["initial policy", "accepts", *(f"of {data.pool_table.group_name(s)}" for s in groups)]
-    _print(columns, rows, "of the pool; people without a label count as rejected")
+    _print(
+        rows,
+        "initial policy",
+        "accepts",
+        *(f"of {data.pool_table.group_name(s)}" for s in groups),
+        caption="of the pool; people without a label count as rejected",
+    )
 
 
 def _missing(n: int, rows: int) -> str:
     return f"{n} ({n / rows:.1%})" if n else ""
 
 
-def _print(columns: Sequence[str], rows: Sequence[tuple[object, ...]], caption: str = "") -> None:
+def _print(rows: Sequence[object], *columns: str, caption: str = "") -> None:
     frame = pd.DataFrame(rows, columns=columns).set_index(columns[0])
     print_frame(frame, first=columns[0], caption=caption)
