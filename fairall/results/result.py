@@ -234,7 +234,8 @@ class Result(Viewed):
         for policy in REFERENCES:
             rows[policy] = [self.references["mean"].get((policy, name), np.nan) for name in rows.index]
         names, printed = rows.index.str.removesuffix("_sampled"), paper_metrics(self.config)
-        rows[["paper_mean", "paper_std"]] = [printed.get(name, (np.nan, np.nan)) for name in names]
+        paper = [printed.get(name, (np.nan, np.nan)) for name in names]
+        rows = rows.join(pd.DataFrame(paper, rows.index, ["paper_mean", "paper_std"], dtype=float))
         return rows[(names == rows.index) | rows["paper_mean"].notna()]
 
     @property
