@@ -150,7 +150,7 @@ def test_list_has_what_is_shipped_and_ones_own(tmp_path: Path) -> None:
     lines = succeeded("list", "-cd", "conf", cwd=tmp_path).stdout.splitlines()
     assert ["mine", "People of mine."] in [line.split(maxsplit=1) for line in lines]
     assert {f"{group}=" for group in LISTS.values()} <= {*lines}
-    assert lines[-1].startswith("0 runs in outputs/runs ")
+    assert lines[-1].startswith("no runs in outputs/runs yet; ")
     assert {path.name for path in tmp_path.iterdir()} == {"conf"}
     composed = succeeded("-cd", "conf", "dataset=mine", "--cfg", "job", cwd=tmp_path)
     assert "dataset:\n  name: mine\n" in composed.stdout
@@ -205,11 +205,13 @@ def test_list_and_show_a_run_on_its_way(outputs: Path, tmp_path: Path) -> None:
         (listed,) = document("list", "runs", "outputs_dir=moved", cwd=tmp_path)["runs"]
         run = document("show", str(folder), cwd=tmp_path)
         assert run["command"].startswith(COMMAND)
-        return [listed["state"], run["state"], run["process"]]
+        return [listed["state"], *(run[key] for key in ("state", "process", "warm_up_epochs", "time_steps"))]
 
-    assert shown() == ["interrupted", "interrupted", None]
+    assert shown() == ["interrupted", "interrupted", None, 2, 8]
     with RunFolder(folder).locked():
-        assert shown() == ["running", "running", this_process()]
+        assert shown() == ["running", "running", this_process(), 2, 8]
+    (folder / "checkpoint.pt").unlink()
+    assert shown() == ["interrupted", "interrupted", None, 0, 0]
 
 
 @pytest.mark.parametrize("command", ["fairall", "fairall list", "fairall tune report"])

@@ -11,6 +11,11 @@ from fairall.storage.stored import Plain
 if TYPE_CHECKING:
     from fairall.live.ledger import Ledger
 
+NOTES = {
+    "forget": "features are erased; id, decision and outcome stay; weights of these versions may hold values",
+    "withdraw": "the application no longer counts; these versions have learnt from it",
+}
+
 
 def start(ledger: str, names: Words, words: Words, trust: Words, **_: Any) -> Plain:
     """Make a ledger."""
@@ -35,12 +40,14 @@ def decide(
     from fairall.decide.deciding import PREFIX, people_file, require_place
     from fairall.decide.reasons import read_wording
     from fairall.decide.writing import unchanged, writer
+    from fairall.live.ledger import GONE
     from fairall.measuring.decisions import free_names
     from fairall.storage.files import unnamed
     from fairall.tables.files import read_cells
 
-    table = people_file(Path(people), words)
-    require_place(out, table.path, Path(ledger))
+    table, left_out = people_file(Path(people), words), out.with_name(f"{out.stem}_left_out.csv")
+    for place in (out, left_out):
+        require_place(place, table.path, Path(ledger))
     with unnamed(out.resolve()) as file, unchanged(table.path):
         frame = read_cells(table.path, table.declared).frame
         decided = _ledger(ledger, trust).decide(frame, wording=read_wording(wording), **options)
@@ -50,10 +57,25 @@ def decide(
                 rows = decided[decided.index.isin(part.frame.index)]
                 columns = {name: rows[column].to_numpy() for column, name in names.items()}
                 write(part.rows(part.frame.index.isin(rows.index)), columns)
-    new = decided["decision"][decided["new"]]
+    why, new = decided.attrs["left_out"], decided["decision"][decided["new"]]
+    left_out.unlink(missing_ok=True)  # that of an earlier table
+    if why:
+        rows = frame.loc[[*why]].astype(object).assign(left_out=[*why.values()])
+        rows.loc[rows["left_out"].str.endswith(GONE), [*frame]] = None
+        declared = table.declared
+        with unnamed(left_out.resolve()) as file:
+            rows.to_csv(file, sep=declared.separator, index=False, encoding=declared.text_encoding)
     counts = {"people": len(decided), "accepted": int(decided["decision"].sum()), "new": len(new)}
-    notes = {"notes": decided.attrs["notes"], "left_out": [*decided.attrs["left_out"].values()]}
-    return tell({**counts, "new_accepted": int(new.sum()), **notes, "decisions": str(out)})
+    notes = {"notes": decided.attrs["notes"], "left_out": [*why.values()]}
+    return tell(
+        {
+            **counts,
+            "new_accepted": int(new.sum()),
+            **notes,
+            "decisions": str(out),
+            "left_out_file": str(left_out) if why else None,
+        }
+    )
 
 
 def outcomes(ledger: str, outcomes: str, words: Words, trust: Words, confirm_times: bool, **_: Any) -> Plain:
@@ -109,8 +131,8 @@ def promote(ledger: str, version: int, words: Words, trust: Words, **_: Any) -> 
 
 def remove(how: str, ledger: str, id: str, words: Words, trust: Words, **_: Any) -> Plain:
     """Erase a person (`forget`), or leave an application out of all counts (`withdraw`)."""
-    learnt = getattr(_ledger(ledger, trust, words), how)(id)
-    return tell({how: id, "versions that have learnt": learnt})
+    versions = getattr(_ledger(ledger, trust, words), how)(id)
+    return tell({how: id, "versions that have learnt": versions, "note": NOTES[how]})
 
 
 def _ledger(ledger: str, trust: Words, words: Words = ()) -> Ledger:

@@ -35,8 +35,11 @@ def _main(words: list[str]) -> int:
     first, *others = words or ["run"]
     if first == "tune" and others and not asked:
         first, others = "run", ["--multirun", f"sweeps={others[0]}", *others[1:]]
-    if asked or first in VERBS[1:]:  # without a known second word; `run` is the first of them
-        parser().parse_args([*asked] or [verb])
+    if asked:
+        parser().parse_args([*asked])
+    if first in VERBS[1:]:  # without a known second word; `run` is the first of them
+        known = [name for name in COMMANDS if name.startswith(first)]
+        parser().error(f"{verb}: no such verb; there are {', '.join(known)}")
     from fairall.cli.run import run
 
     return run(others if first == "run" else words)

@@ -145,6 +145,13 @@ def places(word: str) -> int | float:
     return float(word[:-1]) / 100 if word.endswith("%") else whole_number(word)
 
 
+def folder(word: str) -> Path:
+    """A folder that exists; a `type` of argparse."""
+    if not Path(word).is_dir():
+        raise argparse.ArgumentTypeError(f"there is no folder {word}")
+    return Path(word)
+
+
 REPEATED = {"action": "append", "default": []}
 SWITCH = {"action": "store_true"}
 MODEL = {"choices": ("auto", "logistic"), "default": "auto"}
@@ -153,7 +160,7 @@ OUT = {"type": Path, "help": "the file or folder to write"}
 OPTIONS: dict[str, dict[str, Any]] = {
     "-o --out": OUT,
     "-o --out required": OUT | {"required": True},
-    "-cd --config-dir": {"type": Path, "help": "folder of your own GROUP/NAME.yaml"},
+    "-cd --config-dir": {"type": folder, "help": "folder of your own GROUP/NAME.yaml"},
     "--json": SWITCH | {"help": "print a JSON document, and nothing else"},
     "--export": {"type": Path, "help": "folder to write what a study selects to, for hparams=NAME"},
     "--policy": {"default": "mean", "help": "over seeds: mean or median; of one: seed:N"},
@@ -208,7 +215,7 @@ COMMANDS = {
     "list": Command(
         "choices of each group, and runs", verbs.show_list, options=["-cd --config-dir"], names="WHAT"
     ),
-    "show": Command("a run again, or whether it is running", verbs.show, "RUN"),
+    "show": Command("a run again, or how far it has come", verbs.show, "RUN"),
     "compare": Command(
         "runs side by side: tables, tests, curves", verbs.compare, options=["-o --out"], names="RUN"
     ),

@@ -65,8 +65,9 @@ def _runs(folder: Path) -> list[Plain]:
     from fairall.results.runs import MEASURES, outlines
 
     runs = outlines(folder)
-    print(f"{len(runs)} runs in {folder} (×100, mean ± standard deviation over seeds)")
-    if runs:
+    if not runs:
+        print(f"no runs in {folder} yet; python -m fairall preset=quick makes one in seconds")
+    else:
         import pandas as pd
 
         from fairall.display.format import mean_std
@@ -76,14 +77,16 @@ def _runs(folder: Path) -> list[Plain]:
         for name in MEASURES:
             frame[name] = [mean_std(*run["measures"].get(name, (None, None)), digits=2) for run in runs]
         columns = ["method", "dataset", "state", *MEASURES, "command", "reason"]
-        print_frame(frame.set_index("id")[columns], first="id")
+        title = f"runs in {folder} (×100, mean ± standard deviation over seeds)"
+        print_frame(frame.set_index("id")[columns], title=title, first="id")
     return runs
 
 
 def show(run: str, words: Words, **_: Any) -> Plain:
-    """Print what a run has left, or whether it is running."""
+    """Print what a run has left, or how far it has come."""
     from fairall.display.progress import Display
     from fairall.experiment import show_result
+    from fairall.online.training import progress_of
     from fairall.results.runs import load_result, run_folder
     from fairall.storage.files import holder
     from fairall.storage.run_folder import Origin, RunFolder
@@ -97,8 +100,9 @@ def show(run: str, words: Words, **_: Any) -> Plain:
         document["state"] = "finished"
         tell(document | {"notes": result.notes})
         return document | {"title": result.title, "config": result.config.to_plain()} | result.to_plain()
-    running = holder(path.with_suffix(".lock"))
+    saved, running = folder.checkpoint(seconds=0.0, log=print).load(), holder(path.with_suffix(".lock"))
     document |= {"state": "interrupted" if running is None else "running", "process": running}
+    document |= dict(zip(("warm_up_epochs", "time_steps"), progress_of(saved), strict=True))
     return tell(document) | {"config": config.to_plain()}
 
 

@@ -7,11 +7,13 @@ import sys
 import traceback
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 from hydra.errors import HydraException, MissingConfigException, OverrideParseException
 from omegaconf.errors import (
     ConfigAttributeError,
     ConfigKeyError,
+    InterpolationKeyError,
     MissingMandatoryValue,
     OmegaConfBaseException,
 )
@@ -84,7 +86,9 @@ def message(error: Exception) -> str:
     if isinstance(error, OverrideParseException):
         return unreadable(error.override)
     if isinstance(error, MissingConfigException) and error.missing_cfg_file:
-        group, _, name = error.missing_cfg_file.rpartition("/")
+        group, _, name = error.missing_cfg_file.partition("/")
+        if group == "dataset" and Path(name).suffix:
+            return f"dataset={name}: no such dataset; a file is dataset=csv dataset.path={name}"
         known = [option for option in error.options or () if not option.startswith("_")]
         return f"{group}={name}: no such {group}{nearest(name, known)}; there are {', '.join(known)}"
     said = " ".join(str(error).split())
@@ -116,6 +120,8 @@ def of_key(error: Exception, key: str, known: Iterable[str]) -> str:
     """Message about a key that has no value or another kind of value, or is not among those `known`."""
     if isinstance(error, MissingMandatoryValue):
         return f"{key} has no value: give it one with {key}=VALUE"
+    if isinstance(error, InterpolationKeyError):  # by the defaults of conf/config.yaml
+        return f"{str(error).partition(chr(10))[0]}; each group takes one choice, as model=NAME"
     if isinstance(error, ConfigKeyError | ConfigAttributeError):
         return f"{key}: no such key{nearest(key, known)}; --cfg job prints them all"
     return f"{key}: {str(error).partition(chr(10))[0]}; --help has keys and values"

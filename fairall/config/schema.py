@@ -341,6 +341,12 @@ class Config:
             "left out beside dataset.gain, or dataset.decide_by=cost",
         )
         require(
+            self.amounts is not None or entry(self.dataset, "decide_by") is None,
+            "dataset.decide_by",
+            entry(self.dataset, "decide_by"),
+            "left out without dataset.gain",
+        )
+        require(
             self.amounts is None or self.protocol.scaler is ScalerRows.training_rows,
             "protocol.scaler",
             self.protocol.scaler.name,

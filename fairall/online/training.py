@@ -163,6 +163,11 @@ class Training:
         self._warmed_up = state["warmed_up"]
 
 
+def progress_of(state: State | None) -> tuple[int, int]:
+    """Epochs of the warm-up and time steps that a state of `Training.state_dict` has behind it."""
+    return (0, 0) if state is None else (state["warmed_up"], max(0, state["online"]["history"]["steps_done"]))
+
+
 def initially_decided(policy: InitialPolicy, config: Config, data: PreparedData) -> Decided:
     """Decisions of the initial policy on the first people of the pool, for the warm-up (appendix D.2)."""
     people = data.warm_up(config.schedule.warm_up_applicants)

@@ -223,7 +223,8 @@ def record(name: str, address: str, words: Sequence[str], outcome: Mapping[str, 
     study = storage.get_study_id_from_name(name)
     for trial in storage.get_all_trials(study, states=(TrialState.RUNNING,)):
         if {*words_of(trial.params)} <= {*words}:
+            number = storage.get_trial_id_from_study_id_trial_number(study, trial.number)
             with suppress(RuntimeError):  # the process whose trial it is has finished it
-                storage.set_trial_user_attr(trial._trial_id, OUTCOME, dict(outcome))
-            line = line_of(storage.get_trial(trial._trial_id))
+                storage.set_trial_user_attr(number, OUTCOME, dict(outcome))
+            line = line_of(storage.get_trial(number))
     return line

@@ -69,9 +69,10 @@ def outcome_of(composed: DictConfig, command: str) -> dict[str, Any]:
                 raise FairAllError(f"{measure} is not finite in some seeds")
         return outcome | {"seeds": seeds}
     except Exception as error:
-        if not has_line(error):
-            traceback.print_exc()
-        return {"reason": message(error)}
+        if has_line(error):
+            return {"reason": message(error)}
+        traceback.print_exc()
+        return {"reason": f"{type(error).__name__}: {error}"}
 
 
 @short_of_memory()
