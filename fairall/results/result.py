@@ -234,7 +234,8 @@ class Result(Viewed):
         for policy in REFERENCES:
             rows[policy] = [self.references["mean"].get((policy, name), np.nan) for name in rows.index]
         names, printed = rows.index.str.removesuffix("_sampled"), paper_metrics(self.config)
-        rows[["paper_mean", "paper_std"]] = [printed.get(name, (np.nan, np.nan)) for name in names]
+        values = [printed.get(name, (np.nan, np.nan)) for name in names]
+        rows[["paper_mean", "paper_std"]] = np.reshape(values, (-1, 2))  # of no row, where all seeds diverge
         return rows[(names == rows.index) | rows["paper_mean"].notna()]
 
     @property
