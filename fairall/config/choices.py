@@ -28,18 +28,18 @@ def configuration_root() -> Path:
     return package if (package / "conf").is_dir() else package.parent
 
 
-def choices(own: str | Path | None = None) -> dict[str, dict[str, Path]]:
+def choices(config_dir: str | Path | None = None) -> dict[str, dict[str, Path]]:
     """The YAML file of every choice, by group and name.
 
     Args:
-        own: further folder of the user's (`-cd`). Where it has a choice of the same name as this package,
-            the package's file is returned, as Hydra uses it.
+        config_dir: further folder, of the user (`-cd`). Where it has a choice of the same name as this
+            package, the package's file is returned, as Hydra uses it.
     """
     by_group: defaultdict[str, dict[str, Path]] = defaultdict(dict)
     root = configuration_root()
     patterns = {root / "conf": "**/*.yaml", root: "sweeps/*.yaml"}
-    if own is not None:
-        patterns[Path(own)] = "**/*.yaml"
+    if config_dir is not None:
+        patterns[Path(config_dir)] = "**/*.yaml"
     for folder, pattern in patterns.items():
         for path in sorted(folder.glob(pattern)):
             group = path.parent.relative_to(folder).as_posix()

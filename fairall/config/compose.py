@@ -233,8 +233,7 @@ def structured(composed: Mapping[str, Any], *places: str) -> DictConfig:
     except OmegaConfBaseException as error:
         from fairall.config.messages import of_key
 
-        known = flattened(OmegaConf.to_container(whole))
-        raise FairAllError(of_key(error, str(error.full_key), known)) from error
+        raise FairAllError(of_key(error, flattened(OmegaConf.to_container(whole)))) from error
 
 
 # The structured node of a class, which takes OmegaConf several times as long to make as to copy.

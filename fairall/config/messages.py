@@ -93,7 +93,7 @@ def message(error: Exception) -> str:
     if isinstance(error, HydraException | OmegaConfBaseException):
         for cause in (error, error.__cause__, error.__context__):
             if isinstance(cause, OmegaConfBaseException):
-                return of_key(cause, str(cause.full_key), flattened(plain(Config())))
+                return of_key(cause, flattened(plain(Config())))
         return f"{said}; --help lists all keys"
     if isinstance(error, OSError):
         then = "; the same command goes on from what was saved" if error.errno == errno.ENOSPC else ""
@@ -103,8 +103,9 @@ def message(error: Exception) -> str:
     return f"cannot read this command: {said}; each word is KEY=VALUE, and groups take names, as model=NAME"
 
 
-def of_key(error: Exception, key: str, known: Iterable[str]) -> str:
+def of_key(error: OmegaConfBaseException, known: Iterable[str]) -> str:
     """Message about a key that has no value or another kind of value, or is not among those `known`."""
+    key = str(error.full_key)
     if isinstance(error, MissingMandatoryValue):
         return f"{key} has no value: give it one with {key}=VALUE"
     if isinstance(error, ConfigKeyError | ConfigAttributeError):

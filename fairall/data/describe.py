@@ -39,14 +39,14 @@ from fairall.tables.infer import LeftOut
 NEEDED = ("label", "positive", "sensitive")  # keys without which a CSV cannot be run
 
 
-def list_known(overrides: Sequence[str], config_dir: Path | None) -> None:
+def list_known(overrides: Sequence[str], folder: Path | None) -> None:
     """Print a table of all data sets and their locations.
 
     Args:
         overrides: words of the command line.
-        config_dir: folder of the user's configurations (`-cd`).
+        folder: of the user's configurations (`-cd`).
     """
-    folder, overrides = config_dir, _with(config_dir, overrides)
+    overrides = _with(folder, overrides)
     grid = _grid("name", "what it is", "where it is")
     known = dict(sorted(choices(folder)["dataset"].items()))
     for name, path in known.items():
@@ -71,7 +71,7 @@ def _with(folder: Path | None, overrides: Sequence[str]) -> list[str]:
 
 
 def fetch(name: str, overrides: Sequence[str], config_dir: Path | None) -> None:
-    """Download the raw file of a data set and print its path; arguments as for `list_known`."""
+    """Download the raw file of a data set and print its path; arguments as for `describe`."""
     say(f"{name}: {load_dataset(name, *_with(config_dir, overrides)).fetch()}")
 
 

@@ -37,9 +37,9 @@ def test_a_phase1_trial_shares_the_cache_and_sees_no_test_people(
     tmp_path: Path, credit: PreparedData
 ) -> None:
     unknown: dict[str, Any] = {
-        role: People(known.x * nan if role == "test" else known.x, known.s, known.label * nan)
-        for role, known in vars(credit).items()
-        if isinstance(known, People)
+        role: People(people.x * nan if role == "test" else people.x, people.s, people.label * nan)
+        for role, people in vars(credit).items()
+        if isinstance(people, People)
     }
     words = [*WORDS, f"outputs_dir={tmp_path}", "tracking.enabled=false"]
     composed = compose_config(*words, "objective=mean_utility")

@@ -41,8 +41,8 @@ def swept(*words: str) -> str:
 
 
 def study(name: str = NAME) -> Study:
-    (known,) = load_studies(address_in(HERE / "outputs"), [name])
-    return known
+    (loaded,) = load_studies(address_in(HERE / "outputs"), [name])
+    return loaded
 
 
 def runs() -> dict[Path, int]:
