@@ -6,6 +6,7 @@ document of --json, None without one, or that and the exit code.
 
 from __future__ import annotations
 
+import io
 import json
 import sys
 from collections.abc import Sequence
@@ -184,7 +185,9 @@ def evaluate(
         raise FairAllError("--policy: one is judged, two are compared; more than two cannot be")
     path, frame, of_places = Path(log), None, [word for word in words if word.startswith(PLACES)]
     words, config = [word for word in words if word not in of_places], places(of_places)
-    if "://" in log or (path.is_file() and path.read_bytes().startswith(SQLITE)):
+    with path.open("rb") if path.is_file() else io.BytesIO() as file:
+        is_ledger = "://" in log or file.read(16) == SQLITE
+    if is_ledger:
         from fairall.live.ledger import Ledger
 
         ledger = Ledger(log, modules=trust)

@@ -35,7 +35,7 @@ def choices(config_dir: str | Path | None = None) -> dict[str, dict[str, Path]]:
         config_dir: further folder, of the user (`-cd`). Where it has a choice of the same name as this
             package, the package's file is returned, as Hydra uses it.
     """
-    by_group: defaultdict[str, dict[str, Path]] = defaultdict(dict)
+    by_group = defaultdict[str, dict[str, Path]](dict)
     root = configuration_root()
     patterns = {root / "conf": "**/*.yaml", root: "sweeps/*.yaml"}
     if config_dir is not None:
@@ -52,8 +52,8 @@ def choices(config_dir: str | Path | None = None) -> dict[str, dict[str, Path]]:
 def description(path: Path) -> str:
     """The comment in the first line of a YAML file, below `# @package`; empty without one."""
     text = path.read_text(encoding="utf-8", errors="replace")
-    comment = re.match(r"(?:# @package.*\n)?#(?! @package)(.*)", text)
-    return comment[1].strip() if comment else ""
+    comment = re.match(r"(?:# @package.*\n)?#(?! @package) *(.*)", text)
+    return comment[1] if comment else ""
 
 
 @functools.cache

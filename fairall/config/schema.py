@@ -319,7 +319,7 @@ class Config:
     def amounts(self) -> dict[str, dict[str, float]] | None:
         """`gain` and `loss` of the data set, if it has them."""
         gain, loss = entry(self.dataset, "gain"), entry(self.dataset, "loss")
-        return None if gain is None or loss is None else {"gain": gain, "loss": loss}
+        return None if gain is None else {"gain": gain, "loss": loss}
 
     @property
     def decided_amounts(self) -> dict[str, dict[str, float]] | None:
