@@ -42,8 +42,6 @@ def main(composed: DictConfig) -> float | list[float]:
             raise FairAllError(f"sweeps={sweep} is a grid of runs: add --multirun")
         return _objective(composed, sys.argv[1:])
     except Exception as error:
-        if not has_line(error):
-            raise
         # SystemExit, since Hydra adds lines of its own to an exception of the job.
         raise SystemExit(report_error(error)) from None
 

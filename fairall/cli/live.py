@@ -54,9 +54,9 @@ def decide(
         names = free_names(decided.columns[1:].drop("new"), frozenset(frame), PREFIX)
         with writer(table, file, out.name) as write:
             for part in table.parts():
-                rows = decided[decided.index.isin(part.frame.index)]
-                columns = {name: rows[column].to_numpy() for column, name in names.items()}
-                write(part.rows(part.frame.index.isin(rows.index)), columns)
+                chosen = part.rows(part.frame.index.isin(decided.index))
+                rows = decided.loc[chosen.frame.index]
+                write(chosen, {name: rows[column].to_numpy() for column, name in names.items()})
     why, new = decided.attrs["left_out"], decided["decision"][decided["new"]]
     left_out.unlink(missing_ok=True)  # that of an earlier table
     if why:
@@ -65,13 +65,14 @@ def decide(
         declared = table.declared
         with unnamed(left_out.resolve()) as file:
             rows.to_csv(file, sep=declared.separator, index=False, encoding=declared.text_encoding)
-    counts = {"people": len(decided), "accepted": int(decided["decision"].sum()), "new": len(new)}
-    notes = {"notes": decided.attrs["notes"], "left_out": [*why.values()]}
     return tell(
         {
-            **counts,
+            "people": len(decided),
+            "accepted": int(decided["decision"].sum()),
+            "new": len(new),
             "new_accepted": int(new.sum()),
-            **notes,
+            "notes": decided.attrs["notes"],
+            "left_out": [*why.values()],
             "decisions": str(out),
             "left_out_file": str(left_out) if why else None,
         }

@@ -66,8 +66,6 @@ def _done(verb: str, words: Sequence[str]) -> int:
         stopped.then = "starts anew, or goes on from what was saved"
         raise
     except Exception as error:
-        from fairall.config.messages import has_line, report_error
+        from fairall.config.messages import report_error
 
-        if not has_line(error):
-            raise
         return report_error(error)

@@ -87,9 +87,6 @@ class Command(NamedTuple):
 class Parser(argparse.ArgumentParser):
     """A parser whose errors are one line."""
 
-    def __init__(self, **settings: Any) -> None:
-        super().__init__(formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False, **settings)
-
     def error(self, message: str) -> NoReturn:
         """End with exit code 2."""
         self.exit(2, f"fairall: {message}; see {self.prog} --help\n")
@@ -104,6 +101,7 @@ def parser() -> Parser:
         usage="%(prog)s [run] [GROUP=CHOICE ...] [KEY=VALUE ...]\n       %(prog)s VERB ...",
         description="FairAll: fair decision making under selective labels. Without a verb it begins a run.",
         epilog=f"verbs:\n{verbs}\n\n{EXIT_CODES}\n\n{OF_KEYS}\n\n{keys.partition(chr(10) + 'hydra:')[0]}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     top.add_argument("--version", action="version", version=f"fairall {fairall.__version__}")
     return top
@@ -116,7 +114,13 @@ def read(verb: str, words: Sequence[str]) -> dict[str, Any]:
     whole command.
     """
     command = COMMANDS[verb]
-    leaf = Parser(prog=f"{PROGRAM} {verb}", description=command.does, epilog=command.notes + EXIT_CODES)
+    leaf = Parser(
+        prog=f"{PROGRAM} {verb}",
+        description=command.does,
+        epilog=command.notes + EXIT_CODES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
     for word in command.takes.split():
         leaf.add_argument(word.lower(), metavar=word, type=whole_number if word == "VERSION" else str)
     leaf.add_argument("words", metavar=command.names or "KEY=VALUE", nargs="*", default=[])
@@ -173,14 +177,21 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "--against": {"type": Path, "help": "file of people to compare with, for --explain"},
     "--policy judged": REPEATED | {"help": "RUN, ADDRESS, COLUMN, or decision: those taken"},
     "--proba": REPEATED | {"choices": ("decision", "label"), "help": "what probabilities of --policy are of"},
-    "--groups": {"default": "", "help": "A,B: their combinations are the groups"},
+    "--groups": {
+        "type": lambda names: [*filter(None, names.split(","))],
+        "default": (),
+        "help": "A,B: their combinations are the groups",
+    },
     "--decision-maker": {"help": "column of who decided, for bounds by their strictness"},
     "--reference": {"help": "group compared with for adverse impact; highest rate"},
     "--score": {"help": "column of the probability by a model that is to be validated"},
     "--score-of": {"choices": ("positive", "negative"), "default": "positive", "help": "negative for a PD"},
     "--propensity-model": MODEL,
     "--outcome-model": MODEL,
-    "--monitor": {"help": "time=COLUMN; intervals and alarms over time"},
+    "--monitor": {
+        "type": lambda word: word.removeprefix("time="),
+        "help": "time=COLUMN; intervals and alarms over time",
+    },
     "--gap": {
         "type": float,
         "dest": "largest_gap",
@@ -217,11 +228,14 @@ COMMANDS = {
     ),
     "show": Command("a run again, or how far it has come", verbs.show, "RUN"),
     "compare": Command(
-        "runs side by side: tables, tests, curves", verbs.compare, options=["-o --out"], names="RUN"
+        "runs side by side: tables, tests, curves",
+        partial(verbs.page, "comparison"),
+        options=["-o --out"],
+        names="RUN",
     ),
     "frontier": Command(
         "utility against the gap between groups, by slack",
-        verbs.frontier,
+        partial(verbs.page, "frontier"),
         options=["-o --out"],
         notes=OF_FRONTIER,
     ),
@@ -229,11 +243,15 @@ COMMANDS = {
     "tune report": Command(
         "studies and what they select", verbs.tune_report, "", ["--export"], OF_STUDIES, "NAME"
     ),
-    "data fetch": Command("fetch the raw file of a data set", verbs.data_fetch, "NAME", ["-cd --config-dir"]),
-    "data describe": Command(
-        "columns, groups, labels", verbs.data_describe, "NAME", ["-cd --config-dir"], OF_DATA
+    "data fetch": Command(
+        "fetch the raw file of a data set", partial(verbs.data, "fetch"), "NAME", ["-cd --config-dir"]
     ),
-    "data compare": Command("how far new people differ from earlier ones", verbs.data_compare, "OLD NEW"),
+    "data describe": Command(
+        "columns, groups, labels", partial(verbs.data, "describe"), "NAME", ["-cd --config-dir"], OF_DATA
+    ),
+    "data compare": Command(
+        "how far new people differ from earlier ones", partial(verbs.data, "compare"), "OLD NEW"
+    ),
     "decide": Command(
         "decide on people with a run's policy",
         verbs.decide,

@@ -8,7 +8,7 @@ from hydra._internal.utils import get_args_parser
 
 from fairall.cli.parser import parser
 from fairall.config.compose import register
-from fairall.config.messages import has_line, report_error
+from fairall.config.messages import report_error
 from fairall.errors import FairAllError
 from fairall.main import JobFailedError, outcomes
 from fairall.main import main as by_hydra
@@ -33,6 +33,4 @@ def run(words: list[str]) -> int:
             from fairall.tuning.study import unusable
 
             return report_error(FairAllError(unusable(error)))
-        if not has_line(error):
-            raise
         return report_error(error)

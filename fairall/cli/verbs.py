@@ -9,7 +9,7 @@ from __future__ import annotations
 import io
 import json
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +19,6 @@ from fairall.storage.stored import Plain
 
 if TYPE_CHECKING:
     from fairall.config.schema import Config
-    from fairall.results.result import Result
 
 Words = Sequence[str]
 PLACES = ("outputs_dir=", "tracking.")  # how words begin that change no result
@@ -97,45 +96,31 @@ def show(run: str, words: Words, **_: Any) -> Plain:
     if config is None or folder.done:
         result = load_result(path)
         show_result(result, Display())
-        document["state"] = "finished"
-        tell(document | {"notes": result.notes})
+        document |= {"state": "finished", "notes": result.notes}
+        tell(document)
         return document | {"title": result.title, "config": result.config.to_plain()} | result.to_plain()
     saved, running = folder.checkpoint(seconds=0.0, log=print).load(), holder(path.with_suffix(".lock"))
+    epochs, steps = progress_of(saved)
     document |= {"state": "interrupted" if running is None else "running", "process": running}
-    document |= dict(zip(("warm_up_epochs", "time_steps"), progress_of(saved), strict=True))
-    return tell(document) | {"config": config.to_plain()}
+    return tell(document | {"warm_up_epochs": epochs, "time_steps": steps}) | {"config": config.to_plain()}
 
 
-def compare(names: Words, words: Words, out: Path | None, **_: Any) -> None:
-    """Compare runs on a page of their own."""
-    from fairall.report.comparison import chosen_runs, compare
-
-    _page("comparison", chosen_runs(names, Path(places(words).outputs_dir, "runs")), compare, words, out)
-
-
-def frontier(words: Words, out: Path | None, **_: Any) -> None:
-    """Draw utility against the gap between groups."""
+def page(title: str, words: Words, out: Path | None, names: Words = (), **_: Any) -> None:
+    """Write a page about some runs, a `comparison` or a `frontier`, to its folder, and print its tables."""
+    from fairall.config.compose import places as places_among
+    from fairall.display.format import own_name
     from fairall.display.progress import Display
+    from fairall.display.table import print_table
+    from fairall.report.comparison import chosen_runs, compare, place
     from fairall.report.frontier import frontier, points
 
-    _page("frontier", points(words, Display()), frontier, words, out)
-
-
-def _page(
-    title: str,
-    runs: Mapping[str, Result],
-    write: Callable[[Mapping[str, Result], Path], Any],
-    words: Words,
-    out: Path | None,
-) -> None:
-    """Write a page about some runs to a folder of its own, and print its tables."""
-    from fairall.config.compose import places
-    from fairall.display.format import own_name
-    from fairall.display.table import print_table
-    from fairall.report.comparison import place
-
-    config, (first, *_) = places(words), runs.values()
-    folder = place(out, Path(config.outputs_dir, own_name(title, first.config.preset)), runs)
+    if title == "frontier":
+        outputs, runs, write = places_among(words).outputs_dir, points(words, Display()), frontier
+    else:
+        outputs, write = places(words).outputs_dir, compare
+        runs = chosen_runs(names, Path(outputs, "runs"))
+    preset = next(iter(runs.values())).config.preset
+    folder = place(out, Path(outputs, own_name(title, preset)), runs)
     for table in write(runs, folder):
         print_table(table)
     print(f"{title.capitalize()}: {folder / 'index.html'}")
@@ -191,15 +176,7 @@ def decide(
 
 
 def evaluate(
-    log: str,
-    words: Words,
-    policy: Words,
-    groups: str,
-    monitor: str | None,
-    out: Path | None,
-    trust: Words,
-    typed: str,
-    **options: Any,
+    log: str, words: Words, policy: Words, monitor: str | None, trust: Words, **options: Any
 ) -> tuple[Any, int]:
     """Judge the decisions of a log, a policy, or the difference of two."""
     from fairall.evaluate.shown.write import evaluate_log
@@ -209,7 +186,7 @@ def evaluate(
     path, frame, of_places = Path(log), None, [word for word in words if word.startswith(PLACES)]
     words, config = [word for word in words if word not in of_places], places(of_places)
     with path.open("rb") if path.is_file() else io.BytesIO() as file:
-        is_ledger = "://" in log or file.read(len(SQLITE)) == SQLITE
+        is_ledger = "://" in log or file.read(16) == SQLITE
     if is_ledger:
         from fairall.live.ledger import Ledger
 
@@ -221,12 +198,9 @@ def evaluate(
         words,
         frame=frame,
         policies=[None if name == "decision" else name for name in policy] or [None],
-        groups=[name for name in groups.split(",") if name],
-        monitor=monitor and monitor.removeprefix("time="),
+        monitor=monitor,
         outputs_dir=config.outputs_dir,
         tracking_uri=config.tracking.uri,
-        folder=out,
-        command=typed,
         trust=trust,
         **options,
     )
@@ -271,26 +245,11 @@ def tune_report(names: Words, export: Path | None, words: Words, **_: Any) -> No
     report(names, export, words)
 
 
-def data_fetch(name: str, config_dir: Path | None, words: Words, **_: Any) -> None:
-    """Fetch the raw file of a data set."""
-    from fairall.data.describe import fetch
+def data(how: str, words: Words, trust: Words, typed: str, **options: Any) -> tuple[None, int]:
+    """Fetch the raw file of a data set, describe one or a file, or compare two files, as `how` says."""
+    from fairall.data import describe
 
-    fetch(name, words, config_dir)
-
-
-def data_describe(name: str, config_dir: Path | None, words: Words, **_: Any) -> tuple[None, int]:
-    """Describe a data set, or how a run would read a file."""
-    from fairall.data.describe import check, describe
-
-    work = check if {".", "/"} & {*name} else describe
-    return None, int(work(name, words, config_dir) is False)
-
-
-def data_compare(old: str, new: str, words: Words, **_: Any) -> None:
-    """Compare two tables of people."""
-    from fairall.data.describe import compare
-
-    compare(old, new, words)
+    return None, int(getattr(describe, how)(overrides=words, **options) is False)
 
 
 def mlflow(words: Words, **_: Any) -> tuple[None, int]:

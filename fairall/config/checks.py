@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection
 from dataclasses import field, fields, is_dataclass
 from functools import partial
 from numbers import Integral, Real
@@ -80,7 +80,7 @@ def check_values(node: Any, key: str = "", declared: Any = None) -> None:
             check_values(value, key)
         require(not isinstance(node, float) or math.isfinite(node), key, node, "a finite number")
         if declared is not None and "holds" in declared.metadata:
-            require(bool(declared.metadata["holds"](node)), key, node, declared.metadata["allowed"])
+            require(declared.metadata["holds"](node), key, node, declared.metadata["allowed"])
 
 
 def limited(allowed: str, holds: Callable[[Any], object], default: Any = MISSING) -> Any:
@@ -88,10 +88,9 @@ def limited(allowed: str, holds: Callable[[Any], object], default: Any = MISSING
     return field(default=default, metadata={"allowed": allowed, "holds": holds})
 
 
-def one_of(allowed: Iterable[str]) -> Any:
+def one_of(allowed: Collection[str]) -> Any:
     """A field for one of the words `allowed`."""
-    words = tuple(allowed)
-    return limited(" or ".join(words), lambda value: value in words)
+    return limited(" or ".join(allowed), lambda value: value in allowed)
 
 
 positive = partial(limited, "positive", lambda value: value > 0)
@@ -113,9 +112,7 @@ def between(least: float, most: float) -> Any:
     return limited(f"from {least} to {most}", lambda value: least <= value <= most)
 
 
-def copies(least: int) -> Any:
-    """A field for a number of copies of a net, `least` or more."""
-    return between(least, MOST_COPIES)
+copies = partial(between, most=MOST_COPIES)  # of a net
 
 
 def optional(declared: Any = None) -> Any:
@@ -132,7 +129,7 @@ def groups() -> Any:
     return optional(
         limited(
             "a list of two or more different words, such as [A,B,C]",
-            lambda words: isinstance(words, list) and len(words) > 1 and len({*words}) == len(words),
+            lambda words: isinstance(words, list) and len({*words}) == len(words) > 1,
         )
     )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import re
 from collections import defaultdict
 from collections.abc import Mapping
 from pathlib import Path
@@ -27,17 +28,19 @@ def configuration_root() -> Path:
     return package if (package / "conf").is_dir() else package.parent
 
 
-def choices(own: str | Path | None = None) -> dict[str, dict[str, Path]]:
+def choices(config_dir: str | Path | None = None) -> dict[str, dict[str, Path]]:
     """The YAML file of every choice, by group and name.
 
     Args:
-        own: further folder of the user's (`-cd`). Where it has a choice of the same name as this package,
-            the package's file is returned, as Hydra uses it.
+        config_dir: further folder, of the user (`-cd`). Where it has a choice of the same name as this
+            package, the package's file is returned, as Hydra uses it.
     """
-    by_group: defaultdict[str, dict[str, Path]] = defaultdict(dict)
+    by_group = defaultdict[str, dict[str, Path]](dict)
     root = configuration_root()
-    places = [(root / "conf", "**/*.yaml"), (root, "sweeps/*.yaml")]
-    for folder, pattern in [*places, *([] if own is None else [(Path(own), "**/*.yaml")])]:
+    patterns = {root / "conf": "**/*.yaml", root: "sweeps/*.yaml"}
+    if config_dir is not None:
+        patterns[Path(config_dir)] = "**/*.yaml"
+    for folder, pattern in patterns.items():
         for path in sorted(folder.glob(pattern)):
             group = path.parent.relative_to(folder).as_posix()
             # A file of conf/hparams has the choices of a model, by data set.
@@ -48,9 +51,9 @@ def choices(own: str | Path | None = None) -> dict[str, dict[str, Path]]:
 
 def description(path: Path) -> str:
     """The comment in the first line of a YAML file, below `# @package`; empty without one."""
-    lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
-    first = next((line for line in lines if not line.startswith("# @package")), "")
-    return first[1:].strip() if first.startswith("#") else ""
+    text = path.read_text(encoding="utf-8", errors="replace")
+    comment = re.match(r"(?:# @package.*\n)?#(?! @package) *(.*)", text)
+    return comment[1] if comment else ""
 
 
 @functools.cache
@@ -104,7 +107,7 @@ def hyperparameters_without(model: str, dataset: str) -> Node:
     if not others:
         return {}
     files = choices()["model"]
-    usual = {f"model.{key}": value for key, value in with_parents(files[model], files).items()}
+    usual = flattened({"model": with_parents(files[model], files)})
     chosen = {}
     for key in dict.fromkeys(itertools.chain(*others)):
         values = [usual.get(key) if node.get(key) is None else node[key] for node in others]

@@ -6,8 +6,8 @@ import functools
 import inspect
 import re
 import sys
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import is_dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, cast
 
@@ -27,23 +27,20 @@ from fairall.config.choices import (
     configuration_root,
     flattened,
     hyperparameters,
-    hyperparameters_of,
     hyperparameters_without,
 )
-from fairall.config.messages import in_one_line, of_key
 from fairall.config.schema import GROUPS, Config, entry
-from fairall.config.words import override, words_of
 from fairall.errors import FairAllError
 from fairall.runtime.process import import_own
 
 PLACES = ("outputs_dir=", "tracking.", "tracking=")  # overrides that do not change results
-WITHOUT = "without_"  # how the choice begins that the other data sets make
 
 
 class HyperparameterSource(ConfigSource):
     """Makes `hparams/MODEL/DATASET` for Hydra of a key of conf/hparams/MODEL.yaml.
 
-    `hparams/MODEL/without_DATASET` is what the file's other data sets choose. A choice may set any value.
+    `hparams/MODEL/without_DATASET` is what the file's other data sets choose. A choice may set any key of a
+    configuration.
     """
 
     @staticmethod
@@ -56,28 +53,32 @@ class HyperparameterSource(ConfigSource):
         return True
 
     def is_group(self, config_path: str) -> bool:
-        """Whether there are choices in a group."""
-        return bool(self.list(config_path, None))
+        """False: the groups are those of conf/."""
+        return False
+
+    def list(self, config_path: str, results_filter: ObjectType | None) -> list[str]:
+        """No names: those of conf/hparams/ are listed by conf/ itself."""
+        return []
 
     def is_config(self, config_path: str) -> bool:
         """Whether there is such a choice."""
-        group, _, name = config_path.removesuffix(".yaml").rpartition("/")
-        return name in self.list(group, None)
-
-    def list(self, config_path: str, results_filter: ObjectType | None) -> list[str]:
-        """Names of the choices of a group."""
-        folder, _, model = config_path.strip("/").rpartition("/")
-        names = hyperparameters_of(model) if folder == "hparams" else {}
-        return sorted([*names, *(WITHOUT + name for name in names)])
+        return bool(_chosen(config_path))
 
     def load_config(self, config_path: str) -> ConfigResult:
         """The values of a choice."""
-        _, model, name = config_path.removesuffix(".yaml").split("/")
-        chosen = hyperparameters_without if name.startswith(WITHOUT) else hyperparameters
         values = OmegaConf.create()
-        for key, value in chosen(model, name.removeprefix(WITHOUT)).items():
+        for key, value in _chosen(config_path).items():
             OmegaConf.update(values, key, value)
         return ConfigResult(self.provider, self.full_path(), values, header={"package": "_global_"})
+
+
+def _chosen(config_path: str) -> dict[str, Any]:
+    """Values of `hparams/MODEL/DATASET` or `hparams/MODEL/without_DATASET`; empty for any other path."""
+    choice = re.fullmatch(r"hparams/([^/]+)/(without_)?([^/]+?)(?:\.yaml)?", config_path)
+    if choice is None:
+        return {}
+    model, without, dataset = choice.groups()
+    return hyperparameters_without(model, dataset) if without else hyperparameters(model, dataset)
 
 
 class FairAllSearchPath(SearchPathPlugin):
@@ -108,6 +109,8 @@ def register() -> None:
 
 def searched_folder(folder: Path) -> str:
     """The override that adds `folder` to the search path after conf/, as `-cd FOLDER` does."""
+    from fairall.config.words import override
+
     return override("hydra.searchpath", [f"file://{folder.absolute()}"])
 
 
@@ -126,7 +129,22 @@ def compose_config(*overrides: str, **values: Any) -> DictConfig:
         >>> compose_config("model=greedy", seeds=3).seeds
         3
     """
+    from fairall.config.words import words_of
+
     return compose_all([[*map(str, overrides), *words_of(values)]])[0]
+
+
+@contextmanager
+def _in_one_line() -> Iterator[None]:
+    """Raise the errors of Hydra, OmegaConf and the system as FairAllError with the line of `message`."""
+    try:
+        yield
+    except Exception as error:
+        from fairall.config.messages import has_line, message
+
+        if isinstance(error, FairAllError) or not has_line(error):
+            raise
+        raise FairAllError(message(error)) from error
 
 
 def compose_all(commands: Iterable[Sequence[str]]) -> list[DictConfig]:
@@ -140,7 +158,7 @@ def compose_all(commands: Iterable[Sequence[str]]) -> list[DictConfig]:
     composed = []
     with initialize_config_dir(str(configuration_root() / "conf"), version_base="1.3"):
         for overrides in commands:
-            with in_one_line():
+            with _in_one_line():
                 composed.append(compose("config", overrides=list(overrides)))
     return composed
 
@@ -179,7 +197,8 @@ def checked(composed: DictConfig) -> Config:
 
 def checked_node(composed: Mapping[str, Any], group: str) -> Any:
     """A node of a configuration, composed or stored, of which others may be missing; raises as `checked`."""
-    node = typed_node(composed, group)
+    with _in_one_line():  # initial policies refer to values of the data set
+        node = OmegaConf.to_object(structured(composed, group, *({"dataset"} & {*composed}))[group])
     check_values(node, group)
     return node
 
@@ -192,15 +211,9 @@ def typed(composed: DictConfig) -> Config:
             value is missing, refers to another that is not there or is of another type.
     """
     parts = (f"world.{name}" for name in composed.get("world") or ())
-    with in_one_line():
+    with _in_one_line():
         whole = structured(composed, "model", "dataset", "initial_policy", *parts)
         return cast(Config, OmegaConf.to_object(whole))
-
-
-def typed_node(composed: Mapping[str, Any], group: str) -> Any:
-    """A node of a configuration of which others may be missing, unchecked; raises as `typed`."""
-    with in_one_line():  # initial policies refer to values of the data set
-        return OmegaConf.to_object(structured(composed, group, *({"dataset"} & {*composed}))[group])
 
 
 def structured(composed: Mapping[str, Any], *places: str) -> DictConfig:
@@ -218,14 +231,13 @@ def structured(composed: Mapping[str, Any], *places: str) -> DictConfig:
     try:
         return cast(DictConfig, OmegaConf.unsafe_merge(whole, values))
     except OmegaConfBaseException as error:
-        known = flattened(OmegaConf.to_container(whole))
-        raise FairAllError(of_key(error, str(error.full_key), known)) from error
+        from fairall.config.messages import of_key
+
+        raise FairAllError(of_key(error, flattened(OmegaConf.to_container(whole)))) from error
 
 
-@functools.lru_cache(maxsize=64)
-def _declared(config_type: type) -> DictConfig:
-    """The structured node of a class, which takes OmegaConf several times as long to make as to copy."""
-    return cast(DictConfig, OmegaConf.structured(config_type))
+# The structured node of a class, which takes OmegaConf several times as long to make as to copy.
+_declared = functools.lru_cache(maxsize=64)(OmegaConf.structured)
 
 
 def target_class(node: Any, place: str) -> Any:
@@ -249,7 +261,7 @@ def target_class(node: Any, place: str) -> Any:
             f"({type(error).__name__}: {error}); the module must be in the current folder, or installed"
         ) from error
     base, config_type = GROUPS[place.partition(".")[0]], getattr(named, "config_type", None)
-    if not (inspect.isclass(config_type) and issubclass(config_type, base) and is_dataclass(config_type)):
+    if not (inspect.isclass(config_type) and issubclass(config_type, base)):
         raise FairAllError(
             f"{key}: its config_type is not a dataclass derived from {base.__module__}.{base.__name__}: "
             "derive the class from one of the same group"

@@ -26,7 +26,7 @@ from fairall.runtime.credentials import hidden
 from fairall.runtime.process import NO_MEMORY, out_of_memory
 from fairall.runtime.signals import raise_if_requested
 
-USER_ERRORS = (FairAllError, HydraException, OmegaConfBaseException, OSError, MemoryError)
+USER_ERRORS = (FairAllError, HydraException, OmegaConfBaseException, OSError)
 LIBRARIES = ("hydra", "omegaconf", "antlr4", "yaml")  # which raise other exceptions for wrong words and files
 
 
@@ -38,26 +38,16 @@ def has_line(error: BaseException) -> bool:
     return frame.f_globals.get("__name__", "").partition(".")[0] in LIBRARIES
 
 
-@contextmanager
-def in_one_line() -> Iterator[None]:
-    """Raise the errors of Hydra, OmegaConf and the system as FairAllError with the line of `message`."""
-    try:
-        yield
-    except Exception as error:
-        if isinstance(error, FairAllError) or not has_line(error):
-            raise
-        raise FairAllError(message(error)) from error
-
-
 def report_error(error: Exception) -> int:
     """Print the line of `message` to standard error; returns the exit code.
 
     Raises:
         Stopped: if a stop was requested, which libraries may have turned into an error of theirs.
-        BrokenPipeError: as given; `run_command` knows whether it is of the output.
+        Exception: `error` itself where it is a defect, or a BrokenPipeError, of which `run_command` knows
+            whether it is of the output.
     """
     raise_if_requested()
-    if isinstance(error, BrokenPipeError):
+    if isinstance(error, BrokenPipeError) or not has_line(error):
         raise error
     # A key of a file may have ends of lines in it.
     for line in error.told if isinstance(error, SeveralErrors) else [message(error)]:
@@ -84,7 +74,15 @@ def message(error: Exception) -> str:
     if out_of_memory(error):
         return NO_MEMORY
     if isinstance(error, OverrideParseException):
-        return unreadable(error.override)
+        word = error.override
+        hint = (
+            "keys have letters a to z, digits, _ and .; a text with other characters needs two pairs of "
+            "quotation marks, as in 'KEY=\"TEXT\"'"
+            if "=" in word
+            else f"it is not KEY=VALUE, without spaces{nearest(word, VERBS)}; `python -m fairall list` has "
+            "names"
+        )
+        return f"cannot read {word!r}: {hint}"
     if isinstance(error, MissingConfigException) and error.missing_cfg_file:
         group, _, name = error.missing_cfg_file.partition("/")
         if group == "dataset" and Path(name).suffix:
@@ -95,7 +93,7 @@ def message(error: Exception) -> str:
     if isinstance(error, HydraException | OmegaConfBaseException):
         for cause in (error, error.__cause__, error.__context__):
             if isinstance(cause, OmegaConfBaseException):
-                return of_key(cause, str(cause.full_key), flattened(plain(Config())))
+                return of_key(cause, flattened(plain(Config())))
         return f"{said}; --help lists all keys"
     if isinstance(error, OSError):
         then = "; the same command goes on from what was saved" if error.errno == errno.ENOSPC else ""
@@ -105,23 +103,14 @@ def message(error: Exception) -> str:
     return f"cannot read this command: {said}; each word is KEY=VALUE, and groups take names, as model=NAME"
 
 
-def unreadable(word: str) -> str:
-    """Message about a word that Hydra cannot read."""
-    hint = (
-        "keys have letters a to z, digits, _ and .; a text with other characters needs two pairs of "
-        "quotation marks, as in 'KEY=\"TEXT\"'"
-        if "=" in word
-        else f"it is not KEY=VALUE, without spaces{nearest(word, VERBS)}; `python -m fairall list` has names"
-    )
-    return f"cannot read {word!r}: {hint}"
-
-
-def of_key(error: Exception, key: str, known: Iterable[str]) -> str:
+def of_key(error: OmegaConfBaseException, known: Iterable[str]) -> str:
     """Message about a key that has no value or another kind of value, or is not among those `known`."""
+    key = str(error.full_key)
     if isinstance(error, MissingMandatoryValue):
         return f"{key} has no value: give it one with {key}=VALUE"
-    if isinstance(error, InterpolationKeyError):  # by the defaults of conf/config.yaml
-        return f"{str(error).partition(chr(10))[0]}; each group takes one choice, as model=NAME"
     if isinstance(error, ConfigKeyError | ConfigAttributeError):
         return f"{key}: no such key{nearest(key, known)}; --cfg job prints them all"
-    return f"{key}: {str(error).partition(chr(10))[0]}; --help has keys and values"
+    first, *_ = str(error).splitlines()
+    if isinstance(error, InterpolationKeyError):  # by the defaults of conf/config.yaml
+        return f"{first}; each group takes one choice, as model=NAME"
+    return f"{key}: {first}; --help has keys and values"

@@ -90,13 +90,19 @@ class DatasetConfig(NodeConfig):
     initial_policies: InitialPoliciesConfig = field(default_factory=InitialPoliciesConfig)
 
     def validate(self) -> None:
-        """Check that amounts are given for both labels or for none."""
+        """Check that amounts are given for both labels or for none, and `decide_by` beside them alone."""
         super().validate()
         require(
             (self.gain is None) == (self.loss is None),
             "dataset.gain",
             self.gain,
             "given together with dataset.loss, or neither",
+        )
+        require(
+            self.gain is not None or self.decide_by is None,
+            "dataset.decide_by",
+            self.decide_by,
+            "left out without dataset.gain",
         )
 
 
@@ -136,6 +142,13 @@ class ExplorationConfig:
     propensity: float = MISSING
     after: int | None = None
     decay: bool = False
+
+    def validate(self) -> None:
+        """Check the values that the rule needs."""
+        if self.rule is not ExplorationRule.none:
+            check_values(self.propensity, "exploration.propensity", positive_share())
+        if self.rule is ExplorationRule.stuck:
+            require((self.after or 0) >= 1, "exploration.after", self.after, "at least 1")
 
 
 # Rates whose gap between groups is bounded: conf/fairness/ describes each rule.
@@ -305,8 +318,8 @@ class Config:
     @property
     def amounts(self) -> dict[str, dict[str, float]] | None:
         """`gain` and `loss` of the data set, if it has them."""
-        values = {key: entry(self.dataset, key) for key in ("gain", "loss")}
-        return None if None in values.values() else values
+        gain, loss = entry(self.dataset, "gain"), entry(self.dataset, "loss")
+        return None if gain is None else {"gain": gain, "loss": loss}
 
     @property
     def decided_amounts(self) -> dict[str, dict[str, float]] | None:
@@ -323,8 +336,8 @@ class Config:
 
     def stored(self) -> Config:
         """The configuration as it is read from a run: nodes of classes as plain containers."""
-        nodes = {group: plain(getattr(self, group)) for group in GROUPS}
-        return replace(self, **nodes | {"world": plain(self.parts)})
+        whole = self.to_plain()
+        return replace(self, **{group: whole[group] for group in GROUPS})
 
     def to_plain(self) -> ByName:
         """Plain containers, as runs store them: parts of the world that do nothing are left out."""
@@ -333,18 +346,12 @@ class Config:
 
     def validate(self) -> None:
         """Check conditions between values of different nodes."""
-        schedule, evaluation, tracking = self.schedule, self.evaluation, self.tracking
+        schedule, window, tracking = self.schedule, self.evaluation.window, self.tracking
         require(
             self.decided_amounts is None or self.cost.value == entry(self.dataset, "cost"),
             "cost.value",
             self.cost.value,
             "left out beside dataset.gain, or dataset.decide_by=cost",
-        )
-        require(
-            self.amounts is not None or entry(self.dataset, "decide_by") is None,
-            "dataset.decide_by",
-            entry(self.dataset, "decide_by"),
-            "left out without dataset.gain",
         )
         require(
             self.amounts is None or self.protocol.scaler is ScalerRows.training_rows,
@@ -359,21 +366,18 @@ class Config:
             schedule.batches_per_epoch,
             "at most the number of applicants of a step and of the warm-up",
         )
-        window, last = evaluation.window, schedule.time_steps
-        in_order = len(window) == 2 and 0 <= window[0] < window[1] <= last
-        allowed = f"[t1, t2] with 0 <= t1 < t2 <= schedule.time_steps, which is {last}"
-        require(in_order, "evaluation.window", window, allowed)
+        require(
+            len(window) == 2 and 0 <= window[0] < window[1] <= schedule.time_steps,
+            "evaluation.window",
+            window,
+            f"[t1, t2] with 0 <= t1 < t2 <= schedule.time_steps, which is {schedule.time_steps}",
+        )
         require(
             tracking.enabled or tracking.register is None,
             "tracking.register",
             tracking.register,
             "null where tracking.enabled=false",
         )
-        rule, after, rate = self.exploration.rule, self.exploration.after, self.exploration.propensity
-        if rule is not ExplorationRule.none:
-            check_values(rate, "exploration.propensity", positive_share())
-        if rule is ExplorationRule.stuck:
-            require((after or 0) >= 1, "exploration.after", after, "at least 1")
 
 
 def entry(node: Any, key: str) -> Any:
@@ -401,13 +405,13 @@ def plain(node: Any) -> Any:
     return hidden(node) if isinstance(node, str) else node
 
 
-def objectives_of(objective: str | Sequence[str]) -> list[str]:
+def objectives_of(objective: Any) -> list[str]:
     """The measures of `objective`, which is one or a list of them."""
     is_list = isinstance(objective, Sequence) and not isinstance(objective, str)
-    return [*map(str, objective)] if is_list else [str(objective)]
+    return [*map(str, objective if is_list else [objective])]
 
 
-GROUPS: dict[str, type[NodeConfig]] = {
+GROUPS = {
     "model": ModelConfig,
     "dataset": DatasetConfig,
     "initial_policy": InitialPolicyConfig,

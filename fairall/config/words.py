@@ -7,7 +7,6 @@ import itertools
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from enum import Enum
 from pathlib import Path
 from typing import Any
 
@@ -74,12 +73,8 @@ def _literal_of(value: Any, key: str) -> str:
         return quoted(str(value))
     if isinstance(value, list | tuple | range):
         return f"[{','.join(_literal_of(item, key) for item in value)}]"
-    if isinstance(value, Enum):
-        return value.name
-    if value is None or isinstance(value, bool):
-        return json.dumps(value)
-    if isinstance(value, int | float):
-        return str(int(value) if value % 1 == 0 else value)  # 3 for 3.0
+    if value is None or isinstance(value, int | float):
+        return json.dumps(value).removesuffix(".0")  # keys of whole numbers refuse 3.0
     raise FairAllError(f"{key}: {type(value).__name__} is no text, number, truth value, None or sequence")
 
 

@@ -12,11 +12,11 @@ from omegaconf import OmegaConf
 from fairall.config.choices import choices, description
 from fairall.config.compose import (
     checked,
+    checked_node,
     compose_config,
     searched_folder,
     structured,
     target_class,
-    typed_node,
 )
 from fairall.config.messages import USER_ERRORS, message
 from fairall.config.words import literal
@@ -71,23 +71,29 @@ def _with(folder: Path | None, overrides: Sequence[str]) -> list[str]:
     return [*overrides] if folder is None else [searched_folder(folder), *overrides]
 
 
-def fetch(name: str, overrides: Sequence[str], folder: Path | None) -> None:
-    """Download the raw file of a data set and print its path; arguments as for `list_known`."""
-    say(f"{name}: {load_dataset(name, *_with(folder, overrides)).fetch()}")
+def fetch(name: str, overrides: Sequence[str], config_dir: Path | None) -> None:
+    """Download the raw file of a data set and print its path; arguments as for `describe`."""
+    say(f"{name}: {load_dataset(name, *_with(config_dir, overrides)).fetch()}")
 
 
-def describe(name: str, overrides: Sequence[str], folder: Path | None) -> None:
-    """Print the contents of a data set; arguments as for `list_known`."""
-    overrides = _with(folder, overrides)
-    _describe(load_dataset(name, *overrides), [f"dataset={name}", *overrides], folder)
+def describe(name: str, overrides: Sequence[str], config_dir: Path | None) -> bool:
+    """Print the contents of a data set, or how a run would read a file; return whether it can be run.
 
-
-def check(path: str, overrides: Sequence[str], folder: Path | None) -> bool:
-    """Print how a run would read a CSV, and return whether it can be run.
-
-    Arguments as for `list_known`; `overrides` may choose a data set of the user that is a CSV.
+    Args:
+        name: of a data set, or the path of a file, which has a point or a slash in it.
+        overrides: words of the command line, which may choose a data set of the user that is a CSV.
+        config_dir: folder of the user's configurations (`-cd`).
     """
-    source, words, missing = _own_table("describe", path, _with(folder, overrides))
+    overrides = _with(config_dir, overrides)
+    if {".", "/"} & {*name}:
+        return _check(name, overrides, config_dir)
+    _describe(load_dataset(name, *overrides), [f"dataset={name}", *overrides], config_dir)
+    return True
+
+
+def _check(path: str, overrides: Sequence[str], folder: Path | None) -> bool:
+    """Print how a run would read a file, and return whether it can be run."""
+    source, words, missing = _own_table("describe", path, overrides)
     problems = _columns(source.applicants)
     doubts: tuple[str, ...] = ()
     if "label" not in missing:  # its values are told
@@ -112,7 +118,7 @@ def compare(old: str, new: str, overrides: Sequence[str]) -> None:
     Args:
         old: file of earlier people.
         new: file of new people, with the same columns.
-        overrides: as for `check`; with `sensitive` the columns are compared within groups too.
+        overrides: as for `describe`; with `sensitive` the columns are compared within groups too.
 
     Raises:
         FairAllError: where a file cannot be read, or the second lacks a column of the first.
@@ -235,12 +241,12 @@ def _groups(table: Table) -> None:
 
 def _acceptance(data: PreparedData, overrides: list[str], folder: Path | None) -> None:
     groups, rows = sides(data.schema.n_groups), []
-    chosen = typed_node(compose_config(*overrides), "initial_policy")
+    chosen = checked_node(compose_config(*overrides), "initial_policy")
     others = [word for word in overrides if not word.lstrip("+~").startswith("initial_policy")]
     for name in sorted(choices(folder)["initial_policy"]):
         own = chosen.name == name
         words = overrides if own else [*others, f"initial_policy={name}"]
-        config = typed_node(compose_config(*words), "initial_policy")
+        config = checked_node(compose_config(*words), "initial_policy")
         try:
             accepted = config.build().decide(data.pool_table)
         except Exception as error:

@@ -55,7 +55,7 @@ class OwnTableConfig(TableConfig):
     sensitive: str = MISSING
     advantaged: str | None = None
     drop: list[str] = _words()
-    kinds: dict[str, str] = one_of(Kind)
+    kinds: dict[str, str] = one_of([*Kind])
     missing: list[str] = _words()
     missing_by_default: list[str] = _words()
     max_categories: int = at_least(2)

@@ -13,11 +13,7 @@ from tests.conftest import imported, succeeded, typed
 HEAVY = ("hydra", "omegaconf", "torch", "pandas", "numpy", "matplotlib", "optuna", "mlflow", "sqlalchemy")
 
 
-def test_verbs_are_few() -> None:
-    options = commands()
-    assert [*options] == ["", *COMMANDS]
-    assert len(COMMANDS) <= 20
-    assert sum(map(len, options.values())) <= 45
+def test_first_words_of_commands_are_the_verbs() -> None:
     assert {name.split()[0] for name in COMMANDS} | {"run"} == {*VERBS}
 
 

@@ -21,4 +21,4 @@ def test_any_text_comes_through_hydra(text: str) -> None:
 def test_numbers_of_python_are_the_words_that_they_equal() -> None:
     numbers = [3, 3.0, np.int64(3), np.float32(3), np.array(3.0), pd.Series([3]).iloc[0]]
     assert {*words_of({"seeds": numbers})} == {"seeds=[3,3,3,3,3,3]"}
-    assert [*words_of({"a": np.True_, "b": 0.25, "c": np.nan})] == ["a=true", "b=0.25", "c=nan"]
+    assert [*words_of({"a": np.True_, "b": 0.25, "c": np.nan})] == ["a=true", "b=0.25", "c=NaN"]

@@ -20,12 +20,11 @@ from fairall.measuring.selection import (
     selection_metrics,
 )
 from fairall.models.learner import Setting
-from fairall.models.phase1 import train_phase1
 from fairall.models.vae import ConditionalVAE
 from fairall.results.runs import load_result
 from fairall.runtime.randomness import SeedStreams
 from fairall.tuning.trial import outcome_of, phase1_measures
-from tests.conftest import ComposeConfig, no_checkpoint
+from tests.conftest import ComposeConfig
 
 WORDS = """
     sweeps=phase1 preset=quick schedule.phase1_epochs=2 schedule.time_steps=2 evaluation.window=[0,2]
@@ -38,20 +37,14 @@ def test_a_phase1_trial_shares_the_cache_and_sees_no_test_people(
     tmp_path: Path, credit: PreparedData
 ) -> None:
     unknown: dict[str, Any] = {
-        role: People(known.x * nan if role == "test" else known.x, known.s, known.label * nan)
-        for role, known in vars(credit).items()
-        if isinstance(known, People)
+        role: People(people.x * nan if role == "test" else people.x, people.s, people.label * nan)
+        for role, people in vars(credit).items()
+        if isinstance(people, People)
     }
     words = [*WORDS, f"outputs_dir={tmp_path}", "tracking.enabled=false"]
     composed = compose_config(*words, "objective=mean_utility")
     task = job(composed, lambda source, scaler: replace(credit, **unknown))
     measures, (cached,) = phase1_measures(task), (tmp_path / "cache" / "phase1").glob("*.pt")
-    phase1 = task.learner.phase1_task(credit, task.config.model.phase1)
-    vae, _ = train_phase1(phase1, progress=lambda **_: None, checkpoint=no_checkpoint())
-    again = latent_selection_metrics(vae, vae.encode, credit.train, credit.validation, [0, 1])
-    # The frame that groups are matched in changes what z is called, not what comes back.
-    assert measures["reconstruction_loss"] == pytest.approx(again["reconstruction_loss"], rel=0.02)
-
     # A trial, and a whole run with the same Phase I, find it.
     composed.objective = LOSS
     expected = pytest.approx([*map(float, measures[LOSS])])

@@ -17,9 +17,7 @@ from fairall.display.format import CAUTION
 from fairall.errors import FairAllError
 from fairall.tuning.report import report
 from fairall.tuning.study import Study, address_in, load_studies
-from fairall.tuning.sweep import described, search_space
 from tests.conftest import refused, succeeded, typed
-from tests.tuning.composed import composed
 
 # A run in seconds, and four of them.
 SMALL = """
@@ -43,8 +41,8 @@ def swept(*words: str) -> str:
 
 
 def study(name: str = NAME) -> Study:
-    (known,) = load_studies(address_in(HERE / "outputs"), [name])
-    return known
+    (loaded,) = load_studies(address_in(HERE / "outputs"), [name])
+    return loaded
 
 
 def runs() -> dict[Path, int]:
@@ -196,42 +194,6 @@ def test_a_database_that_fails_in_a_sweep_is_one_line(
     for _ in range(2):
         said = refused("--multirun", *THREE, cwd=HERE)
         assert said.startswith(f"fairall: {UNUSABLE}")
-
-
-ONE_BY_ONE = "give its values one by one, numbers or texts, each once"
-
-
-@pytest.mark.parametrize(
-    ("words", "swept_word", "said"),
-    [
-        (["sweep.trial=half"], "", "it must be run or phase1"),
-        (["hydra.sweeper.n_trials=0"], "", "n_trials=0 is not possible: it must be at least 1"),
-        (["hydra.sweeper.study_name=../x"], "", "hydra.sweeper.study_name=../x is not possible"),
-        (["hydra.sweeper.direction=minimise"], "", "does not match objective=['classification_loss', "),
-        (["objective=[classification_loss,fun]"], "", "objective=fun is not possible: it must be eff"),
-        (["tracking.register=x"], "", "null: register a run of the best point instead"),
-        (["hydra.sweeper.params=null"], "a=1", "nothing to sweep"),
-        ([], "a=interval(0,1)", ONE_BY_ONE),
-        ([], "a=null,1", ONE_BY_ONE),
-        ([], "a=1,2,2", ONE_BY_ONE),
-        (["hydra/sweeper/sampler=tpe"], "a=interval(2,1)", "not possible: The `low` value"),
-        ([], "evaluation.split=test,validation", "a sweep looks at validation people only"),
-        ([], "cost.value=0.1,0.2", "cost.value defines the problem: start a sweep for each"),
-    ],
-)
-def test_impossible_sweeps_are_named(words: list[str], swept_word: str, said: str) -> None:
-    config = composed("sweeps=unfairlog", *words)
-    with pytest.raises(FairAllError) as error:
-        described(config, search_space(config.hydra.sweeper, [swept_word] * bool(swept_word))[0])
-    assert said in str(error.value)
-
-
-def test_the_command_line_wins_over_the_file() -> None:
-    sweeper = composed("sweeps=fairlog").hydra.sweeper
-    space, params = search_space(sweeper, ["model.lambda_=2", "model.clf_arch=[8],[9]"])
-    assert [*params] == ["model.learning_rate", "model.clf_dropout"]
-    assert {*space} == {*params, "model.clf_arch"}
-    assert space["model.clf_arch"].choices == ("[8]", "[9]")
 
 
 def test_the_measure_of_a_user_is_an_objective() -> None:

@@ -48,8 +48,8 @@ def evaluate_log(
     monitor: str | None = None,
     proba: Sequence[str] = (),
     outputs_dir: str | Path = "outputs",
-    folder: Path | None = None,
-    command: str = "",
+    out: Path | None = None,
+    typed: str = "",
     **options: Any,
 ) -> Shown:
     """Read a log, judge one policy or compare two, write the page and its files, and print the result.
@@ -66,9 +66,9 @@ def evaluate_log(
         monitor: column of times, to watch the policy at all of them.
         proba: what the probabilities of policies are of, as of `judge`: one word, or one for each policy.
         outputs_dir: where runs are looked for by their ids.
-        folder: to write to; by default `evaluations/` in `outputs_dir`, which is beside the file of a
+        out: folder to write to; by default `evaluations/` in `outputs_dir`, which is beside the file of a
             `frame`, by the names of log and policies.
-        command: command line of the user, for the last line of the page.
+        typed: command line of the user, for the last line of the page.
         options: further ones of `judge`.
 
     Returns:
@@ -109,16 +109,16 @@ def evaluate_log(
         shown = Shown(found[0] if len(found) == 1 else Comparison(*found), Path(path))
         shown.content  # noqa: B018  computes everything
         done()
-    if folder is None:
+    if out is None:
         name = re.sub(r"[^\w.-]+", "-", "-".join([Path(path).stem, *shown.names]))
         beside = Path() if frame is None or why_no_file(Path(path)) else Path(path).parent
-        folder = beside / outputs_dir / "evaluations" / name
-    shown.folder = folder
+        out = beside / outputs_dir / "evaluations" / name
+    shown.folder = out
     with display.phase("Writing", 1) as done:
-        write(shown, folder, command)
+        write(shown, out, typed)
         done()
     show(shown)
-    print(f"Evaluation: {folder / 'index.html'}")
+    print(f"Evaluation: {out / 'index.html'}")
     return shown
 
 
