@@ -20,11 +20,12 @@ from fairall.measuring.selection import (
     selection_metrics,
 )
 from fairall.models.learner import Setting
+from fairall.models.phase1 import train_phase1
 from fairall.models.vae import ConditionalVAE
 from fairall.results.runs import load_result
 from fairall.runtime.randomness import SeedStreams
 from fairall.tuning.trial import outcome_of, phase1_measures
-from tests.conftest import ComposeConfig
+from tests.conftest import ComposeConfig, no_checkpoint
 
 WORDS = """
     sweeps=phase1 preset=quick schedule.phase1_epochs=2 schedule.time_steps=2 evaluation.window=[0,2]
@@ -45,6 +46,12 @@ def test_a_phase1_trial_shares_the_cache_and_sees_no_test_people(
     composed = compose_config(*words, "objective=mean_utility")
     task = job(composed, lambda source, scaler: replace(credit, **unknown))
     measures, (cached,) = phase1_measures(task), (tmp_path / "cache" / "phase1").glob("*.pt")
+    phase1 = task.learner.phase1_task(credit, task.config.model.phase1)
+    vae, _ = train_phase1(phase1, progress=lambda **_: None, checkpoint=no_checkpoint())
+    again = latent_selection_metrics(vae, vae.encode, credit.train, credit.validation, [0, 1])
+    # The frame that groups are matched in changes what z is called, not what comes back.
+    assert measures["reconstruction_loss"] == pytest.approx(again["reconstruction_loss"], rel=0.02)
+
     # A trial, and a whole run with the same Phase I, find it.
     composed.objective = LOSS
     expected = pytest.approx([*map(float, measures[LOSS])])
