@@ -99,5 +99,5 @@ class Viewed(ABC):
         except FairAllError:
             return f"<pre>{escape(repr(self))}</pre>"
         lines = [f"{type(self).__name__}: {self.title}", *getattr(self, "warnings", ())]
-        told = "".join(f"<p>{escape(line)}</p>" for line in lines)
-        return f'{told}{table}<img src="data:image/png;base64,{picture}">'
+        paragraphs = "".join(f"<p>{escape(line)}</p>" for line in lines)
+        return f'{paragraphs}{table}<img src="data:image/png;base64,{picture}">'

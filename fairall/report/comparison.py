@@ -76,23 +76,23 @@ def chosen_runs(chosen: Sequence[str], runs_folder: Path) -> dict[str, Result]:
     return {f"{i} {method_label(run.name('model'))}, {run.identity}": run for i, run in enumerate(runs, 1)}
 
 
-def place(given: Path | None, default: Path, runs: Runs) -> Path:
+def place(out: Path | None, default: Path, runs: Runs) -> Path:
     """The folder to write a page about some runs to, which never replaces a page about others.
 
     Args:
-        given: by `-o`, if it was.
+        out: by `-o`, if it was.
         default: the folder without `-o`; a hash of the ids is appended to its name.
         runs: in order.
 
     Raises:
         FairAllError: where the folder of `-o` has a page.
     """
-    if given is None:
+    if out is None:
         identities = " ".join(run.identity for run in runs.values())
         return default.with_name(f"{default.name}_{sha256_of_text(identities)[:8]}")
-    if (given / "index.html").exists():
-        raise FairAllError(f"-o {given}: it has a page already; give another folder, or delete it")
-    return given
+    if (out / "index.html").exists():
+        raise FairAllError(f"-o {out}: it has a page already; give another folder, or delete it")
+    return out
 
 
 def compare(
@@ -100,7 +100,7 @@ def compare(
     folder: Path,
     *,
     title: str = "runs side by side",
-    of: Sequence[Quantity] = MEASURES,
+    quantities: Sequence[Quantity] = MEASURES,
     figures: Sequence[PageFigure] = (),
 ) -> list[PageTable]:
     """Write index.html, tables/ and figures/ on some runs; return the tables.
@@ -112,21 +112,22 @@ def compare(
         runs: by name.
         folder: to write to.
         title: of the page.
-        of: measures of the first table. The second has the temporal means of the policy's other measures.
+        quantities: measures of the first table. The second has the temporal means of the policy's other
+            measures.
         figures: further figures.
 
     Raises:
         FairAllError: where `folder` cannot be written.
     """
     temporal = (measure.mean() for run in runs.values() for measure in run.measures if measure.of == "policy")
-    further = {measure.name: measure for measure in temporal if measure not in of}
+    further = {measure.name: measure for measure in temporal if measure not in quantities}
     looks = {
         name: {"label": name, "color": color, "ls": style}
         for name, color, style in zip(runs, cycle(PALETTE), cycle(STYLES), strict=False)
     }
     curves = group_figures("curves", CURVES, runs, lambda members: draw_over_time(members, SHOWN, looks))
     tables = [
-        _side_by_side("measures", "Runs side by side", runs, of),
+        _side_by_side("measures", "Runs side by side", runs, quantities),
         _side_by_side("further", "Further measures", runs, [*further.values()]),
         _configurations(runs),
     ]
@@ -155,9 +156,9 @@ def made() -> str:
     return "; ".join([f"Python {platform.python_version()}", *versions])
 
 
-def _side_by_side(key: str, title: str, runs: Runs, of: Sequence[Quantity]) -> PageTable:
+def _side_by_side(key: str, title: str, runs: Runs, quantities: Sequence[Quantity]) -> PageTable:
     """A table of the measures that a run has values of."""
-    known = [measure for measure in of if any(len(run.values(measure.name)) for run in runs.values())]
+    known = [measure for measure in quantities if any(len(run.values(measure.name)) for run in runs.values())]
     rows, records = [], []
     for group, members in grouped(runs).items():
         of_group, values = group_rows(group, members, known)
@@ -189,7 +190,7 @@ def _configurations(runs: Runs) -> PageTable:
 
 def draw_over_time(
     runs: Runs,
-    of: Sequence[Quantity],
+    quantities: Sequence[Quantity],
     looks: Mapping[str, Mapping[str, Any]],
     *,
     lines: Mapping[str, Mapping[str, float]] | None = None,
@@ -200,14 +201,14 @@ def draw_over_time(
 
     Args:
         runs: by name.
-        of: measures, one panel each.
+        quantities: measures, one panel each.
         looks: `label`, `color` and `ls` of each run.
         lines: further levels by label and measure, plain units.
     """
-    rows = math.ceil(len(of) / 2)
+    rows = math.ceil(len(quantities) / 2)
     figure = Figure(figsize=(COLUMN, 1.35 * rows + 0.35), layout="constrained")
-    for k, measure in enumerate(of, start=1):
-        axes = figure.add_subplot(rows, min(2, len(of)), k)
+    for k, measure in enumerate(quantities, start=1):
+        axes = figure.add_subplot(rows, min(2, len(quantities)), k)
         for name, run in runs.items():
             if len(curve := run.curve(measure.name)):
                 band(axes, curve, bounds=(measure.bounds[0], math.inf), **looks[name])

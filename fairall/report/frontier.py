@@ -99,7 +99,7 @@ def frontier(runs: Runs, folder: Path) -> list[PageTable]:
     """
     pairs = AXES[[*runs.values()][-1].config.model["fairness"]["rule"]]
     figures = group_figures("utility_against_gap", NOTE, runs, lambda group: draw(group, pairs))
-    return compare(runs, folder, title="the frontier", of=[*itertools.chain(*pairs)], figures=figures)
+    return compare(runs, folder, title="the frontier", quantities=[*itertools.chain(*pairs)], figures=figures)
 
 
 def draw(runs: Runs, pairs: Sequence[Sequence[Quantity]]) -> Figure:

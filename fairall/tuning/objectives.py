@@ -50,8 +50,8 @@ def refuse_test_people(composed: DictConfig, sweeper: DictConfig, words: Sequenc
 
 def directions_of(sweeper: DictConfig) -> list[str]:
     """The directions of `hydra.sweeper`, which has one or a list of them, as words or of an Enum."""
-    given = sweeper.direction if isinstance(sweeper.direction, ListConfig) else [sweeper.direction]
-    return [getattr(direction, "name", direction) for direction in given]
+    configured = sweeper.direction if isinstance(sweeper.direction, ListConfig) else [sweeper.direction]
+    return [getattr(direction, "name", direction) for direction in configured]
 
 
 def worst(directions: Sequence[str]) -> float | list[float]:
