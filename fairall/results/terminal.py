@@ -69,10 +69,14 @@ def noise(result: Result) -> str:
     people = result.evaluation
     errors = {"utility": people.utility_standard_error, "DPU": people.dpu_standard_error}
     known = " and ".join(
-        f"{number(error)} of the {name}" for name, error in errors.items() if error is not None
+        f"the {name} a standard error of {number(error)}"
+        for name, error in errors.items()
+        if error is not None
+    )
+    noisy = (
+        f" Their choice gives {known}, which intervals over seeds of one split leave out." if known else ""
     )
     return (
-        f"Measured on {people.people} {people.split} people, {people.labelled} of them with labels, worth "
-        f"{people.effective_sample_size:.0f} equally weighted ones; standard errors by their choice, which "
-        f"intervals over seeds of one split leave out: {known or 'unknown'}."
+        f"Measured on {people.people} {people.split} people with {people.labelled} labels, worth "
+        f"{people.effective_sample_size:.0f} equally weighted ones.{noisy}"
     )

@@ -115,7 +115,8 @@ def test_a_run_shows_its_references_and_the_noise_of_its_people(
     assert people.people == 150
     assert 0.02 < error < 0.05
     assert 0.0 < of_dpu < 0.2
-    noise = f"{100 * error:.1f} of the utility and {100 * of_dpu:.1f} of the DPU"
+    utility, dpu = (f"a standard error of {100 * value:.1f}" for value in (error, of_dpu))
+    noise = f"the utility {utility} and the DPU {dpu}"
     assert noise in shown
     assert noise in (result.path / "model_card.md").read_text()
     levels = [
@@ -183,7 +184,7 @@ def test_what_was_done_with_unlabelled_people_is_in_the_summary(quick: Runs) -> 
     people = result.evaluation
     assert people.people == 60
     assert people.effective_sample_size < people.labelled < 60
-    assert f"{people.labelled} of them with labels, worth {people.effective_sample_size:.0f}" in shown
+    assert f"with {people.labelled} labels, worth {people.effective_sample_size:.0f}" in shown
     assert result.spread("latent_label_auc") is not None
     # Nobody knows every label there.
     assert set(result.references.index.levels[0]) == {"accept_all", "reject_all"}

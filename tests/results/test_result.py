@@ -79,7 +79,7 @@ def test_a_terminal_shows_every_row(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_the_noise_of_people_says_how_many_they_are() -> None:
     made = made_up()
-    assert noise(made).startswith("Measured on 150 test people, 150 of them with labels, worth 150 equally ")
-    assert noise(made).endswith("leave out: 3.1 of the utility and 5.0 of the DPU.")
+    assert noise(made).startswith("Measured on 150 test people with 150 labels, worth 150 equally ")
+    assert "the utility a standard error of 3.1 and the DPU a standard error of 5.0, which" in noise(made)
     unknown = replace(made.evaluation, utility_standard_error=None, dpu_standard_error=None)
-    assert noise(replace(made, evaluation=unknown)).endswith("leave out: unknown.")
+    assert noise(replace(made, evaluation=unknown)).endswith("equally weighted ones.")
