@@ -27,7 +27,7 @@ def print_result(result: Result) -> None:
         f"{list(result.config.evaluation.window)}; _sampled: from drawn decisions, as the paper's mean_ and "
         "tv_ are. 95 % interval: of the mean over seeds, by Student's t. accept all: of accepting everybody "
         "of the same people; accepting nobody gives 0. "
-        f"{known * rows['oracle'].notna().any()}{noise(result)}"
+        f"{known * bool(rows['oracle'].notna().any())}{noise(result)}"
     )
     print_frame(shown_measures(rows), title=result.title, caption=caption, first="measure")
     if len(result.named_groups) > 2:
