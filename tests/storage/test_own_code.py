@@ -143,28 +143,32 @@ def test_what_is_typed_is_said() -> None:
     )
 
 
-OWN = {
-    "model": (
-        "my_method.Mine",
-        "from fairall.models.rivals.ensemble import Ensemble\n\n\nclass Mine(Ensemble):",
-    ),
-    "dataset": ("my_data.Mine", "from fairall.data.credit import Credit\n\n\nclass Mine(Credit):"),
-    "initial_policy": (
-        "my_policy.Mine",
-        "from fairall.online.initial_policy import LogisticPolicy\n\n\nclass Mine(LogisticPolicy):",
-    ),
-    "world.capacity": (
-        "my_world.Mine",
-        "from fairall.worlds.capacity import Capacity\n\n\nclass Mine(Capacity):",
-    ),
-    "measure": (
-        "my_measures.mine",
-        "from fairall.metrics import measure\n\n\n"
-        '@measure(label="mine", unit="share", higher_is_better=None)',
-    ),
+BASES = {
+    "model": "fairall.models.rivals.ensemble.Ensemble",
+    "fairness": "fairall.models.rivals.ensemble.Ensemble",
+    "dataset": "fairall.data.credit.Credit",
+    "initial_policy": "fairall.online.initial_policy.LogisticPolicy",
+    "world.capacity": "fairall.worlds.capacity.Capacity",
+    "measure": "fairall.metrics.measure",
 }
-BODY = "\n    def own(self):\n        return value + 1\n"
-MEASURE = "\ndef mine(propensity):\n    return 0 * propensity.mean(-1) + value + 1\n"
+DERIVED = """\
+from own_helper import value
+from {0} import {1}
+
+
+class Mine({1}):
+    def own(self):
+        return value + 1
+"""
+MEASURE = """\
+from own_helper import value
+from {0} import {1}
+
+
+@{1}(label="mine", unit="share", higher_is_better=None)
+def mine(propensity):
+    return 0 * propensity.mean(-1) + value + 1
+"""
 
 
 def test_a_run_says_what_is_imported_while_it_runs_and_later_runs_do_not_count_it(
@@ -172,9 +176,11 @@ def test_a_run_says_what_is_imported_while_it_runs_and_later_runs_do_not_count_i
 ) -> None:
     monkeypatch.syspath_prepend(tmp_path)
     (tmp_path / "own_late.py").write_text("VALUE = 1\n")
-    epoch = "def warm_up_epoch(self, *given):\n        import own_late\n"
-    text = f"{OWN['model'][1]}\n    {epoch}        return super().warm_up_epoch(*given)\n"
-    (tmp_path / "my_method.py").write_text(text)
+    (tmp_path / "my_method.py").write_text(
+        "from fairall.models.rivals.ensemble import Ensemble\n\n\nclass Mine(Ensemble):\n"
+        "    def warm_up_epoch(self, *given):\n        import own_late\n"
+        "        return super().warm_up_epoch(*given)\n"
+    )
     words = ["model=ensemble", "model._target_=my_method.Mine", "dataset=credit", "preset=quick", "seeds=1"]
     words += [f"outputs_dir={tmp_path}/outputs", "tracking.enabled=false"]
     fairall.run(*words)
@@ -192,25 +198,22 @@ def identity_of(*words: str) -> str:
     return job(compose_config("preset=quick", "seeds=1", "outputs_dir=x", *words)).identity
 
 
-@pytest.mark.parametrize("place", [*OWN, "fairness"])
+@pytest.mark.parametrize("place", BASES)
 def test_editing_own_code_of_any_kind_makes_a_new_run(
     place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.syspath_prepend(tmp_path)
-    key = "model" if place == "fairness" else place
-    target, begins = OWN[key]
-    words = ["model=ensemble", "dataset=credit", "world=capacity"]
-    words += [f"evaluation.measures=[{target}]" if place == "measure" else f"{key}._target_={target}"]
-    words += ["fairness=demographic_parity"] if place == "fairness" else []
-    own, helper = tmp_path / f"{target.partition('.')[0]}.py", tmp_path / "own_helper.py"
-    text = f"from own_helper import value\n{begins}{MEASURE if place == 'measure' else BODY}"
-    helper.write_text("value = 1\n")
-    own.write_text(text)
-    before = identity_of(*words)
-    own.write_text(f"# A comment.\n{text}")
-    assert identity_of(*words) == before
-    own.write_text(text.replace("value + 1", "value + 2"))
-    edited = identity_of(*words)
-    own.write_text(text)
-    helper.write_text("value = 2\n")
-    assert len({before, edited, identity_of(*words)}) == 3
+    module = f"my_{place.replace('.', '_')}"
+    chosen = {
+        "measure": [f"evaluation.measures=[{module}.mine]"],
+        "fairness": [f"model._target_={module}.Mine", "fairness=demographic_parity"],
+    }.get(place, [f"{place}._target_={module}.Mine"])
+    words = ["model=ensemble", "dataset=credit", "world=capacity", *chosen]
+    text = MEASURE if place == "measure" else DERIVED
+    text = text.format(*BASES[place].rsplit(".", 1))
+    identities = []
+    for own, helper in ((text, 1), (text.replace("+ 1", "+ 2"), 1), (text, 2)):
+        (tmp_path / f"{module}.py").write_text(own)
+        (tmp_path / "own_helper.py").write_text(f"value = {helper}\n")
+        identities.append(identity_of(*words))
+    assert len({*identities}) == 3
