@@ -1,6 +1,7 @@
 """A store that is away, damaged, half written, or in which others keep runs."""
 
 import os
+import re
 import shlex
 import sqlite3
 import subprocess
@@ -54,18 +55,16 @@ def test_a_folder_that_no_database_can_be_in_is_one_line(tmp_path: Path) -> None
 def test_a_database_that_nobody_finished_is_made_anew(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path = tmp_path / 'it\'s "here"' / "mlflow.db"
-    path.parent.mkdir()
-    path.with_name(".~killed00~mlflow.db").write_bytes(b"half of it")
-    with monkeypatch.context() as patched:
+    path = tmp_path / "mlflow.db"
+    path.with_name(".~killed00~mlflow.db").touch()
+    with monkeypatch.context() as patched, pytest.raises(KilledError):
         patched.setattr(SqlAlchemyStore, "search_experiments", killed)
-        with pytest.raises(KilledError):
-            create_database(path)
+        create_database(path)
     assert not path.exists()
     create_database(path)
     (experiment,) = mlflow.MlflowClient(f"sqlite:///{path}").search_experiments()
-    assert experiment.artifact_location == f"{path.with_name('mlartifacts').as_uri()}/0"
-    assert {child.name for child in path.parent.iterdir()} == {"mlflow.lock", "mlflow.db"}
+    assert experiment.artifact_location == f"{(tmp_path / 'mlartifacts').as_uri()}/0"
+    assert {child.name for child in tmp_path.iterdir()} == {"mlflow.lock", "mlflow.db"}
 
 
 @pytest.mark.whole
@@ -73,15 +72,15 @@ def test_runs_of_others_do_not_stop_a_run(unlogged: Unlogged) -> None:
     """Malformed tags, weird metrics, and parameters of other experiments."""
     assert log(*unlogged).is_new
     client = client_of(unlogged[1].outputs_dir)
-    run = only_run(client)
+    experiment = only_run(client).info.experiment_id
     for tags in ({}, {"fairall.kind": "command"}, {"fairall.run_id": "elsewhere"}):
-        other = client.create_run(run.info.experiment_id, tags=tags).info.run_id
+        other = client.create_run(experiment, tags=tags).info.run_id
         client.log_param(other, "model.name", "x" * 400)
         client.log_metric(other, "utility", float("inf"), timestamp=0, step=-3)
         client.set_terminated(other)
-    before = {run.info.run_id: run.to_dictionary() for run in logged_runs(client)}
+    before = str(logged_runs(client))
     assert not log(*unlogged).is_new
-    assert {run.info.run_id: run.to_dictionary() for run in logged_runs(client)} == before
+    assert str(logged_runs(client)) == before
     words = override("outputs_dir", unlogged[1].outputs_dir)
     assert [result.identity for result in load_logged_results(words).results] == [unlogged[0].name]
     client.set_tag(other, "fairall.run_id", "../..")
@@ -153,10 +152,8 @@ def test_another_result_under_the_same_id_is_logged_anew(unlogged: Unlogged) -> 
     assert not log(folder, config).is_new
     client.set_tag(first, "fairall.result", "another")
     assert log(folder, config).registered == ["Registered: version 2 of loans: models:/loans/2"]
-    assert [run.info.run_id == first for run in logged_runs(client)] == [False]
-    for version in ("1", "2"):
-        policy = load_policy(f"models:/loans/{version}", outputs_dir=config.outputs_dir)
-        assert policy.seeds == [0, 1]
+    assert only_run(client).info.run_id != first
+    assert load_policy("models:/loans/1", outputs_dir=config.outputs_dir).seeds == [0, 1]
 
 
 @pytest.mark.whole
@@ -164,18 +161,14 @@ def test_another_result_under_the_same_id_is_logged_anew(unlogged: Unlogged) -> 
 def test_a_run_does_without_an_mlflow_that_is_away_and_is_logged_later(
     uri: str, tmp_path: Path, empty_store: Put, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ended = succeeded(*SMALL, f"tracking.uri={uri}", cwd=tmp_path)
-    assert ended.stdout.count(f"Warning: tracking.uri: cannot use {uri}") == 1
-    assert "MLflow: " not in ended.stdout
-    folder = run_folder(tmp_path / "outputs")
-    assert (folder / "DONE").exists()
+    said = succeeded(*SMALL, f"tracking.uri={uri}", cwd=tmp_path).stdout
+    assert said.count(f"Warning: tracking.uri: cannot use {uri}") == 1
+    assert "MLflow: " not in said
     succeeded(*SMALL, "seed=1", "tracking.enabled=false", cwd=tmp_path)
     there = f"tracking.uri={empty_store(tmp_path / 'later')}"
     for logged in ("1 run", 0), ("0 runs", 1):
         assert succeeded("mlflow", "sync", there, cwd=tmp_path).stdout == SYNCED.format(*logged)
     only_run(client_of(tmp_path / "later"))
-    shown = succeeded("show", folder.name, cwd=tmp_path).stdout
-    assert f"mlflow: {uri}\n" in shown  # which `sync` does not change
     assert f"made with tracking.uri={uri}: repeat that word" in refused("mlflow", "sync", cwd=tmp_path)
     monkeypatch.setenv("MLFLOW_TRACKING_URI", uri)
     assert f"cannot use {uri}" in refused("mlflow", "sync", cwd=tmp_path)
@@ -189,10 +182,9 @@ def test_a_run_without_mlflow_ends_with_one_warning_and_its_verbs_in_one_line(
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "mlflow", None)  # an import of it fails as where it is not installed
     for _ in range(2):
-        ended = succeeded(*SMALL, cwd=tmp_path)
-        (warning,) = (line for line in ended.stdout.splitlines() if "mlflow" in line)
-        assert warning.startswith("Warning: cannot import mlflow (")
-        assert "`python -m fairall mlflow sync` logs it later" in warning
+        said = succeeded(*SMALL, cwd=tmp_path).stdout
+        warning = r"Warning: cannot import mlflow \(.*`python -m fairall mlflow sync` logs it later"
+        assert len(re.findall(warning, said)) == said.count("mlflow (") == 1
     (tmp_path / "outputs" / "mlflow.db").touch()
     (tmp_path / "people.csv").write_text("a\n1\n")
     for verb in ("mlflow sync", "decide models:/a/1 people.csv -o out.csv"):
@@ -202,12 +194,11 @@ def test_a_run_without_mlflow_ends_with_one_warning_and_its_verbs_in_one_line(
 
 
 @pytest.mark.whole
-@pytest.mark.parametrize("name", ["feature%2Fx", "a b#c", "größe & 100%", 'it\'s a "folder" :of 100%25 #1 ü'])
+@pytest.mark.parametrize("name", ["feature%2Fx", 'it\'s a "folder" & b#c :of 100%25 #1 größe'])
 def test_outputs_may_be_in_a_folder_of_any_name(name: str, tmp_path: Path) -> None:
     ended = succeeded(*SMALL, "tracking.register=loans", override("outputs_dir", name), cwd=tmp_path)
     assert f"--backend-store-uri {shlex.quote(f'sqlite:///{tmp_path / name}/mlflow.db')}\n" in ended.stdout
     assert [path.name for path in tmp_path.iterdir()] == [name]
-    assert (tmp_path / name / "mlartifacts").is_dir()
     assert load_policy("models:/loans/1", outputs_dir=tmp_path / name).seeds == [0]
 
 
@@ -218,9 +209,9 @@ def test_the_source_is_that_of_the_command(
     monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path))
     (tmp_path / "project").mkdir()
     monkeypatch.chdir(tmp_path / "project")
-    subprocess.run(["git", "init", "-q"], check=True)
     identity = ["-c", "user.name=a", "-c", "user.email=a@example.org"]
-    subprocess.run(["git", *identity, "commit", "-q", "--allow-empty", "-m", "a"], check=True)
+    for words in (["init", "-q"], [*identity, "commit", "-q", "--allow-empty", "-m", "a"]):
+        subprocess.run(["git", *words], check=True)
     source = source_tags()
     assert len(source["mlflow.source.git.commit"]) == 40
     replace(Origin.read(unlogged[0]), source=source).write(unlogged[0])
