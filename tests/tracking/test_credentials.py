@@ -17,10 +17,9 @@ LOGIN = f"{NAME}:pa55w%40rd"  # as in an address
 
 def assert_nowhere(folder: Path, *outputs: Ended) -> None:
     """Neither the name nor the password is in what was printed, nor in any file of the folder."""
-    files = [path for path in folder.rglob("*") if path.is_file()]
-    assert len(files) > 5
     texts = [ended.stdout + ended.stderr for ended in outputs]
-    texts += [f"{path}: {path.read_bytes()!r}" for path in files]
+    texts += [f"{path}: {path.read_bytes()!r}" for path in folder.rglob("*") if path.is_file()]
+    assert len(texts) > 15
     assert [text for text in texts if NAME in text or "pa55w" in text] == []
 
 
@@ -66,16 +65,10 @@ def test_a_server_gets_the_credentials_and_nobody_else_does(
 
 
 def test_what_is_logged_has_no_credentials(tmp_path: Path) -> None:
-    store, folder = tmp_path / "server", tmp_path / "work"
-    store.mkdir()
-    folder.mkdir()
-    words = ["server", "--workers", "1", "--backend-store-uri", f"sqlite:///{store / 'mlflow.db'}"]
-    with serving(*words, "--artifacts-destination", str(store / "files")) as address:
+    (tmp_path / "work").mkdir()
+    words = ["server", "--workers", "1", "--backend-store-uri", f"sqlite:///{tmp_path / 'mlflow.db'}"]
+    with serving(*words, "--artifacts-destination", str(tmp_path / "files")) as address:
         uri = f"tracking.uri={address.replace('//', f'//{LOGIN}@')}"
-        outputs = [typed(*SMALL, uri, "tracking.register=loans", cwd=folder)]
-        assert outputs[0].stdout.endswith("Registered: version 1 of loans: models:/loans/1\n")
-        outputs.append(typed(*SMALL, "tracking.enabled=false", "seed=1", cwd=folder))
-        names = [path.parent.name for path in folder.glob("outputs/runs/*/*/*/DONE")]
-        outputs.append(typed("compare", *names, uri, cwd=folder))
-    assert [ended.returncode for ended in outputs] == [0, 0, 0]
-    assert_nowhere(tmp_path, *outputs)
+        logged = typed(*SMALL, uri, "tracking.register=loans", cwd=tmp_path / "work")
+    assert logged.stdout.endswith("Registered: version 1 of loans: models:/loans/1\n")
+    assert_nowhere(tmp_path, logged)
