@@ -13,7 +13,7 @@ from fairall.config.compose import compose_config
 from fairall.experiment import job
 from fairall.storage.checkpoint import Cache
 from fairall.storage.identity import OwnCode, own_code
-from tests.conftest import own_process
+from tests.conftest import CHECKOUT, own_process
 
 FILES = {
     "mine/__init__.py": "",
@@ -38,46 +38,42 @@ class Method:
 LOADED = {"mine/__init__.py", "mine/method.py", "mine/rates.py", "helper.py"}
 
 
-@pytest.fixture(autouse=True)
-def modules_forgotten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Modules of a test's folder are not there for other tests, whose own may have the same names."""
-    monkeypatch.setattr("fairall.storage.identity._late", set())
-    yield
+def forget(folder: Path) -> None:
+    """Modules of a folder are not loaded any more: other tests have some of the same names."""
     for name, module in [*sys.modules.items()]:
-        if (getattr(module, "__file__", None) or "").startswith(str(tmp_path)):
+        if (getattr(module, "__file__", None) or "").startswith(str(folder)):
             del sys.modules[name]
+    importlib.invalidate_caches()
 
 
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """The files, of which `mine.method` is imported."""
+    monkeypatch.setattr("fairall.storage.identity._late", set())
     place = tmp_path / "place"
+    (place / "mine").mkdir(parents=True)
     for name, text in FILES.items():
-        (place / name).parent.mkdir(parents=True, exist_ok=True)
         (place / name).write_text(text)
     monkeypatch.syspath_prepend(place)
     importlib.import_module("mine.method")
-    return place
-
-
-def anew() -> OwnCode:
-    """What a new process finds, to which the files are as they are now."""
-    for name in [name for name in sys.modules if name.partition(".")[0] in ("mine", "helper", "other")]:
-        del sys.modules[name]
-    importlib.invalidate_caches()
-    importlib.import_module("mine.method")
-    return own_code(["mine.method"])
+    yield place
+    forget(tmp_path)
 
 
 @pytest.mark.parametrize("name", FILES)
 def test_loaded_modules_count_of_the_same_package_or_folder(name: str, folder: Path) -> None:
+    def anew(text: str) -> OwnCode:
+        """What a new process finds, in which the file has a text."""
+        (folder / name).write_text(text)
+        forget(folder)
+        importlib.import_module("mine.method")
+        return own_code(["mine.method"])
+
     before = own_code(["mine.method"])
     assert before.doubts == []
     assert [*before.hashes] == ["helper", "mine", "mine.method", "mine.rates"]
-    (folder / name).write_text(f"# A comment.\n{FILES[name]}")
-    assert anew() == before
-    (folder / name).write_text(f"{FILES[name]}\nEDITED = True\n")
-    assert (anew() != before) == (name in LOADED)
+    assert anew(f"# A comment.\n{FILES[name]}") == before
+    assert (anew(f"{FILES[name]}\nEDITED = True\n") != before) == (name in LOADED)
     (folder / name).write_bytes(b"no Python (\xff")
     doubt = f"{Path(name).name} has changed since its import: start Python anew to run it"
     assert own_code(["mine.method"]).doubts == [doubt] * (name in LOADED)
@@ -92,55 +88,52 @@ def test_what_is_made_by_own_code(folder: Path, monkeypatch: pytest.MonkeyPatch)
         assert same == whole
     # Python's own have no file, and FairAll's are in every identity.
     assert own_code(["builtins", "fairall.metrics"], Path(), len) == OwnCode({}, [], ())
-    # An ancestor, in a package without code, in another folder.
-    (folder / "further" / "bare").mkdir(parents=True)
+    # An ancestor, in a package without code, in another folder; and an installed module where it is named.
     text = "from mine.method import Method\nclass Mine(Method): ...\n"
-    (folder / "further" / "bare" / "derived.py").write_text(text)
-    monkeypatch.syspath_prepend(folder / "further")
+    for place, name in (("further", "bare/derived.py"), ("site-packages", "bought.py")):
+        (folder / place / name).parent.mkdir(parents=True)
+        (folder / place / name).write_text(text)
+        monkeypatch.syspath_prepend(folder / place)
     made = importlib.import_module("bare.derived").Mine()
     assert own_code([], made).hashes.keys() == {"bare.derived", *whole.hashes}
-    # An installed module counts where it is named.
-    (folder / "site-packages").mkdir()
-    (folder / "site-packages" / "bought.py").write_text("VALUE = 1\n")
-    monkeypatch.syspath_prepend(folder / "site-packages")
     importlib.import_module("bought")
-    assert "bought" not in own_code(["helper"]).hashes
+    assert "bought" not in own_code(["mine.method"]).hashes
     assert [*own_code(["bought"]).hashes] == ["bought"]
 
 
 def test_a_module_that_is_reloaded_counts_as_it_is_now(folder: Path, tmp_path: Path) -> None:
-    (folder / "other.py").write_text(
-        "import torch\n\n\ndef make(checkpoint):\n    return {'x': torch.ones(1)}\n"
-    )
-    import other  # type: ignore[import-not-found]
+    text = "import torch\n\n\ndef make(checkpoint):\n    return {'x': torch.ones(1)}\n"
+    (folder / "other.py").write_text(text)
+    other = importlib.import_module("other")
 
-    cache, make = Cache(tmp_path / "cache", 3600.0), lambda: other.make
-    assert float(cache.result("key", make())["x"]) == 1
-    text = (folder / "other.py").read_text()
+    def made() -> float:
+        return float(Cache(tmp_path / "cache", 3600.0).result("key", other.make)["x"])
+
+    assert made() == 1
     (folder / "other.py").write_text(text.replace("ones", "zeros"))
-    assert float(cache.result("key", make())["x"]) == 1
+    assert made() == 1
     importlib.reload(other)
     assert own_code(["other"]).doubts == []
-    assert float(cache.result("key", make())["x"]) == 0
+    assert made() == 0
 
 
-def test_a_script_counts_where_it_defines_what_is_run(folder: Path) -> None:
-    (folder / "script.py").write_text(
-        "import helper\nfrom fairall.storage.identity import own_code\n\n\nclass Mine: ...\n\n\n"
-        "print(*own_code([], Mine()).hashes, all(own_code([], Mine()).hashes.values()))\n"
-        "print(*own_code(['helper']).hashes)\n"
-    )
-    path = os.pathsep.join(map(str, (Path(fairall.__file__).parents[1], folder)))
-    ended = own_process(folder / "script.py", check=True, env=os.environ | {"PYTHONPATH": path})
+SCRIPT = """
+import helper
+from fairall.storage.identity import own_code
+class Mine: ...
+made = own_code([], Mine())
+print(*made.hashes, all(made.hashes.values()), *made.doubts)
+print(*own_code(['helper']).hashes)
+"""
+
+
+def test_a_script_counts_where_it_defines_what_is_run_and_what_is_typed_is_said(folder: Path) -> None:
+    (folder / "script.py").write_text(SCRIPT)
+    environment = os.environ | {"PYTHONPATH": f"{CHECKOUT}{os.pathsep}{folder}"}
+    ended = own_process(folder / "script.py", check=True, env=environment)
     assert ended.stdout == "__main__ helper True\nhelper\n"
-
-
-def test_what_is_typed_is_said() -> None:
-    ask = "from fairall.storage.identity import *\nclass Mine: pass\nprint(own_code([], Mine()))"
-    ended = own_process(input=ask, check=True)
-    assert ended.stdout.startswith(
-        "OwnCode(hashes={'__main__': ''}, doubts=['the code of __main__ is in no file: "
-    )
+    typed = own_process(input=SCRIPT, check=True, env=environment).stdout
+    assert typed.startswith("__main__ False the code of __main__ is in no file: ")
 
 
 BASES = {
@@ -187,15 +180,7 @@ def test_a_run_says_what_is_imported_while_it_runs_and_later_runs_do_not_count_i
     assert "Note: own_late was first imported during the run: " in capsys.readouterr().out
     fairall.run(*words)
     assert "Already done" in capsys.readouterr().out
-    assert own_code(["own_late"]).hashes.keys() == {"own_late", "my_method"}
-
-
-def identity_of(*words: str) -> str:
-    """The id of a run by a process that has imported none of the user's modules yet."""
-    for name in [*sys.modules]:  # of other folders too
-        if name == "own_helper" or name.startswith("my_"):
-            del sys.modules[name]
-    return job(compose_config("preset=quick", "seeds=1", "outputs_dir=x", *words)).identity
+    assert own_code(["own_late"]).hashes.keys() >= {"own_late", "my_method"}
 
 
 @pytest.mark.parametrize("place", BASES)
@@ -215,5 +200,6 @@ def test_editing_own_code_of_any_kind_makes_a_new_run(
     for own, helper in ((text, 1), (text.replace("+ 1", "+ 2"), 1), (text, 2)):
         (tmp_path / f"{module}.py").write_text(own)
         (tmp_path / "own_helper.py").write_text(f"value = {helper}\n")
-        identities.append(identity_of(*words))
+        forget(tmp_path)
+        identities.append(job(compose_config("preset=quick", "seeds=1", "outputs_dir=x", *words)).identity)
     assert len({*identities}) == 3

@@ -1,4 +1,4 @@
-"""What MLflow has of a finished run, of its policy, and of a report."""
+"""What MLflow has of a finished run and of its policy."""
 
 import json
 import shlex
