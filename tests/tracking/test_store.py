@@ -8,11 +8,9 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import mlflow
 import pytest
-from mlflow.store.tracking.sqlalchemy_store import SqlAlchemyStore
 
 from fairall import load_logged_results
 from fairall.config.schema import Config
@@ -22,18 +20,11 @@ from fairall.storage.run_folder import Origin, source_tags
 from fairall.tracking.logger import log
 from fairall.tracking.store import PASSWORD, USER, UnreachableError, create_database, require_store
 from tests.conftest import Asked, Put, logged_runs, refused, run_folder, succeeded, typed
+from tests.kills import killed
 from tests.tracking.conftest import SMALL, client_of, only_run
 
 Unlogged = tuple[Path, Config]
 SYNCED = "Logged {} to MLflow; {} were already there.\n"
-
-
-class KilledError(BaseException):
-    """In place of SIGKILL."""
-
-
-def killed(*_: Any, **__: Any) -> None:
-    raise KilledError
 
 
 @pytest.mark.parametrize("uri", ["sqlite:///x.db", "postgresql+psycopg2://a/b", "x", "databricks"])
@@ -52,14 +43,10 @@ def test_a_folder_that_no_database_can_be_in_is_one_line(tmp_path: Path) -> None
 
 
 @pytest.mark.whole
-def test_a_database_that_nobody_finished_is_made_anew(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_database_that_nobody_finished_is_made_anew(tmp_path: Path) -> None:
     path = tmp_path / "mlflow.db"
-    path.with_name(".~killed00~mlflow.db").touch()
-    with monkeypatch.context() as patched, pytest.raises(KilledError):
-        patched.setattr(SqlAlchemyStore, "search_experiments", killed)
-        create_database(path)
+    assert killed(lambda _: create_database(path), tmp_path, before=4)
+    assert [*tmp_path.glob(".~*~mlflow.db")]
     assert not path.exists()
     create_database(path)
     (experiment,) = mlflow.MlflowClient(f"sqlite:///{path}").search_experiments()
@@ -120,24 +107,6 @@ def test_an_answer_that_is_not_understood_is_a_warning(
     monkeypatch.setattr("mlflow.MlflowClient.search_runs", lambda *_: {}["mlflow.runName"])
     with pytest.raises(UnreachableError, match="KeyError: 'mlflow"):
         log(*unlogged)
-
-
-@pytest.mark.whole
-@pytest.mark.parametrize(
-    "killed_in", "create_run log_model_artifacts log_batch log_artifact set_terminated".split()
-)
-def test_what_a_kill_leaves_half_logged_is_replaced_by_the_next_command(
-    killed_in: str, unlogged: Unlogged, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name in (killed_in, killed_in, "delete_run"):  # the last kill comes while the rest is deleted
-        with monkeypatch.context() as patched:
-            patched.setattr(f"mlflow.MlflowClient.{name}", killed)
-            patched.setattr("mlflow.MlflowClient.set_terminated", killed)  # which `mlflow.start_run` calls
-            with pytest.raises(KilledError):
-                log(*unlogged)
-    for logged in ("1 run", 0), ("0 runs", 1):
-        assert typed("mlflow", "sync", cwd=tmp_path).stdout == SYNCED.format(*logged)
-        only_run(client_of(unlogged[1].outputs_dir))
 
 
 @pytest.mark.whole
