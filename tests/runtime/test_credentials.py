@@ -55,7 +55,10 @@ USERINFO = ("user:7,pw", "user:)pw", "user:1;x", "o'neil:pw", "user:'pw", "user:
     ("text", "shown"),
     [
         *((text, text) for text in (*PLAIN, "cannot reach http://host: ask admin@host")),
-        *((f"cannot use http://{userinfo}@host:5000/a", "cannot use http://host:5000/a") for userinfo in USERINFO),
+        *(
+            (f"cannot use http://{userinfo}@host:5000/a", "cannot use http://host:5000/a")
+            for userinfo in USERINFO
+        ),
         ("cannot use pg://host/a?password=b: gone", "cannot use pg://host/a: gone"),
         ("cannot use pg://host/a?x=1&user=b (gone)", "cannot use pg://host/a?x=1 (gone)"),
         ("[pg://a?password=b,pg://c?pwd=d]", "[pg://a,pg://c]"),

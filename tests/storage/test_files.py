@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from fairall.decide.load import load_policy
-from fairall.runtime.process import this_process
-from fairall.storage.files import atomic, damaged, holder, locked, tidied, unnamed, write_sums
+from fairall.storage.files import atomic, damaged, tidied, unnamed, write_sums
 from tests.conftest import run_folder, succeeded, typed
 
 
@@ -93,15 +92,6 @@ def test_damage_is_told_by_name(tmp_path: Path) -> None:
     for missing in range(len(lines)):  # a list of an earlier version has no last line
         listing.write_text("".join(lines[:missing] + lines[missing + 1 :]))
         assert damaged(listing) == ["SUMS"]
-
-
-def test_a_lock_is_held_in_the_block_alone(tmp_path: Path) -> None:
-    folder, lock = tmp_path / "folder", tmp_path / "folder.lock"
-    assert holder(lock) is None
-    assert not lock.exists()
-    with locked(folder, lock):
-        assert holder(lock) == lock.read_text() == this_process()
-    assert holder(lock) is None
 
 
 def test_leftovers_of_a_kill_are_deleted_unless_a_process_is_at_work(tmp_path: Path) -> None:

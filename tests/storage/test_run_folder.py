@@ -44,7 +44,9 @@ def test_a_result_is_not_complete_without_what_was_written(tmp_path: Path) -> No
     folder = finished(tmp_path / "id")
     folder.reopen()
     (folder.path / "metrics.csv").unlink()  # by the user, while the run is at work
-    with pytest.raises(FairAllError, match=r"metrics\.csv is missing: it was deleted during the run; the same"):
+    with pytest.raises(
+        FairAllError, match=r"metrics\.csv is missing: it was deleted during the run; the same"
+    ):
         folder.finish()
     assert not folder.done
 

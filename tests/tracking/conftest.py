@@ -1,15 +1,6 @@
 """A run that is in MLflow, and folders to which its result can be logged anew."""
 
-import os
 import shutil
-import signal
-import socket
-import subprocess
-import sys
-import time
-import urllib.request
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -63,39 +54,3 @@ def only_run(client: mlflow.MlflowClient) -> Any:
     models = client.search_logged_models([run.info.experiment_id])
     assert [(model.status, model.source_run_id) for model in models] == [("READY", run.info.run_id)]
     return run
-
-
-@contextmanager
-def serving(*words: str, **environment: str) -> Iterator[str]:
-    """The address of a command of MLflow that serves, ended with all its processes when the block ends.
-
-    Args:
-        words: after `python -m mlflow`.
-        environment: further variables.
-    """
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = str(free.getsockname()[1])
-    # `serve` starts uvicorn from the path, as it is in an active environment.
-    search = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    with subprocess.Popen(
-        [sys.executable, "-m", "mlflow", *words, "--port", port],
-        env=os.environ | {"MLFLOW_DISABLE_TELEMETRY": "true", "PATH": search} | environment,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    ) as process:
-        try:
-            end = time.monotonic() + 240
-            while True:
-                try:
-                    urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=5)
-                    break
-                except OSError:
-                    assert process.poll() is None
-                    assert time.monotonic() < end
-                    time.sleep(0.2)
-            yield f"http://127.0.0.1:{port}"
-        finally:
-            with suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)

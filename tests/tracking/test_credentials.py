@@ -1,13 +1,18 @@
 """No user or password of an address is written, logged or printed."""
 
 import base64
+import os
+import signal
+import socket
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from fairall.tracking.store import PASSWORD, USER
 from tests.conftest import Asked, Ended, typed
-from tests.tracking.conftest import SMALL, serving
+from tests.tracking.conftest import SMALL
 
 pytestmark = pytest.mark.whole
 
@@ -64,11 +69,25 @@ def test_a_server_gets_the_credentials_and_nobody_else_does(
     assert_nowhere(tmp_path, *outputs)
 
 
-def test_what_is_logged_has_no_credentials(tmp_path: Path) -> None:
+def test_what_is_logged_has_no_credentials(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "work").mkdir()
-    words = ["server", "--workers", "1", "--backend-store-uri", f"sqlite:///{tmp_path / 'mlflow.db'}"]
-    with serving(*words, "--artifacts-destination", str(tmp_path / "files")) as address:
-        uri = f"tracking.uri={address.replace('//', f'//{LOGIN}@')}"
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    words = f"server --workers 1 --port {port} --backend-store-uri sqlite:///mlflow.db --artifacts-destination files"
+    server = subprocess.Popen(
+        [sys.executable, "-m", "mlflow", *words.split()],
+        cwd=tmp_path,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "7")  # until it has started
+    try:
+        uri = f"tracking.uri=http://{LOGIN}@127.0.0.1:{port}"
         logged = typed(*SMALL, uri, "tracking.register=loans", cwd=tmp_path / "work")
+    finally:
+        os.killpg(server.pid, signal.SIGKILL)
+        server.wait()
     assert logged.stdout.endswith("Registered: version 1 of loans: models:/loans/1\n")
     assert_nowhere(tmp_path, logged)
