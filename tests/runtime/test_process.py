@@ -109,28 +109,28 @@ def test_too_little_memory_for_the_libraries_is_one_line(words: str, tmp_path: P
 
 
 @pytest.mark.parametrize(
-    ("error", "lacks_memory"),
+    "error",
     [
-        (MemoryError(), True),
-        (OSError(errno.ENOMEM, os.strerror(errno.ENOMEM)), True),
-        (ImportError("libtorch_cpu.so: failed to map segment from shared object"), True),
-        (RuntimeError("can't start new thread"), True),
-        (ImportError("no module named x"), False),
+        MemoryError(),
+        OSError(errno.ENOMEM, os.strerror(errno.ENOMEM)),
+        ImportError("libtorch_cpu.so: failed to map segment from shared object"),
+        RuntimeError("can't start new thread"),
     ],
     ids=repr,
 )
-def test_errors_for_want_of_memory_are_known(error: Exception, lacks_memory: bool) -> None:
+def test_errors_for_want_of_memory_are_known(error: Exception) -> None:
     advice = ImportError("numpy: please read this advice\nof many lines")
+    assert not process.out_of_memory(advice)
     advice.__cause__ = error
-    assert process.out_of_memory(error) == process.out_of_memory(advice) == lacks_memory
+    assert process.out_of_memory(error)
+    assert process.out_of_memory(advice)
 
 
 def test_a_console_script_runs_no_file_of_the_current_folder_but_what_is_named(tmp_path: Path) -> None:
-    script, place = tmp_path / "bin" / "fairall", tmp_path / "place"
-    script.parent.mkdir()
+    script, place = tmp_path / "fairall", tmp_path / "place"
     place.mkdir()
     for name in ("bottleneck", "socket", "hydra_plugins", "sitecustomize"):
-        (place / f"{name}.py").write_text(f"open('RAN_{name}', 'w').close()\n")
+        (place / f"{name}.py").write_text("open('RAN', 'w').close()\n")
     (place / "mine.py").write_text("from helper import VALUE\n")
     (place / "helper.py").write_text("VALUE = 3\n")
     script.write_text(
@@ -141,7 +141,7 @@ def test_a_console_script_runs_no_file_of_the_current_folder_but_what_is_named(t
     )
     ended = own_process(script, cwd=place, check=True, env={"PYTHONPATH": str(CHECKOUT)})
     assert ended.stdout == "3\n"
-    assert sorted(path.name for path in place.glob("RAN_*")) == []
+    assert not (place / "RAN").exists()
 
 
 LIBRARIES = """

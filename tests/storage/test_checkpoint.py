@@ -1,12 +1,12 @@
 """States that are saved from time to time, and results that runs share."""
 
 import errno
+import shutil
 import signal
 from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 
 from fairall.runtime.signals import Stopped, _State
 from fairall.storage import checkpoint as module
@@ -35,20 +35,21 @@ def test_the_last_state_of_the_same_computation_is_loaded(tmp_path: Path) -> Non
         assert lines == [f"Warning: {checkpoint.path} is damaged ({reason}); {again}"]
 
 
-def test_a_full_disk_costs_the_state_and_not_the_work(
+def test_a_full_disk_costs_what_would_be_saved_and_not_the_work(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(*_: Any) -> None:
         raise OSError(errno.ENOSPC, "No space")
 
+    def make(checkpoint: Checkpoint) -> State:
+        monkeypatch.setattr(Path, "write_bytes", full)
+        assert not checkpoint.save(lambda: {"step": 2})
+        return {"step": 3}
+
     checkpoint, said = in_folder(tmp_path)
     checkpoint.save(lambda: {"step": 1})
-    with monkeypatch.context() as patched:
-        patched.setattr(Path, "write_bytes", full)
-        assert not checkpoint.save(lambda: {"step": 2})
-        assert Cache(tmp_path, 0.0, said.append).result("key", lambda _: {"step": 3}) == {"step": 3}
+    assert Cache(tmp_path, 0.0, said.append).result("key", make) == {"step": 3}
     assert [line.endswith("could not be saved: No space.") for line in said] == [True, True]
-    assert checkpoint.load() == {"step": 1}
     assert {path.name for path in tmp_path.iterdir()} == {"checkpoint.pt", "key.lock"}
     monkeypatch.setattr(Path, "open", full)
     with pytest.raises(OSError, match="No space"):  # what the system does not give is not damaged
@@ -89,19 +90,22 @@ def test_a_request_to_stop_is_met_with_the_state_saved(
 def test_a_cached_result_is_made_once_for_each_key_and_part(tmp_path: Path) -> None:
     made: list[str] = []
 
-    def result(part: str, key: str) -> str:
+    def result(name: str) -> str:
         def make(checkpoint: Checkpoint) -> State:
             checkpoint.save(lambda: {"step": -1})
-            made.append(part + key)
-            return {"weights": torch.full((3,), len(made))}
+            made.append(name)
+            return {"name": name}
 
-        return made[int(Cache(tmp_path, 0.0).part(part).result(key, make)["weights"][0]) - 1]
+        part, key = name.split("/")
+        return str(Cache(tmp_path, 0.0).part(part).result(key, make)["name"])
 
-    for _ in range(2):
-        assert [result(*case) for case in ("ak", "bk", "am")] == ["ak", "bk", "am"] == made
-    # Neither another result nor a checkpoint is one.
-    (tmp_path / "a" / "k.pt").write_bytes((tmp_path / "a" / "m.pt").read_bytes())
-    Checkpoint(tmp_path / "b" / "k.pt", "k", seconds=0.0).save(lambda: {"step": -1})
-    assert [result(*case) for case in ("ak", "bk")] == made[3:]
-    assert len(made) == 5
+    names = ["a/k", "b/k", "a/m"]
+    for name in names * 2:
+        assert result(name) == name
+    assert made == names
     assert {path.name for path in tmp_path.glob("*/*")} == {"k.pt", "k.lock", "m.pt", "m.lock"}
+    # Neither another result nor a checkpoint is one.
+    shutil.copy(tmp_path / "a" / "m.pt", tmp_path / "a" / "k.pt")
+    Checkpoint(tmp_path / "b" / "k.pt", "k", seconds=0.0).save(lambda: {"name": "b/k"})
+    assert [result(name) for name in names] == names
+    assert made == [*names, "a/k", "b/k"]

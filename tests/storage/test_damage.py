@@ -40,8 +40,8 @@ def of_run(name: str) -> tuple[str, Callable[[Path], Any], Callable[[Path, list[
     return name, lay_down, lambda folder, _: told[RunFolder(next(folder.rglob(name)).parent).damage()]
 
 
-# The name of a file, what writes it to a folder, and what reads it there: the second argument takes warnings, and
-# of a damaged file it gives None or an error.
+# The name of a file, what writes it to a folder, and what reads it there: that takes a list for warnings, and
+# returns None, or raises an error, where the file is damaged.
 CASES = [
     (
         "checkpoint.pt",

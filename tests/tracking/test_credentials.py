@@ -33,10 +33,9 @@ def test_a_server_gets_the_credentials_and_nobody_else_does(
 ) -> None:
     server, address = f"http://127.0.0.1:{asked.port}", f"http://{LOGIN}@127.0.0.1:{asked.port}"
     basic = "Basic " + base64.b64encode(f"{NAME}:{SECRET}".encode()).decode()
-    (tmp_path / "mine" / "preset").mkdir(parents=True)
-    (tmp_path / "mine" / "preset" / "server.yaml").write_text(
-        "# @package _global_\ndefaults: [quick]\ntracking: {uri: '${oc.env:SERVER}'}\n"
-    )
+    preset = tmp_path / "mine" / "preset" / "server.yaml"
+    preset.parent.mkdir(parents=True)
+    preset.write_text("# @package _global_\ndefaults: [quick]\ntracking: {uri: '${oc.env:SERVER}'}\n")
     (tmp_path / "people.csv").write_text("a\n1\n")
     monkeypatch.setenv("SERVER", address)
     outputs = []
@@ -59,13 +58,13 @@ def test_a_server_gets_the_credentials_and_nobody_else_does(
     monkeypatch.setenv(PASSWORD, SECRET)
     sends(1, "mlflow", "sync", f"tracking.uri={server}")
     for words in (
-        [f"tracking.urii={address}"],
-        ["--cfg", "job", f"tracking.uri={address}"],
-        ["decide", "models:/x/1", "people.csv", "-o", "out.csv", f"tracking.uri={address}"],
-        ["tune", "fairlog", f"hydra.sweeper.storage=nonsense://{LOGIN}@host/x"],
-        ["mlflow", "sync", f"tracking.uri=postgresql://{LOGIN}@127.0.0.1:{asked.port}/mlflow"],
+        f"tracking.urii={address}",
+        f"--cfg job tracking.uri={address}",
+        f"decide models:/x/1 people.csv -o out.csv tracking.uri={address}",
+        f"tune fairlog hydra.sweeper.storage=nonsense://{LOGIN}@host/x",
+        f"mlflow sync tracking.uri=postgresql://{LOGIN}@127.0.0.1:{asked.port}/mlflow",
     ):
-        outputs.append(typed(*words, cwd=tmp_path))
+        outputs.append(typed(*words.split(), cwd=tmp_path))
     assert_nowhere(tmp_path, *outputs)
 
 
@@ -74,7 +73,8 @@ def test_what_is_logged_has_no_credentials(tmp_path: Path, monkeypatch: pytest.M
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    words = f"server --workers 1 --port {port} --backend-store-uri sqlite:///mlflow.db --artifacts-destination files"
+    words = f"server --workers 1 --port {port} --backend-store-uri sqlite:///mlflow.db"
+    words += " --artifacts-destination files"
     server = subprocess.Popen(
         [sys.executable, "-m", "mlflow", *words.split()],
         cwd=tmp_path,
@@ -82,7 +82,9 @@ def test_what_is_logged_has_no_credentials(tmp_path: Path, monkeypatch: pytest.M
         stderr=subprocess.DEVNULL,
         start_new_session=True,
     )
-    monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "7")  # until it has started
+    monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "60")  # until it has started
+    monkeypatch.setenv("MLFLOW_HTTP_REQUEST_BACKOFF_JITTER", "0")
+    monkeypatch.setenv("MLFLOW_HTTP_REQUEST_BACKOFF_FACTOR", "1")
     try:
         uri = f"tracking.uri=http://{LOGIN}@127.0.0.1:{port}"
         logged = typed(*SMALL, uri, "tracking.register=loans", cwd=tmp_path / "work")

@@ -1,7 +1,6 @@
 """A store that is away, damaged, half written, or in which others keep runs."""
 
 import os
-import re
 import shlex
 import sqlite3
 import subprocess
@@ -19,7 +18,7 @@ from fairall.decide.load import load_policy
 from fairall.storage.run_folder import Origin, source_tags
 from fairall.tracking.logger import log
 from fairall.tracking.store import PASSWORD, USER, UnreachableError, create_database, require_store
-from tests.conftest import Asked, Put, logged_runs, refused, run_folder, succeeded, typed
+from tests.conftest import Asked, Put, logged_runs, refused, succeeded, typed
 from tests.kills import killed
 from tests.tracking.conftest import SMALL, client_of, only_run
 
@@ -56,15 +55,14 @@ def test_a_database_that_nobody_finished_is_made_anew(tmp_path: Path) -> None:
 
 @pytest.mark.whole
 def test_runs_of_others_do_not_stop_a_run(unlogged: Unlogged) -> None:
-    """Malformed tags, weird metrics, and parameters of other experiments."""
+    """Weird metrics, parameters of other experiments, and malformed tags."""
     assert log(*unlogged).is_new
     client = client_of(unlogged[1].outputs_dir)
-    experiment = only_run(client).info.experiment_id
-    for tags in ({}, {"fairall.kind": "command"}, {"fairall.run_id": "elsewhere"}):
-        other = client.create_run(experiment, tags=tags).info.run_id
-        client.log_param(other, "model.name", "x" * 400)
-        client.log_metric(other, "utility", float("inf"), timestamp=0, step=-3)
-        client.set_terminated(other)
+    tags = {"fairall.kind": "command", "fairall.run_id": "elsewhere"}
+    other = client.create_run(only_run(client).info.experiment_id, tags=tags).info.run_id
+    client.log_param(other, "model.name", "x" * 400)
+    client.log_metric(other, "utility", float("inf"), timestamp=0, step=-3)
+    client.set_terminated(other)
     before = str(logged_runs(client))
     assert not log(*unlogged).is_new
     assert str(logged_runs(client)) == before
@@ -152,14 +150,12 @@ def test_a_run_without_mlflow_ends_with_one_warning_and_its_verbs_in_one_line(
     monkeypatch.setitem(sys.modules, "mlflow", None)  # an import of it fails as where it is not installed
     for _ in range(2):
         said = succeeded(*SMALL, cwd=tmp_path).stdout
-        warning = r"Warning: cannot import mlflow \(.*`python -m fairall mlflow sync` logs it later"
-        assert len(re.findall(warning, said)) == said.count("mlflow (") == 1
+        assert said.count("Warning: cannot import mlflow (") == 1
+        assert said.count("`python -m fairall mlflow sync` logs it later") == 1
     (tmp_path / "outputs" / "mlflow.db").touch()
     (tmp_path / "people.csv").write_text("a\n1\n")
     for verb in ("mlflow sync", "decide models:/a/1 people.csv -o out.csv"):
-        ended = typed(*verb.split(), cwd=tmp_path)
-        assert ended.returncode == 1
-        assert "install it: pip install 'mlflow>=3,<4'" in ended.stderr
+        assert "install it: pip install 'mlflow>=3,<4'" in typed(*verb.split(), cwd=tmp_path).stderr
 
 
 @pytest.mark.whole
@@ -176,15 +172,15 @@ def test_the_source_is_that_of_the_command(
     unlogged: Unlogged, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path))
-    (tmp_path / "project").mkdir()
-    monkeypatch.chdir(tmp_path / "project")
-    identity = ["-c", "user.name=a", "-c", "user.email=a@example.org"]
-    for words in (["init", "-q"], [*identity, "commit", "-q", "--allow-empty", "-m", "a"]):
-        subprocess.run(["git", *words], check=True)
+    project = tmp_path / "project"
+    subprocess.run(["git", "init", "-q", project], check=True)
+    commit = "-c user.name=a -c user.email=a@example.org commit -q --allow-empty -m a"
+    subprocess.run(["git", "-C", project, *commit.split()], check=True)
+    monkeypatch.chdir(project)
     source = source_tags()
     assert len(source["mlflow.source.git.commit"]) == 40
     replace(Origin.read(unlogged[0]), source=source).write(unlogged[0])
     monkeypatch.chdir(tmp_path)  # where it is logged later, without a commit
-    assert source_tags().keys() == {"mlflow.source.name", "mlflow.source.type", "mlflow.user"}
+    assert "mlflow.source.git.commit" not in source_tags()
     log(*unlogged)
     assert source.items() <= only_run(client_of(unlogged[1].outputs_dir)).data.tags.items()
