@@ -41,8 +41,9 @@ def test_served_and_predicted_probabilities_are_those_of_the_policy(outputs: Pat
 
     served_rows = json.loads(served(texts).response)["predictions"]
     np.testing.assert_allclose(pd.DataFrame(served_rows), expected, atol=1e-6)
-    with pytest.raises(MlflowException, match=r"must be male \(S = \+1\), female \(S = "):
+    with pytest.raises(MlflowException, match=r"must be male \(S = \+1\), female \(S = ") as caught:
         served(texts.assign(sex="unheard of"))
+    assert caught.value.error_code == "INVALID_PARAMETER_VALUE"
 
 
 def test_a_model_of_ones_own_method_loads_where_the_method_is_not_imported(

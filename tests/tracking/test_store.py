@@ -17,22 +17,13 @@ from fairall.config.words import override
 from fairall.decide.load import load_policy
 from fairall.storage.run_folder import Origin, source_tags
 from fairall.tracking.logger import log
-from fairall.tracking.store import PASSWORD, USER, UnreachableError, create_database, require_store
+from fairall.tracking.store import PASSWORD, USER, UnreachableError, create_database
 from tests.conftest import Asked, Put, logged_runs, refused, succeeded, typed
 from tests.kills import killed
 from tests.tracking.conftest import SMALL, client_of, only_run
 
 Unlogged = tuple[Path, Config]
 SYNCED = "Logged {} to MLflow; {} were already there.\n"
-
-
-@pytest.mark.parametrize("uri", ["sqlite:///x.db", "postgresql+psycopg2://a/b", "x", "databricks"])
-def test_the_check_of_an_address_opens_nothing(
-    uri: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    require_store(Config.of_places("outputs", uri))
-    assert not [*tmp_path.iterdir()]
 
 
 def test_a_folder_that_no_database_can_be_in_is_one_line(tmp_path: Path) -> None:
