@@ -18,7 +18,7 @@ RUN = """
 FILES = ("metrics.csv", "summary.json", "decisions.csv", "config.yaml", "policy/*", "figures/*")
 RESULT = tuple(f"runs/*/*/*/{name}" for name in FILES)
 UNTRACKED = "tracking.enabled=false"
-# Words, one of an undisturbed command before, if any, and the distance of the writes before which one is killed.
+# Words, one of an undisturbed command before, if any, and the distance of writes between kills.
 COMMANDS = {
     "FairAll": (["model=fairall_I_II", *RUN, UNTRACKED], None, 40),
     "FairLog": (["model=fairlog", *RUN, UNTRACKED], None, 30),

@@ -63,11 +63,6 @@ CASES = [
 ]
 
 
-thorough = settings(
-    derandomize=True, deadline=None, max_examples=examples(40), suppress_health_check=[HealthCheck.too_slow]
-)
-
-
 def cut(content: bytes, at: int, bit: int) -> bytes:
     return content[:at]
 
@@ -84,7 +79,12 @@ def test_a_damaged_file_is_refused_in_one_line_or_is_as_it_was(
     (path,) = tmp_path.rglob(name)
     intact, content, refused = read(tmp_path, []), path.read_bytes(), []
 
-    @settings(thorough)
+    @settings(
+        derandomize=True,
+        deadline=None,
+        max_examples=examples(40),
+        suppress_health_check=[HealthCheck.too_slow],
+    )
     @example(damage=cut, place=0.0, bit=0)
     @given(
         damage=st.sampled_from([cut, flipped]), place=st.floats(0, 1, exclude_max=True), bit=st.integers(0, 7)

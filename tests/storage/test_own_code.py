@@ -84,8 +84,7 @@ def test_what_is_made_by_own_code(folder: Path, monkeypatch: pytest.MonkeyPatch)
 
     whole = own_code(["mine.method"])
     # The name of a class, whose method makes something, is that of no module.
-    for same in (own_code([], Method()), own_code([], Method.late), own_code(["mine.method.Method"])):
-        assert same == whole
+    assert own_code([], Method()) == own_code([], Method.late) == own_code(["mine.method.Method"]) == whole
     # Python's own have no file, and FairAll's are in every identity.
     assert own_code(["builtins", "fairall.metrics"], Path(), len) == OwnCode({}, [], ())
     # An ancestor, in a package without code, in another folder; and an installed module where it is named.

@@ -13,12 +13,11 @@ from fairall.storage.stored import read_stored
 from tests.conftest import LOANS, MEANING, logged_runs, run_folder, succeeded
 
 SMALL = ["model=fairlog", "dataset=synthetic", "preset=quick", "seeds=1"]
-RUN = [
-    *"preset=quick seeds=2 schedule.warm_up_epochs=2 schedule.phase1_epochs=1 schedule.time_steps=4".split(),
-    *"evaluation.window=[1,4] evaluation.decisions=true dataset=csv dataset.path=loans.csv".split(),
-    *MEANING,
-    "dataset.drop=[id,decision]",
-]
+RUN = """
+    preset=quick seeds=2 schedule.warm_up_epochs=2 schedule.phase1_epochs=1 schedule.time_steps=4
+    evaluation.window=[1,4] evaluation.decisions=true dataset=csv dataset.path=loans.csv dataset.drop=[id,decision]
+""".split()
+RUN += MEANING
 
 
 @pytest.fixture(scope="session")
@@ -51,6 +50,6 @@ def only_run(client: mlflow.MlflowClient) -> Any:
     """The one run that is in MLflow, which is complete and has a model."""
     (run,) = logged_runs(client)
     assert run.info.status == "FINISHED"
-    models = client.search_logged_models([run.info.experiment_id])
-    assert [(model.status, model.source_run_id) for model in models] == [("READY", run.info.run_id)]
+    (model,) = client.search_logged_models([run.info.experiment_id])
+    assert (model.status, model.source_run_id) == ("READY", run.info.run_id)
     return run

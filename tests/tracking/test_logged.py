@@ -86,7 +86,6 @@ def test_finished_runs_come_out_of_the_store(outputs: Path) -> None:
     (result,) = load_logged_results(override("outputs_dir", str(outputs))).results
     folder = run_folder(outputs)
     pd.testing.assert_frame_equal(result.steps, pd.read_csv(folder / "metrics.csv"), check_dtype=False)
-    assert result.identity == folder.name
     assert result.finished == pytest.approx((folder / "DONE").stat().st_mtime, abs=1)
 
 
@@ -97,8 +96,8 @@ def test_a_program_that_uses_mlflow_keeps_its_store_and_its_run(
     mlflow.set_tracking_uri(uri)
     with mlflow.start_run() as mine:
         assert log(*unlogged).is_new
-        assert mlflow.get_tracking_uri() == uri
         mlflow.log_metric("mine", 1.0)
+    assert mlflow.get_tracking_uri() == uri
     assert mlflow.get_run(mine.info.run_id).data.metrics == {"mine": 1.0}
     only_run(client_of(unlogged[1].outputs_dir))
 
@@ -126,15 +125,6 @@ def test_the_model_predicts_as_the_policy(model: Any, people: pd.DataFrame, outp
         predicted = model.predict(table)
         assert list(predicted) == signature.outputs.input_names() == ["probability", "seed_0", "seed_1"]
         np.testing.assert_allclose(predicted, expected, atol=1e-6)
-
-
-def test_a_diverged_seed_is_left_out_of_the_probability(
-    model: Any, people: pd.DataFrame, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(Policy, "propensity", lambda *_, **__: np.array([[np.nan], [0.25]]))
-    predicted = model.predict(people.head(1)).iloc[0]
-    assert np.isnan(predicted["seed_0"])
-    assert predicted["probability"] == predicted["seed_1"] == 0.25
 
 
 def test_a_finished_run_is_registered_later_and_once_per_name(outputs: Path) -> None:

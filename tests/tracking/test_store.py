@@ -90,15 +90,6 @@ def test_a_store_of_others_says_nowhere_where_files_are_sent(
 
 
 @pytest.mark.whole
-def test_an_answer_that_is_not_understood_is_a_warning(
-    unlogged: Unlogged, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("mlflow.MlflowClient.search_runs", lambda *_: {}["mlflow.runName"])
-    with pytest.raises(UnreachableError, match="KeyError: 'mlflow"):
-        log(*unlogged)
-
-
-@pytest.mark.whole
 def test_another_result_under_the_same_id_is_logged_anew(unlogged: Unlogged) -> None:
     """As after an edit of a file that a method reads by itself. A registered version is not taken away."""
     folder, config = unlogged
