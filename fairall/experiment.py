@@ -179,7 +179,7 @@ def run(*what: DictConfig | str, display: Display | None = None, command: str = 
             from fairall.measuring.measure import measure  # a run that is done needs none of it
 
             if not intact:
-                folder.reopen()
+                (folder.path / "DONE").unlink(missing_ok=True)
             with folder.recording(anew=config.force, log=display.say) as making:
                 origin = Origin(command, source_tags() if config.tracking.enabled else {}, began)
                 origin.write(making.path)

@@ -80,10 +80,10 @@ class Checkpoint:
                 raise DamagedFileError(self.path, "it is of another computation")
             return saved["state"]
         except FileNotFoundError:
-            return None
+            pass
         except DamagedFileError as error:
             self.log(f"Warning: {error}; it is computed again from the beginning.")
-            return None
+        return None
 
 
 @dataclass(frozen=True)

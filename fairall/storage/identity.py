@@ -20,9 +20,9 @@ from fairall.errors import FairAllError
 from fairall.runtime.process import INSTALLED, numba_version
 from fairall.storage.files import cache_folder, sha256_of_text, write_text
 
-# Keys that say where results are kept, how they are shown and where the data came from; and those that add
-# outputs and change no other number: the identity has the functions of the measures in place of their names, and
-# whether the log of decisions is requested.
+# Keys that say where results are kept, how they are shown and where the data came from, and those that add
+# outputs and change no other number. The identity has the functions of the measures in place of their names,
+# and whether the log of decisions is requested.
 IRRELEVANT = """
     outputs_dir force checkpoint_seconds threads tracking sweep objective hyperparameters
     dataset.path dataset.raw_file dataset.known_files dataset.download dataset.accept_terms

@@ -111,10 +111,6 @@ class RunFolder:
             log(f"Warning: {self.path}: {damage}; the result is made again.")
         return damage is None
 
-    def reopen(self) -> None:
-        """Mark the result as incomplete; the checkpoint stays."""
-        (self.path / "DONE").unlink(missing_ok=True)
-
     @contextmanager
     def recording(self, *, anew: bool, log: Log = ignore) -> Iterator[RunFolder]:
         """The folder to write the result to; a result is complete once `finish` was called on it.

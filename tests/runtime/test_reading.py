@@ -24,7 +24,7 @@ def a_huge_file(path: Path) -> None:
 INSTEAD = {
     "a device": lambda path: path.symlink_to("/dev/zero"),
     "a pipe": os.mkfifo,
-    "a folder": Path.mkdir,
+    "a folder": lambda path: path.mkdir(),
     "a socket": a_socket,
     "a circle of links": lambda path: path.symlink_to(path),
     "a huge file": a_huge_file,

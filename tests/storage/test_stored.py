@@ -64,7 +64,7 @@ def test_a_value_of_another_type_is_named(key: str, value: Any, reason: str) -> 
         of_plain(Outer, WHOLE | {key: value})
 
 
-def written(plain: dict[str, Any], folder: Path) -> Path:
+def written(plain: Any, folder: Path) -> Path:
     path = folder / "config.yaml"
     path.write_text(OmegaConf.to_yaml(OmegaConf.create(plain)))
     return path

@@ -15,7 +15,8 @@ from tests.conftest import LOANS, MEANING, logged_runs, run_folder, succeeded
 SMALL = ["model=fairlog", "dataset=synthetic", "preset=quick", "seeds=1"]
 RUN = """
     preset=quick seeds=2 schedule.warm_up_epochs=2 schedule.phase1_epochs=1 schedule.time_steps=4
-    evaluation.window=[1,4] evaluation.decisions=true dataset=csv dataset.path=loans.csv dataset.drop=[id,decision]
+    evaluation.window=[1,4] evaluation.decisions=true dataset=csv dataset.path=loans.csv
+    dataset.drop=[id,decision]
 """.split()
 RUN += MEANING
 
