@@ -82,8 +82,7 @@ def test_what_is_logged_has_no_credentials(tmp_path: Path, monkeypatch: pytest.M
         stderr=subprocess.DEVNULL,
         start_new_session=True,
     )
-    monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "60")  # until it has started
-    monkeypatch.setenv("MLFLOW_HTTP_REQUEST_BACKOFF_JITTER", "0")
+    monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "10")  # until it has started
     monkeypatch.setenv("MLFLOW_HTTP_REQUEST_BACKOFF_FACTOR", "1")
     try:
         uri = f"tracking.uri=http://{LOGIN}@127.0.0.1:{port}"
