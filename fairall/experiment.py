@@ -28,7 +28,7 @@ from fairall.online.training import Training, short_of
 from fairall.runtime.process import prepare_processor, short_of_memory
 from fairall.storage.checkpoint import Cache, Checkpoint
 from fairall.storage.identity import OwnCode, own_code, run_id
-from fairall.storage.run_folder import CARD, Origin, RunFolder, source_tags
+from fairall.storage.run_folder import CARD, CHECKPOINT, Origin, RunFolder, source_tags
 from fairall.worlds.world import World
 
 if TYPE_CHECKING:  # reading results and policies is imported where they are
@@ -179,12 +179,14 @@ def run(*what: DictConfig | str, display: Display | None = None, command: str = 
             from fairall.measuring.measure import measure  # a run that is done needs none of it
 
             if not intact:
-                folder.reopen()
+                (folder.path / "DONE").unlink(missing_ok=True)
             with folder.recording(anew=config.force, log=display.say) as making:
                 origin = Origin(command, source_tags() if config.tracking.enabled else {}, began)
                 origin.write(making.path)
                 making.write_config(config)
-                checkpoint = making.checkpoint(seconds=config.checkpoint_seconds, log=display.say)
+                checkpoint = Checkpoint(
+                    making.path / CHECKPOINT, task.identity, config.checkpoint_seconds, display.say
+                )
                 cache = cache_of(config, display)
                 training.run(checkpoint, cache, display)
                 result = measure(training, cache)
@@ -205,7 +207,7 @@ def warmed_up(task: Job, display: Display | None = None) -> Training:
     display = display or Display()
     training = Training(task.learner, task.initial_policy, task.config, task.world, task.measures)
     with TemporaryDirectory() as folder:
-        checkpoint = Checkpoint(Path(folder) / "checkpoint.pt", task.identity, seconds=float("inf"))
+        checkpoint = Checkpoint(Path(folder) / CHECKPOINT, task.identity, seconds=float("inf"))
         training.pretrain(checkpoint, cache_of(task.config, display), display)
         training.warm_up(checkpoint, display)
     return training

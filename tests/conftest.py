@@ -251,7 +251,7 @@ def _database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[],
     def copy(path: Path) -> None:
         if not path.exists():
             path.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(database(), path)
+            shutil.copyfile(database(), path)  # with the mode of a new file
 
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr("fairall.tracking.store.create_database", copy)

@@ -61,14 +61,14 @@ def _downloaded(address: str, config: Config, modules: Collection[str]) -> Polic
 
     with TemporaryDirectory() as name:
         folder = Path(name)
-        if ADDRESS.fullmatch(address):
-            config.tracking.uri = named_uri(config)
-            download(address, folder, config)
-        for path in folder.rglob(SUMS):
-            try:
+        try:
+            if ADDRESS.fullmatch(address):
+                config.tracking.uri = named_uri(config)
+                download(address, folder, config)
+            for path in folder.rglob(SUMS):
                 return Policy.load(path.parent, modules=modules)
-            except FairAllError as error:
-                raise FairAllError(f"{address}: {error}") from error
+        except FairAllError as error:
+            raise FairAllError(f"{address}: {error}") from error
     raise FairAllError(
         f"{address}: no policy of fairall; one has an address runs:/ID/policy or models:/NAME/1"
     )

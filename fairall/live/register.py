@@ -74,7 +74,7 @@ def _register(
         if str(number) not in registered:
             run = client.create_run(experiment, run_name=f"{ledger}, version {number}", tags=tags).info.run_id
             with mlflow.start_run(run, nested=True), versions.saved(policy) as folder:
-                log_policy(folder, versions.config_of(policy))
+                log_policy(folder, versions.config_of(policy), tags)
             registered[str(number)] = str(register_policy(client, name, run, tags))
         version = registered[str(number)]
         client.set_registered_model_alias(name, alias, version)

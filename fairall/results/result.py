@@ -267,7 +267,7 @@ class Result(Viewed):
 
     def save(self, folder: RunFolder) -> None:
         """Write metrics.csv and summary.json."""
-        folder.write_table(self.steps)
+        folder.write_text("metrics.csv", self.steps.to_csv(index=False, float_format="%.7g"))
         folder.write_text("summary.json", json.dumps(self.to_plain(), indent=1, allow_nan=False) + "\n")
 
     @classmethod

@@ -56,9 +56,14 @@ class Checkpoint:
 
     def save(self, state: Callable[[], State]) -> bool:
         """Replace the file by one with `state()`; whether that succeeded, as it does not on a full disk."""
+        import torch  # slow, and not needed by those who only look whether a file is there
+
         began = time.monotonic()
         try:
-            save_tensors({"of": self.identity, "state": state()}, self.path)
+            serialised = io.BytesIO()  # torch's own errors do not give the system's reason
+            torch.save({"of": self.identity, "state": state()}, serialised)
+            with atomic(self.path) as temporary:
+                temporary.write_bytes(serialised.getbuffer())
             return True
         except OSError as error:
             self.log(f"Warning: {self.path} could not be saved: {error.strerror or error}.")
@@ -75,10 +80,10 @@ class Checkpoint:
                 raise DamagedFileError(self.path, "it is of another computation")
             return saved["state"]
         except FileNotFoundError:
-            return None
+            pass
         except DamagedFileError as error:
             self.log(f"Warning: {error}; it is computed again from the beginning.")
-            return None
+        return None
 
 
 @dataclass(frozen=True)
@@ -144,18 +149,8 @@ class Stateful:
                 getattr(self, name).load_state_dict(saved)
 
 
-def save_tensors(state: State, path: Path) -> None:
-    """Write `state` to `path` atomically; raises OSError where it cannot be written."""
-    import torch  # slow, and not needed by those who only look whether a file is there
-
-    serialised = io.BytesIO()  # torch's own errors do not give the system's reason
-    torch.save(state, serialised)
-    with atomic(path) as temporary:
-        temporary.write_bytes(serialised.getbuffer())
-
-
 def load_tensors(path: Path) -> State:
-    """Read what `save_tensors` wrote.
+    """Read what `Checkpoint.save` wrote: the `state`, and the identity that it is `of`.
 
     Raises:
         OSError: if the file cannot be read; FileNotFoundError if there is none.

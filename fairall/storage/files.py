@@ -23,7 +23,6 @@ from fairall.runtime.reading import DamagedFileError, opened, read_text, why_no_
 Log = Callable[[str], None]
 """Shows a message to the user."""
 TEMPORARY = ".~"  # how names of temporary files of `atomic` begin
-MOST_OF_NAME = 300  # characters of the name of a process
 
 
 def ignore(message: str) -> None:
@@ -157,16 +156,13 @@ def locked(folder: Path, lock: Path, *, log: Log = ignore) -> Iterator[None]:
 
 def holder(lock: Path) -> str | None:
     """The process that is in the block of `locked`; None if there is none, or where that is unknown."""
-    try:
-        if lock.exists():
-            with FileLock(lock, timeout=0):
-                return None
-    except Timeout:
-        with suppress(OSError, DamagedFileError):
-            return read_text(lock)[:MOST_OF_NAME] or "another process"
-        return "another process"
-    except OSError:
-        pass
+    with suppress(OSError, DamagedFileError):
+        try:
+            if lock.exists():
+                with FileLock(lock, timeout=0):
+                    return None
+        except Timeout:
+            return read_text(lock) or "another process"
     return None
 
 

@@ -20,17 +20,19 @@ from fairall.errors import FairAllError
 from fairall.runtime.process import INSTALLED, numba_version
 from fairall.storage.files import cache_folder, sha256_of_text, write_text
 
-# Keys that say where results are kept, how they are shown and where the data came from.
-IRRELEVANT = "outputs_dir force checkpoint_seconds threads tracking sweep objective hyperparameters".split()
+# Keys that say where results are kept, how they are shown and where the data came from, and those that add
+# outputs and change no other number. The identity has the functions of the measures in place of their names,
+# and whether the log of decisions is requested.
+IRRELEVANT = """
+    outputs_dir force checkpoint_seconds threads tracking sweep objective hyperparameters
+    dataset.path dataset.raw_file dataset.known_files dataset.download dataset.accept_terms
+    evaluation.measures evaluation.decisions
+""".split()
 # Keys that define the problem: the people, what decisions on them are worth, and how they are measured.
 PROBLEM = """
     dataset cost initial_policy world evaluation protocol.effective preset seed seeds splits
     schedule.warm_up_applicants schedule.applicants schedule.time_steps
 """.split()
-IRRELEVANT_OF_DATASET = ("path", "raw_file", "known_files", "download", "accept_terms")
-# Keys of `evaluation` that add outputs and change no other number. The identity has the functions of the
-# measures in place of their names, and whether the log of decisions is requested.
-FURTHER_OUTPUTS = ("measures", "decisions")
 # Folders and files of the package whose code determines the numbers of a result. Values in config/ enter an
 # identity with the configuration, those in files of data/ with the data.
 COMPUTING = """
@@ -124,12 +126,13 @@ def computing_files(package: Path) -> list[Path]:
     return sorted(files - {package / name for name in NOT_COMPUTING})
 
 
-def determining(config: dict[str, Any]) -> dict[str, Any]:
-    """The part of a configuration, as plain containers, that determines a result."""
-    relevant = {key: value for key, value in config.items() if key not in IRRELEVANT}
-    for node, left_out in (("dataset", IRRELEVANT_OF_DATASET), ("evaluation", FURTHER_OUTPUTS)):
-        relevant[node] = {key: value for key, value in config[node].items() if key not in left_out}
-    return relevant
+def determining(config: dict[str, Any], above: str = "") -> dict[str, Any]:
+    """The part of a configuration, as plain containers, that determines a result; `above`: keys of a node."""
+    return {
+        key: determining(value, f"{above}{key}.") if isinstance(value, dict) else value
+        for key, value in config.items()
+        if above + key not in IRRELEVANT
+    }
 
 
 def defines_problem(key: str) -> bool:

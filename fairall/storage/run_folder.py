@@ -17,7 +17,6 @@ from fairall.config.schema import Config
 from fairall.errors import FairAllError
 from fairall.runtime.reading import DamagedFileError, read_text
 from fairall.runtime.signals import Stopped
-from fairall.storage.checkpoint import Checkpoint
 from fairall.storage.files import (
     Log,
     atomic,
@@ -40,7 +39,7 @@ ANEW = "anew"  # subfolder for the folder of a new result while there is an old 
 CARD = "model_card.md"
 FILES, PARTS = ("config.yaml", "metrics.csv", "summary.json", CARD), ("figures", "policy")
 DECISIONS = "decisions.csv"  # of runs with evaluation.decisions
-ORIGIN = "tracking.json"
+ORIGIN, CHECKPOINT = "tracking.json", "checkpoint.pt"
 HEADING = "# Configuration of a run of fairall, format 2; sha256 of what follows: "
 PATIENCE = 10.0  # seconds for git to answer
 
@@ -112,10 +111,6 @@ class RunFolder:
             log(f"Warning: {self.path}: {damage}; the result is made again.")
         return damage is None
 
-    def reopen(self) -> None:
-        """Mark the result as incomplete; the checkpoint stays."""
-        (self.path / "DONE").unlink(missing_ok=True)
-
     @contextmanager
     def recording(self, *, anew: bool, log: Log = ignore) -> Iterator[RunFolder]:
         """The folder to write the result to; a result is complete once `finish` was called on it.
@@ -125,7 +120,7 @@ class RunFolder:
         """
         folder = self._anew if anew and self.done else self
         if anew:
-            folder.checkpoint(seconds=0.0).path.unlink(missing_ok=True)
+            (folder.path / CHECKPOINT).unlink(missing_ok=True)
         try:
             yield folder
         except Stopped as error:
@@ -149,7 +144,7 @@ class RunFolder:
         """
         made = self._anew
         if made.done:
-            files = [path for path in made.path.rglob("*") if path.is_file()]
+            files = filter(Path.is_file, made.path.rglob("*"))
             for path in sorted(files, key=lambda path: path.name == "DONE"):
                 target = self.path / path.relative_to(made.path)
                 target.parent.mkdir(exist_ok=True)
@@ -158,10 +153,6 @@ class RunFolder:
                 path.replace(target)
         if made.path.parent.exists():
             shutil.rmtree(made.path.parent)
-
-    def checkpoint(self, *, seconds: float, log: Log = ignore) -> Checkpoint:
-        """The run's `Checkpoint`; the folder's name is the run's identity."""
-        return Checkpoint(self.path / "checkpoint.pt", self.path.name, seconds=seconds, log=log)
 
     def file(self, name: str) -> Path:
         """The path of a file of the result, to write it; `finish` refuses a result without it."""
@@ -172,10 +163,6 @@ class RunFolder:
     def write_text(self, name: str, text: str) -> None:
         """Write a text file of the result, as UTF-8."""
         write_text(self.file(name), text)
-
-    def write_table(self, table: pd.DataFrame) -> None:
-        """Write metrics.csv."""
-        self.write_text("metrics.csv", table.to_csv(index=False, float_format="%.7g"))
 
     def write_decisions(self, tables: Iterable[pd.DataFrame]) -> None:
         """Write decisions.csv, tables below each other; numbers have the fewest digits that restore them."""
@@ -194,9 +181,10 @@ class RunFolder:
                 raise FairAllError(
                     f"{path} is missing: it was deleted during the run; the same command makes it again"
                 )
-        inside = sorted(path for part in PARTS for path in (self.path / part).rglob("*"))
-        paths = (*(self.path / name for name in (*FILES, DECISIONS)), *inside)
-        names = [path.relative_to(self.path).as_posix() for path in paths if path.is_file()]
+        paths = [self.path / name for name in (*FILES, DECISIONS)]
+        for part in PARTS:
+            paths += sorted((self.path / part).rglob("*"))
+        names = [path.relative_to(self.path).as_posix() for path in filter(Path.is_file, paths)]
         write_sums(self.path / "DONE", names)
 
 
@@ -235,11 +223,13 @@ def source_tags() -> dict[str, str]:
     The commit is that of the checkout around the working folder, so of the user's project; a run outside a
     checkout has none.
     """
-    tags = {"mlflow.source.name": sys.argv[0] or "<console>", "mlflow.source.type": "LOCAL"}
-    try:
+    tags = {
+        "mlflow.source.name": sys.argv[0] or "<console>",
+        "mlflow.source.type": "LOCAL",
+        "mlflow.user": "unknown",
+    }
+    with suppress(ImportError, KeyError, OSError):  # a user id without a name, as in some containers
         tags["mlflow.user"] = getpass.getuser()
-    except (ImportError, KeyError, OSError):  # a user id without a name, as in some containers
-        tags["mlflow.user"] = "unknown"
     command = ["git", "rev-parse", "--verify", "--quiet", "HEAD"]
     with suppress(OSError, subprocess.TimeoutExpired):  # without git
         ended = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)

@@ -149,8 +149,9 @@ def of_plain(kind: Any, plain: Any, place: str = "") -> Any:
                 raise ValueError(f"{place or 'it'} lacks {field.name}")
         hints = get_type_hints(kind)
         return kind(**{name: within(hints[name], name) for name in hints if name in plain})
-    if isinstance(plain, list) and origin in (list, Sequence):
-        return [within(arguments[0], i) for i in range(len(plain))]
-    if isinstance(plain, list) and origin is tuple and len(arguments) == len(plain):
-        return tuple(within(member, i) for i, member in enumerate(arguments))
+    if isinstance(plain, list) and origin in (list, Sequence, tuple):
+        members = arguments if origin is tuple else arguments * len(plain)
+        if len(members) == len(plain):
+            values = [within(member, i) for i, member in enumerate(members)]
+            return tuple(values) if origin is tuple else values
     raise ValueError(f"{place or 'it'} cannot be {json.dumps(plain)[:MOST_SHOWN]}")

@@ -13,7 +13,7 @@ from fairall.config.schema import Config
 from fairall.errors import FairAllError
 from fairall.results.runs import Results, load_results
 from fairall.storage.run_folder import RunFolder
-from fairall.tracking.store import RUN_TAG, UnreachableError, connected, experiment_of, how_to_look
+from fairall.tracking.store import RUN_TAG, connected, experiment_of, how_to_look
 
 
 def load_logged_results(*overrides: str) -> Results:
@@ -57,13 +57,10 @@ def download(address: str, folder: Path, config: Config) -> None:
     """
     if how_to_look(config) is None:
         raise FairAllError(
-            f"{address}: {config.outputs_dir} has no MLflow store; name it with tracking.uri=URI or "
+            f"{config.outputs_dir} has no MLflow store; name it with tracking.uri=URI or "
             "MLFLOW_TRACKING_URI, or give outputs_dir=FOLDER"
         )
-    try:
-        with connected(config):
-            import mlflow
+    with connected(config):
+        import mlflow
 
-            mlflow.artifacts.download_artifacts(address, dst_path=str(folder))
-    except UnreachableError as error:
-        raise FairAllError(f"{address}: {error}") from error
+        mlflow.artifacts.download_artifacts(address, dst_path=str(folder))

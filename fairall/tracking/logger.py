@@ -95,36 +95,33 @@ def _write(client: MlflowClient, experiment: str, result: Result, digest: str) -
 
     from fairall.tracking.model import log_policy
 
-    config, path, origin, tags = result.config, result.path, Origin.read(result.path), _tags(result)
+    config, path, origin = result.config, result.path, Origin.read(result.path)
     title = f"{result.name('model')} {result.name('dataset')} {result.identity}"
     note = (path / CARD).read_text(encoding="utf-8")[:MAX_TAG]
-    tags |= {RESULT_TAG: digest, KIND_TAG: "command", COMMAND_TAG: origin.command, NOTE_TAG: note}
-    run_id = client.create_run(
-        experiment,
-        int(1000 * (origin.began or result.finished)),
-        origin.source | tags,
-        marked(title, config.preset),
-    ).info.run_id
+    tags = origin.source | _tags(result) | {RESULT_TAG: digest, KIND_TAG: "command", NOTE_TAG: note}
+    tags[COMMAND_TAG] = origin.command
+    began, finished = (int(1000 * seconds) for seconds in (origin.began or result.finished, result.finished))
+    run_id = client.create_run(experiment, began, tags, marked(title, config.preset)).info.run_id
     spreads = result.aggregate[["mean", "std"]].stack().items()
     summary = {f"summary.{measure}.{part}": value for (measure, part), value in spreads}
     totals = pd.DataFrame([summary | {"cpu_seconds": origin.cpu_seconds}])
     curves = result.steps.drop(columns="seed").groupby("time_step").mean()
     seeds = result.per_seed.add_prefix("seeds.")
     with mlflow.start_run(run_id, nested=True):  # in a program that has an active run
-        parameters = flattened(config.to_plain()).items()
-        mlflow.log_params({allowed(key): str(value)[:500] for key, value in parameters})
+        parameters = flattened(config.to_plain())
+        mlflow.log_params({allowed(key): str(value)[:500] for key, value in parameters.items()})
         metrics = [
-            Metric(allowed(name), float(value), int(1000 * result.finished), step)
+            Metric(allowed(name), float(value), finished, step)
             for name, values in pd.concat([totals, curves, seeds], axis=1).items()
             for step, value in values.dropna().items()
         ]
         client.log_batch(run_id, metrics)  # as many at a time as servers take
         with suppress(FairAllError):  # a policy of another version
-            log_policy(path / "policy", config)
+            log_policy(path / "policy", config, tags)
         for name in (*FILES, DECISIONS, "figures"):
             if (path / name).exists():
                 mlflow.log_artifact(str(path / name))
-    client.set_terminated(run_id, end_time=int(1000 * result.finished))
+    client.set_terminated(run_id, end_time=finished)
     return run_id
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from mlflow import active_run, pyfunc
+from mlflow import pyfunc
 from mlflow.exceptions import MlflowException
 from mlflow.models import ModelSignature
 from mlflow.protos.databricks_pb2 import INVALID_PARAMETER_VALUE
@@ -20,7 +21,7 @@ from fairall.policy import Policy, load_reader
 from fairall.storage.run_folder import source_tags
 
 
-def log_policy(folder: Path, config: Config) -> None:
+def log_policy(folder: Path, config: Config, tags: dict[str, str]) -> None:
     """Log a saved policy as the model `policy` of MLflow's active run.
 
     The module of a user's own method, which MLflow has to import to load the model, is recorded only where
@@ -29,12 +30,11 @@ def log_policy(folder: Path, config: Config) -> None:
     Args:
         folder: of the policy.
         config: of the policy, as it is stored.
+        tags: of the model.
 
     Raises:
         FairAllError: where the policy cannot be read.
     """
-    run = active_run()
-    assert run is not None
     reader, module = load_reader(folder), config.model["_target_"].rpartition(".")[0]
     imported = module in sys.modules and not module.startswith("fairall.")
     # MLflow checks neither types nor presence of columns: the policy does, with messages of one line, and it
@@ -53,7 +53,7 @@ def log_policy(folder: Path, config: Config) -> None:
         input_example=reader.example(),
         pip_requirements=[],  # this package, which is on no index, has to be installed
         model_config={"modules": [module]} if imported else None,
-        tags=source_tags() | run.data.tags,  # MLflow's own have the user of the server's address
+        tags=source_tags() | tags,  # MLflow's own have the user of the server's address
     )
 
 
@@ -68,11 +68,11 @@ def _load_pyfunc(path: str, model_config: dict[str, Any] | None = None) -> Serve
     return ServedPolicy(Policy.load(earlier if earlier.exists() else Path(path), modules=modules))
 
 
+@dataclass
 class ServedPolicy:
     """Acceptance probabilities of a table of raw features and the sensitive attribute."""
 
-    def __init__(self, policy: Policy) -> None:
-        self.policy = policy
+    policy: Policy
 
     def predict(self, model_input: pd.DataFrame, params: dict[str, Any] | None = None) -> pd.DataFrame:
         """Probabilities of N people, shape (N, 1 + E): `probability`, then `seed_k` for each of E seeds.
@@ -88,7 +88,7 @@ class ServedPolicy:
                 diverged, in one line.
         """
         try:
-            propensity = self.policy.propensity(model_input, strict=bool((params or {}).get("strict")))
+            propensity = self.policy.propensity(model_input, **(params or {}))
             combined = self.policy.combined(propensity)
         except FairAllError as error:
             raise MlflowException(str(error), error_code=INVALID_PARAMETER_VALUE) from None

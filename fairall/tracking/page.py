@@ -20,11 +20,11 @@ Fair decisions under selective labels: [FairAll](https://doi.org/10.1145/3531146
   only" of MLflow's comparison has those in which runs differ). Its description is the model card; artifacts
   are `{CARD}`, `figures/`, `metrics.csv` and `summary.json`;
   the model `policy` can be served.
-- `report`: tables and figures of many runs. `tags.fairall.sweep = 'NAME'` finds the runs of a study.
+- `tags.fairall.sweep = 'NAME'` finds the runs of a study.
 - `summary.*.mean` and `.std` are over seeds, not ×100; the step of `seeds.*` is the number of a seed. The
   other metrics are means over seeds by time step; `metrics.csv` has the curve of each seed.
 - The column `fairall.preset` is empty where a run has no preset; {CAUTION}.
-- The saved view "{VIEW}" (menu *Views*) shows commands and reports with the main measures.
+- The saved view "{VIEW}" (menu *Views*) shows commands with the main measures.
 """
 
 

@@ -66,10 +66,8 @@ def require_store(config: Config) -> None:
 
 def how_to_look(config: Config) -> str | None:
     """Address or command to view the store; None where there is none."""
-    if config.tracking.uri:
+    if config.tracking.uri or not _database(config).exists():
         return config.tracking.uri
-    if not _database(config).exists():
-        return None
     return f"mlflow ui --host 127.0.0.1 --backend-store-uri {shlex.quote(store_uri(config))}"
 
 

@@ -13,7 +13,7 @@ from fairall.config.compose import compose_config
 from fairall.experiment import job
 from fairall.storage.checkpoint import Cache
 from fairall.storage.identity import OwnCode, own_code
-from tests.conftest import own_process
+from tests.conftest import CHECKOUT, own_process
 
 FILES = {
     "mine/__init__.py": "",
@@ -38,46 +38,42 @@ class Method:
 LOADED = {"mine/__init__.py", "mine/method.py", "mine/rates.py", "helper.py"}
 
 
-@pytest.fixture(autouse=True)
-def modules_forgotten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Modules of a test's folder are not there for other tests, whose own may have the same names."""
-    monkeypatch.setattr("fairall.storage.identity._late", set())
-    yield
+def forget(folder: Path) -> None:
+    """Modules of a folder are not loaded any more: other tests have some of the same names."""
     for name, module in [*sys.modules.items()]:
-        if (getattr(module, "__file__", None) or "").startswith(str(tmp_path)):
+        if (getattr(module, "__file__", None) or "").startswith(str(folder)):
             del sys.modules[name]
+    importlib.invalidate_caches()
 
 
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """The files, of which `mine.method` is imported."""
+    monkeypatch.setattr("fairall.storage.identity._late", set())
     place = tmp_path / "place"
+    (place / "mine").mkdir(parents=True)
     for name, text in FILES.items():
-        (place / name).parent.mkdir(parents=True, exist_ok=True)
         (place / name).write_text(text)
     monkeypatch.syspath_prepend(place)
     importlib.import_module("mine.method")
-    return place
-
-
-def anew() -> OwnCode:
-    """What a new process finds, to which the files are as they are now."""
-    for name in [name for name in sys.modules if name.partition(".")[0] in ("mine", "helper", "other")]:
-        del sys.modules[name]
-    importlib.invalidate_caches()
-    importlib.import_module("mine.method")
-    return own_code(["mine.method"])
+    yield place
+    forget(tmp_path)
 
 
 @pytest.mark.parametrize("name", FILES)
 def test_loaded_modules_count_of_the_same_package_or_folder(name: str, folder: Path) -> None:
+    def anew(text: str) -> OwnCode:
+        """What a new process finds, in which the file has a text."""
+        (folder / name).write_text(text)
+        forget(folder)
+        importlib.import_module("mine.method")
+        return own_code(["mine.method"])
+
     before = own_code(["mine.method"])
     assert before.doubts == []
     assert [*before.hashes] == ["helper", "mine", "mine.method", "mine.rates"]
-    (folder / name).write_text(f"# A comment.\n{FILES[name]}")
-    assert anew() == before
-    (folder / name).write_text(f"{FILES[name]}\nEDITED = True\n")
-    assert (anew() != before) == (name in LOADED)
+    assert anew(f"# A comment.\n{FILES[name]}") == before
+    assert (anew(f"{FILES[name]}\nEDITED = True\n") != before) == (name in LOADED)
     (folder / name).write_bytes(b"no Python (\xff")
     doubt = f"{Path(name).name} has changed since its import: start Python anew to run it"
     assert own_code(["mine.method"]).doubts == [doubt] * (name in LOADED)
@@ -88,83 +84,83 @@ def test_what_is_made_by_own_code(folder: Path, monkeypatch: pytest.MonkeyPatch)
 
     whole = own_code(["mine.method"])
     # The name of a class, whose method makes something, is that of no module.
-    for same in (own_code([], Method()), own_code([], Method.late), own_code(["mine.method.Method"])):
-        assert same == whole
+    assert own_code([], Method()) == own_code([], Method.late) == own_code(["mine.method.Method"]) == whole
     # Python's own have no file, and FairAll's are in every identity.
     assert own_code(["builtins", "fairall.metrics"], Path(), len) == OwnCode({}, [], ())
-    # An ancestor, in a package without code, in another folder.
-    (folder / "further" / "bare").mkdir(parents=True)
+    # An ancestor, in a package without code, in another folder; and an installed module where it is named.
     text = "from mine.method import Method\nclass Mine(Method): ...\n"
-    (folder / "further" / "bare" / "derived.py").write_text(text)
-    monkeypatch.syspath_prepend(folder / "further")
+    for place, name in (("further", "bare/derived.py"), ("site-packages", "bought.py")):
+        (folder / place / name).parent.mkdir(parents=True)
+        (folder / place / name).write_text(text)
+        monkeypatch.syspath_prepend(folder / place)
     made = importlib.import_module("bare.derived").Mine()
     assert own_code([], made).hashes.keys() == {"bare.derived", *whole.hashes}
-    # An installed module counts where it is named.
-    (folder / "site-packages").mkdir()
-    (folder / "site-packages" / "bought.py").write_text("VALUE = 1\n")
-    monkeypatch.syspath_prepend(folder / "site-packages")
     importlib.import_module("bought")
-    assert "bought" not in own_code(["helper"]).hashes
+    assert "bought" not in own_code(["mine.method"]).hashes
     assert [*own_code(["bought"]).hashes] == ["bought"]
 
 
 def test_a_module_that_is_reloaded_counts_as_it_is_now(folder: Path, tmp_path: Path) -> None:
-    (folder / "other.py").write_text(
-        "import torch\n\n\ndef make(checkpoint):\n    return {'x': torch.ones(1)}\n"
-    )
-    import other  # type: ignore[import-not-found]
+    text = "import torch\n\n\ndef make(checkpoint):\n    return {'x': torch.ones(1)}\n"
+    (folder / "other.py").write_text(text)
+    other = importlib.import_module("other")
 
-    cache, make = Cache(tmp_path / "cache", 3600.0), lambda: other.make
-    assert float(cache.result("key", make())["x"]) == 1
-    text = (folder / "other.py").read_text()
+    def made() -> float:
+        return float(Cache(tmp_path / "cache", 3600.0).result("key", other.make)["x"])
+
+    assert made() == 1
     (folder / "other.py").write_text(text.replace("ones", "zeros"))
-    assert float(cache.result("key", make())["x"]) == 1
+    assert made() == 1
     importlib.reload(other)
     assert own_code(["other"]).doubts == []
-    assert float(cache.result("key", make())["x"]) == 0
+    assert made() == 0
 
 
-def test_a_script_counts_where_it_defines_what_is_run(folder: Path) -> None:
-    (folder / "script.py").write_text(
-        "import helper\nfrom fairall.storage.identity import own_code\n\n\nclass Mine: ...\n\n\n"
-        "print(*own_code([], Mine()).hashes, all(own_code([], Mine()).hashes.values()))\n"
-        "print(*own_code(['helper']).hashes)\n"
-    )
-    path = os.pathsep.join(map(str, (Path(fairall.__file__).parents[1], folder)))
-    ended = own_process(folder / "script.py", check=True, env=os.environ | {"PYTHONPATH": path})
+SCRIPT = """
+import helper
+from fairall.storage.identity import own_code
+class Mine: ...
+made = own_code([], Mine())
+print(*made.hashes, all(made.hashes.values()), *made.doubts)
+print(*own_code(['helper']).hashes)
+"""
+
+
+def test_a_script_counts_where_it_defines_what_is_run_and_what_is_typed_is_said(folder: Path) -> None:
+    (folder / "script.py").write_text(SCRIPT)
+    environment = os.environ | {"PYTHONPATH": f"{CHECKOUT}{os.pathsep}{folder}"}
+    ended = own_process(folder / "script.py", check=True, env=environment)
     assert ended.stdout == "__main__ helper True\nhelper\n"
+    typed = own_process(input=SCRIPT, check=True, env=environment).stdout
+    assert typed.startswith("__main__ False the code of __main__ is in no file: ")
 
 
-def test_what_is_typed_is_said() -> None:
-    ask = "from fairall.storage.identity import *\nclass Mine: pass\nprint(own_code([], Mine()))"
-    ended = own_process(input=ask, check=True)
-    assert ended.stdout.startswith(
-        "OwnCode(hashes={'__main__': ''}, doubts=['the code of __main__ is in no file: "
-    )
-
-
-OWN = {
-    "model": (
-        "my_method.Mine",
-        "from fairall.models.rivals.ensemble import Ensemble\n\n\nclass Mine(Ensemble):",
-    ),
-    "dataset": ("my_data.Mine", "from fairall.data.credit import Credit\n\n\nclass Mine(Credit):"),
-    "initial_policy": (
-        "my_policy.Mine",
-        "from fairall.online.initial_policy import LogisticPolicy\n\n\nclass Mine(LogisticPolicy):",
-    ),
-    "world.capacity": (
-        "my_world.Mine",
-        "from fairall.worlds.capacity import Capacity\n\n\nclass Mine(Capacity):",
-    ),
-    "measure": (
-        "my_measures.mine",
-        "from fairall.metrics import measure\n\n\n"
-        '@measure(label="mine", unit="share", higher_is_better=None)',
-    ),
+BASES = {
+    "model": "fairall.models.rivals.ensemble.Ensemble",
+    "fairness": "fairall.models.rivals.ensemble.Ensemble",
+    "dataset": "fairall.data.credit.Credit",
+    "initial_policy": "fairall.online.initial_policy.LogisticPolicy",
+    "world.capacity": "fairall.worlds.capacity.Capacity",
+    "measure": "fairall.metrics.measure",
 }
-BODY = "\n    def own(self):\n        return value + 1\n"
-MEASURE = "\ndef mine(propensity):\n    return 0 * propensity.mean(-1) + value + 1\n"
+DERIVED = """\
+from own_helper import value
+from {0} import {1}
+
+
+class Mine({1}):
+    def own(self):
+        return value + 1
+"""
+MEASURE = """\
+from own_helper import value
+from {0} import {1}
+
+
+@{1}(label="mine", unit="share", higher_is_better=None)
+def mine(propensity):
+    return 0 * propensity.mean(-1) + value + 1
+"""
 
 
 def test_a_run_says_what_is_imported_while_it_runs_and_later_runs_do_not_count_it(
@@ -172,45 +168,37 @@ def test_a_run_says_what_is_imported_while_it_runs_and_later_runs_do_not_count_i
 ) -> None:
     monkeypatch.syspath_prepend(tmp_path)
     (tmp_path / "own_late.py").write_text("VALUE = 1\n")
-    epoch = "def warm_up_epoch(self, *given):\n        import own_late\n"
-    text = f"{OWN['model'][1]}\n    {epoch}        return super().warm_up_epoch(*given)\n"
-    (tmp_path / "my_method.py").write_text(text)
+    (tmp_path / "my_method.py").write_text(
+        "from fairall.models.rivals.ensemble import Ensemble\n\n\nclass Mine(Ensemble):\n"
+        "    def warm_up_epoch(self, *given):\n        import own_late\n"
+        "        return super().warm_up_epoch(*given)\n"
+    )
     words = ["model=ensemble", "model._target_=my_method.Mine", "dataset=credit", "preset=quick", "seeds=1"]
     words += [f"outputs_dir={tmp_path}/outputs", "tracking.enabled=false"]
     fairall.run(*words)
     assert "Note: own_late was first imported during the run: " in capsys.readouterr().out
     fairall.run(*words)
     assert "Already done" in capsys.readouterr().out
-    assert own_code(["own_late"]).hashes.keys() == {"own_late", "my_method"}
+    assert own_code(["own_late"]).hashes.keys() >= {"own_late", "my_method"}
 
 
-def identity_of(*words: str) -> str:
-    """The id of a run by a process that has imported none of the user's modules yet."""
-    for name in [*sys.modules]:  # of other folders too
-        if name == "own_helper" or name.startswith("my_"):
-            del sys.modules[name]
-    return job(compose_config("preset=quick", "seeds=1", "outputs_dir=x", *words)).identity
-
-
-@pytest.mark.parametrize("place", [*OWN, "fairness"])
+@pytest.mark.parametrize("place", BASES)
 def test_editing_own_code_of_any_kind_makes_a_new_run(
     place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.syspath_prepend(tmp_path)
-    key = "model" if place == "fairness" else place
-    target, begins = OWN[key]
-    words = ["model=ensemble", "dataset=credit", "world=capacity"]
-    words += [f"evaluation.measures=[{target}]" if place == "measure" else f"{key}._target_={target}"]
-    words += ["fairness=demographic_parity"] if place == "fairness" else []
-    own, helper = tmp_path / f"{target.partition('.')[0]}.py", tmp_path / "own_helper.py"
-    text = f"from own_helper import value\n{begins}{MEASURE if place == 'measure' else BODY}"
-    helper.write_text("value = 1\n")
-    own.write_text(text)
-    before = identity_of(*words)
-    own.write_text(f"# A comment.\n{text}")
-    assert identity_of(*words) == before
-    own.write_text(text.replace("value + 1", "value + 2"))
-    edited = identity_of(*words)
-    own.write_text(text)
-    helper.write_text("value = 2\n")
-    assert len({before, edited, identity_of(*words)}) == 3
+    module = f"my_{place.replace('.', '_')}"
+    chosen = {
+        "measure": [f"evaluation.measures=[{module}.mine]"],
+        "fairness": [f"model._target_={module}.Mine", "fairness=demographic_parity"],
+    }.get(place, [f"{place}._target_={module}.Mine"])
+    words = ["model=ensemble", "dataset=credit", "world=capacity", *chosen]
+    text = MEASURE if place == "measure" else DERIVED
+    text = text.format(*BASES[place].rsplit(".", 1))
+    identities = []
+    for own, helper in ((text, 1), (text.replace("+ 1", "+ 2"), 1), (text, 2)):
+        (tmp_path / f"{module}.py").write_text(own)
+        (tmp_path / "own_helper.py").write_text(f"value = {helper}\n")
+        forget(tmp_path)
+        identities.append(job(compose_config("preset=quick", "seeds=1", "outputs_dir=x", *words)).identity)
+    assert len({*identities}) == 3

@@ -1,15 +1,6 @@
 """A run that is in MLflow, and folders to which its result can be logged anew."""
 
-import os
 import shutil
-import signal
-import socket
-import subprocess
-import sys
-import time
-import urllib.request
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,12 +13,12 @@ from fairall.storage.stored import read_stored
 from tests.conftest import LOANS, MEANING, logged_runs, run_folder, succeeded
 
 SMALL = ["model=fairlog", "dataset=synthetic", "preset=quick", "seeds=1"]
-RUN = [
-    *"preset=quick seeds=2 schedule.warm_up_epochs=2 schedule.phase1_epochs=1 schedule.time_steps=4".split(),
-    *"evaluation.window=[1,4] evaluation.decisions=true dataset=csv dataset.path=loans.csv".split(),
-    *MEANING,
-    "dataset.drop=[id,decision]",
-]
+RUN = """
+    preset=quick seeds=2 schedule.warm_up_epochs=2 schedule.phase1_epochs=1 schedule.time_steps=4
+    evaluation.window=[1,4] evaluation.decisions=true dataset=csv dataset.path=loans.csv
+    dataset.drop=[id,decision]
+""".split()
+RUN += MEANING
 
 
 @pytest.fixture(scope="session")
@@ -60,42 +51,6 @@ def only_run(client: mlflow.MlflowClient) -> Any:
     """The one run that is in MLflow, which is complete and has a model."""
     (run,) = logged_runs(client)
     assert run.info.status == "FINISHED"
-    models = client.search_logged_models([run.info.experiment_id])
-    assert [(model.status, model.source_run_id) for model in models] == [("READY", run.info.run_id)]
+    (model,) = client.search_logged_models([run.info.experiment_id])
+    assert (model.status, model.source_run_id) == ("READY", run.info.run_id)
     return run
-
-
-@contextmanager
-def serving(*words: str, **environment: str) -> Iterator[str]:
-    """The address of a command of MLflow that serves, ended with all its processes when the block ends.
-
-    Args:
-        words: after `python -m mlflow`.
-        environment: further variables.
-    """
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = str(free.getsockname()[1])
-    # `serve` starts uvicorn from the path, as it is in an active environment.
-    search = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    with subprocess.Popen(
-        [sys.executable, "-m", "mlflow", *words, "--port", port],
-        env=os.environ | {"MLFLOW_DISABLE_TELEMETRY": "true", "PATH": search} | environment,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    ) as process:
-        try:
-            end = time.monotonic() + 240
-            while True:
-                try:
-                    urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=5)
-                    break
-                except OSError:
-                    assert process.poll() is None
-                    assert time.monotonic() < end
-                    time.sleep(0.2)
-            yield f"http://127.0.0.1:{port}"
-        finally:
-            with suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)

@@ -1,4 +1,4 @@
-"""What MLflow has of a finished run, of its policy, and of a report."""
+"""What MLflow has of a finished run and of its policy."""
 
 import json
 import shlex
@@ -9,7 +9,6 @@ import mlflow
 import numpy as np
 import pandas as pd
 import pytest
-from mlflow.exceptions import MlflowException
 
 from fairall import load_logged_results
 from fairall.config.compose import places
@@ -21,39 +20,30 @@ from fairall.storage.run_folder import FILES
 from fairall.tracking.logger import log
 from fairall.tracking.page import DESCRIPTION, NOTE_TAG, VIEW_TAG
 from fairall.tracking.store import connected, experiment_of, page_address
-from tests.conftest import LOANS, Put, refused, run_folder, succeeded, typed
+from tests.conftest import LOANS, Put, refused, run_folder, succeeded
 from tests.tracking.conftest import RUN, client_of, only_run
 
 
-def test_a_run_has_the_numbers_of_its_files(outputs: Path) -> None:
+def test_a_run_has_the_numbers_words_and_files_of_its_folder(outputs: Path) -> None:
     client, folder = client_of(outputs), run_folder(outputs)
     run = only_run(client)
-    metrics = run.data.metrics
-    summary = json.loads((folder / "summary.json").read_text())
-    spread = summary["aggregate"]["mean_utility"]
-    assert {part: metrics[f"summary.mean_utility.{part}"] for part in ("mean", "std")} == {
-        part: pytest.approx(spread[part]) for part in ("mean", "std")
-    }
+    metrics, data = run.data.metrics, json.loads((folder / "summary.json").read_text())
+    for part in ("mean", "std"):
+        expected = data["aggregate"]["mean_utility"][part]
+        assert metrics[f"summary.mean_utility.{part}"] == pytest.approx(expected)
     assert metrics["summary.reconstruction_error_income _28__20ac__29_ _25_.mean"] > 0
     assert metrics["cpu_seconds"] > 0
     curves = pd.read_csv(folder / "metrics.csv").groupby("time_step").mean()
-    by_seed = pd.DataFrame(summary["per_seed"]).set_index("seed")
-    for name, expected in {
-        "utility": curves["utility"],
-        "effective_utility": curves["effective_utility"].dropna(),
-        "seeds.mean_utility": by_seed["mean_utility"],
-    }.items():
+    by_seed = pd.DataFrame(data["per_seed"]).set_index("seed").add_prefix("seeds.")
+    for name in ("utility", "effective_utility", "seeds.mean_utility"):
+        expected = (by_seed if name in by_seed else curves)[name].dropna()
         history = client.get_metric_history(run.info.run_id, name)
         assert {point.step: point.value for point in history} == dict(expected), name  # to the last digit
 
-
-def test_a_run_has_the_words_and_files_of_its_folder(outputs: Path) -> None:
-    client, folder = client_of(outputs), run_folder(outputs)
-    run = only_run(client)
     assert run.data.params["dataset.drop"] == "['id', 'decision']"
     command = f"python -m fairall {shlex.join(RUN)} tracking.register=loans"
     tags = {"dataset": "csv", "preset": "quick", "kind": "command", "run_id": folder.name, "command": command}
-    assert {name: run.data.tags[f"fairall.{name}"] for name in tags} == tags
+    assert {f"fairall.{name}": value for name, value in tags.items()}.items() <= run.data.tags.items()
     assert run.info.run_name.endswith(f" {folder.name} ({CAUTION})")
     assert run.data.tags[NOTE_TAG] == (folder / "model_card.md").read_text(encoding="utf-8")[:8000]
     names = {item.path for place in ("", "figures") for item in client.list_artifacts(run.info.run_id, place)}
@@ -94,10 +84,9 @@ def test_the_address_of_the_page() -> None:
 
 def test_finished_runs_come_out_of_the_store(outputs: Path) -> None:
     (result,) = load_logged_results(override("outputs_dir", str(outputs))).results
-    steps = pd.read_csv(run_folder(outputs) / "metrics.csv")
-    pd.testing.assert_frame_equal(result.steps, steps, check_dtype=False)
-    assert result.identity == run_folder(outputs).name
-    assert result.finished == pytest.approx((run_folder(outputs) / "DONE").stat().st_mtime, abs=1)
+    folder = run_folder(outputs)
+    pd.testing.assert_frame_equal(result.steps, pd.read_csv(folder / "metrics.csv"), check_dtype=False)
+    assert result.finished == pytest.approx((folder / "DONE").stat().st_mtime, abs=1)
 
 
 def test_a_program_that_uses_mlflow_keeps_its_store_and_its_run(
@@ -107,8 +96,8 @@ def test_a_program_that_uses_mlflow_keeps_its_store_and_its_run(
     mlflow.set_tracking_uri(uri)
     with mlflow.start_run() as mine:
         assert log(*unlogged).is_new
-        assert mlflow.get_tracking_uri() == uri
         mlflow.log_metric("mine", 1.0)
+    assert mlflow.get_tracking_uri() == uri
     assert mlflow.get_run(mine.info.run_id).data.metrics == {"mine": 1.0}
     only_run(client_of(unlogged[1].outputs_dir))
 
@@ -138,36 +127,15 @@ def test_the_model_predicts_as_the_policy(model: Any, people: pd.DataFrame, outp
         np.testing.assert_allclose(predicted, expected, atol=1e-6)
 
 
-def test_people_that_the_model_cannot_take_are_one_line(model: Any, people: pd.DataFrame) -> None:
-    with pytest.raises(
-        MlflowException, match=r"^column 'age', row 1: 'old' is not possible;[^\n]*$"
-    ) as caught:
-        model.predict(people.assign(age="old"))
-    assert caught.value.error_code == "INVALID_PARAMETER_VALUE"
-    with pytest.raises(MlflowException, match="the table lacks the column 'age' and needs it"):
-        model.predict(people.drop(columns="age"))
-
-
-def test_a_diverged_seed_is_left_out_of_the_probability(
-    model: Any, people: pd.DataFrame, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    propensity = np.array([[np.nan, np.nan], [0.25, 0.5]])
-    monkeypatch.setattr(Policy, "propensity", lambda *_, **__: propensity)
-    predicted = model.predict(people.head(2))
-    assert predicted["seed_0"].isna().all()
-    np.testing.assert_allclose(predicted["probability"], [0.25, 0.5])
-
-
 def test_a_finished_run_is_registered_later_and_once_per_name(outputs: Path) -> None:
     client = client_of(outputs)
     run = only_run(client)
     for name in ("loans", "others", "others"):
-        ended = succeeded(*RUN, f"tracking.register={name}", cwd=outputs.parent)
-        assert "Already done" in ended.stdout
-        assert ended.stdout.endswith(f"\nRegistered: version 1 of {name}: models:/{name}/1\n")
+        said = succeeded(*RUN, f"tracking.register={name}", cwd=outputs.parent).stdout
+        assert "Already done" in said
+        assert said.endswith(f"\nRegistered: version 1 of {name}: models:/{name}/1\n")
         (version,) = client.search_model_versions(f"name = '{name}'")
         assert (version.run_id, version.tags["fairall.run_id"]) == (run.info.run_id, run_folder(outputs).name)
-    assert only_run(client).to_dictionary() == run.to_dictionary()
-    assert "Registered" not in typed(*RUN, cwd=outputs.parent).stdout
+    assert str(only_run(client)) == str(run)
     said = refused("mlflow", "sync", "tracking.register=other", cwd=outputs.parent)
     assert "repeat its command with tracking.register=NAME" in said

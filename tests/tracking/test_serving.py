@@ -1,21 +1,20 @@
 """The registered policy in MLflow's own commands."""
 
 import json
-import os
 import sys
-import urllib.request
 from pathlib import Path
 from typing import Any
-from urllib.error import HTTPError
 
 import mlflow
 import numpy as np
 import pandas as pd
 import pytest
+from mlflow.exceptions import MlflowException
+from mlflow.pyfunc.scoring_server import invocations
 
 from fairall.policy import Policy
 from tests.conftest import LOANS, Put, own_process, run_folder, succeeded
-from tests.tracking.conftest import RUN, client_of, serving
+from tests.tracking.conftest import RUN, client_of
 
 pytestmark = pytest.mark.whole
 
@@ -25,30 +24,26 @@ def test_served_and_predicted_probabilities_are_those_of_the_policy(outputs: Pat
     assert people.isna().any(axis=None)
     propensity = Policy.load(run_folder(outputs) / "policy").propensity(people)
     expected = np.vstack([propensity.mean(axis=0), propensity]).T
-    store = {"MLFLOW_TRACKING_URI": f"sqlite:///{outputs / 'mlflow.db'}"}
-    model = "-m models:/loans/1 --env-manager local".split()
+    client_of(outputs)
 
     people.to_csv(tmp_path / "people.csv", index=False)
-    words = ["predict", *model, "-i", str(tmp_path / "people.csv"), "-t", "csv"]
-    ended = own_process("-m", "mlflow", "models", *words, env=os.environ | store)
-    predicted = pd.DataFrame(json.loads(ended.stdout)["predictions"])
-    assert list(predicted) == ["probability", "seed_0", "seed_1"]
-    np.testing.assert_allclose(predicted, expected, atol=1e-6)
+    words = f"-m mlflow models predict -m models:/loans/1 --env-manager local -t csv -i {tmp_path}/people.csv"
+    predicted = json.loads(own_process(*words.split()).stdout)["predictions"]
+    np.testing.assert_allclose(pd.DataFrame(predicted), expected, atol=1e-6)
 
+    # What `mlflow models serve` makes of a request.
+    model = mlflow.pyfunc.load_model("models:/loans/1")
     texts = people.astype(object).where(people.notna(), None).map(lambda value: value and str(value))
-    with serving("models", "serve", *model, **store) as address:
 
-        def served(table: pd.DataFrame) -> Any:
-            content = json.dumps({"dataframe_records": table.to_dict("records")}).encode()
-            header = {"Content-Type": "application/json"}
-            request = urllib.request.Request(f"{address}/invocations", content, header)
-            return json.load(urllib.request.urlopen(request))["predictions"]
+    def served(table: pd.DataFrame) -> Any:
+        content = json.dumps({"dataframe_records": table.to_dict("records")})
+        return invocations(content, "application/json", model, model.metadata.get_input_schema())
 
-        np.testing.assert_allclose(pd.DataFrame(served(texts)), expected, atol=1e-6)
-        with pytest.raises(HTTPError) as caught:
-            served(texts.assign(sex="unheard of"))
-        assert caught.value.code == 400
-        assert "must be male (S = +1), female (S = " in caught.value.read().decode()
+    served_rows = json.loads(served(texts).response)["predictions"]
+    np.testing.assert_allclose(pd.DataFrame(served_rows), expected, atol=1e-6)
+    with pytest.raises(MlflowException, match=r"must be male \(S = \+1\), female \(S = ") as caught:
+        served(texts.assign(sex="unheard of"))
+    assert caught.value.error_code == "INVALID_PARAMETER_VALUE"
 
 
 def test_a_model_of_ones_own_method_loads_where_the_method_is_not_imported(
@@ -60,11 +55,11 @@ def test_a_model_of_ones_own_method_loads_where_the_method_is_not_imported(
     monkeypatch.syspath_prepend(tmp_path)
     method = ["model=fairlog", "model._target_=served_method.Own", f"dataset.path={LOANS}"]
     succeeded(*RUN, *method, "tracking.register=own", cwd=tmp_path)
-    sys.modules.pop("served_method", None)
     client_of(tmp_path / "outputs")
     people = pd.read_csv(LOANS).head(3)
+    monkeypatch.delitem(sys.modules, "served_method", raising=False)
     assert mlflow.pyfunc.load_model("models:/own/1").predict(people)["probability"].between(0, 1).all()
-    del sys.modules["served_method"]
+    monkeypatch.delitem(sys.modules, "served_method")
     # `sync` does not know who wrote the configuration of a run.
     succeeded("mlflow", "sync", f"tracking.uri={empty_store(tmp_path / 'elsewhere')}", cwd=tmp_path)
     models = [path.read_text() for path in tmp_path.rglob("MLmodel")]
