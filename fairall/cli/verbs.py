@@ -87,8 +87,9 @@ def show(run: str, words: Words, **_: Any) -> Plain:
     from fairall.experiment import show_result
     from fairall.online.training import progress_of
     from fairall.results.runs import load_result, run_folder
+    from fairall.storage.checkpoint import Checkpoint
     from fairall.storage.files import holder
-    from fairall.storage.run_folder import Origin, RunFolder
+    from fairall.storage.run_folder import CHECKPOINT, Origin, RunFolder
 
     folder = RunFolder(run_folder(run, Path(places(words).outputs_dir, "runs")))
     path, config = folder.path, folder.read_config()
@@ -99,7 +100,8 @@ def show(run: str, words: Words, **_: Any) -> Plain:
         document |= {"state": "finished", "notes": result.notes}
         tell(document)
         return document | {"title": result.title, "config": result.config.to_plain()} | result.to_plain()
-    saved, running = folder.checkpoint(seconds=0.0, log=print).load(), holder(path.with_suffix(".lock"))
+    checkpoint = Checkpoint(path / CHECKPOINT, path.name, seconds=0.0, log=print)
+    saved, running = checkpoint.load(), holder(path.with_suffix(".lock"))
     epochs, steps = progress_of(saved)
     document |= {"state": "interrupted" if running is None else "running", "process": running}
     return tell(document | {"warm_up_epochs": epochs, "time_steps": steps}) | {"config": config.to_plain()}
