@@ -41,8 +41,9 @@ def executed(path: Path, folder: Path, *, preset: str | None = None) -> Notebook
     notebook = nbformat.read(path, as_version=4)
     shutil.copy(FOLDER / "loans.py", folder)
     written = {cell.id: cell.source for cell in notebook.cells}
-    for cell in (cell for cell in notebook.cells if cell.cell_type == "code" and preset is not None):
-        cell.source = PRESET.sub(f'PRESET = "{preset}"', cell.source)
+    if preset is not None:
+        for cell in notebook.cells:
+            cell.source = PRESET.sub(f'PRESET = "{preset}"', cell.source)
     # `python` in a cell of shell commands is that of the kernel, with the fairall of this checkout.
     environment = os.environ | {
         "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]),
@@ -58,14 +59,13 @@ def executed(path: Path, folder: Path, *, preset: str | None = None) -> Notebook
     client.execute(env=environment)
     for cell in notebook.cells:
         cell.source = written[cell.id]
-    notebook.metadata = {"kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"}}
-    for cell in notebook.cells:
         if cell.cell_type == "code":
             cell.execution_count = None
             # Bars of progress, which are gone, leave blanks.
             cell.outputs = [output for output in cell.outputs if output.get("text", "-").strip()]
             for output in cell.outputs:
                 _reduce(output)
+    notebook.metadata = {"kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"}}
     return notebook
 
 
