@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from fairall.live.ledger import Ledger
 
 NOTES = {
-    "forget": "features are erased; id, decision and outcome stay; weights of these versions may hold values",
-    "withdraw": "the application no longer counts; these versions have learnt from it",
+    "forget": "features are erased; id, decision and outcome stay, and weights that have learnt from them",
+    "withdraw": "the application no longer counts; versions that have learnt from it stay as they are",
 }
 
 

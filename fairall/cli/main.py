@@ -30,7 +30,7 @@ def _main(words: list[str]) -> int:
 
     verb = " ".join(words[:2])
     for name in (verb, *words[:1]):
-        if name in COMMANDS:
+        if name in COMMANDS and name != "tune NAME":  # which is a run
             return _done(name, words[len(name.split()) :])
     first, *others = words or ["run"]
     if first == "tune" and others and not asked:

@@ -127,8 +127,9 @@ def read(verb: str, words: Sequence[str]) -> dict[str, Any]:
     for option in (*command.options, *COMMON):
         leaf.add_argument(*FLAGS.findall(option), **OPTIONS[option])
     options = vars(leaf.parse_intermixed_args(words))
+    flags = {word.partition("=")[0] for word in words}
     for flag, (other, together) in PAIRS.items():
-        if flag in words and (other in words) != together:
+        if flag in flags and (other in flags) != together:
             leaf.error(f"{flag}: {'needs' if together else 'not possible with'} {other}")
     names = [word for word in options["words"] if "=" not in word]
     options["words"] = [word for word in options["words"] if "=" in word]
@@ -146,7 +147,12 @@ def commands() -> dict[str, Sequence[str]]:
 
 def places(word: str) -> int | float:
     """A number of places, or a share as a float of at most 1; a `type` of argparse."""
-    return float(word[:-1]) / 100 if word.endswith("%") else whole_number(word)
+    if not word.endswith("%"):
+        return whole_number(word)
+    share = float(word[:-1]) / 100
+    if not 0 < share <= 1:
+        raise argparse.ArgumentTypeError(f"{word}: a share is above 0% and at most 100%")
+    return share
 
 
 def folder(word: str) -> Path:

@@ -46,7 +46,7 @@ def show_list(names: Words, words: Words, config_dir: Path | None, **_: Any) -> 
             document[name] = _runs(Path(config.outputs_dir, "runs"))
             continue
         if name not in LISTS:
-            raise FairAllError(f"list {name}: no such list; there are {', '.join(LISTS)}")
+            raise FairAllError(f"list {name}: no such list; there are {', '.join(LISTS)}, runs")
         group = LISTS[name]
         document[name] = {choice: description(path) for choice, path in groups[group].items()}
         if names == ["datasets"]:
@@ -243,7 +243,9 @@ def tell(document: Plain) -> Plain:
 def tune_report(names: Words, export: Path | None, words: Words, **_: Any) -> None:
     """List, show, compare or export studies."""
     from fairall.tuning.report import report
+    from fairall.tuning.study import STORAGE
 
+    places([word for word in words if not word.startswith(STORAGE)])
     report(names, export, words)
 
 
@@ -258,4 +260,5 @@ def mlflow(words: Words, **_: Any) -> tuple[None, int]:
     """Log what MLflow does not have."""
     from fairall.tracking.logger import sync
 
+    places(words)
     return None, sync(words)

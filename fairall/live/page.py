@@ -30,7 +30,7 @@ def write(found: dict[str, Any], told: Sequence[str], frames: dict[str, pd.DataF
     Args:
         found: by `status`.
         told: lines above.
-        frames: tables by the keys of `TITLES`.
+        frames: tables by keys of `TITLES`.
         texts: `folder` to write to, `title` of the page, and `made`, the command line of the user.
 
     Raises:
@@ -38,10 +38,11 @@ def write(found: dict[str, Any], told: Sequence[str], frames: dict[str, pd.DataF
     """
     items: list[Item] = []
     figures: list[Item] = []
-    for key, note in TITLES.items():
-        frame = frames[key].set_axis(pd.MultiIndex.from_product([[""], frames[key].index]))
-        records = frames[key].reset_index()
-        items.append(PageTable(key=key, title=key.capitalize(), note=note, frame=frame, records=records))
+    for key, frame in frames.items():
+        shown, records = frame.set_axis(pd.MultiIndex.from_product([[""], frame.index])), frame.reset_index()
+        items.append(
+            PageTable(key=key, title=key.capitalize(), note=TITLES[key], frame=shown, records=records)
+        )
     if found["courses"]:
         note = (
             "Above, by date of application: share of the people of each batch who were accepted, with 95 % "

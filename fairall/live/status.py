@@ -255,7 +255,9 @@ def frames(found: dict[str, Any]) -> dict[str, pd.DataFrame]:
     made = {}
     left_out = ["value", "doubt", "can_be_made_again"]
     for key, name in (("groups", "group"), ("versions", "version"), ("duties", "since")):
-        frame = pd.DataFrame(found[key], dtype=object).set_index(name) if found[key] else pd.DataFrame()
+        if not found[key]:
+            continue
+        frame = pd.DataFrame(found[key], dtype=object).set_index(name)
         frame.index = frame.index.astype(str)
         made[key] = frame.drop(columns=left_out if key == "versions" else []).map(shown)
     return made

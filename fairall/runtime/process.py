@@ -27,7 +27,6 @@ from fairall.runtime.credentials import withheld
 # Objects made, less those deleted, between two searches for garbage. Torch, MLflow and matplotlib make a
 # million objects that stay: with Python's 700 a short command takes 10 % more CPU time (docs/benchmarks.md).
 GARBAGE = 100_000
-USAGE = 2  # exit code for words and options that a command does not take
 BROKEN_PIPE = 141  # exit code of shells for a program that SIGPIPE ends, 128 + 13
 MEMINFO, CONTAINER_LIMIT = Path("/proc/meminfo"), Path("/sys/fs/cgroup/memory.max")
 # What the loader of shared libraries, the system and torch, and Python say where there is no memory.

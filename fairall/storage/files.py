@@ -52,7 +52,8 @@ def atomic(path: Path) -> Iterator[Path]:
     except OSError as error:
         raise OSError(error.errno, error.strerror, str(path)) from error
     finally:
-        temporary.unlink(missing_ok=True)
+        with suppress(OSError):  # of which the folder is a file
+            temporary.unlink(missing_ok=True)
 
 
 def write_text(path: Path, text: str) -> None:

@@ -12,8 +12,13 @@ from fairall.config.compose import places
 from fairall.config.schema import Config
 from fairall.errors import FairAllError
 from fairall.results.runs import Results, load_results
-from fairall.storage.run_folder import RunFolder
+from fairall.runtime.credentials import hidden
+from fairall.storage.run_folder import FILES, RunFolder
 from fairall.tracking.store import RUN_TAG, connected, experiment_of, how_to_look
+
+MOST_RUNS = 50_000  # that MLflow gives at once
+# MLflow's answers where there is nothing at an address.
+NOT_THERE = ("RESOURCE_DOES_NOT_EXIST", "NOT_FOUND", "INVALID_PARAMETER_VALUE")
 
 
 def load_logged_results(*overrides: str) -> Results:
@@ -30,14 +35,15 @@ def load_logged_results(*overrides: str) -> Results:
     finished = f"attributes.status = 'FINISHED' and tags.`{RUN_TAG}` != ''"  # not reports
     with TemporaryDirectory() as temporary:
         with connected(config) as client:
-            runs = client.search_runs([experiment_of(client, config)], finished)
+            runs = client.search_runs([experiment_of(client, config)], finished, max_results=MOST_RUNS)
             for run in reversed(runs):  # the last of several MLflow runs of one run is used
                 identity = run.data.tags[RUN_TAG]
                 check_values(identity, "a tag of a run in MLflow", plain_name())  # part of a path
                 path = Path(temporary, "model", "dataset", identity)
                 path.mkdir(parents=True, exist_ok=True)
-                with suppress(Exception):  # reading the run reports what is missing
-                    client.download_artifacts(run.info.run_id, "", str(path))
+                for name in FILES:
+                    with suppress(Exception):  # reading the run reports what is missing
+                        client.download_artifacts(run.info.run_id, name, str(path))
                 RunFolder(path).finish()
                 ended = run.info.end_time or run.info.start_time  # none where its status alone was set
                 os.utime(path / "DONE", (ended / 1000,) * 2)
@@ -60,7 +66,15 @@ def download(address: str, folder: Path, config: Config) -> None:
             f"{config.outputs_dir} has no MLflow store; name it with tracking.uri=URI or "
             "MLFLOW_TRACKING_URI, or give outputs_dir=FOLDER"
         )
+    missing = ""
     with connected(config):
         import mlflow
 
-        mlflow.artifacts.download_artifacts(address, dst_path=str(folder))
+        try:
+            mlflow.artifacts.download_artifacts(address, dst_path=str(folder))
+        except mlflow.exceptions.MlflowException as error:
+            missing = hidden(str(error)).partition("\n")[0]
+            if error.error_code not in NOT_THERE and not missing.startswith("Failed to download"):
+                raise
+    if missing:
+        raise FairAllError(f"{address}: not found in {how_to_look(config)} ({missing})")

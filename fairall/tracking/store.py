@@ -106,7 +106,7 @@ def connected(config: Config) -> Iterator[MlflowClient]:
     for name in ("alembic", "mlflow", "urllib3"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
     previous = os.environ.get("MLFLOW_TRACKING_URI")  # which mlflow.set_tracking_uri sets
-    uri, before = store_uri(config), {name: os.environ.get(name, "") for name in LOGIN}
+    uri, before = store_uri(config), {name: os.environ[name] for name in LOGIN if name in os.environ}
     server = uri.startswith(SERVER)
     login = dict(zip(LOGIN, user_and_password(uri), strict=False)) if server else dict.fromkeys(LOGIN, "")
     os.environ |= {name: value for name, value in login.items() if value is not None}
@@ -123,6 +123,8 @@ def connected(config: Config) -> Iterator[MlflowClient]:
         ) from error
     finally:
         mlflow.set_tracking_uri(previous)
+        for name in LOGIN:
+            os.environ.pop(name, None)
         os.environ |= before
 
 

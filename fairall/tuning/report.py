@@ -16,12 +16,20 @@ from fairall.display.console import say
 from fairall.display.table import print_frame
 from fairall.errors import FairAllError
 from fairall.storage.files import write_text
-from fairall.tuning.study import OUTCOME, Study, address_in, line_of, load_studies, spreads, words_of
+from fairall.tuning.study import (
+    OUTCOME,
+    STORAGE,
+    Study,
+    address_in,
+    line_of,
+    load_studies,
+    spreads,
+    words_of,
+)
 from fairall.tuning.sweep import read
 
 HEADER = "# @package _global_\n# Selected by the sweep "
 PAPER = "the paper's selection"  # what `hyperparameters` is in its files of conf/hparams/
-STORAGE = "hydra.sweeper.storage="
 
 
 def report(names: Sequence[str], export: Path | None, words: Sequence[str]) -> None:

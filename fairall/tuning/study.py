@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -15,6 +15,7 @@ import pandas as pd
 from fairall.display.format import CAUTION, interpretable, marked, mean_std
 from fairall.errors import FairAllError
 from fairall.runtime.credentials import complete, hidden
+from fairall.storage.files import locked
 from fairall.storage.identity import defines_problem
 from fairall.tuning.objectives import DIRECTIONS, selected
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     import optuna
     from optuna.trial import FrozenTrial
 
+STORAGE = "hydra.sweeper.storage="
 DESCRIPTION = "fairall"
 """Attribute of a study: fields of `Study` that do not depend on trials."""
 OUTCOME, AGAIN = "fairall.outcome", "fairall.again"
@@ -41,19 +43,29 @@ def usable() -> Iterator[None]:
 
 
 @usable()
-def storage_of(address: str) -> optuna.storages.RDBStorage:
+def storage_of(address: str | None) -> optuna.storages.RDBStorage:
     """The database of studies at `hydra.sweeper.storage`, with tables of Optuna.
 
     Raises:
         FairAllError: where it cannot be used.
     """
     import optuna
+    from sqlalchemy.engine import make_url
 
+    if address is None or address.count("?") > 1:
+        raise FairAllError(
+            f"hydra.sweeper.storage={address} is not possible: a study is in a database, and one of sqlite "
+            "in no folder with ? in its name; choose another with outputs_dir=FOLDER"
+        )
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     warnings.filterwarnings("ignore", category=optuna.exceptions.ExperimentalWarning)
-    # Optuna 2 does not commit its tables with SQLAlchemy 2.
-    optuna.storages.RDBStorage(complete(address), engine_kwargs={"isolation_level": "AUTOCOMMIT"})
-    return optuna.storages.RDBStorage(complete(address))
+    whole = complete(address).replace("{", "{{").replace("}", "}}")  # which Optuna takes for a template
+    file = Path(str(make_url(address).database if address.startswith("sqlite") else "")).absolute()
+    # Of two processes that make Optuna's tables at once one would fail.
+    with locked(file.parent, file.with_suffix(".lock")) if address.startswith("sqlite") else nullcontext():
+        # Optuna 2 does not commit its tables with SQLAlchemy 2.
+        optuna.storages.RDBStorage(whole, engine_kwargs={"isolation_level": "AUTOCOMMIT"})
+        return optuna.storages.RDBStorage(whole)
 
 
 @dataclass(frozen=True)

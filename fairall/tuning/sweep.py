@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -17,12 +18,22 @@ from fairall.config.checks import at_least, check_values, one_of, plain_name, re
 from fairall.config.choices import flattened
 from fairall.config.messages import ending
 from fairall.config.schema import objectives_of
+from fairall.config.words import override
 from fairall.display.console import say
 from fairall.display.format import own_name
 from fairall.errors import FairAllError
-from fairall.runtime.credentials import complete
 from fairall.tuning.objectives import DIRECTIONS, directions_of
-from fairall.tuning.study import AGAIN, DESCRIPTION, load_studies, of_problem, storage_of, usable, words_of
+from fairall.tuning.study import (
+    AGAIN,
+    DESCRIPTION,
+    STORAGE,
+    address_in,
+    load_studies,
+    of_problem,
+    storage_of,
+    usable,
+    words_of,
+)
 
 if TYPE_CHECKING:
     import optuna
@@ -41,10 +52,11 @@ class StudyCallback(Callback):
             sweeper, name = config.hydra.sweeper, study_name(config, config.hydra.sweeper)
             space, params = search_space(sweeper, config.hydra.overrides.task)
             description = described(config, space)
-            (Path(config.outputs_dir) / "sweeps").mkdir(parents=True, exist_ok=True)
             changed = begin(name, description, sweeper)
             say(f"{name}: {changed['n_trials']} trials to do")
-            changed |= {"study_name": name, "params": params, "storage": complete(sweeper.storage)}
+            # The plugin logs the address of a storage that is given as a text, password included.
+            storage = {"_target_": f"{storage_of.__module__}.storage_of", "address": sweeper.storage}
+            changed |= {"study_name": name, "params": params, "storage": storage}
             with flag_override(config.hydra, ["readonly", "struct"], False):
                 config.hydra.sweeper = {**sweeper, **changed}
 
@@ -53,12 +65,15 @@ class StudyCallback(Callback):
         with ending():
             sweeper = config.hydra.sweeper
             (Path(config.hydra.sweep.dir) / BEST).unlink(missing_ok=True)
-            (study,) = load_studies(sweeper.storage, [sweeper.study_name])
+            (study,) = load_studies(sweeper.storage.address, [sweeper.study_name])
             say(f"{study.name}: {study.standing}")
             say(study.selection)
             if not study.finished:
                 raise FairAllError(f"no trial of {study.name} succeeded")
-            say(f"More: python -m fairall tune report {study.name} outputs_dir={config.outputs_dir}")
+            words = [study.name, override("outputs_dir", config.outputs_dir)]
+            if sweeper.storage.address != address_in(Path(config.outputs_dir)):
+                words.append(f"{STORAGE}{sweeper.storage.address}")
+            say(f"More: python -m fairall tune report {shlex.join(words)}")
 
 
 @dataclass
@@ -197,7 +212,10 @@ def begin(name: str, description: Mapping[str, Any], sweeper: DictConfig) -> dic
             f"the study {name} was begun with {key}={there.get(key)}, not {here.get(key)}; give this sweep "
             "another name with hydra.sweeper.study_name=NAME"
         )
+    queued = [trial.params for trial in created.get_trials(states=(TrialState.WAITING,))]
     for trial in known.failed:
+        if trial.params in queued:  # by a process that was killed
+            continue
         parts = {part: getattr(trial, part) for part in ("params", "distributions", "system_attrs")}
         created.add_trial(create_trial(state=TrialState.WAITING, user_attrs={AGAIN: True}, **parts))
     states = [(trial.state, AGAIN in trial.user_attrs) for trial in created.get_trials()]

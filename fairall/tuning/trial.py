@@ -32,7 +32,7 @@ def objectives_of_trial(composed: DictConfig, hydra: DictConfig, command: str) -
     Args:
         composed: by Hydra, of type `Config`; `sweep.name` is set.
         hydra: its own node, with the words of the point.
-        command: that runs the same alone, for MLflow.
+        command: with the words of the point, for MLflow.
 
     Returns:
         The mean over seeds of the only objective, or one for each; the worst possible ones of a failed trial.

@@ -1,6 +1,7 @@
 """Files that are replaced whole."""
 
 import os
+import re
 import stat
 import subprocess
 from collections.abc import Iterator
@@ -47,6 +48,13 @@ def test_new_files_have_the_mode_of_the_umask_and_others_keep_theirs(tmp_path: P
             assert mode(temporary) == before
         assert mode(path) == after
     assert mode(new.parent) == 0o775
+
+
+def test_a_file_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv" / "b.txt"
+    path.parent.touch()
+    with pytest.raises(OSError, match=re.escape(f"{path}")), atomic(path):
+        pass
 
 
 @pytest.mark.whole

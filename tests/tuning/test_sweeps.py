@@ -6,6 +6,8 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +18,10 @@ from omegaconf import OmegaConf
 from fairall.display.format import CAUTION
 from fairall.errors import FairAllError
 from fairall.tuning.report import report
-from fairall.tuning.study import Study, address_in, load_studies
+from fairall.tuning.study import Study, address_in, load_studies, storage_of
+from fairall.tuning.sweep import begin, described, search_space
 from tests.conftest import refused, succeeded, typed
+from tests.tuning.composed import composed
 
 # A run in seconds, and four of them.
 SMALL = """
@@ -140,6 +144,10 @@ def test_a_failed_point_has_a_reason_and_is_tried_again(
     broken.add(0.1)
     assert "3 points, 2 finished, 1 failed" in swept(*THREE)
     broken.clear()
+    config = composed(*SMALL, THREE[-1])
+    space, _ = search_space(config.hydra.sweeper, THREE)
+    for _ in range(2):  # by processes that are killed then
+        assert begin(NAME, described(config, space), config.hydra.sweeper)["n_trials"] == 1
     assert "1 trials to do" in swept(*THREE)
     assert "0 trials to do" in swept(*THREE)
     assert [trial.params["model.learning_rate"] for trial in study().finished] == [0.1, 0.2, 0.3]
@@ -179,6 +187,16 @@ def test_a_study_is_in_a_database_of_optuna() -> None:
     report([NAME], None, [f"hydra.sweeper.storage={storage}"])
     nowhere = refused("--multirun", *THREE, "hydra.sweeper.storage=nonsense://host/x", cwd=HERE)
     assert UNUSABLE in nowhere
+
+
+def test_processes_make_the_database_of_studies_at_once() -> None:
+    with ProcessPoolExecutor(4, get_context("fork")) as processes:
+        counted = processes.map(n_studies, [address_in(HERE / f"outputs{k // 4}") for k in range(16)])
+    assert [*counted] == [0] * 16
+
+
+def n_studies(address: str) -> int:
+    return len(optuna.get_all_study_summaries(storage_of(address)))
 
 
 @pytest.mark.parametrize("step", ["outcome_of", "worst"], ids=["in a trial", "after it"])
