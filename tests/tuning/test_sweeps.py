@@ -190,6 +190,8 @@ def test_a_study_is_in_a_database_of_optuna() -> None:
 
 
 def test_processes_make_the_database_of_studies_at_once() -> None:
+    for k in range(4):
+        Path(f"outputs{k}", "sweeps").mkdir(parents=True)
     with ProcessPoolExecutor(4, get_context("fork")) as processes:
         counted = processes.map(n_studies, [address_in(HERE / f"outputs{k // 4}") for k in range(16)])
     assert [*counted] == [0] * 16
