@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
+from rich.console import Console
 from tqdm import tqdm
 
 from fairall.display.console import say
@@ -53,7 +54,7 @@ class Display:
         Beside it is what `doing` says. A notebook that is saved has no bar.
         """
         terminal = sys.stderr.isatty()
-        unseen = self.silent or not (terminal or "ipykernel" in sys.modules)
+        unseen = self.silent or not (terminal or Console().is_jupyter)
         with (
             tqdm(desc=name, total=total, initial=done, smoothing=0, disable=unseen, leave=terminal) as bar,
             steps_told(bar.set_postfix_str),

@@ -199,7 +199,7 @@ def test_own_data_sets_are_listed_and_fairalls_win(
     assert sorted(shown) == "adult broken compas credit csv fico gone law meps mine other synthetic".split()
     assert shown["mine"][0] == "Loans of ours."
     assert shown["other"][1] == "read by others.Data"
-    assert shown["gone"][1].startswith("to fix: dataset._target_=nowhere.Data: there is no")
+    assert shown["gone"][1].startswith("to fix: dataset: no such key, or dataset._target_=nowhere.Data names")
     assert shown["broken"][1].startswith("to fix:")
     assert shown["credit"][1] == "in this package"
     assert "credit.yaml is not used: dataset=credit is a data set of fairall" in ended.stdout
