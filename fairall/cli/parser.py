@@ -145,14 +145,13 @@ def commands() -> dict[str, Sequence[str]]:
     return {"": COMMON} | {name: command.options for name, command in COMMANDS.items()}
 
 
-def places(word: str) -> int | float:
+def number_or_share(word: str) -> int | float:
     """A number of places, or a share as a float of at most 1; a `type` of argparse."""
     if not word.endswith("%"):
         return whole_number(word)
-    share = float(word[:-1]) / 100
-    if not 0 < share <= 1:
-        raise argparse.ArgumentTypeError(f"{word}: a share is above 0% and at most 100%")
-    return share
+    if not 0 < float(word[:-1]) <= 100:
+        raise ValueError
+    return float(word[:-1]) / 100
 
 
 def folder(word: str) -> Path:
@@ -176,7 +175,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "--policy": {"default": "mean", "help": "over seeds: mean or median; of one: seed:N"},
     "--threshold": {"type": float, "help": "least probability to accept"},
     "--draw": {"type": int, "help": "seed; draw decisions of a run, repeatably"},
-    "--capacity": {"type": places, "help": "most people to accept, as 20 or 20%%"},
+    "--capacity": {"type": number_or_share, "help": "most people to accept, as 20 or 20%%"},
     "--trust": REPEATED | {"help": "module of the method of a policy; repeatable"},
     "--strict": SWITCH | {"help": "refuse values unknown from training"},
     "--explain": {"type": whole_number, "help": "explain the decision on this row, from 1"},

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from fairall.config.schema import Config
 
 Words = Sequence[str]
-PLACES = ("outputs_dir=", "tracking.")  # how words begin that change no result
+# How words begin that change no result.
+PLACES = ("outputs_dir=", "tracking.", "hydra.sweeper.storage=")
 SQLITE = b"SQLite format 3\0"  # how the file of a ledger begins
 # What `list` has, by the word that picks it: groups, and runs.
 LISTS = {
@@ -243,9 +244,8 @@ def tell(document: Plain) -> Plain:
 def tune_report(names: Words, export: Path | None, words: Words, **_: Any) -> None:
     """List, show, compare or export studies."""
     from fairall.tuning.report import report
-    from fairall.tuning.study import STORAGE
 
-    places([word for word in words if not word.startswith(STORAGE)])
+    places(words)
     report(names, export, words)
 
 

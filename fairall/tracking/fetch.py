@@ -14,11 +14,9 @@ from fairall.errors import FairAllError
 from fairall.results.runs import Results, load_results
 from fairall.runtime.credentials import hidden
 from fairall.storage.run_folder import FILES, RunFolder
-from fairall.tracking.store import RUN_TAG, connected, experiment_of, how_to_look
+from fairall.tracking.store import RUN_TAG, connected, experiment_of, how_to_look, store_uri
 
 MOST_RUNS = 50_000  # that MLflow gives at once
-# MLflow's answers where there is nothing at an address.
-NOT_THERE = ("RESOURCE_DOES_NOT_EXIST", "NOT_FOUND", "INVALID_PARAMETER_VALUE")
 
 
 def load_logged_results(*overrides: str) -> Results:
@@ -74,7 +72,5 @@ def download(address: str, folder: Path, config: Config) -> None:
             mlflow.artifacts.download_artifacts(address, dst_path=str(folder))
         except mlflow.exceptions.MlflowException as error:
             missing = hidden(str(error)).partition("\n")[0]
-            if error.error_code not in NOT_THERE and not missing.startswith("Failed to download"):
-                raise
     if missing:
-        raise FairAllError(f"{address}: not found in {how_to_look(config)} ({missing})")
+        raise FairAllError(f"{address}: cannot be read from {store_uri(config)} ({missing})")

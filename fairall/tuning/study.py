@@ -50,7 +50,6 @@ def storage_of(address: str | None) -> optuna.storages.RDBStorage:
         FairAllError: where it cannot be used.
     """
     import optuna
-    from sqlalchemy.engine import make_url
 
     if address is None or address.count("?") > 1:
         raise FairAllError(
@@ -60,12 +59,19 @@ def storage_of(address: str | None) -> optuna.storages.RDBStorage:
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     warnings.filterwarnings("ignore", category=optuna.exceptions.ExperimentalWarning)
     whole = complete(address).replace("{", "{{").replace("}", "}}")  # which Optuna takes for a template
-    file = Path(str(make_url(address).database if address.startswith("sqlite") else "")).absolute()
+    file = file_of(address)
     # Of two processes that make Optuna's tables at once one would fail.
-    with locked(file.parent, file.with_suffix(".lock")) if address.startswith("sqlite") else nullcontext():
+    with locked(file.parent, file.with_suffix(".lock")) if file else nullcontext():
         # Optuna 2 does not commit its tables with SQLAlchemy 2.
         optuna.storages.RDBStorage(whole, engine_kwargs={"isolation_level": "AUTOCOMMIT"})
         return optuna.storages.RDBStorage(whole)
+
+
+def file_of(address: str) -> Path | None:
+    """The file of a database of sqlite."""
+    from sqlalchemy.engine import make_url
+
+    return Path(str(make_url(address).database)) if address.startswith("sqlite") else None
 
 
 @dataclass(frozen=True)
@@ -181,10 +187,9 @@ def load_studies(address: str, names: Sequence[str] = ()) -> list[Study]:
         FairAllError: where there is no study of a name, or the database cannot be used.
     """
     import optuna
-    from sqlalchemy.engine import make_url
 
     known: list[str] = []
-    if not address.startswith("sqlite") or Path(str(make_url(address).database)).exists():
+    if not (file := file_of(address)) or file.exists():
         storage = storage_of(address)
         summaries = optuna.get_all_study_summaries(storage)
         known = sorted(study.study_name for study in summaries if DESCRIPTION in study.user_attrs)

@@ -70,10 +70,10 @@ class StudyCallback(Callback):
             say(study.selection)
             if not study.finished:
                 raise FairAllError(f"no trial of {study.name} succeeded")
-            words = [study.name, override("outputs_dir", config.outputs_dir)]
+            place = override("outputs_dir", config.outputs_dir)
             if sweeper.storage.address != address_in(Path(config.outputs_dir)):
-                words.append(f"{STORAGE}{sweeper.storage.address}")
-            say(f"More: python -m fairall tune report {shlex.join(words)}")
+                place = f"{STORAGE}{sweeper.storage.address}"
+            say(f"More: python -m fairall tune report {shlex.join([study.name, place])}")
 
 
 @dataclass
@@ -212,10 +212,9 @@ def begin(name: str, description: Mapping[str, Any], sweeper: DictConfig) -> dic
             f"the study {name} was begun with {key}={there.get(key)}, not {here.get(key)}; give this sweep "
             "another name with hydra.sweeper.study_name=NAME"
         )
+    # A process that was killed may have put them there already.
     queued = [trial.params for trial in created.get_trials(states=(TrialState.WAITING,))]
-    for trial in known.failed:
-        if trial.params in queued:  # by a process that was killed
-            continue
+    for trial in (trial for trial in known.failed if trial.params not in queued):
         parts = {part: getattr(trial, part) for part in ("params", "distributions", "system_attrs")}
         created.add_trial(create_trial(state=TrialState.WAITING, user_attrs={AGAIN: True}, **parts))
     states = [(trial.state, AGAIN in trial.user_attrs) for trial in created.get_trials()]
