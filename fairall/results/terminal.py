@@ -66,17 +66,17 @@ def by_group(result: Result) -> pd.DataFrame:
 
 def noise(result: Result) -> str:
     """A sentence on the noise of the evaluation people, which intervals over seeds of one split leave out."""
-    people = result.evaluation
+    people, splits = result.evaluation, result.config.splits
     errors = {"utility": people.utility_standard_error, "DPU": people.dpu_standard_error}
     known = " and ".join(
         f"the {name} a standard error of {number(error)}"
         for name, error in errors.items()
         if error is not None
     )
-    noisy = (
-        f" Their choice gives {known}, which intervals over seeds of one split leave out." if known else ""
-    )
+    left_out = ", which intervals over seeds of one split leave out" * (splits == 1)
     return (
-        f"Measured on {people.people} {people.split} people with {people.labelled} labels, worth "
-        f"{people.effective_sample_size:.0f} equally weighted ones.{noisy}"
+        f"Measured on {people.people} {people.split} people{f' of one of {splits} splits' * (splits > 1)} "
+        f"with {people.labelled} labels, worth {people.effective_sample_size:.0f} equally weighted ones."
+        + f" Their choice gives {known}{left_out}."
+        * bool(known)
     )

@@ -73,4 +73,4 @@ def download(address: str, folder: Path, config: Config) -> None:
         except mlflow.exceptions.MlflowException as error:
             missing = hidden(str(error)).partition("\n")[0]
     if missing:
-        raise FairAllError(f"{address}: cannot be read from {store_uri(config)} ({missing})")
+        raise FairAllError(f"it cannot be read from {store_uri(config)} ({missing})")

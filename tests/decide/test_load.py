@@ -80,9 +80,9 @@ def test_a_run_by_its_address_in_mlflow(
 @pytest.mark.parametrize(
     ("address", "message"),
     [
-        ("models:/bank/7", "models:/bank/7: .* cannot use sqlite:.*"),
-        ("models:/nobody/1", "models:/nobody/1: .* cannot use sqlite:.*"),
-        ("runs:/0123/policy", "runs:/0123/policy: .* cannot use sqlite:.*"),
+        ("models:/bank/7", "models:/bank/7: .* cannot be read from sqlite:.*"),
+        ("models:/nobody/1", "models:/nobody/1: .* cannot be read from sqlite:.*"),
+        ("runs:/0123/policy", "runs:/0123/policy: .* cannot be read from sqlite:.*"),
         ("runs:/0123", "runs:/0123: no policy of fairall; one has an address .*"),
     ],
 )

@@ -76,7 +76,7 @@ def test_descriptions_are_given_to_experiments_and_those_of_the_user_stay(
     with connected(config) as connection:
         assert experiment_of(connection, config) == experiment
     assert {name: os.environ.get(name) for name in LOGIN} == {name: variables.get(name) for name in LOGIN}
-    with pytest.raises(FairAllError, match=r"runs:/zzz/policy: cannot be read from .*zzz"):
+    with pytest.raises(FairAllError, match=r"it cannot be read from .*zzz"):
         download("runs:/zzz/policy", tmp_path, config)
     tags = client.get_experiment(experiment).tags
     assert tags[NOTE_TAG] == "mine"
