@@ -149,9 +149,10 @@ def number_or_share(word: str) -> int | float:
     """A number of places, or a share as a float of at most 1; a `type` of argparse."""
     if not word.endswith("%"):
         return whole_number(word)
-    if not 0 < float(word[:-1]) <= 100:
+    share = float(word[:-1]) / 100
+    if not 0 < share <= 1:
         raise ValueError
-    return float(word[:-1]) / 100
+    return share
 
 
 def folder(word: str) -> Path:

@@ -99,8 +99,9 @@ def show(run: str, words: Words, **_: Any) -> Plain:
         result = load_result(path)
         show_result(result, Display())
         document |= {"state": "finished", "notes": result.notes}
-        tell(document)
-        return document | {"title": result.title, "config": result.config.to_plain()} | result.to_plain()
+        return (
+            tell(document) | {"title": result.title, "config": result.config.to_plain()} | result.to_plain()
+        )
     checkpoint = Checkpoint(path / CHECKPOINT, path.name, seconds=0.0, log=print)
     saved, running = checkpoint.load(), holder(path.with_suffix(".lock"))
     epochs, steps = progress_of(saved)
@@ -220,14 +221,19 @@ def places(words: Words) -> Config:
     """
     from fairall.config.schema import Config
 
-    for word in words:
-        if not word.startswith(PLACES):
-            raise FairAllError(f"{word}: not possible here; outputs_dir=FOLDER says where runs are")
     if not words:
         return Config.of_places(settings()["outputs_dir"])
     from fairall.config.compose import places
 
-    return places(words)
+    return places(only_places(words))
+
+
+def only_places(words: Words) -> Words:
+    """The words, which say where outputs, MLflow and studies are; raises FairAllError for any other."""
+    for word in words:
+        if not word.startswith(PLACES):
+            raise FairAllError(f"{word}: not possible here; outputs_dir=FOLDER says where runs are")
+    return words
 
 
 def tell(document: Plain) -> Plain:
@@ -245,8 +251,7 @@ def tune_report(names: Words, export: Path | None, words: Words, **_: Any) -> No
     """List, show, compare or export studies."""
     from fairall.tuning.report import report
 
-    places(words)
-    report(names, export, words)
+    report(names, export, only_places(words))
 
 
 def data(how: str, words: Words, trust: Words, typed: str, **options: Any) -> tuple[None, int]:
@@ -260,5 +265,4 @@ def mlflow(words: Words, **_: Any) -> tuple[None, int]:
     """Log what MLflow does not have."""
     from fairall.tracking.logger import sync
 
-    places(words)
-    return None, sync(words)
+    return None, sync(only_places(words))
