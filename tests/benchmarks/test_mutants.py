@@ -21,10 +21,15 @@ def double(a: int) -> int:
 '''
 TEST = """
 from fairall_example import double, total
+from hypothesis import given, strategies
+
+
+@given(strategies.integers())
+def test_double(a: int) -> None:
+    double(a)
 
 
 def test_total() -> None:
-    double(3)
     assert total(3, 1) == 4
 """
 
