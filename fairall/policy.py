@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from functools import cached_property
@@ -151,15 +152,17 @@ class Policy:
         """
         return self.encoded_propensity(*self.encoded(people, strict=strict))
 
-    def encoded(
-        self, people: pd.DataFrame, *, strict: bool = False, judged: bool = False
-    ) -> tuple[Tensor, Tensor]:
-        """Scaled x (N, D) and s (N,), float32; arguments and errors as for `propensity`.
+    def encoded(self, people: pd.DataFrame, *, strict: bool = False) -> tuple[Tensor, Tensor]:
+        """Scaled x (N, D) and s (N,), float32; arguments, errors and warning as for `propensity`."""
+        x, s, found = self.read(people, strict=strict)
+        if found:
+            warnings.warn("; ".join(found), stacklevel=3)
+        return x, s
 
-        Of a table that `PeopleReader.doubts` has `judged` there are no warnings, nor errors of `strict`.
-        """
-        x, s = self.reader.read(people, strict=strict, judged=judged)
-        return Scaler(schema_of(self.reader)).transform(x), torch.tensor(s, dtype=torch.float32)
+    def read(self, people: pd.DataFrame, *, strict: bool = False) -> tuple[Tensor, Tensor, list[str]]:
+        """As `encoded`, with what it warns of as sentences in place of a warning."""
+        x, s, found = self.reader.read(people, refuse_unknown=strict, refuse_empty=strict)
+        return Scaler(schema_of(self.reader)).transform(x), torch.tensor(s, dtype=torch.float32), found
 
     def encoded_propensity(self, x: Tensor, s: Tensor) -> np.ndarray:
         """π(d=1 | x, s) of every seed's policy, shape (E, N), for x (N, D) and s (N,) as of `encoded`."""
@@ -345,7 +348,7 @@ def load_reader(folder: Path) -> PeopleReader:
     try:
         reader = from_plain(plain)
         schema_of(reader)
-    except FairAllError as error:
+    except (ValueError, FairAllError) as error:
         raise FairAllError(f"{path}: {shown(str(error), MOST_SHOWN)}") from error
     return reader
 
