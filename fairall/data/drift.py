@@ -31,7 +31,6 @@ FREQUENT = 0.05  # share of the people with a number, from which on it is a bin 
 OF_SINGLE = 0.2  # share of the level of the test for single bins
 DRIFTED = 0.05  # corrected p below which a column is said to differ
 EVERYBODY = "everybody"
-NUMERIC = (Kind.REAL, Kind.COUNT)
 
 Key = TypeVar("Key")
 Bins = tuple[np.ndarray, list[str]]
@@ -98,8 +97,9 @@ def stability(old: pd.Series, new: pd.Series, number: bool) -> Stability:
     p, q = (counts + 0.5) / (n_people[:, None] + 0.5 * len(used))
     parts = (q - p) * np.log(q / p)
     most = parts.argmax()
-    before, after = (counts[:, most] / n_people).tolist()
-    return Stability(float(parts.sum()), _p(counts), names[used[most]], before, after)
+    return Stability(
+        float(parts.sum()), _p(counts), names[used[most]], *(counts[:, most] / n_people).tolist()
+    )
 
 
 def _p(counts: np.ndarray) -> float:
@@ -113,10 +113,10 @@ def _p(counts: np.ndarray) -> float:
     - The number of new people in a bin of k people is about binomial of k and the share of new people in
       both tables. The smallest two-sided p of the B bins counts, times B (Bonferroni).
     """
-    share, together = counts.sum(1) / counts.sum(), counts.sum(0)
-    new = counts[1]
-    tails = [binom.cdf(new, together, share[1]), binom.sf(new - 1, together, share[1])]
-    p_of_single = 2.0 * len(new) * np.min(tails)
+    n_people, together = counts.sum(1, keepdims=True), counts.sum(0)
+    share = n_people / n_people.sum()
+    # The upper tail of the new people is the lower one of the earlier.
+    p_of_single = 2.0 * len(together) * binom.cdf(counts, together, share).min()
     often = together * share.min() >= EXPECTED
     merged = np.column_stack([counts[:, often], counts[:, ~often].sum(1)])
     merged = merged[:, merged.sum(0) * share.min() >= EXPECTED]
@@ -133,11 +133,11 @@ def _of_words(old: pd.Series, new: pd.Series) -> Bins:
 def _of_numbers(old: pd.Series, new: pd.Series) -> Bins:
     """Bins of the numbers of both tables, the last one where they are missing."""
     values = np.concatenate([numbers_of(old), numbers_of(new)])
-    known = values[~np.isnan(values)] if not np.isnan(values).all() else np.zeros(1)
+    known = values[~np.isnan(values)]
     distinct, times = np.unique(known, return_counts=True)
     frequent = distinct[times > FREQUENT * len(known)]
     n_bins = max(1, min(BINS, len(old) // PEOPLE, len(new) // PEOPLE))
-    quantiles = np.quantile(known, np.linspace(0, 1, n_bins + 1))
+    quantiles = np.quantile(known, np.linspace(0, 1, n_bins + 1)) if len(known) else known
     # A bin is (low, high]; that of a frequent number is (the number before it, the number].
     ends = np.unique([*quantiles, *np.nextafter(frequent, -np.inf), *frequent])
     names = [" to ".join(dict.fromkeys(map("{:.6g}".format, span))) for span in pairwise(ends)]
@@ -162,7 +162,7 @@ def stabilities(
     """
     before, where, sensitive = old.cells, old.declared.path, str(old.declared.sensitive or "")
     constant = [name for name in old.left_out if before[name].nunique() <= 1]
-    names = [*old.kinds, *constant, *[sensitive] * bool(sensitive)]
+    names = [*old.kinds, *constant, *([sensitive] if sensitive else [])]
     lacking = [
         f"{key}={name}: {where} has no such column" for key, name in old.declared.named if name not in before
     ]
@@ -175,7 +175,7 @@ def stabilities(
         earlier, later = np.split(bins, [len(before)])
         tables |= {groups[k]: (before[earlier == k], new[later == k]) for k in np.intersect1d(earlier, later)}
     columns = {
-        (name, group): (earlier[name], later[name], old.kinds.get(name) in NUMERIC)
+        (name, group): (earlier[name], later[name], old.kinds.get(name) in (Kind.REAL, Kind.COUNT))
         for name in names
         for group, (earlier, later) in tables.items()
         if group == EVERYBODY or name != sensitive

@@ -6,8 +6,7 @@ import json
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import MISSING, dataclass, fields, is_dataclass
-from enum import EnumType
+from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
@@ -136,7 +135,7 @@ def of_plain(kind: Any, plain: Any, place: str = "") -> Any:
         return kind(plain)
     if origin is Literal and plain in arguments:
         return plain
-    for member in kind if type(plain) is str and isinstance(kind, EnumType) else ():
+    for member in getattr(kind, "__members__", {}).values() if type(plain) is str else ():
         if plain in (member.name, member.value):
             return member
     for member in arguments if origin in (Union, UnionType) else ():
@@ -144,7 +143,7 @@ def of_plain(kind: Any, plain: Any, place: str = "") -> Any:
             return of_plain(member, plain, place)
     if isinstance(plain, dict) and origin in (dict, Mapping):
         return {name: within(arguments[1], name) for name in plain}
-    if isinstance(plain, dict) and is_dataclass(kind):
+    if isinstance(plain, dict) and hasattr(kind, "__dataclass_fields__"):
         for field in fields(kind):
             if field.name not in plain and field.default is field.default_factory is MISSING:
                 raise ValueError(f"{place or 'it'} lacks {field.name}")
