@@ -260,6 +260,7 @@ def test_types_of_columns_do_not_matter_and_values_do(policy: Policy, people: pd
         ("children", [1] * 11 + [1.5], "'children', row 12|1.5"),
         ("children", "two", "'children', row 1|'two'"),
         ("income", np.inf, "'income', row 1|inf"),
+        ("income", "1e400", "'income', row 1|'1e400'"),
         ("income", pd.Timestamp("2020-01-01"), "'income', row 1"),
         ("town", [["York"]] * 12, "'town'"),
         ("sex", "x", "'sex', row 1|'x'|male, female"),

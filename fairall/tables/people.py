@@ -22,7 +22,7 @@ from fairall.tables.features import (
 from fairall.tables.groups import Sensitive, group_name, sides
 
 CODED = "s"  # the column that holds the sensitive attribute as its code
-MOST_WORDS, LONGEST = 20, 100  # words in an error, and characters of the values in a warning
+LONGEST = 100  # characters of the values in a message
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,8 @@ class PeopleReader:
         s = of_words(column, meaning)
         why = f"is no group: it is the sensitive attribute, which must be one of {', '.join(meaning)}"
         refuse(column, np.isnan(s), why)
-        x, warnings = list[np.ndarray](), list[str]()
+        x = []
+        warnings = []
         training = zip(self.features, self.scale, self.lowest, self.highest, strict=True)
         for feature, scale, low, high in training:
             column = people[feature.name]
@@ -114,14 +115,14 @@ class PeopleReader:
                 # Where nobody has a known level, the column is probably another one.
                 other = feature.kind is Kind.BINARY or bool((unknown | missing).all())
                 if refuse_unknown or feature.fill is None or (other and OTHER_LEVEL not in feature.words):
-                    some = ", ".join(feature.words[:MOST_WORDS])
+                    some = shown(", ".join(feature.words), LONGEST)
                     refuse(column, unknown, f"is not known from training; it must be one of {some}")
                 odd, why = unknown, f"not known from training and taken as {words.get(feature.fill)!r}"
             else:
-                refuse(column, unknown, "is not possible; it must be a finite number")
+                wrong, what = unknown, "a finite number"
                 if feature.kind is Kind.COUNT:
-                    wrong = ~are_counts(values) & ~missing
-                    refuse(column, wrong, "is not possible; it must be a count, a whole number from 0")
+                    wrong, what = ~are_counts(values) & ~missing, "a count, a whole number from 0"
+                refuse(column, wrong, f"is not possible; it must be {what}")
                 width = max(high - low, scale)  # the scale of a constant
                 odd = (values < low - width) | (values > high + width)
                 why = f"far outside the training range {low:.6g} to {high:.6g}"
@@ -136,7 +137,7 @@ class PeopleReader:
                     raise FairAllError(warnings[-1])
             values[missing], values[unknown] = feature.of_missing, feature.fill
             x.append(values)
-        return np.stack(x, axis=-1), s, warnings
+        return np.column_stack(x), s, warnings
 
     def group_name(self, s: float) -> str:
         """The group S = s, with its words in the raw data if they are known."""
