@@ -499,7 +499,7 @@ def test_every_command_takes_columns_alike(asked: Asked) -> None:
     compared = {row[0] for row in grid(asked.compared.stdout)}
     notes = lines(asked.compared.stdout, "Note: ")
     if case.name == "a column that is not there":
-        assert "dataset.drop=agee: people.csv has no such column" in asked.compared.stderr
+        assert "drop=agee: people.csv has no such column" in asked.compared.stderr
         return
     for name, kind in case.kinds.items():
         if kind.startswith(OUT):
