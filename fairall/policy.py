@@ -154,15 +154,10 @@ class Policy:
 
     def encoded(self, people: pd.DataFrame, *, strict: bool = False) -> tuple[Tensor, Tensor]:
         """Scaled x (N, D) and s (N,), float32; arguments, errors and warning as for `propensity`."""
-        x, s, found = self.read(people, strict=strict)
+        x, s, found = self.reader.read(people, refuse_unknown=strict, refuse_empty=strict)
         if found:
             warnings.warn("; ".join(found), stacklevel=3)
-        return x, s
-
-    def read(self, people: pd.DataFrame, *, strict: bool = False) -> tuple[Tensor, Tensor, list[str]]:
-        """As `encoded`, with what it warns of as sentences in place of a warning."""
-        x, s, found = self.reader.read(people, refuse_unknown=strict, refuse_empty=strict)
-        return Scaler(schema_of(self.reader)).transform(x), torch.tensor(s, dtype=torch.float32), found
+        return Scaler(schema_of(self.reader)).transform(x), torch.tensor(s, dtype=torch.float32)
 
     def encoded_propensity(self, x: Tensor, s: Tensor) -> np.ndarray:
         """π(d=1 | x, s) of every seed's policy, shape (E, N), for x (N, D) and s (N,) as of `encoded`."""
@@ -355,9 +350,13 @@ def load_reader(folder: Path) -> PeopleReader:
 
 def schema_of(reader: PeopleReader) -> Schema:
     """The features as learners see them; raises FairAllError if two have one name, or a reserved one."""
-    mean, scale = reader.mean.tolist(), reader.scale.tolist()
-    crossed = () if reader.sensitive is None else reader.sensitive.crossed
-    return Schema(reader.features, mean=mean, scale=scale, n_groups=reader.n_groups, crossed=crossed)
+    return Schema(
+        reader.features,
+        mean=reader.mean.tolist(),
+        scale=reader.scale.tolist(),
+        n_groups=reader.n_groups,
+        crossed=reader.sensitive.crossed if reader.sensitive else (),
+    )
 
 
 def _tensors(path: Path, n_seeds: int) -> tuple[dict[str, Tensor], Tensor]:

@@ -12,9 +12,11 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import torch
 from torch import Tensor
 
 from fairall.config.compose import PLACES
+from fairall.data.prepared import Scaler
 from fairall.decide.reasons import reasons
 from fairall.decide.rules import Rule
 from fairall.decide.writing import writer
@@ -23,7 +25,7 @@ from fairall.display.table import print_frame
 from fairall.errors import FairAllError, count
 from fairall.measuring.decisions import free_names, told_of_renamed
 from fairall.models.learner import MARGIN_DECIMALS
-from fairall.policy import ENSEMBLES, Policy
+from fairall.policy import ENSEMBLES, Policy, schema_of
 from fairall.results.result import bound_of
 from fairall.runtime.reading import why_no_file
 from fairall.storage.files import unnamed
@@ -166,7 +168,7 @@ def decide(
     # Through a symbolic link, which stays.
     with unnamed(out.resolve()) as file:
         parts = list(table.parts())
-        x, s, decided.warnings = policy.read(whole(parts), strict=strict)
+        x, s, decided.warnings = read(policy, whole(parts), strict=strict)
         rule.check(len(s))
         wanted = COLUMNS if most_reasons is None else (*COLUMNS, REASONS)
         names = free_names(wanted, parts[0].frame.columns, PREFIX)
@@ -226,6 +228,13 @@ def people_file(path: Path, words: Sequence[str]) -> File:
 def whole(parts: Sequence[Chunk]) -> pd.DataFrame:
     """The cells of all rows."""
     return pd.concat([part.frame for part in parts])
+
+
+def read(policy: Policy, people: pd.DataFrame, *, strict: bool) -> tuple[Tensor, Tensor, list[str]]:
+    """People as `Policy.encoded`, which is without a warning, and what it would warn of, a sentence each."""
+    reader = policy.reader
+    x, s, warnings = reader.read(people, refuse_unknown=strict, refuse_empty=strict)
+    return Scaler(schema_of(reader)).transform(x), torch.tensor(s, dtype=torch.float32), warnings
 
 
 def _decisions(

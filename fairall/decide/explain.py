@@ -21,7 +21,7 @@ from torch import Tensor
 
 from fairall.data.load import people_of_run
 from fairall.data.stored_reader import to_plain
-from fairall.decide.deciding import whole
+from fairall.decide.deciding import read, whole
 from fairall.display.style import BLUE, GREY, ORANGE, PALETTE, STYLE, save_figure, set_title
 from fairall.display.table import print_frame
 from fairall.errors import FairAllError, count, needing
@@ -262,15 +262,13 @@ def explain_row(
     if against is not None and (wrong := why_no_file(against)):
         raise FairAllError(f"--against {against}: {wrong}; give a CSV or Parquet file of people")
     policy.deciding(by)
-    people = whole(list(table.parts()))
-    if row > len(people):
-        raise FairAllError(f"{table.path}: there is no row {row}, only {len(people)}")
-    x, s, warnings = policy.read(people, strict=strict)
+    person = table.row(row)
+    x, s, warnings = read(policy, whole(list(table.parts())), strict=strict)
     if against is None:
         others = training_people(policy)
     else:
         others = _some_of(*policy.encoded(whole(list(replace(table, path=against).parts()))))
-    person, encoded = people.iloc[[row - 1]], (x[[row - 1]], s[[row - 1]])
+    encoded = x[[row - 1]], s[[row - 1]]
     return explain(policy, person, others, by=by, threshold=threshold, encoded=encoded), warnings
 
 
