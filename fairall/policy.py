@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from functools import cached_property
@@ -151,14 +152,11 @@ class Policy:
         """
         return self.encoded_propensity(*self.encoded(people, strict=strict))
 
-    def encoded(
-        self, people: pd.DataFrame, *, strict: bool = False, judged: bool = False
-    ) -> tuple[Tensor, Tensor]:
-        """Scaled x (N, D) and s (N,), float32; arguments and errors as for `propensity`.
-
-        Of a table that `PeopleReader.doubts` has `judged` there are no warnings, nor errors of `strict`.
-        """
-        x, s = self.reader.read(people, strict=strict, judged=judged)
+    def encoded(self, people: pd.DataFrame, *, strict: bool = False) -> tuple[Tensor, Tensor]:
+        """Scaled x (N, D) and s (N,), float32; arguments, errors and warning as for `propensity`."""
+        x, s, found = self.reader.read(people, refuse_unknown=strict, refuse_empty=strict)
+        if found:
+            warnings.warn("; ".join(found), stacklevel=3)
         return Scaler(schema_of(self.reader)).transform(x), torch.tensor(s, dtype=torch.float32)
 
     def encoded_propensity(self, x: Tensor, s: Tensor) -> np.ndarray:
@@ -345,16 +343,20 @@ def load_reader(folder: Path) -> PeopleReader:
     try:
         reader = from_plain(plain)
         schema_of(reader)
-    except FairAllError as error:
+    except (ValueError, FairAllError) as error:
         raise FairAllError(f"{path}: {shown(str(error), MOST_SHOWN)}") from error
     return reader
 
 
 def schema_of(reader: PeopleReader) -> Schema:
     """The features as learners see them; raises FairAllError if two have one name, or a reserved one."""
-    mean, scale = reader.mean.tolist(), reader.scale.tolist()
-    crossed = () if reader.sensitive is None else reader.sensitive.crossed
-    return Schema(reader.features, mean=mean, scale=scale, n_groups=reader.n_groups, crossed=crossed)
+    return Schema(
+        reader.features,
+        mean=reader.mean.tolist(),
+        scale=reader.scale.tolist(),
+        n_groups=reader.n_groups,
+        crossed=reader.sensitive.crossed if reader.sensitive else (),
+    )
 
 
 def _tensors(path: Path, n_seeds: int) -> tuple[dict[str, Tensor], Tensor]:

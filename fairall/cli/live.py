@@ -37,23 +37,23 @@ def decide(
     **options: Any,
 ) -> Plain:
     """Decide on the people of a table, and record it."""
-    from fairall.decide.deciding import PREFIX, people_file, require_place
+    from fairall.decide.deciding import PREFIX, people_file, require_place, whole
     from fairall.decide.reasons import read_wording
-    from fairall.decide.writing import unchanged, writer
+    from fairall.decide.writing import writer
     from fairall.live.ledger import GONE
     from fairall.measuring.decisions import free_names
     from fairall.storage.files import unnamed
-    from fairall.tables.files import read_cells
 
     table, left_out = people_file(Path(people), words), out.with_name(f"{out.stem}_left_out.csv")
     for place in (out, left_out):
         require_place(place, table.path, Path(ledger))
-    with unnamed(out.resolve()) as file, unchanged(table.path):
-        frame = read_cells(table.path, table.declared).frame
+    with unnamed(out.resolve()) as file:
+        parts = list(table.parts())
+        frame = whole(parts)
         decided = _ledger(ledger, trust).decide(frame, wording=read_wording(wording), **options)
         names = free_names(decided.columns[1:].drop("new"), frozenset(frame), PREFIX)
         with writer(table, file, out.name) as write:
-            for part in table.parts():
+            for part in parts:
                 chosen = part.rows(part.frame.index.isin(decided.index))
                 rows = decided.loc[chosen.frame.index]
                 write(chosen, {name: rows[column].to_numpy() for column, name in names.items()})

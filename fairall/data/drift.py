@@ -9,18 +9,19 @@ References:
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from itertools import pairwise
 from typing import NamedTuple, TypeVar
 
 import numpy as np
 import pandas as pd
-from scipy.stats import binom, chi2, false_discovery_control
+from scipy.stats import binom, chi2_contingency, false_discovery_control
+from scipy.stats.contingency import crosstab
 
-from fairall.errors import FairAllError
+from fairall.errors import Collected
 from fairall.tables.applicants import Applicants
-from fairall.tables.cells import numbers_of, taken, values_of, words_of
-from fairall.tables.features import DISCRETE, MISSING_LEVEL, OTHER_LEVEL
-from fairall.tables.roles import require_column
+from fairall.tables.cells import numbers_of, values_of
+from fairall.tables.features import MISSING_LEVEL, OTHER_LEVEL, Kind
 
 BINS = 10  # of numbers, by quantiles
 PEOPLE = 10  # of the smaller table in each bin of numbers, at least
@@ -32,6 +33,8 @@ DRIFTED = 0.05  # corrected p below which a column is said to differ
 EVERYBODY = "everybody"
 
 Key = TypeVar("Key")
+Bins = tuple[np.ndarray, list[str]]
+"""The bin of each earlier person, then of each new one, shape (n + m,), and names of the bins."""
 
 
 class Stability(NamedTuple):
@@ -59,15 +62,48 @@ def drift_by_column(columns: Mapping[Key, tuple[pd.Series, pd.Series, bool]]) ->
     Where no column has changed, one or more have p < α with a probability of about α at most.
 
     Args:
-        columns: arguments of `binned`: cells of earlier people, of new ones, and whether they are numbers.
+        columns: arguments of `stability`: cells of earlier people, of new ones, and whether they are numbers.
     """
-    found = {key: stability(*binned(old, new, number=number)) for key, (old, new, number) in columns.items()}
-    corrected = false_discovery_control([one.p for one in found.values()])
-    return {key: one._replace(p=float(p)) for (key, one), p in zip(found.items(), corrected, strict=True)}
+    found = {key: stability(*column) for key, column in columns.items()}
+    corrected = false_discovery_control([column.p for column in found.values()]).tolist()
+    return {key: column._replace(p=p) for (key, column), p in zip(found.items(), corrected, strict=True)}
 
 
-def stability(old: np.ndarray, new: np.ndarray, names: Sequence[str]) -> Stability:
-    """The index of people in bins, and whether they can be of one population.
+def stability(old: pd.Series, new: pd.Series, number: bool) -> Stability:
+    """The index of a column, and whether the people of both tables can be of one population.
+
+    Bins are those of the people of both tables together, with missing cells as one; bins that depended on one
+    table only would differ from the other without any drift. In the index half a person is added to each bin,
+    so that an empty one has no infinite weight.
+
+    Args:
+        old: cells of earlier people, shape (n,), at least one.
+        new: of new people, shape (m,), at least one.
+        number: whether cells are numbers, with bins at their deciles (at fewer quantiles where the smaller
+            table has fewer than `PEOPLE` in each) and at numbers that are frequent; else words, the
+            `MOST_LEVELS` most frequent and the others, of which spellings are equivalent (`cells.spelling`).
+
+    Examples:
+        >>> same = pd.Series(np.repeat(["f", "m"], 500))
+        >>> stability(same, same, number=False).psi
+        0.0
+        >>> moved = stability(same, pd.Series(np.repeat(["f", "m"], [400, 600])), number=False)
+        >>> round(moved.psi, 3), moved.p < 1e-4, moved.most
+        (0.04, True, 'f')
+    """
+    bins, names = (_of_numbers if number else _of_words)(old, new)
+    (_, used), counts = crosstab(np.arange(len(bins)) >= len(old), bins)
+    n_people = counts.sum(1)
+    p, q = (counts + 0.5) / (n_people[:, None] + 0.5 * len(used))
+    parts = (q - p) * np.log(q / p)
+    most = parts.argmax()
+    return Stability(
+        float(parts.sum()), _p(counts), names[used[most]], *(counts[:, most] / n_people).tolist()
+    )
+
+
+def _p(counts: np.ndarray) -> float:
+    """The p of one population, for counts (2, B) of the people of two tables in bins.
 
     Bins must not depend on which table a person is of. Two tests share the level, of which the second has
     `OF_SINGLE`:
@@ -76,87 +112,36 @@ def stability(old: np.ndarray, new: np.ndarray, names: Sequence[str]) -> Stabili
       are one bin where together they have as many.
     - The number of new people in a bin of k people is about binomial of k and the share of new people in
       both tables. The smallest two-sided p of the B bins counts, times B (Bonferroni).
-
-    In the index half a person is added to each bin, so that an empty one has no infinite weight.
-
-    Args:
-        old: number of the bin of each earlier person, shape (n,), at least one.
-        new: of each new person, shape (m,), at least one.
-        names: of the bins.
-
-    Examples:
-        >>> same = np.repeat([0, 1], 500)
-        >>> stability(same, same, ["f", "m"]).psi
-        0.0
-        >>> moved = stability(same, np.repeat([0, 1], [400, 600]), ["f", "m"])
-        >>> round(moved.psi, 3), moved.p < 1e-4, moved.most
-        (0.04, True, 'f')
     """
-    counts = np.array([np.bincount(bins, minlength=len(names)) for bins in (old, new)])
-    p, q = (counts + 0.5) / (counts.sum(1, keepdims=True) + 0.5 * len(names))
-    parts = (q - p) * np.log(q / p)
-    most = int(parts.argmax())
-    before, after = (counts / counts.sum(1, keepdims=True))[:, most].tolist()
-    return Stability(float(parts.sum()), _same(counts), names[most], before, after)
-
-
-def _same(counts: np.ndarray) -> float:
-    """The p of one population, for counts of shape (2, B) of the people of two tables in bins."""
-    share = counts.sum(1) / counts.sum()
-    together = counts.sum(0)
-    tails = [binom.cdf(counts[1], together, share[1]), binom.sf(counts[1] - 1, together, share[1])]
-    p_of_single = 2.0 * counts.shape[1] * np.min(tails)
+    n_people, together = counts.sum(1, keepdims=True), counts.sum(0)
+    share = n_people / n_people.sum()
+    # The upper tail of the new people is the lower one of the earlier.
+    p_of_single = 2.0 * len(together) * binom.cdf(counts, together, share).min()
     often = together * share.min() >= EXPECTED
     merged = np.column_stack([counts[:, often], counts[:, ~often].sum(1)])
     merged = merged[:, merged.sum(0) * share.min() >= EXPECTED]
-    expected = np.outer(merged.sum(1), merged.sum(0)) / max(merged.sum(), 1)
-    p_of_all = chi2.sf(((merged - expected) ** 2 / expected).sum(), max(merged.shape[1] - 1, 1))
+    p_of_all = chi2_contingency(merged, correction=False).pvalue if merged.any(1).all() else 1.0
     return float(min(1.0, p_of_all / (1.0 - OF_SINGLE), p_of_single / OF_SINGLE))
 
 
-def binned(old: pd.Series, new: pd.Series, *, number: bool) -> tuple[np.ndarray, np.ndarray, list[str]]:
-    """Bins of a column, by the people of both tables together, with missing cells as one.
-
-    Bins that depended on one table only would differ from the other without any drift.
-
-    Args:
-        old: cells of earlier people, shape (n,).
-        new: of new people, shape (m,).
-        number: whether cells are numbers, with bins at their deciles (at fewer quantiles where the smaller
-            table has fewer than `PEOPLE` in each) and at numbers that are frequent; else words, the
-            `MOST_LEVELS` most frequent and the others, of which spellings are equivalent (`cells.spelling`).
-
-    Returns:
-        Numbers of the bins, shapes (n,) and (m,), and names of the bins.
-    """
-    if number:
-        values = np.concatenate([numbers_of(old), numbers_of(new)])
-        codes, names = _numbers(values, min(len(old), len(new)))
-    else:
-        texts = [taken(words, codes, None) for codes, words in map(words_of, (old, new))]
-        codes, words, _ = values_of(pd.Series(np.concatenate(texts), dtype=object))
-        codes, names = np.minimum(codes, MOST_LEVELS), [*map(str, words[:MOST_LEVELS]), OTHER_LEVEL]
-    used, codes = np.unique(np.where(codes < 0, len(names), codes), return_inverse=True)
-    names = [*names, MISSING_LEVEL]
-    return codes[: len(old)], codes[len(old) :], [names[k] for k in used]
+def _of_words(old: pd.Series, new: pd.Series) -> Bins:
+    """Bins of the words of both tables, −1 where they are missing."""
+    codes, words, _ = values_of(pd.concat([old, new], ignore_index=True))
+    return np.minimum(codes, MOST_LEVELS), [*words[:MOST_LEVELS], OTHER_LEVEL, MISSING_LEVEL]
 
 
-def _numbers(values: np.ndarray, fewest: int) -> tuple[np.ndarray, list[str]]:
-    """Bins of numbers (N,), −1 where one is missing, for a smaller table of `fewest` people."""
+def _of_numbers(old: pd.Series, new: pd.Series) -> Bins:
+    """Bins of the numbers of both tables, the last one where they are missing."""
+    values = np.concatenate([numbers_of(old), numbers_of(new)])
     known = values[~np.isnan(values)]
-    if not len(known):
-        return np.full(len(values), -1), []
     distinct, times = np.unique(known, return_counts=True)
     frequent = distinct[times > FREQUENT * len(known)]
+    n_bins = max(1, min(BINS, len(old) // PEOPLE, len(new) // PEOPLE))
+    quantiles = np.quantile(known, np.linspace(0, 1, n_bins + 1)) if len(known) else known
     # A bin is (low, high]; that of a frequent number is (the number before it, the number].
-    below = np.nextafter(frequent, -np.inf)
-    quantiles = np.quantile(known, np.linspace(0, 1, max(1, min(BINS, fewest // PEOPLE)) + 1))
-    ends = np.unique(np.concatenate([quantiles[1:], below, frequent]))
-    ends = ends[ends >= distinct[0]]
-    starts = distinct[np.searchsorted(distinct, [-np.inf, *ends[:-1]], side="right")]
-    stops = distinct[np.searchsorted(distinct, ends, side="right") - 1]
-    names = [f"{a:.6g}" if a == b else f"{a:.6g} to {b:.6g}" for a, b in zip(starts, stops, strict=True)]
-    return np.where(np.isnan(values), -1, np.searchsorted(ends, values)), names
+    ends = np.unique([*quantiles, *np.nextafter(frequent, -np.inf), *frequent])
+    names = [" to ".join(dict.fromkeys(map("{:.6g}".format, span))) for span in pairwise(ends)]
+    return np.searchsorted(ends[1:], values), [*names, MISSING_LEVEL]
 
 
 def stabilities(
@@ -173,37 +158,31 @@ def stabilities(
         path: of their file, for messages.
 
     Raises:
-        FairAllError: where the new table lacks a column of the earlier one.
+        FairAllError: where the earlier table lacks a declared column, or the new one a column of the earlier.
     """
-    before, sensitive = old.cells, str(old.declared.sensitive or "")
-    for key, name in old.declared.named:
-        require_column(key, name, list(before), old.declared)
+    before, where, sensitive = old.cells, old.declared.path, str(old.declared.sensitive or "")
     constant = [name for name in old.left_out if before[name].nunique() <= 1]
-    numbers = {name: kind not in DISCRETE for name, kind in old.kinds.items()} | dict.fromkeys(
-        constant, False
-    )
-    numbers |= {sensitive: False} if sensitive in before else {}
-    if lacking := [name for name in (*numbers, *[sensitive] * bool(sensitive)) if name not in new]:
-        raise FairAllError(
-            f"{path}: no column {', '.join(map(repr, lacking))}, which {old.declared.path} has"
-        )
+    names = [*old.kinds, *constant, *([sensitive] if sensitive else [])]
+    lacking = [
+        f"{key}={name}: {where} has no such column" for key, name in old.declared.named if name not in before
+    ]
+    Collected(
+        lacking or [f"{path}: no column {name!r}, which {where} has" for name in names if name not in new]
+    ).tell()
+    tables = {EVERYBODY: (before, new)}
+    if sensitive:
+        bins, groups = _of_words(before[sensitive], new[sensitive])
+        earlier, later = np.split(bins, [len(before)])
+        tables |= {groups[k]: (before[earlier == k], new[later == k]) for k in np.intersect1d(earlier, later)}
+    columns = {
+        (name, group): (earlier[name], later[name], old.kinds.get(name) in (Kind.REAL, Kind.COUNT))
+        for name in names
+        for group, (earlier, later) in tables.items()
+        if group == EVERYBODY or name != sensitive
+    }
     notes = [
         f"column {name!r} is not compared: {old.left_out.get(name, 'no feature can hold it')}"
         for name in before
-        if name not in numbers and name not in old.roles
+        if name not in names and name not in old.roles
     ]
-    groups = {EVERYBODY: (np.ones(len(before), dtype=bool), np.ones(len(new), dtype=bool))}
-    if sensitive:
-        earlier, later, names = binned(before[sensitive], new[sensitive], number=False)
-        groups |= {
-            name: (earlier == k, later == k)
-            for k, name in enumerate(names)
-            if (earlier == k).any() and (later == k).any()
-        }
-    columns = {
-        (name, group): (before[name][earlier], new[name][later], number)
-        for name, number in numbers.items()
-        for group, (earlier, later) in groups.items()
-        if group == EVERYBODY or name != sensitive
-    }
     return drift_by_column(columns), notes

@@ -2,107 +2,61 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from collections.abc import Mapping
+from dataclasses import asdict, astuple, dataclass
+from typing import Any
 
 import numpy as np
 
-from fairall.errors import FairAllError
 from fairall.storage.stored import of_plain
-from fairall.tables.cells import shown
-from fairall.tables.features import DISCRETE, Feature, Kind, are_counts
+from fairall.tables.features import DISCRETE, Feature
 from fairall.tables.groups import Sensitive
 from fairall.tables.people import PeopleReader
 
-
-def to_plain(reader: PeopleReader) -> dict[str, Any]:
-    """Features with their mean, scale and range, and the sensitive attribute."""
-    numbers = zip(reader.features, reader.mean, reader.scale, reader.lowest, reader.highest, strict=True)
-    features = [
-        asdict(one)
-        | {"kind": one.kind.value, "mean": float(mean), "scale": float(scale)}
-        | {"lowest": None if np.isnan(low) else low, "highest": None if np.isnan(high) else high}
-        for one, mean, scale, low, high in numbers
-    ]
-    sensitive = None if reader.sensitive is None else asdict(reader.sensitive)
-    if sensitive is not None and not sensitive["further"]:
-        del sensitive["further"]
-    return {"features": features, "sensitive": sensitive}
+NUMBERS = ("mean", "scale", "lowest", "highest")  # of training values, by the attributes of `PeopleReader`
 
 
-@dataclass(frozen=True)
-class _StoredFeature:
-    """A feature (`Feature`), with the mean, scale and range of its training values."""
+@dataclass(frozen=True, kw_only=True)
+class _Numbers:
+    """Numbers of the training values of a feature."""
 
-    name: str
-    kind: Literal["real", "count", "binary", "categorical"]
-    codes: Sequence[float]
-    levels: Sequence[str]
-    fill: float | None
-    missing: Sequence[str]
     mean: float
     scale: float
     lowest: float | None
     highest: float | None
 
 
-@dataclass(frozen=True)
-class _StoredSensitive:
-    """The sensitive attribute (`Sensitive`)."""
-
-    column: str
-    advantaged: Sequence[str]
-    disadvantaged: Sequence[str]
-    further: Sequence[Sequence[str]] = ()
+def to_plain(reader: PeopleReader) -> dict[str, Any]:
+    """Features with their mean, scale and range, and the sensitive attribute."""
+    columns = np.column_stack([getattr(reader, name) for name in NUMBERS]).astype(object)
+    columns[columns != columns] = None
+    features = [
+        asdict(feature) | dict(zip(NUMBERS, numbers, strict=True))
+        for feature, numbers in zip(reader.features, columns.tolist(), strict=True)
+    ]
+    return {"features": features, "sensitive": reader.sensitive and asdict(reader.sensitive)}
 
 
 def from_plain(plain: Mapping[str, Any]) -> PeopleReader:
     """Inverse of `to_plain` after a round trip through JSON; `plain` may be a stranger's.
 
     Raises:
-        FairAllError: naming what is not possible, where `plain` is nothing that `to_plain` returns.
+        ValueError: naming what is not possible, where `plain` is nothing that `to_plain` returns.
+        FairAllError: likewise, where codes, levels and imputed value of a feature do not fit each other.
     """
-    of = plain.get("sensitive")
-    try:
-        known = of_plain(Sequence[_StoredFeature], plain.get("features"), "features")
-        sensitive = None if of is None else _sensitive(of_plain(_StoredSensitive, of, "sensitive"))
-    except ValueError as error:
-        raise FairAllError(shown(str(error), 100)) from error
-    if not known:
-        raise FairAllError("features must be a list with at least one feature")
-    features = []
-    for i, one in enumerate(known):
-        try:
-            features.append(_feature(one))
-        except (FairAllError, ValueError) as error:
-            raise FairAllError(f"features.{i} is not possible: {shown(str(error), 100)}") from error
-    numbers = [(one.mean, one.scale, one.lowest, one.highest) for one in known]
-    mean, scale, lowest, highest = np.array(numbers, dtype=float).T  # NaN for None
-    return PeopleReader(tuple(features), mean, scale, lowest, highest, sensitive)
-
-
-def _feature(one: _StoredFeature) -> Feature:
-    """The feature; raises ValueError where its numbers do not fit its kind, FairAllError as `Feature`."""
-    kind, low, high = Kind(one.kind), one.lowest, one.highest
-    if one.scale <= 0:
-        raise ValueError("its scale must be positive")
-    if kind in DISCRETE:
-        if (low, high) != (None, None):
-            raise ValueError(f"it is {kind}, which has no lowest and highest value")
-    elif low is None or high is None:
-        raise ValueError("its lowest and highest value cannot be null")
-    elif low > high:
-        raise ValueError(f"its lowest value, {low}, is above its highest, {high}")
-    elif kind is Kind.COUNT and not are_counts(np.array(low)):
-        raise ValueError(f"its lowest value, {low}, is not a count, a whole number from 0")
-    return Feature(one.name, kind, tuple(one.codes), tuple(one.levels), one.fill, tuple(one.missing))
-
-
-def _sensitive(one: _StoredSensitive) -> Sensitive:
-    """The sensitive attribute; raises ValueError where a group has no value, or one of another."""
-    groups = [tuple(values) for values in (one.advantaged, one.disadvantaged, *one.further)]
-    if not all(groups) or len({*itertools.chain(*groups)}) < sum(len(set(values)) for values in groups):
-        raise ValueError("sensitive: both groups need values, and no value can be of both")
-    return Sensitive(one.column, groups[0], groups[1], tuple(groups[2:]))
+    features = of_plain(tuple[Feature, ...], plain.get("features"), "features")
+    numbers = of_plain(tuple[_Numbers, ...], plain["features"], "features")
+    sensitive = of_plain(Sensitive | None, plain.get("sensitive"), "sensitive")
+    if not features:
+        raise ValueError("features must be a list with at least one feature")
+    mean, scale, lowest, highest = np.array(list(map(astuple, numbers)), dtype=float).T  # NaN for None
+    discrete = [feature.kind in DISCRETE for feature in features]
+    fits = (scale > 0) & (discrete | (lowest <= highest))
+    if not fits.all():
+        name = features[fits.argmin()].name
+        raise ValueError(f"feature {name!r}: its scale, lowest or highest value is not possible")
+    if sensitive is not None:
+        groups = sensitive.groups.values()
+        if not all(groups) or len(sensitive.meaning) < sum(map(len, groups)):
+            raise ValueError("sensitive: all groups need values, and no value can be of several")
+    return PeopleReader(features, mean, scale, lowest, highest, sensitive)

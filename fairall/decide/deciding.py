@@ -12,24 +12,26 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import torch
+from torch import Tensor
 
 from fairall.config.compose import PLACES
+from fairall.data.prepared import Scaler
 from fairall.decide.reasons import reasons
 from fairall.decide.rules import Rule
-from fairall.decide.writing import unchanged, writer
+from fairall.decide.writing import writer
 from fairall.display.progress import Display, ProgressCallback
 from fairall.display.table import print_frame
 from fairall.errors import FairAllError, count
 from fairall.measuring.decisions import free_names, told_of_renamed
 from fairall.models.learner import MARGIN_DECIMALS
-from fairall.policy import ENSEMBLES, Policy
+from fairall.policy import ENSEMBLES, Policy, schema_of
 from fairall.results.result import bound_of
 from fairall.runtime.reading import why_no_file
 from fairall.storage.files import unnamed
 from fairall.tables.declared import Declared
 from fairall.tables.files import Chunk, File
 from fairall.tables.groups import sides
-from fairall.tables.people import Findings, PeopleReader
 from fairall.tables.words import keywords
 
 LABEL = "label_probability"
@@ -37,8 +39,10 @@ COLUMNS = ("probability", "spread", LABEL, "decision", "propensity")
 REASONS = "reasons"
 PREFIX = "new_"  # of a column whose name is that of one of the table
 READING = ("separator", "text_encoding")  # keys of dataset=csv
-Parts = Iterator[tuple[Chunk, dict[str, np.ndarray]]]
-"""Rows of a table and further columns of shape (N,), part by part."""
+People = Sequence[tuple[Tensor, Tensor]]
+"""Encoded people of each part of a table: x (N, D) and s (N,)."""
+Columns = dict[str, np.ndarray]
+"""Further columns of a part, of shape (N,)."""
 
 
 @dataclass
@@ -141,9 +145,7 @@ def decide(
 ) -> Tally:
     """Write the table with a decision on each person.
 
-    The table is read twice, since its values are judged as a whole before the first decision, and a third
-    time if places are few, since all probabilities are then needed before the first decision. That it is the
-    same table each time is checked by a hash of the file.
+    The table is read into memory and its values are judged as a whole before the first decision.
 
     Args:
         policy: of all seeds.
@@ -157,36 +159,37 @@ def decide(
         wording: see `reasons`.
 
     Raises:
-        FairAllError: if the table cannot be read, holds invalid values or is changed meanwhile, the policy
-            has diverged, or `out` is the table itself or cannot be a file.
+        FairAllError: if the table cannot be read or holds invalid values, the policy has diverged, or `out`
+            is the table itself or cannot be a file.
     """
     policy.deciding(which)
     require_place(out, table.path)
     decided = Tally(policy, which, rule)
     # Through a symbolic link, which stays.
-    with unnamed(out.resolve()) as file, unchanged(table.path):
-        findings, n_parts = findings_in(table, policy.reader)
-        decided.warnings = policy.reader.doubts(findings, strict=strict)
-        rule.check(findings.n_rows)
+    with unnamed(out.resolve()) as file:
+        parts = list(table.parts())
+        x, s, decided.warnings = read(policy, whole(parts), strict=strict)
+        rule.check(len(s))
         wanted = COLUMNS if most_reasons is None else (*COLUMNS, REASONS)
-        names = free_names(wanted, findings.columns, PREFIX)
+        names = free_names(wanted, parts[0].frame.columns, PREFIX)
         decided.notes = told_of_renamed(names, "new", out.name, table.path.name)
         if not policy.estimates_label:
             method = policy.learner.config.name
             decided.notes.append(f"model={method} has no estimate of the label: {names[LABEL]!r} is empty")
-        with writer(table, file, out.name) as write, Display().phase("Deciding", n_parts) as advance:
-            for part, columns in _decisions(policy, table, rule, which, advance):
+        sizes = [len(part.frame) for part in parts]
+        people = list(zip(x.split(sizes), s.split(sizes), strict=True))
+        with writer(table, file, out.name) as write, Display().phase("Deciding", len(parts)) as advance:
+            decisions = _decisions(policy, people, rule, which, advance)
+            for part, (x, s), columns in zip(parts, people, decisions, strict=True):
                 taken = columns["decision"] > 0
                 if most_reasons is not None:
-                    x, s = policy.encoded(part.frame, judged=True)
                     crowded = rule.acceptance(columns["probability"])[~taken] == 1
                     columns[REASONS] = np.full(len(taken), "", dtype=object)
                     columns[REASONS][~taken] = reasons(
                         policy, x[~taken], s[~taken], crowded, most_reasons, wording, which
                     )
                 write(part, {own: columns[name] for name, own in names.items()})
-                groups = policy.reader.groups(part.frame)
-                decided.add(groups, taken, columns["spread"], columns["propensity"])
+                decided.add(s.numpy(), taken, columns["spread"], columns["propensity"])
     if decided.n_shared:
         decided.notes.append(
             f"{decided.n_shared} people between whom the policy does not distinguish share "
@@ -222,44 +225,49 @@ def people_file(path: Path, words: Sequence[str]) -> File:
     return File(path, Declared.of(missing_by_default=(), **given).checked())
 
 
-def findings_in(table: File, reader: PeopleReader) -> tuple[Findings, int]:
-    """What is found in a table, for `PeopleReader.doubts`, and the number of its parts."""
-    findings, n_parts = Findings(), 0
-    for part in table.parts():
-        reader.read_part(part.frame, findings)
-        n_parts += 1
-    return findings, n_parts
+def whole(parts: Sequence[Chunk]) -> pd.DataFrame:
+    """The cells of all rows."""
+    return pd.concat([part.frame for part in parts])
 
 
-def _decisions(policy: Policy, table: File, rule: Rule, which: str, advance: ProgressCallback) -> Parts:
-    """Rows of the table and the values of `COLUMNS`, of shape (N,) each."""
+def read(policy: Policy, people: pd.DataFrame, *, strict: bool) -> tuple[Tensor, Tensor, list[str]]:
+    """People as `Policy.encoded`, which is without a warning, and what it would warn of, a sentence each."""
+    reader = policy.reader
+    x, s, warnings = reader.read(people, refuse_unknown=strict, refuse_empty=strict)
+    return Scaler(schema_of(reader)).transform(x), torch.tensor(s, dtype=torch.float32), warnings
+
+
+def _decisions(
+    policy: Policy, people: People, rule: Rule, which: str, advance: ProgressCallback
+) -> Iterator[Columns]:
+    """The values of `COLUMNS`, of shape (N,) each, of each part."""
     generator = rule.generator()
-    computed = _computed(policy, table, rule, which, advance)
+    computed = _computed(policy, people, rule, which, advance)
     if rule.places is None:
-        for part, columns in computed:
+        for columns in computed:
             accepted, propensity = rule.decisions(columns["probability"], generator)
-            yield part, columns | {"decision": accepted.astype(np.int8), "propensity": propensity}
+            yield columns | {"decision": accepted.astype(np.int8), "propensity": propensity}
         return
-    kept = [columns for _, columns in computed]
+    kept = list(computed)
     probability, margin = (np.concatenate([own[name] for own in kept]) for name in ("probability", "margin"))
     accepted, propensity = rule.decisions(probability, generator, margin)
     decision, end = accepted.astype(np.int8), 0
-    for part, columns in zip(table.parts(), kept, strict=True):
+    for columns in kept:
         start, end = end, end + len(columns["probability"])
-        yield part, columns | {"decision": decision[start:end], "propensity": propensity[start:end]}
+        yield columns | {"decision": decision[start:end], "propensity": propensity[start:end]}
 
 
-def _computed(policy: Policy, table: File, rule: Rule, which: str, advance: ProgressCallback) -> Parts:
-    """Rows of a table that was read before, and what the policy says of them, of shape (N,) each."""
-    for part in table.parts():
-        people = policy.encoded(part.frame, judged=True)
-        propensity = policy.encoded_propensity(*people)
+def _computed(
+    policy: Policy, people: People, rule: Rule, which: str, advance: ProgressCallback
+) -> Iterator[Columns]:
+    """What the policy says of the people, of shape (N,) each, part by part."""
+    for x, s in people:
+        propensity = policy.encoded_propensity(x, s)
         columns = {"probability": policy.combined(propensity, which), "spread": policy.spread(propensity)}
-        columns[LABEL] = np.full(len(part.frame), np.nan)
+        columns[LABEL] = np.full(len(s), np.nan)
         if policy.estimates_label:
-            columns[LABEL] = policy.combined(policy.encoded_label_probability(*people), which)
+            columns[LABEL] = policy.combined(policy.encoded_label_probability(x, s), which)
         if rule.places is not None:
-            margin = policy.encoded_margin(*people)
-            columns["margin"] = policy.combined(margin, which, decimals=MARGIN_DECIMALS)
-        yield part, columns
+            columns["margin"] = policy.combined(policy.encoded_margin(x, s), which, decimals=MARGIN_DECIMALS)
+        yield columns
         advance()

@@ -21,8 +21,7 @@ from torch import Tensor
 
 from fairall.data.load import people_of_run
 from fairall.data.stored_reader import to_plain
-from fairall.decide.deciding import findings_in
-from fairall.decide.writing import unchanged
+from fairall.decide.deciding import read, whole
 from fairall.display.style import BLUE, GREY, ORANGE, PALETTE, STYLE, save_figure, set_title
 from fairall.display.table import print_frame
 from fairall.errors import FairAllError, count, needing
@@ -169,7 +168,7 @@ def explain(
     *,
     by: str = "mean",
     threshold: float | None = None,
-    judged: bool = False,
+    encoded: tuple[Tensor, Tensor] | None = None,
 ) -> Explanation:
     """Explain the probability that a policy gives to one person.
 
@@ -184,7 +183,7 @@ def explain(
             s, shape (N,). The first `BACKGROUND` of them are those of the Shapley values.
         by: see `Policy.combined`.
         threshold: of decisions that are not drawn; `Policy.threshold` by default.
-        judged: see `Policy.encoded`.
+        encoded: the person, x (1, D) and s (1,), by default as `Policy.encoded` has it.
 
     Raises:
         FairAllError: if there is not exactly one person, or nobody to compare with, or as
@@ -198,8 +197,7 @@ def explain(
         raise FairAllError(f"one decision is explained at a time, not {len(person)}")
     if not len(others[0]):
         raise FairAllError("there is nobody to compare the person with")
-    x, s = policy.encoded(person, judged=judged)
-    own, background = _rows(x, s), _rows(*others)
+    own, background = _rows(*(encoded or policy.encoded(person))), _rows(*others)
 
     def probabilities(rows: np.ndarray) -> np.ndarray:
         """Of the policy, then of every seed that has not diverged, shape (N, 1 + E)."""
@@ -208,7 +206,7 @@ def explain(
         return np.column_stack([policy.combined(propensity, by), propensity[policy.deciding("mean")].T])
 
     of_others = probabilities(background)[:, 0]
-    names = [*policy.reader.names, policy.reader.sensitive_column(person)[0]]
+    names = [*policy.reader.names, next(name for name in policy.reader.meanings if name in person)]
     values, errors, average = _shapley(probabilities, own[0], background[:BACKGROUND])
     return Explanation(
         policy=by,
@@ -264,15 +262,14 @@ def explain_row(
     if against is not None and (wrong := why_no_file(against)):
         raise FairAllError(f"--against {against}: {wrong}; give a CSV or Parquet file of people")
     policy.deciding(by)
-    with unchanged(table.path):
-        person = table.row(row)
-        doubts = policy.reader.doubts(findings_in(table, policy.reader)[0], strict=strict)
+    person = table.row(row)
+    x, s, warnings = read(policy, whole(list(table.parts())), strict=strict)
     if against is None:
         others = training_people(policy)
     else:
-        parts = [part.frame for part in replace(table, path=against).parts()]
-        others = _some_of(*policy.encoded(pd.concat(parts)))
-    return explain(policy, person, others, by=by, threshold=threshold, judged=True), doubts
+        others = _some_of(*policy.encoded(whole(list(replace(table, path=against).parts()))))
+    encoded = x[[row - 1]], s[[row - 1]]
+    return explain(policy, person, others, by=by, threshold=threshold, encoded=encoded), warnings
 
 
 def training_people(policy: Policy) -> tuple[Tensor, Tensor]:

@@ -1,4 +1,4 @@
-"""Decisions beside the rows of a file of people, which must not change while it is read."""
+"""Decisions beside the rows of a file of people."""
 
 from __future__ import annotations
 
@@ -6,47 +6,16 @@ import io
 import itertools
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from pathlib import Path
 from typing import IO
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from fairall.errors import FairAllError
-from fairall.storage.files import sha256
 from fairall.tables.files import PARQUET_ENDINGS, Chunk, File
 
 Write = Callable[[Chunk, Mapping[str, np.ndarray]], None]
 """Writes rows, with further columns of shape (N,) after those of the table; NaN becomes an empty cell."""
-
-
-@contextmanager
-def unchanged(path: Path) -> Iterator[None]:
-    """A block that reads a file more than once.
-
-    Raises:
-        FairAllError: when the block ends or fails, if the file is no longer as it was at its start.
-    """
-    before, failed = _sum(path), None
-    try:
-        yield
-    except Exception as error:
-        failed = error
-    if _sum(path) != before:
-        raise FairAllError(
-            f"{path} was changed while it was read, so nothing is decided; decide on a copy that nobody "
-            "writes to"
-        ) from failed
-    if failed is not None:
-        raise failed
-
-
-def _sum(path: Path) -> str | None:
-    try:
-        return sha256(path)
-    except OSError:  # reading it tells what is wrong
-        return None
 
 
 @contextmanager

@@ -15,7 +15,8 @@ import pandas as pd
 
 from fairall.errors import FairAllError
 from fairall.evaluate.log import DecisionLog
-from fairall.tables.cells import TRUTH, listed, numbers_of, spelling, taken, words_of
+from fairall.tables.cells import TRUTH, listed, numbers_of, spelling, words_of
+from fairall.tables.features import Feature, Kind
 
 LOGGED = "the logged decisions"
 PROBA = {"decision": "acceptance", "label": "a positive label"}  # what a probability is of
@@ -265,12 +266,9 @@ def _numbers(column: pd.Series, others: str = "") -> np.ndarray:
     Raises:
         FairAllError: where a cell is empty or another text.
     """
-    numbers = numbers_of(column)
+    numbers, _ = Feature(str(column.name), Kind.REAL).read(column, exact=False)
     if np.isnan(numbers).any():
         codes, words = words_of(column)
-        truths = np.array([TRUTH.get(word.casefold(), np.nan) for word in words])
-        numbers = np.where(np.isnan(numbers), taken(truths, codes, np.nan), numbers)
-    if np.isnan(numbers).any():
         values = listed(list(words), "value")
         missing = " and empty cells" if (codes < 0).any() else ""
         raise FairAllError(

@@ -20,10 +20,9 @@ from fairall.live.due import clock
 from fairall.live.settings import Settings
 from fairall.policy import schema_of
 from fairall.tables.cells import identifiers, refuse, shown, spelling, taken, words_of
-from fairall.tables.features import DISCRETE
 from fairall.tables.groups import sides
 from fairall.tables.infer import LARGEST
-from fairall.tables.people import CODED, Findings, PeopleReader
+from fairall.tables.people import CODED, PeopleReader
 
 DAY = 86400
 AHEAD = DAY  # seconds that a time may be after that of this machine, which may be in another time zone
@@ -73,17 +72,9 @@ def applicants(people: pd.DataFrame, ids: list[str], reader: PeopleReader, setti
     cells = pd.DataFrame({name: _texts(people[name]) for name in reader.columns if name in people})
     for _, column in cells.items():
         refuse(column, column.str.len() > LONGEST_CELL, f"is longer than {LONGEST_CELL} characters")
-    findings = Findings()
-    x, s = reader.read_part(cells, findings)
+    x, s, notes = reader.read(cells, refuse_unknown=True)
     for k, name in enumerate(reader.names):
         refuse(cells[name], np.abs(x[:, k]) > LARGEST, f"is beyond {LARGEST:g}: use another unit")
-    column, _, allowed = reader.sensitive_column(cells)
-    refuse(cells[column], np.isnan(s), f"is no group: it is the sensitive attribute, which must be {allowed}")
-    for feature in reader.features:
-        if feature.kind in DISCRETE and findings.odd[feature.name].n:
-            why = f"is not known from training; it must be one of {', '.join(feature.words[:20])}"
-            refuse(cells[feature.name], feature.read(cells[feature.name], exact=False)[1], why)
-    notes = reader.doubts(findings, strict=False)
     features = list(map(as_row, cells[reader.names].fillna("").to_numpy(dtype=object)))
     scaled = Scaler(schema_of(reader)).transform(x)
     group = torch.tensor(s, dtype=torch.float32)
@@ -117,7 +108,7 @@ def encoded(features: Sequence[str], reader: PeopleReader) -> Tensor:
     x = torch.zeros(len(features), len(reader.features))
     if known:
         anybody = f"{sides(reader.n_groups)[0]:g}"
-        values, _ = reader.read_part(cells_of(known, reader.names).assign(**{CODED: anybody}), Findings())
+        values, _, _ = reader.read(cells_of(known, reader.names).assign(**{CODED: anybody}))
         x[[bool(row) for row in features]] = Scaler(schema_of(reader)).transform(values)
     return x
 

@@ -6,8 +6,7 @@ import json
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import MISSING, dataclass, fields, is_dataclass
-from enum import EnumType
+from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
@@ -117,8 +116,8 @@ def of_plain(kind: Any, plain: Any, place: str = "") -> Any:
 
     Args:
         kind: a dataclass, of which keys that it lacks are left out; str, bool, int, float (finite), None,
-            Any; an enumeration, by the names of its members; unions, literals, sequences, tuples and
-            mappings by names of these.
+            Any; an enumeration, by the names or the texts of its members; unions, literals, sequences, tuples
+            and mappings by names of these.
         plain: the value.
         place: where it stands, for messages.
 
@@ -134,24 +133,24 @@ def of_plain(kind: Any, plain: Any, place: str = "") -> Any:
         return plain
     if kind in (int, float) and type(plain) in (int, kind) and abs(plain) <= sys.float_info.max:
         return kind(plain)
-    if type(plain) is str and plain in (arguments if origin is Literal else ()):
+    if origin is Literal and plain in arguments:
         return plain
-    if type(plain) is str and isinstance(kind, EnumType) and plain in kind.__members__:
-        return kind[plain]
+    for member in getattr(kind, "__members__", {}).values() if type(plain) is str else ():
+        if plain in (member.name, member.value):
+            return member
     for member in arguments if origin in (Union, UnionType) else ():
         with suppress(ValueError):
             return of_plain(member, plain, place)
     if isinstance(plain, dict) and origin in (dict, Mapping):
         return {name: within(arguments[1], name) for name in plain}
-    if isinstance(plain, dict) and isinstance(kind, type) and is_dataclass(kind):
+    if isinstance(plain, dict) and hasattr(kind, "__dataclass_fields__"):
         for field in fields(kind):
             if field.name not in plain and field.default is field.default_factory is MISSING:
                 raise ValueError(f"{place or 'it'} lacks {field.name}")
         hints = get_type_hints(kind)
         return kind(**{name: within(hints[name], name) for name in hints if name in plain})
     if isinstance(plain, list) and origin in (list, Sequence, tuple):
-        members = arguments if origin is tuple else arguments * len(plain)
+        members = arguments[:1] * len(plain) if arguments[1:] in ((), (...,)) else arguments
         if len(members) == len(plain):
-            values = [within(member, i) for i, member in enumerate(members)]
-            return tuple(values) if origin is tuple else values
+            return (tuple if origin is tuple else list)(map(within, members, range(len(plain))))
     raise ValueError(f"{place or 'it'} cannot be {json.dumps(plain)[:MOST_SHOWN]}")

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import difflib
-import itertools
-import warnings
-from collections import Counter, defaultdict
-from collections.abc import Container, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from fairall.errors import FairAllError
-from fairall.tables.cells import refuse, row_number, shown
+from fairall.tables.cells import refuse, shown
 from fairall.tables.features import (
     DISCRETE,
     MISSING_LEVEL,
@@ -26,44 +21,8 @@ from fairall.tables.features import (
 )
 from fairall.tables.groups import Sensitive, group_name, sides
 
-CODED = "s"  # the column that holds the sensitive attribute as −1 or +1
-MOST_SHOWN = 5  # values in a message
-
-
-@dataclass
-class Mentioned:
-    """Cells of a column that a warning or an error mentions."""
-
-    n: int = 0
-    values: list[str] = field(default_factory=list)  # the first `MOST_SHOWN` + 1 distinct ones, sorted
-    first: int = 0  # row of the first, counted from 1
-
-    def add(self, column: pd.Series, rows: np.ndarray) -> None:
-        """Add the cells of a further part of the column that are marked in `rows` (N,)."""
-        if not rows.any():
-            return
-        self.first = self.first or row_number(column, int(rows.argmax()))
-        self.n += int(rows.sum())
-        values = {"no value" if pd.isna(value) else str(value) for value in column[rows].unique()}
-        self.values = sorted(values.union(self.values))[: MOST_SHOWN + 1]
-
-    def told(self, name: str, n_rows: int) -> str:
-        """Message with the number of rows of the column `name` and some of their values."""
-        told = ", ".join(repr(shown(value, 20)) for value in self.values[:MOST_SHOWN])
-        more = ", ..." if len(self.values) > MOST_SHOWN else ""
-        return f"column {name!r}: {self.n} of {n_rows} rows hold {told}{more}"
-
-
-@dataclass
-class Findings:
-    """Findings in the parts of a table read so far, in the sensitive attribute and by feature."""
-
-    n_rows: int = 0
-    columns: frozenset[str] = frozenset()
-    no_group: Mentioned = field(default_factory=Mentioned)
-    # Levels not known from training, and numbers outside the training range by more than its width.
-    odd: defaultdict[str, Mentioned] = field(default_factory=lambda: defaultdict(Mentioned))
-    missing: Counter[str] = field(default_factory=Counter)
+CODED = "s"  # the column that holds the sensitive attribute as its code
+LONGEST = 100  # characters of the values in a message
 
 
 @dataclass(frozen=True)
@@ -97,80 +56,88 @@ class PeopleReader:
         return 2 if self.sensitive is None else len(self.sensitive.groups)
 
     @property
+    def meanings(self) -> dict[str, dict[str, float]]:
+        """S by word, by name of a column of the sensitive attribute; of two in a table the first counts."""
+        columns = {CODED: {f"{s:g}": s for s in sides(self.n_groups)}}
+        if (raw := self.sensitive) is not None:
+            columns[raw.column] = columns.get(raw.column, {}) | raw.meaning
+        return columns
+
+    @property
     def columns(self) -> list[str]:
         """Names of the columns that `read` uses: features and sensitive attribute."""
-        raw = [] if self.sensitive is None else [self.sensitive.column]
-        return list(dict.fromkeys([*self.names, CODED, *raw]))
+        return list(dict.fromkeys([*self.names, *self.meanings]))
 
     def read(
-        self, people: pd.DataFrame, *, strict: bool = False, judged: bool = False
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Numbers and codes x (N, D) and s (N,) of raw people; arguments as of `Policy.encoded`.
+        self, people: pd.DataFrame, *, refuse_unknown: bool = False, refuse_empty: bool = False
+    ) -> tuple[np.ndarray, np.ndarray, list[str]]:
+        """Numbers and codes of N raw people.
 
-        Spellings of a value are equivalent: 1, 1.0, True, "1" and "true"; upper and lower case; blanks. One
-        warning per call lists accepted values that are unlike the training data.
+        Spellings of a value are equivalent: 1, 1.0, True, "1" and "true"; upper and lower case; blanks.
 
-        Raises:
-            FairAllError: if a column is missing or holds an invalid value.
-        """
-        findings = Findings()
-        x, s = self.read_part(people, findings)
-        if not judged and (doubts := self.doubts(findings, strict=strict)):
-            warnings.warn("; ".join(doubts), stacklevel=4)
-        return x, s
+        Args:
+            people: a row for each, with the features and the sensitive attribute, as column `s` or as the raw
+                one.
+            refuse_unknown: whether levels unknown in training are errors, where they could be replaced.
+            refuse_empty: whether features without a value in any row are.
 
-    def read_part(self, people: pd.DataFrame, findings: Findings) -> tuple[np.ndarray, np.ndarray]:
-        """Read a part of a table as `read`, and add to `findings`, which `doubts` judges when all are read.
-
-        Whole numbers in the index of the part are positions in the table. Where a value is unknown, s is NaN,
-        and x the value that stands for it.
+        Returns:
+            x (N, D), s (N,), and a warning about each column with values unlike those of training.
 
         Raises:
-            FairAllError: where `people` is no DataFrame, or a column or a group is missing.
+            FairAllError: if a column is missing or holds an invalid value; RowsError of the rows that do.
         """
         if not isinstance(people, pd.DataFrame):
             raise FairAllError(
                 f"people must be a pandas DataFrame, a row per person, not {type(people).__name__}"
             )
-        self._require_columns(people)
-        findings.n_rows += len(people)
-        findings.columns = frozenset(map(str, people.columns))
-        s = self.groups(people)
-        findings.no_group.add(people[self.sensitive_column(people)[0]], np.isnan(s))
-        x = [self._feature(i, people[feature.name], findings) for i, feature in enumerate(self.features)]
-        return np.stack(x, axis=-1), s
-
-    def doubts(self, findings: Findings, *, strict: bool) -> list[str]:
-        """Warnings about a table as sentences, given the findings of all its parts.
-
-        Raises:
-            FairAllError: if the table cannot be used for values unknown from training.
-        """
-        n_rows, wrong = findings.n_rows, findings.no_group
-        if wrong.n:
-            column, _, allowed = self.sensitive_column(findings.columns)
-            raise FairAllError(
-                f"{wrong.told(column, n_rows)}; it is the sensitive attribute, which must be {allowed} "
-                f"(first in row {wrong.first})"
-            )
-        said = []
-        for feature, low, high in zip(self.features, self.lowest, self.highest, strict=True):
-            name, odd = feature.name, findings.odd[feature.name]
-            if odd.n and feature.kind in DISCRETE:
-                said.append(_of_unknown(feature, findings, strict))
-            if n_rows and findings.missing[name] == n_rows and MISSING_LEVEL not in feature.levels:
-                if strict:
-                    raise FairAllError(f"column {name!r} has no value in any row")
-                said.append(f"column {name!r} has no value in any row, taken as {_word(feature)!r}")
-            if odd.n and feature.kind not in DISCRETE:
-                told = odd.told(name, n_rows)
-                said.append(f"{told}, far outside the training range {low:.6g} to {high:.6g}")
-        return said
-
-    def groups(self, people: pd.DataFrame) -> np.ndarray:
-        """The sensitive attribute s of each row, shape (N,); NaN where it is no group."""
-        column, meaning, _ = self.sensitive_column(people)
-        return of_words(people[column], meaning)
+        lacking = [name for name in self.names if name not in people]
+        of_groups = [name for name in self.meanings if name in people]
+        if not of_groups:
+            lacking.append(" or ".join(self.meanings))
+        if lacking:
+            raise FairAllError(f"the table lacks columns that the policy reads: {', '.join(lacking)}")
+        for name in people.columns[people.columns.duplicated()].intersection(self.columns):
+            raise FairAllError(f"the table has more than one column {name!r}")
+        meaning, column = self.meanings[of_groups[0]], people[of_groups[0]]
+        s = of_words(column, meaning)
+        why = f"is no group: it is the sensitive attribute, which must be one of {', '.join(meaning)}"
+        refuse(column, np.isnan(s), why)
+        x = []
+        warnings = []
+        training = zip(self.features, self.scale, self.lowest, self.highest, strict=True)
+        for feature, scale, low, high in training:
+            column = people[feature.name]
+            values, unknown = feature.read(column, exact=False)
+            missing = np.isnan(values) & ~unknown
+            if feature.kind in DISCRETE:
+                words = dict[Any, str](zip(feature.codes, feature.words, strict=True))
+                # Where nobody has a known level, the column is probably another one.
+                other = feature.kind is Kind.BINARY or bool((unknown | missing).all())
+                if refuse_unknown or feature.fill is None or (other and OTHER_LEVEL not in feature.words):
+                    some = shown(", ".join(feature.words), LONGEST)
+                    refuse(column, unknown, f"is not known from training; it must be one of {some}")
+                odd, why = unknown, f"not known from training and taken as {words.get(feature.fill)!r}"
+            else:
+                wrong, what = unknown, "a finite number"
+                if feature.kind is Kind.COUNT:
+                    wrong, what = ~are_counts(values) & ~missing, "a count, a whole number from 0"
+                refuse(column, wrong, f"is not possible; it must be {what}")
+                width = max(high - low, scale)  # the scale of a constant
+                odd = (values < low - width) | (values > high + width)
+                why = f"far outside the training range {low:.6g} to {high:.6g}"
+            if odd.any():
+                held = shown(str(sorted(map(str, column[odd].unique())))[1:-1], LONGEST)
+                warnings.append(f"column {feature.name!r}: {odd.sum()} of {len(odd)} rows hold {held}, {why}")
+            if feature.of_missing is None:
+                refuse(column, missing, "is not possible; no value may be missing")
+            elif len(missing) and missing.all() and MISSING_LEVEL not in feature.levels:
+                warnings.append(f"column {feature.name!r} has no value in any row")
+                if refuse_empty:
+                    raise FairAllError(warnings[-1])
+            values[missing], values[unknown] = feature.of_missing, feature.fill
+            x.append(values)
+        return np.column_stack(x), s, warnings
 
     def group_name(self, s: float) -> str:
         """The group S = s, with its words in the raw data if they are known."""
@@ -182,93 +149,12 @@ class PeopleReader:
         Real features have their training mean, counts their smallest training value, others one of their
         levels, the first person the first one.
         """
-        columns: dict[str, list[Any]] = {}
-        groups = sides(self.n_groups)
+        groups, columns = sides(self.n_groups), dict[str, list[Any]]()
         for feature, mean, lowest in zip(self.features, self.mean, self.lowest, strict=True):
-            if feature.kind in DISCRETE:
-                columns[feature.name] = list(itertools.islice(itertools.cycle(feature.words), len(groups)))
-            else:
-                number = float(f"{mean:.4g}") if feature.kind is Kind.REAL else int(lowest)
-                columns[feature.name] = [number] * len(groups)
+            number = int(lowest) if feature.kind is Kind.COUNT else float(f"{mean:.4g}")
+            columns[feature.name] = np.resize(feature.words or [number], len(groups)).tolist()
         raw = self.sensitive
-        coded = [int(s) for s in groups]
-        columns |= {CODED: coded} if raw is None else {raw.column: [raw.values(s)[0] for s in groups]}
+        columns[CODED if raw is None else raw.column] = [
+            int(s) if raw is None else raw.values(s)[0] for s in groups
+        ]
         return pd.DataFrame(columns)
-
-    def _require_columns(self, people: pd.DataFrame) -> None:
-        needed = set(self.names)
-        lacking = [name for name in self.names if name not in people]
-        if lacking:
-            others = [str(name) for name in people if name not in needed]
-            close = [match for name in lacking for match in difflib.get_close_matches(name, others, n=1)]
-            hint = f"; did you mean {close[0]!r}?" if close else ""
-            which, them = ("column", "it") if len(lacking) == 1 else ("columns", "them")
-            names = ", ".join(map(repr, lacking))
-            raise FairAllError(f"the table lacks the {which} {names} and needs {them}{hint}")
-        for name in people.columns[people.columns.duplicated()]:
-            if name in self.columns:
-                raise FairAllError(f"the table has more than one column {name!r}")
-
-    def sensitive_column(self, columns: Container[str]) -> tuple[str, Mapping[str, float], str]:
-        """Name of the column with the sensitive attribute, S by word, and the words as text.
-
-        Raises:
-            FairAllError: if it is not among `columns`.
-        """
-        n_groups, raw = self.n_groups, self.sensitive
-        codes = {f"{s:g}": s for s in sides(n_groups)}
-        coded = "−1 and +1" if n_groups == 2 else f"0 to {n_groups - 1}"
-        name, meaning, allowed = CODED, codes, coded.replace("and", "or")
-        if raw is not None and (CODED not in columns or raw.column == CODED):
-            name, words = raw.column, raw.meaning
-            meaning = codes | words if name == CODED else words
-            signs = {1.0: " (S = +1)", -1.0: " (S = −1)"} if n_groups == 2 else {}
-            allowed = ", ".join(f"{word}{signs.get(side, '')}" for word, side in words.items())
-        if name not in columns:
-            own = f" or {name!r} of {allowed}" if name != CODED else ""
-            raise FairAllError(
-                f"the table lacks the sensitive attribute and needs it: a column {CODED!r} of {coded}{own}"
-            )
-        return name, meaning, allowed
-
-    def _feature(self, i: int, column: pd.Series, findings: Findings) -> np.ndarray:
-        """Numbers for the raw values of feature `i`, shape (N,)."""
-        feature = self.features[i]
-        values, unknown = feature.read(column, exact=False)
-        odd, missing = unknown, np.isnan(values) & ~unknown
-        if feature.kind not in DISCRETE:
-            refuse(column, unknown, "is not possible; it must be a finite number")
-            low, high = self.lowest[i], self.highest[i]
-            margin = max(high - low, self.scale[i] if feature.kind is Kind.REAL else 1.0)  # 1 of a constant
-            odd = (values < low - margin) | (values > high + margin)  # not where a value is missing, NaN
-        if feature.kind is Kind.COUNT:
-            no_count = ~are_counts(values) & ~missing
-            refuse(column, no_count, "is not possible; it must be a count, a whole number from 0")
-        findings.odd[feature.name].add(column, odd)
-        if feature.of_missing is None:
-            refuse(column, missing, "is not possible; no value may be missing")
-        else:
-            findings.missing[feature.name] += int(missing.sum())
-            values[missing] = feature.of_missing
-        if feature.fill is not None:
-            values[unknown] = feature.fill
-        return values
-
-
-def _of_unknown(feature: Feature, findings: Findings, strict: bool) -> str:
-    """Message about the unknown levels of a feature; raises FairAllError if they cannot be replaced."""
-    words, unknown = feature.words, findings.odd[feature.name]
-    rest = OTHER_LEVEL in words
-    nobody_known = unknown.n + findings.missing[feature.name] == findings.n_rows
-    told = f"{unknown.told(feature.name, findings.n_rows)}, not known from training"
-    if strict or feature.fill is None or ((feature.kind is Kind.BINARY or nobody_known) and not rest):
-        some = ", ".join(words[:20]) + (", ..." if len(words) > 20 else "")
-        raise FairAllError(f"{told}; it must be one of {some} (first in row {unknown.first})")
-    return f"{told} and taken as {_word(feature)!r}"
-
-
-def _word(feature: Feature) -> str:
-    """The raw text of the imputed value."""
-    if feature.kind in DISCRETE:
-        return feature.words[feature.codes.index(feature.fill)]
-    return f"{feature.fill:g}"
