@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from fairall.errors import FairAllError
+from fairall.errors import FairAllError, count
 from fairall.tables.cells import distinct, parsed, refuse, spelling, taken
 
 
@@ -58,7 +58,7 @@ class Feature:
         n, texts = len(self.codes), {len(self.levels), len({*self.levels})}
         fits = {Kind.BINARY: n == 2, Kind.CATEGORICAL: n > 1}.get(self.kind, n == 0)
         for right, wrong in (
-            (fits, f"is {self.kind}, for which {n} codes are not possible"),
+            (fits, f"is {self.kind}, and cannot have {count(n, 'code')}"),
             ([*self.codes] == sorted({*self.codes}), "has codes that do not ascend"),
             (texts <= {0, n}, "needs a text for each code, or none"),
             (n == 0 or self.fill in (None, *self.codes), "has a fill that is none of its codes"),

@@ -101,12 +101,20 @@ class Candidate:
         declared = self.declared.kinds.get(str(self.cells.name))
         kind = Kind(declared) if declared else self._suggested()
         if kind not in DISCRETE:
-            what, possible = f"finite number up to {LARGEST:g}", np.abs(self.numbers) <= LARGEST
+            what, possible, other = (
+                f"finite number up to {LARGEST:g}",
+                np.abs(self.numbers) <= LARGEST,
+                Kind.CATEGORICAL,
+            )
             if kind is Kind.COUNT:
-                what = f"count, a whole number from 0 to {LARGEST_COUNT}"
-                possible = are_counts(self.numbers)
-            categorical = self.as_kind(Kind.CATEGORICAL)
-            otherwise = f"correct it, list it in missing= if it means no value, or declare {categorical}"
+                what, possible, other = (
+                    f"count, from 0 to {LARGEST_COUNT}",
+                    are_counts(self.numbers),
+                    Kind.REAL,
+                )
+            otherwise = (
+                f"correct it, list it in missing= if it means no value, or declare {self.as_kind(other)}"
+            )
             refuse(self.cells, self.present & ~possible, f"is not a {what}: {otherwise}")
         return kind
 
@@ -192,7 +200,7 @@ class Candidate:
         levels = sorted(times, key=lambda level: (-times[level], level))
         stand_in = levels[0]
         if len(levels) > most:
-            levels[most - 1 :], stand_in = [OTHER_LEVEL], OTHER_LEVEL
+            levels, stand_in = [*{*levels[: most - 1], OTHER_LEVEL}], OTHER_LEVEL
         # By number or by name, the levels of missing and other values last.
         values = parsed(list(words))
         number = dict(zip(words, values, strict=True)) if np.isfinite(values).all() else {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from operator import itemgetter
 
 import numpy as np
 import pandas as pd
@@ -12,8 +13,7 @@ from fairall.tables.features import DISCRETE, MISSING_LEVEL, Feature
 from fairall.tables.infer import name_words
 
 DECIDED, LABEL = "the decision", "the label"  # names of outcomes
-ENDS = (-np.inf, np.inf)  # of missing numbers
-SAMPLED = 5000  # rows
+SAMPLED = 4000  # rows
 TELLS, SCORE_TELLS, TOGETHER = 0.95, 0.75, 0.75  # least AUC of a column, a score, several columns
 DEVIATIONS = 5.0  # of an AUC from ½, in standard deviations under chance
 FEWEST = 5  # rows of either outcome
@@ -38,8 +38,8 @@ def telling(
 ) -> dict[tuple[str, ...], str]:
     """Columns that tell the decision or the label, alone or together, with a warning on each.
 
-    The figure of a column is the area under the curve (AUC) of its numbers, missing ones lowest or highest,
-    or of the rates of its words in the other half of the rows, a missing cell as a word. Several columns tell
+    The figure of a column is the area under the curve (AUC) of its numbers, or of the rates of its words in
+    the other half of the rows, where a missing cell is a word, and all numbers are one. Several columns tell
     the decision together where nearly everybody with certain words of theirs has the same one, as with boxes
     that are ticked after it.
 
@@ -60,23 +60,23 @@ def telling(
     sample = {str(what): outcome.to_numpy()[rows] for what, outcome in outcomes.items()}
     warnings, boxes = dict[tuple[str, ...], str](), dict[str, np.ndarray]()
     for feature in features:
-        name, values, words = feature.name, numbers[feature.name][rows], {*name_words(feature.name)}
-        codes = np.isnan(values).astype(int)
-        ends = [np.where(codes, end, values) for end in ENDS[: 1 + codes.max()]]
-        if feature.kind in DISCRETE:
-            codes, ends = pd.factorize(cells[name].iloc[rows], use_na_sentinel=False)[0], []
-        figures = {
-            what: max(_auc(scores, outcome) for scores in ends or [_rates(codes, outcome)])
-            for what, outcome in sample.items()
-        }
-        what = max(figures, key=figures.__getitem__)
-        if figures[what] >= (SCORE_TELLS if words & SCORE else TELLS):
-            why = f"tells {what} (AUC {figures[what]:.2f})"
+        name, parts, column = feature.name, {*name_words(feature.name)}, cells[feature.name].iloc[rows]
+        codes = pd.factorize(column if feature.kind in DISCRETE else column.isna(), use_na_sentinel=False)[0]
+        figures = []
+        for what, outcome in sample.items():
+            area = _auc(numbers[name][rows], outcome)
+            if codes.any():
+                area = max(area, _auc(_rates(codes, outcome), outcome))
+            least = SCORE_TELLS if what == DECIDED and parts & SCORE else TELLS
+            figures.append((area - least, area, what))
+        excess, area, what = max(figures, key=itemgetter(0))
+        if excess >= 0:
+            why = f"tells {what} (AUC {area:.2f})"
             if what == LABEL:
                 _refuse_copy(cells[name], outcomes[LABEL])
-        elif DECIDED not in sample and _tell(codes, 1.0 - sample[LABEL], CHANCE).any():
-            why = "has values with which nobody has a positive label, as if the rejected had negative ones"
-        elif words & DECISION and not words & EARLIER:
+        elif DECIDED not in sample and _tell(codes, 1.0 * (sample[LABEL] != 1), CHANCE).any():
+            why = "has values with which nobody has a positive label, as if they were rejected"
+        elif parts & DECISION and not parts & EARLIER:
             why = "is named like a decision or its probability"
         else:
             boxes[name] = codes
@@ -87,14 +87,11 @@ def telling(
         )
     what, outcome = next(iter(sample.items()))
     for side in (outcome, 1.0 - outcome):
-        told = {
-            name: words[codes]
-            for name, codes in boxes.items()
-            if (words := _tell(codes, side, CHANCE_TOGETHER)).any()
-        }
-        if len(told) > 1 and _auc(np.any([*told.values()], axis=0), side) >= TOGETHER:
-            names = ", ".join(told)
-            warnings[*told,] = (
+        ticked = {name: _tell(codes, side, CHANCE_TOGETHER)[codes] for name, codes in boxes.items()}
+        together = [name for name, rows in ticked.items() if rows.any()]
+        if len(together) > 1 and _auc(np.any([*ticked.values()], axis=0), side) >= TOGETHER:
+            names = ", ".join(together)
+            warnings[*together,] = (
                 f"columns {names} tell {what} together, by values that nearly always go with the same one: "
                 f"if new people have no such values, drop=[{names}] leaves them out"
             )
@@ -116,11 +113,12 @@ def _rates(codes: np.ndarray, outcome: np.ndarray) -> np.ndarray:
 
 def _auc(scores: np.ndarray, outcome: np.ndarray) -> float:
     """AUC of scores (N,) or of their negative ones, whichever is larger; ½ where it could be by chance."""
-    known = ~np.isnan(outcome)
-    ranks, outcome = pd.Series(scores[known]).rank().to_numpy(), outcome[known]
-    n, ones = len(ranks), outcome.sum()
+    known = ~(np.isnan(outcome) | np.isnan(scores))
+    scores, outcome = scores[known], outcome[known]
+    n, ones = len(scores), outcome.sum()
     if not FEWEST <= ones <= n - FEWEST:
         return 0.5
+    ranks = pd.Series(scores).rank().to_numpy()
     excess = abs((ranks @ outcome / ones - (ones + 1) / 2) / (n - ones) - 0.5)
     by_chance = DEVIATIONS * ranks.std() / np.sqrt(n * ones * (n - ones))
     return 0.5 + float(excess if excess > by_chance else 0)
