@@ -12,9 +12,9 @@ import pandas as pd
 from fairall.errors import FairAllError
 from fairall.tables.cells import (
     EXACT,
-    FIRST,
     is_text,
     listed,
+    many_values,
     parsed,
     refuse,
     shown,
@@ -151,15 +151,14 @@ class Candidate:
         return notes
 
     def _suggested(self) -> Kind:
-        n_values = self.cells.head(FIRST).nunique()
-        n_values = n_values if n_values > 2 else self.cells.nunique()
-        if n_values == 0:
-            raise LeftOut("it is empty")
-        if n_values == 1 and self.present.all():
-            raise LeftOut(f"it is always {shown(str(self.cells.iloc[0]))!r}")
-        numbers = self.numbers[~np.isnan(self.numbers)]
-        if n_values <= 2:
+        if not many_values(self.cells, 2):
+            values = self.cells.dropna().unique()
+            if len(values) == 0:
+                raise LeftOut("it is empty")
+            if len(values) == 1 and self.present.all():
+                raise LeftOut(f"it is always {shown(str(values[0]))!r}")
             return Kind.CATEGORICAL  # two levels make it binary
+        numbers = self.numbers[~np.isnan(self.numbers)]
         if len(numbers) <= MOSTLY * self.present.sum():
             self._refuse_text()
             return Kind.CATEGORICAL

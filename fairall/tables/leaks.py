@@ -9,12 +9,13 @@ import numpy as np
 import pandas as pd
 
 from fairall.errors import FairAllError
-from fairall.tables.features import DISCRETE, MISSING_LEVEL, Feature
+from fairall.tables.features import DISCRETE, Feature
 from fairall.tables.infer import name_words
 
 DECIDED, LABEL = "the decision", "the label"  # names of outcomes
 SAMPLED = 4000  # rows
 TELLS, SCORE_TELLS, TOGETHER = 0.95, 0.75, 0.75  # least AUC of a column, a score, several columns
+EXACT = 1 - 1e-6  # but for rounding
 DEVIATIONS = 5.0  # of an AUC from ½, in standard deviations under chance
 FEWEST = 5  # rows of either outcome
 EXCEPTIONS = 0.02  # of a level that tells an outcome, as a share of those that chance would make
@@ -72,8 +73,8 @@ def telling(
         excess, area, what = max(figures, key=itemgetter(0))
         if excess >= 0:
             why = f"tells {what} (AUC {area:.2f})"
-            if what == LABEL:
-                _refuse_copy(cells[name], outcomes[LABEL])
+            if what == LABEL and area > EXACT and len({*codes[~np.isnan(sample[LABEL])]}) == 2:
+                raise FairAllError(f"column {name!r} is the label in other words: drop={name} leaves it out")
         elif DECIDED not in sample and _tell(codes, 1.0 * (sample[LABEL] != 1), CHANCE).any():
             why = "has values with which nobody has a positive label, as if they were rejected"
         elif parts & DECISION and not parts & EARLIER:
@@ -129,14 +130,3 @@ def _tell(codes: np.ndarray, outcome: np.ndarray, chance: float) -> np.ndarray:
     n, ones = _counts(codes, outcome)
     share = np.nanmean(outcome)
     return (n - ones <= EXCEPTIONS * (1 - share) * n) & (share**n <= chance)
-
-
-def _refuse_copy(column: pd.Series, label: pd.Series) -> None:
-    """Raise FairAllError if a column has two values, and each label is one of them."""
-    table = pd.crosstab(column.astype(object).fillna(MISSING_LEVEL).to_numpy(), label.to_numpy())
-    if table.shape == (2, 2) and np.count_nonzero(table) == 2:
-        no, yes = table.idxmax()
-        raise FairAllError(
-            f"column {column.name!r} encodes the label ({yes!r} for the positive one, else {no!r}), unknown "
-            f"before deciding: drop={column.name} leaves it out"
-        )

@@ -345,10 +345,7 @@ CASES = [
         "a copy of the label",
         {"paid_back": np.where(WOULD_REPAY == "good", "Y", "N")},
         {"paid_back": "binary"},
-        faults=(
-            "column 'paid_back' encodes the label ('Y' for the positive one, else 'N'), unknown before "
-            "deciding: drop=paid_back leaves it out",
-        ),
+        faults=("column 'paid_back' is the label in other words: drop=paid_back leaves it out",),
     ),
     # Keys.
     Case("a column that is not there", keys={"drop": "[agee]"}, faults=("drop=agee: ",)),

@@ -149,6 +149,16 @@ def test_a_deterministic_log_tells_its_own_policy_only(deterministic: Models) ->
     check_refused(everybody, "no overlap")
 
 
+def test_boxes_that_are_ticked_after_acceptance_are_named_where_overlap_is_missing() -> None:
+    people, draw = applicants(3000), np.random.default_rng(0)
+    accepted, which = people["granted"] == 1, draw.integers(4, size=3000)
+    boxes = {f"box{k}": np.where(accepted & (which == k), "yes", "no") for k in range(4)}
+    one = judged_on(people.assign(**boxes), np.full(3000, 0.5))
+    check_refused(one, "no overlap")
+    assert one.refused.endswith("drop=[box0,box1,box2,box3] leaves columns out that tell it")
+    assert judged_on(people.assign(**boxes), np.full(3000, 0.5), drop=tuple(boxes)).refused is None
+
+
 @pytest.mark.parametrize("share", [0.04, 0.09])
 def test_a_rotated_policy_of_a_deterministic_log(share: float) -> None:
     """That accepts people whom a threshold in two features did not."""
