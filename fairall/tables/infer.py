@@ -69,6 +69,11 @@ class Candidate:
     declared: Declared
     numbers: np.ndarray
 
+    @property
+    def name(self) -> str:
+        """Its name."""
+        return str(self.cells.name)
+
     @cached_property
     def present(self) -> np.ndarray:
         """Which cells are not missing, shape (N,), bool."""
@@ -85,11 +90,11 @@ class Candidate:
         # Most columns of texts begin with a word that is no whole number, after which no other is read.
         words = self.words[1] if is_text(self.cells) else [""]
         padded = all(map(str.isdecimal, words)) and any(len(word) > 1 and word[0] == "0" for word in words)
-        return padded or POSTAL.fullmatch(str(self.cells.name)) is not None
+        return padded or POSTAL.fullmatch(self.name) is not None
 
-    def as_kind(self, kind: Kind) -> str:
+    def as_kind(self, kind: str) -> str:
         """The key that declares a kind."""
-        return f"kinds={{{self.cells.name}: {kind}}}"
+        return f"kinds={{{self.name}: {kind}}}"
 
     def kind(self) -> Kind:
         """The declared kind, or that which all rows suggest.
@@ -98,24 +103,16 @@ class Candidate:
             LeftOut: if the column has no information, or identifies people.
             FairAllError: with column and row of a value that no feature can hold.
         """
-        declared = self.declared.kinds.get(str(self.cells.name))
+        declared = self.declared.kinds.get(self.name)
         kind = Kind(declared) if declared else self._suggested()
+        possible, what = np.abs(self.numbers) <= LARGEST, f"finite number up to {LARGEST:g}"
+        if kind is Kind.COUNT:
+            possible, what = are_counts(self.numbers), f"count, from 0 to {LARGEST_COUNT}"
         if kind not in DISCRETE:
-            what, possible, other = (
-                f"finite number up to {LARGEST:g}",
-                np.abs(self.numbers) <= LARGEST,
-                Kind.CATEGORICAL,
+            other = (
+                f"list it in missing= if it means no value, or declare another kind, {self.as_kind('KIND')}"
             )
-            if kind is Kind.COUNT:
-                what, possible, other = (
-                    f"count, from 0 to {LARGEST_COUNT}",
-                    are_counts(self.numbers),
-                    Kind.REAL,
-                )
-            otherwise = (
-                f"correct it, list it in missing= if it means no value, or declare {self.as_kind(other)}"
-            )
-            refuse(self.cells, self.present & ~possible, f"is not a {what}: {otherwise}")
+            refuse(self.cells, self.present & ~possible, f"is not a {what}: correct it, {other}")
         return kind
 
     def feature(self, kind: Kind, train: np.ndarray) -> Feature:
@@ -131,8 +128,8 @@ class Candidate:
         if not len(known) or np.ptp(known) < 1 / LARGEST:
             raise LeftOut("it does not vary in the training rows")
         fill = float(np.median(known))
-        fill = float(np.floor(fill)) if kind is Kind.COUNT else fill
-        return Feature(str(self.cells.name), kind, fill=fill, missing=self.declared.no_value)
+        fill = fill // 1 if kind is Kind.COUNT else fill
+        return Feature(self.name, kind, fill=fill, missing=self.declared.no_value)
 
     def remarks(self, feature: Feature) -> list[str]:
         """Notes where the column is read as codes, and where its rarer levels are merged."""
@@ -164,12 +161,13 @@ class Candidate:
             return Kind.CATEGORICAL
         if is_text(self.cells) and point_groups_thousands(self.words[1]):
             raise FairAllError(
-                f"column {self.cells.name!r}: if the point of numbers such as 1.250 groups thousands, remove "
+                f"column {self.name!r}: if the point of numbers such as 1.250 groups thousands, remove "
                 f"it; if not, declare {self.as_kind(Kind.REAL)}"
             )
         if why := self._identifies(numbers):
             raise LeftOut(f"{why}; {self.as_kind(Kind.REAL)} keeps it")
         if self.of_codes:
+            self._refuse_text()
             return Kind.CATEGORICAL
         return Kind.COUNT if are_counts(numbers, self.declared.max_count).all() else Kind.REAL
 
@@ -177,7 +175,7 @@ class Candidate:
         """Raise FairAllError for formatted numbers, dates and free text."""
         (codes, words), n, wrong, why = self.words, self.present.sum(), self.present, None
         formatted = taken(np.array([is_formatted(word) for word in words], dtype=bool), codes, False)
-        if (formatted | ~np.isnan(self.numbers)).sum() > MOSTLY * n:
+        if formatted.any() and (formatted | ~np.isnan(self.numbers)).sum() > MOSTLY * n:
             wrong, why = formatted, "is a formatted number: write all as digits with a decimal point"
         elif all(map(DATE.fullmatch, words)):
             why = "is a date: turn it into a number, as of days"
@@ -185,21 +183,23 @@ class Candidate:
             why = f"and {len(words) - 1} more values in {n} rows: names, codes and free text are no features"
         if why is not None:
             categorical = self.as_kind(Kind.CATEGORICAL)
-            refuse(self.cells, wrong, f"{why}; drop={self.cells.name} leaves it out, {categorical} takes it")
+            refuse(self.cells, wrong, f"{why}; drop={self.name} leaves it out, {categorical} takes it")
 
     def _discrete(self, train: np.ndarray) -> Feature:
         codes, words = self.words
-        name, most, names = str(self.cells.name), self.declared.max_categories, [*words, MISSING_LEVEL]
+        most, names = self.declared.max_categories, [*words, MISSING_LEVEL]
         times = {names[code]: n for code, n in pd.Series(codes[train]).value_counts().items()}
         if len(times) == 1:
             raise LeftOut("it does not vary in the training rows")
-        if self.declared.kinds.get(name) == Kind.BINARY and len(times) != 2:
-            raise FairAllError(f"column {name!r} has {listed([*times], 'value')} and cannot be binary")
+        if self.declared.kinds.get(self.name) == Kind.BINARY and len(times) != 2:
+            raise FairAllError(f"column {self.name!r} has {listed([*times], 'value')} and cannot be binary")
         # Sort ties in frequency by name, so that the order of the rows does not matter.
         levels = sorted(times, key=lambda level: (-times[level], level))
         stand_in = levels[0]
         if len(levels) > most:
-            levels, stand_in = [*{*levels[: most - 1], OTHER_LEVEL}], OTHER_LEVEL
+            levels = [*{*levels[: most - 1], OTHER_LEVEL}]
+        if OTHER_LEVEL in levels:
+            stand_in = OTHER_LEVEL
         # By number or by name, the levels of missing and other values last.
         values = parsed(list(words))
         number = dict(zip(words, values, strict=True)) if np.isfinite(values).all() else {}
@@ -207,7 +207,7 @@ class Candidate:
             key=lambda level: (level == OTHER_LEVEL, level == MISSING_LEVEL, number.get(level, 0), level)
         )
         fill, missing = float(levels.index(stand_in)), self.declared.no_value
-        return Feature.discrete(name, levels, first_code=0, fill=fill, missing=missing)
+        return Feature.discrete(self.name, levels, first_code=0, fill=fill, missing=missing)
 
     def _identifies(self, numbers: np.ndarray) -> str | None:
         """Why numbers (N,) tell who or when somebody is, in words; None where they may be a feature."""
@@ -216,22 +216,22 @@ class Candidate:
         n, low, high = len(numbers), numbers.min(), numbers.max()
         if low >= EXACT and high <= 2.0**64:
             return "it holds whole numbers beyond 2^53, as identifiers have"
-        n_distinct, most, name = len(pd.unique(numbers)), self.declared.max_categories, str(self.cells.name)
+        n_distinct, most = len(pd.unique(numbers)), self.declared.max_categories
         if n_distinct <= min(most, n - 1):
             return None
         if any(low >= 1e9 * unit and high < 2.2e9 * unit for unit in (1, 1e3, 1e6)):  # 2001 to 2039
             return "it holds Unix times"
         if self.of_codes:
             return "nearly every row has another code" if n_distinct > 0.9 * n else None
-        words = name_words(name)
+        words = name_words(self.name)
         if n_distinct == n:
             # So many different numbers of so short a range are consecutive but for some that are absent.
             if high - low < (2 * n if n > most else n):
                 return "it numbers the rows"
             unit = 10.0 ** np.floor(np.log10(max(high, 1)))
-            first = [value // unit for value in (low, np.median(numbers), high)]  # digits
-            random = unit >= RANDOM and first[0] in (0, 1) and first[1] in (4, 5, 6) and first[2] == 9
-            if INDEX.fullmatch(name) or (random and not QUANTITY.intersection(words)):
+            lowest, middle, highest = np.quantile(numbers, [0, 0.5, 1]) // unit  # first digits
+            random = unit >= RANDOM and lowest < 2 and 4 <= middle <= 6 and highest == 9
+            if INDEX.fullmatch(self.name) or (random and not QUANTITY.intersection(words)):
                 return "it has another whole number in each row, as an index or an identifier has"
         return "its name is that of an identifier" if IDENTIFIER.intersection(words[-1:]) else None
 
