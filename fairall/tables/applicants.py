@@ -125,7 +125,7 @@ class Applicants:
         outcomes = {} if self.accepted is None else {DECIDED: self.accepted.astype(float)}
         if self.label is not None:
             outcomes |= {"who has a label": 1.0 - np.isnan(self.label), LABEL: self.label}
-        return telling(features, self.cells, self.numbers, pd.DataFrame(outcomes))
+        return telling(features, self.cells, self.numbers, outcomes)
 
 
 def read(

@@ -18,11 +18,9 @@ TELLS, SCORE_TELLS, TOGETHER = 0.95, 0.75, 0.75  # least AUC of a column, a scor
 EXACT = 1 - 1e-6  # but for rounding
 DEVIATIONS = 5.0  # of an AUC from ½, in standard deviations under chance
 FEWEST = 5  # rows of either outcome
-EXCEPTIONS = 0.02  # of a level that tells an outcome, as a share of those that chance would make
-CHANCE, CHANCE_TOGETHER = (
-    1e-6,
-    1e-4,
-)  # probability under chance that a value tells an outcome, or one of several
+EXCEPTIONS = 0.02  # of a value that tells an outcome, as a share of those that chance would make
+# Probability under chance that a value tells an outcome, alone or among several.
+CHANCE, CHANCE_TOGETHER = 1e-6, 1e-4
 DECISION = {
     *"propensity propensities pscore decision decided outcome approved approval accepted acceptance".split(),
     *"granted rejected refused declined denied hired".split(),
@@ -35,7 +33,7 @@ def telling(
     features: Sequence[Feature],
     cells: pd.DataFrame,
     numbers: Mapping[str, np.ndarray],
-    outcomes: pd.DataFrame,
+    outcomes: Mapping[str, np.ndarray],
 ) -> dict[tuple[str, ...], str]:
     """Columns that tell the decision or the label, alone or together, with a warning on each.
 
@@ -48,8 +46,8 @@ def telling(
         features: of the table.
         cells: of all columns, N rows.
         numbers: of each column by its name, shape (N,).
-        outcomes: 1, 0 or NaN where unknown, N rows, a column for each, named as in "tells NAME"; the first is
-            that which columns may tell together, and `LABEL` the label.
+        outcomes: what may be told, by its name in a sentence: 1, 0 or NaN where unknown, shape (N,). Only the
+            first is told by several columns together. `DECIDED` and `LABEL` are names of outcomes.
 
     Returns:
         A sentence by the names of one or several columns.
@@ -58,7 +56,7 @@ def telling(
         FairAllError: if a column of two values is the label in other words.
     """
     rows = np.random.default_rng(0).permutation(len(cells))[:SAMPLED]
-    sample = {str(what): outcome.to_numpy()[rows] for what, outcome in outcomes.items()}
+    sample = {what: outcome[rows] for what, outcome in outcomes.items()}
     warnings, boxes = dict[tuple[str, ...], str](), dict[str, np.ndarray]()
     for feature in features:
         name, parts, column = feature.name, {*name_words(feature.name)}, cells[feature.name].iloc[rows]

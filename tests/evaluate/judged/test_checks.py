@@ -155,7 +155,7 @@ def test_boxes_that_are_ticked_after_acceptance_are_named_where_overlap_is_missi
     boxes = {f"box{k}": np.where(accepted & (which == k), "yes", "no") for k in range(4)}
     one = judged_on(people.assign(**boxes), np.full(3000, 0.5))
     check_refused(one, "no overlap")
-    assert one.refused.endswith("drop=[box0,box1,box2,box3] leaves columns out that tell it")
+    assert str(one.refused).endswith("drop=[box0,box1,box2,box3] leaves columns out that tell it")
     assert judged_on(people.assign(**boxes), np.full(3000, 0.5), drop=tuple(boxes)).refused is None
 
 
