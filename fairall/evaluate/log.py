@@ -231,7 +231,7 @@ class DecisionLog:
             features=tuple(features),
             x=x,
             notes=(*notes, *of_missing, *of_people, *people.warnings, *leaks.values()),
-            telling=tuple(name for names in leaks for name in names),
+            telling=tuple(itertools.chain(*leaks)),
             probabilities=people.probabilities,
             probable_groups=() if people.probabilities is None else tuple(declared.grouping),
         )

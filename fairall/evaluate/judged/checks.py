@@ -115,11 +115,8 @@ def lacking(
         log.members, log.features, log.x, log.design, log.input_names, log.revealed, wanted
     )
     share = sum(wanted[rows].sum() for _, rows in closed) / wanted.sum()
-    names = ",".join(log.telling)
     hint = (
-        f"; if they are not known before the decision, drop=[{names}] leaves columns out that tell it"
-        if names
-        else ""
+        f"; drop=[{','.join(log.telling)}] leaves out columns that tell the decision" if log.telling else ""
     )
     if share > MOST_CLOSED:
         told = "; ".join(name for name, _ in closed)
