@@ -107,7 +107,7 @@ def _rates(codes: np.ndarray, outcome: np.ndarray) -> np.ndarray:
     """Share of the outcome 1 among rows of the same code (N,) in the other half of the rows, shape (N,)."""
     half = 2 * codes + np.arange(len(codes)) % 2
     n, ones = _counts(half, outcome, half.max() + 1)
-    return ((ones + np.nanmean(outcome)) / (n + 1))[half ^ 1]
+    return ((ones + ones.sum() / max(n.sum(), 1)) / (n + 1))[half ^ 1]
 
 
 def _auc(scores: np.ndarray, outcome: np.ndarray) -> float:
@@ -126,5 +126,5 @@ def _auc(scores: np.ndarray, outcome: np.ndarray) -> float:
 def _tell(codes: np.ndarray, outcome: np.ndarray, chance: float) -> np.ndarray:
     """Which codes (N,) have the outcome 1 in nearly all rows where it is known, shape (K,), bool."""
     n, ones = _counts(codes, outcome)
-    share = np.nanmean(outcome)
+    share = ones.sum() / max(n.sum(), 1)
     return (n - ones <= EXCEPTIONS * (1 - share) * n) & (share**n <= chance)

@@ -12,6 +12,8 @@ from sklearn.metrics import roc_auc_score
 from fairall.errors import FairAllError
 from fairall.tables.applicants import read
 from fairall.tables.declared import Declared
+from fairall.tables.features import Feature
+from fairall.tables.leaks import telling
 
 N = 1000
 
@@ -149,6 +151,13 @@ def test_few_rejected_people_may_have_failed_by_chance(n_rejected: int) -> None:
     table["repaid"] = np.where((random.random(200) < 0.95) & (status != "c"), "yes", "no")
     told = warned(table.assign(status=status), **DECLARED_LATER)
     assert len(told) == (n_rejected == 10)
+
+
+def test_labels_of_which_none_is_known_tell_nothing() -> None:
+    outcomes = {"the decision": GRANTED.astype(float), "the label": np.full(N, np.nan)}
+    table = WHOLE[["town", "owner"]].astype("category")
+    features = [Feature.discrete(name, ["a", "b"]) for name in table]
+    assert not telling(features, table, dict.fromkeys(table, np.full(N, np.nan)), outcomes)
 
 
 def ordinary(random: Generator, n: int) -> pd.DataFrame:
