@@ -137,17 +137,15 @@ class OwnTable(TableDataset):
         table = Table(schema, x, s, label, labelled, missing=missing, sensitive=sensitive, splits=splits)
         if people.accepted is not None:
             table = replace(table, logged=_logged(people, table, splits, config))
-        told, doubts = self.leaks(people, features)
+        leaks = self.leaks(people, features)
         none_positive = [
             f"no training row of the {group} group has a positive label"
             for group, rows in _groups(splits.train, s, sensitive)
             if not label[rows].any()
         ]
         how, of_weights = self.weighting(table, splits)
-        warnings = (*people.warnings, *doubts, *overlap_warnings(table), *of_weights)
-        return replace(
-            table, notes=(*people.notes, *of_columns, *none_positive, *told, *how), warnings=warnings
-        )
+        warnings = (*people.warnings, *leaks.values(), *overlap_warnings(table), *of_weights)
+        return replace(table, notes=(*people.notes, *of_columns, *none_positive, *how), warnings=warnings)
 
     def groups(self, people: Applicants) -> tuple[np.ndarray, Sensitive | None]:
         """The sensitive attribute s of each row, shape (N,), and its column."""

@@ -46,7 +46,7 @@ class WholeLog(OwnTable):
         super().__init__(config)
         self.people = people
         if weighted:
-            self.leaks = lambda *_: ([], [])
+            self.leaks = lambda *_: {}
 
     @property
     @override

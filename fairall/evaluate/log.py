@@ -67,6 +67,7 @@ class DecisionLog:
         notes: on how the log was read, one sentence each.
         probabilities: of the groups where only these are known, shape (N, K); None where groups are known.
         probable_groups: names of these K groups.
+        telling: names of features that tell the decision or the label, on which there are notes.
     """
 
     raw: pd.DataFrame
@@ -93,6 +94,7 @@ class DecisionLog:
     notes: tuple[str, ...]
     probabilities: RowValues = None
     probable_groups: tuple[str, ...] = ()
+    telling: tuple[str, ...] = ()
 
     @classmethod
     def read(
@@ -189,7 +191,7 @@ class DecisionLog:
         assert accepted is not None
         x = pd.DataFrame(people.values(features), index=people.cells.index, copy=False)
         doing("columns that tell what is not known before the decision")
-        told, doubts = people.leaks([one for one in features if one.name != score])
+        leaks = people.leaks([one for one in features if one.name != score])
         notes = [*people.notes, *of_features]
         if people.label is None:
             notes.append("there is no label: only what needs none can be estimated")
@@ -228,7 +230,8 @@ class DecisionLog:
             label_values=("", "") if people.label is None else _texts(raw[declared.label], people.label),
             features=tuple(features),
             x=x,
-            notes=(*notes, *of_missing, *of_people, *told, *people.warnings, *doubts),
+            notes=(*notes, *of_missing, *of_people, *people.warnings, *leaks.values()),
+            telling=tuple(itertools.chain(*leaks)),
             probabilities=people.probabilities,
             probable_groups=() if people.probabilities is None else tuple(declared.grouping),
         )

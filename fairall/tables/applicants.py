@@ -19,7 +19,7 @@ from fairall.tables.declared import Declared
 from fairall.tables.features import DISCRETE, Feature, Kind
 from fairall.tables.files import Cells, read_cells
 from fairall.tables.infer import Candidate, LeftOut
-from fairall.tables.leaks import of_decision, of_failures, of_label, of_labelled
+from fairall.tables.leaks import DECIDED, LABEL, telling
 
 AT_RANDOM = "taken to be a random part of the accepted"
 
@@ -120,26 +120,12 @@ class Applicants:
         found = {one.name: self.cells[one.name].isna().to_numpy() for one in features}
         return {name: rows for name, rows in found.items() if rows.any()}
 
-    def leaks(self, features: Sequence[Feature]) -> tuple[list[str], list[str]]:
-        """Notes and warnings on features that tell what is not known before the decision, one each.
-
-        Raises:
-            FairAllError: if a feature of two levels is the label in other words.
-        """
-        declared, cells, x = self.declared, self.cells, self.values(features)
-        label = np.full(len(self), np.nan) if self.label is None else self.label
-        known, who = ~np.isnan(label), "has a label"
-        if self.label is None and self.accepted is not None:
-            known, who = self.accepted, "was accepted"
-        warnings = dict(of_label(features, x, label, declared))
-        names = [one.name for one in features if one.name not in warnings]
-        notes = dict(of_labelled(cells, names, known, declared, who))
-        if declared.decision is None:
-            names = [name for name in names if name not in notes]
-            warnings |= of_failures(cells, names, label, declared)
-        others = [one for one in features if one.name not in notes and one.name not in warnings]
-        warnings |= of_decision(others, x, self.accepted, declared)
-        return list(notes.values()), list(warnings.values())
+    def leaks(self, features: Sequence[Feature]) -> dict[tuple[str, ...], str]:
+        """A warning by the names of features that tell the decision or the label; see `leaks.telling`."""
+        outcomes = {} if self.accepted is None else {DECIDED: self.accepted.astype(float)}
+        if self.label is not None:
+            outcomes |= {"who has a label": 1.0 - np.isnan(self.label), LABEL: self.label}
+        return telling(features, self.cells, self.numbers, outcomes)
 
 
 def read(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -11,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from fairall.errors import FairAllError
+from fairall.errors import FairAllError, count
 from fairall.tables.cells import distinct, parsed, refuse, spelling, taken
 
 
@@ -56,32 +55,26 @@ class Feature:
 
     def __post_init__(self) -> None:
         """Raise FairAllError if codes, levels and imputed value do not fit the kind and each other."""
-        n, discrete, texts = len(self.codes), self.kind in DISCRETE, {len(self.levels), len({*self.levels})}
-        for fits, wrong in (
-            (self.kind is not Kind.BINARY or n == 2, f"is binary, which takes 2 codes, not {n}"),
-            (n > 1 or not discrete, f"is {self.kind}, which takes 2 codes or more, not {n}"),
-            (discrete or n == 0, f"is {self.kind}, which takes no codes"),
-            (all(low < high for low, high in itertools.pairwise(self.codes)), "has codes that do not ascend"),
+        n, texts = len(self.codes), {len(self.levels), len({*self.levels})}
+        fits = {Kind.BINARY: n == 2, Kind.CATEGORICAL: n > 1}.get(self.kind, n == 0)
+        for right, wrong in (
+            (fits, f"is {self.kind}, and cannot have {count(n, 'code')}"),
+            ([*self.codes] == sorted({*self.codes}), "has codes that do not ascend"),
             (texts <= {0, n}, "needs a text for each code, or none"),
-            (not discrete or self.fill in (None, *self.codes), "has a fill that is none of its codes"),
+            (n == 0 or self.fill in (None, *self.codes), "has a fill that is none of its codes"),
         ):
-            if not fits:
+            if not right:
                 raise FairAllError(f"feature {self.name!r} {wrong}")
 
     @classmethod
-    def discrete(
-        cls,
-        name: str,
-        levels: Sequence[str],
-        *,
-        first_code: int = 1,
-        fill: float | None = None,
-        missing: tuple[str, ...] = (),
-    ) -> Feature:
-        """A feature with levels coded `first_code`, `first_code` + 1, ...; binary if there are two."""
+    def discrete(cls, name: str, levels: Sequence[str], *, first_code: int = 1, **further: Any) -> Feature:
+        """A feature with levels coded `first_code`, `first_code` + 1, ...; binary if there are two.
+
+        `further`: `fill` and `missing`.
+        """
         codes = tuple(map(float, range(first_code, first_code + len(levels))))
         kind = Kind.BINARY if len(codes) == 2 else Kind.CATEGORICAL
-        return cls(name, kind, codes, tuple(levels), fill, missing)
+        return cls(name, kind, codes, tuple(levels), **further)
 
     @property
     def words(self) -> tuple[str, ...]:
@@ -91,8 +84,7 @@ class Feature:
     @property
     def of_missing(self) -> float | None:
         """The value of a missing cell: the code of the level of missing values, else `fill`."""
-        missing = MISSING_LEVEL in self.levels
-        return self.codes[self.levels.index(MISSING_LEVEL)] if missing else self.fill
+        return dict(zip(self.levels, self.codes, strict=False)).get(MISSING_LEVEL, self.fill)
 
     def read(self, column: pd.Series, *, exact: bool = True) -> tuple[np.ndarray, np.ndarray]:
         """Numbers and codes of raw cells, texts or numbers, and which cells are unknown, shapes (N,).
@@ -106,28 +98,26 @@ class Feature:
         """
         absent = {spelling(word) for word in self.missing}
         if pd.api.types.is_numeric_dtype(column) and not self.levels:
-            values = column.to_numpy(dtype=float, na_value=np.nan)
-            values = np.where(np.isin(values, [x for x in absent if isinstance(x, float)]), np.nan, values)
-            possible = np.isin(values, self.codes) if self.codes else np.isfinite(values)
-            return np.where(possible, values, np.nan), ~possible & ~np.isnan(values)
-        positions, values = distinct(column)
-        cells = [cell.strip() if isinstance(cell, str) else cell for cell in values]
-        meaning = dict(zip(self.words, self.codes, strict=True))
-        if exact:
-            missing = pd.Series(cells, dtype=object).isin(self.missing).to_numpy()
+            numbers = column.to_numpy(dtype=float, na_value=np.nan)
+            missing = np.isnan(numbers) | np.isin(numbers, [x for x in absent if isinstance(x, float)])
         else:
-            missing = np.array([str(x) not in meaning and spelling(x) in absent for x in cells], dtype=bool)
-        if meaning:
-            numbers = _meanings(cells, meaning, exact=exact and bool(self.levels))
-        else:
-            numbers = parsed(cells)
-            if not exact:
-                for i in np.flatnonzero(np.isnan(numbers)):
-                    spelt = spelling(cells[i])
-                    numbers[i] = spelt if isinstance(spelt, float) else np.nan
-            numbers[np.isinf(numbers)] = np.nan
-        numbers[missing] = np.nan
-        return taken(numbers, positions, np.nan), taken(np.isnan(numbers) & ~missing, positions, False)
+            positions, cells = distinct(column)
+            meaning = dict(zip(self.words, self.codes, strict=True))
+            texts = [str(cell).strip() for cell in cells]
+            none = [
+                text not in meaning and (text in self.missing if exact else spelling(text) in absent)
+                for text in texts
+            ]
+            if meaning:
+                values = _meanings(cells, meaning, exact=exact and bool(self.levels))
+            else:
+                values = parsed(cells)
+                if not exact:
+                    others = np.flatnonzero(np.isnan(values))  # such as True
+                    values[others] = parsed([spelling(texts[k]) for k in others])
+            numbers, missing = taken(values, positions, np.nan), taken(np.array(none, bool), positions, True)
+        possible = np.isin(numbers, self.codes) if self.codes else np.isfinite(numbers)
+        return np.where(possible & ~missing, numbers, np.nan), ~possible & ~missing
 
     def encode(self, column: pd.Series) -> np.ndarray:
         """Numbers for the raw values of a column, shape (N,).
@@ -142,7 +132,8 @@ class Feature:
         for rows, value in ((unknown, self.fill if self.levels else None), (missing, self.of_missing)):
             if value is None:
                 refuse(column, rows, f"is not possible; it must be {allowed}")
-            values[rows] = np.nan if value is None else value
+            else:
+                values[rows] = value
         return values
 
 
@@ -163,14 +154,13 @@ def _meanings(cells: Iterable[Any], meaning: Mapping[str, float], *, exact: bool
     Spellings of words with different meanings have none.
     """
     spelt: dict[float | str, float] = {}
-    for word, means in meaning.items():
-        unique = spelt.setdefault(spelling(word), means) == means
-        spelt[spelling(word)] = means if unique else np.nan
+    for word, code in meaning.items():
+        first = spelt.setdefault(spelling(word), code)
+        spelt[spelling(word)] = code if first == code else np.nan
 
     def number(cell: Any) -> float:
-        known = meaning.get(str(cell).strip())
-        if known is not None or (exact and isinstance(cell, str)):
-            return np.nan if known is None else known
-        return spelt.get(spelling(cell), np.nan)
+        text = str(cell).strip()
+        other = np.nan if exact and isinstance(cell, str) else spelt.get(spelling(cell), np.nan)
+        return meaning.get(text, other)
 
     return np.array([number(cell) for cell in cells], dtype=float)

@@ -1,248 +1,130 @@
-"""Columns that tell what is unknown before deciding: who has a label, the label, or the decision."""
+"""Columns that tell the decision or the label, as those do that come with the decision or after it."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from operator import itemgetter
 
 import numpy as np
 import pandas as pd
-from scipy.special import gammaln
 
-from fairall.errors import FairAllError, count
-from fairall.tables.cells import listed, many_values, shown, words_of
-from fairall.tables.declared import Declared
-from fairall.tables.features import DISCRETE, Feature, Kind
+from fairall.errors import FairAllError
+from fairall.tables.features import DISCRETE, Feature
+from fairall.tables.infer import name_words
 
-MOST_VALUES = 10  # of a column with more, only whether a cell is empty counts
-CHANCE = 1e-6  # largest probability under chance of a column that is reported
-NEARLY = 0.02  # most exceptions of a rule that is reported, as a share of the rows of the rarer outcome
-SAMPLED = 5000  # rows that are looked at before all
-RANKS_WELL = 0.95  # area under the curve of a column that ranks the decisions too well
-RANKS_SCORES = 0.75  # the same of a column whose name is that of a score
-DEVIATIONS = 5.0  # of the area from ½, in standard deviations under chance
-# Whole words of a name.
-DECISION = re.compile(
-    r"(?!.*(?:previous|prior|past|since|before))(?:.*[\W_])?(?:propensity|propensities|pscore|decision|decided|outcome|approved|approval|accepted|"
-    r"acceptance|granted|rejected|refused|declined|denied|hired|p_(?:accept|grant|approv)\w*)(?:[\W_].*)?",
-    re.IGNORECASE,
-)
-SCORE = re.compile(
-    r"(?:.*[\W_])?(?:score|rating|prob|probability|prediction|proposal|pd)(?:[\W_].*)?", re.IGNORECASE
-)
+DECIDED, LABEL = "the decision", "the label"  # names of outcomes
+SAMPLED = 4000  # rows
+TELLS, SCORE_TELLS, TOGETHER = 0.95, 0.75, 0.75  # least AUC of a column, a score, several columns
+EXACT = 1 - 1e-6  # but for rounding
+DEVIATIONS = 5.0  # of an AUC from ½, in standard deviations under chance
+FEWEST = 5  # rows of either outcome
+EXCEPTIONS = 0.02  # of a value that tells an outcome, as a share of those that chance would make
+# Probability under chance that a value tells an outcome, alone or among several.
+CHANCE, CHANCE_TOGETHER = 1e-6, 1e-4
+DECISION = {
+    *"propensity propensities pscore decision decided outcome approved approval accepted acceptance".split(),
+    *"granted rejected refused declined denied hired".split(),
+}
+SCORE = {*"score rating prob probability prediction proposal pd".split()}
+EARLIER = {*"previous prior past since before".split()}  # of other decisions
 
 
-Remarks = Iterator[tuple[str, str]]  # names of columns, and what is said of them
-
-
-def of_labelled(
-    cells: pd.DataFrame, columns: Sequence[str], known: np.ndarray, declared: Declared, who: str
-) -> Remarks:
-    """Names of columns that reveal who has a label and should not be features, with a note on each.
-
-    Such a column has only values that are labelled in all rows or in none, or two values of which one is
-    never labelled. An empty cell counts as a value. `who` says in words what is true of the `known` (N,).
-    """
-    for name, none, some, whole in _revealing(cells, columns, known):
-        remedy = f"leave it out ({declared.dropped(name)})"
-        if declared.decision is None and (decision := _decision(name, none, some, declared)):
-            remedy = f"if it is the past decision, declare it ({decision}), else {remedy}"
-        with_some = f"{'all' if whole else 'some'} with {_listed(some)}"
-        told = f"reveals who {who} ({with_some}, none with {_listed(none)}), unknown before deciding"
-        yield name, f"column {name!r} {told}: {remedy}"
-
-
-def of_failures(
-    cells: pd.DataFrame, columns: Sequence[str], label: np.ndarray, declared: Declared
-) -> Remarks:
-    """Names of columns that have values with which nobody has a positive label, with a warning on each.
-
-    Where decisions are not declared, such a column may be the decision, and the rejected coded as failures.
-    The labels (N,) are 1 or 0, NaN where unknown.
-    """
-    for name, none, some, _ in _revealing(cells, columns, label == 1, ~np.isnan(label), several=True):
-        rows = f"{count(sum(one.n for one in none), 'row')} with {_listed(none)}"
-        remedy = f"leave the column out ({declared.dropped(name)})"
-        if decision := _decision(name, none, some, declared):
-            remedy = f"declare the decision ({decision}), else {remedy}"
-        told = "if they were rejected, their labels are unknown, not negative"
-        yield name, f"column {name!r}: none of {rows} has a positive label: {told}; {remedy}"
-
-
-class _Value(NamedTuple):
-    """A value of a column, None for an empty cell; rows with it, and how many of them are found."""
-
-    word: str | None
-    n: int
-    hits: int
-
-
-def _revealing(
+def telling(
+    features: Sequence[Feature],
     cells: pd.DataFrame,
-    columns: Sequence[str],
-    found: np.ndarray,
-    among: np.ndarray | None = None,
-    *,
-    several: bool = False,
-) -> Iterator[tuple[str, list[_Value], list[_Value], bool]]:
-    """Columns that tell better than chance who is `found` (N,), of all rows or of those `among` (N,).
+    numbers: Mapping[str, np.ndarray],
+    outcomes: Mapping[str, np.ndarray],
+) -> dict[tuple[str, ...], str]:
+    """Columns that tell the decision or the label, alone or together, with a warning on each.
 
-    Such a column tells it of all rows, or has two values; with `several` it may have more.
-
-    Yields:
-        The name, values with which nobody is found, the others, and whether with these everybody is.
-    """
-    rows = slice(None) if among is None else among
-    found = found[rows]
-    for name in columns if not found.all() else ():
-        values = _counts(cells[name][rows], found)
-        none, some = ([one for one in values if bool(one.hits) is hit] for hit in (False, True))
-        whole = all(one.hits == one.n for one in some)
-        # Probability that as many rows, drawn at random, are all not found.
-        chance = float(np.mean(~found)) ** sum(one.n for one in none)
-        if none and some and (whole or several or len(values) == 2) and chance <= CHANCE:
-            yield name, none, some, whole
-
-
-def _counts(column: pd.Series, found: np.ndarray) -> list[_Value]:
-    """The values of a column, sorted; of many only whether there is one."""
-    if many_values(column, MOST_VALUES):
-        if not column.hasnans:
-            return []
-        codes, words = np.where(column.isna(), 1, 0), np.array(["any value"], dtype=object)
-    else:
-        codes, words = words_of(column)
-        codes = np.where(codes < 0, len(words), codes)
-    n, hits = (np.bincount(codes, weights, len(words) + 1).astype(int) for weights in (None, found))
-    order = [*sorted(range(len(words)), key=words.__getitem__), len(words)]
-    return [_Value([*words, None][k], int(n[k]), int(hits[k])) for k in order if n[k]]
-
-
-def _decision(name: str, none: Sequence[_Value], some: Sequence[_Value], declared: Declared) -> str | None:
-    """Words that declare a column of two values, of which `some` is an acceptance; None for another one."""
-    if len(none) != 1 or len(some) != 1 or None in (none[0].word, some[0].word):
-        return None
-    spell = declared.spelling
-    return f"{spell.word('decision', name)} {spell.word('accepted', str(some[0].word))}"
-
-
-def _listed(values: Sequence[_Value]) -> str:
-    words = ["an empty cell" if one.word is None else repr(shown(one.word, 20)) for one in values]
-    return words[0] if len(words) == 1 else listed(words, "value")
-
-
-def of_label(
-    features: Sequence[Feature], x: Mapping[str, np.ndarray], label: np.ndarray, declared: Declared
-) -> Remarks:
-    """Names of features that predict the label nearly exactly, with a warning on each.
+    The figure of a column is the area under the curve (AUC) of its numbers, or of the rates of its words in
+    the other half of the rows, where a missing cell is a word, and all numbers are one. Several columns tell
+    the decision together where nearly everybody with certain words of theirs has the same one, as with boxes
+    that are ticked after it.
 
     Args:
         features: of the table.
-        x: by name their numbers and codes, shape (N,); rows in which a number is missing are passed over.
-        label: 1 or 0, NaN where unknown, shape (N,).
-        declared: meanings of columns.
+        cells: of all columns, N rows.
+        numbers: of each column by its name, shape (N,).
+        outcomes: what may be told, by its name in a sentence: 1, 0 or NaN where unknown, shape (N,). Only the
+            first is told by several columns together. `DECIDED` and `LABEL` are names of outcomes.
+
+    Returns:
+        A sentence by the names of one or several columns.
 
     Raises:
-        FairAllError: if a feature of two levels is the label in other words.
+        FairAllError: if a column of two values is the label in other words.
     """
-    n = int((~np.isnan(label)).sum())
+    rows = np.random.default_rng(0).permutation(len(cells))[:SAMPLED]
+    sample = {what: outcome[rows] for what, outcome in outcomes.items()}
+    warnings, boxes = dict[tuple[str, ...], str](), dict[str, np.ndarray]()
     for feature in features:
-        name = feature.name
-        rule = _rule(x[name], label, np.inf, discrete=feature.kind in DISCRETE)
-        if rule is None:
+        name, parts, column = feature.name, {*name_words(feature.name)}, cells[feature.name].iloc[rows]
+        codes = pd.factorize(column if feature.kind in DISCRETE else column.isna(), use_na_sentinel=False)[0]
+        figures = []
+        for what, outcome in sample.items():
+            area = _auc(numbers[name][rows], outcome)
+            if codes.any():
+                area = max(area, _auc(_rates(codes, outcome), outcome))
+            least = SCORE_TELLS if what == DECIDED and parts & SCORE else TELLS
+            figures.append((area - least, area, what))
+        excess, area, what = max(figures, key=itemgetter(0))
+        if excess >= 0:
+            why = f"tells {what} (AUC {area:.2f})"
+            if what == LABEL and area > EXACT and len({*codes[~np.isnan(sample[LABEL])]}) == 2:
+                raise FairAllError(f"column {name!r} is the label in other words: drop={name} leaves it out")
+        elif DECIDED not in sample and _tell(codes, 1.0 * (sample[LABEL] != 1), CHANCE).any():
+            why = "has values with which nobody has a positive label, as if they were rejected"
+        elif parts & DECISION and not parts & EARLIER:
+            why = "is named like a decision or its probability"
+        else:
+            boxes[name] = codes
             continue
-        drop = declared.dropped(name)
-        if rule.values is not None and rule.wrong == 0:
-            no, yes = (shown(feature.words[feature.codes.index(value)]) for value in rule.values)
-            raise FairAllError(
-                f"column {name!r} encodes the label {declared.label!r} ({yes!r} for "
-                f"{shown(str(declared.positive))!r}, else {no!r}), unknown before deciding: leave it out "
-                f"with {drop}"
+        warnings[name,] = (
+            f"column {name!r} {why}: if new people have no such value, drop={name} leaves it out; "
+            "declare a past decision by decision=, and its probability by propensity="
+        )
+    what, outcome = next(iter(sample.items()))
+    for side in (outcome, 1.0 - outcome):
+        ticked = {name: _tell(codes, side, CHANCE_TOGETHER)[codes] for name, codes in boxes.items()}
+        together = [name for name, rows in ticked.items() if rows.any()]
+        if len(together) > 1 and _auc(np.any([*ticked.values()], axis=0), side) >= TOGETHER:
+            names = ", ".join(together)
+            warnings[*together,] = (
+                f"columns {names} tell {what} together, by values that nearly always go with the same one: "
+                f"if new people have no such values, drop=[{names}] leaves them out"
             )
-        told = f"predicts the label {declared.label!r} of {n - rule.wrong} of {n} rows: if it is computed"
-        told = f"{told} from the label, or unknown before the decision, leave it out ({drop})"
-        yield name, f"column {name!r} {told}"
+    return warnings
 
 
-def of_decision(
-    features: Sequence[Feature], x: Mapping[str, np.ndarray], accepted: np.ndarray | None, declared: Declared
-) -> Remarks:
-    """Names of features that foretell past decisions too well, or are named so, with a warning on each.
-
-    Arguments as of `of_label`; `accepted` are the decisions, shape (N,), None where they are not declared.
-    """
-    for feature in features:
-        name, values, discrete, rule = feature.name, x[feature.name], feature.kind in DISCRETE, None
-        if accepted is not None:
-            most_auc = RANKS_SCORES if SCORE.fullmatch(name) else RANKS_WELL
-            rule = _rule(values, accepted.astype(float), most_auc, discrete=discrete)
-        if rule is None and not DECISION.fullmatch(name):
-            continue
-        why = "is named like a decision or its probability"
-        if rule is not None:
-            n = len(values)
-            why = f"predicts the decision {declared.decision!r} of {n - rule.wrong} of {n} rows"
-            if rule.auc is not None:
-                why = f"ranks people nearly as the decision {declared.decision!r} does (AUC {rule.auc:.2f})"
-        key, free = "decision", feature.kind is Kind.BINARY
-        if declared.decision is not None:
-            probability = not discrete and np.nanmin(values) >= 0 and np.nanmax(values) <= 1
-            key, free = "propensity", declared.propensity is None and probability
-        declare = f"declare it ({declared.spelling.word(key, name)}), or " if free else ""
-        drop = declared.dropped(name)
-        told = f"if it came with the decision, new people have no such value; {declare}leave it out ({drop})"
-        yield name, f"column {name!r} {why}: {told}"
+def _counts(codes: np.ndarray, outcome: np.ndarray, most: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """Rows with a known outcome, and with the outcome 1, by codes (N,) up to `most`; shapes (K,)."""
+    known = ~np.isnan(outcome)
+    return np.bincount(codes, known, most + 1), np.bincount(codes, np.nan_to_num(outcome), most + 1)
 
 
-class _Leak(NamedTuple):
-    """A rule from values to an outcome.
-
-    Attributes:
-        wrong: exceptions.
-        auc: area under the curve, if only that is remarkable.
-        values: those of the outcomes 0 and 1, where there are two.
-    """
-
-    wrong: int
-    auc: float | None = None
-    values: tuple[float, float] | None = None
+def _rates(codes: np.ndarray, outcome: np.ndarray) -> np.ndarray:
+    """Share of the outcome 1 among rows of the same code (N,) in the other half of the rows, shape (N,)."""
+    half = 2 * codes + np.arange(len(codes)) % 2
+    n, ones = _counts(half, outcome, half.max() + 1)
+    return ((ones + ones.sum() / max(n.sum(), 1)) / (n + 1))[half ^ 1]
 
 
-def _rule(x: np.ndarray, outcome: np.ndarray, most_auc: float, *, discrete: bool) -> _Leak | None:
-    """The best rule from values x (N,) to outcomes (N,); None where neither it nor the AUC is remarkable.
-
-    A rule gives each value of a discrete feature an outcome, else one up to a value and the other above.
-    Columns that say nothing in `SAMPLED` rows are not looked at further.
-    """
-    if len(x) > SAMPLED:
-        some = np.random.default_rng(0).integers(len(x), size=SAMPLED)
-        if _rule(x[some], outcome[some], most_auc, discrete=discrete) is None:
-            return None
-    known = ~(np.isnan(x) | np.isnan(outcome))
-    x, outcome = x[known], outcome[known]
-    values, position, total = np.unique(x, return_inverse=True, return_counts=True)
-    positive = np.bincount(position, outcome, len(values))
-    negative = total - positive
-    n, ones = len(x), int(positive.sum())
-    if not 0 < ones < n:
-        return None
-    if discrete:
-        wrong, log_rules = int(np.minimum(positive, negative).sum()), len(values) * float(np.log(2))
-    else:
-        # 0 up to a value and 1 above it; the other way round all that is right is wrong.
-        errors = positive.cumsum() + negative.sum() - negative.cumsum()
-        wrong, log_rules = int(min(errors.min(), n - errors.max())), float(np.log(2 * len(values)))
-    # Union bound of the probability that outcomes in a random order fit one of the rules so well.
-    log_chance = log_rules + _log_choose(n, wrong) + np.log(wrong + 1) - _log_choose(n, ones)
-    if wrong <= NEARLY * min(ones, n - ones) and log_chance <= np.log(CHANCE):
-        two = discrete and len(values) == 2
-        return _Leak(wrong, values=(values[positive.argmin()], values[positive.argmax()]) if two else None)
-    area = float((positive * (negative.cumsum() - negative / 2)).sum() / ones / (n - ones))
-    auc = max(area, 1.0 - area)
-    error = np.sqrt((n + 1) / (12.0 * ones * (n - ones)))  # of the area of a column that tells nothing
-    return _Leak(wrong, auc) if not discrete and auc >= most_auc and auc - 0.5 > DEVIATIONS * error else None
+def _auc(scores: np.ndarray, outcome: np.ndarray) -> float:
+    """AUC of scores (N,) or of their negative ones, whichever is larger; ½ where it could be by chance."""
+    known = ~(np.isnan(outcome) | np.isnan(scores))
+    scores, outcome = scores[known], outcome[known]
+    n, ones = len(scores), outcome.sum()
+    if not FEWEST <= ones <= n - FEWEST:
+        return 0.5
+    ranks = pd.Series(scores).rank().to_numpy()
+    excess = abs((ranks @ outcome / ones - (ones + 1) / 2) / (n - ones) - 0.5)
+    by_chance = DEVIATIONS * ranks.std() / np.sqrt(n * ones * (n - ones))
+    return 0.5 + float(excess if excess > by_chance else 0)
 
 
-def _log_choose(n: int, k: int) -> float:
-    return float(gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1))
+def _tell(codes: np.ndarray, outcome: np.ndarray, chance: float) -> np.ndarray:
+    """Which codes (N,) have the outcome 1 in nearly all rows where it is known, shape (K,), bool."""
+    n, ones = _counts(codes, outcome)
+    share = ones.sum() / max(n.sum(), 1)
+    return (n - ones <= EXCEPTIONS * (1 - share) * n) & (share**n <= chance)

@@ -47,7 +47,7 @@ def test_a_table_is_loaded_once_and_may_bring_its_splits_notes_and_warnings() ->
         ((1.0, 2.0), ("a",), None, "needs a text for each code, or none"),
         ((1.0, 2.0), ("a", "a"), None, "needs a text for each code, or none"),
         ((1.0, 2.0), ("a", "b"), 3.0, "has a fill that is none of its codes"),
-        ((1.0,), (), None, "takes 2 codes or more, not 1"),
+        ((1.0,), (), None, "is categorical, and cannot have 1 code"),
     ],
 )
 def test_a_feature_that_cannot_be_is_refused(

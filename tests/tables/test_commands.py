@@ -1,7 +1,6 @@
-"""Six commands read one table alike: kinds, groups, refusals and warnings, with the keys of each."""
+"""Six commands read one table alike: kinds, groups, refusals and warnings."""
 
-import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import cached_property
@@ -14,12 +13,12 @@ import pytest
 
 from fairall.config import compose
 from fairall.data import describe
-from fairall.data.own_table import OwnTable
 from fairall.decide import explain
 from fairall.errors import FairAllError
 from fairall.evaluate.log import DecisionLog
 from fairall.experiment import Job, job
 from fairall.policy import Policy
+from fairall.tables.features import Kind
 from fairall.tables.groups import display_name
 from tests.conftest import Ended, typed
 
@@ -66,7 +65,7 @@ WOULD_REPAY = np.where(PEOPLE["repaid"].isna(), draw.choice(["good", "bad"], N),
 
 @dataclass(frozen=True)
 class Case:
-    """A table, and what every command says of it; `~` stands for `dataset.` before the keys of a run.
+    """A table, and what every command says of it.
 
     Attributes:
         name: of the case.
@@ -75,7 +74,7 @@ class Case:
         keys: that differ from `KEYS`, None for one that is not given.
         groups: names, sorted.
         faults: of columns with a role, a line each; those of a run alone in `of_run`, of a log in `of_log`.
-        says: by column the parts of the one note or warning that names it.
+        says: by column a part of the one note or warning that names it.
         parquet: whether the file is one.
     """
 
@@ -87,7 +86,7 @@ class Case:
     faults: tuple[str, ...] = ()
     of_run: tuple[str, ...] = ()
     of_log: tuple[str, ...] = ()
-    says: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    says: Mapping[str, str] = field(default_factory=dict)
     parquet: bool = False
 
     @property
@@ -101,13 +100,15 @@ class Case:
         return {name: kind for name, kind in (KINDS | dict(self.taken)).items() if kind != "role"}
 
     @property
-    def fixes(self) -> list[str]:
-        return [kind.removeprefix(FIX) for kind in self.taken.values() if kind.startswith(FIX)]
+    def features(self) -> dict[str, str]:
+        """Kinds of the columns that are features."""
+        return {name: kind for name, kind in self.kinds.items() if not kind.startswith((OUT, FIX))}
 
-    def refuses(self, *, log: bool) -> list[str]:
-        """Parts of the lines by which a run, or the evaluation of a log, refuses the table."""
-        own = self.of_log if log else self.of_run
-        return [line.replace("~", "" if log else "dataset.") for line in (*self.faults, *self.fixes, *own)]
+    @property
+    def all_faults(self) -> list[str]:
+        """Parts of lines, of columns with a role and of others."""
+        fixes = (kind.removeprefix(FIX) for kind in self.taken.values() if kind.startswith(FIX))
+        return [*self.faults, *fixes]
 
 
 def few(*cells: Any) -> np.ndarray:
@@ -134,7 +135,7 @@ TYPED = {
 }
 OF_TYPES = {"visits": "count", "member": "binary", "rate": "real", "town": "categorical", "price": "real"}
 NO_DECISION = "a log needs the past decisions: give decision=COLUMN and accepted=VALUE"
-FREE_TEXT = "and 199 more values in 200 rows: names, codes and free text are not features"
+FREE_TEXT = "and 199 more values in 200 rows: names, codes and free text are no features"
 SCORE = np.where(ACCEPTED, 0.6, 0.4) + draw.normal(0, 0.08, N)
 CASES = [
     Case("a plain table"),
@@ -154,18 +155,13 @@ CASES = [
         "postal codes",
         {"zip": few(*range(20001, 20031))},
         {"zip": "categorical"},
-        says={
-            "zip": (
-                "is taken for postal codes, not for numbers",
-                "'~kinds={zip: real}'",
-            )
-        },
+        says={"zip": "holds codes; kinds={zip: real} takes them for numbers"},
     ),
     Case(
         "leading zeros",
         {"district": few(*(f"{code:04d}" for code in range(990, 1010)))},
         {"district": "categorical"},
-        says={"district": ("has leading zeros, such as 0", "'~kinds={district: real}'")},
+        says={"district": "holds codes; kinds={district: real} takes them for numbers"},
     ),
     Case(
         "a postal code each",
@@ -173,7 +169,7 @@ CASES = [
         {"plz": f"{OUT}nearly every row has another code"},
     ),
     Case("an index", {"": draw.permutation(N)}, {"column 1": NUMBERS}),
-    Case("a filtered index", {"": draw.permutation(260)[:N]}, {"column 1": ANOTHER}),
+    Case("a filtered index", {"": draw.permutation(260)[:N]}, {"column 1": NUMBERS}),
     Case("incomes to four decimals", {"income": draw.lognormal(8, 0.5, N).round(4)}),
     Case("whole incomes, all different", {"income": draw.permutation(np.arange(9000, 60000, 7))[:N]}),
     Case("amounts of six digits", {"amount": draw.integers(10**5, 10**6, N)}, {"amount": "real"}),
@@ -187,7 +183,7 @@ CASES = [
     Case(
         "formatted numbers",
         {"debt": [f"${debt:,.2f}" for debt in draw.normal(5000, 900, N)]},
-        {"debt": FIX + "is a formatted number: write it, and all others, as digits"},
+        {"debt": FIX + "is a formatted number: write all as digits"},
     ),
     Case(
         "dates",
@@ -232,7 +228,7 @@ CASES = [
         "labels 1 and 0, the good one yes",
         {"repaid": labels("1", "0")},
         keys={"positive": '"yes"'},
-        faults=("~positive=yes: column 'repaid' has no such value; it has 0, 1",),
+        faults=("positive=yes: column 'repaid' has no such value; it has 0, 1",),
     ),
     Case(
         "labels good and NA",
@@ -276,15 +272,15 @@ CASES = [
     Case(
         "an acceptance that is not there",
         keys={"accepted": "approved"},
-        faults=("~accepted=approved: column 'granted' has no such value; it has no, yes",),
+        faults=("accepted=approved: column 'granted' has no such value; it has no, yes",),
     ),
     # Groups.
     Case(
         "a group NA",
         {"sex": few("m", "NA")},
         groups=("(missing)", "m"),
-        of_run=("'NA', which means no value ('~missing_by_default=[",),
-        says={"sex": ("such as 'NA' ('~missing_by_default=[", "taken for a group, (missing)")},
+        of_run=("'NA', which means no value (",),
+        says={"sex": "taken for a group, (missing)"},
     ),
     Case(
         "a group NA kept",
@@ -304,7 +300,7 @@ CASES = [
     Case(
         "rejected people coded as defaulters",
         {"repaid": PEOPLE["repaid"].fillna("bad")},
-        says={"repaid": ("all ", "rejected rows have a negative label", "empty their cells")},
+        says={"repaid": "rejected rows have a negative label"},
     ),
     Case(
         "the same without a decision",
@@ -312,80 +308,73 @@ CASES = [
         {"granted": "binary"},
         {"decision": None},
         of_log=(NO_DECISION,),
-        says={"granted": ("with 'no' has a positive label", "(~decision=granted ~accepted=yes)")},
+        says={"granted": "has values with which nobody has a positive label"},
     ),
     Case(
         "a decision among the features",
         taken={"granted": "binary"},
         keys={"decision": None},
         of_log=(NO_DECISION,),
-        says={
-            "granted": ("reveals who has a label", "(~decision=granted ~accepted=yes)", "'~drop=[granted]'")
-        },
+        says={"granted": "tells who has a label (AUC 1.00): if new people have no such value, drop=granted"},
     ),
     Case(
         "another decision among the features",
         {"approval": np.where(ACCEPTED, "a", "r")},
         {"approval": "binary"},
-        says={"approval": ("reveals who has a label", "leave it out ('~drop=[approval]')")},
+        says={"approval": "tells the decision (AUC 1.00)"},
     ),
     Case(
         "a recorded propensity among the features",
         {"p": SCORE},
         {"p": "real"},
-        says={"p": ("as the decision 'granted' does (AUC 0.9", "declare it (~propensity=p)", "'~drop=[p]'")},
+        says={"p": "tells the decision (AUC 0.9"},
     ),
     Case(
         "a propensity by its name",
         {"propensity": draw.random(N)},
         {"propensity": "real"},
-        says={"propensity": ("is named like a decision", "(~propensity=propensity)", "'~drop=[propensity]'")},
+        says={"propensity": "is named like a decision or its probability"},
     ),
     Case(
         "a score among the features",
         {"credit_score": (700 * SCORE).round(1)},
         {"credit_score": "real"},
-        says={"credit_score": ("as the decision 'granted' does (AUC 0.9", "'~drop=[credit_score]'")},
+        says={"credit_score": "tells the decision (AUC 0.9"},
     ),
     Case(
         "a copy of the label",
         {"paid_back": np.where(WOULD_REPAY == "good", "Y", "N")},
         {"paid_back": "binary"},
-        faults=(
-            "column 'paid_back' encodes the label 'repaid' ('Y' for 'good', else 'N'), unknown before "
-            "deciding: leave it out with '~drop=[paid_back]'",
-        ),
+        faults=("column 'paid_back' is the label in other words: drop=paid_back leaves it out",),
     ),
     # Keys.
-    Case("a column that is not there", keys={"drop": "[agee]"}, faults=("~drop=agee: ",)),
+    Case("a column that is not there", keys={"drop": "[agee]"}, faults=("drop=agee: ",)),
     Case(
         "two roles of one column",
         keys={"decision": "repaid", "accepted": "good"},
         taken={"granted": "binary"},
-        faults=("column 'repaid' cannot be both ~label and ~decision",),
+        faults=("column 'repaid' cannot be both label",),
     ),
 ]
 
 
 class Asked:
-    """What the commands say of the table of a case, each asked once."""
+    """What the commands say of the table of a case, each asked once, without the prefix of a run's keys."""
 
     def __init__(self, case: Case, folder: Path) -> None:
         folder.mkdir(exist_ok=True)
         self.case, self.folder = case, folder
         self.name = "people.parquet" if case.parquet else "people.csv"
         self.write(case.table, self.name)
+        keys = {key: value for key, value in (KEYS | dict(case.keys)).items() if value is not None}
+        self.words = [f"{key}={value}" for key, value in keys.items()]
+        self.of_run = [f"dataset.{word}" for word in self.words]
 
     def write(self, table: pd.DataFrame, name: str) -> None:
-        path = self.folder / name
-        if path.suffix == ".parquet":
-            table.to_parquet(path, index=False)
+        if self.case.parquet:
+            table.to_parquet(self.folder / name, index=False)
         else:
-            table.to_csv(path, index=False)
-
-    def words(self, prefix: str = "") -> list[str]:
-        keys = {key: value for key, value in (KEYS | dict(self.case.keys)).items() if value is not None}
-        return [f"{prefix}{key}={value}" for key, value in keys.items()]
+            table.to_csv(self.folder / name, index=False)
 
     def typed(self, *words: str) -> Ended:
         ended = typed(*words, cwd=self.folder)
@@ -394,17 +383,17 @@ class Asked:
 
     @cached_property
     def check(self) -> Ended:
-        return self.typed("data", "describe", self.name, *self.words("dataset."))
+        return self.typed("data", "describe", self.name, *self.of_run)
 
     @cached_property
     def compared(self) -> Ended:
-        return self.typed("data", "compare", self.name, self.name, *self.words("dataset."))
+        return self.typed("data", "compare", self.name, self.name, *self.of_run)
 
     @cached_property
     def run(self) -> Job | FairAllError:
         """The run before it starts, or why it does not."""
         words = "dataset=csv", "model=fairlog", "preset=quick", "seeds=1"
-        config = compose.compose_config(*words, *self.words("dataset."), "dataset.path=people")
+        config = compose.compose_config(*words, *self.of_run, "dataset.path=people")
         config.dataset.path = str(self.folder / self.name)
         try:
             return job(config)
@@ -419,7 +408,7 @@ class Asked:
     @cached_property
     def log(self) -> DecisionLog | FairAllError:
         try:
-            return DecisionLog.read(self.folder / self.name, self.words())
+            return DecisionLog.read(self.folder / self.name, self.words)
         except FairAllError as error:
             return error
 
@@ -430,42 +419,20 @@ class Asked:
         policy.save(self.folder / "policy", self.started.config)
         return policy
 
-    def decided(self, people: pd.DataFrame) -> Ended:
+    def decided(self, people: pd.DataFrame, *words: str) -> Ended:
         self.write(people, f"new_{self.name}")
-        return self.typed("decide", "policy", f"new_{self.name}", "-o", "decided.csv")
+        return self.typed("decide", "policy", f"new_{self.name}", "-o", "decided.csv", *words)
 
     def explained(self, people: pd.DataFrame) -> Ended:
-        self.write(people, f"new_{self.name}")
-        return self.typed("decide", "policy", f"new_{self.name}", "--explain", "5", "-o", "explained")
-
-
-def once(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function, called once with the same arguments."""
-    found: dict[str, Any] = {}
-
-    def known(*given: Any) -> Any:
-        key = str(given)
-        if key not in found:
-            found[key] = function(*given)
-        return found[key]
-
-    return known
+        return self.decided(people, "--explain", "5", "-o", "explained")
 
 
 @pytest.fixture(scope="module", autouse=True)
 def _quick() -> Iterator[None]:
     """What is not looked at is neither computed nor drawn."""
 
-    def no_contributions(
-        probabilities: Callable[[np.ndarray], np.ndarray], own: np.ndarray, _: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        mean = probabilities(own[np.newaxis])[0]
-        return np.zeros((len(own), len(mean))), np.zeros((len(own), len(mean))), mean
-
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(describe, "checked", once(describe.checked))
         patch.setattr(describe, "_acceptance", lambda *_: "")
-        patch.setattr(explain, "_shapley", no_contributions)
         patch.setattr(explain, "save_figure", lambda *_: None)
         yield
 
@@ -480,162 +447,114 @@ def grid(output: str) -> list[list[str]]:
     return [[cell.strip() for cell in line.split("│")[1:-1]] for line in output.splitlines() if "│" in line]
 
 
-def lines(output: str, about: str | tuple[str, ...]) -> list[str]:
-    return [line for line in output.splitlines() if line.startswith(about)]
+def lines(output: object, *about: str) -> list[str]:
+    """Those that begin with such a word, without it and the prefix of keys of a run; all of an error."""
+    text = str(output).replace("dataset.", "").splitlines()
+    return [line.removeprefix(word) for line in text for word in about or [""] if line.startswith(word)]
 
 
 def kinds(schema: Any) -> dict[str, str]:
     return {feature.name: feature.kind.value for feature in schema}
 
 
-def features(case: Case) -> dict[str, str]:
-    """Kinds of the columns that are features."""
-    return {name: kind for name, kind in case.kinds.items() if not kind.startswith((OUT, FIX))}
-
-
-def test_every_command_takes_columns_alike(asked: Asked) -> None:
+def test_every_command_takes_columns_and_groups_alike(asked: Asked) -> None:
     case = asked.case
-    shown = {row[0]: row[1] for row in reversed(grid(asked.check.stdout)) if len(row) > 1}
-    compared = {row[0] for row in grid(asked.compared.stdout)}
-    notes = lines(asked.compared.stdout, "Note: ")
     if case.name == "a column that is not there":
         assert "drop=agee: people.csv has no such column" in asked.compared.stderr
         return
+    shown = {row[0]: row[1] for row in reversed(grid(asked.check.stdout)) if len(row) > 1}
+    compared = {row[0] for row in grid(asked.compared.stdout)}
     for name, kind in case.kinds.items():
-        if kind.startswith(OUT):
-            assert shown[name].startswith(kind)
-            # What never changed may have changed now.
-            always = kind.startswith((f"{OUT}it is always", f"{OUT}it is empty"))
-            assert (name in compared) == always
-            told = f"Note: column {name!r} is not compared: {kind.removeprefix(OUT)}"
-            assert always or sum(note.startswith(told) for note in notes) == 1
-        elif kind.startswith(FIX):
-            assert shown[name] == "to fix"
-            assert name not in compared
-            assert f"Note: column {name!r} is not compared: no feature can hold it." in notes
-        else:
-            assert shown[name] == kind
-            assert name in compared
+        assert shown[name].startswith("to fix" if kind.startswith(FIX) else kind)
+        # What never changed may have changed now.
+        assert (name in compared) == kind.startswith((*Kind, f"{OUT}it is always", f"{OUT}it is empty"))
+        notes = lines(asked.compared.stdout, f"Note: column {name!r} is not compared: ")
+        assert len(notes) == (name not in compared)
+    assert {row[1] for row in grid(asked.compared.stdout)} == {"everybody", *case.groups}
+    if isinstance(asked.log, DecisionLog):
+        assert kinds(asked.log.features) == case.features
+        assert asked.log.groups == case.groups
     if isinstance(asked.run, Job):
-        assert kinds(asked.started.data.schema) == features(case)
-    if isinstance(asked.log, DecisionLog):
-        assert kinds(asked.log.features) == features(case)
-
-
-def test_left_out_columns_are_told_with_the_word_that_keeps_them(asked: Asked) -> None:
-    for name, kind in asked.case.taken.items():
-        if not kind.startswith(OUT):
-            continue
-        start = f"column {name!r} is left out: {kind.removeprefix(OUT)}"
-        assert isinstance(asked.log, DecisionLog)
-        for notes, prefix in ((asked.started.data.notes, "dataset."), (asked.log.notes, "")):
-            (note,) = (note for note in notes if note.startswith(start))
-            if kind not in (f"{OUT}it is always 'UK'", f"{OUT}it is empty"):
-                assert re.search(rf"; '?{re.escape(prefix)}kinds=.*{name}.*: real.* keeps it$", note)
-
-
-def test_every_command_names_the_same_groups(asked: Asked) -> None:
-    groups = asked.case.groups
-    if asked.case.name == "a column that is not there":
-        return
-    assert {row[1] for row in grid(asked.compared.stdout)} == {"everybody", *groups}
-    if isinstance(asked.log, DecisionLog):
-        assert asked.log.groups == groups
-    if not isinstance(asked.run, Job):
-        return
-    source = asked.started.config.dataset.build()
-    assert isinstance(source, OwnTable)
-    assert sorted(map(display_name, source.applicants.groups)) == list(groups)
-    names = {
-        name: re.sub(r"S = [+−]1 \((.*)\)", r"\1", name)
-        for row in grid(asked.check.stdout)
-        for name in row[:1]
-    }
-    assert set(groups) <= set(names.values())
-    reader = asked.policy.reader
-    assert reader.sensitive is not None
-    assert sorted(reader.sensitive.meaning) == list(groups)
+        assert kinds(asked.run.data.schema) == case.features
+        source, sensitive = asked.run.config.dataset.build(), asked.policy.reader.sensitive
+        assert sorted(map(display_name, source.applicants.groups)) == list(case.groups)
+        assert sensitive is not None
+        assert sorted(sensitive.meaning) == list(case.groups)
 
 
 def test_faults_are_told_by_every_command_that_meets_them(asked: Asked) -> None:
-    expected = asked.case.refuses(log=False)
-    told = str(asked.run).split("\n") if isinstance(asked.run, FairAllError) else []
-    check = lines(asked.check.stdout, "To fix: ")
-    of_log = str(asked.log).split("\n") if isinstance(asked.log, FairAllError) else []
-    for found, parts in ((told, expected), (check, expected), (of_log, asked.case.refuses(log=True))):
-        assert len(found) == len(parts), found
-        for part in parts:
-            assert sum(part in line for line in found) == 1, (part, found)
-    assert not any("dataset." in line for line in of_log)
-    assert asked.check.returncode == bool(expected)
+    case = asked.case
+    check, told = lines(asked.check.stdout, "To fix: "), [*case.all_faults, *case.of_run]
+    for faults, parts in (
+        (lines(asked.run) if isinstance(asked.run, FairAllError) else [], told),
+        (check, told),
+        (lines(asked.log) if isinstance(asked.log, FairAllError) else [], [*case.all_faults, *case.of_log]),
+    ):
+        assert bool(faults) == bool(parts), faults
+        assert len(faults) - len(parts) in (0, 1)  # one on the keys of a run
+        assert [sum(part in line for line in faults) for part in parts] == [1] * len(parts), faults
+    assert asked.check.returncode == bool(told)
 
 
 def test_notes_and_warnings_are_those_of_every_command(asked: Asked) -> None:
-    told = {}
+    told = []
     if isinstance(asked.run, Job):
-        told["run"] = [*asked.run.data.notes, *asked.run.data.warnings]
-        told["check"] = lines(asked.check.stdout, ("Note: ", "Warning: "))
-        assert [line.partition(": ")[2].removesuffix(".") for line in told["check"]] == told["run"]
+        told.append([*asked.run.data.notes, *asked.run.data.warnings])
+        check = asked.check.stdout.splitlines()
+        about = [line.partition(": ")[2] for line in check if line.startswith(("Note: ", "Warning: "))]
+        assert [line.removesuffix(".") for line in about] == told[0]
     if isinstance(asked.log, DecisionLog):
-        told["evaluate"] = list(asked.log.notes)
+        told.append([*asked.log.notes])
     assert told or not asked.case.says
-    for name, parts in asked.case.says.items():
-        for command, notes in told.items():
-            about = [line for line in notes if f"column {name!r}" in line]
-            assert len(about) == 1, (command, notes)
-            for part in parts:
-                assert part.replace("~", "" if command == "evaluate" else "dataset.") in about[0], command
+    out = {name: kind for name, kind in asked.case.taken.items() if kind.startswith(OUT)}
+    for name, part in (out | dict(asked.case.says)).items():
+        for notes in told:
+            (about) = [line for line in notes if f"column {name!r}" in line]
+            assert len(about) == 1, notes
+            assert part in about[0].replace("dataset.", "")
+            identifies = name in out and not part.startswith((f"{OUT}it is always", f"{OUT}it is empty"))
+            assert about[0].endswith(f"; kinds={{{name}: real}} keeps it") == identifies
 
 
 def test_decide_and_explain_need_the_features_and_nothing_else(asked: Asked) -> None:
+    case = asked.case
     if not isinstance(asked.run, Job):
         return
-    case = asked.case
-    assert asked.policy.reader.names == [
-        name for name in case.table.rename(columns={"": "column 1"}) if name in features(case)
-    ]
+    table = case.table.rename(columns={"": "column 1"})
+    assert asked.policy.reader.names == [name for name in table if name in case.features]
     if case.name != "a plain table" and not case.taken and {*case.columns} <= {"repaid", "granted"}:
         return  # other words of labels and decisions, which new people lack
-    people = case.table[[*asked.policy.reader.names, "sex"]]
+    people = table[[*asked.policy.reader.names, "sex"]]
     for command in (asked.decided, asked.explained):
         ended = command(people)
         assert (ended.returncode, ended.stderr) == (0, "")
-    needed = next((name for name in case.taken if name in features(case)), "age")
-    with pytest.raises(FairAllError, match=f"the policy reads: {needed}$"):
+    needed = next((name for name in case.taken if name in case.features), "age")
+    with pytest.raises(FairAllError, match=f"'{needed}'"):
         asked.policy.propensity(people.drop(columns=needed))
 
 
 @pytest.mark.parametrize("parquet", [False, True], ids=["CSV", "Parquet"])
 def test_codes_of_missing_values_are_missing(parquet: bool, tmp_path: Path) -> None:
-    ages = PEOPLE["age"].mask(np.arange(N) % 10 == 3, -99).mask(np.arange(N) % 10 == 7, -999)
-    asked = Asked(Case("", {"age": ages}, keys={"missing": '["-99","-999"]'}, parquet=parquet), tmp_path)
-    known, n_missing = ages[ages > 0], 40
-    rows = [row for row in grid(asked.check.stdout) if row[0] == "age"]
-    assert [(row[1], row[3]) for row in rows] == [("real", "40 (20.0%)")] * 2
-    source = asked.started.config.dataset.build()
-    assert source.table().missing["age"] == n_missing
-    assert source.table().x["age"].min() == known.min()
+    coded = PEOPLE["age"].mask(np.arange(N) % 10 == 3, -99).mask(np.arange(N) % 10 == 7, -999)
+    asked = Asked(Case("", {"age": coded}, keys={"missing": '["-99","-999"]'}, parquet=parquet), tmp_path)
+    ages = coded.where(coded > 0).astype(float)
+    assert [row[3] for row in grid(asked.check.stdout) if row[0] == "age"] == ["40 (20.0%)"] * 2
     assert isinstance(asked.log, DecisionLog)
-    assert asked.log.x["age"].isna().sum() == n_missing
-    assert asked.log.x["age"].dropna().tolist() == known.tolist()
-    (bin_of_missing,) = {row[4] for row in grid(asked.compared.stdout) if row[:2] == ["age", "everybody"]}
-    assert "-99" not in bin_of_missing
-    assert asked.policy.reader.lowest[asked.policy.reader.names.index("age")] == pytest.approx(known.min())
-    people = asked.case.table.drop(columns="repaid")
-    with_codes, with_none = (asked.decided(one) for one in (people, people.assign(age=ages.where(ages > 0))))
-    assert with_codes.stdout == with_none.stdout
-    assert "far outside the training range" not in with_codes.stdout
+    np.testing.assert_array_equal(asked.log.x["age"], ages)
+    assert "-99" not in str([row[4] for row in grid(asked.compared.stdout) if row[0] == "age"])
+    assert asked.policy.reader.lowest[asked.policy.reader.names.index("age")] == pytest.approx(ages.min())
+    with_codes, with_none = (asked.decided(PEOPLE.assign(age=values)).stdout for values in (coded, ages))
+    assert with_codes == with_none
+    assert "far outside the training range" not in with_codes
 
 
 @pytest.mark.parametrize("parquet", [False, True], ids=["CSV", "Parquet"])
 def test_a_column_of_days_is_a_time_where_one_is_declared(parquet: bool, tmp_path: Path) -> None:
     asked = Asked(Case("", {"day": TYPED["day"]}, parquet=parquet), tmp_path)
-    log = DecisionLog.read(tmp_path / asked.name, asked.words(), time="day")
-    assert log.time is not None
+    log = DecisionLog.read(tmp_path / asked.name, asked.words, time="day")
     np.testing.assert_array_equal(log.time, TYPED["day"].to_numpy())
     assert kinds(log.features) == KINDS
-    assert isinstance(asked.log, FairAllError)
-    assert "column 'day', row 1: '2024-01-01" in str(asked.log)
+    assert "column 'day', row 1: 2024-01-01" in str(asked.log).replace("'2024", "2024")
 
 
 @pytest.mark.parametrize(
@@ -653,62 +572,40 @@ def test_a_column_of_days_is_a_time_where_one_is_declared(parquet: bool, tmp_pat
 def test_new_people_may_spell_values_otherwise(
     trained: tuple[Any, Any], given: list[tuple[Any, Any]], parquet: bool, tmp_path: Path
 ) -> None:
-    def people(yes: Any, no: Any) -> pd.DataFrame:
-        return PEOPLE.assign(owner=PEOPLE["owner"].map({"yes": yes, "no": no}))
+    def owners(yes: Any, no: Any) -> pd.Series:
+        return PEOPLE["owner"].map({"yes": yes, "no": no})
 
-    asked = Asked(Case("", {"owner": people(*trained)["owner"]}, parquet=parquet), tmp_path)
-    expected = asked.policy.propensity(people(*trained))
-    other_way = asked.policy.propensity(people(*reversed(trained)))
+    asked = Asked(Case("", {"owner": owners(*trained)}, parquet=parquet), tmp_path)
+    expected, other_way = (
+        asked.policy.propensity(PEOPLE.assign(owner=owners(*words)))[0] for words in (trained, trained[::-1])
+    )
     assert np.abs(expected - other_way).min() > 1e-4
+    upper = {name: " " + PEOPLE[name].str.upper() for name in ("job", "sex")}
     for words in given:
-        new = people(*words).assign(job=" " + PEOPLE["job"].str.upper(), sex=PEOPLE["sex"].str.upper() + " ")
-        assert asked.decided(new).returncode == 0
+        assert asked.decided(PEOPLE.assign(**upper, owner=owners(*words))).returncode == 0
         decided = pd.read_csv(tmp_path / "decided.csv")
-        np.testing.assert_allclose(decided["probability"], expected[0], atol=1e-6)
-    assert f"Probability of acceptance: {expected[0][4]:.3f}" in asked.explained(new).stdout
+        np.testing.assert_allclose(decided["probability"], expected, atol=1e-6)
 
 
-def test_several_faults_are_told_at_once_but_at_most_ten(tmp_path: Path) -> None:
+def test_ten_of_several_faults_are_told_a_line_each(tmp_path: Path) -> None:
     wrong = {
         "granted": one_in_ten(PEOPLE["granted"], "NA"),
         "repaid": PEOPLE["repaid"].mask(np.arange(N) % 9 == 0, "late"),
-        "id": [f"L{k:04d}" for k in range(N)],
         "age": one_in_ten(PEOPLE["age"], "old"),
-    }
-    asked = Asked(Case("", wrong, keys={"drop": "[agee]"}), tmp_path)
-    said = [
-        "{}drop=agee: ",
-        "column 'granted', row 4: 'NA'",
-        "column 'repaid' has 3 values",
-        "column 'id', row 1: 'L0000' and 199 more",
-        "column 'age', row 4: 'old' is not a finite number",
-    ]
-    more = wrong | {f"id_{k}": wrong["id"] for k in range(7)}
-    many = Asked(Case("", more, keys={"drop": "[agee]"}), tmp_path / "many")
-    for every, prefix in ((asked.run, "dataset."), (asked.log, "")):
-        assert isinstance(every, FairAllError)
-        found = str(every).split("\n")
-        assert len(found) == len(said)
-        for line in said:
-            assert (
-                sum(one.startswith(line.format(prefix)) or line.format(prefix) in one for one in found) == 1
-            )
-    for first in (many.run, many.log):
-        assert len(str(first).split("\n")) == 11
-        assert str(first).endswith("\n2 more faults: correct these first")
-    assert len(lines(many.check.stdout, "To fix: ")) == 11
-    assert "To fix: 2 more faults: correct these first" in many.check.stdout
-
-
-def test_a_refusal_as_it_is_typed(tmp_path: Path) -> None:
-    asked = Asked(
-        Case("", {"granted": one_in_ten(PEOPLE["granted"], "later"), "repaid": few("a", "b", "c")}), tmp_path
-    )
-    run = asked.typed("dataset=csv", "dataset.path=people.csv", *asked.words("dataset."))
-    evaluated = asked.typed("evaluate", "people.csv", *asked.words())
-    for ended, found in ((run, asked.run), (evaluated, asked.log)):
+    } | {f"id_{k}": [f"L{k:04d}" for k in range(N)] for k in range(9)}
+    asked = Asked(Case("", wrong), tmp_path)
+    run = asked.typed("dataset=csv", "dataset.path=people.csv", *asked.of_run)
+    evaluated = asked.typed("evaluate", "people.csv", *asked.words)
+    for ended, error in ((run, asked.run), (evaluated, asked.log)):
+        faults = lines(error)
         assert (ended.returncode, ended.stdout) == (1, "")
-        assert [line.removeprefix("fairall: ") for line in ended.stderr.splitlines()] == str(
-            found
-        ).splitlines()
-        assert len(ended.stderr.splitlines()) == 2
+        assert lines(ended.stderr, "fairall: ") == faults
+        assert "2 more" in faults[10]
+        for part in (
+            "'granted', row 4: 'NA'",
+            "'repaid' has 3 values",
+            "'age', row 4: 'old'",
+            "'id_0', row 1",
+        ):
+            assert sum(part in line for line in faults[:10]) == 1
+    assert lines(asked.check.stdout, "To fix: ")[:10] == lines(asked.run)[:10]

@@ -6,46 +6,39 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.random import Generator
+from scipy.special import expit
+from sklearn.metrics import roc_auc_score
 
+from fairall.errors import FairAllError
 from fairall.tables.applicants import read
 from fairall.tables.declared import Declared
+from fairall.tables.features import Feature
+from fairall.tables.leaks import telling
 
 N = 1000
 
 
-def logistic(values: np.ndarray) -> np.ndarray:
-    return 1 / (1 + np.exp(-values))
-
-
-def area(score: np.ndarray, target: np.ndarray) -> float:
-    """Area under the ROC curve by the ranks of the positive (Mann and Whitney)."""
-    ranks, ones = pd.Series(score).rank().to_numpy(), int(target.sum())
-    return float((ranks[target].sum() - ones * (ones + 1) / 2) / ones / (len(target) - ones))
-
-
-def people(draw: Generator, n: int = N, slope: float = 1.0) -> tuple[pd.DataFrame, np.ndarray]:
+def people(draw: Generator, n: int = N, slope: float = 1.0) -> pd.DataFrame:
     """Applicants with decisions and labels that depend on income, and P(granted)."""
     income, sex = draw.normal(size=n), draw.choice(["f", "m"], n)
-    chance = logistic(slope * income + 0.3 * (sex == "m"))
+    chance = expit(slope * income + 0.3 * (sex == "m"))
     columns = {
         "income": income.round(3),
-        "age": draw.integers(18, 80, n),
         "town": draw.choice(list("abcdef"), n),
         "owner": draw.random(n) < 0.4,
         "sex": sex,
         "granted": (draw.random(n) < chance).astype(int),
-        "repaid": np.where(draw.random(n) < logistic(1 + slope * income), "yes", "no"),
+        "repaid": np.where(draw.random(n) < expit(1 + slope * income), "yes", "no"),
+        "chance": chance,
     }
-    return pd.DataFrame(columns), chance
+    return pd.DataFrame(columns)
 
 
-def told(table: pd.DataFrame, **keys: Any) -> tuple[list[str], list[str]]:
-    """Notes and warnings on leaks of a table."""
+def warned(table: pd.DataFrame, **keys: Any) -> dict[tuple[str, ...], str]:
+    """Warnings on columns by their names."""
     given = {"label": "repaid", "positive": "yes", "sensitive": "sex", "decision": "granted"}
-    applicants = read(table, Declared.of(**given | keys)).checked()
-    features, _ = applicants.features()
-    notes, warnings = applicants.leaks(features)
-    return notes, [*applicants.warnings, *warnings]
+    applicants = read(table, Declared.of(**given | {"not_features": ("chance",)} | keys)).checked()
+    return applicants.leaks(applicants.features()[0])
 
 
 def selected(table: pd.DataFrame, rejected: str | None = None) -> pd.DataFrame:
@@ -53,144 +46,169 @@ def selected(table: pd.DataFrame, rejected: str | None = None) -> pd.DataFrame:
     return table.assign(repaid=table["repaid"].where(table["granted"] == 1, rejected))
 
 
-@pytest.fixture(scope="module")
-def table() -> tuple[pd.DataFrame, np.ndarray]:
-    return people(np.random.default_rng(0))
+WHOLE = people(np.random.default_rng(0))
+SELECTED = selected(WHOLE)
+GRANTED = WHOLE["granted"].to_numpy()
+GOOD = (WHOLE["repaid"] == "yes").to_numpy()
+draw = np.random.default_rng(1)
+FEW = np.arange(N) < 10
+DECLARED_LATER: dict[str, Any] = {"decision": None, "drop": ("granted",)}
+# By what a column holds: its cells, the table without it, keys, and why it has a warning.
+TELLING: dict[str, tuple[Any, pd.DataFrame, dict[str, Any], str]] = {
+    "a copy": (GRANTED, WHOLE, {}, "tells the decision (AUC 1.00)"),
+    "a copy where labels are of the accepted": (GRANTED, SELECTED, {}, "tells the decision (AUC 1.00)"),
+    "a copy where no decision is declared": (
+        GRANTED,
+        SELECTED,
+        DECLARED_LATER,
+        "tells who has a label (AUC 1.00)",
+    ),
+    "words": (np.where(GRANTED, "A", "R"), WHOLE, {}, "tells the decision (AUC 1.00)"),
+    "most rows": (np.where(FEW, 1 - GRANTED, GRANTED), WHOLE, {}, "tells the decision (AUC 0.99)"),
+    "numbers": (GRANTED + draw.random(N).round(3), WHOLE, {}, "tells the decision (AUC 1.00)"),
+    "lower numbers": (-GRANTED - draw.random(N).round(3), WHOLE, {}, "tells the decision (AUC 1.00)"),
+    "a word or nothing": (
+        pd.Series(draw.choice(["a", "b"], N)).where(GRANTED == 1),
+        WHOLE,
+        {},
+        "tells the decision (AUC 1.00)",
+    ),
+    "a number or nothing": (
+        np.where(GRANTED, draw.normal(size=N), np.nan),
+        WHOLE,
+        {},
+        "tells the decision (AUC 1.00)",
+    ),
+    "three words": (
+        np.where(GRANTED, draw.choice(["a", "b"], N), "c"),
+        WHOLE,
+        {},
+        "tells the decision (AUC 1.00)",
+    ),
+    "most labels": (np.where(FEW, ~GOOD, GOOD), WHOLE, {}, "tells the label (AUC 0.98)"),
+    "a number behind the label": (GOOD + draw.random(N), WHOLE, {}, "tells the label (AUC 1.00)"),
+    "the rejected as defaulters": (
+        np.where(GRANTED, draw.choice(["full", "half"], N), "none"),
+        selected(WHOLE, "no"),
+        DECLARED_LATER,
+        "has values with which nobody has a positive label",
+    ),
+}
 
 
-def test_rejected_people_coded_as_defaulters(table: tuple[pd.DataFrame, np.ndarray]) -> None:
-    coded = selected(table[0], "no")
-    n = int((coded["granted"] == 0).sum())
-    notes, (warning,) = told(coded)
-    assert warning.startswith(f"all {n} rejected rows have a negative label in column 'repaid'")
-    notes, (warning,) = told(coded, decision=None)
-    assert warning.startswith(f"column 'granted': none of {n} rows with '0' has a positive label")
-    assert "(dataset.decision=granted 'dataset.accepted=\"1\"')" in warning
-    assert "('dataset.drop=[granted]')" in warning
-    assert notes == []
-    assert told(selected(table[0])) == ([], [])
-    assert told(table[0]) == ([], [])
+@pytest.mark.parametrize("what", TELLING)
+def test_a_column_that_tells_too_much_has_one_warning(what: str) -> None:
+    cells, table, keys, why = TELLING[what]
+    ((names, told),) = warned(table.assign(status=cells), **keys).items()
+    assert names == ("status",)
+    assert told.startswith(f"column 'status' {why}")
+    assert "drop=status leaves it out" in told
+    assert not warned(table, **keys)
 
 
-@pytest.mark.parametrize("n_rejected", [3, 10])
-def test_few_rejected_people_may_have_failed_by_chance(n_rejected: int) -> None:
-    """With a rate of 5 % failures are no surprise, with 70 % ten of them are none either at 1e-6."""
-    draw = np.random.default_rng(0)
-    table, _ = people(draw, 200)
-    table["granted"] = (np.arange(200) >= n_rejected).astype(int)
-    table["repaid"] = np.where((draw.random(200) < 0.7) & (table["granted"] == 1), "yes", "no")
-    rate = (table["repaid"] == "yes")[n_rejected:].mean()
-    expected = int((1 - rate) ** n_rejected <= 1e-6)
-    assert len(told(table)[1]) == expected
-
-
-@pytest.mark.parametrize("columns", ["copy", "words", "swapped", "nearly", "numbers"])
-@pytest.mark.parametrize("labels", ["selected", "all"])
-def test_a_copy_of_the_decision_is_named_once(
-    columns: str, labels: str, table: tuple[pd.DataFrame, np.ndarray]
-) -> None:
-    whole, _ = table
-    granted = whole["granted"].to_numpy()
-    draw = np.random.default_rng(1)
-    copy = {
-        "copy": granted,
-        "words": np.where(granted, "A", "R"),
-        "swapped": 1 - granted,
-        "nearly": np.where(np.arange(N) < 5, 1 - granted, granted),
-        "numbers": granted + draw.random(N).round(3),
-    }[columns]
-    given = (selected(whole) if labels == "selected" else whole).assign(status=copy)
-    notes, warnings = told(given)
-    (line,) = [*notes, *warnings]
-    assert line.startswith("column 'status' ")
-    assert "leave it out ('dataset.drop=[status]')" in line
-    assert told(given, drop=("status",)) == ([], [])
-
-
-@pytest.mark.parametrize("name", ["propensity", "prob_granted", "model_decision", "approved_by_model"])
-def test_recorded_propensities_are_known_by_name(name: str, table: tuple[pd.DataFrame, np.ndarray]) -> None:
-    given = selected(table[0]).assign(**{name: table[1]})
-    notes, (warning,) = told(given)
-    assert notes == []
-    assert warning.startswith(f"column {name!r} is named like a decision or its probability")
-    assert f"(dataset.propensity={name})" in warning
-    assert f"('dataset.drop=[{name}]')" in warning
-    assert told(given, propensity=name) == told(given, drop=(name,)) == ([], [])
+@pytest.mark.parametrize(
+    ("name", "warning"),
+    [
+        ("propensity", True),
+        ("prob_granted", True),
+        ("modelDecision", True),
+        ("prior_decision", False),
+        ("undecided", False),
+    ],
+)
+def test_decisions_and_their_probabilities_are_known_by_name(name: str, warning: bool) -> None:
+    told = warned(SELECTED.assign(**{name: draw.random(N)}))
+    assert ((name,) in told) == warning
+    assert all("is named like a decision or its probability" in line for line in told.values())
 
 
 @pytest.mark.parametrize(("slope", "decimals"), [(1.0, 15), (2.0, 15), (6.0, 15), (2.0, 1)])
 @pytest.mark.parametrize("name", ["model_score", "rating", "x"])
 def test_scores_are_told_by_how_well_they_rank_the_decisions(name: str, slope: float, decimals: int) -> None:
-    whole, chance = people(np.random.default_rng(2), slope=slope)
-    chance = chance.round(decimals)  # ties count as half
-    auc = area(chance, whole["granted"].to_numpy() == 1)
-    expected = auc >= (0.95 if name == "x" else 0.75)
-    _, warnings = told(selected(whole.drop(columns="income")).assign(**{name: chance}))
-    assert len(warnings) == expected
-    for warning in warnings:
-        assert warning.startswith(f"column {name!r} ranks people nearly as the decision 'granted' does")
-        assert f"(AUC {auc:.2f})" in warning
+    whole = people(np.random.default_rng(2), slope=slope)
+    chance = whole["chance"].round(decimals)  # ties count as half
+    auc = roc_auc_score(whole["granted"], chance)
+    told = warned(selected(whole.drop(columns="income")).assign(**{name: chance}))
+    assert len(told) == (auc >= (0.95 if name == "x" else 0.75))
+    assert all(f"column {name!r} tells the decision (AUC {auc:.2f})" in line for line in told.values())
 
 
-@pytest.mark.parametrize("n", [200, 8000])
-def test_a_good_predictor_with_an_ordinary_name_is_no_warning(n: int) -> None:
-    whole, chance = people(np.random.default_rng(3), n, slope=1.7)
-    assert 0.78 < area(chance, whole["granted"].to_numpy() == 1) < 0.86
-    assert told(whole) == told(selected(whole)) == told(whole, decision=None, drop=("granted",)) == ([], [])
+@pytest.mark.parametrize("words", [("no", "yes"), (None, "paid"), (1, 0)])
+@pytest.mark.parametrize("table", [WHOLE, SELECTED], ids=["all labels", "some labels"])
+def test_a_column_of_two_values_that_is_the_label_is_refused(
+    table: pd.DataFrame, words: tuple[Any, Any]
+) -> None:
+    with pytest.raises(FairAllError, match="column 'copy' is the label in other words"):
+        warned(table.assign(copy=np.array(words, dtype=object)[GOOD.astype(int)]))
 
 
-def ordinary(draw: Generator, n: int) -> pd.DataFrame:
+@pytest.mark.parametrize("n_rejected", [3, 10])
+def test_few_rejected_people_may_have_failed_by_chance(n_rejected: int) -> None:
+    """Of people who repay in 70 % of cases, ten who all failed are a surprise at 1e-6 only with luck."""
+    random = np.random.default_rng(0)
+    table = people(random, 200)
+    status = np.where(np.arange(200) >= n_rejected, random.choice(["a", "b"], 200), "c")
+    table["repaid"] = np.where((random.random(200) < 0.95) & (status != "c"), "yes", "no")
+    told = warned(table.assign(status=status), **DECLARED_LATER)
+    assert len(told) == (n_rejected == 10)
+
+
+def test_labels_of_which_none_is_known_tell_nothing() -> None:
+    outcomes = {"the decision": GRANTED.astype(float), "the label": np.full(N, np.nan)}
+    table = WHOLE[["town", "owner"]].astype("category")
+    features = [Feature.discrete(name, ["a", "b"]) for name in table]
+    assert not telling(features, table, dict.fromkeys(table, np.full(N, np.nan)), outcomes)
+
+
+def ordinary(random: Generator, n: int) -> pd.DataFrame:
     """A table with features of all kinds that predict decision and label moderately or not at all."""
-    whole, _ = people(draw, n, slope=float(draw.uniform(0, 1.5)))
-    further: dict[str, Any] = {f"x{k}": draw.normal(size=n) for k in range(3)}
-    further |= {f"k{k}": draw.integers(int(draw.integers(2, 40)), size=n).astype(str) for k in range(3)}
-    further |= {"debt": np.where(draw.random(n) < 0.3, np.nan, draw.lognormal(8, 1, n))}
-    further |= {"rare": np.where(draw.random(n) < 0.01, "yes", "no"), "count": draw.poisson(1, n)}
-    return whole.assign(**further)
+    more: dict[str, Any] = {f"x{k}": random.normal(size=n) for k in range(3)}
+    more |= {f"k{k}": random.integers(int(random.integers(2, 300)), size=n).astype(str) for k in range(6)}
+    more |= {f"rare{k}": np.where(random.random(n) < 0.01 * (k + 1), "yes", "no") for k in range(8)}
+    more |= {"debt": np.where(random.random(n) < 0.3, np.nan, random.lognormal(8, 1, n))}
+    return people(random, n, slope=float(random.uniform(0, 1.5))).assign(**more, count=random.poisson(1, n))
+
+
+def share_warned(seeds: range, sizes: list[int]) -> float:
+    """Share of ordinary tables that have a warning, with all labels, selected ones, and without decisions."""
+    drawn = [ordinary(np.random.default_rng(seed), n) for seed in seeds for n in sizes]
+    cases = [
+        case for table in drawn for case in ((table, {}), (selected(table), {}), (table, DECLARED_LATER))
+    ]
+    return float(np.mean([bool(warned(table, max_categories=300, **keys)) for table, keys in cases]))
+
+
+def test_ordinary_tables_have_no_warning() -> None:
+    assert share_warned(range(10), [60, 500]) == 0.0
 
 
 @pytest.mark.whole
-def test_ordinary_tables_have_hardly_any_warning() -> None:
-    found = []
-    for seed in range(200):
-        draw = np.random.default_rng(seed)
-        whole = ordinary(draw, int(draw.choice([60, 200, 1000])))
-        for table, keys in (
-            (whole, {}),
-            (selected(whole), {}),
-            (whole.drop(columns="granted"), {"decision": None}),
-        ):
-            notes, warnings = told(table, **keys)
-            found.append(bool(notes or warnings))
-    assert np.mean(found) <= 0.01
+def test_hardly_any_of_many_ordinary_tables_has_a_warning() -> None:
+    assert share_warned(range(200), [500, 5000]) <= 0.01
 
 
-def test_a_propensity_is_not_proposed_as_the_decision(table: tuple[pd.DataFrame, np.ndarray]) -> None:
-    whole = table[0].drop(columns="granted").assign(propensity=table[1])
-    _, (warning,) = told(whole, decision=None)
-    assert warning.startswith("column 'propensity' is named like a decision or its probability")
-    assert "dataset.decision=propensity" not in warning
+def searched(random: Generator, n: int, *, mandatory: bool) -> pd.DataFrame:
+    """Twelve boxes of which eight are ticked after a search, of each search where that is `mandatory`."""
+    table = people(random, n).rename(columns={"granted": "search"})
+    after = (table["search"] == 1).to_numpy()
+    ticked = after[:, None] & (random.random((n, 8)) < random.uniform(0.05, 0.3, 8))
+    if mandatory:
+        none = np.flatnonzero(after & ~ticked.any(axis=1))
+        ticked[none, random.integers(8, size=len(none))] = True
+    ticked = np.hstack([ticked, random.random((n, 4)) < random.uniform(0.05, 0.3, 4)])
+    return table.assign(**{f"box{k}": np.where(ticked[:, k], "Y", "N") for k in range(12)})
 
 
-def test_rejected_people_coded_as_defaulters_with_a_decision_of_three_values(
-    table: tuple[pd.DataFrame, np.ndarray],
-) -> None:
-    status = np.where(table[0]["granted"] == 1, np.random.default_rng(1).choice(["full", "half"], N), "none")
-    coded = selected(table[0], "no").drop(columns="granted").assign(status=status)
-    notes, warnings = told(coded, decision=None)
-    (line,) = [*notes, *warnings]
-    assert line.startswith("column 'status'")
-    assert "'dataset.drop=[status]'" in line
+AFTER = tuple(f"box{k}" for k in range(8))
 
 
-@pytest.mark.parametrize("labels", ["all", "selected", "unlabelled"])
-def test_large_tables_are_read_by_position(labels: str) -> None:
-    """Beyond 5000 labelled rows a part is looked at first; rows without a label leave gaps in the index."""
-    whole, _ = people(np.random.default_rng(0), 12_000)
-    given = {"all": whole, "selected": selected(whole), "unlabelled": whole}[labels]
-    if labels == "unlabelled":
-        given = whole.assign(repaid=whole["repaid"].where(np.arange(len(whole)) % 3 > 0)).drop(
-            columns="granted"
-        )
-    keys = {"decision": None} if labels == "unlabelled" else {}
-    assert told(given, **keys) == ([], [])
+@pytest.mark.parametrize("mandatory", [True, False])
+@pytest.mark.parametrize("n", [2000, 20_000])
+def test_columns_that_tell_the_decision_together_are_named(n: int, mandatory: bool) -> None:
+    for seed in range(10):
+        table = searched(np.random.default_rng(seed), n, mandatory=mandatory)
+        told = warned(table, decision="search")
+        assert list(told) == [AFTER]
+        assert "tell the decision together" in told[AFTER]
+        assert f"drop=[{', '.join(AFTER)}]" in told[AFTER]
+        assert not warned(table, decision="search", drop=AFTER)

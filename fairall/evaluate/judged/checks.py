@@ -115,9 +115,12 @@ def lacking(
         log.members, log.features, log.x, log.design, log.input_names, log.revealed, wanted
     )
     share = sum(wanted[rows].sum() for _, rows in closed) / wanted.sum()
+    hint = (
+        f"; drop=[{','.join(log.telling)}] leaves out columns that tell the decision" if log.telling else ""
+    )
     if share > MOST_CLOSED:
         told = "; ".join(name for name, _ in closed)
-        return f"no overlap: {told} was accepted with a known label, {share:.1%} of the people {whom}"
+        return f"no overlap: {told} was accepted with a known label, {share:.1%} of the people {whom}{hint}"
     rare = chance < UNLIKELY
     if log.revealed[rare].sum() > UNLIKELY * rare.sum():  # so that it is not as rare as estimated
         rare[:] = False
@@ -134,7 +137,7 @@ def lacking(
             if separable
             else f"had a propensity of a known label below {UNLIKELY:g}"
         )
-        return f"no overlap: {share:.1%} of the people {whom} {why} ({shares})"
+        return f"no overlap: {share:.1%} of the people {whom} {why} ({shares}){hint}"
     size = effective_sample_size(weight)
     if size < LEAST_EFFECTIVE:
         return (

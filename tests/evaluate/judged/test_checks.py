@@ -149,6 +149,14 @@ def test_a_deterministic_log_tells_its_own_policy_only(deterministic: Models) ->
     check_refused(everybody, "no overlap")
 
 
+def test_boxes_that_are_ticked_after_acceptance_are_named_where_overlap_is_missing() -> None:
+    people, which = applicants(3000), np.random.default_rng(0).integers(4, size=3000)
+    boxes = {f"box{k}": (people["granted"] == 1) & (which == k) for k in range(4)}
+    one = judged_on(people.assign(**boxes), people["new"])
+    check_refused(one, "no overlap")
+    assert "drop=[box0,box1,box2,box3] leaves out columns" in str(one.refused)
+
+
 @pytest.mark.parametrize("share", [0.04, 0.09])
 def test_a_rotated_policy_of_a_deterministic_log(share: float) -> None:
     """That accepts people whom a threshold in two features did not."""
