@@ -98,7 +98,7 @@ class Candidate:
 
     def as_kind(self, kind: Kind) -> str:
         """The word that declares a kind."""
-        return self.declared.spelling.kind(self.name, kind)
+        return f"kinds={{{self.name}: {kind}}}"
 
     def kind(self) -> Kind:
         """The declared kind, or that which all rows suggest.
@@ -112,9 +112,7 @@ class Candidate:
         if kind not in DISCRETE:
             self._require_numbers(kind)
         if self.name in RESERVED:
-            raise FairAllError(
-                f"column {self.name!r} {WHY_RESERVED}; rename it, or {self.declared.dropped(self.name)}"
-            )
+            raise FairAllError(f"column {self.name!r} {WHY_RESERVED}; rename it, or drop={self.name}")
         return kind
 
     def feature(self, kind: Kind, train: np.ndarray) -> Feature:
@@ -144,7 +142,7 @@ class Candidate:
         merged = ~np.isin(words, feature.levels)
         n = int(taken(merged, codes, False).sum())
         if OTHER_LEVEL in feature.levels and len(feature.levels) == declared.max_categories and n:
-            more = declared.spelling.given("max_categories", len(words) + 1)
+            more = f"max_categories={len(words) + 1}"
             notes.append(
                 f"column {name!r}: the {int(merged.sum())} rarest of its {len(words)} values, in {n} of "
                 f"{len(codes)} rows, are merged into {OTHER_LEVEL}; {more} keeps all that training rows have"
@@ -182,7 +180,7 @@ class Candidate:
     def _categorical(self) -> Kind:
         """The kind of text; raises FairAllError for formatted numbers, dates and free text."""
         n, first = int(self.present.sum()), int(self.present.argmax())
-        drop, as_it_is = self.declared.dropped(self.name), self.as_kind(Kind.CATEGORICAL)
+        drop, as_it_is = f"drop={self.name}", self.as_kind(Kind.CATEGORICAL)
         otherwise = f"leave the column out with {drop}, or take it as it is: {as_it_is}"
         codes, words = self.words
         cell = shown(words[codes[first]])
@@ -205,10 +203,7 @@ class Candidate:
         numbers, cells = self.numbers, self.cells
         wrong = self.present & ~np.isfinite(numbers)
         if wrong.any():
-            words, spell = [str(word) for word in cells[wrong].unique()], self.declared.spelling
-            new = [word for word in words[: None if len(words) <= MOST_WORDS else 1] if shown(word) == word]
-            missing = spell.word("missing", [*self.declared.missing, *new])
-            missing = missing if new else f"list it in {spell.key('missing')}"
+            words, missing = [str(word) for word in cells[wrong].unique()], "list it in missing="
             why = f"is not a finite number: correct it, or, if it means no value, {missing}"
             why = WRITE_PLAINLY if is_formatted(words[0]) else why
             refuse(cells, wrong, f"{why}, or declare another kind, {self.as_kind(Kind.CATEGORICAL)}")

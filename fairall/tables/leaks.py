@@ -45,7 +45,7 @@ def of_labelled(
     never labelled. An empty cell counts as a value. `who` says in words what is true of the `known` (N,).
     """
     for name, none, some, whole in _revealing(cells, columns, known):
-        remedy = f"leave it out ({declared.dropped(name)})"
+        remedy = f"leave it out (drop={name})"
         if declared.decision is None and (decision := _decision(name, none, some, declared)):
             remedy = f"if it is the past decision, declare it ({decision}), else {remedy}"
         with_some = f"{'all' if whole else 'some'} with {_listed(some)}"
@@ -63,7 +63,7 @@ def of_failures(
     """
     for name, none, some, _ in _revealing(cells, columns, label == 1, ~np.isnan(label), several=True):
         rows = f"{count(sum(one.n for one in none), 'row')} with {_listed(none)}"
-        remedy = f"leave the column out ({declared.dropped(name)})"
+        remedy = f"leave the column out (drop={name})"
         if decision := _decision(name, none, some, declared):
             remedy = f"declare the decision ({decision}), else {remedy}"
         told = "if they were rejected, their labels are unknown, not negative"
@@ -123,8 +123,7 @@ def _decision(name: str, none: Sequence[_Value], some: Sequence[_Value], declare
     """Words that declare a column of two values, of which `some` is an acceptance; None for another one."""
     if len(none) != 1 or len(some) != 1 or None in (none[0].word, some[0].word):
         return None
-    spell = declared.spelling
-    return f"{spell.word('decision', name)} {spell.word('accepted', str(some[0].word))}"
+    return f"decision={name} accepted={some[0].word}"
 
 
 def _listed(values: Sequence[_Value]) -> str:
@@ -152,7 +151,7 @@ def of_label(
         rule = _rule(x[name], label, np.inf, discrete=feature.kind in DISCRETE)
         if rule is None:
             continue
-        drop = declared.dropped(name)
+        drop = f"drop={name}"
         if rule.values is not None and rule.wrong == 0:
             no, yes = (shown(feature.words[feature.codes.index(value)]) for value in rule.values)
             raise FairAllError(
@@ -189,8 +188,8 @@ def of_decision(
         if declared.decision is not None:
             probability = not discrete and np.nanmin(values) >= 0 and np.nanmax(values) <= 1
             key, free = "propensity", declared.propensity is None and probability
-        declare = f"declare it ({declared.spelling.word(key, name)}), or " if free else ""
-        drop = declared.dropped(name)
+        declare = f"declare it ({key}={name}), or " if free else ""
+        drop = f"drop={name}"
         told = f"if it came with the decision, new people have no such value; {declare}leave it out ({drop})"
         yield name, f"column {name!r} {why}: {told}"
 

@@ -42,7 +42,7 @@ def people(draw: Generator, n: int = N, slope: float = 1.0) -> tuple[pd.DataFram
 def told(table: pd.DataFrame, **keys: Any) -> tuple[list[str], list[str]]:
     """Notes and warnings on leaks of a table."""
     given = {"label": "repaid", "positive": "yes", "sensitive": "sex", "decision": "granted"}
-    applicants = read(table, Declared.of(**given | keys)).checked()
+    applicants = read(table, Declared.of(person="", **given | keys)).checked()
     features, _ = applicants.features()
     notes, warnings = applicants.leaks(features)
     return notes, [*applicants.warnings, *warnings]
