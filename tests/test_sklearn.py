@@ -477,7 +477,7 @@ def test_bad_input_is_one_clear_line(
 
 
 def test_a_column_to_leave_out_is_told_in_python(X: pd.DataFrame, y: pd.Series) -> None:
-    with pytest.raises(FairAllError, match=re.escape("X.drop(columns=['paid'])")):
+    with pytest.raises(FairAllError, match="drop=paid"):
         SelectiveLabelsClassifier().fit(X.assign(paid=y.eq("yes").astype(int)), y)
 
 

@@ -24,7 +24,7 @@ from fairall.data.table import Logged, Table
 from fairall.errors import FairAllError
 from fairall.tables.applicants import Applicants, read
 from fairall.tables.cells import refuse
-from fairall.tables.declared import ONE_CHARACTER, Declared
+from fairall.tables.declared import Declared
 from fairall.tables.features import Kind
 from fairall.tables.files import Cells, read_cells
 from fairall.tables.groups import Sensitive, sides
@@ -48,7 +48,7 @@ class OwnTableConfig(TableConfig):
     """Keys of a table of the user; docs/tables.md describes them."""
 
     path: str = MISSING
-    separator: str = limited(ONE_CHARACTER, lambda separator: len(separator) == 1)
+    separator: str = limited("one character", lambda separator: len(separator) == 1)
     text_encoding: str = MISSING
     label: str = MISSING
     positive: str = MISSING

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -15,18 +14,8 @@ from fairall.data.selective_labels import total_warnings
 from fairall.data.splits import Splits
 from fairall.data.table import Logged, Table
 from fairall.tables.applicants import Applicants
-from fairall.tables.declared import Declared, Spelling
+from fairall.tables.declared import Declared
 from fairall.tables.groups import Sensitive, sides
-
-
-class InPython(Spelling):
-    """How the keywords of an estimator are written, which has none for columns that are no features."""
-
-    @override
-    def word(self, name: str, value: str | Sequence[str]) -> str:
-        if name == "drop":
-            return f"X.drop(columns={list(value)!r})"
-        return super().word(name, value)
 
 
 class WholeLog(OwnTable):
@@ -57,7 +46,7 @@ class WholeLog(OwnTable):
     @override
     def declared(self) -> Declared:
         sensitive = self.config.sensitive or None
-        return replace(self.config.declared, sensitive=sensitive, spelling=InPython(python=True)).checked()
+        return replace(self.config.declared, sensitive=sensitive, person="").checked()
 
     @override
     def load(self) -> Table:

@@ -13,10 +13,9 @@ import pandas as pd
 
 from fairall.config.checks import number, open_unit
 from fairall.display.progress import doing
-from fairall.errors import FairAllError
-from fairall.evaluate.persons import repeated
+from fairall.errors import Collected, FairAllError
 from fairall.tables.applicants import RowValues, read
-from fairall.tables.declared import Declared, Spelling, csv_defaults
+from fairall.tables.declared import Declared, csv_defaults
 from fairall.tables.features import DISCRETE, MISSING_LEVEL, Feature
 from fairall.tables.groups import display_name
 from fairall.tables.overlap import feature_regions, region_numbers
@@ -28,13 +27,8 @@ KEYS = (
     *("person", "policy_version", "drop", "kinds", "missing", "missing_by_default", "max_categories"),
     *("max_count", "separator", "text_encoding", "advantaged", "split.column"),
 )
-# Columns that an option of the command line names.
-AS_OPTION = {"decision_maker": "--decision-maker", "groups": "--groups", "score": "--score"}
 FURTHEST = 100.0  # standard deviations; larger outliers would dominate the models
 LEAST_ROWS = 50  # of a region
-UNLABELLED = (
-    "which labels are known is modelled from features and group, given which it is taken to be random"
-)
 
 
 @dataclass(frozen=True)
@@ -113,10 +107,10 @@ class DecisionLog:
             words: KEY=VALUE with the keys of `dataset=csv`, such as `label=repaid` or `dataset.label=repaid`.
                 `decision` and `accepted` are needed, and `sensitive` or `groups`; without `label` only what
                 needs no label can be estimated. `advantaged` has no effect. `person` names the column of who
-                was decided on, by default rows that are equal where chance is no explanation
-                (`evaluate.persons.repeated`); `gain` and `loss` name those of amounts, instead of `cost`;
-                `policy_version` that of the policy that decided, where it was changed. `sensitive=[A,B,...]`
-                names columns of probabilities of groups, or of values whose combinations are the groups.
+                was decided on, by default each row is another person; `gain` and `loss` name those of
+                amounts, instead of `cost`; `policy_version` that of the policy that decided, where it was
+                changed. `sensitive=[A,B,...]` names columns of probabilities of groups, or of values whose
+                combinations are the groups.
             frame: the log in a file that is no table, such as a ledger; None to read the file.
             groups: columns whose values, or combinations of values, are the groups; by default `sensitive`.
             further: `decision_maker`, column of who decided; `time`, of when, numbers or dates, for a
@@ -127,10 +121,10 @@ class DecisionLog:
         Raises:
             FairAllError: if a key is unknown or a value invalid, or the file cannot be read or is no log.
         """
-        given = keywords(words, KEYS, AS_OPTION)
+        given = keywords(words, KEYS)
         given["part"] = given.pop("split.column", None)
         given |= {"path": str(path), "intersections": groups, **further}
-        return cls._of(Path(path) if frame is None else frame, Spelling(bare=True), given)
+        return cls._of(Path(path) if frame is None else frame, given)
 
     @classmethod
     def of(
@@ -156,35 +150,35 @@ class DecisionLog:
                 f"a log is a DataFrame or a file with a row for each decision, not {type(people).__name__}"
             )
         given = {"accepted": 1, "positive": 1, "intersections": groups} | columns
-        return cls._of(people, Spelling(python=True), given)
+        return cls._of(people, given)
 
     @classmethod
-    def _of(cls, source: Path | pd.DataFrame, spelling: Spelling, keys: dict[str, Any]) -> DecisionLog:
+    def _of(cls, source: Path | pd.DataFrame, keys: dict[str, Any]) -> DecisionLog:
         """The log in a file or DataFrame.
 
         Args:
             source: as of `applicants.read`.
-            spelling: of keys in messages.
             keys: of `Declared`, `cost`, and `score` of `read`.
         """
         cost, score = keys.pop("cost", None), keys.pop("score", None)
-        declared = Declared.of(**keys | {"spelling": spelling}).checked()
-        given = spelling.given
+        declared = Declared.of(**keys).checked()
         if cost is not None and (declared.gain or declared.loss):
-            raise FairAllError(f"{given('cost', cost)}: each row has its own gain and loss: leave cost out")
+            raise FairAllError(f"cost={cost}: each row has its own gain and loss: leave cost out")
         cost = number("cost", csv_defaults()["cost"] if cost is None else cost, open_unit())
-        decision = f"{given('decision', 'COLUMN')} and {given('accepted', 'VALUE')}"
-        groups = f"{given('sensitive', 'COLUMN')}, or the columns of groups"
+        if (declared.gain is None) != (declared.loss is None):
+            raise FairAllError("gain= and loss= are needed both: give the other one too")
         needs = {
-            "decision": f"a log needs the past decisions: give {decision}",
-            "grouping": f"a log needs groups of people: give {groups}",
+            "decision": "a log needs the past decisions: give decision=COLUMN and accepted=VALUE",
+            "grouping": "a log needs groups of people: give sensitive=COLUMN, or the columns of groups",
         }
-        people = read(source, declared, needs=needs, unlabelled=UNLABELLED).checked()
+        people = read(source, declared)
+        lacking = [told for key, told in needs.items() if not getattr(declared, key)]
+        Collected([*lacking, *people.faults]).tell()
         features, of_features = people.features()
         if not features and people.propensity is None:
             raise FairAllError(
                 f"{declared.path}: no propensity is recorded, and no feature is left to estimate it from; "
-                f"give {given('propensity', 'COLUMN')}, or columns that tell whom the decisions accepted"
+                "give propensity=COLUMN, or columns that tell whom the decisions accepted"
             )
         group, accepted, n = people.group, people.accepted, len(people)
         assert group is not None
@@ -196,11 +190,7 @@ class DecisionLog:
         if people.label is None:
             notes.append("there is no label: only what needs none can be estimated")
         masks, of_missing = _missing(people.missing(features), features)
-        if people.person is None:
-            kinds = {one.name: one.kind for one in features}
-            person, of_people = repeated(x, kinds, group, given("person", "COLUMN"))
-        else:
-            person, of_people = pd.factorize(people.person, sort=True)[0], []
+        person = None if people.person is None else pd.factorize(people.person, sort=True)[0]
         of_group = people.probabilities
         if of_group is None:
             of_group = group[:, None] == np.arange(len(people.groups))
@@ -230,7 +220,7 @@ class DecisionLog:
             label_values=("", "") if people.label is None else _texts(raw[declared.label], people.label),
             features=tuple(features),
             x=x,
-            notes=(*notes, *of_missing, *of_people, *people.warnings, *leaks.values()),
+            notes=(*notes, *of_missing, *people.warnings, *leaks.values()),
             telling=tuple(itertools.chain(*leaks)),
             probabilities=people.probabilities,
             probable_groups=() if people.probabilities is None else tuple(declared.grouping),

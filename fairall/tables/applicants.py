@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from fairall.display.progress import doing
-from fairall.errors import Collected
-from fairall.tables import roles as meaning
+from fairall.errors import Collected, count
+from fairall.tables import roles
 from fairall.tables.cells import numbers_of
 from fairall.tables.declared import Declared
 from fairall.tables.features import DISCRETE, Feature, Kind
 from fairall.tables.files import Cells, read_cells
 from fairall.tables.infer import Candidate, LeftOut
 from fairall.tables.leaks import DECIDED, LABEL, telling
-
-AT_RANDOM = "taken to be a random part of the accepted"
-
 
 RowValues = np.ndarray | None  # None where a table has no such column
 
@@ -75,8 +71,8 @@ class Applicants:
     decision_maker: RowValues = None
     gain: RowValues = None
     loss: RowValues = None
-    notes: tuple[str, ...] = ()
-    warnings: tuple[str, ...] = ()
+    notes: Sequence[str] = ()
+    warnings: Sequence[str] = ()
     numbers: Mapping[str, np.ndarray] = field(default_factory=dict, repr=False)
 
     def __len__(self) -> int:
@@ -117,8 +113,8 @@ class Applicants:
 
     def missing(self, features: Sequence[Feature]) -> dict[str, np.ndarray]:
         """Masks (N,) of missing cells, by name of the features that have some."""
-        found = {one.name: self.cells[one.name].isna().to_numpy() for one in features}
-        return {name: rows for name, rows in found.items() if rows.any()}
+        rows = self.cells[[one.name for one in features]].isna()
+        return {name: rows[name].to_numpy() for name in rows if rows[name].any()}
 
     def leaks(self, features: Sequence[Feature]) -> dict[tuple[str, ...], str]:
         """A warning by the names of features that tell the decision or the label; see `leaks.telling`."""
@@ -128,97 +124,73 @@ class Applicants:
         return telling(features, self.cells, self.numbers, outcomes)
 
 
-def read(
-    source: Path | pd.DataFrame | Cells,
-    declared: Declared,
-    *,
-    needs: Mapping[str, str] = MappingProxyType({}),
-    to_learn: bool = False,
-    unlabelled: str = AT_RANDOM,
-) -> Applicants:
+def read(source: Path | pd.DataFrame | Cells, declared: Declared, *, to_learn: bool = False) -> Applicants:
     """Read a table; what is wrong with it is collected in `Applicants.faults`.
 
     Args:
         source: a CSV or Parquet file, a DataFrame, or cells that were read already.
         declared: meanings of columns.
-        needs: keys of `declared` that must be given, and the fault where one is not.
         to_learn: order groups as `roles.groups_to_learn`, and leave out rows of no group.
-        unlabelled: what is assumed of accepted rows without a label, in words.
 
     Raises:
         FairAllError: if the file cannot be read.
     """
     cells = source if isinstance(source, Cells) else read_cells(source, declared)
-    faults, notes, warnings = Collected(), list[str](), list[str]()
-    found: dict[str, Any] = {}
-    roles = meaning.roles(declared, list(map(str, cells.frame)), faults)
-    faults.told += [fault for key, fault in needs.items() if not getattr(declared, key)]
-    if declared.propensity is not None and declared.decision is None:
-        key, given = declared.spelling.key("propensity"), declared.spelling.given("decision", "COLUMN")
-        faults.told.append(f"{key} needs the decisions too: give {given}")
-
-    def take(key: str, of: Callable[..., tuple[Any, list[str]]], *more: Any) -> None:
-        if roles.get(getattr(declared, key) or "") == key:
+    faults, kinds, left_out = Collected(), dict[str, Kind](), dict[str, str]()
+    reading: dict[str, Any] = {"notes": [], "warnings": [], "numbers": {}}
+    keys = roles.roles(declared, list(map(str, cells.frame)), faults)
+    if declared.propensity and not declared.decision:
+        faults.told.append("propensity= needs the decisions too: give decision=COLUMN")
+    with faults.one():
+        if {keys.get(name) for name in declared.grouping} in ({"sensitive"}, {"groups"}):
+            reading["group"] = (roles.groups_to_learn if to_learn else roles.groups)(cells, reading)
+            if (reading["group"] < 0).any():
+                cells = cells.rows(reading["group"] >= 0)
+                reading["group"] = reading["group"][reading["group"] >= 0]
+    for key, reader in roles.READERS.items():
+        name = getattr(declared, key)
+        if keys.get(name) == key or (key in roles.AMOUNTS and name in cells.frame):
             with faults.one():
-                found[key], told = of(cells, declared, *more)
-                notes.extend(told)
-
-    with faults.one():
-        by_key = {roles.get(name) for name in declared.grouping}
-        if by_key and by_key <= {"sensitive", "intersections"}:
-            form = meaning.groups_to_learn if to_learn else meaning.groups
-            of_groups = None if to_learn else meaning.probabilities(cells, declared)
-            if of_groups is None or np.isin(of_groups, (0, 1)).all():
-                group, found["groups"], told = form(cells, declared)
-                notes += told
-            else:
-                found["probabilities"], found["groups"] = of_groups, [("everybody",)]
-                group = np.zeros(len(of_groups), dtype=int)
-            if (group < 0).any():
-                cells = cells.rows(group >= 0)
-            found["group"] = group[group >= 0]
-    take("decision", meaning.decisions)
-    take("label", meaning.labels)
-    accepted, label = found.pop("decision", None), found.get("label")
-    with faults.one():
-        if label is not None and accepted is not None:
-            warnings += meaning.failed_by_rejection(label, accepted, declared)
-            if np.isnan(label).any() or not to_learn:
-                found["label"], told = meaning.revealed(label, accepted, cells, declared, unlabelled)
-                notes += told
-    if accepted is not None:
-        take("propensity", meaning.recorded_propensity, accepted)
-    for key in ("person", "decision_maker"):
-        take(key, meaning.names, key)
-    take("policy_version", meaning.versions)
-    take("time", meaning.times)
-    with faults.one():
-        if declared.gain is not None or declared.loss is not None:
-            found["gain"], found["loss"] = meaning.amounts(cells, declared)
+                if key not in (*roles.LIMITS, "label"):
+                    roles.complete(cells, key, name)
+                reading[key] = reader(cells, key, reading)
+                if key == "label" and "decision" in reading:
+                    roles.reveal(reading, declared, to_learn=to_learn)
     doing("kinds of columns")
-    roles = {name: key for name, key in roles.items() if key != "kinds"}
-    frame = cells.frame
-    kinds, left_out, numbers = dict[str, Kind](), dict[str, str](), dict[str, np.ndarray]()
+    frame, of_roles = cells.frame, {name: key for name, key in keys.items() if key != "kinds"}
     for name in map(str, frame):
-        if name in roles or name in declared.not_features:
+        if name in of_roles or name in declared.not_features:
             continue
-        numbers[name] = numbers_of(frame[name])
+        reading["numbers"][name] = numbers_of(frame[name])
         try:
             with faults.one():
-                kinds[name] = Candidate(frame[name], declared, numbers[name]).kind()
+                kinds[name] = Candidate(frame[name], declared, reading["numbers"][name]).kind()
         except LeftOut as reason:
             left_out[name] = str(reason)
-    notes[:0] = [f"column {name!r} is left out: {reason}" for name, reason in left_out.items()]
-    return Applicants(
-        declared,
-        frame,
-        roles,
-        kinds,
-        left_out,
-        tuple(faults.told),
-        accepted=accepted,
-        notes=tuple(notes),
-        warnings=tuple(warnings),
-        numbers=numbers,
-        **found,
-    )
+    if declared.person is None and not faults.told:
+        real = [reading["numbers"][name] for name, kind in kinds.items() if kind is Kind.REAL]
+        reading["warnings"] += repeats(frame[[*kinds, *declared.grouping]], real)
+    of_columns = [f"column {name!r} is left out: {reason}" for name, reason in left_out.items()]
+    reading["notes"] = (*of_columns, *reading["notes"])
+    reading["accepted"] = reading.pop("decision", None)
+    return Applicants(declared, frame, of_roles, kinds, left_out, faults=tuple(faults.told), **reading)
+
+
+def repeats(rows: pd.DataFrame, numbers: Sequence[np.ndarray]) -> list[str]:
+    """A warning where rows (N, D) of features and groups are equal.
+
+    Rows are compared that have a number, of shape (N,) each; whole numbers, which are often equal, are none.
+    """
+    real = [values for values in numbers if (values > np.floor(values)).any()]
+    unknown = np.all([np.isnan(values) for values in real], axis=0)
+    sums = pd.Series(sum(map(np.nan_to_num, real), start=np.where(unknown, np.nan, 0.0))).dropna()
+    hashed = pd.util.hash_pandas_object(rows.iloc[sums.index[sums.duplicated(keep=False)]], index=False)
+    again = hashed[hashed.duplicated()]
+    if again.empty:
+        return []
+    first, second = hashed.index[hashed == again.iloc[0]][:2] + 1
+    return [
+        f"rows {first} and {second} are equal in all features and the group, and {count(len(again), 'row')} "
+        "repeat an earlier one: if these are of the same person, give evaluate person=COLUMN; here each row "
+        "is of another person"
+    ]

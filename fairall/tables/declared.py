@@ -1,70 +1,26 @@
-"""What a user says about the columns of a table, and how messages spell that."""
+"""What a user says about the columns of a table."""
 
 from __future__ import annotations
 
 import functools
-import re
-import shlex
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Any
 
-from fairall.config.checks import whole_number
+from fairall.config.checks import at_least, check_values, limited, one_of, whole_number
 from fairall.config.choices import configuration_root, load_yaml
-from fairall.config.words import nearest, override
+from fairall.config.words import nearest
 from fairall.errors import FairAllError
 from fairall.tables.features import Kind
 
 # Keys whose defaults are in conf/dataset/csv.yaml.
 DEFAULTS = ("accepted", "missing_by_default", "max_categories", "max_count", "separator", "text_encoding")
-# Keys that are options of `fairall evaluate`.
-OPTIONS = {"intersections": "--groups ", "decision_maker": "--decision-maker ", "time": "--monitor time="}
-PREFIX = "dataset."
 # Keys with several texts.
 LISTS = ("groups", "intersections", "drop", "not_features", "missing", "missing_by_default")
-
-# Quoted twice: for the shell and for Hydra.
-ONE_CHARACTER = """one character, quoted as in 'dataset.separator=";"'"""
-
+# Further keys of one column each that is no feature.
+COLUMNS = ("decision", "propensity", "decision_maker", "time", "policy_version", "person")
 
 ColumnName = str | None  # None where a table has no such column
-
-
-@dataclass(frozen=True)
-class Spelling:
-    """How the caller writes keys.
-
-    Attributes:
-        python: as keywords of a function; else as words of a command line.
-        bare: `label=` of a log; else `dataset.label=` of a run.
-    """
-
-    python: bool = False
-    bare: bool = False
-
-    def key(self, name: str) -> str:
-        """The key, as `dataset.label` or `label`."""
-        if self.python or self.bare:
-            return "groups" if name == "intersections" else name
-        return f"{PREFIX}{name}"
-
-    def given(self, name: str, value: object) -> str:
-        """`KEY=VALUE` with the value as it is."""
-        option = OPTIONS.get(name) if self.bare else None
-        return f"{option or f'{self.key(name)}='}{value}"
-
-    def word(self, name: str, value: str | Sequence[str]) -> str:
-        """`KEY=VALUE` to be typed or pasted."""
-        if self.python:
-            return f"{self.key(name)}={value if isinstance(value, str) else list(value)!r}"
-        return shlex.quote(override(self.key(name), value))
-
-    def kind(self, column: str, kind: str) -> str:
-        """The word that declares the kind of a column, to be typed or pasted."""
-        if self.python:
-            return f"kinds={ {column: str(kind)} }"
-        escaped = re.sub(r"([\\()\[\]{}:=,])", r"\\\1", column)
-        return shlex.quote(f"{self.key('kinds')}={{{escaped}: {kind}}}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,8 +38,9 @@ class Declared:
             of their probabilities of acceptance.
         accepts_all: whether everybody may have been accepted; else such a table is refused.
         part: column of the part of the split that each row is in.
-        person, time, policy_version, decision_maker: columns of who was decided on, when, by which policy,
-            and by whom.
+        person: column of who was decided on; None where rows of one person are unknown, the empty text where
+            there are none.
+        time, policy_version, decision_maker: columns of when it was decided, by which policy, and by whom.
         gain, loss: columns of what a positive label brings, and of what a negative one costs.
         drop, not_features: columns that are no features; the second are, if there are such columns.
         kinds: kind by name of a feature.
@@ -91,7 +48,6 @@ class Declared:
         max_categories: most levels of a categorical feature.
         max_count: largest whole number of a count.
         separator, text_encoding: of a CSV file.
-        spelling: of keys in messages.
     """
 
     path: str = "the table"
@@ -114,14 +70,13 @@ class Declared:
     loss: ColumnName = None
     drop: Sequence[str] = ()
     not_features: Sequence[str] = ()
-    kinds: Mapping[str, str] = field(default_factory=dict)
+    kinds: Mapping[str, str] = field(default_factory=dict, metadata=one_of([*Kind]).metadata)
     missing: Sequence[str] = ()
     missing_by_default: Sequence[str]
-    max_categories: int
+    max_categories: int = at_least(2)
     max_count: int
-    separator: str
+    separator: str = limited("one character", lambda separator: len(separator) == 1)
     text_encoding: str
-    spelling: Spelling = field(default_factory=Spelling)
 
     @classmethod
     def of(cls, **keys: Any) -> Declared:
@@ -130,86 +85,60 @@ class Declared:
         Raises:
             FairAllError: if a key is unknown, or a limit is no whole number.
         """
-        known = [one.name for one in fields(cls)]
+        known = cls.__dataclass_fields__
         for key in keys:
             if key not in known:
                 hint = nearest(key, known) or f"; there are {', '.join(known)}"
                 raise FairAllError(f"{key}=...: no such keyword{hint}")
-        given = {name: _as_texts(name, value) for name, value in keys.items() if value is not None}
-        return cls(**({name: csv_defaults()[name] for name in DEFAULTS} | given))
+        values = {key: _as_texts(key, value) for key, value in keys.items() if value is not None}
+        return cls(**({key: csv_defaults()[key] for key in DEFAULTS} | values))
 
     def checked(self) -> Declared:
         """The same; raises FairAllError for a value that is not possible."""
-        kinds = list(Kind)
-        if not isinstance(self.kinds, Mapping):
-            told = self.spelling.given("kinds", repr(self.kinds))
-            raise FairAllError(f"{told} is not possible: it must be a kind by column, {{COLUMN: KIND}}")
-        limits = [
-            *(
-                (f"kinds.{name}", kind, kind in kinds, " or ".join(kinds))
-                for name, kind in self.kinds.items()
-            ),
-            ("separator", self.separator, len(self.separator) == 1, ONE_CHARACTER),
-            ("max_categories", self.max_categories, self.max_categories >= 2, "at least 2"),
-        ]
-        for key, value, possible, allowed in limits:
-            if not possible:
-                raise FairAllError(f"{self.spelling.given(key, value)} is not possible: it must be {allowed}")
+        check_values(self)
         return self
 
     @property
     def no_value(self) -> tuple[str, ...]:
         """Texts of cells, without surrounding blanks, that mean a missing value."""
-        return tuple(
-            dict.fromkeys(["", *(word.strip() for word in (*self.missing_by_default, *self.missing))])
-        )
+        return tuple(dict.fromkeys(map(str.strip, ["", *self.missing_by_default, *self.missing])))
 
     @property
     def grouping(self) -> list[str]:
         """Columns whose values are the groups."""
-        own = (self.sensitive,) if isinstance(self.sensitive, str) else self.sensitive or ()
-        return list(dict.fromkeys(self.intersections or filter(None, own)))
+        names = [self.sensitive] if isinstance(self.sensitive, str) else self.sensitive
+        return list(dict.fromkeys(filter(None, self.intersections or names or ())))
 
     @property
     def named(self) -> list[tuple[str, str]]:
-        """Keys and names of the columns that are no features, and of those with a declared kind."""
-        keys = ("decision", "propensity", "decision_maker", "time", "policy_version", "person")
-        of_groups = "intersections" if self.intersections else "sensitive"
-        pairs = [
-            ("label", self.label),
-            *((of_groups, name) for name in self.grouping),
-            *((key, getattr(self, key)) for key in keys),
-            ("split.column", self.part),
-            *(("drop", name) for name in self.drop),
-            *(("kinds", name) for name in self.kinds),
-        ]
-        return [(key, name) for key, name in pairs if name]
+        """Keys and names of the columns with a role, and of those with a declared kind."""
+        several: dict[str, Iterable[str | None]] = {
+            "label": [self.label],
+            "groups" if self.intersections else "sensitive": self.grouping,
+            **{key: [getattr(self, key)] for key in COLUMNS},
+            "gain": [self.gain],
+            "loss": [self.loss],
+            "split.column": [self.part],
+            "drop": self.drop,
+            "kinds": self.kinds,
+        }
+        return [(key, name) for key, names in several.items() for name in names if name]
 
     @property
     def as_text(self) -> set[str]:
         """Names of the columns whose numbers are read as they are written."""
-        return {name for _, name in self.named} | {*self.not_features, self.gain or "", self.loss or ""}
-
-    def dropped(self, name: str) -> str:
-        """The word that leaves out a further column."""
-        return self.spelling.word("drop", [*self.drop, name])
-
-    def kept(self, *words: str) -> str:
-        """The word of the command line by which texts that mean no value become values."""
-        key = "missing_by_default" if words[0] in self.missing_by_default else "missing"
-        return self.spelling.word(key, [other for other in getattr(self, key) if other.strip() not in words])
+        return {name for _, name in self.named} | {*self.not_features}
 
 
 def _as_texts(key: str, value: Any) -> Any:
     """The value of a key, where names and words are texts, and one of several may stand alone."""
-    if key == "sensitive" and isinstance(value, list | tuple):
-        return tuple(map(str, value))
-    if key in LISTS:
-        alone = isinstance(value, str) or not isinstance(value, Iterable)
-        return (str(value),) if alone else tuple(map(str, value))
     if key in ("max_categories", "max_count"):
         return whole_number(key, value)
-    return value if key in ("accepts_all", "kinds", "spelling") else str(value)
+    if key in ("accepts_all", "kinds"):
+        return value
+    if key in (*LISTS, "sensitive") and isinstance(value, Iterable) and not isinstance(value, str):
+        return tuple(map(str, value))
+    return (str(value),) if key in LISTS else str(value)
 
 
 @functools.cache

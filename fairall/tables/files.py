@@ -74,7 +74,9 @@ class Cells:
         word = self.emptied[name].get(row)
         if word is None:
             return "an empty cell"
-        return f"{shown(word)!r}, which means no value ({self.declared.kept(word)} makes it a value),"
+        return (
+            f"{shown(word)!r}, which means no value (leave it out of missing_by_default= if it is a value),"
+        )
 
     def rows(self, kept: np.ndarray) -> Cells:
         """Some rows, a mask (N,), with the words of text that are left."""
@@ -155,11 +157,10 @@ class File:
         Raises:
             FairAllError: if the file cannot be read, has no row, or has a malformed one.
         """
-        path, spelling = self.path, self.declared.spelling
+        path = self.path
         try:
             if wrong := why_no_file(path):
-                where = f"log {path}" if spelling.bare else spelling.given("path", path)
-                raise FairAllError(f"{where}: {wrong}; give the path of a CSV or Parquet file")
+                raise FairAllError(f"{path}: {wrong}; give the path of a CSV or Parquet file")
             if self.is_parquet:
                 yield from self._of_parquet(None if large else ROWS)
                 return
@@ -171,9 +172,7 @@ class File:
         except UnicodeError as error:
             raise FairAllError(self._undecodable()) from error
         except OSError as error:
-            raise FairAllError(
-                f"{spelling.given('path', path)}: cannot be read ({error.strerror or error})"
-            ) from error
+            raise FairAllError(f"{path}: cannot be read ({error.strerror or error})") from error
 
     @property
     def is_parquet(self) -> bool:
@@ -190,19 +189,19 @@ class File:
         raise FairAllError(f"{self.path}: there is no row {number}, only {n}")
 
     def _open(self) -> IO[str]:
-        declared, say = self.declared, self.declared.spelling.given
+        declared = self.declared
         if declared.separator in UNUSABLE_SEPARATORS:
-            told = say("separator", repr(declared.separator))
-            raise FairAllError(f"{told} is not possible: it ends lines or quotes cells")
+            raise FairAllError(
+                f"separator={declared.separator!r} is not possible: it ends lines or quotes cells"
+            )
         beginning = self._beginning()
         for magic, (is_, remedy) in OTHER_FORMATS.items():
             if beginning.startswith(magic):
-                raise FairAllError(f"{say('path', self.path)} is {is_}, not a CSV file: {remedy}")
+                raise FairAllError(f"{self.path} is {is_}, not a CSV file: {remedy}")
         try:
             "a..b".encode(declared.text_encoding).decode(declared.text_encoding)  # "idna" refuses empty parts
         except (LookupError, ValueError) as error:
-            told = say("text_encoding", declared.text_encoding)
-            raise FairAllError(f"{told}: no such text encoding") from error
+            raise FairAllError(f"text_encoding={declared.text_encoding}: no such text encoding") from error
         return self.path.open(encoding=declared.text_encoding, newline="")
 
     def _beginning(self) -> bytes:
@@ -232,7 +231,7 @@ class File:
             if "\0" in line:
                 raise FairAllError(
                     f"{self.path}: line {number} holds a NUL byte: is the file not a CSV, or in another "
-                    f"encoding, for instance {self.declared.spelling.given('text_encoding', 'utf-16')}?"
+                    f"encoding, for instance text_encoding=utf-16?"
                 )
             yield line.removeprefix("\ufeff") if number == 1 else line
 
@@ -274,8 +273,7 @@ class File:
     def _of_parquet(self, rows: int | None) -> Iterator[Chunk]:
         if self._beginning() != PARQUET:
             raise FairAllError(
-                f"{self.declared.spelling.given('path', self.path)} is not a Parquet file: rename it to end "
-                "in .csv, or save it as Parquet"
+                f"{self.path} is not a Parquet file: rename it to end in .csv, or save it as Parquet"
             )
         n_rows = 0
         for table in self._tables(rows):
@@ -302,8 +300,7 @@ class File:
                 yield pa.Table.from_batches([batch]).select(named)
         except pa.ArrowException as error:
             reason = str(error).strip().split("\n")[0]
-            told = self.declared.spelling.given("path", self.path)
-            raise FairAllError(f"{told}: cannot be read as Parquet ({reason})") from error
+            raise FairAllError(f"{self.path}: cannot be read as Parquet ({reason})") from error
 
     def _undecodable(self) -> str:
         content, line, encoding = self.path.read_bytes(), 1, self.declared.text_encoding
@@ -314,7 +311,7 @@ class File:
         likely = "utf-16" if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) else "cp1252"
         if likely == "cp1252" and set(content) & UNDEFINED_IN_CP1252:
             likely = "latin-1"
-        hint = self.declared.spelling.given("text_encoding", likely)
+        hint = f"text_encoding={likely}"
         return f"{self.path}: line {line} is not {encoding} text; give its encoding, for instance {hint}"
 
 
@@ -329,7 +326,7 @@ def _names(header: Iterable[str], path: object, of_csv: Declared | None = None) 
         hint = "a table needs several"
         for other, typed in OTHER_SEPARATORS.items():
             if of_csv is not None and other in header[0] and other != of_csv.separator:
-                hint = f"is the separator another? Give {of_csv.spelling.given('separator', typed)}"
+                hint = f"is the separator another? Give separator={typed}"
         only = f"is a single column, {shown(names[0])!r}" if names else "are no columns"
         raise FairAllError(f"{path}: there {only}; {hint}")
     return names

@@ -5,17 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
 
 import numpy as np
 import pandas as pd
 
-from fairall.tables.cells import values_of
-from fairall.tables.features import MISSING_LEVEL
-
 CROSS = "+"  # between the names, and the values, of attributes whose combinations are the groups
-Grouped: TypeAlias = tuple[np.ndarray, list[tuple[str, ...]], list[str]]
-"""Number of the group of each row, shape (N,), values of each group, and notes."""
 
 
 def sides(n_groups: int) -> tuple[float, ...]:
@@ -100,24 +94,6 @@ class Sensitive:
         values = column.astype(str).to_numpy()
         first, second, *others = (tuple(sorted(set(values[s == side]))) for side in sides(n_groups))
         return cls(str(column.name), first, second, tuple(others))
-
-
-def intersections(columns: pd.DataFrame) -> Grouped:
-    """Number of the group of each row, shape (N,), values of each group, one of each column, and notes.
-
-    Groups are in the order of their values as texts; a missing cell has the value `MISSING_LEVEL`.
-    """
-    codes, values = np.zeros((len(columns), columns.shape[1]), dtype=np.int64), list[list[str]]()
-    notes: list[str] = []
-    for k, name in enumerate(columns):
-        places, words, spelt = values_of(columns[name])
-        notes += spelt
-        values.append([*words, MISSING_LEVEL])
-        codes[:, k] = np.where(places < 0, values[k].index(MISSING_LEVEL), places)
-    rows, number = np.unique(codes, axis=0, return_inverse=True)
-    groups = [tuple(of[k] for of, k in zip(values, row, strict=True)) for row in rows]
-    order = sorted(range(len(groups)), key=groups.__getitem__)
-    return np.argsort(order)[number.ravel()], [groups[k] for k in order], notes
 
 
 def crossed(column: str, words: Sequence[str]) -> tuple[tuple[str, ...], ...]:

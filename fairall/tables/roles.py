@@ -1,404 +1,301 @@
-"""Meaning of columns with a role: labels, decisions, propensities, groups, people, times and amounts."""
+"""Columns with a role (label, decision, groups, people, times, amounts): what they must be, and values."""
 
 from __future__ import annotations
 
-import difflib
 import re
-import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from fairall.config.words import nearest
 from fairall.errors import Collected, FairAllError, count
 from fairall.tables.cells import (
     identifiers,
     listed,
     numbers_of,
     refuse,
-    row_number,
-    shown,
     spelling,
     taken,
     values_of,
-    words_of,
 )
 from fairall.tables.declared import Declared
 from fairall.tables.features import MISSING_LEVEL
 from fairall.tables.files import Cells
-from fairall.tables.groups import Grouped, display_name, intersections
+from fairall.tables.groups import display_name
 
 LARGEST_GROUPS, MOST_GROUPS = 20, 50  # groups that a method can learn with, and that a log can have
 SUMS_TO_1 = 0.01  # largest distance from 1 of a sum of probabilities of groups
-MOST_VERSIONS = 50  # more are a number or a name
+MOST_VERSIONS = 50  # of policies; more are a number or a name
 CHANCE = 1e-6  # largest probability of what is reported as no chance
-ALIKE = 0.8  # of two words of which one is taken for a misspelling of the other
-ZONE = re.compile(r".*\d[T ]?\d.*:\d\d(?:[.,]\d+)?\s*(?:Z|[+-]\d\d(?::?\d\d)?)")
-# With the first two numbers of a date that does not begin with the year.
-DATE = re.compile(
-    r"\d{4}(?:\D|\d{4}T|W).*|(\d{1,2})[-/. ](\d{1,2})[-/. ]\d{2,4}(?!\d).*|.*[a-z]{3,} .*\d.*", re.IGNORECASE
+POSITIVE = {"label": "positive", "decision": "accepted"}  # key of the value that counts as 1
+AMOUNTS = ("gain", "loss")  # keys of columns that may be features too
+# By key the largest possible number, from 0, and what it must be in words.
+LIMITS = {
+    "propensity": (1.0, "above 0 and at most 1"),
+    **dict.fromkeys(AMOUNTS, (np.finfo(float).max, "of at least 0")),
+}
+UNLABELLED = (
+    "which labels are known is modelled from features and group, given which it is taken to be random",
+    "taken to be a random part of the accepted",
 )
+ZONE = re.compile(r".*:\d\d.*?(?:Z|UTC|GMT|[+-]\d\d(?::?\d\d)?)", re.IGNORECASE)
+# A year with a month, or three numbers; pandas takes the time of a day alone for one of today.
+DATE = re.compile(
+    r".*(?:\d{4}[-/.TW]|\d{4} [a-z]|[a-z]{3}.*\d{4}|\d{8}T|\d[-/. ]\d+[-/. ]\d\d).*", re.IGNORECASE
+)
+DAY_AND_MONTH = r"^(\d{1,2})[-/. ](\d{1,2})[-/. ]"
+
+Reading = dict[str, Any]
+"""Values of the rows by key, as far as they are read, and lists of `notes` and `warnings`."""
 
 
-ValuesAndNotes = tuple[np.ndarray, list[str]]  # values of the rows, and notes on how they were read
-
-
-def roles(declared: Declared, columns: Sequence[str], collected: Collected) -> dict[str, str]:
-    """Columns that are declared, and the key that names each; faults are collected.
-
-    A fault is a key that names no column, or two keys that name the same one.
-    """
-    found: dict[str, str] = {}
-    clashing = set()
+def roles(declared: Declared, columns: Sequence[str], faults: Collected) -> dict[str, str]:
+    """Key by column; a key that names no column, or one that another key names too, is a fault."""
+    keys: dict[str, str] = {}
     for key, name in declared.named:
-        with collected.one():
+        with faults.one():
             require_column(key, name, columns, declared)
-            if found.setdefault(name, key) != key:
-                clashing.add(name)
-                both = " and ".join(map(declared.spelling.key, (found[name], key)))
-                raise FairAllError(f"column {name!r} cannot be both {both}")
-    return {name: "drop" if name in clashing else key for name, key in found.items()}
+            if key not in AMOUNTS and (other := keys.setdefault(name, key)) != key:
+                keys[name] = "drop"
+                raise FairAllError(f"column {name!r} cannot be both {other} and {key}")
+    return keys
 
 
 def require_column(key: str, name: str, columns: Sequence[str], declared: Declared) -> None:
     """Raise FairAllError where `key` names a column that is not there."""
     if name not in columns:
-        close = difflib.get_close_matches(name, columns, n=1)
-        hint = f"did you mean {close[0]}?" if close else f"there are {', '.join(columns[:20])}"
-        given = declared.spelling.given(key, name)
-        raise FairAllError(f"{given}: {declared.path} has no such column; {hint}")
+        hint = nearest(name, columns) or f"; there are {', '.join(columns[:20])}"
+        raise FairAllError(f"{key}={name}: {declared.path} has no such column{hint}")
 
 
-def holds(words: np.ndarray, value: str, name: str, key: str, declared: Declared) -> np.ndarray:
-    """Which words (K,) are a value: that text, or if none is, another spelling of it (`cells.spelling`).
-
-    Raises:
-        FairAllError: naming the key that has the value, if no word is.
-    """
-    found = words == value
-    if not found.any():
-        found = np.array([spelling(word) == spelling(value) for word in words], dtype=bool)
-    if not found.any():
-        values = ", ".join(shown(word) for word in sorted(words))
-        given = declared.spelling.given(key, shown(value))
-        raise FairAllError(f"{given}: column {name!r} has no such value; it has {values}")
-    return found
+def complete(cells: Cells, key: str, name: str) -> None:
+    """Raise FairAllError, with its row, where a cell of the column of a key is missing."""
+    for row in cells.frame.index[cells.frame[name].isna()]:
+        message = f"{cells.empty(name, row)} is no {key.replace('_', ' ')}"
+        raise FairAllError(f"column {name!r}, row {row + 1}: {message}: complete or remove the row")
 
 
-def complete(cells: Cells, name: str, what: str, remedy: str = "complete it") -> pd.Series:
-    """The column, which must have no missing cell.
-
-    Raises:
-        FairAllError: where a cell is missing, with its column and row.
-    """
-    column = cells.frame[name]
-    if (wrong := column.isna().to_numpy()).any():
-        row = row_number(column, int(wrong.argmax()))
-        cell = cells.empty(name, row - 1)
-        raise FairAllError(f"column {name!r}, row {row}: {cell} is no {what}: {remedy}")
-    return column
+def holds(words: np.ndarray, value: str, name: str, key: str) -> np.ndarray:
+    """Which words (K,) of a column are the value of a key, in any spelling; FairAllError where none is."""
+    equal = np.array([spelling(word) == spelling(value) for word in words], dtype=bool)
+    if not equal.any():
+        message = listed(list(words), "value")
+        raise FairAllError(f"{key}={value}: column {name!r} has no such value; it has {message}")
+    return equal
 
 
-def labels(cells: Cells, declared: Declared) -> ValuesAndNotes:
-    """1 or 0, NaN where the label is unknown, shape (N,), and notes.
+def emptied(cells: Cells, name: str) -> str:
+    """A word that means no value by default, and how many cells have it, after a semicolon; "" for none."""
+    words = cells.emptied[name][~cells.emptied[name].isin(cells.declared.missing)]
+    settle = "leave it out of missing_by_default= if it is a value, or give it in missing= too"
+    return "".join(f"; {word!r} in {count(len(words), 'row')} means no value: {settle}" for word in words[:1])
+
+
+def binary(cells: Cells, key: str, reading: Reading) -> np.ndarray:
+    """Whether rows have the value of `POSITIVE`, shape (N,): decisions, or labels 1, 0 and NaN for no value.
 
     Raises:
-        FairAllError: where the column has other than two values, or no row has a label.
+        FairAllError: where a column has more than two values, or not the positive one, which a label of one
+            value may lack; where decisions are all the same, unless they may be (`Declared.accepts_all`);
+            where a word that means no value by default may be the second label.
     """
-    name, spell = str(declared.label), declared.spelling
-    codes, words, notes = values_of(cells.frame[name])
-    emptied = cells.emptied[name]
-    of_default = [word for word in emptied.unique() if word not in declared.missing]
-    values = listed(list(words), "value")
-    if not declared.positive:
-        raise FairAllError(
-            f"column {name!r} has {values}: give the good one with {spell.given('positive', 'VALUE')}"
-        )
-    if of_default and len(words) < 2:
-        none = spell.word("missing", [*declared.missing, of_default[0]])
-        raise FairAllError(
-            f"column {name!r} has {values} beside {of_default[0]!r} in {count(len(emptied), 'row')}, which "
-            f"means no value: {declared.kept(of_default[0])} makes it a label, {none} says that it is none"
-        )
-    if not len(words):
-        raise FairAllError(f"column {name!r}: no row has a label")
-    if len(words) > 2:
-        raise FairAllError(
-            f"column {name!r} has {values}; a label must have two, with empty cells where it is unknown"
-        )
-    if of_default:
-        n, told = int(emptied.isin(of_default).sum()), " or ".join(map(repr, of_default))
-        makes = declared.kept(*of_default)
-        notes.append(
-            f"column {name!r}: {count(n, 'cell')} with {told} taken for no label; {makes} makes it one"
-        )
-    alike = difflib.get_close_matches(declared.positive.casefold(), map(str.casefold, words), 1, ALIKE)
-    if len(words) == 1 and not alike and spelling(declared.positive) != spelling(words[0]):
-        given = spell.given("positive", shown(declared.positive))
-        notes.append(f"column {name!r} is always {shown(words[0])!r}: no label is {given}")
-        return np.where(codes < 0, np.nan, 0.0), notes
-    positive = holds(words, declared.positive, name, "positive", declared)
-    return taken(positive.astype(float), codes, np.nan), notes
+    declared, notes, is_label = cells.declared, reading["notes"], key == "label"
+    name, value = getattr(declared, key), getattr(declared, POSITIVE[key]) or ""
+    codes, words, spelt = values_of(cells.frame[name])
+    notes += spelt
+    message, doubt = f"column {name!r} has {listed(list(words), 'value')}", emptied(cells, name)
+    if doubt and len(words) < 2:
+        raise FairAllError(message + doubt)
+    if doubt:
+        notes.append(f"column {name!r}: cells without a value are no {key}{doubt}")
+    if len(words) not in ((1, 2) if is_label or declared.accepts_all else (2,)):
+        raise FairAllError(f"{message}; a {key} must have two, as those of all who applied")
+    if is_label and len(words) == 1 and value and spelling(value) != spelling(words[0]):
+        notes.append(f"column {name!r} is always {words[0]!r}: no label is positive={value}")
+        return np.where(codes < 0, np.nan, 0.0)
+    positive = holds(words, value, name, POSITIVE[key])
+    return taken(positive.astype(float), codes, np.nan) if is_label else positive[codes]
 
 
-def decisions(cells: Cells, declared: Declared) -> ValuesAndNotes:
-    """Who was accepted, shape (N,), bool, and notes.
-
-    Raises:
-        FairAllError: where the column has more than two values, or one decision never occurs; rejections
-            may be missing with `Declared.accepts_all`.
-    """
-    name = str(declared.decision)
-    codes, words, notes = values_of(complete(cells, name, "decision", "complete or remove the row"))
-    if len(words) > 2:
-        raise FairAllError(f"column {name!r} has {listed(list(words), 'value')}; a decision must have two")
-    if len(words) == 2 or declared.accepts_all:
-        return holds(words, declared.accepted, name, "accepted", declared)[codes], notes
-    why = "rejected, so that there is no selection to correct for; a log holds all who applied"
-    if spelling(words[0]) != spelling(declared.accepted):
-        given = declared.spelling.given("accepted", declared.accepted)
-        why = f"accepted, so that nothing is known of what acceptance brings; an acceptance is {given}"
-    raise FairAllError(f"column {name!r} is always {shown(words[0])!r}: nobody was {why}")
-
-
-def revealed(
-    label: np.ndarray, accepted: np.ndarray, cells: Cells, declared: Declared, unlabelled: str
-) -> ValuesAndNotes:
-    """The labels (N,) that the decisions revealed, those of the accepted, and notes on the others.
+def reveal(reading: Reading, declared: Declared, *, to_learn: bool) -> None:
+    """Leave the labels that the decisions revealed, with notes on the others; all, if they are to be learnt.
 
     The propensity of the decision gives the probability that such a label is known, but not that of a
-    rejected person's label. `unlabelled` says what is assumed of accepted rows without a label.
+    rejected person's label. Rejected people who all have the negative label, by what is no chance, get a
+    warning.
 
     Raises:
         FairAllError: where rejected people alone have labels.
     """
-    known = ~np.isnan(label)
-    if known.any() and not (known & accepted).any():
-        words = words_of(cells.frame[declared.decision])[1]
-        other = next(word for word in words if spelling(word) != spelling(declared.accepted))
-        raise FairAllError(
-            f"{declared.spelling.given('accepted', shown(declared.accepted))}: no accepted row has a label, "
-            f"but {count(int(known.sum()), 'rejected row')} with one: are the values of column "
-            f"{declared.decision!r} swapped, and it is {declared.spelling.word('accepted', other)}?"
-        )
-    notes = []
-    if extra := int((known & ~accepted).sum()):
+    label, accepted, notes = reading["label"], reading["decision"], reading["notes"]
+    known, rejected = ~np.isnan(label), label[~accepted]
+    seen, extra = label[known & accepted], int((known & ~accepted).sum())
+    if not len(seen):
+        raise FairAllError(f"accepted={declared.accepted}: no accepted row has a label: are they swapped?")
+    if seen.any() and (rejected == 0).all() and (1.0 - seen.mean()) ** len(rejected) <= CHANCE:
+        message = f"all {count(extra, 'rejected row')} have a negative label in column {declared.label!r}"
+        meaning = "if rejection alone made it so, these are no outcomes: empty their cells"
+        reading["warnings"].append(f"{message}: {meaning}")
+    if to_learn and known.all():
+        return
+    if extra:
         notes.append(f"{count(extra, 'rejected row')} with a label: not used, since no decision revealed it")
     if lacking := int((accepted & ~known).sum()):
-        notes.append(f"{count(lacking, 'accepted row')} without a label: {unlabelled}")
-    return np.where(accepted, label, np.nan), notes
+        notes.append(f"{count(lacking, 'accepted row')} without a label: {UNLABELLED[to_learn]}")
+    reading["label"] = np.where(accepted, label, np.nan)
 
 
-def failed_by_rejection(label: np.ndarray, accepted: np.ndarray, declared: Declared) -> list[str]:
-    """A warning where all rejected have the negative label, by what is no chance; arrays of shape (N,)."""
-    known, rejected = label[accepted & ~np.isnan(label)], label[~accepted]
-    if not known.any() or np.isnan(rejected).any() or rejected.any():
-        return []
-    if (1.0 - known.mean()) ** len(rejected) > CHANCE:
-        return []
-    return [
-        f"all {count(len(rejected), 'rejected row')} have a negative label in column {declared.label!r}: if "
-        "rejection alone made it so, these are no outcomes: empty their cells"
-    ]
-
-
-def recorded_propensity(cells: Cells, declared: Declared, accepted: np.ndarray) -> ValuesAndNotes:
-    """π(d=1 | x, s) of each decision, shape (N,), NaN where a rejected row has none; and no notes."""
-    column = cells.frame[declared.propensity]
-    propensity = numbers_of(column)
-    # Rejected rows have no weight, so their propensity may be missing or 0.
-    wrong = ~((propensity > 0) & (propensity <= 1)) & (accepted | column.notna().to_numpy())
-    wrong &= ~((propensity == 0) & ~accepted)
-    others = f" ({count(int(wrong.sum()) - 1, 'more such row')})" if wrong.sum() > 1 else ""
-    refuse(column, wrong, f"is not a propensity, a number above 0 and at most 1{others}")
-    return propensity, []
-
-
-def groups(cells: Cells, declared: Declared) -> Grouped:
-    """Number of the group of each row, shape (N,), the values of each group, and notes.
+def numbers(cells: Cells, key: str, reading: Reading) -> np.ndarray:
+    """Propensities or amounts of the rows, shape (N,); rejected rows may have no propensity, or 0.
 
     Raises:
-        FairAllError: where there are fewer than two groups, or too many.
+        FairAllError: with the row of a number that is not possible.
     """
-    columns, of, notes = cells.frame[declared.grouping], declared.grouping, []
-    known = probabilities(cells, declared)
-    if known is not None:  # 1 in the column of the group, 0 in the others
-        columns = pd.DataFrame({"group": np.array(of, dtype=object)[known.argmax(1)]})
-    for name in columns:
-        if n := int(columns[name].isna().sum()):
-            told, words = count(n, "empty cell"), cells.emptied[name].unique()
-            if len(words):
-                told = f"{count(n, 'cell')} without a value, such as {words[0]!r}"
-                told += f" ({declared.kept(words[0])} keeps it)"
-            notes.append(f"column {name!r}: {told}, taken for a group, {MISSING_LEVEL}")
-    number, values, spelt = intersections(columns)
+    (most, what), column = LIMITS[key], cells.frame[getattr(cells.declared, key)]
+    values = numbers_of(column)
+    wrong = ~((values >= 0) & (values <= most))
+    if key == "propensity":
+        wrong = np.where(reading.get("decision", False), wrong | (values == 0), wrong & column.notna())
+    refuse(column, wrong, f"is no {key}, a number {what}")
+    if key == "loss" and "gain" in reading:
+        refuse(column, values + reading["gain"] == 0, "is the loss, and the gain too: one must be above 0")
+    return values
+
+
+def groups(cells: Cells, reading: Reading) -> np.ndarray:
+    """Number of the group of each row, shape (N,), in the order of the values, which are added to `reading`.
+
+    Where probabilities of groups are known only, everybody is of one group.
+
+    Raises:
+        FairAllError: where there are fewer than two groups, or too many, or as `probabilities`.
+    """
+    frame, texts = cells.frame[cells.declared.grouping], list[np.ndarray]()
+    chances = None if cells.declared.intersections else probabilities(frame)
+    if chances is not None and (chances % 1).any():
+        reading |= {"probabilities": chances, "groups": [("everybody",)]}
+        return np.zeros(len(chances), dtype=int)
+    if chances is not None:  # 1 in the column of the group, 0 in the others
+        frame = pd.DataFrame({"group": frame.columns.to_numpy()[chances.argmax(1)]})
+    for name, column in frame.items():
+        if n := int(column.isna().sum()):
+            doubt = emptied(cells, str(name))
+            message = (
+                f"{count(n, 'emptied cell' if doubt else 'empty cell')}, taken for a group, {MISSING_LEVEL}"
+            )
+            reading["notes"].append(f"column {name!r}: {message}{doubt}")
+        codes, words, spelt = values_of(column)
+        reading["notes"] += spelt
+        texts.append(taken(words, codes, MISSING_LEVEL))
+    rows = pd.MultiIndex.from_arrays(texts)
+    values = rows.unique().sort_values()
     if not 2 <= len(values) <= MOST_GROUPS:
-        what = f"column {of[0]!r} has" if len(of) == 1 else f"columns {', '.join(of)} have"
-        found = listed([display_name(one) for one in values], "group")
-        raise FairAllError(f"{what} {found}; from 2 to {MOST_GROUPS} are needed: merge or remove rows")
-    return number, values, notes + spelt
+        message = f"{', '.join(frame)}: {listed(list(map(display_name, values)), 'group')}"
+        raise FairAllError(f"{message}; from 2 to {MOST_GROUPS} are needed: merge or remove rows")
+    reading["groups"] = list(values)
+    return values.get_indexer(rows)
 
 
-def probabilities(cells: Cells, declared: Declared) -> np.ndarray | None:
-    """Probabilities of the groups, of which each has a column of `sensitive`, shape (N, K).
+def groups_to_learn(cells: Cells, reading: Reading) -> np.ndarray:
+    """As `groups`, for a method that learns: in the order of `groups.sides`, −1 in rows of none.
+
+    The groups are the words of `Declared.groups`, else `advantaged` and its one other word, else all words.
+
+    Raises:
+        FairAllError: where a cell is missing, there are fewer than two groups, a declared one is not in the
+            table, or the keys leave open which one is S = +1.
+    """
+    (name,), listed_groups, first = cells.declared.grouping, cells.declared.groups, cells.declared.advantaged
+    complete(cells, "sensitive_attribute", name)
+    codes, words, notes = values_of(cells.frame[name])
+    others = [word for word in sorted(words) if spelling(word) != spelling(first)]
+    chosen = listed_groups or [*filter(None, [first]), *others]
+    unclear = first if listed_groups else (len(words) == 2) != bool(first)
+    if unclear or not 2 <= len(chosen) <= LARGEST_GROUPS:
+        message = f"column {name!r} has {listed(list(words), 'value')}"
+        raise FairAllError(
+            f"{message}: give the one of two that is S = +1, advantaged=A, or all, groups=[A,B,C]"
+        )
+    number = np.full(len(words), -1)
+    for k, word in enumerate(chosen):
+        number[holds(words, word, name, "advantaged" if first else "groups")] = k
+    if n := int((number[codes] < 0).sum()):
+        notes.append(f"{count(n, 'row')} of other values of column {name!r} left out")
+    reading["notes"] += notes
+    reading["groups"] = [tuple(words[number == k]) for k in range(len(chosen))]
+    return number[codes]
+
+
+def probabilities(columns: pd.DataFrame) -> np.ndarray | None:
+    """Probabilities of the K groups, of which each has one of the columns, shape (N, K).
 
     Returns:
-        None where the columns hold words, or whole numbers other than a 1 for the group of each row.
+        None for one column, for words, and for whole numbers other than a 1 for the group of each row.
 
     Raises:
         FairAllError: with the row that has no probability, or does not sum to 1 within `SUMS_TO_1`.
     """
-    names = declared.grouping
-    if len(names) < 2 or declared.intersections:
+    columns = columns.astype({name: int for name in columns if columns[name].dtype == bool})
+    values = np.stack([numbers_of(column) for _, column in columns.items()], axis=1)
+    sums, unknown = values.sum(1, keepdims=True), np.isnan(values)
+    indicators = np.isin(values, (0, 1)).all() and (sums == 1).all()
+    whole = (unknown | (values % 1 == 0)).all() and not indicators
+    if whole or values.shape[1] < 2 or (unknown & columns.notna()).any(axis=None):
         return None
-    columns = [cells.frame[name] for name in names]
-    values = np.column_stack([numbers_of(one * 1 if one.dtype == bool else one) for one in columns])
-    if (np.isnan(values) & np.column_stack([column.notna() for column in columns])).any():
-        return None
-    sums = values.sum(1)
-    if (np.isnan(values) | (values == np.floor(values))).all():
-        return values if np.isin(values, (0, 1)).all() and (sums == 1).all() else None
-    for column, of_group in zip(columns, values.T, strict=True):
-        wrong = ~((of_group >= 0) & (of_group <= 1))
-        refuse(column, wrong, "is no probability of a group, a number from 0 to 1")
-    if (wrong := np.abs(sums - 1) > SUMS_TO_1).any():
-        row = int(wrong.argmax())
-        raise FairAllError(
-            f"columns {', '.join(names)}, row {row_number(columns[0], row)}: the probabilities of the groups "
-            f"sum to {sums[row]:g}, not to 1: give the columns of all groups"
-        )
-    return values / sums[:, None]
+    wrong = ~((values >= 0).all(1) & (np.abs(sums.ravel() - 1) <= SUMS_TO_1))
+    others = f"and the others of {', '.join(columns)} are no probabilities of groups, which sum to 1"
+    refuse(columns.iloc[:, 0], wrong, others)
+    return values / sums
 
 
-def groups_to_learn(cells: Cells, declared: Declared) -> Grouped:
-    """As `groups`, for a method that learns: groups in the order of `groups.sides`, −1 in rows left out.
-
-    The groups are the words of `declared.groups`, else `advantaged` and its one other word, else all words.
+def names(cells: Cells, key: str, _: Reading) -> np.ndarray | None:
+    """`cells.identifiers` of the column of a key, shape (N,); None where one policy version decided.
 
     Raises:
-        FairAllError: where there are fewer than two groups, a declared one is not in the table, or the keys
-            leave open which one is S = +1 or name groups twice.
+        FairAllError: where a cell is a rounded number, or there are too many policy versions.
     """
-    name, spell = str(declared.sensitive), declared.spelling
-    column = complete(cells, name, "sensitive attribute", "complete or remove the row")
-    codes, found, notes = values_of(column)
-    words, advantaged = declared.groups, declared.advantaged
-    values = listed(list(found), "value")
-    if words is not None and advantaged is not None:
-        keys = f"{spell.key('advantaged')} and {spell.key('groups')}"
-        raise FairAllError(f"{keys} both name groups: give one of the two")
-    if words is None and (advantaged is not None or len(found) < 2):
-        if len(found) != 2:
-            several = f"{spell.given('advantaged', 'null')} {spell.given('groups', '[A,B,C]')}"
-            raise FairAllError(
-                f"column {name!r} has {values}; the sensitive attribute must have two: merge or remove rows, "
-                f"or list the groups, {several}"
-            )
-        first = holds(found, str(advantaged), name, "advantaged", declared)
-        return np.where(first, 0, 1)[codes], [tuple(found[first]), tuple(found[~first])], notes
-    if words is None and len(found) == 2:
-        raise FairAllError(
-            f"column {name!r} has {values}: say which of them is S = +1, for instance "
-            f"{spell.word('advantaged', min(found))}"
-        )
-    chosen = sorted(found) if words is None else list(words)
-    if len(chosen) > LARGEST_GROUPS:
-        raise FairAllError(
-            f"column {name!r} has {values}, more groups than can be measured: merge values, or choose some "
-            f"with {spell.given('groups', '[A,B,C]')}"
-        )
-    number = np.full(len(found), -1)
-    for k, word in enumerate(chosen):
-        number[holds(found, word, name, "groups", declared)] = k
-    others = int((number[codes] < 0).sum())
-    notes += [f"{count(others, 'row')} of other values of column {name!r} left out"] * bool(others)
-    return number[codes], [tuple(sorted(found[number == k])) for k in range(len(chosen))], notes
+    texts = identifiers(cells.frame[getattr(cells.declared, key)])
+    n_versions = len(set(texts)) if key == "policy_version" else 0
+    if n_versions > MOST_VERSIONS:
+        raise FairAllError(f"{key}: at most {MOST_VERSIONS} can be modelled, and there are {n_versions}")
+    return None if n_versions == 1 else texts
 
 
-def names(cells: Cells, declared: Declared, key: str) -> ValuesAndNotes:
-    """`cells.identifiers` of the column of a key, which must have no missing cell; and no notes.
+def times(cells: Cells, key: str, reading: Reading) -> np.ndarray:
+    """Numbers or dates (datetime64, UTC where they have a zone), shape (N,); a note is added on their order.
+
+    Dates are read by pandas. All have a zone or none, and one order of day and month, which a day above 12
+    tells.
 
     Raises:
-        FairAllError: where a cell is missing or a rounded number.
+        FairAllError: with the row of what is no time, or may be two.
     """
-    return identifiers(complete(cells, getattr(declared, key), key.replace("_", " "))), []
-
-
-def versions(cells: Cells, declared: Declared) -> tuple[np.ndarray | None, list[str]]:
-    """Name of the policy that decided on each row, shape (N,), None where one did; and no notes.
-
-    Raises:
-        FairAllError: where there are too many versions.
-    """
-    found, notes = names(cells, declared, "policy_version")
-    different = np.unique(found)
-    if len(different) > MOST_VERSIONS:
-        raise FairAllError(
-            f"column {declared.policy_version!r} has {listed(list(different), 'policy version')}; at most "
-            f"{MOST_VERSIONS} can be modelled: give the column that changes with the policy"
-        )
-    return (found if len(different) > 1 else None), notes
-
-
-def times(cells: Cells, declared: Declared) -> ValuesAndNotes:
-    """Numbers or dates (datetime64, UTC where they have a zone), shape (N,), and a note on their order."""
-    column = complete(cells, str(declared.time), "time")
+    column = cells.frame[getattr(cells.declared, key)]
     time = numbers_of(column)
-    if pd.api.types.is_datetime64_any_dtype(column):
-        time = pd.to_datetime(column, utc=True).dt.tz_localize(None).to_numpy()
-    elif np.isnan(time).all():
-        time = _dates(column)
-    wrong = np.isnan(time) | (np.abs(numbers_of(column)) == np.inf)
-    refuse(column, wrong, "is no time: every row needs a number, or a date written as in row 1")
-    if (time[1:] >= time[:-1]).all():
-        return time, []
-    return time, [f"column {column.name!r}: rows are not in the order of time; they are watched in it"]
+    if np.isnan(time).all():
+        words = column.astype(str)
+        zoned = words.str.fullmatch(ZONE)
+        refuse(column, zoned != zoned.iloc[0], "is a time with a zone, or without one, unlike row 1")
+        first, second = words.str.extract(DAY_AND_MONTH).to_numpy(dtype=float).T
+        day_first = bool((first > 12).any())
+        if not day_first and not (second > 12).any():
+            refuse(column, np.abs(first - second) > 0, "may be two dates: write them as 2025-12-31")
+        dates = words.where(words.str.fullmatch(DATE) & ~(day_first & ~(second <= 12)))
+        dates = pd.to_datetime(dates, format="mixed", dayfirst=day_first, utc=True, errors="coerce")
+        time = dates.dt.tz_localize(None).to_numpy()
+    refuse(column, ~np.isfinite(time), "is no time: write numbers, or dates as 2025-12-31, in all rows")
+    if not (time[1:] >= time[:-1]).all():
+        message = "rows are not in the order of time; they are watched in it"
+        reading["notes"].append(f"column {column.name!r}: {message}")
+    return time
 
 
-def _dates(column: pd.Series) -> np.ndarray:
-    """Dates, shape (N,), NaT where a cell has none; the order of day and month is that of the first row."""
-    codes, found = words_of(column)
-    words = [re.sub(r"\s*(?:UTC|z)$", "Z", word) for word in found]
-
-    def read(**how: Any) -> np.ndarray:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # where the first tells no format
-            dates = pd.to_datetime(pd.Series(words), errors="coerce", utc=True, **how)
-        return dates.dt.tz_localize(None).to_numpy(copy=True)
-
-    zoned = np.array([ZONE.fullmatch(word) is not None for word in words])[codes]
-    refuse(column, zoned != zoned[0], f"is a time {'without' if zoned[0] else 'with'} a zone, unlike row 1")
-    parts = [DATE.fullmatch(word) for word in words]
-    no_date = np.array([part is None for part in parts])
-    iso = read(format="ISO8601")
-    if re.match(r"\d{4}", words[codes[0]]) or not np.isnan(iso).any():
-        iso[no_date] = np.datetime64("NaT")
-        return iso[codes]
-    first, second = (np.array([int((part and part[k]) or 0) for part in parts]) for k in (1, 2))
-    if not (first > 12).any() and not (second > 12).any():
-        refuse(column, (first != second)[codes], "may be two dates: write them as 2025-12-31")
-    day_first = bool(first[codes[0]] > 12 or ((first > 12).any() and second[codes[0]] <= 12))
-    dates = read(format="mixed", dayfirst=day_first)
-    dates[no_date | ((second if day_first else first) > 12)] = np.datetime64("NaT")
-    return dates[codes]
-
-
-def amounts(cells: Cells, declared: Declared) -> tuple[np.ndarray, np.ndarray]:
-    """Gain and loss of each row, shape (N,).
-
-    Raises:
-        FairAllError: where one of the two columns is declared alone, or a cell is missing.
-    """
-    found = []
-    for key, name in (("gain", declared.gain), ("loss", declared.loss)):
-        if name is None:
-            given = declared.spelling.given(key, "COLUMN")
-            raise FairAllError(f"gain and loss are needed both: give {given} too")
-        require_column(key, name, list(map(str, cells.frame)), declared)
-        found.append(numbers_of(cells.frame[name]))
-        wrong = ~((found[-1] >= 0) & np.isfinite(found[-1]))
-        refuse(cells.frame[name], wrong, f"is no {key}: everybody needs a number that is at least 0")
-    both = f"is the gain, and the loss is 0 too (column {declared.loss!r}): one must be above 0"
-    refuse(cells.frame[declared.gain], sum(found) == 0, both)
-    return found[0], found[1]
+READERS: Mapping[str, Callable[[Cells, str, Reading], Any]] = {
+    **dict.fromkeys(("decision", "label"), binary),
+    "propensity": numbers,
+    **dict.fromkeys(("person", "decision_maker", "policy_version"), names),
+    "time": times,
+    **dict.fromkeys(AMOUNTS, numbers),
+}

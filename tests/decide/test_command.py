@@ -411,8 +411,8 @@ def test_a_method_of_ones_own_is_imported_where_it_is_trusted(
 @pytest.mark.parametrize(
     ("encoding", "refused"),
     [
-        ("rot13", "dataset.text_encoding=rot13: no such text encoding"),
-        ("idna", "dataset.text_encoding=idna: no such text encoding"),
+        ("rot13", "text_encoding=rot13: no such text encoding"),
+        ("idna", "text_encoding=idna: no such text encoding"),
         ("punycode", "people.csv: line 1 is not punycode text; give its encoding"),
     ],
 )

@@ -316,7 +316,7 @@ def zero_propensity(table: pd.DataFrame) -> pd.DataFrame:
 @pytest.mark.parametrize(
     ("words", "change", "told"),
     [
-        (["propensity=p"], never_rejected, "nobody was rejected"),
+        (["propensity=p"], never_rejected, "a decision must have two"),
         (["drop=[score,race,officer,p,new,strict]"], None, "no propensity is recorded"),
         (["propensity=p"], zero_propensity, "propensity"),
         (["propensty=p"], None, "did you mean propensity"),

@@ -508,8 +508,8 @@ def test_three_groups_and_intersections() -> None:
     [
         ({"cost": "x"}, "cost='x' is not possible: it must be between 0 and 1"),
         ({"cost": [0.3]}, "cost=[0.3] is not possible: it must be between 0 and 1"),
-        ({"kinds": 0}, "kinds=0 is not possible: it must be a kind by column"),
-        ({"kinds": ["real"]}, "kinds=['real'] is not possible: it must be a kind by column"),
+        ({"kinds": 0}, "kinds=0 is not possible: it must be real or count"),
+        ({"kinds": ["real"]}, "kinds=['real'] is not possible: it must be real or count"),
         ({"max_categories": "x"}, "max_categories='x' is not possible: it must be a whole number"),
         ({"max_count": 2.5}, "max_count=2.5 is not possible: it must be a whole number"),
         ({"proba": True}, "proba=True is not possible: it must be decision or label"),
