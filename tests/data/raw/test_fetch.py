@@ -13,8 +13,7 @@ from typing import cast
 import pooch
 import pytest
 
-from fairall.data.raw.fetch import RETRIES, DownloadConfig, fetch
-from fairall.data.raw.files import RawTableConfig, find, raw_file, searched_folders, verified
+from fairall.data.raw.fetch import RETRIES, DownloadConfig, RawFileConfig, find, raw_file, searched_folders
 from fairall.errors import FairAllError
 from fairall.storage.files import cache_folder
 from tests.conftest import typed
