@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -67,7 +67,7 @@ class Feedback(Part):
         """The next of the M people in their current state, instead of those of the static world."""
         number = self.order.next().person
         assert number is not None
-        return self.dynamics.people(take(self.people, number), self.labels, number)
+        return replace(self.dynamics.people(take(self.people, number), self.labels), person=number)
 
     def decided(self, people: People, accepted: Tensor, time_step: int) -> None:
         """Change the accepted people by their labels; after several visits the last one counts."""
