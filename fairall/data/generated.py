@@ -134,7 +134,7 @@ class GeneratedDataset(Dataset):
             validation=fixed("validation"),
             test=fixed("test"),
             pool=pool,
-            pool_table=self.table(),
+            pool_tables=(self.table(),),
             draw=lambda streams, n: self.people(self.draw(streams, n), of_pool),
             dynamics=self.dynamics(of_pool),
         )

@@ -160,9 +160,11 @@ class Table(Viewed):
 
     def _draw(self, what: str, axes: Axes) -> None:
         """Draw base rate and share of accepted people by group."""
-        from fairall.data.picture import draw_rates  # imports matplotlib
+        from fairall.display.style import BLUE, GREY  # imports matplotlib
 
-        draw_rates(self.summary(), axes)
+        rates = self.summary()[["base_rate", "accepted"]].dropna(axis="columns", how="all")
+        rates = rates.rename(columns={"base_rate": "base rate"})
+        rates.plot.bar(ax=axes, color=[BLUE, GREY], rot=0, ylabel="share of people", ylim=(0, 1))
 
     def rows(self, index: np.ndarray) -> Table:
         """The rows at `index` (n,), in its order."""

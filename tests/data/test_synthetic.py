@@ -5,25 +5,36 @@ from scipy.special import expit
 from scipy.stats import norm
 
 from fairall.config.compose import typed_config
+from fairall.data.generated import Individuals
 from fairall.data.load import load_dataset
 from fairall.data.prepared import PreparedData
-from fairall.data.synthetic import StructuralIndividuals, StructuralModel
+from fairall.data.synthetic import Synthetic
+from fairall.errors import FairAllError
 from fairall.metrics import STANDARD, cfu_y_held, registered
 from fairall.online.evaluation import Evaluator
 from fairall.online.initial_policy import LogisticPolicy
 from fairall.runtime.randomness import SeedStreams
 
 N = 200_000
+SHARE = "dataset.structural_model.ground_truth_share"
+BY_GROUP = f"{SHARE}={{-1: 0.3, 1: 0.7}}"
+
+
+def drawn(*words: str) -> tuple[Synthetic, Individuals]:
+    """A structural model, and N people of it."""
+    model = load_dataset("synthetic", *words)
+    assert isinstance(model, Synthetic)
+    return model, model.draw(SeedStreams([0], "test"), N)
 
 
 @pytest.fixture(scope="module")
-def model() -> StructuralModel:
-    return StructuralModel(typed_config("dataset=synthetic").dataset.structural_model)
+def usual() -> tuple[Synthetic, Individuals]:
+    return drawn()
 
 
 @pytest.fixture(scope="module")
-def people(model: StructuralModel) -> StructuralIndividuals:
-    return model.draw(SeedStreams([0], "test"), N)
+def people(usual: tuple[Synthetic, Individuals]) -> Individuals:
+    return usual[1]
 
 
 @pytest.fixture(scope="module")
@@ -35,39 +46,33 @@ def prepared() -> PreparedData:
     ("name", "of_k", "of_s", "std"), [("LSAT", 4, 3.5, 0.1), ("GPA", 0.75, 1, 0.01), ("FYA", 1.3, 1, 0.05)]
 )
 def test_residuals_have_the_stated_deviations(
-    people: StructuralIndividuals, name: str, of_k: float, of_s: float, std: float
+    people: Individuals, name: str, of_k: float, of_s: float, std: float
 ) -> None:
-    residual = people.values[name] - of_k * people.k - of_s * people.s
+    residual = people.values[name] - of_k * people.values["K"] - of_s * people.s
     assert residual.std() == pytest.approx(std, rel=0.01)
     assert abs(residual.mean()) < 4 * std / N**0.5
-    for cause in (people.k, people.s, people.y):
+    for cause in (people.values["K"], people.s, people.hidden["y"]):
         assert abs(np.corrcoef(residual.ravel(), cause.ravel())[0, 1]) < 0.01
 
 
-def test_talent_and_groups_are_as_stated(people: StructuralIndividuals) -> None:
-    assert people.s.mean() == pytest.approx(0, abs=0.01)
-    assert people.y.mean() == pytest.approx(0.5, abs=0.005)
-    for y, mean in ((0, -1), (1, 1)):
-        k = people.k[people.y == y]
-        assert (k.mean(), k.std()) == pytest.approx((mean, 0.5), abs=0.01)
-    assert abs(np.corrcoef(people.s.ravel(), people.k.ravel())[0, 1]) < 0.01
+def test_talent_groups_and_ground_truth_are_as_stated(people: Individuals) -> None:
+    s, k, y = people.s, people.values["K"], people.hidden["y"]
+    assert s.mean() == pytest.approx(0, abs=0.01)
+    assert y.mean() == pytest.approx(0.5, abs=0.005)
+    for of, mean in ((0, -1), (1, 1)):
+        assert (k[y == of].mean(), k[y == of].std()) == pytest.approx((mean, 0.5), abs=0.01)
+    assert abs(np.corrcoef(s.ravel(), k.ravel())[0, 1]) < 0.01
     assert (people.label == (people.values["FYA"] > 0)).all()
-
-
-def test_ground_truth_is_calibrated_to_the_closed_form_given_k(people: StructuralIndividuals) -> None:
-    expected = expit(8 * people.k)
+    expected = expit(8 * k)  # of Y given K
     for low in np.arange(0, 1, 0.1):
         inside = (expected >= low) & (expected < low + 0.1)
-        n = inside.sum()
-        assert people.y[inside].mean() == pytest.approx(expected[inside].mean(), abs=4 * 0.5 / n**0.5)
+        assert y[inside].mean() == pytest.approx(expected[inside].mean(), abs=2 / inside.sum() ** 0.5)
 
 
-def test_abduction_recovers_the_noise_and_twice_the_counterfactual_is_the_original(
-    model: StructuralModel, people: StructuralIndividuals
-) -> None:
-    for name, noise in model.abduct(people).items():
-        np.testing.assert_allclose(noise, people.noise[name], atol=1e-12)
+def test_twice_the_counterfactual_is_the_original(usual: tuple[Synthetic, Individuals]) -> None:
+    model, people = usual
     other = model.counterfactual(people)
+    np.testing.assert_allclose(other.hidden["noise"], people.hidden["noise"], atol=1e-12)
     assert (other.s == -people.s).all()
     np.testing.assert_allclose(other.values["LSAT"] - people.values["LSAT"], -7 * people.s, atol=1e-12)
     twice = model.counterfactual(other)
@@ -132,40 +137,34 @@ def test_every_coefficient_can_be_changed() -> None:
 
 def test_an_interaction_turns_the_order_of_one_group() -> None:
     fya = "dataset.structural_model.variables.FYA={k: 0.5, ks: 0.8, s: 0.3, std: 0.5}"
-    model = StructuralModel(typed_config("dataset=synthetic", fya).dataset.structural_model)
-    people = model.draw(SeedStreams([0], "test"), N)
+    model, people = drawn(fya)
     fya_of, other = people.values["FYA"], model.counterfactual(people)
     assert np.unique(other.s * people.s).tolist() == [-1]
-    assert (other.k == people.k).all()
-    shift = -2 * people.s * (0.3 + 0.8 * people.k)  # K and the noise are held
+    assert (other.values["K"] == people.values["K"]).all()
+    shift = -2 * people.s * (0.3 + 0.8 * people.values["K"])  # K and the noise are held
     np.testing.assert_allclose(other.values["FYA"] - fya_of, shift, atol=1e-12)
-    np.testing.assert_allclose(model.abduct(people)["FYA"], people.noise["FYA"], atol=1e-12)
+    np.testing.assert_allclose(other.hidden["noise"], people.hidden["noise"], atol=1e-12)
     # E[FYA | K, S], then the share of good labels by ground truth: K is N(2y - 1, 0.5).
     for s, slope in ((1, 1.3), (-1, -0.3)):
         for low in np.arange(-2, 2, 0.5):
-            inside = (people.s == s) & (people.k >= low) & (people.k < low + 0.5)
-            expected = 0.3 * s + slope * people.k[inside].mean()
+            inside = (people.s == s) & (people.values["K"] >= low) & (people.values["K"] < low + 0.5)
+            expected = 0.3 * s + slope * people.values["K"][inside].mean()
             assert fya_of[inside].mean() == pytest.approx(expected, abs=4 * 0.5 / inside.sum() ** 0.5)
         for y in (0, 1):
-            good = people.label[(people.s == s) & (people.y == y)].mean()
+            good = people.label[(people.s == s) & (people.hidden["y"] == y)].mean()
             mean, std = 0.3 * s + slope * (2 * y - 1), np.hypot(slope * 0.5, 0.5)
             assert good == pytest.approx(norm.cdf(mean / std), abs=0.01)
 
 
-SHARE = "dataset.structural_model.ground_truth_share"
-BY_GROUP = f"{SHARE}={{-1: 0.3, 1: 0.7}}"
-
-
 def test_ground_truth_labels_and_talent_by_group_are_their_closed_forms() -> None:
-    model = StructuralModel(typed_config("dataset=synthetic", BY_GROUP).dataset.structural_model)
-    people = model.draw(SeedStreams([0], "test"), N)
+    _, people = drawn(BY_GROUP)
     for s, share in ((-1, 0.3), (1, 0.7)):
         own, n = people.s == s, (people.s == s).sum()
-        assert people.y[own].mean() == pytest.approx(share, abs=4 * 0.5 / n**0.5)
+        assert people.hidden["y"][own].mean() == pytest.approx(share, abs=4 * 0.5 / n**0.5)
         # K is a mixture of N(-1, 0.5²) and N(1, 0.5²), and FYA is 1.3 K + s plus noise.
         std = np.hypot(0.5, 2 * (share * (1 - share)) ** 0.5)
-        assert people.k[own].mean() == pytest.approx(2 * share - 1, abs=4 * std / n**0.5)
-        assert people.k[own].std() == pytest.approx(std, abs=0.01)
+        assert people.values["K"][own].mean() == pytest.approx(2 * share - 1, abs=4 * std / n**0.5)
+        assert people.values["K"][own].std() == pytest.approx(std, abs=0.01)
         good = [norm.cdf((1.3 * (2 * y - 1) + s) / np.hypot(1.3 * 0.5, 0.05)) for y in (0, 1)]
         expected = (1 - share) * good[0] + share * good[1]
         assert people.label[own].mean() == pytest.approx(expected, abs=4 * 0.5 / n**0.5)
@@ -181,21 +180,24 @@ def test_equal_shares_by_group_are_the_same_people_as_one_number(prepared: Prepa
 
 
 def test_the_counterfactual_keeps_the_number_of_y_which_may_flip() -> None:
-    model = StructuralModel(typed_config("dataset=synthetic", BY_GROUP).dataset.structural_model)
-    people = model.draw(SeedStreams([0], "test"), N)
+    model, people = drawn(BY_GROUP)
     other, held = model.counterfactual(people), model.counterfactual(people, hold_y=True)
-    flips = other.y != people.y
+    flips = other.hidden["y"] != people.hidden["y"]
     assert flips.mean() == pytest.approx(0.7 - 0.3, abs=4 * 0.5 / N**0.5)
-    assert (other.y[flips] == (people.s[flips] < 0)).all()  # the disadvantaged gain, the advantaged lose
-    assert (flips == ((people.uniform >= 0.3) & (people.uniform < 0.7))).all()
-    np.testing.assert_allclose(other.k, people.k + 2 * (other.y - people.y), atol=1e-12)
-    for found, k in ((other, other.k), (held, people.k)):
-        expected = people.values["LSAT"] - 7 * people.s + 4 * (k - people.k)
+    assert (
+        other.hidden["y"][flips] == (people.s[flips] < 0)
+    ).all()  # the disadvantaged gain, the advantaged lose
+    assert (flips == ((people.hidden["uniform"] >= 0.3) & (people.hidden["uniform"] < 0.7))).all()
+    np.testing.assert_allclose(
+        other.values["K"], people.values["K"] + 2 * (other.hidden["y"] - people.hidden["y"]), atol=1e-12
+    )
+    for found, k in ((other, other.values["K"]), (held, people.values["K"])):
+        expected = people.values["LSAT"] - 7 * people.s + 4 * (k - people.values["K"])
         np.testing.assert_allclose(found.values["LSAT"], expected, atol=1e-12)
-    assert (held.y == people.y).all()
+    assert (held.hidden["y"] == people.hidden["y"]).all()
     # The people of the counterfactual world have the distribution of the other group.
     for s, share in ((-1, 0.3), (1, 0.7)):
-        assert other.y[other.s == s].mean() == pytest.approx(share, abs=0.01)
+        assert other.hidden["y"][other.s == s].mean() == pytest.approx(share, abs=0.01)
     twice = model.counterfactual(other)
     for name, values in people.values.items():
         np.testing.assert_allclose(twice.values[name], values, rtol=0, atol=1e-12)
@@ -234,11 +236,8 @@ def test_feedback_keeps_the_number_of_y() -> None:
     dynamics = data.dynamics
     assert dynamics is not None
     state = dynamics.draw(SeedStreams([0], "test"), 1000)
-    person = torch.arange(1000).unsqueeze(0)
-    first = dynamics.people(state, SeedStreams([0], "test"), person)
-    moved = dynamics.people(
-        dynamics.changed(state, torch.ones(1, 1000, dtype=torch.bool)), SeedStreams([0], "test"), person
-    )
+    risen = dynamics.changed(state, torch.ones(1, 1000, dtype=torch.bool))
+    first, moved = (dynamics.people(of, SeedStreams([0], "test")) for of in (state, risen))
     assert first.ground_truth is not None
     assert moved.ground_truth is not None
     assert first.counterfactual_x is not None
@@ -253,9 +252,7 @@ def test_feedback_keeps_the_number_of_y() -> None:
 @pytest.mark.parametrize(
     ("policy", "rates"), [("harsh", (0.1280, 0.1581, 0.0979)), ("lenient", (0.5468, 0.7642, 0.3297))]
 )
-def test_acceptance_of_initial_policies_is_near_the_papers(
-    policy: str, rates: tuple[float, ...], model: StructuralModel
-) -> None:
+def test_acceptance_of_initial_policies_is_near_the_papers(policy: str, rates: tuple[float, ...]) -> None:
     config = typed_config("dataset=synthetic", f"initial_policy={policy}", f"dataset.rows.pool={N}")
     table = load_dataset("synthetic", f"dataset.rows.pool={N}").table()
     accepted = LogisticPolicy(config.initial_policy).decide(table)
@@ -285,8 +282,6 @@ def test_acceptance_of_initial_policies_is_near_the_papers(
     ],
 )
 def test_impossible_models_are_one_line(words: list[str], said: str) -> None:
-    from fairall.errors import FairAllError
-
     with pytest.raises(FairAllError) as raised:
         load_dataset("synthetic", *words)
     assert said in str(raised.value)
