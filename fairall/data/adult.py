@@ -13,6 +13,7 @@ from omegaconf import MISSING
 
 from fairall.data.features import Feature, Kind
 from fairall.data.raw.dataset import RawTableConfig, RawTableDataset
+from fairall.data.raw.fetch import require_published
 from fairall.errors import FairAllError
 from fairall.tables.groups import CROSS
 
@@ -60,14 +61,12 @@ class Adult(RawTableDataset):
                 content = (folder / name).read_bytes()
             except (OSError, KeyError, zipfile.BadZipFile) as error:
                 raise FairAllError(f"{path}: {name} cannot be read ({error}): get the file again") from error
-            if expected is not None and hashlib.sha256(content).hexdigest() != expected.lower():
-                raise FairAllError(
-                    f"{path}: {name} is not the published file: delete it to fetch it again, or accept "
-                    f"it with dataset.members.{member}=null"
-                )
+            if expected is not None:
+                checksum = hashlib.sha256(content).hexdigest()
+                require_published(f"{path}: {name}", checksum, expected, f"dataset.members.{member}")
             # The test file begins with a comment.
-            rows = pd.read_csv(io.BytesIO(content), names=RAW_COLUMNS, skipinitialspace=True, comment="|")
-            parts.append(rows)
+            lines = io.BytesIO(content)
+            parts.append(pd.read_csv(lines, names=RAW_COLUMNS, skipinitialspace=True, comment="|"))
         return pd.concat(parts, ignore_index=True)
 
     def recipe(self, raw: pd.DataFrame) -> tuple[pd.DataFrame, list[Feature]]:

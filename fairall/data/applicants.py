@@ -31,13 +31,11 @@ class RecycledApplicants(Stateful):
         self, people: People, size: int, seeds: Sequence[int], purpose: str, *, one_order: bool = False
     ) -> None:
         self.size, self.streams = size, SeedStreams(seeds, purpose)
-        self.people = people
-        self.one_order = one_order
+        self.people, self.one_order = people, one_order
         self.waiting = torch.empty(len(seeds), 0, dtype=torch.long)
         if one_order:
             n = len(people)
-            positions = torch.arange(math.ceil(n / size) * size) % n
-            self.waiting = self.streams.permutations(n)[:, positions]
+            self.waiting = self.streams.permutations(n)[:, torch.arange(math.ceil(n / size) * size) % n]
 
     def next(self) -> People:
         """The next people in the shuffled order, fields of shape (E, size, ...)."""

@@ -51,14 +51,14 @@ class FicoConfig(GeneratedConfig):
     def validate(self) -> None:
         """Check that the groups are different ones of the report."""
         super().validate()
-        for word in self.groups or []:
+        share, n_groups = self.advantaged_share, len(self.words)
+        for word in self.words:
             check_values(word, "dataset.groups", one_of(REPORT_COLUMNS))
-        share = self.advantaged_share
+        require(share is None or n_groups == 2, "dataset.advantaged_share", share, "null of more than two")
+        different = len({*self.words}) == n_groups
         require(
-            share is None or len(self.words) == 2, "dataset.advantaged_share", share, "null of more than two"
+            different, "dataset.disadvantaged", self.disadvantaged, "another group than dataset.advantaged"
         )
-        other = self.advantaged != self.disadvantaged
-        require(other, "dataset.disadvantaged", self.disadvantaged, "another group than dataset.advantaged")
 
 
 @dataclass(frozen=True)
@@ -73,18 +73,16 @@ class CreditScores:
     @classmethod
     def of(cls, config: FicoConfig) -> CreditScores:
         """The tables of the report for the groups of a configuration."""
-        words = config.words
-        columns = [REPORT_COLUMNS[word] for word in (words[::-1] if len(words) == 2 else words)]
+        words = config.words[::-1] if len(config.words) == 2 else config.words
+        columns = [REPORT_COLUMNS[word] for word in words]
         cdf, bad = (_read(f"transrisk_{name}_by_race_ssa.csv") for name in ("cdf", "performance"))
         cumulative = cdf[columns].to_numpy().T / 100.0
         share = np.diff(cumulative, axis=1, prepend=0.0) / cumulative[:, -1:]
-        people = _read("totals.csv")[columns].to_numpy(dtype=float)[0]
-        group_share, advantaged = people / people.sum(), config.advantaged_share
-        if len(words) == 2:
-            advantaged = group_share[1] if advantaged is None else advantaged
-            group_share = np.array([1.0 - advantaged, advantaged])
+        people, advantaged = _read("totals.csv")[columns].to_numpy(dtype=float)[0], config.advantaged_share
+        if advantaged is not None:
+            people = np.array([1.0 - advantaged, advantaged])
         repays = 1.0 - bad[columns].to_numpy().T / 100.0
-        return cls(cdf["Score"].to_numpy(), share, repays, group_share)
+        return cls(cdf["Score"].to_numpy(), share, repays, people / people.sum())
 
     def individuals(self, uniform: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Score, s and label of people from uniform numbers (..., 3) on [0, 1); shapes (...)."""
@@ -147,11 +145,11 @@ class Fico(GeneratedDataset):
             return torch.from_numpy(np.stack([drawn.values["score"], drawn.s], axis=-1))
 
         def people(state: Tensor, streams: SeedStreams) -> People:
-            score, s = state.unbind(-1)
+            score, s = np.moveaxis(state.numpy(), -1, 0)
             of_others, of_advantaged = (np.interp(score, scores.score, repays) for repays in scores.repays)
-            repays = torch.from_numpy(np.where(s > 0, of_advantaged, of_others))
-            label = streams.uniform(state.shape[1]) < repays
-            return self.people(Individuals(s.numpy(), label.numpy(), {"score": score.numpy()}), scaler)
+            repays = np.where(s > 0, of_advantaged, of_others)
+            label = streams.uniform(state.shape[1]).double().numpy() < repays
+            return self.people(Individuals(s, label, {"score": score}), scaler)
 
         return Dynamics(self.config.dynamics, draw, people, greatest=float(scores.score[-1]))
 

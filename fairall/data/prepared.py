@@ -55,11 +55,6 @@ class Scaler:
         """Standard deviation of real features, 1 for those that do not vary and for others, shape (D,)."""
         return np.where(self.real, self.schema.scale, 1.0)
 
-    def of_column(self, i: int) -> Scaler:
-        """The scaler of feature `i` alone."""
-        schema = self.schema
-        return Scaler(Schema([schema[i]], schema.inputs, [schema.mean[i]], [schema.scale[i]]))
-
     def of_file(self, x: np.ndarray) -> Scaler:
         """The scaler of a file of people with features x (N, D): this one, or one fitted on x."""
         if self.rows is ScalerRows.training_rows:

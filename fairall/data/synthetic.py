@@ -113,14 +113,13 @@ class Synthetic(GeneratedDataset):
 
     def draw(self, streams: SeedStreams, n: int) -> Individuals:
         """Draw n people per seed from the structural model, arrays of shape (E, n)."""
-        model = self.model
-        uniform = streams.uniform(n, 2).double().numpy()
-        normal = streams.normal(n, 1 + len(model.variables)).double().numpy()
-        s = np.where(uniform[..., 0] < model.advantaged_share, 1.0, -1.0)
-        y = self.ground_truth(s, uniform[..., 1])
+        model, equations = self.model, self.model.variables.values()
+        group, of_y = streams.uniform(n, 2).double().numpy().transpose(2, 0, 1)
+        normal = streams.normal(n, 1 + len(equations)).double().numpy()
+        s = np.where(group < model.advantaged_share, 1.0, -1.0)
+        y = self.ground_truth(s, of_y)
         k = model.k_shift * (2.0 * y - 1.0) + model.k_std * normal[..., 0]
-        noise = normal[..., 1:] * [equation.std for equation in model.variables.values()]
-        return self.predict(s, y, uniform[..., 1], k, noise)
+        return self.predict(s, y, of_y, k, normal[..., 1:] * [equation.std for equation in equations])
 
     def ground_truth(self, s: np.ndarray, uniform: np.ndarray) -> np.ndarray:
         """Y of people from their numbers on [0, 1), arrays of the same shape."""
@@ -177,9 +176,9 @@ class Synthetic(GeneratedDataset):
             return torch.from_numpy(np.concatenate([fixed, drawn.hidden["noise"]], axis=-1))
 
         def people(state: Tensor, streams: SeedStreams) -> People:
-            k, s, uniform = state[..., :3].unbind(-1)
-            y = self.ground_truth(s.numpy(), uniform.numpy())
-            noise = state[..., 3:].numpy()
-            return self.people(self.predict(s.numpy(), y, uniform.numpy(), k.numpy(), noise), scaler)
+            values = state.numpy()
+            k, s, uniform = np.moveaxis(values[..., :3], -1, 0)
+            y = self.ground_truth(s, uniform)
+            return self.people(self.predict(s, y, uniform, k, values[..., 3:]), scaler)
 
         return Dynamics(self.config.dynamics, draw, people)

@@ -9,7 +9,7 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from fairall.data.features import DISCRETE, Feature, Kind
+from fairall.data.features import DISCRETE, Feature, Kind, Schema
 from fairall.data.prepared import PreparedData, Scaler
 from fairall.online.training import Training
 from fairall.tables.groups import Sensitive
@@ -91,7 +91,10 @@ def _features(
         steps.append(people.x[seeds].clone())  # not a view of all seeds
         if len(steps) == steps_at_once or t == last:
             x = _in_rows(torch.stack(steps))
-            scalers = [scaler.of_column(i) for i in range(len(schema))]
+            scalers = [
+                Scaler(Schema([feature], mean=[mean], scale=[scale]))
+                for feature, mean, scale in zip(schema, scaler.mean, scaler.scale, strict=True)
+            ]
             raw = {feature.name: raw_values(feature, scalers[i], x[:, i]) for i, feature in enumerate(schema)}
             yield slice(t + 1 - len(steps), t + 1), raw
             steps = []

@@ -10,21 +10,19 @@ from itertools import product
 from pathlib import Path
 from typing import Any, ClassVar, TypeAlias
 
-import numpy as np
 import pandas as pd
 from omegaconf import MISSING
 
-from fairall.config.checks import check_values, limited, one_of, optional, require
+from fairall.config.checks import check_values, one_of, optional, require
 from fairall.data.dataset import TableDataset
 from fairall.data.features import Feature, Kind, Schema
 from fairall.data.raw.fetch import RawFileConfig, find, raw_file
 from fairall.data.table import Table
 from fairall.errors import FairAllError, count
 from fairall.tables.cells import refuse, shown
-from fairall.tables.groups import CROSS, crossed, join, sides
+from fairall.tables.groups import CROSS, Sensitive, join, sides
 
 SAS_TINY = 1e-78
-TWO_SIDES = ("advantaged", "disadvantaged")
 
 
 Pairs: TypeAlias = dict[str, dict[str, list[str]]]
@@ -45,12 +43,7 @@ class RawTableConfig(RawFileConfig):
 
     rows: int | None = MISSING
     sensitive: str | None = optional()
-    groups: Any = optional(
-        limited(
-            "a list of different words, such as [A,B,C]",
-            lambda words: isinstance(words, list) and len({*words}) == len(words) > 0,
-        )
-    )
+    groups: Any = optional()
     two_groups: Pairs | None = optional()
     pairs: ClassVar[Pairs] = {}
 
@@ -69,31 +62,25 @@ class RawTableConfig(RawFileConfig):
     @property
     def words(self) -> list[list[str]]:
         """Raw values of each group, of two S = +1 first; raises FairAllError where they are not possible."""
-        pairs = self.groups if isinstance(self.groups, dict) else self.two_groups or self.pairs
+        pairs = self.two_groups or self.pairs or self.groups  # of a stored configuration `groups`
         names = self.attribute.split(CROSS)
         for name in names:
             check_values(name, "dataset.sensitive", one_of(pairs))
         require(len({*names}) == len(names), "dataset.sensitive", self.sensitive, "of different attributes")
+        sides_of = [(pairs[name]["advantaged"], pairs[name]["disadvantaged"]) for name in names]
         if isinstance(self.groups, list):
             words = [[word] for word in self.groups]
+        elif len(names) == 1:
+            words = [*sides_of[0]]
         else:
-            both = [{**pairs[name]} for name in names]
-            for name, pair in zip(names, both, strict=True):
-                require(
-                    {*pair} == {*TWO_SIDES},
-                    f"dataset.groups.{name}",
-                    pair,
-                    "given as a list of words, such as dataset.groups=[A,B,C]",
-                )
-            words = [both[0][side] for side in TWO_SIDES]
-            if len(names) > 1:
-                combinations = product(*(pair["advantaged"] + pair["disadvantaged"] for pair in both))
-                words = [[CROSS.join(combination)] for combination in combinations]
-        every = [word for group in words for word in group]
+            words = [[CROSS.join(values)] for values in product(*(a + b for a, b in sides_of))]
+        every = [value for values in words for value in values]
         require(
-            len(words) > 1 and len({*every}) == len(every),
+            len(words) > 1
+            and len({*every}) == len(every)
+            and (self.groups is None or self.groups is pairs or isinstance(self.groups, list)),
             "dataset.groups",
-            words,
+            self.groups,
             "a list of two or more different words, such as [A,B,C]",
         )
         return words
@@ -158,13 +145,13 @@ class RawTableDataset(TableDataset):
                 raw[name] = pd.to_numeric(column, errors="coerce")
                 refuse(column, raw[name].isna() & column.notna(), "is no number")
             people, features = self.recipe(raw)
-            sensitive, words = join(people, config.attribute), config.words
-            rows, s = of_groups(sensitive, words)
-            first = [values[0] for values in words]
-            schema = Schema(features, n_groups=len(words), crossed=crossed(config.attribute, first))
-            x, label = schema.encode(people[rows]), people[self.label][rows]
-            is_good = Feature(self.label, Kind.BINARY, (0.0, 1.0)).encode(label) == self.good
-            table = Table.fully_labelled(schema, x, s, is_good.astype(int), sensitive[rows])
+            column, words = join(people, config.attribute), config.words
+            s = of_groups(column, words)
+            people, column, s = people[s.notna()], column[s.notna()], s.dropna().to_numpy(dtype=int)
+            sensitive = Sensitive.of(column, s, len(words))
+            schema = Schema(features, n_groups=len(words), crossed=sensitive.crossed)
+            is_good = Feature(self.label, Kind.BINARY, (0.0, 1.0)).encode(people[self.label]) == self.good
+            table = Table.fully_labelled(schema, schema.encode(people), s, is_good.astype(int), sensitive)
         except FairAllError as error:
             if str(error).startswith(("dataset.", "dataset=")):  # about the configuration
                 raise
@@ -177,8 +164,8 @@ class RawTableDataset(TableDataset):
         return table
 
 
-def of_groups(column: pd.Series, groups: Sequence[Sequence[str]]) -> tuple[np.ndarray, np.ndarray]:
-    """Mask (N,) of the rows of some groups, and S of these rows.
+def of_groups(column: pd.Series, groups: Sequence[Sequence[str]]) -> pd.Series:
+    """S of each row, N numbers; NaN for rows of other groups.
 
     Args:
         column: of the sensitive attribute, N texts.
@@ -195,8 +182,7 @@ def of_groups(column: pd.Series, groups: Sequence[Sequence[str]]) -> tuple[np.nd
                 f"dataset.groups: no row has {value!r}; there are {count(len(values), 'value')} of "
                 f"{column.name} ({', '.join(map(shown, values))})"
             )
-    s = column.map(meaning)
-    return s.notna().to_numpy(), s.dropna().to_numpy(dtype=int)
+    return column.map(meaning)
 
 
 def read_columns(path: Path, columns: list[str]) -> pd.DataFrame:

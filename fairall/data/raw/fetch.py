@@ -59,12 +59,17 @@ def raw_file(config: RawFileConfig) -> Path:
             checksum = sha256(path)
         except OSError as error:
             raise FairAllError(f"{path}: cannot be read: {error.strerror or error}") from error
-        if checksum != expected.lower():
-            raise FairAllError(
-                f"{path} is not the published file (sha256 {checksum[:12]}..., expected {expected[:12]}...): "
-                "delete it to fetch it again, or accept it with dataset.download.sha256=null"
-            )
+        require_published(path, checksum, expected, "dataset.download.sha256")
     return path
+
+
+def require_published(name: object, checksum: str, expected: str, key: str) -> None:
+    """Raise FairAllError where a file has another checksum than the one that a key expects."""
+    if checksum != expected.lower():
+        raise FairAllError(
+            f"{name} is not the published file (sha256 {checksum[:12]}..., expected {expected[:12]}...): "
+            f"delete it to fetch it again, or accept it with {key}=null"
+        )
 
 
 def find(config: RawFileConfig) -> Path | None:
@@ -84,8 +89,8 @@ def find(config: RawFileConfig) -> Path | None:
 
 def searched_folders(name: str) -> list[Path]:
     """Folders searched for the files of the data set `name`, in order."""
-    data = os.environ.get("FAIRALL_DATA")
-    return [*([Path(data).expanduser() / name] if data else []), cache_folder(name)]
+    folders = [Path(data).expanduser() / name for data in [os.environ.get("FAIRALL_DATA")] if data]
+    return [*folders, cache_folder(name)]
 
 
 def _fetched(config: RawFileConfig) -> Path:
@@ -154,7 +159,7 @@ def _require_https(url: str) -> None:
 
 def _reason(error: BaseException) -> str:
     """Message of the innermost error; outer ones repeat the URL and name Python objects."""
-    while (inner := error.__cause__ or error.__context__) is not None:
-        error = inner
+    while error.__context__ is not None:
+        error = error.__context__
     words = getattr(error, "strerror", None) or str(error) or type(error).__name__
     return " ".join(words.split()).rstrip(".")
