@@ -59,11 +59,16 @@ class StructuralModelConfig:
     label: str = MISSING
     threshold: float = MISSING
 
+    def __post_init__(self) -> None:
+        """Have texts as the keys of shares by group, as JSON has them."""
+        if isinstance(self.ground_truth_share, dict):
+            self.ground_truth_share = {str(s): share for s, share in self.ground_truth_share.items()}
+
     @property
     def shares(self) -> dict[str, Any]:
-        """p(Y = 1 | s) by s, "-1" and "1"; keys of the configuration may be numbers."""
+        """p(Y = 1 | s) by s, "-1" and "1"."""
         share = self.ground_truth_share
-        return {str(s): of for s, of in (share if isinstance(share, dict) else {-1: share, 1: share}).items()}
+        return share if isinstance(share, dict) else {"-1": share, "1": share}
 
     def validate(self) -> None:
         """Check that there is a share for each of the two groups."""

@@ -16,6 +16,7 @@ from fairall.metrics import STANDARD, cfu_y_held, registered
 from fairall.online.evaluation import Evaluator
 from fairall.online.initial_policy import LogisticPolicy
 from fairall.runtime.randomness import SeedStreams
+from fairall.storage.identity import configuration_key
 
 N = 200_000
 MODEL = "dataset.structural_model"
@@ -191,6 +192,7 @@ def test_equal_shares_by_group_are_the_same_people_as_one_number(prepared: Prepa
     equal, other = (
         load_dataset("synthetic", word).prepare() for word in (f"{SHARE}={{-1: 0.5, 1: 0.5}}", BY_GROUP)
     )
+    assert '"-1": 0.3' in configuration_key(typed_config("dataset=synthetic", BY_GROUP))
     assert equal.fingerprint() == prepared.fingerprint() != other.fingerprint()
     first, same = equal.applicants(64, [0, 1]).next(), prepared.applicants(64, [0, 1]).next()
     assert torch.equal(first.x, same.x)
