@@ -64,9 +64,15 @@ class RawTableConfig(RawFileConfig):
         """Raw values of each group, of two S = +1 first; raises FairAllError where they are not possible."""
         pairs = self.two_groups or self.pairs or self.groups  # of a stored configuration `groups`
         names = self.attribute.split(CROSS)
+        require(len({*names}) == len(names), "dataset.sensitive", self.sensitive, "of different attributes")
         for name in names:
             check_values(name, "dataset.sensitive", one_of(pairs))
-        require(len({*names}) == len(names), "dataset.sensitive", self.sensitive, "of different attributes")
+            require(
+                {*pairs[name]} == {"advantaged", "disadvantaged"},
+                f"dataset.two_groups.{name}",
+                pairs[name],
+                "a list `advantaged` and a list `disadvantaged`",
+            )
         sides_of = [(pairs[name]["advantaged"], pairs[name]["disadvantaged"]) for name in names]
         if isinstance(self.groups, list):
             words = [[word] for word in self.groups]
@@ -77,11 +83,12 @@ class RawTableConfig(RawFileConfig):
         every = [value for values in words for value in values]
         require(
             len(words) > 1
+            and all(words)
             and len({*every}) == len(every)
             and (self.groups is None or self.groups is pairs or isinstance(self.groups, list)),
             "dataset.groups",
-            self.groups,
-            "a list of two or more different words, such as [A,B,C]",
+            words,
+            "a list of two or more different words, such as [A,B,C]; dataset.two_groups has pairs of lists",
         )
         return words
 
@@ -158,8 +165,8 @@ class RawTableDataset(TableDataset):
             raise FairAllError(f"{path}: {error}; was the file edited?") from error
         if config.rows is not None and len(table) != config.rows:
             raise FairAllError(
-                f"{path}: its recipe leaves {len(table)} rows instead of {config.rows}: truncated or edited? "
-                "Get the file again, or accept it with dataset.rows=null"
+                f"{path}: its recipe leaves {len(table)} rows instead of {config.rows}: truncated, edited or "
+                "of other groups? Get the file again, or accept it with dataset.rows=null"
             )
         return table
 
