@@ -126,20 +126,25 @@ class TableDataset(Dataset):
     def prepare(self, *, scaler: ScalerRows = ScalerRows.training_rows) -> PreparedData:
         """People of each role of the split, scaled; raises as `load` does."""
         table, splits, of_training = self.table(), self.splits, Scaler(self.schema, scaler)
-        features, label_weight = table.features, table.label_weight
+        features, known = (
+            table.features,
+            {"s": table.s, "label": table.label, "label_weight": table.label_weight},
+        )
         lowered: set[int] = set()
 
         def people(role: str) -> People:
             rows = getattr(splits, role)
-            of_file = of_training.of_file(features[rows])
+            x = features[rows]
+            of_file = of_training.of_file(x)
             lowered.update(of_file.lowered)
-            return People(
-                x=of_file.transform(features[rows]),
-                s=torch.tensor(table.s[rows], dtype=torch.float32),
-                label=torch.tensor(table.label[rows], dtype=torch.float32),
-                label_weight=None if label_weight is None else torch.tensor(label_weight[rows]).float(),
-                stratum=None if splits.strata is None else torch.tensor(splits.strata[rows]),
-            )
+            fields = {
+                name: torch.tensor(of[rows], dtype=torch.float32)
+                for name, of in known.items()
+                if of is not None
+            }
+            if splits.strata is not None:
+                fields["stratum"] = torch.tensor(splits.strata[rows])
+            return People(of_file.transform(x), **fields)
 
         roles: dict[str, Any] = {role: people(role) for role in ROLES}
         warnings = table.warnings

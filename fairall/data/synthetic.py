@@ -80,7 +80,7 @@ class StructuralModelConfig:
 class SyntheticConfig(GeneratedConfig):
     """Keys of the synthetic data set."""
 
-    observed: list[str] = MISSING
+    observed: list[str] = limited("at least one variable", len)
     structural_model: StructuralModelConfig = field(default_factory=StructuralModelConfig)
 
     def validate(self) -> None:
@@ -88,7 +88,6 @@ class SyntheticConfig(GeneratedConfig):
         super().validate()
         variables, label = self.structural_model.variables, self.structural_model.label
         check_values(label, "dataset.structural_model.label", one_of(variables))
-        require(len(self.observed) >= 1, "dataset.observed", self.observed, "at least one variable")
         for name in self.observed:
             check_values(name, "dataset.observed", one_of(["K", *(key for key in variables if key != label)]))
 

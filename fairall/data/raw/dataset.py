@@ -57,7 +57,7 @@ class RawTableConfig(RawFileConfig):
     @property
     def attribute(self) -> str:
         """The sensitive attribute."""
-        return self.sensitive or next(iter(self.pairs))
+        return self.sensitive or next(iter(self.two_groups or self.pairs or self.groups))
 
     @property
     def words(self) -> list[list[str]]:
