@@ -73,7 +73,7 @@ class Feedback(Part):
         """Change the accepted people by their labels; after several visits the last one counts."""
         assert people.person is not None
         changed = self.dynamics.changed(take(self.people, people.person), people.label > 0)
-        seeds = torch.arange(len(accepted)).unsqueeze(1).expand_as(accepted)[accepted]
+        seeds = accepted.nonzero()[:, 0]
         # numpy, where the last of equal indices wins; torch leaves that open.
         self.people.numpy()[seeds.numpy(), people.person[accepted].numpy()] = changed[accepted].numpy()
 

@@ -156,6 +156,19 @@ def test_pairs_of_a_stored_configuration_are_read_and_refused_beside_others(raw_
     assert "a list of two or more different words" in line_of("law", pairs)
 
 
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("law dataset.two_groups.race.disadvantaged=[]", "a list of two or more different words"),
+        ("law dataset.two_groups.race.disadvantaged=[White]", "a list of two or more different words"),
+        ("law dataset.two_groups.race.disadvantagd=[Asian]", "a list `advantaged` and a list `disadv"),
+        ("meps dataset.groups=[White]", "a list of two or more different words"),
+    ],
+)
+def test_impossible_groups_are_refused_before_a_file_is_read(words: str, said: str) -> None:
+    assert said in line_of(*words.split(), "dataset.raw_file=nowhere")
+
+
 def test_adult_is_read_from_its_archive_and_both_files_are_verified(raw_data: Path, tmp_path: Path) -> None:
     archive, one_file = tmp_path / "adult.zip", tmp_path / "adult.data"
     with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as made:
