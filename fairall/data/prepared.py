@@ -17,7 +17,7 @@ from fairall.data.features import DISCRETE, Kind, Schema
 from fairall.data.people import People
 from fairall.data.splits import ROLES
 from fairall.data.table import Table
-from fairall.errors import FairAllError, count
+from fairall.errors import FairAllError
 from fairall.tables.people import PeopleReader
 
 FURTHEST = 100.0  # training standard deviations; larger outliers would dominate squared errors
@@ -120,10 +120,9 @@ class PreparedData:
                 if n == 0:
                     raise FairAllError(f"group {name}: nobody among the {role} people; {remedy}")
                 if n < FEWEST:
-                    few = count(n, f"{role} person", f"{role} people")
                     warnings.append(
-                        f"group {name} has {few}: too few to measure its acceptance rate, whose standard "
-                        f"error is up to {0.5 / n**0.5:.2f}, and with it the largest gap; {remedy}"
+                        f"group {name} has {n} of the {role} people: too few to measure its acceptance "
+                        f"rate, whose standard error is up to {0.5 / n**0.5:.2f}, and with it the largest gap; {remedy}"
                     )
         object.__setattr__(self, "warnings", tuple(dict.fromkeys(warnings)))
 

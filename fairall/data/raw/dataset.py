@@ -48,10 +48,12 @@ class RawTableConfig(RawFileConfig):
     pairs: ClassVar[Pairs] = {}
 
     def __post_init__(self) -> None:
-        """Have the two groups of an attribute in `groups`, where identities of runs have them."""
+        """Have the usual groups in `groups`, where identities of runs have them."""
         if isinstance(self.groups, list):
             self.groups, self.rows = [*map(str, self.groups)], None
-        elif self.groups is None and self.two_groups and CROSS not in self.attribute:
+        elif self.groups is None and self.two_groups and CROSS in self.attribute:
+            self.groups = [word for (word,) in self.words]
+        elif self.groups is None:
             self.groups, self.two_groups = self.two_groups, None
 
     @property

@@ -84,7 +84,7 @@ def find(config: RawFileConfig) -> Path | None:
             raise FairAllError(f"dataset.raw_file={config.raw_file}: {wrong}; give the path of a file")
         return path
     paths = (folder / name for folder in searched_folders(config.name) for name in config.known_files)
-    return next((path for path in paths if why_no_file(path) is None), None)
+    return next(filter(Path.is_file, paths), None)
 
 
 def searched_folders(name: str) -> list[Path]:
