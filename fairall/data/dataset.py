@@ -138,9 +138,9 @@ class TableDataset(Dataset):
             of_file = of_training.of_file(x)
             lowered.update(of_file.lowered)
             fields = {
-                name: torch.tensor(of[rows], dtype=torch.float32)
-                for name, of in known.items()
-                if of is not None
+                name: torch.tensor(values[rows], dtype=torch.float32)
+                for name, values in known.items()
+                if values is not None
             }
             if splits.strata is not None:
                 fields["stratum"] = torch.tensor(splits.strata[rows])

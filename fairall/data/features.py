@@ -133,8 +133,10 @@ class FeatureInputs:
         self.n_groups = schema.n_groups
         self.indicators = torch.eye(schema.n_groups)
         if schema.crossed:
-            values = [pd.get_dummies(pd.Series(of)).to_numpy() for of in zip(*schema.crossed, strict=True)]
-            self.indicators = torch.tensor(np.hstack(values), dtype=torch.float32)
+            columns = [
+                pd.get_dummies(pd.Series(values)).to_numpy() for values in zip(*schema.crossed, strict=True)
+            ]
+            self.indicators = torch.tensor(np.hstack(columns), dtype=torch.float32)
         self.size_with_s = self.size + (1 if schema.n_groups == 2 else self.indicators.shape[1])
 
     def __call__(self, x: Tensor) -> Tensor:

@@ -88,7 +88,9 @@ class GeneratedDataset(Dataset):
     def individuals(self, role: str, n: int) -> Individuals:
         """N people of a role, determined by `random_state`; arrays of shape (n,)."""
         drawn = self.draw(SeedStreams([self.config.random_state], f"{self.stream} {role}"), n)
-        values, hidden = ({name: of[0] for name, of in by.items()} for by in (drawn.values, drawn.hidden))
+        values, hidden = (
+            {name: numbers[0] for name, numbers in arrays.items()} for arrays in (drawn.values, drawn.hidden)
+        )
         return Individuals(drawn.s[0], drawn.label[0], values, hidden)
 
     def features(self, individuals: Individuals) -> np.ndarray:

@@ -122,7 +122,8 @@ class PreparedData:
                 if n < FEWEST:
                     warnings.append(
                         f"group {name} has {n} of the {role} people: too few to measure its acceptance "
-                        f"rate, whose standard error is up to {0.5 / n**0.5:.2f}, and with it the largest gap; {remedy}"
+                        f"rate, whose standard error is up to {0.5 / n**0.5:.2f}, and with it the "
+                        f"largest gap; {remedy}"
                     )
         object.__setattr__(self, "warnings", tuple(dict.fromkeys(warnings)))
 
@@ -149,7 +150,7 @@ class PreparedData:
         def stacked(role: str) -> People:
             fields = [vars(getattr(parts[e % len(parts)], role)) for e in range(seeds)]
             known = [name for name, values in fields[0].items() if values is not None]
-            return People(**{name: torch.stack([of[name] for of in fields]) for name in known})
+            return People(**{name: torch.stack([person[name] for person in fields]) for name in known})
 
         changed: dict[str, Any] = {role: stacked(role) for role in ROLES}
         for name in ("notes", "warnings"):

@@ -133,7 +133,7 @@ class Synthetic(GeneratedDataset):
     def means(self, s: np.ndarray, k: np.ndarray) -> np.ndarray:
         """The variables without noise, shape (..., V), of S and K (...)."""
         equations = self.model.variables.values()
-        return np.stack([of.k * k + of.s * s + (of.ks or 0.0) * k * s for of in equations], axis=-1)
+        return np.stack([e.k * k + e.s * s + (e.ks or 0.0) * k * s for e in equations], axis=-1)
 
     def predict(
         self, s: np.ndarray, y: np.ndarray, uniform: np.ndarray, k: np.ndarray, noise: np.ndarray

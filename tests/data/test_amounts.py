@@ -59,7 +59,7 @@ def test_measures_are_in_money() -> None:
     label, pi = torch.tensor([1.0, 0.0, 0.0]), torch.tensor([[1.0, 0.5, 0.0], [1.0, 1.0, 1.0]])
     earned = torch.tensor([[10.0, -25.0, 0.0], [10.0, -50.0, -10.0]])
     accepted = torch.tensor([[[True, False, False]], [[True, True, True]]])
-    label_of, cost_of, stake_of = (of.expand(2, 1, 3) for of in (label, cost, stake))
+    label_of, cost_of, stake_of = (values.expand(2, 1, 3) for values in (label, cost, stake))
     effective = [[10 / 3], [(10 - 50) / 6]]
     for measured, expected in (
         (metrics.utility(pi, label, cost, stake=stake), earned.mean(-1)),

@@ -72,8 +72,8 @@ def test_talent_groups_and_ground_truth_are_as_stated(usual: Drawn) -> None:
     s, k, y = parts(usual[1])
     assert near(s / 2, 0)
     assert near(y, 0.5)
-    for of, mean in ((0, -1), (1, 1)):
-        assert (k[y == of].mean(), k[y == of].std()) == pytest.approx((mean, 0.5), abs=0.01)
+    for truth, mean in ((0, -1), (1, 1)):
+        assert (k[y == truth].mean(), k[y == truth].std()) == pytest.approx((mean, 0.5), abs=0.01)
     assert abs(np.corrcoef(s[0], k[0])[0, 1]) < 0.01
     assert (usual[1].label == (usual[1].values["FYA"] > 0)).all()
     given_k = expit(8 * k)
@@ -152,27 +152,27 @@ def test_an_interaction_turns_the_order_of_one_group() -> None:
     (s, k, y), other = parts(people), model.counterfactual(people)
     shift = -2 * s * (0.3 + 0.8 * k)  # K and the noise are held
     np.testing.assert_allclose(other.values["FYA"] - people.values["FYA"], shift, atol=1e-12)
-    for of, slope in ((1, 1.3), (-1, -0.3)):
-        assert np.polyfit(k[s == of], people.values["FYA"][s == of], 1) == pytest.approx(
-            [slope, 0.3 * of], abs=0.02
+    for group, slope in ((1, 1.3), (-1, -0.3)):
+        assert np.polyfit(k[s == group], people.values["FYA"][s == group], 1) == pytest.approx(
+            [slope, 0.3 * group], abs=0.02
         )
         for truth in (0, 1):  # K is N(2y - 1, 0.5²)
-            mean, std = 0.3 * of + slope * (2 * truth - 1), np.hypot(slope * 0.5, 0.5)
-            assert near(people.label[(s == of) & (y == truth)], norm.cdf(mean / std))
+            mean, std = 0.3 * group + slope * (2 * truth - 1), np.hypot(slope * 0.5, 0.5)
+            assert near(people.label[(s == group) & (y == truth)], norm.cdf(mean / std))
 
 
 def test_ground_truth_labels_and_talent_by_group_are_their_closed_forms(by_group: Drawn) -> None:
     model, people = by_group
     (s, k, y), other = parts(people), model.counterfactual(people)
-    for of, share in ((-1, 0.3), (1, 0.7)):
-        rows = s == of
+    for group, share in ((-1, 0.3), (1, 0.7)):
+        rows = s == group
         assert near(y[rows], share)
         # The people of the counterfactual world have the distribution of the other group.
-        assert near(other.hidden["y"][other.s == of], share)
+        assert near(other.hidden["y"][other.s == group], share)
         # K is a mixture of N(-1, 0.5²) and N(1, 0.5²), and FYA is 1.3 K + s plus noise.
         expected = (2 * share - 1, np.hypot(0.5, 2 * (share * (1 - share)) ** 0.5))
         assert (k[rows].mean(), k[rows].std()) == pytest.approx(expected, abs=0.02)
-        good = [norm.cdf((1.3 * sign + of) / np.hypot(1.3 * 0.5, 0.05)) for sign in (-1, 1)]
+        good = [norm.cdf((1.3 * sign + group) / np.hypot(1.3 * 0.5, 0.05)) for sign in (-1, 1)]
         assert near(people.label[rows], (1 - share) * good[0] + share * good[1])
 
 
@@ -202,7 +202,7 @@ def test_equal_shares_by_group_are_the_same_people_as_one_number(prepared: Prepa
 def test_cfu_counts_flips_of_y_and_with_y_held_it_does_not() -> None:
     data = load_dataset("synthetic", BY_GROUP, "dataset.rows.test=40000").prepare()
     evaluator = Evaluator(data.test, 0.5, [0], (*STANDARD, registered(cfu_y_held)))
-    scale, mean = (torch.as_tensor(of)[1] for of in (data.scaler.scale, data.scaler.mean))
+    scale, mean = (torch.as_tensor(values)[1] for values in (data.scaler.scale, data.scaler.mean))
 
     def measured(of_s: float) -> dict[str, float]:
         """Measures of accepting who has GPA > of_s * s, where GPA = 0.75 K + s and small noise."""
@@ -226,7 +226,7 @@ def test_feedback_keeps_the_number_of_y() -> None:
     assert dynamics is not None
     state = dynamics.draw(SeedStreams([0], "test"), 1000)
     risen = dynamics.changed(state, torch.ones(1, 1000, dtype=torch.bool))
-    first, moved = (vars(dynamics.people(of, SeedStreams([0], "test"))) for of in (state, risen))
+    first, moved = (vars(dynamics.people(states, SeedStreams([0], "test"))) for states in (state, risen))
     assert torch.equal(first["ground_truth"], moved["ground_truth"])
     assert near(first["ground_truth"][first["s"] > 0].numpy(), 0.7)
     # Who rises, rises in the counterfactual world too.

@@ -8,7 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any, cast
+from types import SimpleNamespace
+from typing import Any
 
 import pooch
 import pytest
@@ -30,42 +31,16 @@ SHA256 = hashlib.sha256(CONTENT).hexdigest()
 NAME = "people.csv"
 
 
-class Site(ThreadingHTTPServer):
-    """Serves CONTENT on 127.0.0.1, as badly as its attributes say."""
+class Site(SimpleNamespace):
+    """What a server on 127.0.0.1 does, and was asked for."""
 
-    def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), Handler)
-        self.content = CONTENT
-        self.status = 200
-        self.location = ""  # where a redirection leads
-        self.cuts = 0  # how many answers are broken off midway
-        self.requests: list[str] = []
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.server_port}/files/{NAME}"
-
-
-class Handler(BaseHTTPRequestHandler):
-    def do_GET(self) -> None:
-        site = cast(Site, self.server)
-        site.requests.append(self.path)
-        redirected = bool(site.location) and len(site.requests) == 1
-        self.send_response(302 if redirected else site.status)
-        self.send_header("Location", site.location)
-        self.send_header("Content-Length", "0" if redirected else str(len(site.content)))
-        self.end_headers()
-        if redirected:
-            return
-        half = len(site.content) // 2
-        self.wfile.write(site.content[:half])
-        if site.cuts > 0:
-            site.cuts -= 1
-            return
-        self.wfile.write(site.content[half:])
-
-    def log_message(self, format: str, *arguments: object) -> None:
-        pass
+    content: bytes = CONTENT
+    status: int = 200
+    location: str = ""  # where the first answer leads
+    cuts: int = 0  # how many answers are broken off midway
+    port: int
+    url: str
+    requests: list[str]
 
 
 @pytest.fixture(autouse=True)
@@ -78,12 +53,28 @@ def _surroundings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 @pytest.fixture
 def site() -> Iterator[Site]:
-    with Site() as server:
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
-        yield server
+    made = Site(requests=[])
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            made.requests.append(self.path)
+            redirected = bool(made.location) and len(made.requests) == 1
+            self.send_response(302 if redirected else made.status)
+            self.send_header("Location", made.location)
+            self.send_header("Content-Length", "0" if redirected else str(len(made.content)))
+            self.end_headers()
+            made.cuts, cut = made.cuts - 1, made.cuts > 0
+            self.wfile.write(b"" if redirected else made.content[: 100_000 if cut else None])
+
+        def log_message(self, *_: object) -> None:
+            """Say nothing."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        made.port = server.server_port
+        made.url = f"http://127.0.0.1:{made.port}/files/{NAME}"
+        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+        yield made
         server.shutdown()
-        thread.join()
 
 
 def folk(url: str, **changed: Any) -> RawFileConfig:
@@ -182,7 +173,7 @@ def test_an_address_that_cannot_be_fetched(url: str, said: str) -> None:
 
 
 def test_redirection_in_the_clear(site: Site) -> None:
-    site.location = f"http://0.0.0.0:{site.server_port}/{NAME}"  # this machine under a name not known as such
+    site.location = f"http://0.0.0.0:{site.port}/{NAME}"  # this machine under a name not known as such
     assert f"cannot fetch {site.location}: only https" in refused(folk(site.url))
 
 
