@@ -12,8 +12,8 @@ import pandas as pd
 from omegaconf import MISSING
 
 from fairall.data.features import Feature, Kind
-from fairall.data.raw.dataset import GroupedTableConfig, RawTableDataset, of_groups
-from fairall.data.table import Table
+from fairall.data.raw.dataset import RawTableConfig, RawTableDataset
+from fairall.data.raw.fetch import require_published
 from fairall.errors import FairAllError
 from fairall.tables.groups import CROSS
 
@@ -24,12 +24,11 @@ RAW_COLUMNS = """
 REAL = ["age", "education_num", "capital_gain", "capital_loss", "hours_per_week"]
 # Without `education`, which names the levels of `education_num`.
 CATEGORICAL = "workclass marital_status occupation relationship race sex native_country".split()
-WORDS = [*CATEGORICAL, "income"]
 INCOME = {"<=50K": 0, ">50K": 1}
 
 
 @dataclass
-class AdultConfig(GroupedTableConfig):
+class AdultConfig(RawTableConfig):
     """Keys of the data set; `members`: sha256 of the file adult.KEY of the archive."""
 
     members: dict[str, str | None] = MISSING
@@ -44,8 +43,9 @@ class Adult(RawTableDataset):
 
     config: AdultConfig
     config_type = AdultConfig
-    columns = REAL + WORDS
-    words = WORDS
+    words = (*CATEGORICAL, "income")
+    numbers = (*REAL,)
+    label = "income"
 
     def read(self, path: Path) -> pd.DataFrame:
         """The rows of both files, of the archive or of the folder that `path` is in.
@@ -56,45 +56,27 @@ class Adult(RawTableDataset):
         parts = []
         for member, expected in self.config.members.items():
             name = f"adult.{member}"
-            content = _member(path, name)
-            if expected is not None and hashlib.sha256(content).hexdigest() != expected.lower():
-                raise FairAllError(
-                    f"{path}: {name} is not the published file: truncated or edited; delete it to fetch it "
-                    f"again, or accept it with dataset.members.{member}=null"
-                )
-            lines = io.BytesIO(content)
+            try:
+                folder = zipfile.Path(path) if path.suffix.lower() == ".zip" else path.parent
+                content = (folder / name).read_bytes()
+            except (OSError, KeyError, zipfile.BadZipFile) as error:
+                raise FairAllError(f"{path}: {name} cannot be read ({error}): get the file again") from error
+            if expected is not None:
+                checksum = hashlib.sha256(content).hexdigest()
+                require_published(f"{path}: {name}", checksum, expected, f"dataset.members.{member}")
             # The test file begins with a comment.
+            lines = io.BytesIO(content)
             parts.append(pd.read_csv(lines, names=RAW_COLUMNS, skipinitialspace=True, comment="|"))
         return pd.concat(parts, ignore_index=True)
 
-    def recipe(self, raw: pd.DataFrame) -> Table:
-        """People of the groups without missing values.
-
-        Raises:
-            FairAllError: where the income has other than the two published words.
-        """
-        complete = raw[(raw[self.words] != "?").all(axis=1)]
+    def recipe(self, raw: pd.DataFrame) -> tuple[pd.DataFrame, list[Feature]]:
+        """People without missing values."""
+        people = raw[(raw[[*self.words]] != "?").all(axis=1)]
         features = [Feature(name, Kind.REAL) for name in REAL]
         features += [
-            Feature.discrete(name, sorted(complete[name].unique()))
+            Feature.discrete(name, sorted(people[name].unique()))
             for name in CATEGORICAL
-            if name not in self.config.sensitive.split(CROSS)
+            if name not in self.config.attribute.split(CROSS)
         ]
-        kept, s, sensitive = of_groups(complete, self.config)
-        schema = self.config.schema(features)
         # Labels of the test file end in a full stop.
-        income = kept["income"].str.rstrip(".").map(INCOME)
-        if income.isna().any():
-            raise FairAllError(f"column 'income' must hold {' or '.join(INCOME)}")
-        return Table.fully_labelled(schema, schema.encode(kept), s, income.to_numpy(dtype=int), sensitive)
-
-
-def _member(path: Path, name: str) -> bytes:
-    """Content of one of the files."""
-    try:
-        if path.suffix.lower() != ".zip":
-            return path.with_name(name).read_bytes()
-        with zipfile.ZipFile(path) as archive:
-            return archive.read(name)
-    except (OSError, KeyError, zipfile.BadZipFile) as error:
-        raise FairAllError(f"{path}: {name} cannot be read from it ({error}): get the file again") from error
+        return people.assign(income=people["income"].str.rstrip(".").map(INCOME)), features

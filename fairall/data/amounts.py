@@ -44,26 +44,26 @@ class Amounts:
         """
         if named is None:
             return None
-        mean, scale = torch.tensor([schema.mean, schema.scale], dtype=torch.float64)
-        real = torch.tensor([feature.kind is Kind.REAL for feature in schema])
-        rows = []
+        names = [*schema.names, CONSTANT]
         for key, weights in named.items():
             if CONSTANT in schema.names:
                 raise FairAllError(
                     f"dataset.{key}: a feature is called {CONSTANT}, which is the part that is the same for "
                     "everybody; rename the column"
                 )
-            if unknown := [name for name in weights if name not in (*schema.names, CONSTANT)]:
-                raise FairAllError(
-                    f"dataset.{key}: {unknown[0]!r} is no feature, and an amount has to be known when one "
-                    f"decides; take {CONSTANT} or some of {', '.join(schema.names)}"
-                )
-            rows.append([weights.get(name, 0.0) for name in (*schema.names, CONSTANT)])
-        raw = torch.tensor(rows, dtype=torch.float64)
-        slopes = raw[:, :-1]
-        constant = raw[:, -1] + slopes @ torch.where(real, mean, 0.0)
-        weight = torch.cat([slopes * torch.where(real, scale, 1.0), constant.unsqueeze(-1)], dim=-1)
-        return cls(weight, float((slopes @ mean + raw[:, -1]).sum()))
+            for name in weights:
+                if name not in names:
+                    raise FairAllError(
+                        f"dataset.{key}: {name!r} is no feature, and an amount has to be known when one "
+                        f"decides; take {CONSTANT} or some of {', '.join(schema.names)}"
+                    )
+        raw = [[weights.get(name, 0.0) for name in names] for weights in named.values()]
+        slopes, constant = torch.tensor(raw, dtype=torch.float64).tensor_split([len(schema)], dim=1)
+        mean, scale = torch.tensor([schema.mean, schema.scale], dtype=torch.float64)
+        real = torch.tensor([feature.kind is Kind.REAL for feature in schema])
+        shifted = constant + slopes @ torch.where(real, mean, 0.0).unsqueeze(-1)
+        weight = torch.cat([slopes * torch.where(real, scale, 1.0), shifted], dim=-1)
+        return cls(weight, float((slopes @ mean + constant[:, 0]).sum()))
 
     def raw(self, x: Tensor) -> Tensor:
         """Gain and loss of scaled features x (..., D), shape (..., 2), in money, float64."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -32,13 +31,11 @@ class RecycledApplicants(Stateful):
         self, people: People, size: int, seeds: Sequence[int], purpose: str, *, one_order: bool = False
     ) -> None:
         self.size, self.streams = size, SeedStreams(seeds, purpose)
-        self.people = people
-        self.one_order = one_order
+        self.people, self.one_order = people, one_order
         self.waiting = torch.empty(len(seeds), 0, dtype=torch.long)
         if one_order:
             n = len(people)
-            positions = torch.arange(math.ceil(n / size) * size) % n
-            self.waiting = self.streams.permutations(n)[:, positions]
+            self.waiting = self.streams.permutations(n)[:, torch.arange(math.ceil(n / size) * size) % n]
 
     def next(self) -> People:
         """The next people in the shuffled order, fields of shape (E, size, ...)."""
@@ -69,21 +66,34 @@ class DynamicsConfig:
     fall: float = not_negative()
 
 
-class Dynamics(ABC):
-    """People of E seeds with a state, shape (E, n, number of variables), float64, that changes over time."""
+@dataclass(frozen=True)
+class Dynamics:
+    """How accepted people change: their score rises after a good label and falls after a bad one.
 
-    @abstractmethod
-    def draw(self, streams: SeedStreams, n: int) -> Tensor:
-        """States of n new people per seed, shape (E, n, number of variables)."""
+    People of E seeds have a state, shape (E, n, number of variables), float64: the score, s, and whatever
+    else determines them.
 
-    @abstractmethod
-    def people(self, state: Tensor, streams: SeedStreams, person: Tensor) -> People:
-        """People in these states as they apply, shapes (E, n, ...); random labels come from `streams`."""
+    Attributes:
+        config: by how much the score changes.
+        draw: states of n new people per seed, from (streams, n).
+        people: people in these states as they apply, from (states, streams); shapes (E, n, ...). Random
+            labels come from the streams.
+        greatest: of a score from 0; None: it has no bounds.
+    """
 
-    @abstractmethod
+    config: DynamicsConfig
+    draw: Callable[[SeedStreams, int], Tensor]
+    people: Callable[[Tensor, SeedStreams], People]
+    greatest: float | None = None
+
     def changed(self, state: Tensor, good: Tensor) -> Tensor:
         """States of accepted people after their label, `good` (E, n), bool, of the shape of `state`."""
+        moved = state.clone()
+        moved[..., 0] += torch.where(good, state.new_tensor(self.config.rise), -self.config.fall)
+        if self.greatest is not None:
+            moved[..., 0].clamp_(0.0, self.greatest)
+        return moved
 
-    @abstractmethod
     def score(self, state: Tensor) -> tuple[Tensor, Tensor]:
-        """Score and s of people, shapes (E, n)."""
+        """Score, from 0 to 1 where it has bounds, and s of people, shapes (E, n)."""
+        return state[..., 0] / (self.greatest or 1.0), state[..., 1]

@@ -11,6 +11,7 @@ import pandas as pd
 from fairall.data.dataset import TableDataset
 from fairall.data.features import Feature, Kind, Schema
 from fairall.data.table import Table
+from fairall.tables.groups import Sensitive
 
 RAW_COLUMNS = """
     status month credit_history purpose credit_amount savings employment investment_as_income_percentage
@@ -58,4 +59,6 @@ class Credit(TableDataset):
         schema = Schema(features)
         s = np.where(raw["personal_status"].isin(MALE), 1, -1)
         label = (raw["credit"] == 1).to_numpy().astype(int)
-        return Table.fully_labelled(schema, schema.encode(raw), s, label, raw["personal_status"])
+        return Table.fully_labelled(
+            schema, schema.encode(raw), s, label, Sensitive.of(raw["personal_status"], s)
+        )

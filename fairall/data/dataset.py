@@ -9,7 +9,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, cast
 
-import numpy as np
 import torch
 from typing_extensions import override
 
@@ -126,39 +125,42 @@ class TableDataset(Dataset):
 
     def prepare(self, *, scaler: ScalerRows = ScalerRows.training_rows) -> PreparedData:
         """People of each role of the split, scaled; raises as `load` does."""
-        table, splits = self.table(), self.splits
-        features, label_weight, strata = table.features, table.label_weight, splits.strata
-        of_training = Scaler(self.schema, scaler)
-        lacking: set[str] = set()
+        table, splits, of_training = self.table(), self.splits, Scaler(self.schema, scaler)
+        features, known = (
+            table.features,
+            {"s": table.s, "label": table.label, "label_weight": table.label_weight},
+        )
+        lowered: set[int] = set()
 
-        def people(rows: np.ndarray) -> People:
-            own = of_training.of_file(features[rows])
-            lacking.update(own.lowered)
-            return People(
-                x=own.transform(features[rows]),
-                s=torch.tensor(table.s[rows], dtype=torch.float32),
-                label=torch.tensor(table.label[rows], dtype=torch.float32),
-                label_weight=None if label_weight is None else torch.tensor(label_weight[rows]).float(),
-                stratum=None if strata is None else torch.tensor(strata[rows]),
-            )
+        def people(role: str) -> People:
+            rows = getattr(splits, role)
+            x = features[rows]
+            of_file = of_training.of_file(x)
+            lowered.update(of_file.lowered)
+            fields = {
+                name: torch.tensor(values[rows], dtype=torch.float32)
+                for name, values in known.items()
+                if values is not None
+            }
+            if splits.strata is not None:
+                fields["stratum"] = torch.tensor(splits.strata[rows])
+            return People(of_file.transform(x), **fields)
 
-        train, validation, test, pool = (people(getattr(splits, role)) for role in ROLES)
-        warnings = list(table.warnings)
-        if lacking:
-            names = ", ".join(name for name in table.schema.names if name in lacking)
-            warnings.append(
+        roles: dict[str, Any] = {role: people(role) for role in ROLES}
+        warnings = table.warnings
+        if lowered:
+            names = ", ".join(table.schema[i].name for i in sorted(lowered))
+            warnings = (
+                *warnings,
                 f"protocol.scaler=each_file takes other categories of {names} for the first one in some "
-                "splits, which lack it: measures and saved policies are of shifted codes"
+                "splits, which lack it: measures and saved policies are of shifted codes",
             )
         return PreparedData(
-            scaler=of_training,
-            train=train,
-            validation=validation,
-            test=test,
-            pool=pool,
-            pool_table=table.rows(splits.pool),
+            of_training,
+            **roles,
+            pool_tables=(table.rows(splits.pool),),
             notes=table.notes,
-            warnings=tuple(warnings),
+            warnings=warnings,
         )
 
 

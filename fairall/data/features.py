@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
@@ -17,10 +17,11 @@ from fairall.tables.features import DISCRETE, RESERVED, WHY_RESERVED, Feature, K
 __all__ = ["DISCRETE", "Feature", "FeatureInputs", "Kind", "Schema"]
 
 
+@dataclass(eq=False, repr=False)
 class Schema(Sequence[Feature]):
     """The features of x in column order.
 
-    Args:
+    Attributes:
         features: the D features.
         inputs: how nets see counts and categories, see `FeatureInputs`.
         mean: of each feature in the training rows, raw values and codes; by default 0.
@@ -33,52 +34,43 @@ class Schema(Sequence[Feature]):
         FairAllError: if a feature has a reserved name, or that of another.
     """
 
-    def __init__(
-        self,
-        features: Sequence[Feature],
-        inputs: NetInputs = NetInputs.codes,
-        mean: Sequence[float] | None = None,
-        scale: Sequence[float] | None = None,
-        n_groups: int = 2,
-        crossed: Sequence[Sequence[str]] = (),
-    ) -> None:
-        self._features = tuple(features)
-        self.n_groups = n_groups
-        self.crossed = tuple(map(tuple, crossed))
-        self.inputs = inputs
-        self.mean = (0.0,) * len(self) if mean is None else tuple(mean)
-        self.scale = (1.0,) * len(self) if scale is None else tuple(scale)
-        repeated = [name for name, times in Counter(self.names).items() if times > 1]
-        if repeated:
-            raise FairAllError(f"{len(self)} features, of which more than one is named {repeated[0]!r}")
-        for name in RESERVED:
-            if name in self.names:
-                raise FairAllError(f"column {name!r} {WHY_RESERVED}; rename the column or leave it out")
+    features: Sequence[Feature]
+    inputs: NetInputs = NetInputs.codes
+    mean: Sequence[float] = ()
+    scale: Sequence[float] = ()
+    n_groups: int = 2
+    crossed: Sequence[Sequence[str]] = ()
+
+    def __post_init__(self) -> None:
+        """Complete what is left out, and check the names."""
+        self.mean = tuple(self.mean) or (0.0,) * len(self)
+        self.scale = tuple(self.scale) or (1.0,) * len(self)
+        self.crossed = tuple(map(tuple, self.crossed))
+        names = pd.Index(self.names)
+        for name in names[names.duplicated()]:
+            raise FairAllError(f"{len(self)} features, of which more than one is named {name!r}")
+        for name in names.intersection(RESERVED):
+            raise FairAllError(f"column {name!r} {WHY_RESERVED}; rename the column or leave it out")
 
     def __getitem__(self, index):  # type: ignore[no-untyped-def]
-        return self._features[index]
+        return self.features[index]
 
     def __len__(self) -> int:
-        return len(self._features)
-
-    def __iter__(self) -> Iterator[Feature]:
-        return iter(self._features)
+        return len(self.features)
 
     def __repr__(self) -> str:
         more = f", {self.n_groups}" if self.n_groups > 2 else ""
         more += f", {self.crossed}" if self.crossed else ""
-        return f"Schema({list(self._features)!r}, {self.inputs.name}, {self.mean!r}, {self.scale!r}{more})"
+        return f"Schema({list(self.features)!r}, {self.inputs.name}, {self.mean!r}, {self.scale!r}{more})"
 
     def measured(self, x: np.ndarray) -> Schema:
         """The same features with `mean` and `scale` of training rows x (N, D); 1 if constant."""
         std = x.std(0)
-        scale = np.where(std > 0, std, 1.0)
-        mean, scale = x.mean(0).tolist(), scale.tolist()
-        return Schema(self._features, self.inputs, mean, scale, self.n_groups, self.crossed)
+        return replace(self, mean=x.mean(0).tolist(), scale=np.where(std > 0, std, 1.0).tolist())
 
     def seen_as(self, inputs: NetInputs) -> Schema:
         """The same features, which nets see as `inputs`."""
-        return Schema(self._features, inputs, self.mean, self.scale, self.n_groups, self.crossed)
+        return replace(self, inputs=inputs)
 
     def require_two_groups(self, name: str, instead: str = "") -> None:
         """Raise FairAllError where people have more than two groups, for which `name` is not made."""
@@ -91,11 +83,11 @@ class Schema(Sequence[Feature]):
     @property
     def names(self) -> list[str]:
         """Column names in order."""
-        return [feature.name for feature in self]
+        return [feature.name for feature in self.features]
 
     def columns(self, kind: Kind) -> list[int]:
         """Positions of the features of a kind."""
-        return [i for i, feature in enumerate(self) if feature.kind is kind]
+        return [i for i, feature in enumerate(self.features) if feature.kind is kind]
 
     def encode(self, raw: pd.DataFrame) -> pd.DataFrame:
         """The features of raw rows as numbers, shape (N, D).
@@ -106,8 +98,7 @@ class Schema(Sequence[Feature]):
         for name in self.names:
             if name not in raw:
                 raise FairAllError(f"the column {name!r} is needed, and the table lacks it")
-        columns = {feature.name: feature.encode(raw[feature.name]) for feature in self}
-        return pd.DataFrame(columns, columns=self.names)
+        return pd.DataFrame({feature.name: feature.encode(raw[feature.name]) for feature in self.features})
 
 
 class FeatureInputs:
@@ -121,18 +112,19 @@ class FeatureInputs:
 
     def __init__(self, schema: Schema) -> None:
         self.ordinal = schema.inputs is not NetInputs.one_hot
-        self.origin, self.scale = torch.zeros(len(schema)), torch.ones(len(schema))
-        for i, feature in enumerate(schema):
-            if schema.inputs is NetInputs.codes:
-                self.origin[i] = feature.codes[0] if feature.kind in DISCRETE else 0.0
-            elif feature.kind is not Kind.REAL:
-                self.origin[i] = schema.mean[i]
-                self.scale[i] = schema.scale[i] if schema.inputs is NetInputs.standardised else 1.0
-        self.numeric = [i for i, feature in enumerate(schema) if feature.kind not in DISCRETE]
+        real = torch.tensor([feature.kind is Kind.REAL for feature in schema])
+        first = [feature.codes[0] if feature.codes else 0.0 for feature in schema]
+        mean, scale = torch.tensor([schema.mean, schema.scale])
+        self.origin = torch.tensor(first)
+        if schema.inputs is not NetInputs.codes:
+            self.origin = torch.where(real, 0.0, mean)
+        self.scale = torch.where(real, 1.0, scale)
+        if schema.inputs is not NetInputs.standardised:
+            self.scale = torch.ones(len(schema))
+        self.numeric = [i for i, feature in enumerate(schema) if not feature.codes]
         indicators = [
             (i, code)
             for i, feature in enumerate(schema)
-            if feature.kind in DISCRETE
             for code in (feature.codes[1:] if len(feature.codes) == 2 else feature.codes)
         ]
         self.columns = torch.tensor([i for i, _ in indicators], dtype=torch.long)
@@ -141,8 +133,10 @@ class FeatureInputs:
         self.n_groups = schema.n_groups
         self.indicators = torch.eye(schema.n_groups)
         if schema.crossed:
-            values = [np.unique(own, return_inverse=True)[1] for own in zip(*schema.crossed, strict=True)]
-            self.indicators = torch.cat([torch.eye(int(own.max()) + 1)[own] for own in values], dim=1)
+            columns = [
+                pd.get_dummies(pd.Series(values)).to_numpy() for values in zip(*schema.crossed, strict=True)
+            ]
+            self.indicators = torch.tensor(np.hstack(columns), dtype=torch.float32)
         self.size_with_s = self.size + (1 if schema.n_groups == 2 else self.indicators.shape[1])
 
     def __call__(self, x: Tensor) -> Tensor:

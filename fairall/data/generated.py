@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import ClassVar
 
 import numpy as np
 import pandas as pd
@@ -46,23 +45,22 @@ class GeneratedConfig(DatasetConfig):
 
 @dataclass(frozen=True)
 class Individuals:
-    """People before scaling; all arrays have the same shape.
+    """People before scaling; all arrays have the same shape (...).
 
     Attributes:
-        s: sensitive attribute in {−1, +1}.
+        s: sensitive attribute, see `People`.
         label: proxy label ỹ in {0, 1}.
-        values: features and variables hidden from learners, by name.
+        values: features and variables that learners do not see, by name.
+        hidden: what tables do not hold, by name, shapes (...) or (..., number of variables).
     """
 
     s: np.ndarray
     label: np.ndarray
     values: dict[str, np.ndarray]
+    hidden: dict[str, np.ndarray] = field(default_factory=dict)
 
 
-I = TypeVar("I", bound=Individuals)  # noqa: E741
-
-
-class GeneratedDataset(Dataset, Generic[I]):
+class GeneratedDataset(Dataset):
     """Pool, validation and test people fixed by `random_state`; applicants drawn per seed.
 
     The pool also serves as training rows, which scale the applicants.
@@ -80,37 +78,35 @@ class GeneratedDataset(Dataset, Generic[I]):
     sensitive: Sensitive | None = None
 
     @abstractmethod
-    def draw(self, streams: SeedStreams, n: int) -> I:
+    def draw(self, streams: SeedStreams, n: int) -> Individuals:
         """N new people per seed, arrays of shape (E, n)."""
 
     @abstractmethod
     def dynamics(self, scaler: Scaler) -> Dynamics | None:
         """How people change when they are accepted, if that is known."""
 
-    def individuals(self, role: str, n: int) -> I:
+    def individuals(self, role: str, n: int) -> Individuals:
         """N people of a role, determined by `random_state`; arrays of shape (n,)."""
         drawn = self.draw(SeedStreams([self.config.random_state], f"{self.stream} {role}"), n)
-        first: dict[str, Any] = {
-            name: {key: values[0] for key, values in of.items()} if isinstance(of, dict) else of[0]
-            for name, of in vars(drawn).items()
-        }
-        return type(drawn)(**first)
+        values, hidden = (
+            {name: numbers[0] for name, numbers in arrays.items()} for arrays in (drawn.values, drawn.hidden)
+        )
+        return Individuals(drawn.s[0], drawn.label[0], values, hidden)
 
     def features(self, individuals: Individuals) -> np.ndarray:
         """Features of people, shape (..., D)."""
         return np.stack([individuals.values[name] for name in self.schema.names], axis=-1)
 
-    def people(self, individuals: I, scaler: Scaler) -> People:
+    def people(self, individuals: Individuals, scaler: Scaler) -> People:
         """Scaled people."""
         x = scaler.transform(self.features(individuals))
         return People(x, float32(individuals.s), float32(individuals.label))
 
-    def resplit(self, number: int) -> GeneratedDataset[I]:
-        """The data set with other people of all roles."""
-        other = copy(self)
-        other.__dict__.pop("_table", None)
+    def resplit(self, number: int) -> GeneratedDataset:
+        """The data set with other people of all roles, scaled as these."""
+        random_state = shifted(self.config.random_state, number)
+        other = type(self)(replace(self.config, random_state=random_state))
         other.in_pool = self.in_pool
-        other.config = replace(self.config, random_state=shifted(self.config.random_state, number))
         return other
 
     @cached_property
@@ -121,28 +117,26 @@ class GeneratedDataset(Dataset, Generic[I]):
     def load(self) -> Table:
         """The pool; columns hidden from learners follow the features."""
         pool = self.individuals("pool", self.config.rows.pool)
-        names = dict.fromkeys([*self.schema.names, *pool.values])
-        x = pd.DataFrame({name: pool.values[name] for name in names})
+        x = pd.DataFrame({name: pool.values[name] for name in [*self.schema.names, *pool.values]})
         s, label = pool.s.astype(int), pool.label.astype(int)
         return Table.fully_labelled(self.schema, x, s, label, self.sensitive)
 
     def prepare(self, *, scaler: ScalerRows = ScalerRows.training_rows) -> PreparedData:
         """Fixed people of each role, scaled, with the generator of applicants."""
-        sizes = self.config.rows
         of_pool = Scaler(self.schema.measured(self.in_pool), scaler)
 
-        def fixed(role: str, n: int) -> People:
-            individuals = self.individuals(role, n)
+        def fixed(role: str) -> People:
+            individuals = self.individuals(role, getattr(self.config.rows, role))
             return self.people(individuals, of_pool.of_file(self.features(individuals)))
 
-        pool = fixed("pool", sizes.pool)
+        pool = fixed("pool")
         return PreparedData(
             scaler=of_pool,
             train=pool,
-            validation=fixed("validation", sizes.validation),
-            test=fixed("test", sizes.test),
+            validation=fixed("validation"),
+            test=fixed("test"),
             pool=pool,
-            pool_table=self.table(),
+            pool_tables=(self.table(),),
             draw=lambda streams, n: self.people(self.draw(streams, n), of_pool),
             dynamics=self.dynamics(of_pool),
         )

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from dataclasses import asdict
-from typing import Any
 
+from fairall.config.choices import flattened
 from fairall.config.compose import checked_node, compose_config, require_trusted
 from fairall.config.schema import Config, ScalerRows
 from fairall.data.dataset import Dataset, dataset
@@ -53,15 +53,6 @@ def people_of_run(
     node = checked_node({"dataset": stored}, "dataset")
     if isinstance(node, GeneratedConfig):
         rows = sum(vars(node.rows).values())
-        if rows * splits * sum(1 for _ in _values(asdict(node))) > MOST_DRAWN:
+        if rows * splits * len(flattened(asdict(node))) > MOST_DRAWN:
             raise FairAllError(f"dataset.rows has {rows} people, more than are drawn for a saved policy")
     return dataset(node).replicates(n_seeds, splits, scaler)
-
-
-def _values(node: Any) -> Iterator[Any]:
-    """All values in nested containers."""
-    if isinstance(node, dict | list):
-        for value in node.values() if isinstance(node, dict) else node:
-            yield from _values(value)
-    else:
-        yield node

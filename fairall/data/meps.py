@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from dataclasses import dataclass
+from typing import ClassVar
 
 import pandas as pd
 
 from fairall.data.aif360 import quietly
-from fairall.data.features import Feature, Kind, Schema
-from fairall.data.raw.dataset import RaceConfig, RawTableDataset, label_of, of_lists, read_columns
-from fairall.data.table import Table
+from fairall.data.features import Feature, Kind
+from fairall.data.raw.dataset import Pairs, RawTableConfig, RawTableDataset
 from fairall.errors import needing
-from fairall.tables.groups import crossed, join
 
 REAL = ["AGE", "PCS42", "MCS42", "K6SUM42"]
 ALWAYS_ANSWERED = {
@@ -39,7 +38,7 @@ CATEGORICAL = """
 """.split()
 # Columns that the preprocessing reads, as named in the agency's file.
 RAW_COLUMNS = [
-    *"PANEL RACEV2X HISPANX EDUCYR HIDEG AGE53X".split(),
+    *"PANEL SEX RACEV2X HISPANX EDUCYR HIDEG AGE53X".split(),
     *REAL[1:],
     *"""
     REGION53 MARRY53X FTSTU53X ACTDTY53 HONRDC53 RTHLTH53 MNHLTH53 HIBPDX CHDDX ANGIDX MIDX OHRTDX STRKDX
@@ -48,8 +47,18 @@ RAW_COLUMNS = [
     OPTOTV15 ERTOT15 HHTOTD15 IPNGTD15
     """.split(),
 ]
-RACES = ["White", "Non-White"]
-FOUR_GROUPS = [f"{race}+{sex}" for race in RACES for sex in (1, 2)]  # men, women
+RACES = {"advantaged": ["White"], "disadvantaged": ["Non-White"]}
+
+
+@dataclass
+class MepsConfig(RawTableConfig):
+    """Keys of the data set, with its usual groups; men are 1, women 2."""
+
+    pairs: ClassVar[Pairs] = {
+        "RACE": RACES,
+        "race": RACES,
+        "sex": {"advantaged": ["1"], "disadvantaged": ["2"]},
+    }
 
 
 class Meps(RawTableDataset):
@@ -58,30 +67,20 @@ class Meps(RawTableDataset):
     Categories are coded 1..K in ascending order of the raw codes.
     """
 
-    config: RaceConfig
-    config_type = RaceConfig
-    columns = RAW_COLUMNS
+    config_type = MepsConfig
+    words = ()
+    numbers = RAW_COLUMNS
+    label = "UTILIZATION"
 
-    def read(self, path: Path) -> pd.DataFrame:
-        """The raw rows of a file, with the sex where it is asked for; raises as `read_columns`."""
-        return read_columns(path, [*self.columns, *(["SEX"] if self.config.sensitive else [])])
-
-    def recipe(self, raw: pd.DataFrame) -> Table:
+    def recipe(self, raw: pd.DataFrame) -> tuple[pd.DataFrame, list[Feature]]:
         """People of panel 20 after AIF360's preprocessing; raises FairAllError where it is not installed."""
         with quietly(), needing("aif360", "dataset=meps"):
             from aif360.datasets.meps_dataset_panel20_fy2015 import default_preprocessing
 
-            kept = default_preprocessing(raw.copy())
+            people = default_preprocessing(raw.copy())
         features = [Feature(name, Kind.REAL) for name in REAL]
         features += [Feature.discrete(name, _levels(name)) for name in CATEGORICAL]
-        groups, column = RACES, kept["RACE"]
-        if self.config.sensitive:
-            both = pd.DataFrame({"race": column, "sex": kept["SEX"].astype(int)})
-            groups, column = FOUR_GROUPS, join(both, self.config.sensitive)
-        _, s = of_lists(column, [("dataset.sensitive", [word]) for word in groups])
-        schema = Schema(features, n_groups=len(groups), crossed=crossed(str(column.name), groups))
-        label = label_of(kept["UTILIZATION"])
-        return Table.fully_labelled(schema, schema.encode(kept), s, label, column)
+        return people.assign(race=people["RACE"], sex=people["SEX"].map("{:g}".format)), features
 
 
 def _levels(name: str) -> list[str]:

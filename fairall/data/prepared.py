@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import torch
@@ -14,9 +15,9 @@ from fairall.config.schema import ScalerRows
 from fairall.data.applicants import Draw, DrawnApplicants, Dynamics, RecycledApplicants
 from fairall.data.features import DISCRETE, Kind, Schema
 from fairall.data.people import People
+from fairall.data.splits import ROLES
 from fairall.data.table import Table
-from fairall.errors import FairAllError, count
-from fairall.runtime.randomness import SeedStreams
+from fairall.errors import FairAllError
 from fairall.tables.people import PeopleReader
 
 FURTHEST = 100.0  # training standard deviations; larger outliers would dominate squared errors
@@ -30,14 +31,14 @@ class Scaler:
     Attributes:
         schema: the D features, with mean and scale of the rows to standardise by.
         rows: which rows these are: those of training, or with `each_file` those to be scaled (`of_file`).
-        lowered: by name of a discrete feature, the number of codes by which its values are lowered, so that
-            the lowest code of a file becomes the first of the feature; the authors' code prepares every file
-            of people like this.
+        lowered: by position of a discrete feature, the number of codes by which its values are lowered, so
+            that the lowest code of a file becomes the first of the feature; the authors' code prepares every
+            file of people like this.
     """
 
     schema: Schema
     rows: ScalerRows = ScalerRows.training_rows
-    lowered: dict[str, int] = field(default_factory=dict)
+    lowered: dict[int, int] = field(default_factory=dict)
 
     @cached_property
     def real(self) -> np.ndarray:
@@ -54,31 +55,24 @@ class Scaler:
         """Standard deviation of real features, 1 for those that do not vary and for others, shape (D,)."""
         return np.where(self.real, self.schema.scale, 1.0)
 
-    def of_column(self, i: int) -> Scaler:
-        """The scaler of feature `i` alone."""
-        schema = self.schema
-        return Scaler(Schema([schema[i]], schema.inputs, [schema.mean[i]], [schema.scale[i]]))
-
     def of_file(self, x: np.ndarray) -> Scaler:
         """The scaler of a file of people with features x (N, D): this one, or one fitted on x."""
         if self.rows is ScalerRows.training_rows:
             return self
-        positions = {
-            feature.name: int(np.searchsorted(feature.codes, x[:, i].min()))
+        lowest = {
+            i: int(np.searchsorted(feature.codes, x[:, i].min()))
             for i, feature in enumerate(self.schema)
-            if feature.kind in DISCRETE
+            if feature.codes
         }
-        lowered = {name: position for name, position in positions.items() if position > 0}
-        return Scaler(self.schema.measured(x), self.rows, lowered)
+        return Scaler(self.schema.measured(x), self.rows, {i: by for i, by in lowest.items() if by})
 
     def transform(self, x: np.ndarray) -> torch.Tensor:
         """Scale features (..., D); float32."""
         limit = np.where(self.real, FURTHEST, np.inf)
         scaled = np.clip((x - self.mean) / self.scale, -limit, limit)
-        for i, feature in enumerate(self.schema):
-            if feature.name in self.lowered:
-                position = np.searchsorted(feature.codes, x[..., i]) - self.lowered[feature.name]
-                scaled[..., i] = np.take(feature.codes, position)
+        for i, by in self.lowered.items():
+            codes = self.schema[i].codes
+            scaled[..., i] = np.take(codes, np.searchsorted(codes, x[..., i]) - by)
         return torch.tensor(scaled, dtype=torch.float32)
 
 
@@ -92,8 +86,7 @@ class PreparedData:
         validation: people for model selection.
         test: people for reported measures.
         pool: people of Phase I; its first rows are those of the warm-up.
-        pool_table: the pool before scaling, as initial policies need it; of several splits that of the first.
-        other_pools: those of the other splits.
+        pool_tables: the pool before scaling, as initial policies need it, of each split.
         sample_weight: of the labels of the pool, shape (E, N), all of whom are of the warm-up; None: 1.
         draw: generator of new applicants; None if they are people of `train`.
         dynamics: how people change when they are accepted, if that is known.
@@ -106,40 +99,43 @@ class PreparedData:
     validation: People
     test: People
     pool: People
-    pool_table: Table
+    pool_tables: tuple[Table, ...]
     draw: Draw | None = None
     dynamics: Dynamics | None = None
     notes: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
-    other_pools: tuple[Table, ...] = ()
     sample_weight: torch.Tensor | None = None
 
     def __post_init__(self) -> None:
         """Refuse people of more than two groups one of which is absent, and warn of groups of few people."""
         if self.schema.n_groups == 2:
             return
-        told, words = list(self.warnings), self.pool_table.sensitive
-        if words is None or len(words.groups) != self.schema.n_groups:
+        warnings, sensitive = [*self.warnings], self.pool_table.sensitive
+        if sensitive is None or len(sensitive.groups) != self.schema.n_groups:
             raise FairAllError("a table of more than two groups needs their words: `Table.sensitive`")
-        for name, s in zip(words.names, words.groups, strict=True):
-            remedy = "leave it out with dataset.groups=[A,B,C] of the others"
+        remedy = "leave it out with dataset.groups=[A,B,C] of the others"
+        for name, s in zip(sensitive.names, sensitive.groups, strict=True):
             for role, people in (("training", self.train), ("test", self.test)):
                 n = int((people.s == s).sum(-1).min())
                 if n == 0:
                     raise FairAllError(f"group {name}: nobody among the {role} people; {remedy}")
                 if n < FEWEST:
-                    few = count(n, f"{role} person", f"{role} people")
-                    told.append(
-                        f"group {name} has {few}: too few to measure its acceptance rate, whose standard "
-                        f"error is up to {0.5 / n**0.5:.2f}, and with it the "
+                    warnings.append(
+                        f"group {name} has {n} of the {role} people: too few to measure its acceptance "
+                        f"rate, whose standard error is up to {0.5 / n**0.5:.2f}, and with it the "
                         f"largest gap; {remedy}"
                     )
-        object.__setattr__(self, "warnings", tuple(dict.fromkeys(told)))
+        object.__setattr__(self, "warnings", tuple(dict.fromkeys(warnings)))
 
     @property
     def schema(self) -> Schema:
         """The features of x, with mean and scale of the training rows."""
         return self.scaler.schema
+
+    @property
+    def pool_table(self) -> Table:
+        """The pool before scaling, of several splits that of the first."""
+        return self.pool_tables[0]
 
     @classmethod
     def of_splits(cls, parts: Sequence[PreparedData], seeds: int) -> PreparedData:
@@ -151,21 +147,15 @@ class PreparedData:
         if parts[0].train.label_weight is not None:
             raise FairAllError("splits: people without a label are split once only; set splits=1")
 
-        def by_replicate(of: Sequence[People]) -> People:
-            known = [name for name, values in vars(of[0]).items() if values is not None]
-            each = [of[e % len(of)] for e in range(seeds)]
-            return People(**{name: torch.stack([getattr(one, name) for one in each]) for name in known})
+        def stacked(role: str) -> People:
+            fields = [vars(getattr(parts[e % len(parts)], role)) for e in range(seeds)]
+            known = [name for name, values in fields[0].items() if values is not None]
+            return People(**{name: torch.stack([person[name] for person in fields]) for name in known})
 
-        return replace(
-            parts[0],
-            train=by_replicate([part.train for part in parts]),
-            validation=by_replicate([part.validation for part in parts]),
-            test=by_replicate([part.test for part in parts]),
-            pool=by_replicate([part.pool for part in parts]),
-            notes=tuple(dict.fromkeys(note for part in parts for note in part.notes)),
-            warnings=tuple(dict.fromkeys(warning for part in parts for warning in part.warnings)),
-            other_pools=tuple(part.pool_table for part in parts[1:]),
-        )
+        changed: dict[str, Any] = {role: stacked(role) for role in ROLES}
+        for name in ("notes", "warnings"):
+            changed[name] = tuple(dict.fromkeys(line for part in parts for line in getattr(part, name)))
+        return replace(parts[0], pool_tables=tuple(part.pool_table for part in parts), **changed)
 
     @property
     def reader(self) -> PeopleReader:
@@ -177,19 +167,12 @@ class PreparedData:
         mean, scale = np.array(self.schema.mean), np.array(self.schema.scale)
         return PeopleReader(tuple(self.schema), mean, scale, lowest, highest, self.pool_table.sensitive)
 
-    @property
-    def pool_tables(self) -> tuple[Table, ...]:
-        """The pool of each split before scaling."""
-        return (self.pool_table, *self.other_pools)
-
     def warm_up(self, n: int) -> People:
         """The first `n` people of the pool, on whom the initial policy decides; scaled as a file."""
         first = self.pool.rows(torch.arange(min(n, len(self.pool))))
         files = [table.features[: len(first)] for table in self.pool_tables]
-        scaled = [self.scaler.of_file(features).transform(features) for features in files]
-        if not first.by_replicate:
-            return replace(first, x=scaled[0])
-        return replace(first, x=torch.stack([scaled[e % len(scaled)] for e in range(len(first.x))]))
+        x = torch.stack([self.scaler.of_file(features).transform(features) for features in files])
+        return replace(first, x=x[torch.arange(len(first.x)) % len(x)] if first.by_replicate else x[0])
 
     def applicants(
         self, size: int, seeds: Sequence[int], purpose: str = "applicants", *, one_order: bool = False
@@ -202,29 +185,23 @@ class PreparedData:
         """
         if self.draw is not None:
             return DrawnApplicants(self.draw, size, seeds, purpose)
-        if self.train.label_weight is None:
-            return RecycledApplicants(self.train, size, seeds, purpose, one_order=one_order)
-        labelled = self.train.rows(self.train.labelled.nonzero().squeeze(-1))
-        weight = labelled.label_weight
-        assert weight is not None
-        if (weight == weight[0]).all():
-            return RecycledApplicants(labelled, size, seeds, purpose, one_order=one_order)
-
-        def weighted(streams: SeedStreams, n: int) -> People:
-            return labelled.rows(streams.choices(weight, n))  # with replacement
-
-        return DrawnApplicants(weighted, size, seeds, purpose)
+        people = self.train
+        if people.label_weight is not None:
+            people = people.rows(people.labelled.nonzero().squeeze(-1))
+            weight = people.label_weight
+            assert weight is not None
+            if (weight != weight[0]).any():  # they are drawn with replacement
+                return DrawnApplicants(
+                    lambda streams, n: people.rows(streams.choices(weight, n)), size, seeds, purpose
+                )
+        return RecycledApplicants(people, size, seeds, purpose, one_order=one_order)
 
     def fingerprint(self) -> str:
-        """Hash of schema, scaler, all values of all roles, and logged decisions; computed once."""
-        return self._fingerprint
-
-    @cached_property
-    def _fingerprint(self) -> str:
+        """Hash of schema, scaler, all values of all roles, and logged decisions."""
         digest = hashlib.sha256(repr(self.schema).encode())
         digest.update(self.scaler.mean.tobytes() + self.scaler.scale.tobytes())
-        for people in (self.train, self.validation, self.test, self.pool):
-            for values in vars(people).values():
+        for role in ROLES:
+            for values in vars(getattr(self, role)).values():
                 if values is not None:
                     digest.update(values.numpy().tobytes())
         for table in self.pool_tables:

@@ -46,13 +46,12 @@ def split(n_rows: int, config: SplitConfig, strata: np.ndarray | None = None) ->
     Raises:
         FairAllError: if a part would be empty, or of a stratum.
     """
-    rows = np.arange(n_rows)
     try:
-        train, held_out = _halves(rows, config.held_out, config.random_state, strata)
+        train, held_out = _halves(np.arange(n_rows), config.held_out, config.random_state, strata)
         validation, test = _halves(held_out, 0.5, config.random_state, strata)
     except ValueError as error:
         raise FairAllError(
-            f"dataset.split.held_out={config.held_out:g}: {len(rows)} rows cannot be cut so that training, "
+            f"dataset.split.held_out={config.held_out:g}: {n_rows} rows cannot be cut so that training, "
             "validation and test set each have some; choose a share nearer to a half"
         ) from error
     return Splits(train, validation, test, _pool(train, config), strata)
@@ -84,21 +83,19 @@ def _halves(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Shuffle rows and cut off the first `share`; raises ValueError if a part is empty.
 
-    The result of sklearn's `train_test_split`, used in the authors' code. Its import takes a second: without
-    `strata` of all rows of the table, of which both parts have their share, it is not imported.
+    The result of scikit-learn's `train_test_split`, used in the authors' code, which takes most of a second
+    to import: it is not where there are no `strata`, of which both parts have their share.
     """
     if strata is not None:
         from sklearn.model_selection import train_test_split
 
-        first, second = train_test_split(
-            rows, test_size=share, random_state=random_state, stratify=strata[rows]
-        )
-        return first, second
+        parts = train_test_split(rows, test_size=share, random_state=random_state, stratify=strata[rows])
+        return tuple(parts)
     order = rows[np.random.RandomState(random_state).permutation(len(rows))]
-    n_second = math.ceil(share * len(rows))
-    if n_second in (0, len(rows)):
+    second, first = np.split(order, [math.ceil(share * len(rows))])
+    if not len(first) or not len(second):
         raise ValueError(f"{len(rows)} rows leave a part empty")
-    return order[n_second:], order[:n_second]
+    return first, second
 
 
 def _pool(train: np.ndarray, config: SplitConfig) -> np.ndarray:

@@ -76,11 +76,9 @@ class Table(Viewed):
         x: pd.DataFrame,
         s: np.ndarray,
         label: np.ndarray,
-        sensitive: Sensitive | pd.Series | None = None,
+        sensitive: Sensitive | None = None,
     ) -> Table:
-        """A table in which every label is known, s and label (N,); `sensitive` may be the raw column of s."""
-        if isinstance(sensitive, pd.Series):
-            sensitive = Sensitive.of(sensitive, s, schema.n_groups)
+        """A table in which every label is known; s and label (N,)."""
         return cls(schema, x, s, label, np.ones(len(x), dtype=bool), sensitive=sensitive)
 
     def __len__(self) -> int:
@@ -145,24 +143,28 @@ class Table(Viewed):
 
         The base rate is the share of label 1 in the population, NaN without a known label.
         """
-        groups = {name: self.s == s for s in np.unique(self.s) for name in [self.group_name(float(s))]}
+        unknown = np.full(len(self), np.nan)
+        accepted = unknown if self.logged is None else self.logged.accepted
         weight = np.ones(len(self)) if self.label_weight is None else self.label_weight
-        rows = {}
-        for name, own in (groups | {"all": np.ones(len(self), dtype=bool)}).items():
-            total = weight[own].sum()
-            rows[name] = {
-                "people": int(own.sum()),
-                "labelled": int(self.labelled[own].sum()),
-                "base_rate": (weight * self.label)[own].sum() / total if total else np.nan,
-                "accepted": np.nan if self.logged is None else self.logged.accepted[own].mean(),
-            }
-        return pd.DataFrame.from_dict(rows, orient="index").astype({"people": int, "labelled": int})
+        groups = {self.group_name(float(s)): self.s == s for s in np.unique(self.s)}
+        rows = [
+            (
+                rows.sum(),
+                self.labelled[rows].sum(),
+                np.average(self.label[rows], weights=weight[rows]) if weight[rows].any() else np.nan,
+                accepted[rows].mean(),
+            )
+            for rows in [*groups.values(), np.full(len(self), True)]
+        ]
+        return pd.DataFrame(rows, [*groups, "all"], ["people", "labelled", "base_rate", "accepted"])
 
     def _draw(self, what: str, axes: Axes) -> None:
         """Draw base rate and share of accepted people by group."""
-        from fairall.data.picture import draw_rates  # imports matplotlib
+        from fairall.display.style import BLUE, GREY  # imports matplotlib
 
-        draw_rates(self.summary(), axes)
+        rates = self.summary()[["base_rate", "accepted"]].dropna(axis="columns", how="all")
+        rates = rates.rename(columns={"base_rate": "base rate"})
+        rates.plot.bar(ax=axes, color=[BLUE, GREY], rot=0, ylabel="share of people", ylim=(0, 1))
 
     def rows(self, index: np.ndarray) -> Table:
         """The rows at `index` (n,), in its order."""

@@ -9,7 +9,7 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from fairall.data.features import DISCRETE, Feature, Kind
+from fairall.data.features import DISCRETE, Feature, Kind, Schema
 from fairall.data.prepared import PreparedData, Scaler
 from fairall.online.training import Training
 from fairall.tables.groups import Sensitive
@@ -84,15 +84,20 @@ def _features(
     training: Training, seeds: slice, steps_at_once: int
 ) -> Iterator[tuple[slice, dict[str, np.ndarray]]]:
     """The raw values of some seeds' applicants by feature, and the time steps (from 0) that they are of."""
-    schema, scaler = training.data.schema, training.data.scaler
+    scaler = training.data.scaler
     last = training.history.steps_done - 1
     steps: list[Tensor] = []
     for t, (_, people) in enumerate(training.replayed()):
         steps.append(people.x[seeds].clone())  # not a view of all seeds
         if len(steps) == steps_at_once or t == last:
             x = _in_rows(torch.stack(steps))
-            scalers = [scaler.of_column(i) for i in range(len(schema))]
-            raw = {feature.name: raw_values(feature, scalers[i], x[:, i]) for i, feature in enumerate(schema)}
+            columns = zip(scaler.schema, scaler.mean, scaler.scale, x.T, strict=True)
+            raw = {
+                feature.name: raw_values(
+                    feature, Scaler(Schema([feature], mean=[mean], scale=[scale])), column
+                )
+                for feature, mean, scale, column in columns
+            }
             yield slice(t + 1 - len(steps), t + 1), raw
             steps = []
 

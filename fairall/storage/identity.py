@@ -41,7 +41,7 @@ COMPUTING = """
 """.split()
 # Exceptions: `python -m fairall data`, downloads, whose files enter by their content, what no run imports.
 NOT_COMPUTING = """
-    data/describe.py data/load.py data/picture.py data/raw/fetch.py measuring/__init__.py online/load.py
+    data/describe.py data/load.py data/raw/fetch.py measuring/__init__.py online/load.py
 """.split()
 
 PACKAGE, SCRIPT = "fairall", "__main__"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -67,13 +67,13 @@ class Feedback(Part):
         """The next of the M people in their current state, instead of those of the static world."""
         number = self.order.next().person
         assert number is not None
-        return self.dynamics.people(take(self.people, number), self.labels, number)
+        return replace(self.dynamics.people(take(self.people, number), self.labels), person=number)
 
     def decided(self, people: People, accepted: Tensor, time_step: int) -> None:
         """Change the accepted people by their labels; after several visits the last one counts."""
         assert people.person is not None
         changed = self.dynamics.changed(take(self.people, people.person), people.label > 0)
-        seeds = torch.arange(len(accepted)).unsqueeze(1).expand_as(accepted)[accepted]
+        seeds = accepted.nonzero()[:, 0]
         # numpy, where the last of equal indices wins; torch leaves that open.
         self.people.numpy()[seeds.numpy(), people.person[accepted].numpy()] = changed[accepted].numpy()
 

@@ -1,7 +1,5 @@
 """Gain and loss by person: what they are of raw columns, how measures take them, and what is refused."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 import torch
@@ -14,34 +12,34 @@ from fairall.data.features import Feature, Kind, Schema
 from fairall.data.people import People
 from fairall.errors import FairAllError
 from fairall.worlds.measures import regret, utility_per_place
-from tests.conftest import MEANING, training_of
+from tests.conftest import LOANS, MEANING, training_of
 
 GAIN, LOSS = "dataset.gain={intercept: 20, credit_amount: 0.1}", "dataset.loss={credit_amount: 0.5, month: 3}"
+PARITY = "fairness=demographic_parity"
+
+
+def amounts_of(*words: str) -> tuple[Amounts, TableDataset]:
+    config = typed_config("dataset=credit", *words)
+    source = dataset(config.dataset)
+    assert isinstance(source, TableDataset)
+    amounts = Amounts.of(source.schema, config.amounts)
+    assert amounts is not None
+    return amounts, source
 
 
 def test_amounts_of_scaled_people_are_those_of_the_raw_columns() -> None:
-    config = typed_config("dataset=credit", GAIN, LOSS)
-    source = dataset(config.dataset)
-    assert isinstance(source, TableDataset)
-    data = source.prepare()
-    amounts = Amounts.of(data.schema, config.amounts)
-    assert amounts is not None
-    raw = source.table().x
+    amounts, source = amounts_of(GAIN, LOSS)
+    raw, data = source.table().x, source.prepare()
     gain, loss = 20 + 0.1 * raw["credit_amount"], 0.5 * raw["credit_amount"] + 3 * raw["month"]
     for role in ("train", "test"):
-        stake, cost = amounts(getattr(data, role).x)
-        rows = getattr(source.splits, role)
+        rows, (stake, cost) = getattr(source.splits, role), amounts(getattr(data, role).x)
         np.testing.assert_allclose(stake, (gain + loss)[rows], rtol=1e-5)
         np.testing.assert_allclose(cost, (loss / (gain + loss))[rows], rtol=1e-5)
     assert amounts.unit == pytest.approx((gain + loss)[source.splits.train].mean())
 
 
 def test_amounts_of_codes_are_those_of_the_codes() -> None:
-    config = typed_config("dataset=credit", "dataset.gain={number_of_credits: 2, telephone: 5}", LOSS)
-    source = dataset(config.dataset)
-    assert isinstance(source, TableDataset)
-    amounts = Amounts.of(source.prepare().schema, config.amounts)
-    assert amounts is not None
+    amounts, source = amounts_of("dataset.gain={number_of_credits: 2, telephone: 5}", LOSS)
     raw = source.table().x.iloc[source.splits.test]
     gain = amounts.raw(source.prepare().test.x)[:, 0]
     np.testing.assert_allclose(gain, 2 * raw["number_of_credits"] + 5 * raw["telephone"])
@@ -60,23 +58,25 @@ def test_measures_are_in_money() -> None:
     stake, cost = gain + loss, loss / (gain + loss)
     label, pi = torch.tensor([1.0, 0.0, 0.0]), torch.tensor([[1.0, 0.5, 0.0], [1.0, 1.0, 1.0]])
     earned = torch.tensor([[10.0, -25.0, 0.0], [10.0, -50.0, -10.0]])
-    assert torch.allclose(metrics.utility(pi, label, cost, stake=stake), earned.mean(-1))
-    assert torch.allclose(metrics.ground_truth_utility(pi, label, cost, stake), earned.mean(-1))
-    error = metrics.utility_standard_error(pi, label, cost, stake=stake)
-    assert torch.allclose(error, earned.std(-1) / 3**0.5)
     accepted = torch.tensor([[[True, False, False]], [[True, True, True]]])
-    money = [of.expand(2, 1, 3) for of in (label, cost, stake)]
-    assert torch.allclose(
-        metrics.effective_utility(accepted, *money), torch.tensor([[10 / 3], [(10 - 50) / 6]])
-    )
-    assert torch.allclose(
-        metrics.effective_ground_truth_utility(accepted, *money), torch.tensor([[10 / 3], [(10 - 50) / 6]])
-    )
-    places = torch.full((2, 1), 2.0)
-    of_places = utility_per_place(accepted, money[0], money[1], places, money[2])
-    assert torch.allclose(of_places, torch.tensor([[5.0], [-10.0]]))
-    missed = regret(accepted, money[0], money[1], ~accepted, money[2])
-    assert torch.allclose(missed, torch.tensor([[(-60 - 10) / 3], [(-60 - 10 + 50) / 6]]))
+    label_of, cost_of, stake_of = (values.expand(2, 1, 3) for values in (label, cost, stake))
+    effective = [[10 / 3], [(10 - 50) / 6]]
+    for measured, expected in (
+        (metrics.utility(pi, label, cost, stake=stake), earned.mean(-1)),
+        (metrics.ground_truth_utility(pi, label, cost, stake), earned.mean(-1)),
+        (metrics.utility_standard_error(pi, label, cost, stake=stake), earned.std(-1) / 3**0.5),
+        (metrics.effective_utility(accepted, label_of, cost_of, stake_of), effective),
+        (metrics.effective_ground_truth_utility(accepted, label_of, cost_of, stake_of), effective),
+        (
+            utility_per_place(accepted, label_of, cost_of, torch.full((2, 1), 2.0), stake_of),
+            [[5.0], [-10.0]],
+        ),
+        (
+            regret(accepted, label_of, cost_of, ~accepted, stake_of),
+            [[(-60 - 10) / 3], [(-60 - 10 + 50) / 6]],
+        ),
+    ):
+        torch.testing.assert_close(measured, torch.as_tensor(expected))
 
 
 def test_without_amounts_measures_take_the_cost() -> None:
@@ -92,31 +92,18 @@ def test_without_amounts_measures_take_the_cost() -> None:
         (["dataset.gain={income: 1}", LOSS], "dataset.gain: 'income' is no feature.*known when one decides"),
         ([GAIN, "dataset.loss={intercept: -9}"], "dataset.loss: the least of the train people is -9"),
         ([GAIN, LOSS, "cost=fixed", "cost.value=0.3"], "cost.value=0.3 .*left out beside dataset.gain, or"),
-        (
-            [GAIN, LOSS, "exploration=bounded"],
-            "exploration=bounded is not possible.*one threshold for a group",
-        ),
+        ([GAIN, LOSS, "exploration=bounded"], "exploration=bounded is not possible.*one threshold for a"),
         (["dataset.decide_by=cost"], "dataset.decide_by=cost .*left out without dataset.gain"),
-        (
-            [GAIN, LOSS, "protocol.scaler=each_file"],
-            "protocol.scaler=each_file .*training_rows with dataset.gain",
-        ),
+        ([GAIN, LOSS, "protocol.scaler=each_file"], "each_file .*training_rows with dataset.gain"),
         ([GAIN, LOSS, "model=plot"], "model=plot has one cost for everybody.*choose .*greedy, ensemble"),
         ([GAIN, LOSS, "model=fairall_I_II"], "model=fairall_I_II has one cost for everybody"),
-        (
-            [GAIN, LOSS, "fairness=demographic_parity", "fairness.blind=true"],
-            "model=greedy has one cost for everybody",
-        ),
-        (
-            [GAIN, LOSS, "fairness=demographic_parity", "world.capacity.share=0.5"],
-            "fairness=demographic_parity is not possible: it must be none with few places",
-        ),
+        ([GAIN, LOSS, PARITY, "fairness.blind=true"], "model=greedy has one cost for everybody"),
+        ([GAIN, LOSS, PARITY, "world.capacity.share=0.5"], "it must be none with few places"),
     ],
 )
 def test_what_has_no_meaning_is_refused(words: list[str], told: str) -> None:
-    model = [] if any(word.startswith("model=") for word in words) else ["model=greedy"]
     with pytest.raises(FairAllError, match=told):
-        training_of("dataset=credit", *model, *words)
+        training_of("dataset=credit", "model=greedy", *words)
 
 
 def test_a_feature_called_as_the_constant_is_refused() -> None:
@@ -125,16 +112,13 @@ def test_a_feature_called_as_the_constant_is_refused() -> None:
         Amounts.of(schema, {"gain": {"intercept": 1.0}, "loss": {"intercept": 1.0}})
 
 
-def test_columns_of_a_file_are_amounts(tmp_path: Path) -> None:
-    loans = Path(__file__).parent / "loans.csv"
-    words = [f"dataset.path={loans}", *MEANING, "dataset.drop=[id,decision,propensity]"]
+def test_columns_of_a_file_are_amounts() -> None:
+    words = [f"dataset.path={LOANS}", *MEANING, "dataset.drop=[id,decision,propensity]"]
     words += ["dataset.gain={income: 0.1}", "dataset.loss={intercept: 90}"]
     training = training_of("dataset=csv", "model=greedy", "initial_policy=random", *words)
-    x = training.data.test.x
-    amounts = training.learner.setting.amounts
+    x, schema, amounts = training.data.test.x, training.data.schema, training.learner.setting.amounts
     assert amounts is not None
-    at = training.data.schema.names.index("income")
-    income = x[:, at] * training.data.schema.scale[at] + training.data.schema.mean[at]
-    np.testing.assert_allclose(
-        amounts.raw(x), torch.stack([0.1 * income, torch.full_like(income, 90)], -1), rtol=1e-4
-    )
+    i = schema.names.index("income")
+    income = x[:, i] * schema.scale[i] + schema.mean[i]
+    expected = torch.stack([0.1 * income, torch.full_like(income, 90)], -1)
+    np.testing.assert_allclose(amounts.raw(x), expected, rtol=1e-4)

@@ -1,6 +1,7 @@
 """Tables of data sets, and what their features and cells mean."""
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -41,20 +42,27 @@ def test_a_table_is_loaded_once_and_may_bring_its_splits_notes_and_warnings() ->
 
 
 @pytest.mark.parametrize(
-    ("codes", "levels", "fill", "told"),
+    ("values", "told"),
     [
-        ((1.0, 3.0, 2.0), (), None, "has codes that do not ascend"),
-        ((1.0, 2.0), ("a",), None, "needs a text for each code, or none"),
-        ((1.0, 2.0), ("a", "a"), None, "needs a text for each code, or none"),
-        ((1.0, 2.0), ("a", "b"), 3.0, "has a fill that is none of its codes"),
-        ((1.0,), (), None, "is categorical, and cannot have 1 code"),
+        (((1.0, 3.0, 2.0),), "has codes that do not ascend"),
+        (((1.0, 2.0), ("a",)), "needs a text for each code, or none"),
+        (((1.0, 2.0), ("a", "a")), "needs a text for each code, or none"),
+        (((1.0, 2.0), ("a", "b"), 3.0), "has a fill that is none of its codes"),
+        (((1.0,),), "cannot have 1 code"),
     ],
 )
-def test_a_feature_that_cannot_be_is_refused(
-    codes: tuple[float, ...], levels: tuple[str, ...], fill: float | None, told: str
-) -> None:
+def test_a_feature_that_cannot_be_is_refused(values: tuple[Any, ...], told: str) -> None:
     with pytest.raises(FairAllError, match=f"feature 'size' .*{told}"):
-        Feature("size", Kind.CATEGORICAL, codes, levels, fill)
+        Feature("size", Kind.CATEGORICAL, *values)
+
+
+@pytest.mark.parametrize(
+    ("names", "told"),
+    [(["a", "b", "a"], "more than one is named 'a'"), (["a", "s"], "column 's' cannot be a feature")],
+)
+def test_names_of_features_are_different_and_not_reserved(names: list[str], told: str) -> None:
+    with pytest.raises(FairAllError, match=told):
+        Schema([Feature(name, Kind.REAL) for name in names])
 
 
 def test_cells_mean_the_same_in_a_training_file_and_of_people_to_decide_on() -> None:

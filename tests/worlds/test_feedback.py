@@ -35,7 +35,7 @@ def scores() -> CreditScores:
 
 def score_of(own: Feedback) -> Tensor:
     """Of all people, in the units of `dataset.dynamics`."""
-    return own.people[..., 0 if own.people.shape[-1] == 2 else 2].clone()
+    return own.people[..., 0].clone()
 
 
 @BOTH
@@ -118,7 +118,7 @@ def test_labels_of_returning_people_are_those_of_their_score_by_then(
 
 def test_variables_and_labels_of_synthetic_people_follow_their_talent(synthetic: PreparedData) -> None:
     stream = returning(synthetic, 640)
-    stream.people[..., 2] += 100.0
+    stream.people[..., 0] += 100.0
     people = coming(stream)
     assert (people.label == 1).all()
     # LSAT has 4 K, and the pool a standard deviation of LSAT near √(16·1.25 + 3.5²).
@@ -135,7 +135,7 @@ def test_group_scores_are_means_over_all_people(name: str, data: PreparedData) -
         people = coming(stream)
         stream.decided(people, torch.ones_like(people.s, dtype=torch.bool), 1)
     raw = score_of(stream) / (100 if name == "fico" else 1)
-    s = stream.people[..., 1 if name == "fico" else 0]
+    s = stream.people[..., 1]
     expected = [[raw[k][s[k] == group].mean().item() for group in (-1, 1)] for k in range(2)]
     assert stream.observed()["group_score"].tolist() == [pytest.approx(own) for own in expected]
     assert set(s.unique().tolist()) == {-1.0, 1.0}

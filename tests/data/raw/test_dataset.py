@@ -1,105 +1,80 @@
-import struct
+"""Readers of raw files, recipes of Adult and law, the choice of groups, and bad files."""
+
+import shutil
 import zipfile
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 
+from fairall.data.features import Kind
 from fairall.data.load import load_dataset
 from fairall.data.raw.dataset import read_columns
+from fairall.data.table import Table
 from fairall.errors import FairAllError
 
-
-def ibm_float(value: float) -> bytes:
-    """Eight bytes of a number as SAS transport files hold it: base 16, excess 64."""
-    if value == 0:
-        return bytes(8)
-    sign, value, exponent = (128, -value, 64) if value < 0 else (0, value, 64)
-    while value >= 1:
-        value, exponent = value / 16, exponent + 1
-    while value < 1 / 16:
-        value, exponent = value * 16, exponent - 1
-    return bytes([sign | exponent]) + int(value * 2**56).to_bytes(7, "big")
+TRANSPORT = Path(__file__).parent / "h181.ssp"  # 40 rows of three columns, of version 5
+COLUMNS = ["PCS42", "PANEL", "AGE53X"]
+FILES = {
+    "adult": "adult.data",
+    "law": "law_data.csv",
+    "compas": "compas-scores-two-years.csv",
+    "meps": "h181_reconstructed.csv",
+}
 
 
-def write_sas_transport(path: Path, table: pd.DataFrame) -> None:
-    """A version 5 transport file of numbers, as the specification TS-140 lays it out."""
-
-    def padded(content: bytes) -> bytes:
-        return content + b" " * (-len(content) % 80)
-
-    def header(kind: str, numbers: str) -> bytes:
-        return f"HEADER RECORD*******{kind:<8}HEADER RECORD!!!!!!!{numbers}".ljust(80).encode()
-
-    zeros = "0" * 30
-    stamp = b"01JAN20:00:00:00"
-    parts = [
-        header("LIBRARY", zeros),
-        padded(b"SAS     SAS     SASLIB  9.4     LINUX   " + b" " * 24 + stamp),
-        padded(stamp),
-        header("MEMBER", "000000000000000001600000000140"),
-        header("DSCRPTR", zeros),
-        padded(b"SAS     H181    SASDATA 9.4     LINUX   " + b" " * 24 + stamp),
-        padded(stamp),
-        header("NAMESTR", f"000000{len(table.columns):04d}00000000000000000000"),
-    ]
-    names = b""
-    for i, name in enumerate(table.columns):
-        names += struct.pack(">hhhh8s40s8shhh2s8shhl52s", 1, 0, 8, i + 1, name.ljust(8).encode(), b" " * 40,
-                             b" " * 8, 0, 0, 0, b"", b" " * 8, 0, 0, 8 * i, b"")  # fmt: skip
-    parts += [padded(names), header("OBS", zeros)]
-    parts.append(padded(b"".join(ibm_float(value) for row in table.to_numpy() for value in row)))
-    path.write_bytes(b"".join(parts))
-
-
-@pytest.fixture
-def table() -> pd.DataFrame:
-    return pd.DataFrame({"PANEL": [20.0, 19.0], "AGE53X": [-1.0, 65.0], "PCS42": [39.15, 23.61]})
-
-
-@pytest.mark.parametrize("form", ["h181.ssp", "h181.csv", "h181ssp.zip"])
-def test_all_forms_of_a_raw_file_hold_the_same(form: str, table: pd.DataFrame, tmp_path: Path) -> None:
-    path = tmp_path / form
-    if form.endswith(".csv"):
-        table.to_csv(path, index=False)
-    else:
-        write_sas_transport(tmp_path / "h181.ssp", table)
-    if form.endswith(".zip"):
-        with zipfile.ZipFile(path, "w") as archive:
-            archive.write(tmp_path / "h181.ssp", "h181.ssp")
-    read = read_columns(path, ["PCS42", "PANEL", "AGE53X"])
-    pd.testing.assert_frame_equal(read.astype(float), table[["PCS42", "PANEL", "AGE53X"]])
-
-
-def test_meps_from_sas_transport_is_meps_from_csv(raw_data: Path, tmp_path: Path) -> None:
-    (file,) = (raw_data / "meps").glob("*.csv")
-    raw = pd.read_csv(file).head(400)
-    raw.to_csv(tmp_path / "h181.csv", index=False)
-    write_sas_transport(tmp_path / "h181.ssp", raw)
-    tables = [
-        load_dataset("meps", f"dataset.raw_file={tmp_path / name}", "dataset.rows=null").table()
-        for name in ("h181.csv", "h181.ssp")
-    ]
-    pd.testing.assert_frame_equal(tables[0].x, tables[1].x)
-    assert (tables[0].s == tables[1].s).all()
-    assert (tables[0].label == tables[1].label).all()
+def table(raw_data: Path, name: str, *words: str) -> Table:
+    return load_dataset(name, f"dataset.raw_file={raw_data / name / FILES[name]}", *words).table()
 
 
 def line_of(name: str, *words: str) -> str:
-    with pytest.raises(FairAllError) as raised:
+    with pytest.raises(FairAllError, match=r"^[^\n]+$") as raised:
         load_dataset(name, *words).table()
-    assert "\n" not in str(raised.value)
     return str(raised.value)
 
 
+@pytest.mark.parametrize("form", ["h181.ssp", "h181ssp.zip", "h181.csv"])
+def test_all_forms_of_a_raw_file_hold_the_same(form: str, tmp_path: Path) -> None:
+    rows = pd.DataFrame({"PCS42": [39.15, 23.61], "PANEL": [20.0, 19.0], "AGE53X": [-1.0, 0.0]})
+    path, expected = tmp_path / form, pd.concat([rows] * 20, ignore_index=True)
+    shutil.copy(TRANSPORT, tmp_path / "h181.ssp")
+    if form.endswith(".csv"):
+        expected.to_csv(path, index=False)
+    if form.endswith(".zip"):
+        with zipfile.ZipFile(path, "w") as archive:
+            archive.write(TRANSPORT, "h181.ssp")
+    pd.testing.assert_frame_equal(read_columns(path, COLUMNS)[COLUMNS].astype(float), expected)
+
+
+def test_a_transport_file_cut_anywhere_is_one_line(tmp_path: Path) -> None:
+    content, cut = TRANSPORT.read_bytes(), tmp_path / "cut.ssp"
+    for length in range(0, len(content) - 80, 97):
+        cut.write_bytes(content[:length])
+        with pytest.raises(FairAllError, match=r"^[^\n]+$"):
+            read_columns(cut, COLUMNS)
+
+
+def test_meps_of_floats_as_transport_files_have_them_is_that_of_whole_numbers(
+    raw_data: Path, tmp_path: Path
+) -> None:
+    raw, tables = pd.read_csv(raw_data / "meps" / FILES["meps"]).head(400), []
+    for name, frame in (("whole.csv", raw), ("floats.csv", raw.astype(float))):
+        frame.to_csv(tmp_path / name, index=False)
+        words = f"dataset.raw_file={tmp_path / name}", "dataset.rows=null", "dataset.sensitive=race+sex"
+        tables.append(load_dataset("meps", *words).table())
+    pd.testing.assert_frame_equal(tables[0].to_frame(), tables[1].to_frame())
+    assert tables[0].sensitive == tables[1].sensitive
+
+
 def test_a_truncated_raw_file_is_one_line(raw_data: Path, tmp_path: Path) -> None:
-    whole = (raw_data / "compas" / "compas-scores-two-years.csv").read_bytes()
-    cut = tmp_path / "compas-scores-two-years.csv"
+    whole = (raw_data / "compas" / FILES["compas"]).read_bytes()
+    cut = tmp_path / "compas.csv"
     cut.write_bytes(whole[: len(whole) // 2])
     words = f"dataset.raw_file={cut}"
     assert "is not the published file (sha256" in line_of("compas", words)
     unchecked = line_of("compas", words, "dataset.download.sha256=null")
-    assert "rows instead of 5278: truncated or edited?" in unchecked
+    assert "rows instead of 5278: truncated, edited or" in unchecked
     anyway = load_dataset("compas", words, "dataset.download.sha256=null", "dataset.rows=null").table()
     assert 2000 < len(anyway) < 5278
 
@@ -108,51 +83,112 @@ def test_a_truncated_raw_file_is_one_line(raw_data: Path, tmp_path: Path) -> Non
     ("name", "content", "said"),
     [
         ("h181.csv", b"PANEL,SEX\n20,1\n", "column 'RACEV2X' is missing: is it another file"),
-        ("h181.csv", b"", "cannot be read (No columns to parse from file)"),
+        ("h181.csv", b"", "(No columns to parse from file)"),
         ("h181.csv", b"\xff\xfe\x00", "cannot be read"),
         ("h181.ssp", b"HEADER RECORD", "cannot be read"),
-        ("h181ssp.zip", b"PK\x03\x04 and no more", "cannot be read (File is not a zip file)"),
-        ("h181.xlsx", b"", "of unknown kind '.xlsx'"),
+        ("h181ssp.zip", b"PK\x03\x04 and no more", "(File is not a zip file)"),
+        ("h181.xlsx", b"", "cannot be read as .csv, or as SAS transport"),
     ],
 )
 def test_a_bad_raw_file_is_one_line(name: str, content: bytes, said: str, tmp_path: Path) -> None:
-    path = tmp_path / name
-    path.write_bytes(content)
-    assert said in line_of("meps", f"dataset.raw_file={path}")
+    (tmp_path / name).write_bytes(content)
+    assert said in line_of("meps", f"dataset.raw_file={tmp_path / name}")
 
 
 @pytest.mark.parametrize(
     ("name", "column", "value", "said"),
     [
-        ("compas", "age_cat", "Under 25", "column 'age_cat', row {row}: 'Under 25' is not possible"),
-        ("compas", "two_year_recid", "", "column 'two_year_recid', row {row}: an empty cell is not possible"),
-        ("compas", "priors_count", "many", "column 'priors_count', row {row}: 'many' is no number"),
-        ("compas", "days_b_screening_arrest", "x", "column 'days_b_screening_arrest', row {row}: 'x' is no"),
-        ("meps", "PCS42", "", "column 'PCS42', row {row}: an empty cell is not possible"),
-        ("meps", "RTHLTH53", "7", "column 'RTHLTH', row {row}: 7 is not possible"),
-        ("meps", "AGE53X", "old", "column 'AGE53X', row {row}: 'old' is no number"),
-        ("meps", "OBTOTV15", "", "column 'UTILIZATION', row {row}: an empty cell is not possible"),
+        ("compas", "age_cat", "Under 25", "'age_cat', row {row}: 'Under 25' is not possible"),
+        ("compas", "two_year_recid", "", "'two_year_recid', row {row}: an empty cell is not possible"),
+        ("compas", "priors_count", "many", "'priors_count', row {row}: 'many' is no number"),
+        ("compas", "days_b_screening_arrest", "x", "'days_b_screening_arrest', row {row}: 'x' is no"),
+        ("meps", "PCS42", "", "'PCS42', row {row}: an empty cell is not possible"),
+        ("meps", "RTHLTH53", "7", "'RTHLTH', row {row}: 7 is not possible"),
+        ("meps", "AGE53X", "old", "'AGE53X', row {row}: 'old' is no number"),
+        ("meps", "OBTOTV15", "", "'UTILIZATION', row {row}: an empty cell is not possible"),
     ],
 )
 def test_an_edited_cell_is_told_with_its_row(
     name: str, column: str, value: str, said: str, raw_data: Path, tmp_path: Path
 ) -> None:
-    (file,) = (raw_data / name).glob("*.csv")
-    raw = pd.read_csv(file, dtype=str, keep_default_na=False, nrows=300)
+    raw = pd.read_csv(raw_data / name / FILES[name], dtype=str, keep_default_na=False, nrows=300)
     row = 0 if name == "meps" else 1 + int((raw["race"][1:] == "Caucasian").argmax())
     raw.loc[row, column] = value
     raw.to_csv(tmp_path / "edited.csv", index=False)
     words = [f"dataset.raw_file={tmp_path / 'edited.csv'}", "dataset.download.sha256=null"]
-    assert said.format(row=row + 1) in line_of(name, *words, "dataset.rows=null")
+    assert f"column {said.format(row=row + 1)}" in line_of(name, *words, "dataset.rows=null")
 
 
-def test_a_transport_file_cut_anywhere_is_one_line(table: pd.DataFrame, tmp_path: Path) -> None:
-    whole = tmp_path / "whole.ssp"
-    write_sas_transport(whole, pd.concat([table] * 40))
-    content = whole.read_bytes()
-    for length in range(0, len(content) - 80, 97):
-        cut = tmp_path / "cut.ssp"
-        cut.write_bytes(content[:length])
-        with pytest.raises(FairAllError) as raised:
-            read_columns(cut, ["PANEL", "PCS42"])
-        assert "\n" not in str(raised.value)
+# Counts of (S, label): −1 and 0, −1 and 1, +1 and 0, +1 and 1.
+@pytest.mark.parametrize(
+    ("name", "sensitive", "counts", "kinds"),
+    [
+        ("adult", "sex", [13026, 1669, 20988, 9539], [5, 0, 0, 6]),
+        ("adult", "race", [3694, 534, 28696, 10207], [5, 0, 1, 5]),
+        ("law", "race", [490, 792, 1458, 16827], [2, 0, 1, 0]),
+        ("law", "sex", [1180, 8357, 1251, 11003], [2, 0, 0, 1]),
+    ],
+)
+def test_counts_and_features(
+    raw_data: Path, name: str, sensitive: str, counts: list[int], kinds: list[int]
+) -> None:
+    people = table(raw_data, name, f"dataset.sensitive={sensitive}")
+    assert [((people.s == s) & (people.label == y)).sum() for s in (-1, 1) for y in (0, 1)] == counts
+    assert [len(people.schema.columns(kind)) for kind in Kind] == kinds
+    assert sensitive not in people.schema.names
+    assert people.sensitive is not None
+    assert people.sensitive.column == sensitive
+
+
+def test_the_two_groups_of_an_attribute_can_be_of_several_words(raw_data: Path) -> None:
+    pair = "dataset.two_groups.race.disadvantaged"
+    others = table(raw_data, "law", f"{pair}=[Hispanic,Mexican,Puertorican]")
+    assert others.sensitive is not None
+    assert others.sensitive.disadvantaged == ("Hispanic", "Mexican", "Puertorican")
+    assert (others.s < 0).sum() == 987
+    women = table(raw_data, "compas", "dataset.sensitive=sex", "dataset.rows=null")
+    assert np.bincount(women.s + 1).tolist() == [1175, 0, 4997]
+
+
+def test_pairs_of_a_stored_configuration_are_read_and_refused_beside_others(raw_data: Path) -> None:
+    pairs = "dataset.groups={race: {advantaged: [White], disadvantaged: [Asian]}}"
+    assert (table(raw_data, "law", pairs, "dataset.two_groups=null").s < 0).sum() == 845
+    assert "a list of two or more different words" in line_of("law", pairs)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("law dataset.two_groups.race.disadvantaged=[]", "a list of two or more different words"),
+        ("law dataset.two_groups.race.disadvantaged=[White]", "a list of two or more different words"),
+        ("law dataset.two_groups.race.disadvantagd=[Asian]", "a list `advantaged` and a list `disadv"),
+        ("meps dataset.groups=[White]", "a list of two or more different words"),
+    ],
+)
+def test_impossible_groups_are_refused_before_a_file_is_read(words: str, said: str) -> None:
+    assert said in line_of(*words.split(), "dataset.raw_file=nowhere")
+
+
+def test_adult_is_read_from_its_archive_and_both_files_are_verified(raw_data: Path, tmp_path: Path) -> None:
+    archive, one_file = tmp_path / "adult.zip", tmp_path / "adult.data"
+    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as made:
+        made.writestr("Index", "of other files")
+        for name in ("adult.data", "adult.test"):
+            made.write(raw_data / "adult" / name, name)
+    packed = load_dataset("adult", f"dataset.raw_file={archive}").table()
+    assert packed.x.equals(table(raw_data, "adult").x)
+    shutil.copy(raw_data / "adult" / "adult.data", one_file)
+    words = f"dataset.raw_file={one_file}"
+    assert "adult.test cannot be read" in line_of("adult", words)
+    (tmp_path / "adult.test").write_text("|1x3 Cross validator\n")
+    assert "adult.test is not the published file" in line_of("adult", words)
+    accepted = load_dataset("adult", words, "dataset.members.test=null").table()
+    assert len(accepted) == 30162  # people of the training file without missing values
+
+
+def test_law_is_not_fetched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("FAIRALL_DATA", "XDG_CACHE_HOME"):
+        monkeypatch.setenv(name, str(tmp_path))
+    said = line_of("law")
+    assert "law_data.csv: not found in " in said
+    assert "dataset.raw_file=FILE" in said
