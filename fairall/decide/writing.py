@@ -78,11 +78,7 @@ def _parquet_writer(file: IO[bytes], stack: ExitStack) -> Write:
 
     def write(part: Chunk, columns: Mapping[str, np.ndarray]) -> None:
         nonlocal writer
-        table = part.typed
-        if table is None:
-            table = pa.table(
-                {name: pa.array(part.frame[name].astype(object), pa.string()) for name in part.frame}
-            )
+        table = part.table
         for name, values in columns.items():
             table = table.append_column(name, pa.array(values, from_pandas=True))
         if writer is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -42,11 +43,13 @@ def distinct(column: pd.Series) -> tuple[np.ndarray, list[Any]]:
     """
     if is_text(column):
         return column.cat.codes.to_numpy(), list(column.cat.categories)
-    try:
+    with suppress(TypeError):
         codes, values = pd.factorize(column)
-    except TypeError as error:
-        raise FairAllError(f"column {column.name!r} must hold numbers or texts in every row") from error
-    return codes, list(values)
+        if not any(isinstance(value, bytes | tuple | frozenset | complex) for value in values):
+            return codes, list(values)
+    raise FairAllError(
+        f"column {column.name!r} must hold a number, a text, a truth value or a time in every row"
+    )
 
 
 def words_of(column: pd.Series) -> tuple[np.ndarray, np.ndarray]:
