@@ -1,8 +1,8 @@
 """CSV and Parquet files and DataFrames as cells: irregularities are errors that name the line or row.
 
-Cells are what the file says. Columns of text are categorical without surrounding blanks; numbers, truth values
-and times have their own types. A column of a CSV file holds numbers where all of its cells are plain numbers
-and nothing of their form matters, else text.
+Cells are what the file says. Columns of text are categorical without surrounding blanks; numbers, truth
+values and times have their own types. A column of a CSV file holds numbers where all of its cells are plain
+numbers and nothing of their form matters, else text.
 """
 
 from __future__ import annotations
@@ -12,12 +12,11 @@ import itertools
 import mmap
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -26,7 +25,7 @@ import pyarrow.compute as pc
 import pyarrow.csv as arrow
 import pyarrow.parquet as pq
 
-from fairall.errors import FairAllError, count
+from fairall.errors import FairAllError
 from fairall.runtime.reading import why_no_file
 from fairall.tables.cells import distinct, is_text, parsed, shown
 from fairall.tables.declared import Declared
@@ -37,8 +36,8 @@ BLOCK = 1 << 23  # bytes that are parsed at once
 MANY = 1000  # distinct numbers of a column of numbers; fewer take less memory as texts
 PARQUET_ENDINGS = (".parquet", ".pq")
 UNNAMED_INDEX = "__index_level_"  # as pandas names the index of a filtered table: no column of the table
-# Numbers of which one tells that no column of them has codes with leading zeros, or points that group thousands.
-FRACTION = r"\.(?:[0-9]{0,2}|[0-9]{4,})$|[eE]"
+# One such number tells that its column has neither codes with leading zeros nor points that group thousands.
+FRACTION = r"\.(?:[0-9]{0,2}|[0-9]{4,})$|^[-+]?0?\.|[0-9]{4}\.|[eE]"
 WHOLE = "^[-+]?[1-9][0-9]{3,}$"  # that points do not group thousands
 CODE = "^0[0-9]"
 # By the kind that pandas finds among the cells of a column of objects.
@@ -46,10 +45,10 @@ TYPES = {"integer": "Int64", "boolean": "boolean"} | dict.fromkeys(
     ("floating", "mixed-integer-float", "decimal"), "float64"
 )
 TIMES = ("date", "datetime", "datetime64")
-BLANK_BEFORE_QUOTE = re.compile(r'\s+"([^"]*)"\s*')
+BLANK_BEFORE_QUOTE = re.compile(r'^\s+"([^"]*)"\s*$')
 HINT = (
-    "is it cut off, or written otherwise? A CSV file is read by its separator and encoding, as in separator=';' "
-    "text_encoding=cp1252 (or utf-16)"
+    "is it cut off? Row 1 of a CSV file is the header, and it is read by separator= and text_encoding=, for "
+    "instance separator=';' text_encoding=cp1252 (or utf-16)"
 )
 
 
@@ -71,7 +70,8 @@ class Cells:
     def empty(self, name: str, row: int) -> str:
         """What a missing cell is, in words: empty, or a word that means no value."""
         word = self.emptied[name].get(row)
-        return "an empty cell" if word is None else f"{shown(word)!r}, which means no value (missing=),"
+        given = "which means no value (missing_by_default= and missing= list such words)"
+        return "an empty cell" if word is None else f"{shown(word)!r}, {given},"
 
     def rows(self, kept: np.ndarray) -> Cells:
         """Some rows, a mask (N,), with the words of text that are left."""
@@ -96,13 +96,13 @@ def read_cells(source: Path | pd.DataFrame, declared: Declared) -> Cells:
         columns = {name: _typed(source.iloc[:, k].rename(name)).array for k, name in enumerate(names)}
     else:
         columns = dict(_frame(File(source, declared).read(numbers=True)).items())
-    numbers = parsed(list(declared.no_value))
+    numbers = parsed(declared.no_value)
     numbers = numbers[~np.isnan(numbers)]
     emptied: defaultdict[str, pd.Series] = defaultdict(lambda: pd.Series(dtype=object))
     for name, column in pd.DataFrame(columns, copy=False).items():
         if is_text(column):
             words = column.cat.categories
-            words = words[words.isin(declared.no_value) | np.isin(parsed(list(words)), numbers)]
+            words = words[words.isin(declared.no_value) | np.isin(parsed(words), numbers)]
             if len(words):
                 emptied[str(name)] = column[column.isin(words)].astype(str)
                 columns[name] = column.cat.remove_categories(words)
@@ -173,23 +173,13 @@ class File:
         """
         if wrong := why_no_file(self.path):
             raise FairAllError(f"{self.path}: {wrong}; give the path of a CSV or Parquet file")
-        lines = 0
         try:
-            if self.is_parquet:
-                table = pq.ParquetFile(self.path).read()
-                named = [k for k, name in enumerate(table.column_names) if not name.startswith(UNNAMED_INDEX)]
-                table = table.select(named)  # by position, since names may be repeated
-                names = _names(table.column_names, self.path)
-            else:
-                names, lines, quoted = self._header()
-                table = self._csv(names, lines, quoted, numbers)
+            table = self._parquet() if self.is_parquet else self._csv(numbers)
         except (LookupError, ValueError, OSError) as error:
-            reason = (getattr(error, "strerror", None) or str(error)).strip().split("\n")[0]
-            reason = re.sub(r"Row #(\d+)", lambda row: f"row {int(row[1]) - lines}", reason)
+            reason = shown(getattr(error, "strerror", None) or str(error), 150)
             raise FairAllError(f"{self.path}: cannot be read ({reason}); {HINT}") from error
-        table = table.rename_columns(names)
         filled = np.zeros(len(table), dtype=bool)
-        for name in names:
+        for name in table.column_names:
             filled |= _of_arrow(table[name], name).notna().to_numpy()
             if filled.all():
                 break
@@ -199,6 +189,13 @@ class File:
             raise FairAllError(f"{self.path}: there are columns, but no rows")
         return table
 
+    def _parquet(self) -> pa.Table:
+        table = pq.ParquetFile(self.path).read()
+        # By position, since names may be repeated.
+        named = [k for k, name in enumerate(table.column_names) if not name.startswith(UNNAMED_INDEX)]
+        table = table.select(named)
+        return table.rename_columns(_names(table.column_names, self.path))
+
     def _header(self) -> tuple[list[str], int, bool]:
         """Column names of a CSV file, the number of lines up to them, and whether it has quotation marks.
 
@@ -207,41 +204,36 @@ class File:
                 lets pass.
         """
         separator, encoding, line = self.declared.separator, self.declared.text_encoding, 0
-        if separator in '"\r\n':
-            raise ValueError(f"separator={separator!r} is not possible")
         with (
             self.path.open(encoding=encoding, newline="") as file,
             mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content,
         ):
             if content.find(b"\0") >= 0 and b"\0" not in "a".encode(encoding):
                 raise ValueError("it holds a NUL byte, as workbooks, archives and text_encoding=utf-16 do")
-            quoted = content.find(b'"') >= 0
             text = itertools.chain([file.readline().removeprefix("\ufeff")], file)
             # Blanks are allowed before a quotation mark.
             reader = csv.reader(text, delimiter=separator, strict=True, skipinitialspace=separator != " ")
             try:
-                names = _names(next(row for row in reader if any(map(str.strip, row))), self.path)
+                header = next((row for row in reader if any(map(str.strip, row))), [])
                 line = lines = reader.line_num
+                quoted = content.find(b'"') >= 0
                 for _ in reader if quoted else ():
                     line = reader.line_num
             except csv.Error as error:
                 wrong = f"{error} in the row that begins at line {line + 1}"
                 raise ValueError(f"{wrong}: a quotation mark is not closed, or not doubled") from error
-            except StopIteration:
-                raise ValueError("the file is empty") from None
-        return names, lines, quoted
+        return _names(header, self.path), lines, quoted
 
-    def _csv(self, names: list[str], lines: int, quoted: bool, numbers: bool) -> pa.Table:
-        """Rows below the header of a CSV file, as of `read`; raises pa.ArrowInvalid for a malformed one."""
-        declared = self.declared
+    def _csv(self, numbers: bool) -> pa.Table:
+        declared, (names, lines, quoted) = self.declared, self._header()
         text = pa.dictionary(pa.int32(), pa.string()) if numbers else pa.string()
         types = dict.fromkeys(map(str, range(len(names))), text)
-        may_be_numbers = [
+        may_be_number = [
             numbers and not (name in declared.as_text or POSTAL.fullmatch(name)) for name in names
         ]
 
-        def read(by: Callable[..., Any]) -> Any:
-            return by(
+        def rows() -> arrow.CSVStreamingReader:
+            return arrow.open_csv(
                 pa.OSFile(str(self.path)),
                 arrow.ReadOptions(
                     use_threads=False,
@@ -255,22 +247,24 @@ class File:
                     newlines_in_values=quoted,
                     invalid_row_handler=lambda row: "error" if row.text.strip() else "skip",
                 ),
-                arrow.ConvertOptions(column_types=types, null_values=declared.no_value),
+                arrow.ConvertOptions(
+                    column_types=types, null_values=declared.no_value, strings_can_be_null=not numbers
+                ),
             )
 
         # Columns with fractions in the first rows are parsed as numbers, which spares their texts.
-        for first in itertools.islice(read(arrow.open_csv), 1):
-            for place, may_be, column in zip([*types], may_be_numbers, first.columns, strict=True):
+        for first in itertools.islice(rows(), 1):
+            for place, may_be, column in zip([*types], may_be_number, first.columns, strict=True):
                 if may_be and _plain(column.dictionary, declared, FRACTION) is not None:
                     types[place] = pa.float64()
         try:
-            columns = read(arrow.read_csv).columns
+            columns = rows().read_all().columns
             if not all(map(_moderate, (column for column in columns if column.type != text))):
                 raise pa.ArrowInvalid("a number is too large")
         except pa.ArrowInvalid:  # where a later cell is no number
             types |= dict.fromkeys(types, text)
-            columns = read(arrow.read_csv).columns
-        for k, may_be in enumerate(may_be_numbers):
+            columns = rows().read_all().columns
+        for k, may_be in enumerate(may_be_number):
             if may_be and columns[k].type == text:
                 encoded = columns[k].unify_dictionaries().combine_chunks()
                 plain = _plain(encoded.dictionary, declared, f"{FRACTION}|{WHOLE}")
@@ -291,27 +285,23 @@ def _plain(words: pa.Array, declared: Declared, form: str) -> pa.Array | None:
     words = pc.utf8_trim_whitespace(words)
     no_value = pc.is_in(words, value_set=pa.array(declared.no_value, pa.string()))
     words = pc.if_else(no_value, pa.scalar(None, pa.string()), words)
-    if len(words) < MANY or not _any(words, form) or _any(words, CODE):
-        return None
-    with suppress(pa.ArrowInvalid):
-        numbers = words.cast(pa.float64())
-        return numbers if _moderate(numbers) else None
+    formed, codes = (pc.any(pc.match_substring_regex(words, pattern)).as_py() for pattern in (form, CODE))
+    if len(words) >= MANY and formed and not codes:
+        with suppress(pa.ArrowInvalid):
+            numbers = words.cast(pa.float64())
+            return numbers if _moderate(numbers) else None
     return None
 
 
-def _any(words: pa.Array, form: str) -> bool:
-    return bool(pc.any(pc.match_substring_regex(words, form)).as_py())
-
-
 def _names(header: Iterable[str], path: object) -> list[str]:
-    """Column names without blanks around them; raises FairAllError where they are not distinct, or too few."""
+    """Column names without blanks around them; raises FairAllError where two are equal, or there are few."""
     names = [" ".join(name.split()) or f"column {i}" for i, name in enumerate(header, start=1)]
-    repeated = [name for name, times in Counter(names).items() if times > 1]
-    if repeated:
-        raise FairAllError(f"{path}: several columns are named {repeated[0]!r}: rename or remove all but one")
+    name, times = Counter(names).most_common(1)[0] if names else ("", 0)
+    if times > 1:
+        raise FairAllError(f"{path}: {times} columns are named {name!r}: rename or remove all but one")
     if len(names) < 2:
-        told = f"{count(len(names), 'column')} ({', '.join(map(shown, names))})"
-        raise FairAllError(f"{path} has {told}, and a table needs several; {HINT}")
+        told = f"there is 1 column, {shown(name)!r}" if names else "there are 0 columns"
+        raise FairAllError(f"{path}: {told}; a table needs several: give another separator=")
     return names
 
 

@@ -385,7 +385,7 @@ def test_messages_have_the_words_that_can_be_typed(words: dict[str, str], told: 
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        ([], "log nope.csv: there is no such file"),
+        ([], "nope.csv: there is no such file"),
         (["label"], "label: no such key"),
         (
             ["decision_maker=officer"],
