@@ -174,10 +174,14 @@ class File:
         if wrong := why_no_file(self.path):
             raise FairAllError(f"{self.path}: {wrong}; give the path of a CSV or Parquet file")
         try:
-            table = self._parquet() if self.is_parquet else self._csv(numbers)
-        except (LookupError, ValueError, OSError) as error:
+            table = pq.ParquetFile(self.path).read() if self.is_parquet else self._csv(numbers)
+        except (AttributeError, LookupError, ValueError, OSError) as error:
             reason = shown(getattr(error, "strerror", None) or str(error), 150)
             raise FairAllError(f"{self.path}: cannot be read ({reason}); {HINT}") from error
+        # By position, since names may be repeated.
+        named = [k for k, name in enumerate(table.column_names) if not name.startswith(UNNAMED_INDEX)]
+        table = table.select(named)
+        table = table.rename_columns(_names(table.column_names, self.path))
         filled = np.zeros(len(table), dtype=bool)
         for name in table.column_names:
             filled |= _of_arrow(table[name], name).notna().to_numpy()
@@ -189,15 +193,32 @@ class File:
             raise FairAllError(f"{self.path}: there are columns, but no rows")
         return table
 
-    def _parquet(self) -> pa.Table:
-        table = pq.ParquetFile(self.path).read()
-        # By position, since names may be repeated.
-        named = [k for k, name in enumerate(table.column_names) if not name.startswith(UNNAMED_INDEX)]
-        table = table.select(named)
-        return table.rename_columns(_names(table.column_names, self.path))
+    def _csv(self, numbers: bool) -> pa.Table:
+        declared, names = self.declared, self._rows({}).schema.names
+        text = pa.dictionary(pa.int32(), pa.string()) if numbers else pa.string()
+        types = dict.fromkeys(names, text)
+        as_text = {name for name in names if _named(name) in declared.as_text or POSTAL.fullmatch(name)}
+        # Columns with fractions in the first rows are parsed as numbers, which spares their texts.
+        for first in itertools.islice(self._rows(types), numbers):
+            for name, column in zip(names, first.columns, strict=True):
+                if name not in as_text and _plain(column.dictionary, declared, FRACTION) is not None:
+                    types[name] = pa.float64()
+        try:
+            columns = self._rows(types).read_all().columns
+            if not all(map(_moderate, (column for column in columns if column.type != text))):
+                raise pa.ArrowInvalid("a number is too large")
+        except pa.ArrowInvalid:  # where a later cell is no number
+            columns = self._rows(dict.fromkeys(names, text)).read_all().columns
+        for k, name in enumerate(names):
+            if numbers and name not in as_text and columns[k].type == text:
+                encoded = columns[k].unify_dictionaries().combine_chunks()
+                plain = _plain(encoded.dictionary, declared, f"{FRACTION}|{WHOLE}")
+                columns[k] = encoded if plain is None else plain.take(encoded.indices)
+        return pa.table(columns, names)
 
-    def _header(self) -> tuple[list[str], int, bool]:
-        """Column names of a CSV file, the number of lines up to them, and whether it has quotation marks.
+    @cached_property
+    def _is_quoted(self) -> bool:
+        """Whether a CSV file has quotation marks.
 
         Raises:
             ValueError: where it is no CSV file, or a quotation mark is not closed or not doubled, which Arrow
@@ -210,66 +231,26 @@ class File:
         ):
             if content.find(b"\0") >= 0 and b"\0" not in "a".encode(encoding):
                 raise ValueError("it holds a NUL byte, as workbooks, archives and text_encoding=utf-16 do")
-            text = itertools.chain([file.readline().removeprefix("\ufeff")], file)
+            quoted = content.find(b'"') >= 0
             # Blanks are allowed before a quotation mark.
-            reader = csv.reader(text, delimiter=separator, strict=True, skipinitialspace=separator != " ")
+            reader = csv.reader(file, delimiter=separator, strict=True, skipinitialspace=separator != " ")
             try:
-                header = next((row for row in reader if any(map(str.strip, row))), [])
-                line = lines = reader.line_num
-                quoted = content.find(b'"') >= 0
                 for _ in reader if quoted else ():
                     line = reader.line_num
             except csv.Error as error:
                 wrong = f"{error} in the row that begins at line {line + 1}"
                 raise ValueError(f"{wrong}: a quotation mark is not closed, or not doubled") from error
-        return _names(header, self.path), lines, quoted
+        return quoted
 
-    def _csv(self, numbers: bool) -> pa.Table:
-        declared, (names, lines, quoted) = self.declared, self._header()
-        text = pa.dictionary(pa.int32(), pa.string()) if numbers else pa.string()
-        types = dict.fromkeys(map(str, range(len(names))), text)
-        may_be_number = [
-            numbers and not (name in declared.as_text or POSTAL.fullmatch(name)) for name in names
-        ]
-
-        def rows() -> arrow.CSVStreamingReader:
-            return arrow.open_csv(
-                pa.OSFile(str(self.path)),
-                arrow.ReadOptions(
-                    use_threads=False,
-                    block_size=BLOCK,
-                    skip_rows=lines,
-                    column_names=[*types],
-                    encoding=declared.text_encoding,
-                ),
-                arrow.ParseOptions(
-                    delimiter=declared.separator,
-                    newlines_in_values=quoted,
-                    invalid_row_handler=lambda row: "error" if row.text.strip() else "skip",
-                ),
-                arrow.ConvertOptions(
-                    column_types=types, null_values=declared.no_value, strings_can_be_null=not numbers
-                ),
-            )
-
-        # Columns with fractions in the first rows are parsed as numbers, which spares their texts.
-        for first in itertools.islice(rows(), 1):
-            for place, may_be, column in zip([*types], may_be_number, first.columns, strict=True):
-                if may_be and _plain(column.dictionary, declared, FRACTION) is not None:
-                    types[place] = pa.float64()
-        try:
-            columns = rows().read_all().columns
-            if not all(map(_moderate, (column for column in columns if column.type != text))):
-                raise pa.ArrowInvalid("a number is too large")
-        except pa.ArrowInvalid:  # where a later cell is no number
-            types |= dict.fromkeys(types, text)
-            columns = rows().read_all().columns
-        for k, may_be in enumerate(may_be_number):
-            if may_be and columns[k].type == text:
-                encoded = columns[k].unify_dictionaries().combine_chunks()
-                plain = _plain(encoded.dictionary, declared, f"{FRACTION}|{WHOLE}")
-                columns[k] = encoded if plain is None else plain.take(encoded.indices)
-        return pa.table(columns, names)
+    def _rows(self, types: dict[str, pa.DataType]) -> arrow.CSVStreamingReader:
+        """Rows of a CSV file, whose columns have these types, others any; empty cells are missing."""
+        declared = self.declared
+        return arrow.open_csv(
+            pa.OSFile(str(self.path)),
+            arrow.ReadOptions(use_threads=False, block_size=BLOCK, encoding=declared.text_encoding),
+            arrow.ParseOptions(delimiter=declared.separator, newlines_in_values=self._is_quoted),
+            arrow.ConvertOptions(column_types=types, null_values=declared.no_value),
+        )
 
 
 def _moderate(numbers: pa.ChunkedArray | pa.Array) -> bool:
@@ -293,9 +274,13 @@ def _plain(words: pa.Array, declared: Declared, form: str) -> pa.Array | None:
     return None
 
 
+def _named(name: str) -> str:
+    return " ".join(BLANK_BEFORE_QUOTE.sub(r"\1", name).split())
+
+
 def _names(header: Iterable[str], path: object) -> list[str]:
     """Column names without blanks around them; raises FairAllError where two are equal, or there are few."""
-    names = [" ".join(name.split()) or f"column {i}" for i, name in enumerate(header, start=1)]
+    names = [_named(name) or f"column {k}" for k, name in enumerate(header, start=1)]
     name, times = Counter(names).most_common(1)[0] if names else ("", 0)
     if times > 1:
         raise FairAllError(f"{path}: {times} columns are named {name!r}: rename or remove all but one")

@@ -119,7 +119,7 @@ def test_empty_rows_and_an_index_without_a_name_are_skipped(tmp_path: Path) -> N
 
 NO_TABLES = [
     ("csv", b"", "empty file"),
-    ("csv", b"\n \n\r\n", "there are 0 columns"),
+    ("csv", b"\n \n\r\n", "there is 1 column"),
     ("csv", b"a,b\n", "there are columns, but no rows"),
     ("csv", b"a,b\n,\n", "there are columns, but no rows"),
     ("csv", b"a,b\n1,2\n3\n", "Row #3: Expected 2 columns, got 1"),
