@@ -43,13 +43,12 @@ def decide(
     from fairall.live.ledger import GONE
     from fairall.measuring.decisions import free_names
     from fairall.storage.files import unnamed
-    from fairall.tables.files import read_cells
 
     table, left_out = people_file(Path(people), words), out.with_name(f"{out.stem}_left_out.csv")
     for place in (out, left_out):
         require_place(place, table.path, Path(ledger))
     with unnamed(out.resolve()) as file, unchanged(table.path):
-        frame = read_cells(table.path, table.declared).frame
+        frame = table.frame
         decided = _ledger(ledger, trust).decide(frame, wording=read_wording(wording), **options)
         names = free_names(decided.columns[1:].drop("new"), frozenset(frame), PREFIX)
         with writer(table, file, out.name) as write:
@@ -82,10 +81,8 @@ def decide(
 def outcomes(ledger: str, outcomes: str, words: Words, trust: Words, confirm_times: bool, **_: Any) -> Plain:
     """Record outcomes."""
     from fairall.decide.deciding import people_file
-    from fairall.tables.files import read_cells
 
-    table = people_file(Path(outcomes), words)
-    frame = read_cells(table.path, table.declared).frame
+    frame = people_file(Path(outcomes), words).frame
     return tell(_ledger(ledger, trust).outcomes(frame, confirm_times=confirm_times))
 
 

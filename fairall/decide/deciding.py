@@ -141,9 +141,8 @@ def decide(
 ) -> Tally:
     """Write the table with a decision on each person.
 
-    The table is read twice, since its values are judged as a whole before the first decision, and a third
-    time if places are few, since all probabilities are then needed before the first decision. That it is the
-    same table each time is checked by a hash of the file.
+    The table is read into memory, and its values are judged as a whole before the first decision. That the
+    file is the same afterwards is checked by its hash.
 
     Args:
         policy: of all seeds.

@@ -62,7 +62,8 @@ def writer(table: File, file: IO[bytes], name: str) -> Iterator[Write]:
             headers = itertools.chain([True], itertools.repeat(False))  # above the first rows alone
 
             def write(part: Chunk, columns: Mapping[str, np.ndarray]) -> None:
-                part.frame.assign(**columns).to_csv(
+                frame = part.frame if table.is_parquet else part.table.to_pandas()
+                frame.assign(**columns).to_csv(
                     text,
                     sep=table.declared.separator,
                     header=next(headers),

@@ -75,11 +75,7 @@ class Cells:
 
     def rows(self, kept: np.ndarray) -> Cells:
         """Some rows, a mask (N,), with the words of text that are left."""
-        columns = {
-            name: column.cat.remove_unused_categories() if is_text(column) else column
-            for name, column in self.frame[kept].items()
-        }
-        return Cells(pd.DataFrame(columns), self.emptied, self.declared)
+        return Cells(_some(self.frame, kept), self.emptied, self.declared)
 
 
 def read_cells(source: Path | pd.DataFrame, declared: Declared) -> Cells:
@@ -95,7 +91,7 @@ def read_cells(source: Path | pd.DataFrame, declared: Declared) -> Cells:
             raise FairAllError(f"{declared.path}: there are columns, but no rows")
         columns = {name: _typed(source.iloc[:, k].rename(name)).array for k, name in enumerate(names)}
     else:
-        columns = dict(_frame(File(source, declared).read(numbers=True)).items())
+        columns = dict(File(source, declared).frame.items())
     numbers = parsed(declared.no_value)
     numbers = numbers[~np.isnan(numbers)]
     emptied: defaultdict[str, pd.Series] = defaultdict(lambda: pd.Series(dtype=object))
@@ -116,8 +112,8 @@ class Chunk:
     """Some rows of a file.
 
     Attributes:
-        frame: cells, empty ones missing; the index is the number of the row in the file, from 0.
-        table: the same rows as the file has them, cells of a CSV file as text.
+        frame: as of `File.frame`.
+        table: the same rows as of `File.table`.
     """
 
     frame: pd.DataFrame
@@ -142,20 +138,25 @@ class File:
 
     @cached_property
     def table(self) -> pa.Table:
-        """All rows, as of `read` without numbers."""
+        """All rows as the file has them, cells of a CSV file as text."""
         return self.read()
+
+    @cached_property
+    def frame(self) -> pd.DataFrame:
+        """Cells of all rows, empty ones missing; the index is the number of the row, from 0."""
+        return _frame(self.read(numbers=True))
 
     def parts(self) -> Iterator[Chunk]:
         """The rows in parts of `ROWS` at most; raises FairAllError as `read`."""
-        for start in range(0, len(self.table), ROWS):
-            rows = self.table.slice(start, ROWS)
-            yield Chunk(_frame(rows, start), rows)
+        for start in range(0, len(self.frame), ROWS):
+            rows = slice(start, start + ROWS)
+            yield Chunk(_some(self.frame, rows), self.table[rows])
 
     def row(self, number: int) -> pd.DataFrame:
         """One row, counted from 1; raises FairAllError where the file ends before, and as `read`."""
-        if number > (n := len(self.table)):
+        if number > (n := len(self.frame)):
             raise FairAllError(f"{self.path}: there is no row {number}, only {n}")
-        return _frame(self.table.slice(number - 1, 1), number - 1)
+        return self.frame[number - 1 : number]
 
     @property
     def is_parquet(self) -> bool:
@@ -290,12 +291,20 @@ def _names(header: Iterable[str], path: object) -> list[str]:
     return names
 
 
-def _frame(table: pa.Table, first: int = 0) -> pd.DataFrame:
-    """Cells of all rows, numbered from `first`."""
-    names, columns, index = table.column_names, table.columns, pd.RangeIndex(first, first + len(table))
+def _frame(table: pa.Table) -> pd.DataFrame:
+    names, columns = table.column_names, table.columns
     del table  # and free each column when it is read
     arrays = {name: _of_arrow(columns.pop(0), name).array for name in names}
-    return pd.DataFrame(arrays, index=index, copy=False)
+    return pd.DataFrame(arrays, copy=False)
+
+
+def _some(frame: pd.DataFrame, rows: np.ndarray | slice) -> pd.DataFrame:
+    """Some rows, with the words of text that are left."""
+    columns = {
+        name: column.cat.remove_unused_categories() if is_text(column) else column
+        for name, column in frame[rows].items()
+    }
+    return pd.DataFrame(columns)
 
 
 def _of_arrow(column: pa.ChunkedArray, name: str) -> pd.Series:
