@@ -70,8 +70,11 @@ class Cells:
     def empty(self, name: str, row: int) -> str:
         """What a missing cell is, in words: empty, or a word that means no value."""
         word = self.emptied[name].get(row)
-        given = "which means no value (missing_by_default= and missing= list such words)"
-        return "an empty cell" if word is None else f"{shown(word)!r}, {given},"
+        if word is None:
+            return "an empty cell"
+        return (
+            f"{shown(word)!r}, which means no value (leave it out of missing_by_default= if it is a value),"
+        )
 
     def rows(self, kept: np.ndarray) -> Cells:
         """Some rows, a mask (N,), with the words of text that are left."""

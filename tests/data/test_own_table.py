@@ -119,7 +119,7 @@ BAD_TABLES = [
     (
         with_cell("sex", 7, "NA"),
         {},
-        "column 'sex', row 7: 'NA', which means no value (missing_by_default=",
+        "column 'sex', row 7: 'NA', which means no value (leave it out of missing_by_default=",
     ),
     (people(), {"advantaged": "male"}, "dataset.advantaged=male"),
     (people(), {"label": "sex"}, "'sex' cannot be both dataset.label and dataset.sensitive"),

@@ -283,7 +283,7 @@ CASES = [
         "a group NA",
         {"sex": few("m", "NA")},
         groups=("(missing)", "m"),
-        of_run=("'NA', which means no value (missing_by_default=",),
+        of_run=("'NA', which means no value (leave it out of missing_by_default=",),
         says={"sex": ("such as 'NA' ('~missing_by_default=[", "taken for a group, (missing)")},
     ),
     Case(
