@@ -225,7 +225,7 @@ def _parser() -> Parser:
             "--repeats", type=whole_number, default=3, metavar="N", help="of every command or pair (3)"
         )
 
-    wide = command("tables", _tables, "reading a wide table from Parquet and from a DataFrame")
+    wide = command("tables", _tables, "checking a wide table, as CSV and as Parquet")
     log = command("evaluate", _evaluate, "an audit of a large log of decisions")
     ledger = command("live", _live, "a ledger beside `decide`")
     for table in (wide, log, ledger):

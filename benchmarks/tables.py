@@ -1,18 +1,27 @@
-"""CPU seconds and memory of reading a wide table of applicants, and of the checks of its columns."""
+"""CPU seconds and memory of `fairall data describe` on a wide table of applicants."""
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
-SOURCES = ("parquet", "frame")
-MEASURED = ("cpu_seconds", "peak_gigabytes")  # gigabytes beyond those of the process before
+SOURCES = ("csv", "parquet")
+MEASURED = ("cpu_seconds", "peak_gigabytes")  # of the process of the command
+MEANING = {
+    "label": "repaid",
+    "positive": "good",
+    "sensitive": "sex",
+    "advantaged": "m",
+    "decision": "granted",
+    "accepted": "True",
+    "propensity": "propensity",
+}
 KINDS = {
     "count": lambda draw, n: draw.integers(0, 6, n),
     "word": lambda draw, n: draw.choice(["a", "b", "c"], n),
@@ -35,47 +44,22 @@ def applicants(rows: int, columns: int) -> pd.DataFrame:
 
 
 def measured(rows: int, columns: int) -> pd.DataFrame:
-    """CPU seconds and peak memory of a process for each of `SOURCES`, a row each."""
+    """`MEASURED` of the command on the table as each of `SOURCES`, a row each, and the size of its frame.
+
+    The peak is at least that of this process, which starts the command.
+    """
+    people, figures = applicants(rows, columns), {}
     with tempfile.TemporaryDirectory(prefix="fairall-benchmark-") as folder:
-        path = Path(folder) / "applicants.parquet"
-        people = applicants(rows, columns)
-        people.to_parquet(path)
-        found = {}
         for source in SOURCES:
-            words = [sys.executable, "-m", "benchmarks.tables", source, str(path)]
-            said = subprocess.run(words, capture_output=True, text=True, check=True).stdout
-            found[source] = [float(word) for word in said.split()]
-    table = pd.DataFrame.from_dict(found, orient="index", columns=list(MEASURED))
+            path = Path(folder) / f"applicants.{source}"
+            people.to_csv(path, index=False) if source == "csv" else people.to_parquet(path)
+            words = [f"dataset.{key}={value}" for key, value in MEANING.items()]
+            command = [sys.executable, "-m", "fairall", "data", "describe", str(path), *words]
+            process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+            _, status, used = os.wait4(process.pid, 0)
+            process.returncode = os.waitstatus_to_exitcode(status)
+            if process.returncode:
+                raise subprocess.CalledProcessError(process.returncode, command)
+            figures[source] = [used.ru_utime + used.ru_stime, used.ru_maxrss / 1e6]
+    table = pd.DataFrame.from_dict(figures, orient="index", columns=list(MEASURED))
     return table.assign(frame_gigabytes=people.memory_usage().sum() / 1e9)
-
-
-def _read(source: str, path: Path) -> None:
-    """Read the table and check its columns in this process; print `MEASURED`."""
-    from fairall.tables.applicants import read
-    from fairall.tables.declared import Declared
-
-    declared = Declared.of(
-        label="repaid",
-        positive="good",
-        sensitive="sex",
-        decision="granted",
-        accepted="True",
-        propensity="propensity",
-    )
-    given = path if source == "parquet" else pd.read_parquet(path)
-    Path("/proc/self/clear_refs").write_text("5")  # the peak begins with what is in use now
-    memory, start = _peak(), time.process_time()
-    people = read(given, declared).checked()
-    people.leaks(people.features()[0])
-    seconds = time.process_time() - start
-    print(seconds, _peak() - memory)
-
-
-def _peak() -> float:
-    """Most memory that this process has used, gigabytes."""
-    lines = Path("/proc/self/status").read_text().splitlines()
-    return next(float(line.split()[1]) for line in lines if line.startswith("VmHWM")) / 1e6
-
-
-if __name__ == "__main__":
-    _read(sys.argv[1], Path(sys.argv[2]))

@@ -37,7 +37,7 @@ def decide(
     **options: Any,
 ) -> Plain:
     """Decide on the people of a table, and record it."""
-    from fairall.decide.deciding import PREFIX, people_file, require_place, whole
+    from fairall.decide.deciding import PREFIX, people_file, require_place
     from fairall.decide.reasons import read_wording
     from fairall.decide.writing import writer
     from fairall.live.ledger import GONE
@@ -48,12 +48,11 @@ def decide(
     for place in (out, left_out):
         require_place(place, table.path, Path(ledger))
     with unnamed(out.resolve()) as file:
-        parts = list(table.parts())
-        frame = whole(parts)
+        frame = table.frame
         decided = _ledger(ledger, trust).decide(frame, wording=read_wording(wording), **options)
         names = free_names(decided.columns[1:].drop("new"), frozenset(frame), PREFIX)
         with writer(table, file, out.name) as write:
-            for part in parts:
+            for part in table.parts():
                 chosen = part.rows(part.frame.index.isin(decided.index))
                 rows = decided.loc[chosen.frame.index]
                 write(chosen, {name: rows[column].to_numpy() for column, name in names.items()})
@@ -82,10 +81,8 @@ def decide(
 def outcomes(ledger: str, outcomes: str, words: Words, trust: Words, confirm_times: bool, **_: Any) -> Plain:
     """Record outcomes."""
     from fairall.decide.deciding import people_file
-    from fairall.tables.files import read_cells
 
-    table = people_file(Path(outcomes), words)
-    frame = read_cells(table.path, table.declared).frame
+    frame = people_file(Path(outcomes), words).frame
     return tell(_ledger(ledger, trust).outcomes(frame, confirm_times=confirm_times))
 
 

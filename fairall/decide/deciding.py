@@ -168,10 +168,10 @@ def decide(
     # Through a symbolic link, which stays.
     with unnamed(out.resolve()) as file:
         parts = list(table.parts())
-        x, s, decided.warnings = read(policy, whole(parts), strict=strict)
+        x, s, decided.warnings = read(policy, table.frame, strict=strict)
         rule.check(len(s))
         wanted = COLUMNS if most_reasons is None else (*COLUMNS, REASONS)
-        names = free_names(wanted, parts[0].frame.columns, PREFIX)
+        names = free_names(wanted, table.frame.columns, PREFIX)
         decided.notes = told_of_renamed(names, "new", out.name, table.path.name)
         if not policy.estimates_label:
             method = policy.learner.config.name
@@ -223,11 +223,6 @@ def people_file(path: Path, words: Sequence[str]) -> File:
         raise FairAllError(f"{path}: {wrong}; give the CSV or Parquet file of the people")
     given = keywords([word for word in words if not word.startswith(PLACES)], READING)
     return File(path, Declared.of(missing_by_default=(), **given).checked())
-
-
-def whole(parts: Sequence[Chunk]) -> pd.DataFrame:
-    """The cells of all rows."""
-    return pd.concat([part.frame for part in parts])
 
 
 def read(policy: Policy, people: pd.DataFrame, *, strict: bool) -> tuple[Tensor, Tensor, list[str]]:

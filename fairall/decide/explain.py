@@ -21,7 +21,7 @@ from torch import Tensor
 
 from fairall.data.load import people_of_run
 from fairall.data.stored_reader import to_plain
-from fairall.decide.deciding import read, whole
+from fairall.decide.deciding import read
 from fairall.display.style import BLUE, GREY, ORANGE, PALETTE, STYLE, save_figure, set_title
 from fairall.display.table import print_frame
 from fairall.errors import FairAllError, count, needing
@@ -263,11 +263,11 @@ def explain_row(
         raise FairAllError(f"--against {against}: {wrong}; give a CSV or Parquet file of people")
     policy.deciding(by)
     person = table.row(row)
-    x, s, warnings = read(policy, whole(list(table.parts())), strict=strict)
+    x, s, warnings = read(policy, table.frame, strict=strict)
     if against is None:
         others = training_people(policy)
     else:
-        others = _some_of(*policy.encoded(whole(list(replace(table, path=against).parts()))))
+        others = _some_of(*policy.encoded(replace(table, path=against).frame))
     encoded = x[[row - 1]], s[[row - 1]]
     return explain(policy, person, others, by=by, threshold=threshold, encoded=encoded), warnings
 

@@ -31,7 +31,8 @@ def writer(table: File, file: IO[bytes], name: str) -> Iterator[Write]:
             headers = itertools.chain([True], itertools.repeat(False))  # above the first rows alone
 
             def write(part: Chunk, columns: Mapping[str, np.ndarray]) -> None:
-                part.frame.assign(**columns).to_csv(
+                frame = part.frame if table.is_parquet else part.table.to_pandas()
+                frame.assign(**columns).to_csv(
                     text,
                     sep=table.declared.separator,
                     header=next(headers),
@@ -47,11 +48,7 @@ def _parquet_writer(file: IO[bytes], stack: ExitStack) -> Write:
 
     def write(part: Chunk, columns: Mapping[str, np.ndarray]) -> None:
         nonlocal writer
-        table = part.typed
-        if table is None:
-            table = pa.table(
-                {name: pa.array(part.frame[name].astype(object), pa.string()) for name in part.frame}
-            )
+        table = part.table
         for name, values in columns.items():
             table = table.append_column(name, pa.array(values, from_pandas=True))
         if writer is None:

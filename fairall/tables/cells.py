@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import math
 import re
+from collections import defaultdict
+from collections.abc import Iterable
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -14,6 +17,7 @@ from fairall.errors import FairAllError, count
 FIRST = 1000  # rows looked at before all
 EXACT = 2.0**53  # float64 represents every whole number up to here
 TRUTH = {"true": 1.0, "false": 0.0}
+MIDNIGHT = " 00:00:00"
 FLOAT = re.compile(r"([+-]?\d+)(?=\D)\.?(\d*)(?:e\+(\d+))?", re.IGNORECASE)  # a point or an exponent
 
 
@@ -42,36 +46,36 @@ def distinct(column: pd.Series) -> tuple[np.ndarray, list[Any]]:
     """
     if is_text(column):
         return column.cat.codes.to_numpy(), list(column.cat.categories)
-    try:
+    with suppress(TypeError):
         codes, values = pd.factorize(column)
-    except TypeError as error:
-        raise FairAllError(f"column {column.name!r} must hold numbers or texts in every row") from error
-    return codes, list(values)
+        if not any(isinstance(value, bytes | tuple | frozenset | complex) for value in values):
+            return codes, list(values)
+    raise FairAllError(f"column {column.name!r} must hold numbers or texts in every row")
 
 
 def words_of(column: pd.Series) -> tuple[np.ndarray, np.ndarray]:
     """`distinct` with the values as texts (K,): 1, 1.0, True; dates without time if all are at midnight."""
     codes, values = distinct(column)
-    texts = np.array(list(map(str, values)), dtype=object)
-    if pd.api.types.is_datetime64_any_dtype(column) and all(text.endswith(" 00:00:00") for text in texts):
-        texts = np.array([text.removesuffix(" 00:00:00") for text in texts], dtype=object)
-    return codes, texts
+    texts = list(map(str, values))
+    if pd.api.types.is_datetime64_any_dtype(column) and all(text.endswith(MIDNIGHT) for text in texts):
+        texts = [text.removesuffix(MIDNIGHT) for text in texts]
+    return codes, np.array(texts, dtype=object)
 
 
 def values_of(column: pd.Series) -> tuple[np.ndarray, np.ndarray, list[str]]:
     """`words_of` with words (K,) of one `spelling` merged into the most frequent, and a note on each."""
     codes, words = words_of(column)
-    spelt: dict[float | str, list[int]] = {}
     times = np.bincount(codes[codes >= 0], minlength=len(words))
+    spelt = defaultdict[float | str, list[int]](list)
     for k in sorted(range(len(words)), key=lambda k: (-times[k], words[k])):
-        spelt.setdefault(spelling(words[k]), []).append(k)
-    number, first, notes = np.zeros(len(words), dtype=int), words[: len(spelt)].copy(), []
+        spelt[spelling(words[k])].append(k)
+    number, notes = np.zeros(len(words), dtype=int), []
     for value, places in enumerate(spelt.values()):
-        number[places], first[value] = value, words[places[0]]
+        number[places] = value
         if len(places) > 1:
             same = " and ".join(repr(shown(words[k])) for k in places)
             notes.append(f"column {column.name!r}: {same} are taken for one value")
-    return taken(number, codes, -1), first, notes
+    return taken(number, codes, -1), words[[places[0] for places in spelt.values()]], notes
 
 
 def taken(values: np.ndarray, codes: np.ndarray, missing: Any) -> np.ndarray:
@@ -81,21 +85,18 @@ def taken(values: np.ndarray, codes: np.ndarray, missing: Any) -> np.ndarray:
 
 def numbers_of(column: pd.Series) -> np.ndarray:
     """The number in each cell, shape (N,), NaN where there is none; truth values and times are none."""
-    if pd.api.types.is_bool_dtype(column) or pd.api.types.is_datetime64_any_dtype(column):
-        return np.full(len(column), np.nan)
-    if pd.api.types.is_numeric_dtype(column):
+    if pd.api.types.is_numeric_dtype(column) and not pd.api.types.is_bool_dtype(column):
         return column.to_numpy(dtype=float, na_value=np.nan)
     codes, values = distinct(column)
     return taken(parsed(values), codes, np.nan)
 
 
-def parsed(values: list[Any]) -> np.ndarray:
+def parsed(values: Iterable[Any]) -> np.ndarray:
     """The float64 nearest to each value, a number or a text, shape (K,), NaN where it is none."""
-    kept = (str, float, np.number)
-    told = pd.Series([value if isinstance(value, kept) else str(value) for value in values], dtype=object)
-    numbers = pd.to_numeric(told, errors="coerce").to_numpy(dtype=float, na_value=np.nan).copy()
+    texts = pd.Series(list(map(str, values)), dtype=object)
+    numbers = pd.to_numeric(texts, errors="coerce").to_numpy(dtype=float, copy=True)
     finite = np.isfinite(numbers)
-    numbers[finite] = told.to_numpy()[finite].astype(float)  # pandas rounds the last digit of some
+    numbers[finite] = texts[finite].astype(float)  # pandas rounds the last digit of some
     return numbers
 
 

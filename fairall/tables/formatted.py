@@ -17,13 +17,16 @@ GROUPED = (
     r"[1-9][0-9]{0,2}(?P<group>[,.'’_\s])[0-9]{3}(?:(?P=group)[0-9]{3})*(?:(?!(?P=group))[.,][0-9]+)?"
     r"|[1-9][0-9]?(?:,[0-9]{2})+,[0-9]{3}(?:\.[0-9]+)?"
 )
+SIGN = "[-+−–]"
+# Parentheses come in pairs, and at most one sign or pair of parentheses says that a number is negative.
+ONE_SIGN = rf"(?=\(.*\)$|[^()]*$)(?!(?:.*(?:\(|{SIGN})){{2}})"
 FORMATTED = re.compile(
-    rf"(?P<open>\()?\s*(?P<sign>[-+−–])?\s*(?:{CURRENCY})?\s*(?P<inner>[-+−–])?\s*(?:{GROUPED}|{COMMA}|{PLAIN})"
-    rf"\s*(?:{CURRENCY})?\s*[%‰]?(?P<trailing>[-+−–])?\s*(?P<close>\))?"
+    rf"{ONE_SIGN}\(?\s*{SIGN}?\s*(?:{CURRENCY})?\s*{SIGN}?\s*(?:{GROUPED}|{COMMA}|{PLAIN})"
+    rf"\s*(?:{CURRENCY})?\s*[%‰]?{SIGN}?\s*\)?"
 )
 NUMBER = re.compile(rf"[-+]?(?:{PLAIN})")
-# 1.250 is a decimal number or, where a point groups thousands, 1250.
-SHORT_OR_POINTED = re.compile(r"[-+]?(?:(?P<short>[0-9]{1,3})|[1-9][0-9]{0,2}\.[0-9]{3})")
+SHORT = r"[-+]?[0-9]{1,3}"
+POINTED = r"[-+]?[1-9][0-9]{0,2}\.[0-9]{3}"  # a decimal number or, where a point groups thousands, 1250
 
 
 def is_formatted(cell: str) -> bool:
@@ -33,10 +36,7 @@ def is_formatted(cell: str) -> bool:
         >>> [is_formatted(cell) for cell in ("1.234,56 €", "12 %", "(5)", "12", "1,2,3")]
         [True, True, True, False, False]
     """
-    match = FORMATTED.fullmatch(cell) if len(cell) <= LONGEST and not NUMBER.fullmatch(cell) else None
-    if match is None or bool(match["open"]) != bool(match["close"]):
-        return False
-    return sum(match[name] is not None for name in ("open", "sign", "inner", "trailing")) <= 1
+    return len(cell) <= LONGEST and not NUMBER.fullmatch(cell) and FORMATTED.fullmatch(cell) is not None
 
 
 def point_groups_thousands(cells: Iterable[str]) -> bool:
@@ -47,9 +47,9 @@ def point_groups_thousands(cells: Iterable[str]) -> bool:
     """
     short = filled = False
     for cell in cells:
-        match = SHORT_OR_POINTED.fullmatch(cell)
-        if match is None:
+        pointed = re.fullmatch(POINTED, cell)
+        if not pointed and not re.fullmatch(SHORT, cell):
             return False
-        short |= match["short"] is not None
-        filled |= match["short"] is None and cell.endswith("0")
+        short |= not pointed
+        filled |= bool(pointed) and cell.endswith("0")
     return short and filled

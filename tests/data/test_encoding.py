@@ -6,10 +6,9 @@ import pytest
 import torch
 
 from fairall.config.schema import NetInputs
-from fairall.data.features import DISCRETE, Feature, FeatureInputs, Kind, Schema
+from fairall.data.features import Feature, FeatureInputs, Kind, Schema
 from fairall.data.load import load_dataset
 from fairall.data.people import Decided, People
-from fairall.data.prepared import PreparedData
 from fairall.models.fairall import FairAll, FairAllConfig
 from fairall.models.learner import Setting
 from tests.conftest import ComposeConfig
@@ -17,29 +16,25 @@ from tests.conftest import ComposeConfig
 X = torch.tensor([[0.5, 3.0, 2.0, 3.0, 5.0], [-1.0, 0.0, 1.0, 1.0, 0.0]])
 
 
-def test_codes_go_in_from_0(schema: Schema) -> None:
-    inputs = FeatureInputs(schema)
-    assert inputs.size == 5
-    assert inputs(X).tolist() == [[0.5, 3.0, 1.0, 2.0, 5.0], [-1.0, 0.0, 0.0, 0.0, 0.0]]
-
-
-def test_nets_see_the_lowest_code_of_credit_as_0(credit: PreparedData) -> None:
-    inputs = FeatureInputs(credit.schema)(credit.train.x)
-    discrete = [i for i, feature in enumerate(credit.schema) if feature.kind in DISCRETE]
-    assert len(discrete) == 12
-    assert credit.train.x[:, discrete].amin(0).tolist() == [1.0] * 12
-    assert inputs[:, discrete].amin(0).tolist() == [0.0] * 12
-    others = [i for i in range(len(credit.schema)) if i not in discrete]
-    assert torch.equal(inputs[:, others], credit.train.x[:, others])
-
-
-def test_one_hot_has_an_indicator_per_code_and_one_for_binary(schema: Schema) -> None:
-    inputs = FeatureInputs(schema.seen_as(NetInputs.one_hot))
-    assert inputs.size == 2 + 1 + 3 + 4
-    assert inputs(X).tolist() == [
-        [0.5, 3.0, 1.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0],
-        [-1.0, 0.0, 0.0, 1.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0],
-    ]
+@pytest.mark.parametrize(
+    ("inputs", "rows"),
+    [
+        ("codes", [[0.5, 3.0, 1.0, 2.0, 5.0], [-1.0, 0.0, 0.0, 0.0, 0.0]]),
+        (
+            "one_hot",
+            [
+                [0.5, 3.0, 1.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0],
+                [-1.0, 0.0, 0.0, 1.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0],
+            ],
+        ),
+    ],
+)
+def test_codes_go_in_from_0_or_as_an_indicator_each(
+    inputs: str, rows: list[list[float]], schema: Schema
+) -> None:
+    features = FeatureInputs(schema.seen_as(NetInputs[inputs]))
+    assert features.size == len(rows[0])
+    assert features(X).tolist() == rows
 
 
 @pytest.mark.parametrize("inputs", ["centred", "standardised"])
