@@ -174,9 +174,9 @@ class GrownUp(OwnTable):
     config_type = GrownUpConfig
 
     @cached_property
-    def raw(self):
-        whole = super().raw
-        return whole[whole["age"].astype(float) >= self.config.min_age].reset_index(drop=True)
+    def cells(self):
+        whole = super().cells
+        return whole.rows(whole.frame["age"].astype(float).to_numpy() >= self.config.min_age)
 """
 
 
@@ -195,7 +195,7 @@ def test_a_class_and_a_file_may_derive_from_ours_and_add_keys(tmp_path: Path) ->
         command = f"python -m fairall data describe loans -cd conf dataset.min_age={age}"
         described = done(f"{command} dataset.kinds.dependants=real", tmp_path)
         assert re.search(r"dependants +│ real", described.stdout)
-        counts.append(int(re.findall(r"loans: (\d+) rows", described.stdout)[0]))
+        counts.append(int(re.findall(r"loans: (\d+) people", described.stdout)[0]))
     assert 200 < counts[1] < counts[0] == 400
     done("python -m fairall -cd conf model=fairlog dataset=loans preset=quick", tmp_path)
 
