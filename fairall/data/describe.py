@@ -12,7 +12,6 @@ from fairall.config.choices import choices, description
 from fairall.config.compose import (
     checked,
     checked_node,
-    compose_all,
     compose_config,
     searched_folder,
     structured,
@@ -90,8 +89,9 @@ def describe(name: str, overrides: Sequence[str], config_dir: Path | None) -> bo
         if not columns:
             raise
         _print(columns)
-        for fault in str(error).splitlines():
-            say(f"To fix: {fault}" if fault != PREFIX else f"Note: {PREFIX}.")
+        for fault in str(error).splitlines()[:-1]:
+            say(f"To fix: {fault}")
+        say(f"In all of this, {PREFIX}.")
         return False
     for feature in table.schema:
         values = table.x[feature.name]
@@ -101,7 +101,7 @@ def describe(name: str, overrides: Sequence[str], config_dir: Path | None) -> bo
         columns[feature.name] = feature.kind.value, told, table.missing.get(feature.name, 0)
     say(f"{source.config.name}: {table.title}")
     _print(columns)
-    print_frame(table.summary().round(4).astype(str).replace("nan", ""), first="group")
+    print_frame(table.summary().round(4).dropna(axis="columns", how="all"), first="group")
     sizes = ", ".join(f"{role} {len(getattr(data, role))}" for role in ROLES)
     say(f"Split: {sizes} (pool: Phase I and, its first rows, the warm-up)")
     _acceptance(data.pool_table, words, config_dir)
@@ -131,15 +131,12 @@ def compare(old: str, new: str, overrides: Sequence[str]) -> None:
     index = pd.MultiIndex.from_tuples(found, names=["column", "of"])
     frame = pd.DataFrame([*found.values()], index).reset_index("of")
     changed = ", ".join(frame.index[frame["p"] < DRIFTED].unique())
-    for name, form in {"psi": "{:.3f}", "p": "{:.2g}", "before": "{:.1%}", "after": "{:.1%}"}.items():
-        frame[name] = frame[name].map(form.format)
+    told = f"more than by chance: {changed}" if changed else "none more than by chance"
     say(f"{old}: {len(before)} rows; {new}: {len(after)} rows")
     caption = "psi: population stability index; p: of the index and of each bin, corrected for all rows "
     caption += "(Benjamini–Hochberg); most: what has changed most, and its share before and after"
-    print_frame(frame, first="column", caption=caption)
-    say(
-        f"Columns that differ, {f'more than by chance: {changed}' if changed else 'none more than by chance'}."
-    )
+    print_frame(frame.round(3), first="column", caption=caption)
+    say(f"Columns that differ, {told}.")
     if more := sorted({*after} - {*before.cells}):
         notes = [*notes, f"{new} has further columns: {', '.join(more)}"]
     for note in notes:
@@ -178,23 +175,24 @@ def _columns(people: Applicants) -> dict[str, tuple[str, str, int]]:
 
 
 def _acceptance(pool: Table, overrides: list[str], folder: Path | None) -> None:
-    """Print how many of the pool each initial policy accepts; raises FairAllError if the chosen one cannot."""
+    """Print how many of the pool each initial policy accepts; raises as `describe`."""
     chosen = checked_node(compose_config(*overrides), "initial_policy").name
     others = [word for word in overrides if not word.lstrip("+~").startswith("initial_policy")]
-    names = sorted(choices(folder)["initial_policy"])
-    words = (overrides if name == chosen else [*others, f"initial_policy={name}"] for name in names)
-    decisions = pd.DataFrame({"S": [pool.group_name(s) for s in pool.s]})
-    for name, composed in zip(names, compose_all(words), strict=True):
+    rates = {}
+    for name in sorted(choices(folder)["initial_policy"]):
+        words = overrides if name == chosen else [*others, f"initial_policy={name}"]
         try:
-            decisions[name] = checked_node(composed, "initial_policy").build().decide(pool)
+            accepted = checked_node(compose_config(*words), "initial_policy").build().decide(pool)
         except (FairAllError, KeyError):  # one of the user's may need features that these people lack
             if name == chosen:
                 raise
-    rates = decisions.groupby("S").mean().T.assign(all=decisions.drop(columns="S").mean())
+            continue
+        rates[name] = pd.Series(accepted).groupby(pool.s).mean().rename(pool.group_name)
+        rates[name]["all"] = accepted.mean()
     caption = "accepted of the pool; people without a label count as rejected"
-    print_frame(rates.map("{:.4f}".format), first="initial policy", caption=caption)
+    print_frame(pd.DataFrame(rates).T.round(4), first="initial policy", caption=caption)
 
 
 def _print(columns: dict[str, tuple[str, str, int]]) -> None:
     frame = pd.DataFrame.from_dict(columns, orient="index", columns=["taken as", "values", "missing"])
-    print_frame(frame.replace({"missing": {0: ""}}), first="column")
+    print_frame(frame, first="column")

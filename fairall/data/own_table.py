@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -33,13 +32,12 @@ from fairall.tables.files import Cells, read_cells
 from fairall.tables.groups import Sensitive, sides
 
 LEAST_LABELLED = 40  # rows for a training, a validation and a test set
-KEY = re.compile(r"\b(?!path=)[a-z_]+=")  # in a message about a table
 PREFIX = "keys of the table are given with dataset. before them, as dataset.label=NAME"
 
 
 @contextmanager
 def prefixed() -> Iterator[None]:
-    """A block whose errors about keys of a table end in a line on the prefix that a run gives them.
+    """A block whose errors end in a line on the prefix that a run gives to keys of its table.
 
     Raises:
         FairAllError: with that line.
@@ -47,8 +45,6 @@ def prefixed() -> Iterator[None]:
     try:
         yield
     except FairAllError as error:
-        if not KEY.search(str(error)) or str(error).endswith(PREFIX):
-            raise
         raise SeveralErrors([*str(error).splitlines(), PREFIX]) from error
 
 
@@ -140,7 +136,9 @@ class OwnTable(TableDataset):
         """People as a table of numbers and codes; raises as `load`."""
         assert people.label is not None
         groups = people.groups
-        sensitive = Sensitive(self.config.sensitive, *groups[:2], tuple(groups[2:])) if groups else None
+        sensitive = (
+            Sensitive(self.config.sensitive, groups[0], groups[1], tuple(groups[2:])) if groups else None
+        )
         n_groups = max(2, len(groups))
         s = np.array(sides(n_groups), int)[people.group if groups else np.zeros(len(people), int)]
         splits = self.parts(people, s, sensitive)
@@ -162,11 +160,6 @@ class OwnTable(TableDataset):
         )
         if people.accepted is not None:
             table = replace(table, logged=logged(people, table))
-        notes += [
-            f"no training row of the {group} group has a positive label"
-            for group, rows in table.groups.items()
-            if not table.label[train][rows[train]].any()
-        ]
         leaks, doubts = self.leaks(people, features)
         of_weights, warnings = self.weighting(table)
         return replace(
@@ -196,7 +189,9 @@ class OwnTable(TableDataset):
             splits = split_alike(s, values, labelled, config.split)
         needed = {f"{label}: no PART row has one that can be used": labelled}
         for k, group in enumerate(sensitive.names if sensitive else ()):
-            needed[f"column {config.sensitive!r}: no PART row is of the {group} group"] = people.group == k
+            needed[f"column {config.sensitive!r}: no PART row is of the {group} group"] = np.equal(
+                people.group, k
+            )
         for part in ROLES[:3]:
             for fault, rows in needed.items():
                 if not rows[getattr(splits, part)].any():

@@ -63,9 +63,9 @@ def total_warnings(table: Table) -> list[str]:
         total, noise = weight.sum() / rows.sum(), np.sqrt((weight * (weight - 1.0)).sum()) / rows.sum()
         if abs(total - 1.0) > max(TOTAL_TOLERANCE, DEVIATIONS * noise):
             return [
-                f"1/π of the accepted adds up to {total:.2g} times the number of all {name} instead of 1: some "
-                "had almost no chance to be accepted, or π is not that of these decisions; utility is not "
-                "that of the population"
+                f"1/π of the accepted adds up to {total:.2g} times the number of all {name} instead of 1: "
+                "some had almost no chance to be accepted, or π is not that of these decisions; utility is "
+                "not that of the population"
             ]
     return []
 

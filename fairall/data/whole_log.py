@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -32,7 +33,7 @@ class WholeLog(OwnTable):
             these then counts as one that gives the label away.
     """
 
-    needs = {}
+    needs: ClassVar[Mapping[str, str]] = {}
 
     def __init__(self, config: Any, people: pd.DataFrame, *, weighted: bool = False) -> None:
         super().__init__(config)

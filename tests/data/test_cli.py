@@ -1,6 +1,5 @@
 """`python -m fairall data` and `list datasets` as a user types them."""
 
-import functools
 import os
 import re
 from collections.abc import Callable
@@ -128,7 +127,7 @@ def test_describe_of_a_file_tells_what_prevents_a_run(
     table, *told = ended.stdout.partition("To fix: ")
     assert "home_owner │ binary      │ yes, no" in table
     *lines, last = "".join(told).splitlines()
-    assert (len(lines), last) == (len(faults), f"Note: {PREFIX}.")
+    assert (len(lines), last) == (len(faults), f"In all of this, {PREFIX}.")
     for line, fault in zip(lines, faults, strict=True):
         assert line.startswith("To fix: ")
         assert fault in line

@@ -695,9 +695,8 @@ def test_several_faults_are_told_at_once_but_at_most_ten(tmp_path: Path) -> None
                 sum(one.startswith(line.format(prefix)) or line.format(prefix) in one for one in found) == 1
             )
     for first in (many.run, many.log):
-        every = str(first).removesuffix(f"\n{PREFIX}")
-        assert len(every.split("\n")) == 11
-        assert every.endswith("\n2 more faults: correct these first")
+        found = str(first).removesuffix(f"\n{PREFIX}").split("\n")
+        assert (len(found), found[-1]) == (11, "2 more faults: correct these first")
     assert len(lines(many.check.stdout, "To fix: ")) == 11
     assert "To fix: 2 more faults: correct these first" in many.check.stdout
 
