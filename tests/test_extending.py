@@ -130,7 +130,7 @@ def test_editing_an_own_method_makes_a_new_run(own_method: Path) -> None:
 def test_an_own_data_set(tmp_path: Path) -> None:
     run, described = (done(command, written("A data set", tmp_path)) for command in commands("A data set"))
     assert "fairlog on students" in run.stdout
-    assert described.stdout.startswith("students: 1000 rows, 3 features")
+    assert described.stdout.startswith("students: 1000 people with 3 features")
     listed = typed_line("python -m fairall list datasets -cd conf", tmp_path).stdout
     assert re.search(r"│ students +│ Students drawn.*│ read by", listed)
     command = "python -m fairall -cd conf model=fairlog dataset=students preset=quick"

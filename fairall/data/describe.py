@@ -20,7 +20,6 @@ from fairall.config.compose import (
 from fairall.config.messages import USER_ERRORS, message
 from fairall.config.words import literal
 from fairall.data.dataset import Dataset
-from fairall.data.drift import DRIFTED, stabilities
 from fairall.data.load import load_dataset
 from fairall.data.own_table import PREFIX, OwnTable, prefixed
 from fairall.data.splits import ROLES
@@ -41,16 +40,16 @@ def list_known(overrides: Sequence[str], folder: Path | None) -> None:
         overrides: words of the command line.
         folder: of the user's configurations (`-cd`).
     """
-    known, places = dict(sorted(choices(folder)["dataset"].items())), {}
-    for name in known:
+    known, rows = dict(sorted(choices(folder)["dataset"].items())), {}
+    for name, path in known.items():
         try:
             composed = compose_config(f"dataset={name}", *_with(folder, overrides))
             node = structured(composed, "dataset").dataset
-            places[name] = target_class(node, "dataset").location(node)
+            place = target_class(node, "dataset").location(node)
         except USER_ERRORS as error:
-            places[name] = f"to fix: {message(error)}"
-    about = {name: description(path) for name, path in known.items()}
-    print_frame(pd.DataFrame({"what it is": about, "where it is": places}), first="name")
+            place = f"to fix: {message(error)}"
+        rows[name] = {"what it is": description(path), "where it is": place}
+    print_frame(pd.DataFrame(rows).T, first="name")
     for path in sorted(folder.glob("dataset/[!_]*.yaml")) if folder else ():
         if known[path.stem] != path:
             say(f"Note: {path} is not used: dataset={path.stem} is a data set of fairall; rename the file.")
@@ -124,12 +123,14 @@ def compare(old: str, new: str, overrides: Sequence[str]) -> None:
     Raises:
         FairAllError: where a file cannot be read, or the second lacks a column of the first.
     """
+    from fairall.data.drift import DRIFTED, stabilities  # imports scipy.stats
+
     declared = _file(old, overrides)[0].config.declared
     with prefixed():
         before, after = read(Path(old), declared), read_cells(Path(new), declared).frame
         found, notes = stabilities(before, after, new)
-    index = pd.MultiIndex.from_tuples(found, names=["column", "of"])
-    frame = pd.DataFrame([*found.values()], index).reset_index("of")
+    frame = pd.DataFrame([*found.values()], pd.MultiIndex.from_tuples(found, names=["column", "of"]))
+    frame = frame.reset_index("of")
     changed = ", ".join(frame.index[frame["p"] < DRIFTED].unique())
     told = f"more than by chance: {changed}" if changed else "none more than by chance"
     say(f"{old}: {len(before)} rows; {new}: {len(after)} rows")
@@ -168,7 +169,7 @@ def _columns(people: Applicants) -> dict[str, tuple[str, str, int]]:
             taken = Kind.BINARY
         if name in people.left_out:
             taken = f"left out: {people.left_out[name]}"
-        values = [str(value)[:16] for value in cells.head(FIRST).dropna().unique()]
+        values = [str(value)[:16] for value in cells.head(FIRST).dropna().unique()[:5]]
         told = ", ".join(values[:4]) + ", ..." * (len(values) > 4)
         rows[str(name)] = str(taken), told, int(cells.isna().sum())
     return rows
@@ -176,15 +177,18 @@ def _columns(people: Applicants) -> dict[str, tuple[str, str, int]]:
 
 def _acceptance(pool: Table, overrides: list[str], folder: Path | None) -> None:
     """Print how many of the pool each initial policy accepts; raises as `describe`."""
-    chosen = checked_node(compose_config(*overrides), "initial_policy").name
+    chosen = checked_node(compose_config(*overrides), "initial_policy")
     others = [word for word in overrides if not word.lstrip("+~").startswith("initial_policy")]
     rates = {}
     for name in sorted(choices(folder)["initial_policy"]):
-        words = overrides if name == chosen else [*others, f"initial_policy={name}"]
+        policy = chosen
         try:
-            accepted = checked_node(compose_config(*words), "initial_policy").build().decide(pool)
+            if name != chosen.name:
+                composed = compose_config(*others, f"initial_policy={name}")
+                policy = checked_node(composed, "initial_policy")
+            accepted = policy.build().decide(pool)
         except (FairAllError, KeyError):  # one of the user's may need features that these people lack
-            if name == chosen:
+            if policy is chosen:
                 raise
             continue
         rates[name] = pd.Series(accepted).groupby(pool.s).mean().rename(pool.group_name)

@@ -127,7 +127,8 @@ class OwnTable(TableDataset):
         """Read and split the file; levels and imputed values come from the training rows.
 
         Raises:
-            FairAllError: where the table has faults, or no column is left as a feature.
+            FairAllError: where the table has faults, no column is left as a feature, a part of the split
+                lacks a group or labels, or the training rows have one label only.
         """
         with prefixed():
             return self.coded(self.applicants.checked())
@@ -141,16 +142,17 @@ class OwnTable(TableDataset):
         )
         n_groups = max(2, len(groups))
         s = np.array(sides(n_groups), int)[people.group if groups else np.zeros(len(people), int)]
-        splits = self.parts(people, s, sensitive)
-        train = splits.train
-        features, notes = people.features(train)
+        splits = self.parts(people, s)
+        features, notes = people.features(splits.train)
         if not features:
             raise FairAllError(f"{self.config.path}: no column is left as a feature")
+        values = people.values(features)
+        x = np.stack([*values.values()])
+        missing = np.isnan(x)
+        x[missing] = np.array([feature.fill for feature in features])[missing.nonzero()[0]]
         table = Table(
             Schema(features, n_groups=n_groups, crossed=sensitive.crossed if sensitive else ()),
-            pd.DataFrame(people.values(features), people.cells.index).fillna(
-                {f.name: f.fill for f in features}
-            ),
+            pd.DataFrame(x.T, people.cells.index, [*values]),
             s,
             np.nan_to_num(people.label).astype(int),
             ~np.isnan(people.label),
@@ -158,8 +160,15 @@ class OwnTable(TableDataset):
             sensitive=sensitive,
             splits=splits,
         )
+        people_of = {f"of the {name} group": rows for name, rows in table.groups.items()}
+        for who, rows in (people_of | {"with a label that can be used": table.labelled}).items():
+            for part in ROLES[:3]:
+                if not rows[getattr(splits, part)].any():
+                    raise FairAllError(f"no {part} row is one {who}: give more rows, or another split")
+        if len(np.unique(people.label[splits.train][table.labelled[splits.train]])) < 2:
+            raise FairAllError(f"column {self.config.label!r}: the training rows all have the same label")
         if people.accepted is not None:
-            table = replace(table, logged=logged(people, table))
+            table = replace(table, logged=logged(people, table, splits.train))
         leaks, doubts = self.leaks(people, features)
         of_weights, warnings = self.weighting(table)
         return replace(
@@ -168,37 +177,22 @@ class OwnTable(TableDataset):
             warnings=(*people.warnings, *doubts, *overlap_warnings(table), *warnings),
         )
 
-    def parts(self, people: Applicants, s: np.ndarray, sensitive: Sensitive | None) -> Splits:
-        """Row numbers by role, given s of each row, shape (N,), and its column.
+    def parts(self, people: Applicants, s: np.ndarray) -> Splits:
+        """Row numbers by role, given s of each row, shape (N,).
 
         Raises:
-            FairAllError: where a part lacks a group or a label, or the training rows have one label only.
+            FairAllError: where too few rows have a label, or a column of parts has another word.
         """
         assert people.label is not None
-        config, label, column = self.config, f"column {self.config.label!r}", self.config.split.column
-        values, labelled = np.nan_to_num(people.label).astype(int), ~np.isnan(people.label)
+        config, column, labelled = self.config, self.config.split.column, ~np.isnan(people.label)
         if column is not None:
             cells = people.cells[column]
             refuse(cells, ~cells.isin(ROLES[:3]), f"is none of {', '.join(ROLES[:3])}")
-            splits = split_by_column(cells.to_numpy(dtype=str), config.split)
-        elif labelled.sum() < LEAST_LABELLED:
-            raise FairAllError(
-                f"{label}: {labelled.sum()} rows have one; at least {LEAST_LABELLED} are needed"
-            )
-        else:
-            splits = split_alike(s, values, labelled, config.split)
-        needed = {f"{label}: no PART row has one that can be used": labelled}
-        for k, group in enumerate(sensitive.names if sensitive else ()):
-            needed[f"column {config.sensitive!r}: no PART row is of the {group} group"] = np.equal(
-                people.group, k
-            )
-        for part in ROLES[:3]:
-            for fault, rows in needed.items():
-                if not rows[getattr(splits, part)].any():
-                    raise FairAllError(f"{fault.replace('PART', part)}: give more rows, or another split")
-        if len(np.unique(values[splits.train][labelled[splits.train]])) < 2:
-            raise FairAllError(f"{label}: the training rows all have the same label")
-        return splits
+            return split_by_column(cells.to_numpy(dtype=str), config.split)
+        if labelled.sum() < LEAST_LABELLED:
+            least = f"at least {LEAST_LABELLED} are needed"
+            raise FairAllError(f"column {config.label!r}: {labelled.sum()} rows have a label; {least}")
+        return split_alike(s, np.nan_to_num(people.label).astype(int), labelled, config.split)
 
     @override
     def other_splits(self, config: SplitConfig) -> Splits:
@@ -213,24 +207,21 @@ class OwnTable(TableDataset):
         return split_alike(table.s, table.label, table.labelled, config)
 
 
-def logged(people: Applicants, table: Table) -> Logged:
-    """The past decisions, with propensities estimated where none are recorded.
+def logged(people: Applicants, table: Table, train: np.ndarray) -> Logged:
+    """The past decisions, with propensities estimated from the rows `train` where none are recorded.
 
     Raises:
-        FairAllError: where all decisions on training rows are the same, so that nothing can be estimated.
+        FairAllError: where all decisions on these rows are the same, so that nothing can be estimated.
     """
-    accepted, propensity, splits = people.accepted, people.propensity, table.splits
-    assert accepted is not None
-    assert splits is not None
-    if propensity is not None:
-        return Logged(accepted, np.nan_to_num(propensity), reveals=not table.labelled.all())
-    if len(np.unique(accepted[splits.train])) < 2:
+    accepted, propensity = np.asarray(people.accepted), people.propensity
+    estimated = propensity is None
+    if estimated and len(np.unique(accepted[train])) < 2:
         raise FairAllError(
             f"column {people.declared.decision!r}: all decisions on training rows are the same, from which "
             "no propensity can be estimated; give more rows, or a column with propensity=COLUMN"
         )
-    propensity = estimated_propensity(table, accepted, splits.train)
-    return Logged(accepted, propensity, estimated=True, reveals=not table.labelled.all())
+    known = estimated_propensity(table, accepted, train) if propensity is None else np.nan_to_num(propensity)
+    return Logged(accepted, known, estimated, reveals=not table.labelled.all())
 
 
 def estimated_propensity(table: Table, accepted: np.ndarray, train: np.ndarray) -> np.ndarray:

@@ -17,7 +17,6 @@ from fairall.data.splits import Splits
 from fairall.data.table import Logged, Table
 from fairall.tables.applicants import Applicants
 from fairall.tables.files import Cells, read_cells
-from fairall.tables.groups import Sensitive
 
 
 class WholeLog(OwnTable):
@@ -54,7 +53,7 @@ class WholeLog(OwnTable):
         return replace(table, logged=table.logged or Logged(everybody, everybody.astype(float)))
 
     @override
-    def parts(self, people: Applicants, s: np.ndarray, sensitive: Sensitive | None) -> Splits:
+    def parts(self, people: Applicants, s: np.ndarray) -> Splits:
         """Everybody in each part; the pool is shuffled, since the last people of it may count most."""
         everybody = np.arange(len(people))
         shuffled = np.random.RandomState(self.config.split.random_state).permutation(everybody)
