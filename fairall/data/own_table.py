@@ -152,7 +152,7 @@ class OwnTable(TableDataset):
         x[missing] = np.array([feature.fill for feature in features])[missing.nonzero()[0]]
         table = Table(
             Schema(features, n_groups=n_groups, crossed=sensitive.crossed if sensitive else ()),
-            pd.DataFrame(x.T, people.cells.index, [*values]),
+            pd.DataFrame(x.T, people.cells.index, [*values], copy=False),
             s,
             np.nan_to_num(people.label).astype(int),
             ~np.isnan(people.label),
