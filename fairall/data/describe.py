@@ -83,7 +83,7 @@ def describe(name: str, overrides: Sequence[str], config_dir: Path | None) -> bo
         source, words = load_dataset(name, *words), [f"dataset={name}", *words]
     columns = _columns(source.applicants) if isinstance(source, OwnTable) else {}
     try:
-        table, data = source.table(), source.prepare()
+        table = source.table()
     except FairAllError as error:
         if not columns:
             raise
@@ -92,6 +92,7 @@ def describe(name: str, overrides: Sequence[str], config_dir: Path | None) -> bo
             say(f"To fix: {fault}")
         say(f"In all of this, {PREFIX}.")
         return False
+    data = source.prepare()
     for feature in table.schema:
         values = table.x[feature.name]
         told = f"{values.min():.6g} to {values.max():.6g}, mean {values.mean():.6g}"
@@ -132,12 +133,11 @@ def compare(old: str, new: str, overrides: Sequence[str]) -> None:
     frame = pd.DataFrame([*found.values()], pd.MultiIndex.from_tuples(found, names=["column", "of"]))
     frame = frame.reset_index("of")
     changed = ", ".join(frame.index[frame["p"] < DRIFTED].unique())
-    told = f"more than by chance: {changed}" if changed else "none more than by chance"
     say(f"{old}: {len(before)} rows; {new}: {len(after)} rows")
     caption = "psi: population stability index; p: of the index and of each bin, corrected for all rows "
     caption += "(Benjamini–Hochberg); most: what has changed most, and its share before and after"
     print_frame(frame.round(3), first="column", caption=caption)
-    say(f"Columns that differ, {told}.")
+    say(f"Columns that differ, more than by chance: {changed or 'none'}.")
     if more := sorted({*after} - {*before.cells}):
         notes = [*notes, f"{new} has further columns: {', '.join(more)}"]
     for note in notes:
@@ -146,9 +146,7 @@ def compare(old: str, new: str, overrides: Sequence[str]) -> None:
 
 def _file(path: str, overrides: Sequence[str]) -> tuple[OwnTable, list[str]]:
     """A file as `dataset=csv` would read it, roles of columns declared or not, and the words for that."""
-    words = [*overrides]
-    if not any(word.startswith("dataset=") for word in words):
-        words.append("dataset=csv")
+    words = ["dataset=csv", *overrides]
     composed = compose_config(*words)
     node = composed.dataset
     if not issubclass(target_class(node, "dataset"), OwnTable):
@@ -178,7 +176,7 @@ def _columns(people: Applicants) -> dict[str, tuple[str, str, int]]:
 def _acceptance(pool: Table, overrides: list[str], folder: Path | None) -> None:
     """Print how many of the pool each initial policy accepts; raises as `describe`."""
     chosen = checked_node(compose_config(*overrides), "initial_policy")
-    others = [word for word in overrides if not word.lstrip("+~").startswith("initial_policy")]
+    others = [word for word in overrides if "initial_policy" not in word]
     rates = {}
     for name in sorted(choices(folder)["initial_policy"]):
         policy = chosen

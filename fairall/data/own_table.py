@@ -88,8 +88,8 @@ class OwnTableConfig(TableConfig):
     def declared(self) -> Declared:
         """The meanings of columns."""
         columns = Declared.__dataclass_fields__.keys() - {"gain", "loss"}  # there columns, here of features
-        same = {name: value for name, value in vars(self).items() if name in columns}
-        return Declared(**same | {"part": self.split.column})
+        same = {key: vars(self)[key] for key in columns & vars(self).keys()}
+        return Declared(**same, part=self.split.column)
 
 
 class OwnTable(TableDataset):

@@ -81,5 +81,5 @@ def overlap_warnings(table: Table) -> list[str]:
     groups = {f"of the {name} group": rows for name, rows in table.groups.items()}
     names = [*table.schema.names, ""]
     closed = closed_regions(groups, table.schema, table.x, inputs, names, table.labelled, np.ones(len(table)))
-    verb = "has a label" if table.logged is None else "was accepted with a known label"
-    return [f"{told} {verb}: the utility of accepting such people cannot be estimated" for told, _ in closed]
+    why = "has a known label: the utility of accepting such people cannot be estimated"
+    return [f"{region} {why}" for region, _ in closed]

@@ -41,7 +41,7 @@ def table_of(X: Any) -> pd.DataFrame:
         ValueError: where X has no such shape, or is sparse, complex or infinite.
     """
     if isinstance(X, pd.DataFrame) and len(X):
-        return X.set_axis(list(map(str, X.columns)), axis=1).reset_index(drop=True)
+        return X.rename(columns=str).reset_index(drop=True)
     array = check_array(X, dtype=None, ensure_all_finite="allow-nan")
     return pd.DataFrame(array).infer_objects().add_prefix("x")
 
@@ -72,8 +72,7 @@ def labels_of(
     cells = y.reset_index(drop=True) if typed else pd.Series(column_or_1d(y, warn=True))
     unknown = (cells.isna() if pd.isna(missing) else cells == missing).to_numpy(dtype=bool)
     known = cells[~unknown].infer_objects().to_numpy()
-    if len(known):
-        check_classification_targets(known)
+    check_classification_targets(known)
     both = np.unique(known) if classes is None else classes
     if len(both) != 2:
         raise InputError(
@@ -112,7 +111,7 @@ def decisions_of(label: np.ndarray, accepted: Any, propensity: Any) -> tuple[np.
         return taken, None
     check_consistent_length(label, propensity)
     p = column_or_1d(propensity, dtype=float)
-    if not (p[taken] > 0).all() or ((p < 0) | (p > 1)).any():
+    if ((p < 0) | (p > 1) | (taken & ~(p > 0))).any():
         raise InputError("propensity: it must be above 0 and at most 1 for everybody who was accepted")
     return taken, p
 
@@ -184,6 +183,8 @@ def log_of(
     taken, p = decisions_of(label, accepted, propensity)
     columns: dict[str, Any] = {"label": label}
     if not taken.all():
-        columns |= {"decision": taken.astype(int)} | ({} if p is None else {"propensity": p})
+        columns |= {"decision": taken.astype(int)}
+        if p is not None:
+            columns["propensity"] = p
     names = {role: _beside(people, role) for role in columns}
-    return people.assign(**{names[role]: values for role, values in columns.items()}), names
+    return people.assign(**{names[role]: columns[role] for role in names}), names

@@ -240,7 +240,7 @@ def test_people_who_were_never_accepted_are_told(told: str, load: Load) -> None:
     people.loc[NEVER[told](people), "decision"] = 0
     data = load(selective(people), *RECORDED).prepare()
     (named,) = [warning for warning in data.warnings if warning.startswith("none of ")]
-    assert re.search(f"none of [0-9]+ rows {told}.* was accepted", named)
+    assert re.search(f"none of [0-9]+ rows {told}.* has a known label", named)
 
 
 def test_logs_that_give_poor_weights_are_told(load: Load) -> None:
