@@ -130,7 +130,7 @@ def test_editing_an_own_method_makes_a_new_run(own_method: Path) -> None:
 def test_an_own_data_set(tmp_path: Path) -> None:
     run, described = (done(command, written("A data set", tmp_path)) for command in commands("A data set"))
     assert "fairlog on students" in run.stdout
-    assert described.stdout.startswith("students: 1000 rows, 3 features")
+    assert described.stdout.startswith("students: 1000 people with 3 features")
     listed = typed_line("python -m fairall list datasets -cd conf", tmp_path).stdout
     assert re.search(r"│ students +│ Students drawn.*│ read by", listed)
     command = "python -m fairall -cd conf model=fairlog dataset=students preset=quick"
@@ -174,9 +174,9 @@ class GrownUp(OwnTable):
     config_type = GrownUpConfig
 
     @cached_property
-    def raw(self):
-        whole = super().raw
-        return whole[whole["age"].astype(float) >= self.config.min_age].reset_index(drop=True)
+    def cells(self):
+        whole = super().cells
+        return whole.rows(whole.frame["age"].astype(float).to_numpy() >= self.config.min_age)
 """
 
 
@@ -195,7 +195,7 @@ def test_a_class_and_a_file_may_derive_from_ours_and_add_keys(tmp_path: Path) ->
         command = f"python -m fairall data describe loans -cd conf dataset.min_age={age}"
         described = done(f"{command} dataset.kinds.dependants=real", tmp_path)
         assert re.search(r"dependants +│ real", described.stdout)
-        counts.append(int(re.findall(r"loans: (\d+) rows", described.stdout)[0]))
+        counts.append(int(re.findall(r"loans: (\d+) people", described.stdout)[0]))
     assert 200 < counts[1] < counts[0] == 400
     done("python -m fairall -cd conf model=fairlog dataset=loans preset=quick", tmp_path)
 

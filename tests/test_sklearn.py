@@ -231,7 +231,7 @@ def test_the_good_label_may_be_the_first(X: pd.DataFrame, y: pd.Series, tmp_path
         np.testing.assert_allclose(same.predict_proba(X), 1.0 - usual.predict_proba(X))
         assert same.score(X, other) == usual.score(X, y)
     assert policy_value(policy, X, other) == policy_value(usual, X, y)
-    with pytest.raises(InputError, match="positive is 'yes', which is none of the classes"):
+    with pytest.raises(InputError, match="'yes' is none of the classes"):
         policy.set_params(positive="yes").fit(X, other)
 
 
@@ -279,10 +279,10 @@ def test_weights_multiply_the_losses_of_labels(method: str, numbers: Any) -> Non
 @pytest.mark.parametrize(
     ("weight", "told"),
     [
-        (np.ones(5), r"sample_weight.shape == \(5,\), expected \(200,\)"),
-        (-np.ones(200), "Negative values in data passed to `sample_weight`"),
+        (np.ones(5), r"inconsistent numbers of samples: \[200, 5\]"),
+        (-np.ones(200), "Negative values in data passed to sample_weight"),
         (np.full(200, np.nan), "sample_weight contains NaN"),
-        (np.zeros(200), "Sample weights must contain at least one non-zero number"),
+        (np.zeros(200), "sample_weight: it must not be zero for all labels"),
     ],
 )
 def test_impossible_weights(weight: np.ndarray, told: str, numbers: Any) -> None:
@@ -454,7 +454,7 @@ def test_an_estimator_of_others_says_nowhere_where_something_is_written(
         ({"seeds": 0}, {}, "seeds=0 is not possible"),
         ({"sensitive": "gender"}, {}, "X with the column 'gender'"),
         ({"kinds": {"age": "reel"}}, {}, "kinds.age=reel is not possible"),
-        ({"missing": 0}, {"y": np.arange(400) % 2}, "y has 1 class"),
+        ({"missing": 0}, {"y": np.arange(400) % 2}, "known labels have 1 class"),
         ({}, {"accepted": ["granted"] * 400}, "accepted: it must be 1 or 0"),
         ({}, {"accepted": [1, 0]}, "inconsistent numbers of samples"),
         ({}, {"propensity": np.zeros(400)}, "propensity: it must be above 0"),
@@ -464,8 +464,8 @@ def test_an_estimator_of_others_says_nowhere_where_something_is_written(
             {"sensitive_features": [None, *["f", "m"] * 199, "m"]},
             "an empty cell is no sensitive attribute",
         ),
-        ({}, {"y": np.arange(400) % 3}, "y has 3 classes"),
-        ({}, {"y": [np.nan] * 400}, "nobody has a label"),
+        ({}, {"y": np.arange(400) % 3}, "known labels have 3 classes"),
+        ({}, {"y": [np.nan] * 400}, "known labels have 0 classes"),
     ],
 )
 def test_bad_input_is_one_clear_line(

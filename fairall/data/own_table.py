@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -21,7 +23,7 @@ from fairall.data.features import FeatureInputs, Schema
 from fairall.data.selective_labels import overlap_warnings, weighting
 from fairall.data.splits import ROLES, SplitConfig, Splits, split_alike, split_by_column
 from fairall.data.table import Logged, Table
-from fairall.errors import FairAllError
+from fairall.errors import FairAllError, SeveralErrors
 from fairall.tables.applicants import Applicants, read
 from fairall.tables.cells import refuse
 from fairall.tables.declared import Declared
@@ -30,6 +32,20 @@ from fairall.tables.files import Cells, read_cells
 from fairall.tables.groups import Sensitive, sides
 
 LEAST_LABELLED = 40  # rows for a training, a validation and a test set
+PREFIX = "keys of the table are given with dataset. before them, as dataset.label=NAME"
+
+
+@contextmanager
+def prefixed() -> Iterator[None]:
+    """A block whose errors end in a line on the prefix that a run gives to keys of its table.
+
+    Raises:
+        FairAllError: with that line.
+    """
+    try:
+        yield
+    except FairAllError as error:
+        raise SeveralErrors([*str(error).splitlines(), PREFIX]) from error
 
 
 def _words() -> Any:
@@ -70,8 +86,8 @@ class OwnTableConfig(TableConfig):
     def declared(self) -> Declared:
         """The meanings of columns."""
         columns = Declared.__dataclass_fields__.keys() - {"gain", "loss"}  # there columns, here of features
-        same = {name: value for name, value in vars(self).items() if name in columns}
-        return Declared(**same | {"part": self.split.column})
+        same = {key: vars(self)[key] for key in columns & vars(self).keys()}
+        return Declared(**same, part=self.split.column)
 
 
 class OwnTable(TableDataset):
@@ -82,17 +98,13 @@ class OwnTable(TableDataset):
 
     config: OwnTableConfig
     config_type = OwnTableConfig
+    needs: ClassVar[Mapping[str, str]] = {
+        "label": "no column of the label is declared: give label=COLUMN and positive=VALUE",
+        "sensitive": "no column of the sensitive attribute is declared: give sensitive=COLUMN and, of two "
+        "groups, advantaged=VALUE",
+    }
     leaks = staticmethod(Applicants.leaks)
-
-    @property
-    def source(self) -> Path | pd.DataFrame:
-        """What the rows are read from."""
-        return Path(self.config.path)
-
-    @property
-    def declared(self) -> Declared:
-        """The meanings of columns."""
-        return self.config.declared
+    weighting = staticmethod(weighting)
 
     @classmethod
     def location(cls, config: Any) -> str:
@@ -100,105 +112,85 @@ class OwnTable(TableDataset):
         return "given with dataset.path=FILE" if OmegaConf.is_missing(config, "path") else config.path
 
     @cached_property
-    def _cells(self) -> Cells:
-        return read_cells(self.source, self.declared)
-
-    @cached_property
-    def raw(self) -> pd.DataFrame:
-        """Rows of the file as of `Cells.frame`; raises FairAllError if it cannot be read."""
-        return self._cells.frame
+    def cells(self) -> Cells:
+        """The rows of the file; raises FairAllError if it cannot be read."""
+        return read_cells(Path(self.config.path), self.config.declared)
 
     @cached_property
     def applicants(self) -> Applicants:
-        """The table with its faults; raises as `raw`."""
-        cells = self._cells
-        if self.raw is not cells.frame:  # some rows, where words may be gone
-            cells = replace(cells, frame=self.raw).rows(np.ones(len(self.raw), dtype=bool))
-        return read(cells, self.declared, to_learn=True)
+        """The table with its faults; raises as `cells`."""
+        return read(self.cells, self.cells.declared, needs=self.needs, to_learn=True)
 
     def load(self) -> Table:
         """Read and split the file; levels and imputed values come from the training rows.
 
         Raises:
-            FairAllError: where the table has faults, or no column is left as a feature.
+            FairAllError: where the table has faults, no column is left as a feature, a part of the split
+                lacks a group or labels, or the training rows have one label only.
         """
-        config, people = self.config, self.applicants.checked()
+        with prefixed():
+            return self.coded(self.applicants.checked())
+
+    def coded(self, people: Applicants) -> Table:
+        """People as a table of numbers and codes; raises as `load`."""
         assert people.label is not None
-        label, labelled = np.nan_to_num(people.label).astype(int), ~np.isnan(people.label)
-        s, sensitive = self.groups(people)
-        n_groups = 2 if sensitive is None else len(sensitive.groups)
-        splits = self.parts(people, s, sensitive, label, labelled)
-        features, of_columns = people.features(splits.train)
+        groups = people.groups
+        sensitive = (
+            Sensitive(self.config.sensitive, groups[0], groups[1], tuple(groups[2:])) if groups else None
+        )
+        n_groups = max(2, len(groups))
+        s = np.array(sides(n_groups), int)[people.group if groups else np.zeros(len(people), int)]
+        splits = self.parts(people, s)
+        features, notes = people.features(splits.train)
         if not features:
-            raise FairAllError(f"{config.path}: no column is left as a feature")
-        schema = Schema(features, n_groups=n_groups, crossed=() if sensitive is None else sensitive.crossed)
-        x = schema.encode(people.cells)
-        missing = {name: int(people.cells[name].isna().sum()) for name in schema.names}
-        table = Table(schema, x, s, label, labelled, missing=missing, sensitive=sensitive, splits=splits)
+            raise FairAllError(f"{self.config.path}: no column is left as a feature")
+        values = people.values(features)
+        x = np.stack([*values.values()])
+        missing = np.isnan(x)
+        x[missing] = np.array([feature.fill for feature in features])[missing.nonzero()[0]]
+        table = Table(
+            Schema(features, n_groups=n_groups, crossed=sensitive.crossed if sensitive else ()),
+            pd.DataFrame(x.T, people.cells.index, [*values], copy=False),
+            s,
+            np.nan_to_num(people.label).astype(int),
+            ~np.isnan(people.label),
+            missing={name: int(rows.sum()) for name, rows in people.missing(features).items()},
+            sensitive=sensitive,
+            splits=splits,
+        )
+        people_of = {f"of the {name} group": rows for name, rows in table.groups.items()}
+        for who, rows in (people_of | {"with a label that can be used": table.labelled}).items():
+            for part in ROLES[:3]:
+                if not rows[getattr(splits, part)].any():
+                    raise FairAllError(f"no {part} row is one {who}: give more rows, or another split")
+        if len(np.unique(people.label[splits.train][table.labelled[splits.train]])) < 2:
+            raise FairAllError(f"column {self.config.label!r}: the training rows all have the same label")
         if people.accepted is not None:
-            table = replace(table, logged=_logged(people, table, splits, config))
+            table = replace(table, logged=logged(people, table, splits.train))
         leaks = self.leaks(people, features)
-        none_positive = [
-            f"no training row of the {group} group has a positive label"
-            for group, rows in _groups(splits.train, s, sensitive)
-            if not label[rows].any()
-        ]
-        how, of_weights = self.weighting(table, splits)
-        warnings = (*people.warnings, *leaks.values(), *overlap_warnings(table), *of_weights)
-        return replace(table, notes=(*people.notes, *of_columns, *none_positive, *how), warnings=warnings)
+        of_weights, warnings = self.weighting(table)
+        return replace(
+            table,
+            notes=(*people.notes, *notes, *of_weights),
+            warnings=(*people.warnings, *leaks.values(), *overlap_warnings(table), *warnings),
+        )
 
-    def groups(self, people: Applicants) -> tuple[np.ndarray, Sensitive | None]:
-        """The sensitive attribute s of each row, shape (N,), and its column."""
-        assert people.group is not None
-        first, second, *further = people.groups
-        s = np.array(sides(len(people.groups)), int)[people.group]
-        return s, Sensitive(self.config.sensitive, first, second, tuple(further))
-
-    def parts(
-        self,
-        people: Applicants,
-        s: np.ndarray,
-        sensitive: Sensitive | None,
-        label: np.ndarray,
-        labelled: np.ndarray,
-    ) -> Splits:
-        """Row numbers by role, given s, label and whether it is known of each row, shape (N,).
+    def parts(self, people: Applicants, s: np.ndarray) -> Splits:
+        """Row numbers by role, given s of each row, shape (N,).
 
         Raises:
-            FairAllError: where a part lacks a group or a label, or the training rows have one label only.
+            FairAllError: where too few rows have a label, or a column of parts has another word.
         """
-        config = self.config
-        if config.split.column is not None:
-            hint = "give more rows"
-            column = people.cells[config.split.column]
-            refuse(column, ~column.isin(ROLES[:3]), f"is none of {', '.join(ROLES[:3])}")
-            splits = split_by_column(column.to_numpy(dtype=str), config.split)
-        elif labelled.sum() >= LEAST_LABELLED:
-            hint = "give more rows, or another dataset.split.random_state"
-            splits = split_alike(s, label, labelled, config.split)
-        else:
-            raise FairAllError(
-                f"column {config.label!r}: {labelled.sum()} rows have a label; "
-                f"at least {LEAST_LABELLED} are needed"
-            )
-        for part in ROLES[:3]:
-            rows = getattr(splits, part)
-            for group, of_group in _groups(rows, s, sensitive):
-                if not len(of_group):
-                    raise FairAllError(
-                        f"column {config.sensitive!r}: no {part} row is of the {group} group; {hint}"
-                    )
-            if not labelled[rows].any():
-                raise FairAllError(
-                    f"column {config.label!r}: no {part} row has a label that can be used; {hint}"
-                )
-        if len(set(label[splits.train][labelled[splits.train]])) < 2:
-            raise FairAllError(f"column {config.label!r}: the training rows all have the same label")
-        return splits
-
-    def weighting(self, table: Table, splits: Splits) -> tuple[list[str], list[str]]:
-        """Notes and warnings on the weights of known labels."""
-        return weighting(table, splits)
+        assert people.label is not None
+        config, column, labelled = self.config, self.config.split.column, ~np.isnan(people.label)
+        if column is not None:
+            cells = people.cells[column]
+            refuse(cells, ~cells.isin(ROLES[:3]), f"is none of {', '.join(ROLES[:3])}")
+            return split_by_column(cells.to_numpy(dtype=str), config.split)
+        if labelled.sum() < LEAST_LABELLED:
+            least = f"at least {LEAST_LABELLED} are needed"
+            raise FairAllError(f"column {config.label!r}: {labelled.sum()} rows have a label; {least}")
+        return split_alike(s, np.nan_to_num(people.label).astype(int), labelled, config.split)
 
     @override
     def other_splits(self, config: SplitConfig) -> Splits:
@@ -213,37 +205,31 @@ class OwnTable(TableDataset):
         return split_alike(table.s, table.label, table.labelled, config)
 
 
-def _groups(rows: np.ndarray, s: np.ndarray, sensitive: Sensitive | None) -> list[tuple[str, np.ndarray]]:
-    if sensitive is None:
-        return []
-    return [
-        (name, rows[s[rows] == side]) for name, side in zip(sensitive.names, sensitive.groups, strict=True)
-    ]
+def logged(people: Applicants, table: Table, train: np.ndarray) -> Logged:
+    """The past decisions, with propensities estimated from the rows `train` where none are recorded.
 
-
-def _logged(people: Applicants, table: Table, splits: Splits, config: OwnTableConfig) -> Logged:
-    accepted, reveals = people.accepted, not table.labelled.all()
-    assert accepted is not None
-    if people.propensity is not None:
-        return Logged(accepted, np.nan_to_num(people.propensity), reveals=reveals)
-    if len(set(accepted[splits.train])) < 2:
+    Raises:
+        FairAllError: where all decisions on these rows are the same, so that nothing can be estimated.
+    """
+    accepted, propensity = np.asarray(people.accepted), people.propensity
+    estimated = propensity is None
+    if estimated and len(np.unique(accepted[train])) < 2:
         raise FairAllError(
-            f"column {config.decision!r}: all decisions on training rows are the same, from which no "
-            "propensity can be estimated; give more rows, or a column with dataset.propensity=COLUMN"
+            f"column {people.declared.decision!r}: all decisions on training rows are the same, from which "
+            "no propensity can be estimated; give more rows, or a column with propensity=COLUMN"
         )
-    propensity = estimated_propensity(table.schema, table.features, table.s, accepted, splits.train)
-    return Logged(accepted, propensity, estimated=True, reveals=reveals)
+    known = estimated_propensity(table, accepted, train) if propensity is None else np.nan_to_num(propensity)
+    return Logged(accepted, known, estimated, reveals=not table.labelled.all())
 
 
-def estimated_propensity(
-    schema: Schema, features: np.ndarray, s: np.ndarray, accepted: np.ndarray, train: np.ndarray
-) -> np.ndarray:
+def estimated_propensity(table: Table, accepted: np.ndarray, train: np.ndarray) -> np.ndarray:
     """Estimate π(d=1 | x, s) in (0, 1) by logistic regression on one-hot encoded x and s, shape (N,).
 
-    It is fitted to the rows `train` (M,) of `features` (N, D), among which there are both decisions.
+    It is fitted to the rows `train` (M,), among which there are both decisions `accepted` (N,).
     """
-    inputs = FeatureInputs(schema.seen_as(NetInputs.one_hot))
-    design = inputs.with_s(torch.tensor(features), torch.tensor(s, dtype=torch.float64)).numpy()
+    inputs = FeatureInputs(table.schema.seen_as(NetInputs.one_hot))
+    s = torch.tensor(table.s, dtype=torch.float64)
+    design = inputs.with_s(torch.tensor(table.features), s).numpy()
     design = (design - design[train].mean(0)) / np.maximum(design[train].std(0), 1e-9)
     fit = LogisticRegression(max_iter=1000).fit(design[train], accepted[train])
     return fit.predict_proba(design)[:, 1]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from fairall.data.splits import Splits
 from fairall.data.table import Table
 from fairall.tables.overlap import (
     LEAST_EFFECTIVE,
@@ -16,26 +15,25 @@ from fairall.tables.overlap import (
 DEVIATIONS = 4.0  # of the sum of 1/π, in standard deviations
 
 
-def weighting(table: Table, splits: Splits) -> tuple[list[str], list[str]]:
-    """Notes and warnings on how the known labels represent the population.
+def weighting(table: Table) -> tuple[list[str], list[str]]:
+    """Notes and warnings on how the known labels of a split table represent the population.
 
     Measures that need labels weigh each known one by w = 1/π of the logged decision (`Table.label_weight`).
     The effective sample size is (Σ w)² / Σ w² (Kish 1965).
     """
-    weight = table.label_weight
-    if weight is None:
+    weight, splits = table.label_weight, table.splits
+    if weight is None or splits is None:
         return [], []
-    held_out = {"validation": splits.validation, "test": splits.test}
+    parts = {"validation": splits.validation, "test": splits.test}
     known = ", ".join(
-        f"of {int(table.labelled[rows].sum())} of {len(rows)} {part} people"
-        for part, rows in held_out.items()
+        f"of {table.labelled[rows].sum()} of {len(rows)} {part} people" for part, rows in parts.items()
     )
     if table.logged is None:
-        return ["measures that need no label (DPU, acceptance, latent) use all people"], [
+        return [], [
             f"labels are known {known}, and the decisions that revealed them are not recorded: utility is "
-            "that of the labelled people, who may differ from the population; give dataset.decision=COLUMN"
+            "that of the labelled people, who may differ from the population; give decision=COLUMN"
         ]
-    sizes = {part: effective_sample_size(weight[rows]) for part, rows in held_out.items()}
+    sizes = {part: effective_sample_size(weight[rows]) for part, rows in parts.items()}
     effective = ", ".join(f"{size:.0f} ({part})" for part, size in sizes.items())
     origin = "estimated" if table.logged.estimated else "recorded"
     note = (
@@ -43,13 +41,13 @@ def weighting(table: Table, splits: Splits) -> tuple[list[str], list[str]]:
         f"effective sample size of {effective}; applicants are drawn in proportion to 1/π; measures that "
         "need no label use all people"
     )
-    warnings = total_warnings(table) + [
+    few = [
         f"the labels of the {part} people have an effective sample size of {size:.0f}: too small to "
         "estimate utility"
         for part, size in sizes.items()
         if size < LEAST_EFFECTIVE
     ]
-    return [note], warnings
+    return [note], total_warnings(table) + few
 
 
 def total_warnings(table: Table) -> list[str]:
@@ -60,37 +58,28 @@ def total_warnings(table: Table) -> list[str]:
     """
     if table.logged is None or table.labelled.all():
         return []
-    logged, told = table.logged, []
-    everybody = np.ones(len(table), dtype=bool)
-    groups = {f"the {name}": rows for name, rows in table.groups.items()}
-    for name, rows in {"all people": everybody, **groups}.items():
-        weight = 1.0 / table.label_propensity[rows & logged.accepted]
+    for name, rows in {"people": np.ones(len(table), dtype=bool), **table.groups}.items():
+        weight = 1.0 / table.label_propensity[rows & table.logged.accepted]
         total, noise = weight.sum() / rows.sum(), np.sqrt((weight * (weight - 1.0)).sum()) / rows.sum()
         if abs(total - 1.0) > max(TOTAL_TOLERANCE, DEVIATIONS * noise):
-            told.append(
-                f"1/π of the accepted adds up to {total:.2g} times the number of {name} instead of 1: some "
-                "had almost no chance to be accepted, or π is not that of these decisions; utility is not "
-                "that of the population"
-            )
-    return told[:1]
+            return [
+                f"1/π of the accepted adds up to {total:.2g} times the number of all {name} instead of 1: "
+                "some had almost no chance to be accepted, or π is not that of these decisions; utility is "
+                "not that of the population"
+            ]
+    return []
 
 
 def overlap_warnings(table: Table) -> list[str]:
     """Warnings on `closed_regions` for who accepts everybody, which no weight can correct."""
-    from sklearn.preprocessing import StandardScaler  # takes most of a second
-
     if table.labelled.all():
         return []
-    groups = {f"of the {name} group": rows for name, rows in table.groups.items()}
-    inputs = StandardScaler().fit_transform(np.column_stack([table.x[table.schema.names], table.s]))
-    closed = closed_regions(
-        groups,
-        table.schema,
-        table.x,
-        inputs,
-        [*table.schema.names, ""],
-        table.labelled,
-        np.ones(len(table)),
+    columns = [*table.features.T, table.s]
+    inputs = np.column_stack(
+        [((values - values.mean()) / (values.std() or 1.0)).astype(np.float32) for values in columns]
     )
-    verb = "has a label" if table.logged is None else "was accepted with a known label"
-    return [f"{told} {verb}: the utility of accepting such people cannot be estimated" for told, _ in closed]
+    groups = {f"of the {name} group": rows for name, rows in table.groups.items()}
+    names = [*table.schema.names, ""]
+    closed = closed_regions(groups, table.schema, table.x, inputs, names, table.labelled, np.ones(len(table)))
+    why = "has a known label: the utility of accepting such people cannot be estimated"
+    return [f"{region} {why}" for region, _ in closed]

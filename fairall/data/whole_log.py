@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from functools import cached_property
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -14,8 +16,7 @@ from fairall.data.selective_labels import total_warnings
 from fairall.data.splits import Splits
 from fairall.data.table import Logged, Table
 from fairall.tables.applicants import Applicants
-from fairall.tables.declared import Declared
-from fairall.tables.groups import Sensitive, sides
+from fairall.tables.files import Cells, read_cells
 
 
 class WholeLog(OwnTable):
@@ -31,52 +32,34 @@ class WholeLog(OwnTable):
             these then counts as one that gives the label away.
     """
 
+    needs: ClassVar[Mapping[str, str]] = {}
+
     def __init__(self, config: Any, people: pd.DataFrame, *, weighted: bool = False) -> None:
         super().__init__(config)
         self.people = people
         if weighted:
             self.leaks = lambda *_: {}
 
-    @property
+    @cached_property
     @override
-    def source(self) -> pd.DataFrame:
-        return self.people
-
-    @property
-    @override
-    def declared(self) -> Declared:
-        sensitive = self.config.sensitive or None
-        return replace(self.config.declared, sensitive=sensitive, person="").checked()
+    def cells(self) -> Cells:
+        return read_cells(self.people, replace(self.config.declared, person="").checked())
 
     @override
     def load(self) -> Table:
-        table = super().load()
-        if table.logged is not None:
-            return table
+        """As of `OwnTable`, without a word on how a run gives keys."""
+        table = self.coded(self.applicants.checked())
         everybody = np.ones(len(table), dtype=bool)
-        return replace(table, logged=Logged(everybody, everybody.astype(float)))
+        return replace(table, logged=table.logged or Logged(everybody, everybody.astype(float)))
 
     @override
-    def groups(self, people: Applicants) -> tuple[np.ndarray, Sensitive | None]:
-        if people.group is not None:
-            return super().groups(people)
-        return np.full(len(people), int(sides(2)[0])), None
-
-    @override
-    def parts(
-        self,
-        people: Applicants,
-        s: np.ndarray,
-        sensitive: Sensitive | None,
-        label: np.ndarray,
-        labelled: np.ndarray,
-    ) -> Splits:
+    def parts(self, people: Applicants, s: np.ndarray) -> Splits:
         """Everybody in each part; the pool is shuffled, since the last people of it may count most."""
         everybody = np.arange(len(people))
         shuffled = np.random.RandomState(self.config.split.random_state).permutation(everybody)
         return Splits(everybody, everybody, everybody, shuffled)
 
     @override
-    def weighting(self, table: Table, splits: Splits) -> tuple[list[str], list[str]]:
+    def weighting(self, table: Table) -> tuple[list[str], list[str]]:
         """Warnings where the weights do not add up; there are no people to measure utility on."""
         return [], total_warnings(table)

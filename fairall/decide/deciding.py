@@ -30,7 +30,7 @@ from fairall.results.result import bound_of
 from fairall.runtime.reading import why_no_file
 from fairall.storage.files import unnamed
 from fairall.tables.declared import Declared
-from fairall.tables.files import Chunk, File
+from fairall.tables.files import File
 from fairall.tables.groups import sides
 from fairall.tables.words import keywords
 

@@ -13,7 +13,7 @@ import pandas as pd
 
 from fairall.config.checks import number, open_unit
 from fairall.display.progress import doing
-from fairall.errors import Collected, FairAllError
+from fairall.errors import FairAllError
 from fairall.tables.applicants import RowValues, read
 from fairall.tables.declared import Declared, csv_defaults
 from fairall.tables.features import DISCRETE, MISSING_LEVEL, Feature
@@ -171,9 +171,7 @@ class DecisionLog:
             "decision": "a log needs the past decisions: give decision=COLUMN and accepted=VALUE",
             "grouping": "a log needs groups of people: give sensitive=COLUMN, or the columns of groups",
         }
-        people = read(source, declared)
-        lacking = [told for key, told in needs.items() if not getattr(declared, key)]
-        Collected([*lacking, *people.faults]).tell()
+        people = read(source, declared, needs=needs).checked()
         features, of_features = people.features()
         if not features and people.propensity is None:
             raise FairAllError(

@@ -200,7 +200,9 @@ def outcome_words(config: Config) -> dict[str, str]:
         return {}
     found = {name: str(node[name]) for name in ("label", "positive")}
     with suppress(FairAllError):  # the table of a finished run may be gone
-        words = OwnTable(checked_node({"dataset": node}, "dataset")).raw[node["label"]].dropna().unique()
+        words = (
+            OwnTable(checked_node({"dataset": node}, "dataset")).cells.frame[node["label"]].dropna().unique()
+        )
         others = [str(word) for word in words if spelling(word) != spelling(found["positive"])]
         found |= {"negative": others[0]} if len(others) == 1 else {}
     return found

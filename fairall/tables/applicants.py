@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -124,12 +125,19 @@ class Applicants:
         return telling(features, self.cells, self.numbers, outcomes)
 
 
-def read(source: Path | pd.DataFrame | Cells, declared: Declared, *, to_learn: bool = False) -> Applicants:
+def read(
+    source: Path | pd.DataFrame | Cells,
+    declared: Declared,
+    *,
+    needs: Mapping[str, str] = MappingProxyType({}),
+    to_learn: bool = False,
+) -> Applicants:
     """Read a table; what is wrong with it is collected in `Applicants.faults`.
 
     Args:
         source: a CSV or Parquet file, a DataFrame, or cells that were read already.
         declared: meanings of columns.
+        needs: keys of `declared` that must be given, and the fault where one is not.
         to_learn: order groups as `roles.groups_to_learn`, and leave out rows of no group.
 
     Raises:
@@ -139,6 +147,7 @@ def read(source: Path | pd.DataFrame | Cells, declared: Declared, *, to_learn: b
     faults, kinds, left_out = Collected(), dict[str, Kind](), dict[str, str]()
     reading: dict[str, Any] = {"notes": [], "warnings": [], "numbers": {}}
     keys = roles.roles(declared, list(map(str, cells.frame)), faults)
+    faults.told += [fault for key, fault in needs.items() if not getattr(declared, key)]
     if declared.propensity and not declared.decision:
         faults.told.append("propensity= needs the decisions too: give decision=COLUMN")
     with faults.one():

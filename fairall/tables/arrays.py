@@ -9,14 +9,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from sklearn.utils import check_array, check_consistent_length, column_or_1d
-from sklearn.utils.multiclass import check_classification_targets, type_of_target
-from sklearn.utils.validation import _check_sample_weight
+from sklearn.utils.multiclass import check_classification_targets
 
-from fairall.errors import FairAllError
+from fairall.errors import FairAllError, count
 from fairall.tables.cells import spelling
 
 GROUPS = "sensitive_features"
-ROLES = ("label", "decision", "propensity", GROUPS)  # names of columns beside those of X
 
 
 class InputError(FairAllError, ValueError):
@@ -33,7 +31,7 @@ def of_input() -> Iterator[None]:
     try:
         yield
     except FairAllError as error:
-        raise error if isinstance(error, InputError) else InputError(str(error)) from error
+        raise InputError(str(error)) from error
 
 
 def table_of(X: Any) -> pd.DataFrame:
@@ -43,19 +41,14 @@ def table_of(X: Any) -> pd.DataFrame:
         ValueError: where X has no such shape, or is sparse, complex or infinite.
     """
     if isinstance(X, pd.DataFrame) and len(X):
-        return X.set_axis(list(map(str, X.columns)), axis=1).reset_index(drop=True)
+        return X.rename(columns=str).reset_index(drop=True)
     array = check_array(X, dtype=None, ensure_all_finite="allow-nan")
     return pd.DataFrame(array).infer_objects().add_prefix("x")
 
 
-def names_beside(people: pd.DataFrame) -> dict[str, str]:
-    """A name for each of `ROLES` that no column of X has."""
-    names = {}
-    for role in ROLES:
-        names[role] = role
-        while names[role] in people:
-            names[role] = f"log_{names[role]}"
-    return names
+def _beside(people: pd.DataFrame, name: str) -> str:
+    """The name, or one like it that no column has."""
+    return _beside(people, f"log_{name}") if name in people else name
 
 
 def labels_of(
@@ -76,28 +69,22 @@ def labels_of(
     if not pd.api.types.is_scalar(missing):
         raise InputError(f"missing={missing!r}: give the one value that an unknown label has, such as -1")
     typed = isinstance(y, pd.Series)  # which an array of a nullable type may lose
-    given = y.reset_index(drop=True) if typed else pd.Series(column_or_1d(np.asarray(y), warn=True))
-    unknown = given.isna() if pd.isna(missing) else given == missing
-    known = given[~unknown].infer_objects().to_numpy()
-    if len(known):
-        check_array(known.reshape(-1, 1), dtype=None, input_name="y")
-        check_classification_targets(known)
-    found = np.unique(known)
-    if classes is None and len(found) < 2:
-        told = "1 class" if len(found) else "no class: nobody has a label"
-        raise InputError(f"y has {told}; among the known labels there must be both")
-    if classes is None and len(found) > 2:
+    cells = y.reset_index(drop=True) if typed else pd.Series(column_or_1d(y, warn=True))
+    unknown = (cells.isna() if pd.isna(missing) else cells == missing).to_numpy(dtype=bool)
+    known = cells[~unknown].infer_objects().to_numpy()
+    check_classification_targets(known)
+    both = np.unique(known) if classes is None else classes
+    if len(both) != 2:
         raise InputError(
-            "Only binary classification is supported. The type of the target is "
-            f"{type_of_target(known)}: y has {len(found)} classes, and `missing` is {missing!r}"
+            "Only binary classification is supported. The known labels have "
+            f"{count(len(both), 'class', 'classes')}, and `missing` is {missing!r}"
         )
-    both = found if classes is None else np.asarray(classes)
     good = both[1] if positive is None else positive
-    for what, value in [*(("y has", value) for value in found.tolist()), ("positive is", good)]:
+    for value in [*np.unique(known).tolist(), good]:
         if value not in both.tolist():
-            raise InputError(f"{what} {value!r}, which is none of the classes {both.tolist()}")
-    label = np.full(len(given), np.nan)
-    label[~unknown.to_numpy()] = known == good
+            raise InputError(f"{value!r} is none of the classes {both.tolist()}")
+    label = np.full(len(cells), np.nan)
+    label[~unknown] = known == good
     return label, both
 
 
@@ -111,30 +98,37 @@ def decisions_of(label: np.ndarray, accepted: Any, propensity: Any) -> tuple[np.
 
     Raises:
         InputError: where they are no decisions, or no probabilities.
-        ValueError: where they have other lengths.
+        ValueError: where they have other lengths, or propensities are no numbers.
     """
     taken = ~np.isnan(label)
     if accepted is not None:
         check_consistent_length(label, accepted)
-        given = pd.Series(np.ravel(np.asarray(accepted)))
-        if not given.isin([0, 1]).all():
+        decisions = pd.Series(column_or_1d(accepted))
+        if not decisions.isin([0, 1]).all():
             raise InputError("accepted: it must be 1 or 0, or true or false, for everybody")
-        taken = given.to_numpy(dtype=bool)
+        taken = decisions.to_numpy(dtype=bool)
     if propensity is None:
         return taken, None
     check_consistent_length(label, propensity)
-    p = pd.to_numeric(pd.Series(np.ravel(np.asarray(propensity))), errors="coerce").to_numpy(dtype=float)
-    if not ((p > 0) & (p <= 1))[taken].all() or ((p < 0) | (p > 1)).any():
+    p = column_or_1d(propensity, dtype=float)
+    if ((p < 0) | (p > 1) | (taken & ~(p > 0))).any():
         raise InputError("propensity: it must be above 0 and at most 1 for everybody who was accepted")
     return taken, p
 
 
 def weights_of(label: np.ndarray, sample_weight: Any) -> np.ndarray:
     """Weights of labels (N,), float64; raises ValueError where they are not possible."""
-    weight = _check_sample_weight(sample_weight, label, dtype=float, ensure_non_negative=True)
+    weight: np.ndarray = check_array(
+        column_or_1d(sample_weight),
+        ensure_2d=False,
+        dtype=float,
+        ensure_non_negative=True,
+        input_name="sample_weight",
+    )
+    check_consistent_length(label, weight)
     if len(np.unique(label[(weight > 0) & ~np.isnan(label)])) < 2:
         raise InputError("sample_weight: it must not be zero for all labels of a class")
-    return np.asarray(weight)
+    return weight
 
 
 def in_pandas(values: Any) -> Any:
@@ -158,24 +152,24 @@ def with_groups(
         ValueError: where the lengths differ.
     """
     if sensitive_features is None:
-        if column is not None and column not in list(people):
+        if column is not None and column not in [*people]:
             raise InputError(f"give sensitive_features, or X with the column {column!r} of the groups")
         return people, column, [column] if column else []
-    given = pd.DataFrame(in_pandas(sensitive_features)).reset_index(drop=True)
-    check_consistent_length(people, given)
-    own = [name for name in given if name and isinstance(name, str)]
+    attributes = pd.DataFrame(in_pandas(sensitive_features)).reset_index(drop=True)
+    check_consistent_length(people, attributes)
+    own = [name for name in attributes if name and isinstance(name, str)]
     if names and own:
-        if sorted(own) != sorted(names):
+        if {*own} != {*names}:
             raise InputError(f"sensitive_features have the columns {own}, and fit had {names}")
-        given = given[names]
-    words = given.iloc[:, 0]
-    if given.shape[1] > 1:  # texts of tuples, in which no comma of a value can be taken for theirs
-        rows = given.itertuples(index=False)
-        words = pd.Series([str((*map(spelling, row),)) for row in rows]).where(given.notna().all(axis=1))
+        attributes = attributes[names]
+    words = attributes.iloc[:, 0]
+    if len(attributes.columns) > 1:  # texts of tuples, in which no comma of a value can be taken for theirs
+        rows = attributes.map(spelling).itertuples(index=False, name=None)
+        words = pd.Series(map(str, rows)).where(attributes.notna().all(axis=1))
     if names is None:
-        column = column or (own[0] if given.shape[1] == len(own) == 1 else GROUPS)
-        if column in people and [*map(spelling, people[column])] != [*map(spelling, words)]:
-            column = names_beside(people)[GROUPS]
+        column = column or (own[0] if [*attributes] == own[:1] else GROUPS)
+        if column in people and (people[column].map(spelling) != words.map(spelling)).any():
+            column = _beside(people, GROUPS)
     return people.assign(**{str(column): words.to_numpy()}), column, own
 
 
@@ -187,9 +181,10 @@ def log_of(
     Other arguments and errors as for `decisions_of`.
     """
     taken, p = decisions_of(label, accepted, propensity)
-    names, values = names_beside(people), {"label": label}
+    columns: dict[str, Any] = {"label": label}
     if not taken.all():
-        values |= {"decision": taken.astype(int)} | ({} if p is None else {"propensity": p})
-    return people.assign(**{names[role]: of for role, of in values.items()}), {
-        role: names[role] for role in values
-    }
+        columns |= {"decision": taken.astype(int)}
+        if p is not None:
+            columns["propensity"] = p
+    names = {role: _beside(people, role) for role in columns}
+    return people.assign(**{names[role]: columns[role] for role in names}), names

@@ -66,7 +66,7 @@ def simulated(*words: str) -> Simulated:
     training = Training(made.learner, made.initial_policy, made.config, made.world, made.measures)
     source = dataset(made.config.dataset)
     assert isinstance(source, OwnTable)
-    raw = source.raw.astype(object).iloc[source.splits.train].reset_index(drop=True)
+    raw = source.cells.frame.astype(object).iloc[source.splits.train].reset_index(drop=True)
     rows = {
         encoded(x, s): k for k, (x, s) in enumerate(zip(made.data.train.x, made.data.train.s, strict=True))
     }
