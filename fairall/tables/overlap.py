@@ -14,7 +14,7 @@ EXPECTED = 12  # least expected labels of a region where none is known; the prob
 RARE = 0.005  # share of known labels up to which a region may be closed
 LEAVES, LEAST_ROWS = 6, 5  # of a tree, and rows of a leaf; more leaves fit the noise of past decisions
 LABEL_WEIGHT = 3.0  # of all known labels by that of the policy's acceptances: leaves of few labels come first
-MOST_ROWS = 20_000  # that the tree is fitted on
+MOST_ROWS, MOST_CELLS = 20_000, 2_000_000  # that the tree is fitted on
 MOST_CLOSED = 0.08  # share of a policy's acceptances that may be in closed regions
 LEAST_EFFECTIVE = 30  # effective sample size below which mean utility is too uncertain
 TOTAL_TOLERANCE = 0.1  # of the sum of 1/π, relative
@@ -81,7 +81,8 @@ def closed_regions(
 
     accepted = wanted / wanted.sum()
     weight = accepted + LABEL_WEIGHT * known / known.sum()
-    rows = np.random.default_rng(0).permutation(len(known))[:MOST_ROWS]
+    n_rows = min(MOST_ROWS, MOST_CELLS // inputs.shape[1])
+    rows = np.random.default_rng(0).permutation(len(known))[:n_rows]
     rows = rows[weight[rows] > 0]
     tree = DecisionTreeRegressor(max_leaf_nodes=LEAVES, min_samples_leaf=LEAST_ROWS, random_state=0)
     tree.fit(inputs[rows], accepted[rows] / weight[rows], sample_weight=weight[rows])
