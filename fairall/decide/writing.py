@@ -25,8 +25,7 @@ def writer(table: File, file: IO[bytes], name: str) -> Iterator[Write]:
         if name.lower().endswith(PARQUET_ENDINGS):
             yield _parquet_writer(file, stack)
         else:
-            encoding = "utf-8" if table.is_parquet else table.declared.text_encoding
-            text = io.TextIOWrapper(file, encoding=encoding, newline="")
+            text = io.TextIOWrapper(file, encoding=table.declared.text_encoding, newline="")
             stack.callback(text.detach)
             headers = itertools.chain([True], itertools.repeat(False))  # above the first rows alone
 

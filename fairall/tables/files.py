@@ -24,9 +24,9 @@ import pyarrow.compute as pc
 import pyarrow.csv as arrow
 import pyarrow.parquet as pq
 
-from fairall.errors import FairAllError
+from fairall.errors import FairAllError, count
 from fairall.runtime.reading import why_no_file
-from fairall.tables.cells import EXACT, distinct, is_text, numbers_of, parsed, shown
+from fairall.tables.cells import EXACT, distinct, is_text, numbers_of, parsed, shown, taken
 from fairall.tables.declared import Declared
 from fairall.tables.infer import LARGEST, POSTAL
 
@@ -35,14 +35,11 @@ FIRST_ROWS, MANY = 5000, 1000  # fewer distinct texts in the first rows stay tex
 PARQUET_ENDINGS = (".parquet", ".pq")
 UNNAMED_INDEX = "__index_level_"  # as pandas names the index of a filtered table: no column of the table
 # By the kind that pandas finds among the cells of a column of objects.
-TYPES = {"integer": "Int64", "boolean": "boolean"} | dict.fromkeys(
-    ("floating", "mixed-integer-float", "decimal"), "float64"
-)
-TIMES = ("date", "datetime", "datetime64")
+TYPES = {"integer": "Int64"} | dict.fromkeys(("floating", "mixed-integer-float", "decimal"), "float64")
 BLANK_BEFORE_QUOTE = re.compile(r'^\s+"([^"]*)"\s*$')
 HINT = (
     "is it cut off? Row 1 of a CSV file is the header, and it is read by separator= and text_encoding=, for "
-    "instance separator=';' text_encoding=cp1252 (or utf-16)"
+    "instance separator=';' text_encoding=cp1252, or text_encoding=utf-16"
 )
 
 
@@ -125,11 +122,6 @@ class File:
         """Cells of the rows of `table`, empty ones missing; the index is the number of the row, from 0."""
         return _frame(self.table, self.declared)
 
-    @property
-    def is_parquet(self) -> bool:
-        """Whether the name ends as that of a Parquet file."""
-        return self.path.suffix.lower() in PARQUET_ENDINGS
-
     def read(self) -> pa.Table:
         """All rows of which a cell is not empty, as `table`, which keeps them.
 
@@ -139,24 +131,19 @@ class File:
         if wrong := why_no_file(self.path):
             raise FairAllError(f"{self.path}: {wrong}; give the path of a CSV or Parquet file")
         try:
-            table = pq.ParquetFile(self.path).read() if self.is_parquet else self._csv()
+            is_parquet = self.path.name.lower().endswith(PARQUET_ENDINGS)
+            table = pq.ParquetFile(self.path).read() if is_parquet else self._csv()
         except (LookupError, ValueError, OSError) as error:
-            reason = shown(getattr(error, "strerror", None) or str(error), 150)
-            raise FairAllError(f"{self.path}: cannot be read ({reason}); {HINT}") from error
-        # By position, since names may be repeated.
-        named = [k for k, name in enumerate(table.column_names) if not name.startswith(UNNAMED_INDEX)]
-        table = table.select(named)
+            raise FairAllError(f"{self.path}: cannot be read ({shown(str(error), 150)}); {HINT}") from error
+        table = table.drop_columns([name for name in table.column_names if name.startswith(UNNAMED_INDEX)])
         table = table.rename_columns(_names(table.column_names, self.path))
         filled = np.zeros(len(table), dtype=bool)
         for name in table.column_names:
-            filled |= _of_arrow(table[name], name).notna().to_numpy()
-            if filled.all():
-                break
-        else:
-            table = table.filter(filled)
-        if not len(table):
+            if not filled.all():
+                filled |= _of_arrow(table[name], name).notna().to_numpy()
+        if not filled.any():
             raise FairAllError(f"{self.path}: there are columns, but no rows")
-        return table
+        return table if filled.all() else table.filter(filled)
 
     def _csv(self) -> pa.Table:
         """All rows of a CSV file as texts, missing where they are empty."""
@@ -172,8 +159,8 @@ class File:
         """Whether a CSV file has quotation marks.
 
         Raises:
-            ValueError: where the file is no text, or one is not closed or not doubled, which Arrow lets pass: it may take many rows
-                for a single cell.
+            ValueError: where the file is no text, or one is not closed or not doubled, which Arrow lets pass:
+                many rows may become a single cell.
         """
         with (
             self.path.open(encoding=self.declared.text_encoding, newline="") as file,
@@ -207,8 +194,8 @@ def _names(header: Iterable[str], path: object) -> list[str]:
     if times > 1:
         raise FairAllError(f"{path}: {times} columns are named {name!r}: rename or remove all but one")
     if len(names) < 2:
-        told = f"there is 1 column, {shown(name)!r}" if names else "there are 0 columns"
-        raise FairAllError(f"{path}: {told}; a table needs several: give another separator=")
+        told = f"{count(len(names), 'column')}, {shown(name)!r}, and a table needs several"
+        raise FairAllError(f"{path}: it has {told}: give another separator=")
     return names
 
 
@@ -262,20 +249,14 @@ def _typed(column: pd.Series) -> pd.Series:
     types = pd.api.types
     if isinstance(column.dtype, pd.ArrowDtype):
         return _of_arrow(pa.chunked_array([pa.array(column)]), str(column.name))
-    if is_text(column) and types.infer_dtype(column.cat.categories) not in ("string", "empty"):
-        column = column.astype(object)
     if types.is_datetime64_any_dtype(column) or (
         types.is_numeric_dtype(column) and not types.is_complex_dtype(column)
     ):
         return column
     kind = types.infer_dtype(column, skipna=True)
-    with suppress(ValueError, TypeError, OverflowError):  # too large a number, times of several zones
-        if kind in TIMES:
-            return pd.to_datetime(column)
+    with suppress(ValueError, TypeError, OverflowError):  # too large a number
         if kind in TYPES:
             return column.astype(TYPES[kind])
     codes, values = distinct(column)
-    texts = pd.Series([BLANK_BEFORE_QUOTE.sub(r"\1", str(value)).strip() for value in values], dtype=object)
-    places, levels = pd.factorize(texts.where(texts != ""))
-    text = pd.Categorical.from_codes(np.append(places, -1)[codes], levels)
-    return pd.Series(text, name=column.name).cat.remove_unused_categories()
+    texts = [BLANK_BEFORE_QUOTE.sub(r"\1", str(value)).strip() or None for value in values]
+    return pd.Series(pd.Categorical(taken(np.array(texts, dtype=object), codes, None)), name=column.name)
