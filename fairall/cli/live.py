@@ -52,10 +52,8 @@ def decide(
         decided = _ledger(ledger, trust).decide(frame, wording=read_wording(wording), **options)
         names = free_names(decided.columns[1:].drop("new"), frozenset(frame), PREFIX)
         with writer(table, file, out.name) as write:
-            for part in table.parts():
-                chosen = part.rows(part.frame.index.isin(decided.index))
-                rows = decided.loc[chosen.frame.index]
-                write(chosen, {name: rows[column].to_numpy() for column, name in names.items()})
+            columns = {name: decided[column].to_numpy() for column, name in names.items()}
+            write(table.table.take(decided.index.to_numpy()), columns)
     why, new = decided.attrs["left_out"], decided["decision"][decided["new"]]
     left_out.unlink(missing_ok=True)  # that of an earlier table
     if why:

@@ -34,6 +34,7 @@ from fairall.tables.files import File
 from fairall.tables.groups import sides
 from fairall.tables.words import keywords
 
+ROWS = 10_000  # of a part of a table; another number may change the last decimal of probabilities
 LABEL = "label_probability"
 COLUMNS = ("probability", "spread", LABEL, "decision", "propensity")
 REASONS = "reasons"
@@ -167,7 +168,6 @@ def decide(
     decided = Tally(policy, which, rule)
     # Through a symbolic link, which stays.
     with unnamed(out.resolve()) as file:
-        parts = list(table.parts())
         x, s, decided.warnings = read(policy, table.frame, strict=strict)
         rule.check(len(s))
         wanted = COLUMNS if most_reasons is None else (*COLUMNS, REASONS)
@@ -176,11 +176,10 @@ def decide(
         if not policy.estimates_label:
             method = policy.learner.config.name
             decided.notes.append(f"model={method} has no estimate of the label: {names[LABEL]!r} is empty")
-        sizes = [len(part.frame) for part in parts]
-        people = list(zip(x.split(sizes), s.split(sizes), strict=True))
-        with writer(table, file, out.name) as write, Display().phase("Deciding", len(parts)) as advance:
+        people = list(zip(x.split(ROWS), s.split(ROWS), strict=True))
+        with writer(table, file, out.name) as write, Display().phase("Deciding", len(people)) as advance:
             decisions = _decisions(policy, people, rule, which, advance)
-            for part, (x, s), columns in zip(parts, people, decisions, strict=True):
+            for k, ((x, s), columns) in enumerate(zip(people, decisions, strict=True)):
                 taken = columns["decision"] > 0
                 if most_reasons is not None:
                     crowded = rule.acceptance(columns["probability"])[~taken] == 1
@@ -188,7 +187,8 @@ def decide(
                     columns[REASONS][~taken] = reasons(
                         policy, x[~taken], s[~taken], crowded, most_reasons, wording, which
                     )
-                write(part, {own: columns[name] for name, own in names.items()})
+                rows = table.table[k * ROWS : (k + 1) * ROWS]
+                write(rows, {own: columns[name] for name, own in names.items()})
                 decided.add(s.numpy(), taken, columns["spread"], columns["propensity"])
     if decided.n_shared:
         decided.notes.append(

@@ -262,7 +262,9 @@ def explain_row(
     if against is not None and (wrong := why_no_file(against)):
         raise FairAllError(f"--against {against}: {wrong}; give a CSV or Parquet file of people")
     policy.deciding(by)
-    person = table.row(row)
+    if row > (n := len(table.frame)):
+        raise FairAllError(f"{table.path}: there is no row {row}, only {n}")
+    person = table.frame[row - 1 : row]
     x, s, warnings = read(policy, table.frame, strict=strict)
     if against is None:
         others = training_people(policy)

@@ -12,10 +12,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from fairall.tables.files import PARQUET_ENDINGS, Chunk, File
+from fairall.tables.files import PARQUET_ENDINGS, File
 
-Write = Callable[[Chunk, Mapping[str, np.ndarray]], None]
-"""Writes rows, with further columns of shape (N,) after those of the table; NaN becomes an empty cell."""
+Write = Callable[[pa.Table, Mapping[str, np.ndarray]], None]
+"""Writes N rows of a table, with further columns of shape (N,) after its own; NaN becomes an empty cell."""
 
 
 @contextmanager
@@ -25,14 +25,12 @@ def writer(table: File, file: IO[bytes], name: str) -> Iterator[Write]:
         if name.lower().endswith(PARQUET_ENDINGS):
             yield _parquet_writer(file, stack)
         else:
-            encoding = "utf-8" if table.is_parquet else table.declared.text_encoding
-            text = io.TextIOWrapper(file, encoding=encoding, newline="")
+            text = io.TextIOWrapper(file, encoding=table.declared.text_encoding, newline="")
             stack.callback(text.detach)
             headers = itertools.chain([True], itertools.repeat(False))  # above the first rows alone
 
-            def write(part: Chunk, columns: Mapping[str, np.ndarray]) -> None:
-                frame = part.frame if table.is_parquet else part.table.to_pandas()
-                frame.assign(**columns).to_csv(
+            def write(rows: pa.Table, columns: Mapping[str, np.ndarray]) -> None:
+                rows.to_pandas(integer_object_nulls=True).assign(**columns).to_csv(
                     text,
                     sep=table.declared.separator,
                     header=next(headers),
@@ -46,13 +44,12 @@ def writer(table: File, file: IO[bytes], name: str) -> Iterator[Write]:
 def _parquet_writer(file: IO[bytes], stack: ExitStack) -> Write:
     writer: pq.ParquetWriter | None = None
 
-    def write(part: Chunk, columns: Mapping[str, np.ndarray]) -> None:
+    def write(rows: pa.Table, columns: Mapping[str, np.ndarray]) -> None:
         nonlocal writer
-        table = part.table
         for name, values in columns.items():
-            table = table.append_column(name, pa.array(values, from_pandas=True))
+            rows = rows.append_column(name, pa.array(values, from_pandas=True))
         if writer is None:
-            writer = stack.enter_context(pq.ParquetWriter(file, table.schema))
-        writer.write_table(table)
+            writer = stack.enter_context(pq.ParquetWriter(file, rows.schema))
+        writer.write_table(rows)
 
     return write

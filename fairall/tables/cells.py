@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-from collections import defaultdict
 from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any
@@ -14,10 +13,8 @@ import pandas as pd
 
 from fairall.errors import FairAllError, count
 
-FIRST = 1000  # rows looked at before all
 EXACT = 2.0**53  # float64 represents every whole number up to here
 TRUTH = {"true": 1.0, "false": 0.0}
-MIDNIGHT = " 00:00:00"
 FLOAT = re.compile(r"([+-]?\d+)(?=\D)\.?(\d*)(?:e\+(\d+))?", re.IGNORECASE)  # a point or an exponent
 
 
@@ -38,49 +35,47 @@ def is_text(column: pd.Series) -> bool:
     return isinstance(column.dtype, pd.CategoricalDtype)
 
 
-def distinct(column: pd.Series) -> tuple[np.ndarray, list[Any]]:
-    """Positions (N,) of cells among their distinct values, −1 where missing, and these values.
+def distinct(column: pd.Series) -> tuple[np.ndarray, pd.Index]:
+    """Positions (N,) of cells among their distinct values, −1 where missing, and these values (K,).
 
     Raises:
         FairAllError: if a cell is neither a number nor a text.
     """
     if is_text(column):
-        return column.cat.codes.to_numpy(), list(column.cat.categories)
+        return column.cat.codes.to_numpy(), column.cat.categories
     with suppress(TypeError):
         codes, values = pd.factorize(column)
         if not any(isinstance(value, bytes | tuple | frozenset | complex) for value in values):
-            return codes, list(values)
+            return codes, values
     raise FairAllError(f"column {column.name!r} must hold numbers or texts in every row")
 
 
 def words_of(column: pd.Series) -> tuple[np.ndarray, np.ndarray]:
     """`distinct` with the values as texts (K,): 1, 1.0, True; dates without time if all are at midnight."""
     codes, values = distinct(column)
-    texts = list(map(str, values))
-    if pd.api.types.is_datetime64_any_dtype(column) and all(text.endswith(MIDNIGHT) for text in texts):
-        texts = [text.removesuffix(MIDNIGHT) for text in texts]
-    return codes, np.array(texts, dtype=object)
+    times = pd.api.types.is_datetime64_any_dtype(column)
+    return codes, np.array(list(values.astype(str) if times else map(str, values)), dtype=object)
 
 
 def values_of(column: pd.Series) -> tuple[np.ndarray, np.ndarray, list[str]]:
     """`words_of` with words (K,) of one `spelling` merged into the most frequent, and a note on each."""
     codes, words = words_of(column)
     times = np.bincount(codes[codes >= 0], minlength=len(words))
-    spelt = defaultdict[float | str, list[int]](list)
-    for k in sorted(range(len(words)), key=lambda k: (-times[k], words[k])):
-        spelt[spelling(words[k])].append(k)
-    number, notes = np.zeros(len(words), dtype=int), []
-    for value, places in enumerate(spelt.values()):
-        number[places] = value
-        if len(places) > 1:
-            same = " and ".join(repr(shown(words[k])) for k in places)
-            notes.append(f"column {column.name!r}: {same} are taken for one value")
-    return taken(number, codes, -1), words[[places[0] for places in spelt.values()]], notes
+    order = sorted(range(len(words)), key=lambda k: (-times[k], words[k]))
+    number, spelt = pd.factorize(np.array([spelling(words[k]) for k in order], dtype=object))
+    same = [[repr(shown(word)) for word in words[order][number == k]] for k in range(len(spelt))]
+    notes = [
+        f"column {column.name!r}: {' and '.join(several)} are taken for one value"
+        for several in same
+        if len(several) > 1
+    ]
+    _, first = np.unique(number, return_index=True)
+    return taken(number[np.argsort(order)], codes, -1), words[order][first], notes
 
 
-def taken(values: np.ndarray, codes: np.ndarray, missing: Any) -> np.ndarray:
-    """`values` at `codes` (N,), `missing` where a code is −1; shape (N,)."""
-    return np.append(values, np.array([missing], dtype=np.asarray(values).dtype))[codes]
+def taken(values: Any, codes: np.ndarray, missing: Any) -> np.ndarray:
+    """`values` (K,) at `codes` (N,), `missing` where a code is −1; shape (N,)."""
+    return np.append(values, missing)[codes]
 
 
 def numbers_of(column: pd.Series) -> np.ndarray:
@@ -139,47 +134,33 @@ def identifiers(column: pd.Series) -> np.ndarray:
         column, exact = column.astype("Float64"), 2.0**24
     codes, words = words_of(column)
     texts, rounded = [word.strip() or None for word in words], np.zeros(len(words), dtype=bool)
-    for k, word in enumerate(words):
-        if number := FLOAT.fullmatch(word.strip()):
-            decimals, exponent = number[2], int(number[3] or 0)
+    for k, number in enumerate(map(FLOAT.fullmatch, map(str.strip, words))):
+        if number:
+            whole, decimals, exponent = number.groups(default="0")
             # 1.23457E+11, as spreadsheets write 123456789012, lacks digits.
-            rounded[k] = abs(float(word)) >= exact or len(decimals) < exponent
-            if not exponent and not decimals.strip("0"):
-                texts[k] = number[1]
+            rounded[k] = abs(float(number[0])) >= exact or len(decimals) < int(exponent)
+            if not int(exponent + decimals):
+                texts[k] = whole
     why = "is a rounded number, where several identifiers are one (as beyond 2^53): write them as text"
     refuse(column, taken(rounded, codes, False), why)
     return taken(np.array(texts, dtype=object), codes, None)
 
 
-def many_values(column: pd.Series, most: int) -> bool:
-    """Whether a column has more than `most` distinct values, judged by the first rows if they suffice."""
-    return column.head(FIRST).nunique() > most or column.nunique() > most
-
-
 def refuse(column: pd.Series, wrong: np.ndarray | pd.Series, why: str) -> None:
     """Raise RowsError with column, row and value of the first cell that is `wrong` (N,), if any.
 
-    Rows are counted from 1, before any filtering.
+    Rows are counted from 1 by an index of whole numbers, which is from before any filtering, else by place.
     """
-    reasons = {
-        k: f"column {column.name!r}, row {row_number(column, k)}: {_cell(column.iloc[k])} {why}"
-        for k in np.flatnonzero(wrong).tolist()
-    }
+    numbered = pd.api.types.is_integer_dtype(column.index)
+    rows, reasons = column.index if numbered else range(len(column)), dict[int, str]()
+    for k in np.flatnonzero(wrong).tolist():
+        cell = column.iloc[k]
+        told = repr(shown(cell)) if isinstance(cell, str) else "an empty cell" if pd.isna(cell) else cell
+        reasons[k] = f"column {column.name!r}, row {rows[k] + 1}: {told} {why}"
     if reasons:
         error = RowsError(next(iter(reasons.values())))
         error.reasons, error.why = reasons, why
         raise error
-
-
-def _cell(cell: Any) -> str:
-    """A cell in a message."""
-    return repr(shown(cell)) if isinstance(cell, str) else "an empty cell" if pd.isna(cell) else str(cell)
-
-
-def row_number(column: pd.Series, position: int) -> int:
-    """Number of a row counted from 1, before any filtering; by position where the index has other labels."""
-    label = column.index[position]
-    return int(label if isinstance(label, int | np.integer) else position) + 1
 
 
 def shown(text: str, at_most: int = 40) -> str:

@@ -8,11 +8,10 @@ numbers and nothing of their form matters, else text.
 from __future__ import annotations
 
 import csv
-import itertools
 import mmap
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -25,30 +24,22 @@ import pyarrow.compute as pc
 import pyarrow.csv as arrow
 import pyarrow.parquet as pq
 
-from fairall.errors import FairAllError
+from fairall.errors import FairAllError, count
 from fairall.runtime.reading import why_no_file
-from fairall.tables.cells import distinct, is_text, parsed, shown
+from fairall.tables.cells import EXACT, distinct, is_text, numbers_of, parsed, shown, taken
 from fairall.tables.declared import Declared
 from fairall.tables.infer import LARGEST, POSTAL
 
-ROWS = 10_000  # of a part of a file; another number may change the last decimal of probabilities
 BLOCK = 1 << 23  # bytes that are parsed at once
-MANY = 1000  # distinct numbers of a column of numbers; fewer take less memory as texts
+FIRST_ROWS, MANY = 5000, 1000  # fewer distinct texts in the first rows stay texts
 PARQUET_ENDINGS = (".parquet", ".pq")
 UNNAMED_INDEX = "__index_level_"  # as pandas names the index of a filtered table: no column of the table
-# One such number tells that its column has neither codes with leading zeros nor points that group thousands.
-FRACTION = r"\.(?:[0-9]{0,2}|[0-9]{4,})$|^[-+]?0?\.|[0-9]{4}\.|[eE]"
-WHOLE = "^[-+]?[1-9][0-9]{3,}$"  # that points do not group thousands
-CODE = "^0[0-9]"
 # By the kind that pandas finds among the cells of a column of objects.
-TYPES = {"integer": "Int64", "boolean": "boolean"} | dict.fromkeys(
-    ("floating", "mixed-integer-float", "decimal"), "float64"
-)
-TIMES = ("date", "datetime", "datetime64")
+TYPES = {"integer": "Int64"} | dict.fromkeys(("floating", "mixed-integer-float", "decimal"), "float64")
 BLANK_BEFORE_QUOTE = re.compile(r'^\s+"([^"]*)"\s*$')
 HINT = (
     "is it cut off? Row 1 of a CSV file is the header, and it is read by separator= and text_encoding=, for "
-    "instance separator=';' text_encoding=cp1252 (or utf-16)"
+    "instance separator=';' text_encoding=cp1252, or text_encoding=utf-16"
 )
 
 
@@ -70,15 +61,14 @@ class Cells:
     def empty(self, name: str, row: int) -> str:
         """What a missing cell is, in words: empty, or a word that means no value."""
         word = self.emptied[name].get(row)
-        if word is None:
-            return "an empty cell"
-        return (
-            f"{shown(word)!r}, which means no value (leave it out of missing_by_default= if it is a value),"
-        )
+        hint = "which means no value (leave it out of missing_by_default= if it is a value)"
+        return "an empty cell" if word is None else f"{shown(word)!r}, {hint},"
 
     def rows(self, kept: np.ndarray) -> Cells:
         """Some rows, a mask (N,), with the words of text that are left."""
-        return Cells(_some(self.frame, kept), self.emptied, self.declared)
+        frame = self.frame[kept]
+        texts = {name: frame[name].cat.remove_unused_categories() for name in frame if is_text(frame[name])}
+        return Cells(frame.assign(**texts), self.emptied, self.declared)
 
 
 def read_cells(source: Path | pd.DataFrame, declared: Declared) -> Cells:
@@ -94,7 +84,7 @@ def read_cells(source: Path | pd.DataFrame, declared: Declared) -> Cells:
             raise FairAllError(f"{declared.path}: there are columns, but no rows")
         columns = {name: _typed(source.iloc[:, k].rename(name)).array for k, name in enumerate(names)}
     else:
-        columns = dict(File(source, declared).frame.items())
+        columns = dict(_frame(File(source, declared).read(), declared).items())
     numbers = parsed(declared.no_value)
     numbers = numbers[~np.isnan(numbers)]
     emptied: defaultdict[str, pd.Series] = defaultdict(lambda: pd.Series(dtype=object))
@@ -108,23 +98,6 @@ def read_cells(source: Path | pd.DataFrame, declared: Declared) -> Cells:
         elif len(numbers) and pd.api.types.is_numeric_dtype(column):
             columns[name] = column.mask(column.isin(numbers))
     return Cells(pd.DataFrame(columns, copy=False), emptied, declared)
-
-
-@dataclass(frozen=True)
-class Chunk:
-    """Some rows of a file.
-
-    Attributes:
-        frame: as of `File.frame`.
-        table: the same rows as of `File.table`.
-    """
-
-    frame: pd.DataFrame
-    table: pa.Table
-
-    def rows(self, kept: np.ndarray) -> Chunk:
-        """The rows of a mask (N,)."""
-        return Chunk(self.frame[kept], self.table.filter(kept))
 
 
 @dataclass(frozen=True)
@@ -146,31 +119,11 @@ class File:
 
     @cached_property
     def frame(self) -> pd.DataFrame:
-        """Cells of all rows, empty ones missing; the index is the number of the row, from 0."""
-        return _frame(self.read(numbers=True))
+        """Cells of the rows of `table`, empty ones missing; the index is the number of the row, from 0."""
+        return _frame(self.table, self.declared)
 
-    def parts(self) -> Iterator[Chunk]:
-        """The rows in parts of `ROWS` at most; raises FairAllError as `read`."""
-        for start in range(0, len(self.frame), ROWS):
-            rows = slice(start, start + ROWS)
-            yield Chunk(_some(self.frame, rows), self.table[rows])
-
-    def row(self, number: int) -> pd.DataFrame:
-        """One row, counted from 1; raises FairAllError where the file ends before, and as `read`."""
-        if number > (n := len(self.frame)):
-            raise FairAllError(f"{self.path}: there is no row {number}, only {n}")
-        return self.frame[number - 1 : number]
-
-    @property
-    def is_parquet(self) -> bool:
-        """Whether the name ends as that of a Parquet file."""
-        return self.path.suffix.lower() in PARQUET_ENDINGS
-
-    def read(self, *, numbers: bool = False) -> pa.Table:
-        """All rows of which a cell is not empty.
-
-        Args:
-            numbers: whether columns of plain numbers of a CSV file become float64; else all cells are text.
+    def read(self) -> pa.Table:
+        """All rows of which a cell is not empty, as `table`, which keeps them.
 
         Raises:
             FairAllError: if the file cannot be read, has no row, or has a malformed one.
@@ -178,104 +131,56 @@ class File:
         if wrong := why_no_file(self.path):
             raise FairAllError(f"{self.path}: {wrong}; give the path of a CSV or Parquet file")
         try:
-            table = pq.ParquetFile(self.path).read() if self.is_parquet else self._csv(numbers)
-        except (AttributeError, LookupError, ValueError, OSError) as error:
-            reason = shown(getattr(error, "strerror", None) or str(error), 150)
-            raise FairAllError(f"{self.path}: cannot be read ({reason}); {HINT}") from error
-        # By position, since names may be repeated.
-        named = [k for k, name in enumerate(table.column_names) if not name.startswith(UNNAMED_INDEX)]
-        table = table.select(named)
+            is_parquet = self.path.name.lower().endswith(PARQUET_ENDINGS)
+            table = pq.ParquetFile(self.path).read() if is_parquet else self._csv()
+        except (LookupError, ValueError, OSError) as error:
+            raise FairAllError(f"{self.path}: cannot be read ({shown(str(error), 150)}); {HINT}") from error
+        table = table.drop_columns([name for name in table.column_names if name.startswith(UNNAMED_INDEX)])
         table = table.rename_columns(_names(table.column_names, self.path))
         filled = np.zeros(len(table), dtype=bool)
         for name in table.column_names:
-            filled |= _of_arrow(table[name], name).notna().to_numpy()
-            if filled.all():
-                break
-        else:
-            table = table.filter(filled)
-        if not len(table):
+            if not filled.all():
+                filled |= _of_arrow(table[name], name).notna().to_numpy()
+        if not filled.any():
             raise FairAllError(f"{self.path}: there are columns, but no rows")
-        return table
+        return table if filled.all() else table.filter(filled)
 
-    def _csv(self, numbers: bool) -> pa.Table:
-        declared, names = self.declared, self._rows({}).schema.names
-        text = pa.dictionary(pa.int32(), pa.string()) if numbers else pa.string()
-        types = dict.fromkeys(names, text)
-        as_text = {name for name in names if _named(name) in declared.as_text or POSTAL.fullmatch(name)}
-        # Columns with fractions in the first rows are parsed as numbers, which spares their texts.
-        for first in itertools.islice(self._rows(types), numbers):
-            for name, column in zip(names, first.columns, strict=True):
-                if name not in as_text and _plain(column.dictionary, declared, FRACTION) is not None:
-                    types[name] = pa.float64()
-        try:
-            columns = self._rows(types).read_all().columns
-            if not all(map(_moderate, (column for column in columns if column.type != text))):
-                raise pa.ArrowInvalid("a number is too large")
-        except pa.ArrowInvalid:  # where a later cell is no number
-            columns = self._rows(dict.fromkeys(names, text)).read_all().columns
-        for k, name in enumerate(names):
-            if numbers and name not in as_text and columns[k].type == text:
-                encoded = columns[k].unify_dictionaries().combine_chunks()
-                plain = _plain(encoded.dictionary, declared, f"{FRACTION}|{WHOLE}")
-                columns[k] = encoded if plain is None else plain.take(encoded.indices)
-        return pa.table(columns, names)
+    def _csv(self) -> pa.Table:
+        """All rows of a CSV file as texts, missing where they are empty."""
+        declared = self.declared
+        read = arrow.ReadOptions(use_threads=False, block_size=BLOCK, encoding=declared.text_encoding)
+        parse = arrow.ParseOptions(delimiter=declared.separator, newlines_in_values=self._is_quoted())
+        convert = arrow.ConvertOptions(null_values=[""], strings_can_be_null=True)
+        names = arrow.open_csv(pa.OSFile(str(self.path)), read, parse).schema.names
+        convert.column_types = dict.fromkeys(names, pa.string())
+        return arrow.open_csv(pa.OSFile(str(self.path)), read, parse, convert).read_all()
 
-    @cached_property
     def _is_quoted(self) -> bool:
         """Whether a CSV file has quotation marks.
 
         Raises:
-            ValueError: where it is no CSV file, or a quotation mark is not closed or not doubled, which Arrow
-                lets pass.
+            ValueError: where the file is no text, or one is not closed or not doubled, which Arrow lets pass:
+                many rows may become a single cell.
         """
-        separator, encoding, line = self.declared.separator, self.declared.text_encoding, 0
         with (
-            self.path.open(encoding=encoding, newline="") as file,
+            self.path.open(encoding=self.declared.text_encoding, newline="") as file,
             mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content,
         ):
-            if content.find(b"\0") >= 0 and b"\0" not in "a".encode(encoding):
-                raise ValueError("it holds a NUL byte, as workbooks, archives and text_encoding=utf-16 do")
-            quoted = content.find(b'"') >= 0
+            if "\0" in file.readline():
+                raise ValueError("its first line holds a NUL byte, as text of UTF-16 does")
+            file.seek(0)
+            if content.find(b'"') < 0:
+                return False
+            separator, line = self.declared.separator, 0
             # Blanks are allowed before a quotation mark.
             reader = csv.reader(file, delimiter=separator, strict=True, skipinitialspace=separator != " ")
             try:
-                for _ in reader if quoted else ():
+                for _ in reader:
                     line = reader.line_num
             except csv.Error as error:
                 wrong = f"{error} in the row that begins at line {line + 1}"
                 raise ValueError(f"{wrong}: a quotation mark is not closed, or not doubled") from error
-        return quoted
-
-    def _rows(self, types: dict[str, pa.DataType]) -> arrow.CSVStreamingReader:
-        """Rows of a CSV file, whose columns have these types, others any; empty cells are missing."""
-        declared = self.declared
-        return arrow.open_csv(
-            pa.OSFile(str(self.path)),
-            arrow.ReadOptions(use_threads=False, block_size=BLOCK, encoding=declared.text_encoding),
-            arrow.ParseOptions(delimiter=declared.separator, newlines_in_values=self._is_quoted),
-            arrow.ConvertOptions(column_types=types, null_values=declared.no_value),
-        )
-
-
-def _moderate(numbers: pa.ChunkedArray | pa.Array) -> bool:
-    """Whether all numbers are finite and not too large, and there are some."""
-    return bool(pc.all(pc.less_equal(pc.abs(numbers), LARGEST)).as_py())
-
-
-def _plain(words: pa.Array, declared: Declared, form: str) -> pa.Array | None:
-    """The numbers that distinct words are, missing where one means no value.
-
-    None where they are few, one is no number, none has the `form`, or whole ones may have leading zeros.
-    """
-    words = pc.utf8_trim_whitespace(words)
-    no_value = pc.is_in(words, value_set=pa.array(declared.no_value, pa.string()))
-    words = pc.if_else(no_value, pa.scalar(None, pa.string()), words)
-    formed, codes = (pc.any(pc.match_substring_regex(words, pattern)).as_py() for pattern in (form, CODE))
-    if len(words) >= MANY and formed and not codes:
-        with suppress(pa.ArrowInvalid):
-            numbers = words.cast(pa.float64())
-            return numbers if _moderate(numbers) else None
-    return None
+        return True
 
 
 def _named(name: str) -> str:
@@ -289,25 +194,45 @@ def _names(header: Iterable[str], path: object) -> list[str]:
     if times > 1:
         raise FairAllError(f"{path}: {times} columns are named {name!r}: rename or remove all but one")
     if len(names) < 2:
-        told = f"there is 1 column, {shown(name)!r}" if names else "there are 0 columns"
-        raise FairAllError(f"{path}: {told}; a table needs several: give another separator=")
+        told = f"{count(len(names), 'column')}, {shown(name)!r}, and a table needs several"
+        raise FairAllError(f"{path}: it has {told}: give another separator=")
     return names
 
 
-def _frame(table: pa.Table) -> pd.DataFrame:
-    names, columns = table.column_names, table.columns
+def _frame(table: pa.Table, declared: Declared) -> pd.DataFrame:
+    """Cells with their types; texts are numbers where all are, and nothing of their form matters."""
+    names, columns, cells, as_text = table.column_names, table.columns, {}, declared.as_text
     del table  # and free each column when it is read
-    arrays = {name: _of_arrow(columns.pop(0), name).array for name in names}
-    return pd.DataFrame(arrays, copy=False)
+    for name in names:
+        column, numbers = columns.pop(0), None
+        if pa.types.is_string(column.type) and name not in as_text and not POSTAL.fullmatch(name):
+            numbers = _plain(column, declared.no_value)
+        cells[name] = _of_arrow(column, name).array if numbers is None else numbers
+    return pd.DataFrame(cells, copy=False)
 
 
-def _some(frame: pd.DataFrame, rows: np.ndarray | slice) -> pd.DataFrame:
-    """Some rows, with the words of text that are left."""
-    columns = {
-        name: column.cat.remove_unused_categories() if is_text(column) else column
-        for name, column in frame[rows].items()
-    }
-    return pd.DataFrame(columns)
+def _plain(texts: pa.ChunkedArray, no_value: Sequence[str]) -> np.ndarray | None:
+    """The numbers of texts, shape (N,), NaN where they mean no value; None where they must stay texts.
+
+    They must where one is no number, where a point may group thousands, and where whole numbers are not exact
+    or may be codes with leading zeros. They do where few are distinct.
+    """
+    if pc.count_distinct(texts[:FIRST_ROWS]).as_py() < MANY:
+        return None
+    numbers, n_missing = np.full(len(texts), np.nan), texts.null_count
+    with suppress(pa.ArrowInvalid):  # blanks, or a word
+        numbers = texts.cast(pa.float64()).to_numpy()
+    if np.isnan(numbers).sum() > n_missing:
+        column = _of_arrow(texts, "")
+        numbers, n_missing = numbers_of(column), (column.isna() | column.isin(no_value)).sum()
+    known = numbers[~np.isnan(numbers)]
+    largest = np.abs(known).max(initial=0)
+    if len(known) + n_missing < len(numbers) or largest > LARGEST:
+        return None
+    if (np.round(known[:FIRST_ROWS], 3) != known[:FIRST_ROWS]).any():  # a point does not group thousands
+        return numbers
+    codes = pc.any(pc.match_substring_regex(texts, r"^\s*0[0-9]")).as_py()
+    return numbers if 1000 <= largest < EXACT and not codes else None
 
 
 def _of_arrow(column: pa.ChunkedArray, name: str) -> pd.Series:
@@ -324,20 +249,14 @@ def _typed(column: pd.Series) -> pd.Series:
     types = pd.api.types
     if isinstance(column.dtype, pd.ArrowDtype):
         return _of_arrow(pa.chunked_array([pa.array(column)]), str(column.name))
-    if is_text(column) and types.infer_dtype(column.cat.categories) not in ("string", "empty"):
-        column = column.astype(object)
     if types.is_datetime64_any_dtype(column) or (
         types.is_numeric_dtype(column) and not types.is_complex_dtype(column)
     ):
         return column
     kind = types.infer_dtype(column, skipna=True)
-    with suppress(ValueError, TypeError, OverflowError):  # too large a number, times of several zones
-        if kind in TIMES:
-            return pd.to_datetime(column)
+    with suppress(ValueError, TypeError, OverflowError):  # too large a number
         if kind in TYPES:
             return column.astype(TYPES[kind])
     codes, values = distinct(column)
-    texts = pd.Series([BLANK_BEFORE_QUOTE.sub(r"\1", str(value)).strip() for value in values], dtype=object)
-    places, levels = pd.factorize(texts.where(texts != ""))
-    text = pd.Categorical.from_codes(np.append(places, -1)[codes], levels)
-    return pd.Series(text, name=column.name).cat.remove_unused_categories()
+    texts = [BLANK_BEFORE_QUOTE.sub(r"\1", str(value)).strip() or None for value in values]
+    return pd.Series(pd.Categorical(taken(np.array(texts, dtype=object), codes, None)), name=column.name)

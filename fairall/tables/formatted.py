@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 LONGEST = 40  # characters of such a number
 CODES = (
@@ -25,8 +25,8 @@ FORMATTED = re.compile(
     rf"\s*(?:{CURRENCY})?\s*[%‰]?{SIGN}?\s*\)?"
 )
 NUMBER = re.compile(rf"[-+]?(?:{PLAIN})")
-SHORT = r"[-+]?[0-9]{1,3}"
-POINTED = r"[-+]?[1-9][0-9]{0,2}\.[0-9]{3}"  # a decimal number or, where a point groups thousands, 1250
+# At most three digits, or three after a point: a decimal number or, where a point groups thousands, 1250.
+SHORT_OR_POINTED = re.compile(r"[-+]?(?:[0-9]{1,3}|[1-9][0-9]{0,2}\.[0-9]{3})")
 
 
 def is_formatted(cell: str) -> bool:
@@ -39,17 +39,13 @@ def is_formatted(cell: str) -> bool:
     return len(cell) <= LONGEST and not NUMBER.fullmatch(cell) and FORMATTED.fullmatch(cell) is not None
 
 
-def point_groups_thousands(cells: Iterable[str]) -> bool:
+def point_groups_thousands(cells: Sequence[str]) -> bool:
     """Whether distinct plain numbers seem to have thousands grouped by a point, as `1.250` and `900`.
 
     Decimals are not written so: with a fixed number of them 900 would be 900.000, otherwise 1.250 would
     be 1.25.
     """
-    short = filled = False
-    for cell in cells:
-        pointed = re.fullmatch(POINTED, cell)
-        if not pointed and not re.fullmatch(SHORT, cell):
-            return False
-        short |= not pointed
-        filled |= bool(pointed) and cell.endswith("0")
-    return short and filled
+    if not all(map(SHORT_OR_POINTED.fullmatch, cells)):
+        return False
+    pointed = [cell for cell in cells if "." in cell]
+    return len(pointed) < len(cells) and any(cell.endswith("0") for cell in pointed)

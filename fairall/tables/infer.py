@@ -14,7 +14,6 @@ from fairall.tables.cells import (
     EXACT,
     is_text,
     listed,
-    many_values,
     parsed,
     refuse,
     shown,
@@ -36,6 +35,7 @@ from fairall.tables.formatted import is_formatted, point_groups_thousands
 DATE = re.compile(r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}([T ].*)?|\d{1,2}[-/.]\d{1,2}[-/.]\d{2,4}([T ].*)?")
 LARGEST = 1e30  # larger magnitudes, and ranges below its inverse, cannot be standardised
 MOSTLY = 0.5
+FIRST = 1000  # rows looked at before all
 POSTAL = re.compile(r".*(?:zip|postal|post_?code|plz).*", re.IGNORECASE)
 INDEX = re.compile(r"column \d+|Unnamed: \d+|index|level_0", re.IGNORECASE)
 # Last words of names of identifiers, and words of names of quantities.
@@ -148,7 +148,7 @@ class Candidate:
         return notes
 
     def _suggested(self) -> Kind:
-        if not many_values(self.cells, 2):
+        if all(cells.nunique() <= 2 for cells in (self.cells.head(FIRST), self.cells)):
             values = self.cells.dropna().unique()
             if len(values) == 0:
                 raise LeftOut("it is empty")
@@ -159,7 +159,7 @@ class Candidate:
         if len(numbers) <= MOSTLY * self.present.sum():
             self._refuse_text()
             return Kind.CATEGORICAL
-        if is_text(self.cells) and point_groups_thousands(self.words[1]):
+        if is_text(self.cells) and point_groups_thousands(list(self.words[1])):
             raise FairAllError(
                 f"column {self.name!r}: if the point of numbers such as 1.250 groups thousands, remove "
                 f"it; if not, declare {self.as_kind(Kind.REAL)}"

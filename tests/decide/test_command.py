@@ -17,12 +17,12 @@ from scipy.special import expit, logit
 
 from fairall.config.compose import checked, compose_config
 from fairall.data.dataset import dataset
+from fairall.decide import deciding
 from fairall.errors import FairAllError
 from fairall.evaluate.shown import write
 from fairall.models.learner import Setting
 from fairall.models.rivals.greedy import Greedy
 from fairall.policy import Policy
-from fairall.tables import files as tables
 from tests.conftest import MEANING, Ended, typed, typed_line
 from tests.test_docs import CHECKOUT, commands
 from tests.test_policy import crowd
@@ -142,7 +142,7 @@ def test_decisions_do_not_depend_on_the_size_of_parts(
     built(tmp_path, "model=random")
     found = set()
     for size in (1, 7, 30, 1000):
-        monkeypatch.setattr(tables, "ROWS", size)
+        monkeypatch.setattr(deciding, "ROWS", size)
         assert decide(tmp_path, "policy", *words).returncode == 0
         found.add((tmp_path / "out.csv").read_bytes())
     assert len(found) == 1
@@ -151,7 +151,7 @@ def test_decisions_do_not_depend_on_the_size_of_parts(
 def test_probabilities_in_parts_are_those_of_the_whole(
     saved: Path, policy: Policy, people: pd.DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tables, "ROWS", 4)
+    monkeypatch.setattr(deciding, "ROWS", 4)
     assert decide(tmp_path, saved, "--capacity", "5").returncode == 0
     out = pd.read_csv(tmp_path / "out.csv")
     propensity = policy.propensity(people)
@@ -303,7 +303,7 @@ def test_a_wrong_value_in_a_later_part_is_named_by_its_row_and_nothing_is_writte
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(tables, "ROWS", 10)
+    monkeypatch.setattr(deciding, "ROWS", 10)
     people[column] = people[column].astype(object)
     people.loc[27, column] = value
     people.to_csv(tmp_path / "people.csv", index=False)
@@ -317,7 +317,7 @@ def test_a_wrong_value_in_a_later_part_is_named_by_its_row_and_nothing_is_writte
 def test_values_are_judged_by_the_table_and_not_by_its_parts(
     saved: Path, policy: Policy, people: pd.DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tables, "ROWS", 5)
+    monkeypatch.setattr(deciding, "ROWS", 5)
     people["rooms"] = [9] * 10 + [1] * 20  # two parts without any known level
     people["children"] = [None] * 10 + [1] * 20
     people.loc[[3, 29], "income"] = [9000.0, 8000.0]
@@ -374,7 +374,7 @@ def test_impossible_options_are_refused(
 def test_an_interruption_leaves_nothing(
     saved: Path, people: pd.DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tables, "ROWS", 10)
+    monkeypatch.setattr(deciding, "ROWS", 10)
     computed = Policy.encoded_label_probability
 
     def interrupted(self: Policy, *people: torch.Tensor) -> np.ndarray:
