@@ -20,7 +20,7 @@ from fairall.config.checks import at_least, groups, limited, one_of
 from fairall.config.schema import NetInputs
 from fairall.data.dataset import TableConfig, TableDataset
 from fairall.data.features import FeatureInputs, Schema
-from fairall.data.selective_labels import overlap_warnings, weighting
+from fairall.data.selective_labels import overlap_warnings, total_warnings, weighting
 from fairall.data.splits import ROLES, SplitConfig, Splits, split_alike, split_by_column
 from fairall.data.table import Logged, Table
 from fairall.errors import FairAllError, SeveralErrors
@@ -103,8 +103,6 @@ class OwnTable(TableDataset):
         "sensitive": "no column of the sensitive attribute is declared: give sensitive=COLUMN and, of two "
         "groups, advantaged=VALUE",
     }
-    leaks = staticmethod(Applicants.leaks)
-    weighting = staticmethod(weighting)
 
     @classmethod
     def location(cls, config: Any) -> str:
@@ -129,68 +127,72 @@ class OwnTable(TableDataset):
                 lacks a group or labels, or the training rows have one label only.
         """
         with prefixed():
-            return self.coded(self.applicants.checked())
+            people = self.applicants.checked()
+            table = self.coded(people)
+            leaks = people.leaks(table.schema.features)
+        notes, warnings = weighting(table)
+        return replace(
+            table,
+            notes=(*table.notes, *notes),
+            warnings=(*leaks.values(), *table.warnings, *warnings),
+        )
 
     def coded(self, people: Applicants) -> Table:
-        """People as a table of numbers and codes; raises as `load`."""
+        """People as a table of numbers and codes, without warnings of leaks; raises as `load`."""
         assert people.label is not None
-        groups = people.groups
-        sensitive = (
-            Sensitive(self.config.sensitive, groups[0], groups[1], tuple(groups[2:])) if groups else None
-        )
+        groups, label = people.groups, people.label
+        sensitive = Sensitive(self.config.sensitive, *groups[:2], tuple(groups[2:])) if groups else None
         n_groups = max(2, len(groups))
         s = np.array(sides(n_groups), int)[people.group if groups else np.zeros(len(people), int)]
-        splits = self.parts(people, s)
+        labelled = ~np.isnan(label)
+        splits = self.parts(people, s, labelled)
         features, notes = people.features(splits.train)
         if not features:
             raise FairAllError(f"{self.config.path}: no column is left as a feature")
-        values = people.values(features)
-        x = np.stack([*values.values()])
-        missing = np.isnan(x)
-        x[missing] = np.array([feature.fill for feature in features])[missing.nonzero()[0]]
+        values = pd.DataFrame(people.values(features), people.cells.index, copy=False)
         table = Table(
             Schema(features, n_groups=n_groups, crossed=sensitive.crossed if sensitive else ()),
-            pd.DataFrame(x.T, people.cells.index, [*values], copy=False),
+            values.fillna({feature.name: feature.fill for feature in features}),
             s,
-            np.nan_to_num(people.label).astype(int),
-            ~np.isnan(people.label),
+            np.nan_to_num(label).astype(int),
+            labelled,
             missing={name: int(rows.sum()) for name, rows in people.missing(features).items()},
             sensitive=sensitive,
             splits=splits,
+            notes=(*people.notes, *notes),
         )
         people_of = {f"of the {name} group": rows for name, rows in table.groups.items()}
-        for who, rows in (people_of | {"with a label that can be used": table.labelled}).items():
+        for who, rows in (people_of | {"with a label that can be used": labelled}).items():
             for part in ROLES[:3]:
                 if not rows[getattr(splits, part)].any():
                     raise FairAllError(f"no {part} row is one {who}: give more rows, or another split")
-        if len(np.unique(people.label[splits.train][table.labelled[splits.train]])) < 2:
-            raise FairAllError(f"column {self.config.label!r}: the training rows all have the same label")
+        train = splits.train
+        different(self.config.label, label[train][labelled[train]], "label")
         if people.accepted is not None:
-            table = replace(table, logged=logged(people, table, splits.train))
-        leaks = self.leaks(people, features)
-        of_weights, warnings = self.weighting(table)
-        return replace(
-            table,
-            notes=(*people.notes, *notes, *of_weights),
-            warnings=(*people.warnings, *leaks.values(), *overlap_warnings(table), *warnings),
-        )
+            propensity, estimated = people.propensity, people.propensity is None
+            if propensity is None:
+                different(self.config.decision, people.accepted[train], "decision")
+                propensity = estimated_propensity(table, people.accepted, train)
+            past = Logged(people.accepted, np.nan_to_num(propensity), estimated, reveals=not labelled.all())
+            table = replace(table, logged=past)
+        warnings = (*people.warnings, *overlap_warnings(table), *total_warnings(table))
+        return replace(table, warnings=warnings)
 
-    def parts(self, people: Applicants, s: np.ndarray) -> Splits:
-        """Row numbers by role, given s of each row, shape (N,).
+    def parts(self, people: Applicants, s: np.ndarray, labelled: np.ndarray) -> Splits:
+        """Row numbers by role, given s of each row and whether its label is known, shapes (N,).
 
         Raises:
             FairAllError: where too few rows have a label, or a column of parts has another word.
         """
-        assert people.label is not None
-        config, column, labelled = self.config, self.config.split.column, ~np.isnan(people.label)
+        column, split = self.config.split.column, self.config.split
         if column is not None:
             cells = people.cells[column]
             refuse(cells, ~cells.isin(ROLES[:3]), f"is none of {', '.join(ROLES[:3])}")
-            return split_by_column(cells.to_numpy(dtype=str), config.split)
+            return split_by_column(cells.to_numpy(dtype=str), split)
         if labelled.sum() < LEAST_LABELLED:
             least = f"at least {LEAST_LABELLED} are needed"
-            raise FairAllError(f"column {config.label!r}: {labelled.sum()} rows have a label; {least}")
-        return split_alike(s, np.nan_to_num(people.label).astype(int), labelled, config.split)
+            raise FairAllError(f"column {self.config.label!r}: {labelled.sum()} rows have a label; {least}")
+        return split_alike(s, np.nan_to_num(people.label).astype(int), labelled, split)
 
     @override
     def other_splits(self, config: SplitConfig) -> Splits:
@@ -205,21 +207,10 @@ class OwnTable(TableDataset):
         return split_alike(table.s, table.label, table.labelled, config)
 
 
-def logged(people: Applicants, table: Table, train: np.ndarray) -> Logged:
-    """The past decisions, with propensities estimated from the rows `train` where none are recorded.
-
-    Raises:
-        FairAllError: where all decisions on these rows are the same, so that nothing can be estimated.
-    """
-    accepted, propensity = np.asarray(people.accepted), people.propensity
-    estimated = propensity is None
-    if estimated and len(np.unique(accepted[train])) < 2:
-        raise FairAllError(
-            f"column {people.declared.decision!r}: all decisions on training rows are the same, from which "
-            "no propensity can be estimated; give more rows, or a column with propensity=COLUMN"
-        )
-    known = estimated_propensity(table, accepted, train) if propensity is None else np.nan_to_num(propensity)
-    return Logged(accepted, known, estimated, reveals=not table.labelled.all())
+def different(column: str | None, values: np.ndarray, what: str) -> None:
+    """Raise FairAllError where a column has one value only on the training rows, of shape (M,)."""
+    if len(np.unique(values)) < 2:
+        raise FairAllError(f"column {column!r}: the training rows all have the same {what}")
 
 
 def estimated_propensity(table: Table, accepted: np.ndarray, train: np.ndarray) -> np.ndarray:
@@ -228,8 +219,7 @@ def estimated_propensity(table: Table, accepted: np.ndarray, train: np.ndarray) 
     It is fitted to the rows `train` (M,), among which there are both decisions `accepted` (N,).
     """
     inputs = FeatureInputs(table.schema.seen_as(NetInputs.one_hot))
-    s = torch.tensor(table.s, dtype=torch.float64)
-    design = inputs.with_s(torch.tensor(table.features), s).numpy()
+    design = inputs.with_s(torch.tensor(table.features), torch.tensor(table.s).double()).numpy()
     design = (design - design[train].mean(0)) / np.maximum(design[train].std(0), 1e-9)
     fit = LogisticRegression(max_iter=1000).fit(design[train], accepted[train])
     return fit.predict_proba(design)[:, 1]

@@ -12,7 +12,6 @@ import pandas as pd
 from typing_extensions import override
 
 from fairall.data.own_table import OwnTable
-from fairall.data.selective_labels import total_warnings
 from fairall.data.splits import Splits
 from fairall.data.table import Logged, Table
 from fairall.tables.applicants import Applicants
@@ -36,9 +35,7 @@ class WholeLog(OwnTable):
 
     def __init__(self, config: Any, people: pd.DataFrame, *, weighted: bool = False) -> None:
         super().__init__(config)
-        self.people = people
-        if weighted:
-            self.leaks = lambda *_: {}
+        self.people, self.weighted = people, weighted
 
     @cached_property
     @override
@@ -47,19 +44,20 @@ class WholeLog(OwnTable):
 
     @override
     def load(self) -> Table:
-        """As of `OwnTable`, without a word on how a run gives keys."""
-        table = self.coded(self.applicants.checked())
+        """As of `OwnTable`, without a word on how a run gives keys, or on people to measure utility on."""
+        people = self.applicants.checked()
+        table = self.coded(people)
+        leaks = {} if self.weighted else people.leaks(table.schema.features)
         everybody = np.ones(len(table), dtype=bool)
-        return replace(table, logged=table.logged or Logged(everybody, everybody.astype(float)))
+        return replace(
+            table,
+            logged=table.logged or Logged(everybody, everybody.astype(float)),
+            warnings=(*leaks.values(), *table.warnings),
+        )
 
     @override
-    def parts(self, people: Applicants, s: np.ndarray) -> Splits:
+    def parts(self, people: Applicants, s: np.ndarray, labelled: np.ndarray) -> Splits:
         """Everybody in each part; the pool is shuffled, since the last people of it may count most."""
         everybody = np.arange(len(people))
         shuffled = np.random.RandomState(self.config.split.random_state).permutation(everybody)
         return Splits(everybody, everybody, everybody, shuffled)
-
-    @override
-    def weighting(self, table: Table) -> tuple[list[str], list[str]]:
-        """Warnings where the weights do not add up; there are no people to measure utility on."""
-        return [], total_warnings(table)

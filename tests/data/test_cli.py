@@ -116,7 +116,10 @@ def test_describe_shows_columns_groups_splits_and_acceptance(
             "bad.csv MEANING dataset.drop=[id]",
             ["column 'age', row 3: 'old' is not a finite", "column 'income', row 5: 'inf' is not a finite"],
         ),
-        ("copied.csv MEANING dataset.drop=[id,decision,propensity]", ["column 'outcome' encodes the label"]),
+        (
+            "copied.csv MEANING dataset.drop=[id,decision,propensity]",
+            ["column 'outcome' is the label in other words"],
+        ),
     ],
 )
 def test_describe_of_a_file_tells_what_prevents_a_run(

@@ -181,7 +181,7 @@ def test_folder_that_cannot_be(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, 
     (tmp_path / "file").touch()
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
     message = refused(folk(site.url))
-    assert f"to {tmp_path / 'file'}/fairall/folk: Not a directory; " in message
+    assert f"to {tmp_path / 'file'}/fairall/folk: [Errno 20] Not a directory" in message
     assert "XDG_CACHE_HOME=FOLDER" in message
 
 
