@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -34,6 +34,8 @@ from fairall.tables.groups import Sensitive, sides
 LEAST_LABELLED = 40  # rows for a training, a validation and a test set
 PREFIX = "keys of the table are given with dataset. before them, as dataset.label=NAME"
 
+words = partial(limited, "a list of words", lambda words: all(isinstance(word, str) for word in words))
+
 
 @contextmanager
 def prefixed() -> Iterator[None]:
@@ -46,10 +48,6 @@ def prefixed() -> Iterator[None]:
         yield
     except FairAllError as error:
         raise SeveralErrors([*str(error).splitlines(), PREFIX]) from error
-
-
-def _words() -> Any:
-    return limited("a list of words", lambda words: all(isinstance(word, str) for word in words))
 
 
 @dataclass
@@ -70,10 +68,10 @@ class OwnTableConfig(TableConfig):
     positive: str = MISSING
     sensitive: str = MISSING
     advantaged: str | None = None
-    drop: list[str] = _words()
+    drop: list[str] = words()
     kinds: dict[str, str] = one_of([*Kind])
-    missing: list[str] = _words()
-    missing_by_default: list[str] = _words()
+    missing: list[str] = words()
+    missing_by_default: list[str] = words()
     max_categories: int = at_least(2)
     max_count: int = MISSING
     decision: str | None = MISSING
@@ -141,7 +139,7 @@ class OwnTable(TableDataset):
         """People as a table of numbers and codes, without warnings of leaks; raises as `load`."""
         assert people.label is not None
         groups, label = people.groups, people.label
-        sensitive = Sensitive(self.config.sensitive, *groups[:2], tuple(groups[2:])) if groups else None
+        sensitive = Sensitive.of(self.config.sensitive, groups) if groups else None
         n_groups = max(2, len(groups))
         s = np.array(sides(n_groups), int)[people.group if groups else np.zeros(len(people), int)]
         labelled = ~np.isnan(label)
@@ -192,7 +190,8 @@ class OwnTable(TableDataset):
         if labelled.sum() < LEAST_LABELLED:
             least = f"at least {LEAST_LABELLED} are needed"
             raise FairAllError(f"column {self.config.label!r}: {labelled.sum()} rows have a label; {least}")
-        return split_alike(s, np.nan_to_num(people.label).astype(int), labelled, split)
+        label = np.where(labelled, people.label, 0).astype(int)  # type: ignore[arg-type]
+        return split_alike(s, label, labelled, split)
 
     @override
     def other_splits(self, config: SplitConfig) -> Splits:

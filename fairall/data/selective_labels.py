@@ -27,7 +27,7 @@ def weighting(table: Table) -> tuple[list[str], list[str]]:
     known = f"labels are known of {table.labelled.sum()} of {len(table)} people"
     if table.logged is None:
         return [], [
-            f"{known}, and the decisions that revealed them are not recorded: utility is that of these people, "
+            f"{known}, and the decisions that revealed them are not recorded: utility is that of these, "
             "who may differ from the population; give decision=COLUMN"
         ]
     origin = "estimated" if table.logged.estimated else "recorded"

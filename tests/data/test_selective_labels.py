@@ -155,6 +155,7 @@ def test_rejected_people_are_in_every_part_without_a_label(load: Load) -> None:
     assert (~data.pool_table.labelled[:128]).mean() == pytest.approx(share, abs=0.15)
     accepted = (people["decision"] == 1).to_numpy()
     np.testing.assert_array_equal(table.labelled, accepted)
+    assert table.label_weight is not None
     np.testing.assert_allclose(table.label_weight, np.where(accepted, 1 / people["propensity"], 0))
 
 

@@ -143,8 +143,7 @@ class RawTableDataset(TableDataset):
         """
         path, config = self.fetch(), self.config
         raw = self.read(path)
-        first, second, *others = (tuple(sorted(values)) for values in config.words)
-        sensitive = Sensitive(config.attribute, first, second, tuple(others))
+        sensitive = Sensitive.of(config.attribute, map(sorted, config.words))
         try:
             for name in self.numbers:
                 numbers = pd.to_numeric(raw[name], errors="coerce")
