@@ -14,7 +14,7 @@ from scipy.special import expit
 from torch import Tensor
 
 from fairall import metrics
-from fairall.data.dataset import Dataset, dataset
+from fairall.data.dataset import TableDataset, dataset
 from fairall.data.prepared import PreparedData
 from fairall.online.evaluation import UTILITY_ERROR, Evaluator
 from fairall.online.initial_policy import DrawnPolicy, DrawnPolicyConfig
@@ -25,7 +25,7 @@ COST = 0.5
 RECORDED = ["dataset.decision=decision", "dataset.propensity=propensity"]
 ESTIMATED = ["dataset.decision=decision", "dataset.drop=[propensity]"]
 UNRECORDED = ["dataset.drop=[decision,propensity]"]
-Load = Callable[..., Dataset]
+Load = Callable[..., TableDataset]
 
 
 def population(n: int, seed: int) -> pd.DataFrame:
@@ -56,11 +56,13 @@ MEANING = ["dataset.label=label", "dataset.positive=1.0", "dataset.sensitive=gro
 
 @pytest.fixture
 def load(tmp_path: Path, compose_config: ComposeConfig) -> Load:
-    def loaded(people: pd.DataFrame, *words: str) -> Dataset:
+    def loaded(people: pd.DataFrame, *words: str) -> TableDataset:
         path = tmp_path / "people.csv"
         people.to_csv(path, index=False)
         config = compose_config("dataset=csv", "dataset.path=x", *MEANING, *words).dataset
-        return dataset(replace(config, path=str(path)))
+        source = dataset(replace(config, path=str(path)))
+        assert isinstance(source, TableDataset)
+        return source
 
     return loaded
 
@@ -182,6 +184,29 @@ def test_known_labels_need_no_weights_and_honest_logs_no_warning(load: Load) -> 
             size, known = effective_sample_size(weight.numpy()), int((weight > 0).sum())
             assert f"(π {origin})" in note
             assert f"; {known} of 300 test people, an effective sample size of {size:.0f}" in note
+
+
+def test_estimated_propensities_are_those_of_the_policy_and_learnt_from_training_rows(load: Load) -> None:
+    people, draw = population(4000, 0), np.random.default_rng(1)
+    job = draw.integers(3, size=4000)
+    chance = expit(0.8 * people["x"] + 0.6 * (people["group"] == "a") + np.array([1.5, -1.0, 0.5])[job])
+    people = people.assign(
+        job=np.array(["c", "a", "b"])[job], decision=(draw.random(4000) < chance).astype(int)
+    )
+    source = load(people, *ESTIMATED)
+    table, train = source.table(), source.splits.train
+    assert table.logged is not None
+    estimate, x = table.logged.propensity, people["x"]
+    assert np.abs(estimate - chance).mean() < 0.025
+    # The point of a propensity: weighted by it, the accepted stand for everybody.
+    assert abs(np.average(x, weights=people["decision"] / estimate) - x.mean()) < 0.05
+    assert abs(np.average(x, weights=people["decision"]) - x.mean()) > 0.2
+    others = people.assign(
+        decision=np.where(np.isin(x.index, train), people["decision"], 1 - people["decision"])
+    )
+    again = load(others, *ESTIMATED).table().logged
+    assert again is not None
+    np.testing.assert_allclose(again.propensity, estimate)
 
 
 def test_labels_that_no_decision_revealed_are_told_and_not_used(load: Load) -> None:
