@@ -1,4 +1,4 @@
-"""Data set in a CSV or Parquet file of the user, split for a run."""
+"""Data set in a CSV or Parquet file of the user, split for a run; a log of which nobody is held out."""
 
 from __future__ import annotations
 
@@ -143,19 +143,19 @@ class OwnTable(TableDataset):
         n_groups = max(2, len(groups))
         s = np.array(sides(n_groups), int)[people.group if groups else np.zeros(len(people), int)]
         labelled = ~np.isnan(label)
-        splits = self.parts(people, s, labelled)
+        raw = Table(
+            Schema([]), people.cells, s, np.nan_to_num(label).astype(int), labelled, sensitive=sensitive
+        )
+        splits = self.parts(raw)
         features, notes = people.features(splits.train)
         if not features:
             raise FairAllError(f"{self.config.path}: no column is left as a feature")
         values = pd.DataFrame(people.values(features), people.cells.index, copy=False)
-        table = Table(
-            Schema(features, n_groups=n_groups, crossed=sensitive.crossed if sensitive else ()),
-            values.fillna({feature.name: feature.fill for feature in features}),
-            s,
-            np.nan_to_num(label).astype(int),
-            labelled,
+        table = replace(
+            raw,
+            schema=Schema(features, n_groups=n_groups, crossed=sensitive.crossed if sensitive else ()),
+            x=values.fillna({feature.name: feature.fill for feature in features}),
             missing={name: int(rows.sum()) for name, rows in people.missing(features).items()},
-            sensitive=sensitive,
             splits=splits,
             notes=(*people.notes, *notes),
         )
@@ -176,22 +176,21 @@ class OwnTable(TableDataset):
         warnings = (*people.warnings, *overlap_warnings(table), *total_warnings(table))
         return replace(table, warnings=warnings)
 
-    def parts(self, people: Applicants, s: np.ndarray, labelled: np.ndarray) -> Splits:
-        """Row numbers by role, given s of each row and whether its label is known, shapes (N,).
+    def parts(self, raw: Table) -> Splits:
+        """Row numbers by role, of rows whose x are the cells of the file.
 
         Raises:
             FairAllError: where too few rows have a label, or a column of parts has another word.
         """
-        column, split = self.config.split.column, self.config.split
+        column, split, known = self.config.split.column, self.config.split, int(raw.labelled.sum())
         if column is not None:
-            cells = people.cells[column]
+            cells = raw.x[column]
             refuse(cells, ~cells.isin(ROLES[:3]), f"is none of {', '.join(ROLES[:3])}")
             return split_by_column(cells.to_numpy(dtype=str), split)
-        if labelled.sum() < LEAST_LABELLED:
+        if known < LEAST_LABELLED:
             least = f"at least {LEAST_LABELLED} are needed"
-            raise FairAllError(f"column {self.config.label!r}: {labelled.sum()} rows have a label; {least}")
-        label = np.where(labelled, people.label, 0).astype(int)  # type: ignore[arg-type]
-        return split_alike(s, label, labelled, split)
+            raise FairAllError(f"column {self.config.label!r}: {known} rows have a label; {least}")
+        return split_alike(raw.s, raw.label, raw.labelled, split)
 
     @override
     def other_splits(self, config: SplitConfig) -> Splits:
@@ -204,6 +203,51 @@ class OwnTable(TableDataset):
             raise FairAllError("splits: dataset.split.column gives the only split; set splits=1")
         table = self.table()
         return split_alike(table.s, table.label, table.labelled, config)
+
+
+class WholeLog(OwnTable):
+    """Decided people, each of whom is in every part of the split: in Phase I, the warm-up, and validation.
+
+    Without a column of decisions everybody was accepted. Without a sensitive attribute, `dataset.sensitive`
+    the empty text, everybody is of the group S = +1.
+
+    Args:
+        config: node of `dataset=csv`; its path is not read.
+        people: a row for each person.
+        weighted: whether labels have weights, as those of a reduction, which depend on features: none of
+            these then counts as one that gives the label away.
+    """
+
+    needs: ClassVar[Mapping[str, str]] = {}
+
+    def __init__(self, config: Any, people: pd.DataFrame, *, weighted: bool = False) -> None:
+        super().__init__(config)
+        self.people, self.weighted = people, weighted
+
+    @cached_property
+    @override
+    def cells(self) -> Cells:
+        return read_cells(self.people, replace(self.config.declared, person="").checked())
+
+    @override
+    def load(self) -> Table:
+        """As of `OwnTable`, without a word on how a run gives keys, or on people to measure utility on."""
+        people = self.applicants.checked()
+        table = self.coded(people)
+        leaks = {} if self.weighted else people.leaks(table.schema.features)
+        everybody = np.ones(len(table), dtype=bool)
+        return replace(
+            table,
+            logged=table.logged or Logged(everybody, everybody.astype(float)),
+            warnings=(*leaks.values(), *table.warnings),
+        )
+
+    @override
+    def parts(self, raw: Table) -> Splits:
+        """Everybody in each part; the pool is shuffled, since the last people of it may count most."""
+        everybody = np.arange(len(raw))
+        shuffled = np.random.RandomState(self.config.split.random_state).permutation(everybody)
+        return Splits(everybody, everybody, everybody, shuffled)
 
 
 def different(column: str | None, values: np.ndarray, what: str) -> None:
