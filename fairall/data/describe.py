@@ -165,8 +165,9 @@ def _columns(people: Applicants) -> dict[str, tuple[str, str, int]]:
             taken = Kind.BINARY
         if name in people.left_out:
             taken = f"left out: {people.left_out[name]}"
-        values = ", ".join(str(value)[:16] for value in cells.head(FIRST).dropna().unique()[:4])
-        rows[str(name)] = str(taken), values, int(cells.isna().sum())
+        values = [str(value)[:16] for value in cells.head(FIRST).dropna().unique()[:5]]
+        values[4:] = ["..."] * (len(values) > 4)
+        rows[str(name)] = str(taken), ", ".join(values), int(cells.isna().sum())
     return rows
 
 

@@ -84,7 +84,7 @@ class RawTableConfig(RawFileConfig):
             len(words) > 1
             and all(words)
             and len({*every}) == len(every)
-            and (self.groups is None or self.groups is pairs or isinstance(self.groups, list)),
+            and (isinstance(self.groups, list) or self.groups in (None, pairs)),
             "dataset.groups",
             words,
             "a list of two or more different words, such as [A,B,C]; dataset.two_groups has pairs of lists",
