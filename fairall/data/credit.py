@@ -23,7 +23,8 @@ CATEGORICAL = """
     status credit_history purpose savings employment other_debtors property installment_plans housing
     skill_level telephone foreign_worker
 """.split()
-SEX = Sensitive("personal_status", ("A91", "A93", "A94"), ("A92",))  # by the published codes, which are wrong
+MALE = ["A91", "A93", "A94"]  # by the published table of codes, which is wrong
+SEX = Sensitive.of("personal_status", [MALE, ["A92"]])
 
 
 def raw_applicants() -> pd.DataFrame:
