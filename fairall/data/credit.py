@@ -5,7 +5,6 @@ from __future__ import annotations
 from importlib.resources import files
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from fairall.data.dataset import TableDataset
@@ -25,6 +24,7 @@ CATEGORICAL = """
     skill_level telephone foreign_worker
 """.split()
 MALE = ["A91", "A93", "A94"]  # by the published table of codes, which is wrong
+SEX = Sensitive.of("personal_status", [MALE, ["A92"]])
 
 
 def raw_applicants() -> pd.DataFrame:
@@ -57,8 +57,6 @@ class Credit(TableDataset):
         features += [Feature(name, Kind.COUNT) for name in COUNT]
         features += [Feature.discrete(name, sorted(raw[name].unique())) for name in CATEGORICAL]
         schema = Schema(features)
-        s = np.where(raw["personal_status"].isin(MALE), 1, -1)
-        label = (raw["credit"] == 1).to_numpy().astype(int)
-        return Table.fully_labelled(
-            schema, schema.encode(raw), s, label, Sensitive.of(raw["personal_status"], s)
-        )
+        s = raw["personal_status"].map(SEX.meaning).to_numpy(dtype=int)
+        label = (raw["credit"] == 1).to_numpy(dtype=int)
+        return Table.fully_labelled(schema, schema.encode(raw), s, label, SEX)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
@@ -23,7 +24,7 @@ from fairall.data.dataset import Dataset
 from fairall.data.load import load_dataset
 from fairall.data.own_table import PREFIX, OwnTable, prefixed
 from fairall.data.splits import ROLES
-from fairall.data.table import Table
+from fairall.data.table import Logged, Table
 from fairall.display.console import say
 from fairall.display.table import print_frame
 from fairall.errors import FairAllError
@@ -95,21 +96,19 @@ def describe(name: str, overrides: Sequence[str], config_dir: Path | None) -> bo
     data = source.prepare()
     for feature in table.schema:
         values = table.x[feature.name]
-        told = f"{values.min():.6g} to {values.max():.6g}, mean {values.mean():.6g}"
+        content = f"{values.min():.6g} to {values.max():.6g}, mean {values.mean():.6g}"
         if feature.kind in DISCRETE:
-            told = f"{len(feature.words)}: {', '.join(feature.words)}"
-        columns[feature.name] = feature.kind.value, told, table.missing.get(feature.name, 0)
+            content = f"{len(feature.words)}: {', '.join(feature.words)}"
+        columns[feature.name] = feature.kind.value, content, table.missing.get(feature.name, 0)
     say(f"{source.config.name}: {table.title}")
     _print(columns)
     print_frame(table.summary().round(4).dropna(axis="columns", how="all"), first="group")
     sizes = ", ".join(f"{role} {len(getattr(data, role))}" for role in ROLES)
     say(f"Split: {sizes} (pool: Phase I and, its first rows, the warm-up)")
     _acceptance(data.pool_table, words, config_dir)
-    for note in data.notes:
-        say(f"Note: {note}.")
-    for warning in data.warnings:
-        say(f"Warning: {warning}.")
-    say("Ready to run; first see the warnings above." if data.warnings else "Ready to run.")
+    lines = [f"Note: {note}." for note in data.notes] + [f"Warning: {text}." for text in data.warnings]
+    for line in [*lines, "Ready to run" + "; first see the warnings above" * bool(data.warnings) + "."]:
+        say(line)
     return True
 
 
@@ -149,12 +148,11 @@ def _file(path: str, overrides: Sequence[str]) -> tuple[OwnTable, list[str]]:
     words = ["dataset=csv", *overrides]
     composed = compose_config(*words)
     node = composed.dataset
-    if not issubclass(target_class(node, "dataset"), OwnTable):
+    if "separator" not in node:
         raise FairAllError(f"dataset={node.name}: a file is read by dataset=csv and what inherits from it")
     node.path = literal(path)
     for key in ("label", "positive", "sensitive"):
-        if OmegaConf.is_missing(node, key):
-            node[key] = ""
+        node[key] = "" if OmegaConf.is_missing(node, key) else node[key]
     return checked(composed).dataset.build(), words
 
 
@@ -168,29 +166,25 @@ def _columns(people: Applicants) -> dict[str, tuple[str, str, int]]:
         if name in people.left_out:
             taken = f"left out: {people.left_out[name]}"
         values = [str(value)[:16] for value in cells.head(FIRST).dropna().unique()[:5]]
-        told = ", ".join(values[:4]) + ", ..." * (len(values) > 4)
-        rows[str(name)] = str(taken), told, int(cells.isna().sum())
+        values[4:] = ["..."] * (len(values) > 4)
+        rows[str(name)] = str(taken), ", ".join(values), int(cells.isna().sum())
     return rows
 
 
-def _acceptance(pool: Table, overrides: list[str], folder: Path | None) -> None:
+def _acceptance(pool: Table, overrides: Sequence[str], folder: Path | None) -> None:
     """Print how many of the pool each initial policy accepts; raises as `describe`."""
-    chosen = checked_node(compose_config(*overrides), "initial_policy")
+    chosen = compose_config(*overrides).initial_policy.name
     others = [word for word in overrides if "initial_policy" not in word]
     rates = {}
     for name in sorted(choices(folder)["initial_policy"]):
-        policy = chosen
+        words = overrides if name == chosen else [*others, f"initial_policy={name}"]
         try:
-            if name != chosen.name:
-                composed = compose_config(*others, f"initial_policy={name}")
-                policy = checked_node(composed, "initial_policy")
-            accepted = policy.build().decide(pool)
+            accepted = checked_node(compose_config(*words), "initial_policy").build().decide(pool)
         except (FairAllError, KeyError):  # one of the user's may need features that these people lack
-            if policy is chosen:
+            if name == chosen:
                 raise
             continue
-        rates[name] = pd.Series(accepted).groupby(pool.s).mean().rename(pool.group_name)
-        rates[name]["all"] = accepted.mean()
+        rates[name] = replace(pool, logged=Logged(accepted, accepted)).summary()["accepted"]
     caption = "accepted of the pool; people without a label count as rejected"
     print_frame(pd.DataFrame(rates).T.round(4), first="initial policy", caption=caption)
 

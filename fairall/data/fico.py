@@ -110,8 +110,7 @@ class Fico(GeneratedDataset):
 
     def __init__(self, config: FicoConfig) -> None:
         super().__init__(config)
-        first, second, *others = ((word,) for word in config.words)
-        self.sensitive = Sensitive("race", first, second, tuple(others))
+        self.sensitive = Sensitive.of("race", [(word,) for word in config.words])
         names = ["score"] if config.exposures is None else ["score", "exposure"]
         self.schema = Schema([Feature(name, Kind.REAL) for name in names], n_groups=len(config.words))
 

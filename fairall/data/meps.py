@@ -13,24 +13,23 @@ from fairall.data.raw.dataset import Pairs, RawTableConfig, RawTableDataset
 from fairall.errors import needing
 
 REAL = ["AGE", "PCS42", "MCS42", "K6SUM42"]
-ALWAYS_ANSWERED = {
+# Raw codes of categories, ascending; −1: not applicable.
+CODES = {
     "REGION": range(1, 5),
     "MARRY": range(1, 11),
+    "FTSTU": [-1, *range(1, 4)],
     "ACTDTY": range(1, 5),
     "HONRDC": range(1, 5),
+    "RTHLTH": [-1, *range(1, 6)],
+    "MNHLTH": [-1, *range(1, 6)],
+    "ARTHTYPE": [-1, *range(1, 4)],
     "ASTHDX": range(1, 3),
+    "PHQ242": range(-1, 7),
+    "EMPST": [-1, *range(1, 5)],
     "POVCAT": range(1, 6),
     "INSCOV": range(1, 4),
 }
-# −1: not applicable.
-SOMETIMES_ANSWERED = {
-    "FTSTU": range(1, 4),
-    "RTHLTH": range(1, 6),
-    "MNHLTH": range(1, 6),
-    "ARTHTYPE": range(1, 4),
-    "PHQ242": range(7),
-    "EMPST": range(1, 5),
-}
+OTHER_CODES = [-1, 1, 2]
 CATEGORICAL = """
     REGION MARRY FTSTU ACTDTY HONRDC RTHLTH MNHLTH HIBPDX CHDDX ANGIDX MIDX OHRTDX STRKDX EMPHDX CHBRON
     CHOLDX CANCERDX DIABDX JTPAIN ARTHDX ARTHTYPE ASTHDX ADHDADDX PREGNT WLKLIM ACTLIM SOCLIM COGLIM
@@ -79,12 +78,7 @@ class Meps(RawTableDataset):
 
             people = default_preprocessing(raw.copy())
         features = [Feature(name, Kind.REAL) for name in REAL]
-        features += [Feature.discrete(name, _levels(name)) for name in CATEGORICAL]
+        features += [
+            Feature.discrete(name, [*map(str, CODES.get(name, OTHER_CODES))]) for name in CATEGORICAL
+        ]
         return people.assign(race=people["RACE"], sex=people["SEX"].map("{:g}".format)), features
-
-
-def _levels(name: str) -> list[str]:
-    """The raw codes of a category, ascending."""
-    if name in ALWAYS_ANSWERED:
-        return [str(code) for code in ALWAYS_ANSWERED[name]]
-    return [str(code) for code in (-1, *SOMETIMES_ANSWERED.get(name, range(1, 3)))]

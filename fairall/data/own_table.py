@@ -1,11 +1,11 @@
-"""Data set in a CSV or Parquet file of the user, split for a run."""
+"""Data set in a CSV or Parquet file of the user, split for a run; a log of which nobody is held out."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -20,7 +20,7 @@ from fairall.config.checks import at_least, groups, limited, one_of
 from fairall.config.schema import NetInputs
 from fairall.data.dataset import TableConfig, TableDataset
 from fairall.data.features import FeatureInputs, Schema
-from fairall.data.selective_labels import overlap_warnings, weighting
+from fairall.data.selective_labels import overlap_warnings, total_warnings, weighting
 from fairall.data.splits import ROLES, SplitConfig, Splits, split_alike, split_by_column
 from fairall.data.table import Logged, Table
 from fairall.errors import FairAllError, SeveralErrors
@@ -34,6 +34,8 @@ from fairall.tables.groups import Sensitive, sides
 LEAST_LABELLED = 40  # rows for a training, a validation and a test set
 PREFIX = "keys of the table are given with dataset. before them, as dataset.label=NAME"
 
+words = partial(limited, "a list of words", lambda words: all(isinstance(word, str) for word in words))
+
 
 @contextmanager
 def prefixed() -> Iterator[None]:
@@ -46,10 +48,6 @@ def prefixed() -> Iterator[None]:
         yield
     except FairAllError as error:
         raise SeveralErrors([*str(error).splitlines(), PREFIX]) from error
-
-
-def _words() -> Any:
-    return limited("a list of words", lambda words: all(isinstance(word, str) for word in words))
 
 
 @dataclass
@@ -70,10 +68,10 @@ class OwnTableConfig(TableConfig):
     positive: str = MISSING
     sensitive: str = MISSING
     advantaged: str | None = None
-    drop: list[str] = _words()
+    drop: list[str] = words()
     kinds: dict[str, str] = one_of([*Kind])
-    missing: list[str] = _words()
-    missing_by_default: list[str] = _words()
+    missing: list[str] = words()
+    missing_by_default: list[str] = words()
     max_categories: int = at_least(2)
     max_count: int = MISSING
     decision: str | None = MISSING
@@ -103,8 +101,6 @@ class OwnTable(TableDataset):
         "sensitive": "no column of the sensitive attribute is declared: give sensitive=COLUMN and, of two "
         "groups, advantaged=VALUE",
     }
-    leaks = staticmethod(Applicants.leaks)
-    weighting = staticmethod(weighting)
 
     @classmethod
     def location(cls, config: Any) -> str:
@@ -129,68 +125,72 @@ class OwnTable(TableDataset):
                 lacks a group or labels, or the training rows have one label only.
         """
         with prefixed():
-            return self.coded(self.applicants.checked())
+            people = self.applicants.checked()
+            table = self.coded(people)
+            leaks = people.leaks(table.schema.features)
+        notes, warnings = weighting(table)
+        return replace(
+            table,
+            notes=(*table.notes, *notes),
+            warnings=(*leaks.values(), *table.warnings, *warnings),
+        )
 
     def coded(self, people: Applicants) -> Table:
-        """People as a table of numbers and codes; raises as `load`."""
+        """People as a table of numbers and codes, without warnings of leaks; raises as `load`."""
         assert people.label is not None
-        groups = people.groups
-        sensitive = (
-            Sensitive(self.config.sensitive, groups[0], groups[1], tuple(groups[2:])) if groups else None
-        )
+        groups, label = people.groups, people.label
+        sensitive = Sensitive.of(self.config.sensitive, groups) if groups else None
         n_groups = max(2, len(groups))
         s = np.array(sides(n_groups), int)[people.group if groups else np.zeros(len(people), int)]
-        splits = self.parts(people, s)
+        labelled = ~np.isnan(label)
+        raw = Table(
+            Schema([]), people.cells, s, np.nan_to_num(label).astype(int), labelled, sensitive=sensitive
+        )
+        splits = self.parts(raw)
         features, notes = people.features(splits.train)
         if not features:
             raise FairAllError(f"{self.config.path}: no column is left as a feature")
-        values = people.values(features)
-        x = np.stack([*values.values()])
-        missing = np.isnan(x)
-        x[missing] = np.array([feature.fill for feature in features])[missing.nonzero()[0]]
-        table = Table(
-            Schema(features, n_groups=n_groups, crossed=sensitive.crossed if sensitive else ()),
-            pd.DataFrame(x.T, people.cells.index, [*values], copy=False),
-            s,
-            np.nan_to_num(people.label).astype(int),
-            ~np.isnan(people.label),
+        values = pd.DataFrame(people.values(features), people.cells.index, copy=False)
+        table = replace(
+            raw,
+            schema=Schema(features, n_groups=n_groups, crossed=sensitive.crossed if sensitive else ()),
+            x=values.fillna({feature.name: feature.fill for feature in features}),
             missing={name: int(rows.sum()) for name, rows in people.missing(features).items()},
-            sensitive=sensitive,
             splits=splits,
+            notes=(*people.notes, *notes),
         )
         people_of = {f"of the {name} group": rows for name, rows in table.groups.items()}
-        for who, rows in (people_of | {"with a label that can be used": table.labelled}).items():
+        for who, rows in (people_of | {"with a label that can be used": labelled}).items():
             for part in ROLES[:3]:
                 if not rows[getattr(splits, part)].any():
                     raise FairAllError(f"no {part} row is one {who}: give more rows, or another split")
-        if len(np.unique(people.label[splits.train][table.labelled[splits.train]])) < 2:
-            raise FairAllError(f"column {self.config.label!r}: the training rows all have the same label")
+        train = splits.train
+        different(self.config.label, label[train][labelled[train]], "label")
         if people.accepted is not None:
-            table = replace(table, logged=logged(people, table, splits.train))
-        leaks = self.leaks(people, features)
-        of_weights, warnings = self.weighting(table)
-        return replace(
-            table,
-            notes=(*people.notes, *notes, *of_weights),
-            warnings=(*people.warnings, *leaks.values(), *overlap_warnings(table), *warnings),
-        )
+            propensity, estimated = people.propensity, people.propensity is None
+            if propensity is None:
+                different(self.config.decision, people.accepted[train], "decision")
+                propensity = estimated_propensity(table, people.accepted, train)
+            past = Logged(people.accepted, np.nan_to_num(propensity), estimated, reveals=not labelled.all())
+            table = replace(table, logged=past)
+        warnings = (*people.warnings, *overlap_warnings(table), *total_warnings(table))
+        return replace(table, warnings=warnings)
 
-    def parts(self, people: Applicants, s: np.ndarray) -> Splits:
-        """Row numbers by role, given s of each row, shape (N,).
+    def parts(self, raw: Table) -> Splits:
+        """Row numbers by role, of rows whose x are the cells of the file.
 
         Raises:
             FairAllError: where too few rows have a label, or a column of parts has another word.
         """
-        assert people.label is not None
-        config, column, labelled = self.config, self.config.split.column, ~np.isnan(people.label)
+        column, split, known = self.config.split.column, self.config.split, int(raw.labelled.sum())
         if column is not None:
-            cells = people.cells[column]
+            cells = raw.x[column]
             refuse(cells, ~cells.isin(ROLES[:3]), f"is none of {', '.join(ROLES[:3])}")
-            return split_by_column(cells.to_numpy(dtype=str), config.split)
-        if labelled.sum() < LEAST_LABELLED:
+            return split_by_column(cells.to_numpy(dtype=str), split)
+        if known < LEAST_LABELLED:
             least = f"at least {LEAST_LABELLED} are needed"
-            raise FairAllError(f"column {config.label!r}: {labelled.sum()} rows have a label; {least}")
-        return split_alike(s, np.nan_to_num(people.label).astype(int), labelled, config.split)
+            raise FairAllError(f"column {self.config.label!r}: {known} rows have a label; {least}")
+        return split_alike(raw.s, raw.label, raw.labelled, split)
 
     @override
     def other_splits(self, config: SplitConfig) -> Splits:
@@ -205,21 +205,55 @@ class OwnTable(TableDataset):
         return split_alike(table.s, table.label, table.labelled, config)
 
 
-def logged(people: Applicants, table: Table, train: np.ndarray) -> Logged:
-    """The past decisions, with propensities estimated from the rows `train` where none are recorded.
+class WholeLog(OwnTable):
+    """Decided people, each of whom is in every part of the split: in Phase I, the warm-up, and validation.
 
-    Raises:
-        FairAllError: where all decisions on these rows are the same, so that nothing can be estimated.
+    Without a column of decisions everybody was accepted. Without a sensitive attribute, `dataset.sensitive`
+    the empty text, everybody is of the group S = +1.
+
+    Args:
+        config: node of `dataset=csv`; its path is not read.
+        people: a row for each person.
+        weighted: whether labels have weights, as those of a reduction, which depend on features: none of
+            these then counts as one that gives the label away.
     """
-    accepted, propensity = np.asarray(people.accepted), people.propensity
-    estimated = propensity is None
-    if estimated and len(np.unique(accepted[train])) < 2:
-        raise FairAllError(
-            f"column {people.declared.decision!r}: all decisions on training rows are the same, from which "
-            "no propensity can be estimated; give more rows, or a column with propensity=COLUMN"
+
+    needs: ClassVar[Mapping[str, str]] = {}
+
+    def __init__(self, config: Any, people: pd.DataFrame, *, weighted: bool = False) -> None:
+        super().__init__(config)
+        self.people, self.weighted = people, weighted
+
+    @cached_property
+    @override
+    def cells(self) -> Cells:
+        return read_cells(self.people, replace(self.config.declared, person="").checked())
+
+    @override
+    def load(self) -> Table:
+        """As of `OwnTable`, without a word on how a run gives keys, or on people to measure utility on."""
+        people = self.applicants.checked()
+        table = self.coded(people)
+        leaks = {} if self.weighted else people.leaks(table.schema.features)
+        everybody = np.ones(len(table), dtype=bool)
+        return replace(
+            table,
+            logged=table.logged or Logged(everybody, everybody.astype(float)),
+            warnings=(*leaks.values(), *table.warnings),
         )
-    known = estimated_propensity(table, accepted, train) if propensity is None else np.nan_to_num(propensity)
-    return Logged(accepted, known, estimated, reveals=not table.labelled.all())
+
+    @override
+    def parts(self, raw: Table) -> Splits:
+        """Everybody in each part; the pool is shuffled, since the last people of it may count most."""
+        everybody = np.arange(len(raw))
+        shuffled = np.random.RandomState(self.config.split.random_state).permutation(everybody)
+        return Splits(everybody, everybody, everybody, shuffled)
+
+
+def different(column: str | None, values: np.ndarray, what: str) -> None:
+    """Raise FairAllError where a column has one value only on the training rows, of shape (M,)."""
+    if len(np.unique(values)) < 2:
+        raise FairAllError(f"column {column!r}: the training rows all have the same {what}")
 
 
 def estimated_propensity(table: Table, accepted: np.ndarray, train: np.ndarray) -> np.ndarray:
@@ -228,8 +262,7 @@ def estimated_propensity(table: Table, accepted: np.ndarray, train: np.ndarray) 
     It is fitted to the rows `train` (M,), among which there are both decisions `accepted` (N,).
     """
     inputs = FeatureInputs(table.schema.seen_as(NetInputs.one_hot))
-    s = torch.tensor(table.s, dtype=torch.float64)
-    design = inputs.with_s(torch.tensor(table.features), s).numpy()
+    design = inputs.with_s(torch.tensor(table.features), torch.tensor(table.s).double()).numpy()
     design = (design - design[train].mean(0)) / np.maximum(design[train].std(0), 1e-9)
     fit = LogisticRegression(max_iter=1000).fit(design[train], accepted[train])
     return fit.predict_proba(design)[:, 1]

@@ -24,30 +24,24 @@ def weighting(table: Table) -> tuple[list[str], list[str]]:
     weight, splits = table.label_weight, table.splits
     if weight is None or splits is None:
         return [], []
-    parts = {"validation": splits.validation, "test": splits.test}
-    known = ", ".join(
-        f"of {table.labelled[rows].sum()} of {len(rows)} {part} people" for part, rows in parts.items()
-    )
+    known = f"labels are known of {table.labelled.sum()} of {len(table)} people"
     if table.logged is None:
         return [], [
-            f"labels are known {known}, and the decisions that revealed them are not recorded: utility is "
-            "that of the labelled people, who may differ from the population; give decision=COLUMN"
+            f"{known}, and the decisions that revealed them are not recorded: utility is that of these, "
+            "who may differ from the population; give decision=COLUMN"
         ]
-    sizes = {part: effective_sample_size(weight[rows]) for part, rows in parts.items()}
-    effective = ", ".join(f"{size:.0f} ({part})" for part, size in sizes.items())
     origin = "estimated" if table.logged.estimated else "recorded"
-    note = (
-        f"labels are known {known}; utility weighs them by 1/π of the logged decision (π {origin}), with an "
-        f"effective sample size of {effective}; applicants are drawn in proportion to 1/π; measures that "
-        "need no label use all people"
-    )
-    few = [
-        f"the labels of the {part} people have an effective sample size of {size:.0f}: too small to "
-        "estimate utility"
-        for part, size in sizes.items()
-        if size < LEAST_EFFECTIVE
-    ]
-    return [note], total_warnings(table) + few
+    notes = [f"{known}; utility and applicants are weighted by 1/π of the logged decision (π {origin})"]
+    warnings = []
+    for part, rows in {"validation": splits.validation, "test": splits.test}.items():
+        size, n = effective_sample_size(weight[rows]), table.labelled[rows].sum()
+        notes[0] += f"; {n} of {len(rows)} {part} people, an effective sample size of {size:.0f}"
+        if size < LEAST_EFFECTIVE:
+            warnings.append(
+                f"the labels of the {part} people have an effective sample size of {size:.0f}: too small to "
+                "estimate utility"
+            )
+    return notes, warnings
 
 
 def total_warnings(table: Table) -> list[str]:
@@ -74,9 +68,11 @@ def overlap_warnings(table: Table) -> list[str]:
     """Warnings on `closed_regions` for who accepts everybody, which no weight can correct."""
     if table.labelled.all():
         return []
-    columns = [*table.features.T, table.s]
     inputs = np.column_stack(
-        [((values - values.mean()) / (values.std() or 1.0)).astype(np.float32) for values in columns]
+        [
+            ((values - values.mean()) / (values.std() or 1.0)).astype(np.float32)
+            for values in (*table.features.T, table.s)
+        ]
     )
     groups = {f"of the {name} group": rows for name, rows in table.groups.items()}
     names = [*table.schema.names, ""]

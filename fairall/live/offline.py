@@ -17,9 +17,9 @@ from fairall.config.compose import compose_config
 from fairall.config.schema import Config
 from fairall.config.words import override
 from fairall.data.dataset import Dataset
+from fairall.data.own_table import WholeLog
 from fairall.data.people import Decided
 from fairall.data.prepared import PreparedData
-from fairall.data.whole_log import WholeLog
 from fairall.display.progress import Display
 from fairall.errors import FairAllError
 from fairall.experiment import job, prepare

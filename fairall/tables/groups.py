@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-import numpy as np
 import pandas as pd
 
 CROSS = "+"  # between the names, and the values, of attributes whose combinations are the groups
@@ -89,11 +88,10 @@ class Sensitive:
         return self.groups[float(s)]
 
     @classmethod
-    def of(cls, column: pd.Series, s: np.ndarray, n_groups: int = 2) -> Sensitive:
-        """The values of each of G groups in `column`, given s (N,) of its rows."""
-        values = column.astype(str).to_numpy()
-        first, second, *others = (tuple(sorted(set(values[s == side]))) for side in sides(n_groups))
-        return cls(str(column.name), first, second, tuple(others))
+    def of(cls, column: str, groups: Iterable[Iterable[str]]) -> Sensitive:
+        """The groups by their values, of two the advantaged first."""
+        first, second, *others = map(tuple, groups)
+        return cls(column, first, second, tuple(others))
 
 
 def crossed(column: str, words: Sequence[str]) -> tuple[tuple[str, ...], ...]:

@@ -66,13 +66,13 @@ def telling(
             area = _auc(numbers[name][rows], outcome)
             if codes.any():
                 area = max(area, _auc(_rates(codes, outcome), outcome))
+            if what == LABEL and area > EXACT and len({*codes[~np.isnan(outcome)]}) == 2:
+                raise FairAllError(f"column {name!r} is the label in other words: drop={name} leaves it out")
             least = SCORE_TELLS if what == DECIDED and parts & SCORE else TELLS
             figures.append((area - least, area, what))
         excess, area, what = max(figures, key=itemgetter(0))
         if excess >= 0:
             why = f"tells {what} (AUC {area:.2f})"
-            if what == LABEL and area > EXACT and len({*codes[~np.isnan(sample[LABEL])]}) == 2:
-                raise FairAllError(f"column {name!r} is the label in other words: drop={name} leaves it out")
         elif DECIDED not in sample and _tell(codes, 1.0 * (sample[LABEL] != 1), CHANCE).any():
             why = "has values with which nobody has a positive label, as if they were rejected"
         elif parts & DECISION and not parts & EARLIER:

@@ -14,13 +14,10 @@ from scipy.special import expit
 from torch import Tensor
 
 from fairall import metrics
-from fairall.config.schema import ModelConfig
-from fairall.data.dataset import Dataset, dataset
+from fairall.data.dataset import TableDataset, dataset
 from fairall.data.prepared import PreparedData
-from fairall.models.learner import Learner, Setting
 from fairall.online.evaluation import UTILITY_ERROR, Evaluator
 from fairall.online.initial_policy import DrawnPolicy, DrawnPolicyConfig
-from fairall.runtime.randomness import SeedStreams
 from fairall.tables.overlap import effective_sample_size
 from tests.conftest import ComposeConfig
 
@@ -28,7 +25,7 @@ COST = 0.5
 RECORDED = ["dataset.decision=decision", "dataset.propensity=propensity"]
 ESTIMATED = ["dataset.decision=decision", "dataset.drop=[propensity]"]
 UNRECORDED = ["dataset.drop=[decision,propensity]"]
-Load = Callable[..., Dataset]
+Load = Callable[..., TableDataset]
 
 
 def population(n: int, seed: int) -> pd.DataFrame:
@@ -59,11 +56,13 @@ MEANING = ["dataset.label=label", "dataset.positive=1.0", "dataset.sensitive=gro
 
 @pytest.fixture
 def load(tmp_path: Path, compose_config: ComposeConfig) -> Load:
-    def loaded(people: pd.DataFrame, *words: str) -> Dataset:
+    def loaded(people: pd.DataFrame, *words: str) -> TableDataset:
         path = tmp_path / "people.csv"
         people.to_csv(path, index=False)
         config = compose_config("dataset=csv", "dataset.path=x", *MEANING, *words).dataset
-        return dataset(replace(config, path=str(path)))
+        source = dataset(replace(config, path=str(path)))
+        assert isinstance(source, TableDataset)
+        return source
 
     return loaded
 
@@ -72,22 +71,14 @@ def policy(x: Any, z: Any) -> Any:
     return expit(1.5 * x - 0.5 * z)
 
 
-class Fixed(Learner):
+def of_scaled(data: PreparedData) -> Callable[[Tensor, Tensor], Tensor]:
     """`policy`, of the features as the data set scaled them."""
 
-    def __init__(self, data: PreparedData, setting: Setting) -> None:
-        super().__init__(ModelConfig(), setting)
-        self.scaler = data.scaler
-
-    def warm_up_epoch(self, decided: Any, epoch: int) -> dict[str, float]:
-        return {}
-
-    def update(self, decided: Any) -> None:
-        pass
-
-    def score(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:
-        raw = x.numpy() * self.scaler.scale + self.scaler.mean
+    def propensity(x: Tensor, s: Tensor) -> Tensor:
+        raw = x.numpy() * data.scaler.scale + data.scaler.mean
         return torch.tensor(policy(raw[..., 0], raw[..., 1]))
+
+    return propensity
 
 
 @pytest.fixture(scope="module")
@@ -106,18 +97,16 @@ def truth() -> dict[str, float]:
 @pytest.mark.whole
 @pytest.mark.parametrize("words", [RECORDED, ESTIMATED], ids=["recorded", "estimated"])
 def test_held_out_people_say_what_a_policy_is_worth_in_the_population(
-    words: list[str], load: Load, setting: Callable[..., Setting], truth: dict[str, float]
+    words: list[str], load: Load, truth: dict[str, float]
 ) -> None:
     naive = []
     for seed in range(5):
         data = load(selective(population(4000, seed)), *words).prepare()
-        learner = Fixed(data, setting([0]))
-        evaluation = Evaluator(data.test, COST, [0])
-        measured = evaluation.measure(learner)
-        error = evaluation.measure(learner)[UTILITY_ERROR].item()
+        measured = Evaluator(data.test, COST, [0]).measure_by(of_scaled(data))
+        error = measured[UTILITY_ERROR].item()
         # The table is a sample of the population too, not stratified.
         train = replace(data.train, stratum=None)
-        of_train = Evaluator(train, COST, [0]).measure(learner)[UTILITY_ERROR].item()
+        of_train = Evaluator(train, COST, [0]).measure_by(of_scaled(data))[UTILITY_ERROR].item()
         noise = np.hypot(error, of_train * np.sqrt(len(train) / 4000))
         assert abs(measured["utility"].item() - truth["utility"]) < 3 * noise
 
@@ -130,7 +119,7 @@ def test_held_out_people_say_what_a_policy_is_worth_in_the_population(
         weight = data.test.label_weight
         assert weight is not None
         labelled = data.test.rows((weight > 0).nonzero().squeeze(-1))
-        accepts = learner.propensity(labelled.x, labelled.s, SeedStreams([0], "none"))
+        accepts = of_scaled(data)(labelled.x, labelled.s)[None]
         naive.append(metrics.utility(accepts, labelled.label, COST).item())
         # The sizes that weights leave: fewer than the labels, and not next to none.
         assert 100 < effective_sample_size(weight.numpy()) < len(labelled)
@@ -156,71 +145,80 @@ def test_applicants_are_the_population(words: list[str], load: Load, truth: dict
         assert (s.mean(1).abs() < 6 * np.hypot(of_table, of_draws)).all()
 
 
-def test_rejected_people_are_in_every_part(load: Load) -> None:
+def test_rejected_people_are_in_every_part_without_a_label(load: Load) -> None:
     people = selective(population(1000, 0))
     source = load(people, *RECORDED)
     data, table = source.prepare(), source.table()
     share = float(people["label"].isna().mean())
     for part in (data.train, data.validation, data.test):
         assert (~part.labelled).float().mean().item() == pytest.approx(share, abs=0.01)
+        assert not part.label[~part.labelled].any()
     # The order of the pool is random: the warm-up is in the natural proportion too.
     assert (~data.pool_table.labelled[:128]).mean() == pytest.approx(share, abs=0.15)
-    accepted = table.rows(np.flatnonzero(table.labelled))
-    assert accepted.logged is not None
-    assert accepted.label_weight is not None
-    np.testing.assert_array_equal(accepted.label_propensity, accepted.logged.propensity)
-    np.testing.assert_allclose(accepted.label_weight, 1 / accepted.logged.propensity)
+    accepted = (people["decision"] == 1).to_numpy()
+    np.testing.assert_array_equal(table.labelled, accepted)
+    assert table.label_weight is not None
+    np.testing.assert_allclose(table.label_weight, np.where(accepted, 1 / people["propensity"], 0))
 
 
 def test_without_logged_decisions_utility_is_of_the_labelled_and_says_so(load: Load) -> None:
     data = load(selective(population(1000, 0)), *UNRECORDED).prepare()
-    weight = data.test.label_weight
-    assert weight is not None
-    assert set(weight.tolist()) == {0.0, 1.0}
     assert [warning for warning in data.warnings if "are not recorded" in warning]
-    applicants = data.applicants(64, [0]).next()
-    assert applicants.labelled.all()
-    evaluation = Evaluator(data.test, COST, [0])
+    assert data.applicants(64, [0]).next().labelled.all()
     labelled = data.test.label[data.test.labelled]
-    assert evaluation.measure_by(lambda x, s: torch.ones_like(s))["utility"].item() == pytest.approx(
-        labelled.mean().item() - COST
-    )
+    accepts_all = Evaluator(data.test, COST, [0]).measure_by(lambda x, s: torch.ones_like(s))
+    assert accepts_all["utility"].item() == pytest.approx(labelled.mean().item() - COST)
 
 
 def test_known_labels_need_no_weights_and_honest_logs_no_warning(load: Load) -> None:
     data = load(population(1000, 0), *RECORDED).prepare()
     assert data.train.label_weight is None
-    assert not data.notes
-    assert not data.warnings
+    assert (data.notes, data.warnings) == ((), ())
     for seed in range(4):
-        for words in (RECORDED, ESTIMATED):
-            assert load(selective(population(2000, seed)), *words).prepare().warnings == ()
+        for words, origin in ((RECORDED, "recorded"), (ESTIMATED, "estimated")):
+            data = load(selective(population(2000, seed)), *words).prepare()
+            assert data.warnings == ()
+            (note,) = data.notes
+            weight = data.test.label_weight
+            assert weight is not None
+            size, known = effective_sample_size(weight.numpy()), int((weight > 0).sum())
+            assert f"(π {origin})" in note
+            assert f"; {known} of 300 test people, an effective sample size of {size:.0f}" in note
+
+
+def test_estimated_propensities_are_those_of_the_policy_and_learnt_from_training_rows(load: Load) -> None:
+    people, draw = population(4000, 0), np.random.default_rng(1)
+    job = draw.integers(3, size=4000)
+    chance = expit(0.8 * people["x"] + 0.6 * (people["group"] == "a") + np.array([1.5, -1.0, 0.5])[job])
+    people = people.assign(
+        job=np.array(["c", "a", "b"])[job], decision=(draw.random(4000) < chance).astype(int)
+    )
+    source = load(people, *ESTIMATED)
+    table, train = source.table(), source.splits.train
+    assert table.logged is not None
+    estimate, x = table.logged.propensity, people["x"]
+    assert np.abs(estimate - chance).mean() < 0.025
+    # The point of a propensity: weighted by it, the accepted stand for everybody.
+    assert abs(np.average(x, weights=people["decision"] / estimate) - x.mean()) < 0.05
+    assert abs(np.average(x, weights=people["decision"]) - x.mean()) > 0.2
+    others = people.assign(
+        decision=np.where(np.isin(x.index, train), people["decision"], 1 - people["decision"])
+    )
+    again = load(others, *ESTIMATED).table().logged
+    assert again is not None
+    np.testing.assert_allclose(again.propensity, estimate)
 
 
 def test_labels_that_no_decision_revealed_are_told_and_not_used(load: Load) -> None:
     people = population(1000, 0)
     accepted = people["decision"] == 1
-    odd = accepted.copy()
-    odd[np.flatnonzero(accepted)[:7]] = False
-    odd[np.flatnonzero(~accepted)[:5]] = True
-    source = load(people.assign(label=people["label"].where(odd)), *RECORDED)
-    notes = source.prepare().notes
-    assert [note for note in notes if note.startswith("5 rejected rows with a label: not used")]
-    assert [note for note in notes if note.startswith("7 accepted rows without a label")]
+    rank = accepted.groupby(accepted).cumcount()
+    known = np.where(accepted, rank >= 7, rank < 5)
+    source = load(people.assign(label=people["label"].where(known)), *RECORDED)
+    notes = "\n".join(source.prepare().notes)
+    assert re.search("^5 rejected rows with a label: not used", notes, re.MULTILINE)
+    assert re.search("^7 accepted rows without a label", notes, re.MULTILINE)
     assert source.table().labelled.sum() == accepted.sum() - 7
-
-
-def test_a_note_tells_what_was_done(load: Load) -> None:
-    for words, origin in ((RECORDED, "recorded"), (ESTIMATED, "estimated")):
-        data = load(selective(population(1000, 0)), *words).prepare()
-        (note,) = data.notes
-        weight = data.test.label_weight
-        assert weight is not None
-        size = effective_sample_size(weight.numpy())
-        assert f"π {origin}" in note
-        assert f"{size:.0f} (test)" in note
-        assert f"of {int((weight > 0).sum())} of {len(data.test)} test people" in note
-        assert not data.warnings
 
 
 NEVER: dict[str, Callable[[pd.DataFrame], pd.Series]] = {
@@ -243,22 +241,33 @@ def test_people_who_were_never_accepted_are_told(told: str, load: Load) -> None:
     assert re.search(f"none of [0-9]+ rows {told}.* has a known label", named)
 
 
-def test_logs_that_give_poor_weights_are_told(load: Load) -> None:
-    def warned(people: pd.DataFrame, words: list[str], told: str) -> None:
-        warnings = load(selective(people), *words).prepare().warnings
-        assert [warning for warning in warnings if re.search(told, warning)]
-
-    few = population(1000, 0)
-    few["propensity"] = np.where(np.arange(1000) % 50 == 0, 1e-4, few["propensity"])
-    few.loc[few["propensity"] == 1e-4, "decision"] = 1
-    warned(few, RECORDED, "too small to estimate utility")
+FEW = np.arange(4000) % 50 == 0
+POOR: dict[str, tuple[list[str], Callable[[pd.DataFrame], dict[str, Any]]]] = {
+    "too small to estimate utility": (
+        RECORDED,
+        lambda people: {
+            "propensity": people["propensity"].mask(FEW, 1e-4),
+            "decision": people["decision"].mask(FEW, 1),
+        },
+    ),
     # Every range of x and of z has accepted people, and the estimates make them look as good as certain.
-    rule = population(4000, 0)
-    rule["decision"] = (rule["x"] + rule["z"] > 0).astype(int)
-    warned(rule, ESTIMATED, r"adds up to 0\.[3-7]\d* times")
-    others = population(4000, 0)
-    others["propensity"] = np.random.default_rng(5).uniform(0.1, 0.5, len(others))
-    warned(others, RECORDED, "π is not that of these decisions")
+    r"adds up to 0\.[3-7]\d* times": (
+        ESTIMATED,
+        lambda people: {"decision": (people["x"] + people["z"] > 0).astype(int)},
+    ),
+    "π is not that of these decisions": (
+        RECORDED,
+        lambda people: {"propensity": np.random.default_rng(5).uniform(0.1, 0.5, len(people))},
+    ),
+}
+
+
+@pytest.mark.parametrize("told", POOR)
+def test_logs_that_give_poor_weights_are_told(told: str, load: Load) -> None:
+    words, poor = POOR[told]
+    people = population(4000, 0)
+    warnings = load(selective(people.assign(**poor(people))), *words).prepare().warnings
+    assert [warning for warning in warnings if re.search(told, warning)]
 
 
 def test_a_drawn_initial_policy_knows_that_labels_were_revealed_by_others(load: Load) -> None:

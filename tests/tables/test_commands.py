@@ -542,7 +542,7 @@ def test_codes_of_missing_values_are_missing(parquet: bool, tmp_path: Path) -> N
     coded = PEOPLE["age"].mask(np.arange(N) % 10 == 3, -99).mask(np.arange(N) % 10 == 7, -999)
     asked = Asked(Case("", {"age": coded}, keys={"missing": '["-99","-999"]'}, parquet=parquet), tmp_path)
     ages = coded.where(coded > 0).astype(float)
-    assert [row[3] for row in grid(asked.check.stdout) if row[0] == "age"] == ["40 (20.0%)"] * 2
+    assert [row[3] for row in grid(asked.check.stdout) if row[0] == "age"] == ["40"]
     assert isinstance(asked.log, DecisionLog)
     np.testing.assert_array_equal(asked.log.x["age"], ages)
     assert "-99" not in str([row[4] for row in grid(asked.compared.stdout) if row[0] == "age"])

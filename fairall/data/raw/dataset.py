@@ -6,7 +6,7 @@ import warnings
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import product
+from itertools import chain, product
 from pathlib import Path
 from typing import Any, ClassVar, TypeAlias
 
@@ -18,9 +18,9 @@ from fairall.data.dataset import TableDataset
 from fairall.data.features import Feature, Kind, Schema
 from fairall.data.raw.fetch import RawFileConfig, find, raw_file
 from fairall.data.table import Table
-from fairall.errors import FairAllError, count
-from fairall.tables.cells import refuse, shown
-from fairall.tables.groups import CROSS, Sensitive, join, sides
+from fairall.errors import FairAllError
+from fairall.tables.cells import RowsError, refuse
+from fairall.tables.groups import CROSS, Sensitive, join
 
 SAS_TINY = 1e-78
 
@@ -65,29 +65,26 @@ class RawTableConfig(RawFileConfig):
     def words(self) -> list[list[str]]:
         """Raw values of each group, of two S = +1 first; raises FairAllError where they are not possible."""
         pairs = self.two_groups or self.pairs or self.groups  # of a stored configuration `groups`
-        names = self.attribute.split(CROSS)
+        names, both = self.attribute.split(CROSS), []
         require(len({*names}) == len(names), "dataset.sensitive", self.sensitive, "of different attributes")
         for name in names:
             check_values(name, "dataset.sensitive", one_of(pairs))
-            require(
-                {*pairs[name]} == {"advantaged", "disadvantaged"},
-                f"dataset.two_groups.{name}",
-                pairs[name],
-                "a list `advantaged` and a list `disadvantaged`",
-            )
-        sides_of = [(pairs[name]["advantaged"], pairs[name]["disadvantaged"]) for name in names]
+            lists, sides = pairs[name], ("advantaged", "disadvantaged")
+            allowed = "a list `advantaged` and a list `disadvantaged`"
+            require({*lists} == {*sides}, f"dataset.two_groups.{name}", lists, allowed)
+            both.append([lists[side] for side in sides])
         if isinstance(self.groups, list):
             words = [[word] for word in self.groups]
-        elif len(names) == 1:
-            words = [*sides_of[0]]
+        elif len(both) == 1:
+            (words,) = both
         else:
-            words = [[CROSS.join(values)] for values in product(*(a + b for a, b in sides_of))]
-        every = [value for values in words for value in values]
+            words = [[CROSS.join(values)] for values in product(*map(chain.from_iterable, both))]
+        every = [*chain.from_iterable(words)]
         require(
             len(words) > 1
             and all(words)
             and len({*every}) == len(every)
-            and (self.groups is None or self.groups is pairs or isinstance(self.groups, list)),
+            and (isinstance(self.groups, list) or self.groups in (None, pairs)),
             "dataset.groups",
             words,
             "a list of two or more different words, such as [A,B,C]; dataset.two_groups has pairs of lists",
@@ -126,10 +123,8 @@ class RawTableDataset(TableDataset):
         """Path of the raw file, or the command that fetches it."""
         if path := find(config):
             return str(path)
-        if config.download.url is None:
-            return "not here: dataset.raw_file=FILE"
-        terms = " dataset.accept_terms=true" if config.download.terms else ""
-        return f"not here: python -m fairall data fetch {config.name}{terms}"
+        command = f"python -m fairall data fetch {config.name}"
+        return f"not here: {command if config.download.url else 'dataset.raw_file=FILE'}"
 
     def read(self, path: Path) -> pd.DataFrame:
         """The raw rows of a file; raises as `read_columns`."""
@@ -148,22 +143,25 @@ class RawTableDataset(TableDataset):
         """
         path, config = self.fetch(), self.config
         raw = self.read(path)
+        sensitive = Sensitive.of(config.attribute, map(sorted, config.words))
         try:
             for name in self.numbers:
-                column = raw[name]
-                raw[name] = pd.to_numeric(column, errors="coerce")
-                refuse(column, raw[name].isna() & column.notna(), "is no number")
+                numbers = pd.to_numeric(raw[name], errors="coerce")
+                refuse(raw[name], numbers.isna() & raw[name].notna(), "is no number")
+                raw[name] = numbers
             people, features = self.recipe(raw)
-            column, words = join(people, config.attribute), config.words
-            s = of_groups(column, words)
-            people, column, s = people[s.notna()], column[s.notna()], s.dropna().to_numpy(dtype=int)
-            sensitive = Sensitive.of(column, s, len(words))
-            schema = Schema(features, n_groups=len(words), crossed=sensitive.crossed)
+            words = join(people, config.attribute)
+            if absent := sensitive.meaning.keys() - {*words}:
+                values = ", ".join(sorted({*words}))
+                raise FairAllError(f"dataset.groups: no row has {min(absent)!r}; {words.name} has {values}")
+            s = words.map(sensitive.meaning).dropna()
+            people = people.loc[s.index]
+            schema = Schema(features, n_groups=len(config.words), crossed=sensitive.crossed)
             is_good = Feature(self.label, Kind.BINARY, (0.0, 1.0)).encode(people[self.label]) == self.good
-            table = Table.fully_labelled(schema, schema.encode(people), s, is_good.astype(int), sensitive)
-        except FairAllError as error:
-            if str(error).startswith(("dataset.", "dataset=")):  # about the configuration
-                raise
+            table = Table.fully_labelled(
+                schema, schema.encode(people), s.to_numpy(dtype=int), is_good.astype(int), sensitive
+            )
+        except RowsError as error:
             raise FairAllError(f"{path}: {error}; was the file edited?") from error
         if config.rows is not None and len(table) != config.rows:
             raise FairAllError(
@@ -171,27 +169,6 @@ class RawTableDataset(TableDataset):
                 "of other groups? Get the file again, or accept it with dataset.rows=null"
             )
         return table
-
-
-def of_groups(column: pd.Series, groups: Sequence[Sequence[str]]) -> pd.Series:
-    """S of each row, N numbers; NaN for rows of other groups.
-
-    Args:
-        column: of the sensitive attribute, N texts.
-        groups: values of each group, in the order of `sides`.
-
-    Raises:
-        FairAllError: if no row has one of the values.
-    """
-    meaning = {value: s for s, values in zip(sides(len(groups)), groups, strict=True) for value in values}
-    values = sorted(column.unique())
-    for value in meaning:
-        if value not in values:
-            raise FairAllError(
-                f"dataset.groups: no row has {value!r}; there are {count(len(values), 'value')} of "
-                f"{column.name} ({', '.join(map(shown, values))})"
-            )
-    return column.map(meaning)
 
 
 def read_columns(path: Path, columns: list[str]) -> pd.DataFrame:

@@ -48,18 +48,15 @@ def raw_file(config: RawFileConfig) -> Path:
     """The verified raw file of a data set, fetched into the cache folder if not found.
 
     Raises:
-        FairAllError: where it cannot be read or has another checksum than the published one; where it is
-            not found and cannot be fetched, or its terms are not accepted.
+        FairAllError: where it has another checksum than the published one; where it is not found and cannot
+            be fetched, or its terms are not accepted.
+        OSError: where it cannot be read.
     """
     path, expected = find(config), config.download.sha256
     if path is None:
         return _fetched(config)
     if expected is not None:
-        try:
-            checksum = sha256(path)
-        except OSError as error:
-            raise FairAllError(f"{path}: cannot be read: {error.strerror or error}") from error
-        require_published(path, checksum, expected, "dataset.download.sha256")
+        require_published(path, sha256(path), expected, "dataset.download.sha256")
     return path
 
 
@@ -89,8 +86,8 @@ def find(config: RawFileConfig) -> Path | None:
 
 def searched_folders(name: str) -> list[Path]:
     """Folders searched for the files of the data set `name`, in order."""
-    folders = [Path(data).expanduser() / name for data in [os.environ.get("FAIRALL_DATA")] if data]
-    return [*folders, cache_folder(name)]
+    data = os.environ.get("FAIRALL_DATA")
+    return [*([Path(data).expanduser() / name] if data else []), cache_folder(name)]
 
 
 def _fetched(config: RawFileConfig) -> Path:
@@ -134,8 +131,11 @@ def _fetched(config: RawFileConfig) -> Path:
         print(f"fetching {hidden(download.url)} to {folder / name}", file=sys.stderr)
         return Path(store.fetch(name, downloader=receive_whole))
     except (OSError, ValueError) as error:  # those of requests are OSErrors, that of a checksum a ValueError
+        reason: BaseException = error
+        while reason.__context__ is not None:  # outer ones repeat the URL and name Python objects
+            reason = reason.__context__
         raise FairAllError(
-            f"cannot fetch {hidden(download.url)} to {folder}: {_reason(error)}; {missing}; try again, cache "
+            f"cannot fetch {hidden(download.url)} to {folder}: {reason}; {missing}; try again, cache "
             "elsewhere with XDG_CACHE_HOME=FOLDER, or download it by hand and give it with "
             "dataset.raw_file=FILE"
         ) from error
@@ -155,11 +155,3 @@ def _require_https(url: str) -> None:
     parts = urlsplit(url)
     if parts.scheme != "https" and parts.hostname not in ("127.0.0.1", "::1", "localhost"):
         raise FairAllError(f"cannot fetch {hidden(url)}: only https is fetched")
-
-
-def _reason(error: BaseException) -> str:
-    """Message of the innermost error; outer ones repeat the URL and name Python objects."""
-    while error.__context__ is not None:
-        error = error.__context__
-    words = getattr(error, "strerror", None) or str(error) or type(error).__name__
-    return " ".join(words.split()).rstrip(".")

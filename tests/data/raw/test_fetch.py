@@ -1,6 +1,7 @@
 import hashlib
 import os
 import random
+import re
 import threading
 import time
 from collections.abc import Iterator
@@ -133,26 +134,19 @@ def test_four_at_once(site: Site) -> None:
 
 
 @pytest.mark.parametrize(
-    ("attribute", "value", "said"),
+    ("sent", "said"),
     [
-        ("content", CONTENT[::-1], hashlib.sha256(CONTENT[::-1]).hexdigest()),
-        ("content", CONTENT[:1000], f"1000 bytes arrived, expected {len(CONTENT)}"),
-        ("status", 404, "404 "),
-        ("status", 503, "503 "),
+        ({"content": CONTENT[::-1]}, hashlib.sha256(CONTENT[::-1]).hexdigest()),
+        ({"content": CONTENT[:1000]}, f"1000 bytes arrived, expected {len(CONTENT)}"),
+        ({"status": 404}, "404 "),
+        ({"status": 503}, "503 "),
     ],
 )
-def test_what_a_site_sends_instead(
-    site: Site, attribute: str, value: Any, said: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setenv("FAIRALL_DATA", str(tmp_path / "data"))
-    setattr(site, attribute, value)
+def test_what_a_site_sends_instead(site: Site, sent: dict[str, Any], said: str) -> None:
+    vars(site).update(sent)
     message = refused(folk(site.url))
-    for words in (
-        f"cannot fetch {site.url} to {cache_folder('folk')}: ",
-        said,
-        *map(str, searched_folders("folk")),
-        "dataset.raw_file=FILE",
-    ):
+    assert said in message
+    for words in (f"cannot fetch {site.url} to {cache_folder('folk')}: ", "dataset.raw_file=FILE"):
         assert words in message
 
 
@@ -181,8 +175,7 @@ def test_folder_that_cannot_be(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, 
     (tmp_path / "file").touch()
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
     message = refused(folk(site.url))
-    assert f"to {tmp_path / 'file'}/fairall/folk: Not a directory; " in message
-    assert "XDG_CACHE_HOME=FOLDER" in message
+    assert re.search("file/fairall/folk: .*Not a directory.*XDG_CACHE_HOME=FOLDER", message)
 
 
 def test_the_command_fetches_once(site: Site, tmp_path: Path) -> None:
@@ -208,19 +201,19 @@ def test_terms_are_needed_to_fetch(site: Site) -> None:
 
 
 def test_search_order(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    config = folk("http://nowhere.invalid/people.csv")
+    config, data = folk("http://nowhere.invalid/people.csv"), tmp_path / "data"
+    monkeypatch.setenv("FAIRALL_DATA", "")
     assert find(config) is None
-    cached, data = tmp_path / "cache" / "fairall" / "folk" / NAME, tmp_path / "data" / "folk"
-    for path in (cached, data / "people.zip", tmp_path / "given.csv"):
+    monkeypatch.setenv("FAIRALL_DATA", str(data))
+    nowhere = replace(config, download=DownloadConfig(None, None, None, None))
+    assert f"not found in {data / 'folk'}, {tmp_path / 'cache'}" in refused(nowhere)
+    # The last one counts: the folder before the name, and a given file before all.
+    for name in (f"cache/fairall/folk/{NAME}", "data/folk/people.zip", f"data/folk/{NAME}", "given.csv"):
+        path = tmp_path / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.touch()
-    monkeypatch.setenv("FAIRALL_DATA", "")
-    assert find(config) == cached
-    monkeypatch.setenv("FAIRALL_DATA", str(tmp_path / "data"))
-    assert find(config) == data / "people.zip"  # the folder counts before the name
-    (data / NAME).touch()
-    assert find(config) == data / NAME
-    assert find(replace(config, raw_file=str(tmp_path / "given.csv"))) == tmp_path / "given.csv"
+        config.raw_file = str(path) if name == "given.csv" else None
+        assert find(config) == path
     for name in ("FAIRALL_DATA", "XDG_CACHE_HOME"):
         monkeypatch.delenv(name)
     monkeypatch.setenv("HOME", str(tmp_path))
@@ -229,14 +222,11 @@ def test_search_order(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 def test_a_file_of_ones_own_is_verified(tmp_path: Path) -> None:
     path = tmp_path / NAME
-    path.write_bytes(CONTENT[:-1])
     config = folk("http://nowhere.invalid/people.csv", raw_file=str(path))
-    message = refused(config)
-    assert f"{path} is not the published file (sha256 " in message
-    assert f", expected {SHA256[:12]}...): " in message
-    assert "dataset.download.sha256=null" in message
-    config.download.sha256 = None
-    assert raw_file(config) == path
-    config.download.sha256 = SHA256.upper()
-    path.write_bytes(CONTENT)
-    assert raw_file(config) == path
+    path.write_bytes(CONTENT[:-1])
+    said = refused(config)
+    assert re.search(rf"{path} is not the .* expected {SHA256[:12]}\.\.\.\): .*download.sha256=null", said)
+    for content, expected in ((CONTENT[:-1], None), (CONTENT, SHA256.upper())):
+        path.write_bytes(content)
+        config.download.sha256 = expected
+        assert raw_file(config) == path
