@@ -8,9 +8,8 @@ import pandas as pd
 import pytest
 from numpy.random import Generator
 
-from fairall.tables.cells import numbers_of
 from fairall.tables.declared import Declared
-from fairall.tables.infer import Candidate, LeftOut
+from fairall.tables.infer import Column, LeftOut
 
 Draw = Callable[[Generator, int], Any]
 
@@ -77,7 +76,7 @@ def kind(values: Any, name: str = "x", **keys: Any) -> str:
     """The kind of a column, or "" where it is left out."""
     column = pd.Series(values, name=name)
     try:
-        return str(Candidate(column, Declared.of(**keys), numbers_of(column)).kind())
+        return str(Column(column, Declared.of(**keys)).kind())
     except LeftOut:
         return ""
 

@@ -13,6 +13,7 @@ from fairall.errors import FairAllError
 from fairall.tables.applicants import read
 from fairall.tables.declared import Declared
 from fairall.tables.features import Feature
+from fairall.tables.infer import Column
 from fairall.tables.leaks import telling
 
 N = 1000
@@ -157,7 +158,7 @@ def test_labels_of_which_none_is_known_tell_nothing() -> None:
     outcomes = {"the decision": GRANTED.astype(float), "the label": np.full(N, np.nan)}
     table = WHOLE[["town", "owner"]].astype("category")
     features = [Feature.discrete(name, ["a", "b"]) for name in table]
-    assert not telling(features, table, dict.fromkeys(table, np.full(N, np.nan)), outcomes)
+    assert not telling(features, {name: Column(table[name], Declared.of()) for name in table}, outcomes)
 
 
 def ordinary(random: Generator, n: int) -> pd.DataFrame:
