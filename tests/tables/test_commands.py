@@ -33,8 +33,6 @@ KEYS = {
 }
 KINDS = {"income": "real", "age": "real", "children": "count", "owner": "binary", "job": "categorical"}
 OUT, FIX = "left out: ", "to fix: "
-ANOTHER, NUMBERS = OUT + "it has another whole number in each row", OUT + "it numbers the rows"
-NAMED = OUT + "its name is that of "
 draw = np.random.default_rng(0)
 
 
@@ -135,105 +133,92 @@ TYPED = {
 }
 OF_TYPES = {"visits": "count", "member": "binary", "rate": "real", "town": "categorical", "price": "real"}
 NO_DECISION = "a log needs the past decisions: give decision=COLUMN and accepted=VALUE"
-FREE_TEXT = "and 199 more values in 200 rows: names, codes and free text are no features"
 SCORE = np.where(ACCEPTED, 0.6, 0.4) + draw.normal(0, 0.08, N)
 CASES = [
     Case("a plain table"),
-    Case("types of Parquet", TYPED, OF_TYPES | {"day": "role"}, {"drop": "[day]"}, parquet=True),
+    Case("types of Parquet", TYPED, OF_TYPES | {"day": FIX + "is a date"}, parquet=True),
     Case("the same as CSV", TYPED, OF_TYPES | {"day": "role"}, {"drop": "[day]"}),
-    # Numbers that identify rows, and numbers that do not.
-    Case("ids in order", {"id": range(1, N + 1)}, {"id": NUMBERS}),
-    Case("ids in any order", {"id": draw.permutation(N) + 1}, {"id": NUMBERS}),
-    Case("ids from 100001", {"number": np.arange(N) + 100001}, {"number": NUMBERS}),
-    Case("seven random digits", {"client": draw.integers(10**6, 10**7, N)}, {"client": ANOTHER}),
     Case(
-        "times", {"at": draw.integers(1_600_000_000, 1_700_000_000, N)}, {"at": OUT + "it holds Unix times"}
-    ),
-    Case("an id kept", {"id": range(N)}, {"id": "real"}, {"kinds": "{id: real}"}),
-    Case("repeated ids", {"client_id": draw.integers(0, 90, N)}, {"client_id": NAMED + "an identifier"}),
-    Case(
-        "postal codes",
-        {"zip": few(*range(20001, 20031))},
-        {"zip": "categorical"},
-        says={"zip": "holds codes; kinds={zip: real} takes them for numbers"},
-    ),
-    Case(
-        "leading zeros",
-        {"district": few(*(f"{code:04d}" for code in range(990, 1010)))},
-        {"district": "categorical"},
-        says={"district": "holds codes; kinds={district: real} takes them for numbers"},
+        "numbers that identify rows",
+        {
+            "": draw.permutation(260)[:N],
+            "id": range(1, N + 1),
+            "number": 100001 + draw.permutation(N),
+            "client": draw.integers(10**6, 10**7, N),
+            "client_id": draw.integers(0, 90, N),
+            "at": draw.integers(1_600_000_000, 1_700_000_000, N),
+            "plz": draw.integers(10**4, 10**5, N),
+        },
+        {
+            **dict.fromkeys(["column 1", "id", "number"], OUT + "it numbers the rows"),
+            "client": OUT + "it has another whole number in each row",
+            "client_id": OUT + "its name is that of an identifier",
+            "at": OUT + "it holds Unix times",
+            "plz": OUT + "nearly every row has another code",
+        },
     ),
     Case(
-        "a postal code each",
-        {"plz": draw.integers(10**4, 10**5, N)},
-        {"plz": f"{OUT}nearly every row has another code"},
-    ),
-    Case("an index", {"": draw.permutation(N)}, {"column 1": NUMBERS}),
-    Case("a filtered index", {"": draw.permutation(260)[:N]}, {"column 1": NUMBERS}),
-    Case("incomes to four decimals", {"income": draw.lognormal(8, 0.5, N).round(4)}),
-    Case("whole incomes, all different", {"income": draw.permutation(np.arange(9000, 60000, 7))[:N]}),
-    Case("amounts of six digits", {"amount": draw.integers(10**5, 10**6, N)}, {"amount": "real"}),
-    Case("text ids", {"id": [f"L{k:04d}" for k in range(N)]}, {"id": FIX + FREE_TEXT}),
-    # Cells of features.
-    Case(
-        "constant and empty",
-        {"country": "UK", "fax": [None] * N},
-        {"country": OUT + "it is always 'UK'", "fax": OUT + "it is empty"},
-    ),
-    Case(
-        "formatted numbers",
-        {"debt": [f"${debt:,.2f}" for debt in draw.normal(5000, 900, N)]},
-        {"debt": FIX + "is a formatted number: write all as digits"},
+        "numbers that do not",
+        {
+            "income": draw.permutation(np.arange(9000, 60000, 7))[:N],
+            "amount": draw.integers(10**5, 10**6, N),
+            "id": range(N),
+            "zip": few(*range(20001, 20031)),
+            "district": few(*(f"{code:04d}" for code in range(990, 1010))),
+        },
+        {"amount": "real", "id": "real", "zip": "categorical", "district": "categorical"},
+        {"kinds": "{id: real}"},
+        says={
+            name: f"holds codes; kinds={{{name}: real}} takes them for numbers"
+            for name in ("zip", "district")
+        },
     ),
     Case(
-        "dates",
-        {"since": pd.date_range("2020-01-31", periods=N).strftime("%d.%m.%Y")},
-        {"since": FIX + "is a date"},
+        "other columns",
+        {
+            "country": "UK",
+            "fax": [None] * N,
+            "phone_bill": one_in_ten(few("paid", "due"), None),
+            "age": one_in_ten(PEOPLE["age"], -99),
+        },
+        {
+            "country": OUT + "it is always 'UK'",
+            "fax": OUT + "it is empty",
+            "phone_bill": "categorical",
+        },
+        {"missing": '["-99","-999"]'},
     ),
-    Case("dates of Parquet", {"since": TYPED["day"]}, {"since": FIX + "is a date"}, parquet=True),
     Case(
-        "a text among numbers",
-        {"age": one_in_ten(PEOPLE["age"], "old")},
-        {"age": FIX + "row 4: 'old' is not a finite"},
-    ),
-    Case(
-        "an infinite number",
-        {"age": one_in_ten(PEOPLE["age"], np.inf)},
-        {"age": FIX + "row 4: 'inf' is not a finite"},
-    ),
-    Case(
-        "a fraction among counts",
-        {"children": one_in_ten(PEOPLE["children"], 1.5)},
-        {"children": FIX + "row 4: '1.5' is not a count"},
+        "columns to correct",
+        {
+            "id": [f"L{k:04d}" for k in range(N)],
+            "debt": [f"${debt:,.2f}" for debt in draw.normal(5000, 900, N)],
+            "since": pd.date_range("2020-01-31", periods=N).strftime("%d.%m.%Y"),
+            "age": one_in_ten(PEOPLE["age"], "old"),
+            "income": one_in_ten(PEOPLE["income"], np.inf),
+            "children": one_in_ten(PEOPLE["children"], 1.5),
+        },
+        {
+            "id": FIX + "and 199 more values in 200 rows: names, codes and free text are no features",
+            "debt": FIX + "is a formatted number: write all as digits",
+            "since": FIX + "is a date",
+            "age": FIX + "row 4: 'old' is not a finite",
+            "income": FIX + "row 4: 'inf' is not a finite",
+            "children": FIX + "row 4: '1.5' is not a count",
+        },
         {"kinds": "{children: count}"},
-    ),
-    Case(
-        "codes of missing values", {"age": one_in_ten(PEOPLE["age"], -99)}, keys={"missing": '["-99","-999"]'}
-    ),
-    Case(
-        "two values and none",
-        {"phone_bill": one_in_ten(few("paid", "due"), None)},
-        {"phone_bill": "categorical"},
     ),
     # Words of labels.
     Case("labels 1 and 0", {"repaid": labels(1, 0).astype("Int64")}, keys={"positive": "1"}),
-    Case("labels 1.0 and 0.0", {"repaid": labels(1.0, 0.0)}, keys={"positive": "1"}),
-    Case("labels 1.0 and 0.0 of Parquet", {"repaid": labels(1.0, 0.0)}, keys={"positive": "1"}, parquet=True),
     Case("labels True and False", {"repaid": labels(True, False)}, keys={"positive": "1"}),
+    Case("labels 1.0 and 0.0 of Parquet", {"repaid": labels(1.0, 0.0)}, keys={"positive": "1"}, parquet=True),
     Case(
         "truth values of Parquet", {"repaid": labels(True, False)}, keys={"positive": '"true"'}, parquet=True
     ),
-    Case("labels Good and Bad", {"repaid": labels("Good", "Bad")}),
     Case(
-        "labels 1 and 0, the good one yes",
-        {"repaid": labels("1", "0")},
-        keys={"positive": '"yes"'},
-        faults=("positive=yes: column 'repaid' has no such value; it has 2 values (0, 1)",),
-    ),
-    Case(
-        "labels good and NA",
-        {"repaid": labels("good", "NA")},
-        faults=("column 'repaid' has 1 value (good); 'NA' in",),
+        "labels Good and Bad, decisions 1.0 and 0.0",
+        {"repaid": labels("Good", "Bad"), "granted": ACCEPTED.astype(float)},
+        keys={"accepted": "1"},
     ),
     Case(
         "labels None and late",
@@ -246,37 +231,38 @@ CASES = [
         of_run=("column 'repaid': the training rows all have the same label",),
     ),
     Case(
-        "three labels",
-        {"repaid": PEOPLE["repaid"].mask(np.arange(N) % 9 == 0, "late")},
-        faults=("column 'repaid' has 3 values (bad, good, late); a label must have two",),
-    ),
-    # Decisions.
-    Case(
-        "a decision NA",
-        {"granted": one_in_ten(PEOPLE["granted"], "NA")},
-        faults=("column 'granted', row 4: 'NA', which means no value (",),
+        "labels 1 and 0, the good one yes, and a decision NA",
+        {"repaid": labels("1", "0"), "granted": one_in_ten(PEOPLE["granted"], "NA")},
+        keys={"positive": '"yes"'},
+        faults=(
+            "positive=yes: column 'repaid' has no such value; it has 2 values (0, 1)",
+            "column 'granted', row 4: 'NA', which means no value (",
+        ),
     ),
     Case(
-        "one decision",
-        {"granted": "yes"},
-        faults=("column 'granted' has 1 value (yes); a decision must have two",),
+        "labels good and NA, and one decision",
+        {"repaid": labels("good", "NA"), "granted": "yes"},
+        faults=(
+            "column 'repaid' has 1 value (good); 'NA' in",
+            "column 'granted' has 1 value (yes); a decision must have two",
+        ),
     ),
     Case(
-        "no acceptance",
-        {"granted": "no"},
-        faults=("column 'granted' has 1 value (no); a decision must have two",),
+        "three labels and three decisions",
+        {
+            "repaid": PEOPLE["repaid"].mask(np.arange(N) % 9 == 0, "late"),
+            "granted": one_in_ten(PEOPLE["granted"], "later"),
+        },
+        faults=(
+            "column 'repaid' has 3 values (bad, good, late); a label must have two",
+            "column 'granted' has 3 values (later, no, yes); a decision must have two",
+        ),
     ),
-    Case(
-        "three decisions",
-        {"granted": one_in_ten(PEOPLE["granted"], "later")},
-        faults=("column 'granted' has 3 values (later, no, yes); a decision must have two",),
-    ),
-    Case("decisions YES and NO", {"granted": PEOPLE["granted"].str.upper()}),
-    Case("decisions 1.0 and 0.0", {"granted": ACCEPTED.astype(float)}, keys={"accepted": "1"}),
     Case(
         "an acceptance that is not there",
+        {"granted": PEOPLE["granted"].str.upper()},
         keys={"accepted": "approved"},
-        faults=("accepted=approved: column 'granted' has no such value; it has 2 values (no, yes)",),
+        faults=("accepted=approved: column 'granted' has no such value; it has 2 values (NO, YES)",),
     ),
     # Groups.
     Case(
@@ -322,28 +308,20 @@ CASES = [
         says={"granted": "tells who has a label (AUC 1.00): if new people have no such value, drop=granted"},
     ),
     Case(
-        "another decision among the features",
-        {"approval": np.where(ACCEPTED, "a", "r")},
-        {"approval": "binary"},
-        says={"approval": "tells the decision (AUC 1.00)"},
-    ),
-    Case(
-        "a recorded propensity among the features",
-        {"p": SCORE},
-        {"p": "real"},
-        says={"p": "tells the decision (AUC 0.9"},
-    ),
-    Case(
-        "a propensity by its name",
-        {"propensity": draw.random(N)},
-        {"propensity": "real"},
-        says={"propensity": "is named like a decision or its probability"},
-    ),
-    Case(
-        "a score among the features",
-        {"credit_score": (700 * SCORE).round(1)},
-        {"credit_score": "real"},
-        says={"credit_score": "tells the decision (AUC 0.9"},
+        "columns that tell the decision",
+        {
+            "approval": np.where(ACCEPTED, "a", "r"),
+            "p": SCORE,
+            "credit_score": (700 * SCORE).round(1),
+            "propensity": draw.random(N),
+        },
+        {"approval": "binary", "p": "real", "credit_score": "real", "propensity": "real"},
+        says={
+            "approval": "tells the decision (AUC 1.00)",
+            "p": "tells the decision (AUC 0.9",
+            "credit_score": "tells the decision (AUC 0.9",
+            "propensity": "is named like a decision or its probability",
+        },
     ),
     Case(
         "a copy of the label",
@@ -542,11 +520,10 @@ def test_codes_of_missing_values_are_missing(parquet: bool, tmp_path: Path) -> N
     coded = PEOPLE["age"].mask(np.arange(N) % 10 == 3, -99).mask(np.arange(N) % 10 == 7, -999)
     asked = Asked(Case("", {"age": coded}, keys={"missing": '["-99","-999"]'}, parquet=parquet), tmp_path)
     ages = coded.where(coded > 0).astype(float)
-    assert [row[3] for row in grid(asked.check.stdout) if row[0] == "age"] == ["40 (20.0%)"] * 2
+    assert [row[3] for row in grid(asked.check.stdout) if row[0] == "age"] == ["40"]
     assert isinstance(asked.log, DecisionLog)
     np.testing.assert_array_equal(asked.log.x["age"], ages)
     assert "-99" not in str([row[4] for row in grid(asked.compared.stdout) if row[0] == "age"])
-    assert asked.policy.reader.lowest[asked.policy.reader.names.index("age")] == pytest.approx(ages.min())
     with_codes, with_none = (asked.decided(PEOPLE.assign(age=values)).stdout for values in (coded, ages))
     assert with_codes == with_none
     assert "far outside the training range" not in with_codes
@@ -558,23 +535,12 @@ def test_a_column_of_days_is_a_time_where_one_is_declared(parquet: bool, tmp_pat
     log = DecisionLog.read(tmp_path / asked.name, asked.words, time="day")
     np.testing.assert_array_equal(log.time, TYPED["day"].to_numpy())
     assert kinds(log.features) == KINDS
-    assert "column 'day', row 1: 2024-01-01" in str(asked.log).replace("'2024", "2024")
 
 
-@pytest.mark.parametrize(
-    ("trained", "given"),
-    [
-        (("yes", "no"), [("Yes", "No"), (" yes ", "NO"), ("YES", " no")]),
-        ((1, 0), [(1.0, 0.0), (True, False), ("1", "0"), ("true", "FALSE"), (" 1.0", "0.0 ")]),
-        ((1.0, 0.0), [(1, 0), (True, False), ("True", "False")]),
-        ((True, False), [(1, 0), (1.0, 0.0), ("true", "false"), ("1", "0.0")]),
-        (("1", "0"), [(1, 0), (True, False), (1.0, 0.0)]),
-    ],
-    ids=str,
-)
+@pytest.mark.parametrize("trained", [("yes", "no"), (1.0, 0.0), (True, False), ("1", "0")], ids=str)
 @pytest.mark.parametrize("parquet", [False, True], ids=["CSV", "Parquet"])
 def test_new_people_may_spell_values_otherwise(
-    trained: tuple[Any, Any], given: list[tuple[Any, Any]], parquet: bool, tmp_path: Path
+    trained: tuple[Any, Any], parquet: bool, tmp_path: Path
 ) -> None:
     def owners(yes: Any, no: Any) -> pd.Series:
         return PEOPLE["owner"].map({"yes": yes, "no": no})
@@ -584,8 +550,9 @@ def test_new_people_may_spell_values_otherwise(
         asked.policy.propensity(PEOPLE.assign(owner=owners(*words)))[0] for words in (trained, trained[::-1])
     )
     assert np.abs(expected - other_way).min() > 1e-4
-    upper = {name: " " + PEOPLE[name].str.upper() for name in ("job", "sex")}
-    for words in given:
+    spelt = [("YES", " no")] if "yes" in trained else [(1, 0), (True, False), (" 1.0", "0.0 ")]
+    for words in spelt:
+        upper = {name: " " + PEOPLE[name].str.upper() for name in ("job", "sex")}
         assert asked.decided(PEOPLE.assign(**upper, owner=owners(*words))).returncode == 0
         decided = pd.read_csv(tmp_path / "decided.csv")
         np.testing.assert_allclose(decided["probability"], expected, atol=1e-6)
