@@ -85,10 +85,11 @@ class Column:
     @cached_property
     def of_codes(self) -> bool:
         """Whether numbers are codes, by leading zeros or the name of the column."""
-        if POSTAL.fullmatch(self.name) or not is_text(self.cells):
-            return POSTAL.fullmatch(self.name) is not None
-        words = self.words[1]
-        return all(map(str.isdecimal, words)) and any(len(word) > 1 and word[0] == "0" for word in words)
+        return POSTAL.fullmatch(self.name) is not None or (
+            is_text(self.cells)
+            and all(map(str.isdecimal, self.words[1]))
+            and any(re.match("0.", word) for word in self.words[1])
+        )
 
     def as_kind(self, kind: str) -> str:
         """The key that declares a kind."""
@@ -121,11 +122,10 @@ class Column:
         """
         if kind in DISCRETE:
             return self._discrete(train)
-        known = self.numbers[train]
-        known = known[~np.isnan(known)]
-        if not len(known) or np.ptp(known) < 1 / LARGEST:
+        known = pd.Series(self.numbers[train])
+        if not known.max() - known.min() >= 1 / LARGEST:
             raise LeftOut("it does not vary in the training rows")
-        fill = float(np.median(known))
+        fill = float(known.median())
         fill = fill // 1 if kind is Kind.COUNT else fill
         return Feature(self.name, kind, fill=fill, missing=self.declared.no_value)
 
@@ -207,16 +207,17 @@ class Column:
         # By number or by name, the levels of missing and other values last.
         values = parsed(words)
         number = dict(zip(words, values, strict=True)) if np.isfinite(values).all() else {}
-        last = ("", MISSING_LEVEL, OTHER_LEVEL)
-        levels.sort(key=lambda level: (level in last and last.index(level), number.get(level, 0), level))
+        levels.sort(
+            key=lambda level: (level == OTHER_LEVEL, level == MISSING_LEVEL, number.get(level, 0), level)
+        )
         fill = float(levels.index(OTHER_LEVEL if OTHER_LEVEL in levels else most_frequent))
         return Feature.discrete(self.name, levels, first_code=0, fill=fill, missing=self.declared.no_value)
 
     def _identifies(self, numbers: np.ndarray) -> str:
         """Why numbers (N,) tell who or when somebody is, in words; empty where they may be a feature."""
-        n, low, high, n_distinct = len(numbers), numbers.min(), numbers.max(), len(pd.unique(numbers))
         if (np.floor(numbers) < numbers).any():
             return ""
+        n, low, high, n_distinct = len(numbers), numbers.min(), numbers.max(), len(pd.unique(numbers))
         if low >= EXACT and high <= 2.0**64:
             return "it holds whole numbers beyond 2^53, as identifiers have"
         if n_distinct <= min(self.declared.max_categories, n - 1):
@@ -231,8 +232,8 @@ class Column:
             if high - low < (2 * n if n > self.declared.max_categories else n):
                 return "it numbers the rows"
             unit = 10.0 ** np.floor(np.log10(max(high, 1)))
-            lowest, middle, highest = np.quantile(numbers, [0, 0.5, 1]) // unit  # first digits
-            random = unit >= RANDOM and lowest < 2 and 4 <= middle <= 6 and highest == 9
+            middle = 4 <= np.median(numbers) // unit <= 6  # first digit
+            random = unit >= RANDOM and low < 2 * unit and middle and high >= 9 * unit
             if INDEX.fullmatch(self.name) or (random and not QUANTITY.intersection(words)):
                 return "it has another whole number in each row, as an index or an identifier has"
         return "its name is that of an identifier" if IDENTIFIER.intersection(words[-1:]) else ""

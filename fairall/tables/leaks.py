@@ -53,9 +53,12 @@ def telling(
     rows = np.random.default_rng(0).permutation(n_rows)[:SAMPLED]
     sample = {what: outcome[rows] for what, outcome in outcomes.items()}
     warnings, boxes = dict[tuple[str, ...], str](), dict[str, np.ndarray]()
-    for name, column, discrete in ((one.name, columns[one.name], one.kind in DISCRETE) for one in features):
-        numbers, parts = column.numbers[rows], {*name_words(name)}
-        codes = column.words[0][rows].astype(int) + 1 if discrete else 1 * np.isnan(numbers)
+    for feature in features:
+        name, column, parts = feature.name, columns[feature.name], {*name_words(feature.name)}
+        numbers = column.numbers[rows]
+        codes = np.isnan(numbers).astype(int)
+        if feature.kind in DISCRETE:
+            codes = column.words[0][rows].astype(int) + 1
         areas = {
             what: max(_auc(numbers, outcome), _auc(_rates(codes, outcome), outcome))
             for what, outcome in sample.items()

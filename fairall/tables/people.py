@@ -163,12 +163,9 @@ class PeopleReader:
 
 def to_plain(reader: PeopleReader) -> dict[str, Any]:
     """A reader as plain containers, as a saved policy has it in JSON."""
-    columns = np.column_stack([getattr(reader, name) for name in NUMBERS]).astype(object)
-    columns[columns != columns] = None
-    features = [
-        asdict(feature) | dict(zip(NUMBERS, numbers, strict=True))
-        for feature, numbers in zip(reader.features, columns.tolist(), strict=True)
-    ]
+    numbers = pd.DataFrame({name: getattr(reader, name) for name in NUMBERS}, dtype=object)
+    rows = numbers.where(numbers.notna(), None).to_dict("records")
+    features = [asdict(feature) | row for feature, row in zip(reader.features, rows, strict=True)]
     return {"features": features, "sensitive": reader.sensitive and asdict(reader.sensitive)}
 
 
