@@ -103,8 +103,8 @@ class PeopleReader:
         for name in people.columns[people.columns.duplicated()].intersection(self.columns):
             raise FairAllError(f"the table has more than one column {name!r}")
         meaning, column = self.meanings[of_groups[0]], people[of_groups[0]]
-        codes, words = words_of(column)
-        s = taken(meanings(words, meaning), codes, np.nan)
+        codes, texts = words_of(column)
+        s = taken(meanings(texts, meaning), codes, np.nan)
         why = f"is no group: it is the sensitive attribute, which must be one of {', '.join(meaning)}"
         refuse(column, np.isnan(s), why)
         x, warnings = list[np.ndarray](), list[str]()
@@ -181,8 +181,8 @@ def from_plain(plain: Mapping[str, Any]) -> PeopleReader:
     if not features:
         raise ValueError("features must be a list with at least one feature")
     rows = [[feature.get(name) for name in NUMBERS] for feature in plain["features"]]
-    numbers = np.array(of_plain(list[list[float | None]], rows, "features"), dtype=float).T  # NaN for None
-    mean, scale, lowest, highest = numbers
+    numbers = np.array(of_plain(list[list[float | None]], rows, "features"), dtype=float)  # NaN for None
+    mean, scale, lowest, highest = numbers.T
     discrete = [feature.kind in DISCRETE for feature in features]
     fits = (scale > 0) & np.isfinite(mean) & (discrete | (lowest <= highest))
     if not fits.all():
@@ -192,4 +192,4 @@ def from_plain(plain: Mapping[str, Any]) -> PeopleReader:
         groups = sensitive.groups.values()
         if not all(groups) or len(sensitive.meaning) < sum(map(len, groups)):
             raise ValueError("sensitive: all groups need values, and no value can be of several")
-    return PeopleReader(features, *numbers, sensitive)
+    return PeopleReader(features, mean, scale, lowest, highest, sensitive)

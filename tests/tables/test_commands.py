@@ -495,8 +495,8 @@ def test_decide_and_explain_need_the_features_and_nothing_else(asked: Asked) -> 
     if case.name != "a plain table" and not case.taken and {*case.columns} <= {"repaid", "granted"}:
         return  # other words of labels and decisions, which new people lack
     people = table[[*asked.policy.reader.names, "sex"]]
-    for words in ((), ("--explain", "5", "-o", "explained")):
-        ended = asked.decided(people, *words)
+    for options in ([], ["--explain", "5", "-o", "explained"]):
+        ended = asked.decided(people, *options)
         assert (ended.returncode, ended.stderr) == (0, "")
     needed = next((name for name in case.taken if name in case.features), "age")
     with pytest.raises(FairAllError, match=rf"\b{needed}\b"):
