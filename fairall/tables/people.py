@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, astuple, dataclass
 from typing import Any
 
 import numpy as np
@@ -161,6 +161,16 @@ class PeopleReader:
         return pd.DataFrame(columns)
 
 
+@dataclass(frozen=True, kw_only=True)
+class _Numbers:
+    """Numbers of the training values of a feature."""
+
+    mean: float
+    scale: float
+    lowest: float | None
+    highest: float | None
+
+
 def to_plain(reader: PeopleReader) -> dict[str, Any]:
     """A reader as plain containers, as a saved policy has it in JSON."""
     numbers = pd.DataFrame({name: getattr(reader, name) for name in NUMBERS}, dtype=object)
@@ -180,14 +190,13 @@ def from_plain(plain: Mapping[str, Any]) -> PeopleReader:
     sensitive = of_plain(Sensitive | None, plain.get("sensitive"), "sensitive")
     if not features:
         raise ValueError("features must be a list with at least one feature")
-    rows = [[feature.get(name) for name in NUMBERS] for feature in plain["features"]]
-    numbers = np.array(of_plain(list[list[float | None]], rows, "features"), dtype=float)  # NaN for None
-    mean, scale, lowest, highest = numbers.T
+    numbers = of_plain(tuple[_Numbers, ...], plain["features"], "features")
+    mean, scale, lowest, highest = np.array(list(map(astuple, numbers)), dtype=float).T  # NaN for None
     discrete = [feature.kind in DISCRETE for feature in features]
-    fits = (scale > 0) & np.isfinite(mean) & (discrete | (lowest <= highest))
+    fits = (scale > 0) & (discrete | (lowest <= highest))
     if not fits.all():
         name = features[fits.argmin()].name
-        raise ValueError(f"feature {name!r}: its mean, scale, lowest or highest value is not possible")
+        raise ValueError(f"feature {name!r}: its scale, lowest or highest value is not possible")
     if sensitive is not None:
         groups = sensitive.groups.values()
         if not all(groups) or len(sensitive.meaning) < sum(map(len, groups)):

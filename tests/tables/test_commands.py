@@ -480,10 +480,10 @@ def test_notes_and_warnings_are_those_of_every_command(asked: Asked) -> None:
     out = {name: kind for name, kind in asked.case.taken.items() if kind.startswith(OUT)}
     for name, part in (out | dict(asked.case.says)).items():
         for notes in told:
-            (about,) = [line for line in notes if f"column {name!r}" in line]
-            assert part in about
+            (note,) = [line for line in notes if f"column {name!r}" in line]
+            assert part in note
             constant = name in ("country", "fax")
-            assert (f"kinds={{{name}: real}} keeps it" in about) == (name in out and not constant)
+            assert (f"kinds={{{name}: real}} keeps it" in note) == (name in out and not constant)
 
 
 def test_decide_and_explain_need_the_features_and_nothing_else(asked: Asked) -> None:
