@@ -25,7 +25,6 @@ from fairall.config.compose import checked_node, require_trusted
 from fairall.config.schema import Config, FairnessRule
 from fairall.data.features import Schema
 from fairall.data.prepared import PreparedData, Scaler
-from fairall.data.stored_reader import from_plain, to_plain
 from fairall.errors import FairAllError
 from fairall.models.learner import Learner, Setting
 from fairall.nn.stacked import in_chunks
@@ -34,7 +33,7 @@ from fairall.runtime.reading import read_bytes
 from fairall.storage.files import atomic, damaged, write_sums
 from fairall.storage.stored import read_json, read_stored
 from fairall.tables.cells import shown
-from fairall.tables.people import PeopleReader
+from fairall.tables.people import PeopleReader, from_plain, to_plain
 
 FORMAT = 7  # of the folder; increased when older folders would be read wrongly
 CONFIG, FEATURES, WEIGHTS, SUMS = "config.yaml", "features.json", "weights.safetensors", "SUMS"

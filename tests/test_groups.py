@@ -16,13 +16,13 @@ from fairall.data.features import Feature, FeatureInputs, Kind, Schema
 from fairall.data.load import load_dataset
 from fairall.data.own_table import PREFIX
 from fairall.data.people import Decided, group_index
-from fairall.data.stored_reader import from_plain, to_plain
 from fairall.data.table import Table
 from fairall.errors import FairAllError
 from fairall.models.oracle import oracles
 from fairall.models.rivals.greedy import Greedy
 from fairall.policy import Policy, schema_of
 from fairall.tables.groups import Sensitive, sides
+from fairall.tables.people import from_plain, to_plain
 from tests.conftest import no_cache, run_folder, training_of, typed
 
 pytestmark = pytest.mark.usefixtures("undrawn")

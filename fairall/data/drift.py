@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from itertools import pairwise
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -32,7 +32,6 @@ OF_SINGLE = 0.2  # share of the level of the test for single bins
 DRIFTED = 0.05  # corrected p below which a column is said to differ
 EVERYBODY = "everybody"
 
-Key = TypeVar("Key")
 Bins = tuple[np.ndarray, list[str]]
 """The bin of each earlier person, then of each new one, shape (n + m,), and names of the bins."""
 
@@ -56,7 +55,7 @@ class Stability(NamedTuple):
     after: float
 
 
-def drift_by_column(columns: Mapping[Key, tuple[pd.Series, pd.Series, bool]]) -> dict[Key, Stability]:
+def drift_by_column(columns: Mapping[Any, tuple[pd.Series, pd.Series, bool]]) -> dict[Any, Stability]:
     """The stability of each column, with p corrected for all of them (Benjamini and Hochberg 1995).
 
     Where no column has changed, one or more have p < α with a probability of about α at most.
@@ -64,9 +63,9 @@ def drift_by_column(columns: Mapping[Key, tuple[pd.Series, pd.Series, bool]]) ->
     Args:
         columns: arguments of `stability`: cells of earlier people, of new ones, and whether they are numbers.
     """
-    found = {key: stability(*column) for key, column in columns.items()}
-    corrected = false_discovery_control([column.p for column in found.values()]).tolist()
-    return {key: column._replace(p=p) for (key, column), p in zip(found.items(), corrected, strict=True)}
+    single = [stability(*column) for column in columns.values()]
+    corrected = false_discovery_control([column.p for column in single]).tolist()
+    return {key: column._replace(p=p) for key, column, p in zip(columns, single, corrected, strict=True)}
 
 
 def stability(old: pd.Series, new: pd.Series, number: bool) -> Stability:
@@ -163,11 +162,13 @@ def stabilities(
     before, where, sensitive = old.cells, old.declared.path, str(old.declared.sensitive or "")
     constant = [name for name in old.left_out if before[name].nunique() <= 1]
     names = [*old.kinds, *constant, *([sensitive] if sensitive else [])]
-    lacking = [
-        f"{key}={name}: {where} has no such column" for key, name in old.declared.named if name not in before
-    ]
     Collected(
-        lacking or [f"{path}: no column {name!r}, which {where} has" for name in names if name not in new]
+        [
+            f"{key}={name}: {where} has no such column"
+            for key, name in old.declared.named
+            if name not in before
+        ]
+        or [f"{path}: no column {name!r}, which {where} has" for name in names if name not in new]
     ).tell()
     tables = {EVERYBODY: (before, new)}
     if sensitive:

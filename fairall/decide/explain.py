@@ -20,7 +20,6 @@ from matplotlib.figure import Figure
 from torch import Tensor
 
 from fairall.data.load import people_of_run
-from fairall.data.stored_reader import to_plain
 from fairall.decide.deciding import read
 from fairall.display.style import BLUE, GREY, ORANGE, PALETTE, STYLE, save_figure, set_title
 from fairall.display.table import print_frame
@@ -32,6 +31,7 @@ from fairall.storage.files import tidied, write_text
 from fairall.tables.cells import shown
 from fairall.tables.files import File
 from fairall.tables.groups import sides
+from fairall.tables.people import to_plain
 
 BACKGROUND = 100  # people whose values stand in for those of the person
 OTHERS = 1000  # people whom the person is ranked among

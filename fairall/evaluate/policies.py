@@ -266,7 +266,7 @@ def _numbers(column: pd.Series, others: str = "") -> np.ndarray:
     Raises:
         FairAllError: where a cell is empty or another text.
     """
-    numbers, _ = Feature(str(column.name), Kind.REAL).read(column, exact=False)
+    numbers, _ = Feature(str(column.name), Kind.REAL).read(column)
     if np.isnan(numbers).any():
         codes, words = words_of(column)
         values = listed(list(words), "value")

@@ -14,11 +14,10 @@ import pandas as pd
 from fairall.display.progress import doing
 from fairall.errors import Collected, count
 from fairall.tables import roles
-from fairall.tables.cells import numbers_of
 from fairall.tables.declared import Declared
-from fairall.tables.features import DISCRETE, Feature, Kind
+from fairall.tables.features import Feature, Kind
 from fairall.tables.files import Cells, read_cells
-from fairall.tables.infer import Candidate, LeftOut
+from fairall.tables.infer import Column, LeftOut
 from fairall.tables.leaks import DECIDED, LABEL, telling
 
 RowValues = np.ndarray | None  # None where a table has no such column
@@ -51,7 +50,7 @@ class Applicants:
         loss: of an accepted person with a negative label, at least 0, shape (N,).
         notes: on how the table was read, one sentence each.
         warnings: on what is probably not as declared, likewise.
-        numbers: `cells.numbers_of` each column without a role, by name.
+        columns: those without a role, by name.
     """
 
     declared: Declared
@@ -74,7 +73,7 @@ class Applicants:
     loss: RowValues = None
     notes: Sequence[str] = ()
     warnings: Sequence[str] = ()
-    numbers: Mapping[str, np.ndarray] = field(default_factory=dict, repr=False)
+    columns: Mapping[str, Column] = field(default_factory=dict, repr=False)
 
     def __len__(self) -> int:
         return len(self.cells)
@@ -83,10 +82,6 @@ class Applicants:
         """The table itself; raises FairAllError with all of its faults."""
         Collected(self.faults).tell()
         return self
-
-    def column(self, name: str) -> Candidate:
-        """One of the columns of `kinds` or `left_out`."""
-        return Candidate(self.cells[name], self.declared, self.numbers[name])
 
     def features(self, train: np.ndarray | None = None) -> tuple[list[Feature], list[str]]:
         """Features with levels and imputed values of the rows `train`, and notes on columns.
@@ -97,7 +92,7 @@ class Applicants:
         rows = np.arange(len(self)) if train is None else train
         features, notes = list[Feature](), list[str]()
         for name, kind in self.kinds.items():
-            column = self.column(name)
+            column = self.columns[name]
             try:
                 features.append(column.feature(kind, rows))
                 notes += column.remarks(features[-1])
@@ -107,10 +102,7 @@ class Applicants:
 
     def values(self, features: Sequence[Feature]) -> dict[str, np.ndarray]:
         """Numbers and codes of features by name, NaN where a number is missing, shape (N,) each."""
-        return {
-            one.name: one.encode(self.cells[one.name]) if one.kind in DISCRETE else self.numbers[one.name]
-            for one in features
-        }
+        return {feature.name: self.columns[feature.name].values(feature) for feature in features}
 
     def missing(self, features: Sequence[Feature]) -> dict[str, np.ndarray]:
         """Masks (N,) of missing cells, by name of the features that have some."""
@@ -122,7 +114,7 @@ class Applicants:
         outcomes = {} if self.accepted is None else {DECIDED: self.accepted.astype(float)}
         if self.label is not None:
             outcomes |= {"who has a label": 1.0 - np.isnan(self.label), LABEL: self.label}
-        return telling(features, self.cells, self.numbers, outcomes)
+        return telling(features, self.columns, outcomes)
 
 
 def read(
@@ -145,7 +137,7 @@ def read(
     """
     cells = source if isinstance(source, Cells) else read_cells(source, declared)
     faults, kinds, left_out = Collected(), dict[str, Kind](), dict[str, str]()
-    reading: dict[str, Any] = {"notes": [], "warnings": [], "numbers": {}}
+    reading: dict[str, Any] = {"notes": [], "warnings": [], "columns": {}}
     keys = roles.roles(declared, list(map(str, cells.frame)), faults)
     faults.told += [fault for key, fault in needs.items() if not getattr(declared, key)]
     if declared.propensity and not declared.decision:
@@ -170,14 +162,14 @@ def read(
     for name in map(str, frame):
         if name in of_roles or name in declared.not_features:
             continue
-        reading["numbers"][name] = numbers_of(frame[name])
+        reading["columns"][name] = Column(frame[name], declared)
         try:
             with faults.one():
-                kinds[name] = Candidate(frame[name], declared, reading["numbers"][name]).kind()
+                kinds[name] = reading["columns"][name].kind()
         except LeftOut as reason:
             left_out[name] = str(reason)
     if declared.person is None and not faults.told:
-        real = [reading["numbers"][name] for name, kind in kinds.items() if kind is Kind.REAL]
+        real = [reading["columns"][name].numbers for name, kind in kinds.items() if kind is Kind.REAL]
         reading["warnings"] += repeats(frame[[*kinds, *declared.grouping]], real)
     of_columns = [f"column {name!r} is left out: {reason}" for name, reason in left_out.items()]
     reading["notes"] = (*of_columns, *reading["notes"])

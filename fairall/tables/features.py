@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from fairall.errors import FairAllError, count
-from fairall.tables.cells import distinct, parsed, refuse, spelling, taken
+from fairall.tables.cells import parsed, refuse, spelling, taken, words_of
 
 
 class Kind(StrEnum):
@@ -86,38 +86,26 @@ class Feature:
         """The value of a missing cell: the code of the level of missing values, else `fill`."""
         return dict(zip(self.levels, self.codes, strict=False)).get(MISSING_LEVEL, self.fill)
 
-    def read(self, column: pd.Series, *, exact: bool = True) -> tuple[np.ndarray, np.ndarray]:
+    def read(self, column: pd.Series) -> tuple[np.ndarray, np.ndarray]:
         """Numbers and codes of raw cells, texts or numbers, and which cells are unknown, shapes (N,).
 
-        Numbers are NaN where the cell is missing or unknown. Numbers and truth values match the level that
-        spells them (`spelling`); with `exact` a text must equal a level or a word in `missing`, as in a
-        training file.
+        Numbers are NaN where the cell is missing or unknown. Spellings of a word are equivalent (`spelling`).
 
         Raises:
             FairAllError: if a cell is neither a number nor a text.
         """
         absent = {spelling(word) for word in self.missing}
-        if pd.api.types.is_numeric_dtype(column) and not self.levels:
+        if pd.api.types.is_numeric_dtype(column) and not self.codes:  # without a text for each number
             numbers = column.to_numpy(dtype=float, na_value=np.nan)
             missing = np.isnan(numbers) | np.isin(numbers, [x for x in absent if isinstance(x, float)])
         else:
-            positions, cells = distinct(column)
+            positions, words = words_of(column)
+            none = [spelling(word) in absent and word.strip() not in self.levels for word in words]
             meaning = dict(zip(self.words, self.codes, strict=True))
-            texts = [str(cell).strip() for cell in cells]
-            none = [
-                text not in meaning and (text in self.missing if exact else spelling(text) in absent)
-                for text in texts
-            ]
-            if meaning:
-                values = _meanings(cells, meaning, exact=exact and bool(self.levels))
-            else:
-                values = parsed(cells)
-                if not exact:
-                    others = np.flatnonzero(np.isnan(values))  # such as True
-                    values[others] = parsed([spelling(texts[k]) for k in others])
+            values = meanings(words, meaning) if meaning else parsed(map(spelling, words))
             numbers, missing = taken(values, positions, np.nan), taken(np.array(none, bool), positions, True)
-        possible = np.isin(numbers, self.codes) if self.codes else np.isfinite(numbers)
-        return np.where(possible & ~missing, numbers, np.nan), ~possible & ~missing
+        known = np.isfinite(numbers) & ~missing
+        return np.where(known, numbers, np.nan), ~known & ~missing
 
     def encode(self, column: pd.Series) -> np.ndarray:
         """Numbers for the raw values of a column, shape (N,).
@@ -137,30 +125,18 @@ class Feature:
         return values
 
 
-def of_words(column: pd.Series, meaning: Mapping[str, float]) -> np.ndarray:
-    """The number that each cell means, shape (N,), NaN where it is missing or spells no word of `meaning`."""
-    positions, values = distinct(column)
-    return taken(_meanings(values, meaning), positions, np.nan)
+def meanings(words: Iterable[str], meaning: Mapping[str, float]) -> np.ndarray:
+    """The numbers that words (K,) mean, shape (K,), NaN where a word is none of `meaning`.
+
+    An identical word comes first, then another spelling (`spelling`) that has one meaning only.
+    """
+    spelt: dict[float | str, float] = {}
+    for word, number in meaning.items():
+        spelt[spelling(word)] = number if spelt.get(spelling(word), number) == number else np.nan
+    numbers = (meaning.get(word.strip(), spelt.get(spelling(word), np.nan)) for word in words)
+    return np.fromiter(numbers, dtype=float)
 
 
 def are_counts(values: np.ndarray, largest: float = LARGEST_COUNT) -> np.ndarray:
     """Which numbers (N,) are whole and from 0 to `largest`, shape (N,), bool."""
     return (values >= 0) & (values <= largest) & (np.floor(values) == values)
-
-
-def _meanings(cells: Iterable[Any], meaning: Mapping[str, float], *, exact: bool = False) -> np.ndarray:
-    """Numbers of cells by identical text, then by other spellings of a word; `exact` texts have none.
-
-    Spellings of words with different meanings have none.
-    """
-    spelt: dict[float | str, float] = {}
-    for word, code in meaning.items():
-        first = spelt.setdefault(spelling(word), code)
-        spelt[spelling(word)] = code if first == code else np.nan
-
-    def number(cell: Any) -> float:
-        text = str(cell).strip()
-        other = np.nan if exact and isinstance(cell, str) else spelt.get(spelling(cell), np.nan)
-        return meaning.get(text, other)
-
-    return np.array([number(cell) for cell in cells], dtype=float)

@@ -14,6 +14,7 @@ from fairall.tables.cells import (
     EXACT,
     is_text,
     listed,
+    numbers_of,
     parsed,
     refuse,
     shown,
@@ -34,7 +35,6 @@ from fairall.tables.formatted import is_formatted, point_groups_thousands
 
 DATE = re.compile(r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}([T ].*)?|\d{1,2}[-/.]\d{1,2}[-/.]\d{2,4}([T ].*)?")
 LARGEST = 1e30  # larger magnitudes, and ranges below its inverse, cannot be standardised
-MOSTLY = 0.5
 FIRST = 1000  # rows looked at before all
 POSTAL = re.compile(r".*(?:zip|postal|post_?code|plz).*", re.IGNORECASE)
 INDEX = re.compile(r"column \d+|Unnamed: \d+|index|level_0", re.IGNORECASE)
@@ -56,18 +56,16 @@ class LeftOut(Exception):  # noqa: N818
 
 
 @dataclass(frozen=True)
-class Candidate:
+class Column:
     """A column that may be a feature.
 
     Attributes:
         cells: of the N rows.
         declared: meanings of columns.
-        numbers: `cells.numbers_of` the column, shape (N,).
     """
 
     cells: pd.Series
     declared: Declared
-    numbers: np.ndarray
 
     @property
     def name(self) -> str:
@@ -75,9 +73,9 @@ class Candidate:
         return str(self.cells.name)
 
     @cached_property
-    def present(self) -> np.ndarray:
-        """Which cells are not missing, shape (N,), bool."""
-        return self.cells.notna().to_numpy()
+    def numbers(self) -> np.ndarray:
+        """`cells.numbers_of` the column, shape (N,)."""
+        return numbers_of(self.cells)
 
     @cached_property
     def words(self) -> tuple[np.ndarray, np.ndarray]:
@@ -87,10 +85,11 @@ class Candidate:
     @cached_property
     def of_codes(self) -> bool:
         """Whether numbers are codes, by leading zeros or the name of the column."""
-        # Most columns of texts begin with a word that is no whole number, after which no other is read.
-        words = self.words[1] if is_text(self.cells) else [""]
-        padded = all(map(str.isdecimal, words)) and any(len(word) > 1 and word[0] == "0" for word in words)
-        return padded or POSTAL.fullmatch(self.name) is not None
+        return POSTAL.fullmatch(self.name) is not None or (
+            is_text(self.cells)
+            and all(map(str.isdecimal, self.words[1]))
+            and any(re.match("0.", word) for word in self.words[1])
+        )
 
     def as_kind(self, kind: str) -> str:
         """The key that declares a kind."""
@@ -103,8 +102,7 @@ class Candidate:
             LeftOut: if the column has no information, or identifies people.
             FairAllError: with column and row of a value that no feature can hold.
         """
-        declared = self.declared.kinds.get(self.name)
-        kind = Kind(declared) if declared else self._suggested()
+        kind = Kind(self.declared.kinds.get(self.name) or self._suggested())
         possible, what = np.abs(self.numbers) <= LARGEST, f"finite number up to {LARGEST:g}"
         if kind is Kind.COUNT:
             possible, what = are_counts(self.numbers), f"count, from 0 to {LARGEST_COUNT}"
@@ -112,7 +110,7 @@ class Candidate:
             other = (
                 f"list it in missing= if it means no value, or declare another kind, {self.as_kind('KIND')}"
             )
-            refuse(self.cells, self.present & ~possible, f"is not a {what}: correct it, {other}")
+            refuse(self.cells, self.cells.notna() & ~possible, f"is not a {what}: correct it, {other}")
         return kind
 
     def feature(self, kind: Kind, train: np.ndarray) -> Feature:
@@ -124,70 +122,78 @@ class Candidate:
         """
         if kind in DISCRETE:
             return self._discrete(train)
-        known = self.numbers[train][self.present[train]]
-        if not len(known) or np.ptp(known) < 1 / LARGEST:
+        known = pd.Series(self.numbers[train])
+        if not known.max() - known.min() >= 1 / LARGEST:
             raise LeftOut("it does not vary in the training rows")
-        fill = float(np.median(known))
+        fill = float(known.median())
         fill = fill // 1 if kind is Kind.COUNT else fill
         return Feature(self.name, kind, fill=fill, missing=self.declared.no_value)
+
+    def values(self, feature: Feature) -> np.ndarray:
+        """Numbers or codes of the N rows as its feature, NaN where a number is missing, shape (N,)."""
+        if feature.kind not in DISCRETE:
+            return self.numbers
+        codes, words = self.words
+        code = dict(zip(feature.levels, feature.codes, strict=True))
+        return taken(np.array([code.get(word, feature.fill) for word in words]), codes, feature.of_missing)
 
     def remarks(self, feature: Feature) -> list[str]:
         """Notes where the column is read as codes, and where its rarer levels are merged."""
         if feature.kind not in DISCRETE:
             return []
-        name, (codes, words), notes = feature.name, self.words, list[str]()
+        words, notes = {*self.words[1]}, list[str]()
         if self.of_codes and len(words) > 2 and np.isfinite(self.numbers).any():
-            notes.append(f"column {name!r} holds codes; {self.as_kind(Kind.REAL)} takes them for numbers")
-        merged = ~np.isin(words, feature.levels)
-        n = int(taken(merged, codes, False).sum())
-        if OTHER_LEVEL in feature.levels and n:
             notes.append(
-                f"column {name!r}: the {merged.sum()} rarest of its {len(words)} values, in {n} of "
-                f"{len(codes)} rows, are merged into {OTHER_LEVEL}; max_categories={len(words) + 1} keeps all"
+                f"column {self.name!r} holds codes; {self.as_kind(Kind.REAL)} takes them for numbers"
+            )
+        merged = words.difference(feature.levels)
+        if merged and OTHER_LEVEL in feature.levels:
+            notes.append(
+                f"column {self.name!r}: the {len(merged)} rarest of its {len(words)} values are merged into "
+                f"{OTHER_LEVEL}; max_categories={len(words) + 1} keeps all"
             )
         return notes
 
     def _suggested(self) -> Kind:
+        n = int(self.cells.notna().sum())
+        if n == 0:
+            raise LeftOut("it is empty")
         if all(cells.nunique() <= 2 for cells in (self.cells.head(FIRST), self.cells)):
-            values = self.cells.dropna().unique()
-            if len(values) == 0:
-                raise LeftOut("it is empty")
-            if len(values) == 1 and self.present.all():
-                raise LeftOut(f"it is always {shown(str(values[0]))!r}")
+            first, *others = self.cells.dropna().unique()
+            if not others and n == len(self.cells):
+                raise LeftOut(f"it is always {shown(str(first))!r}")
             return Kind.CATEGORICAL  # two levels make it binary
-        numbers = self.numbers[~np.isnan(self.numbers)]
-        if len(numbers) <= MOSTLY * self.present.sum():
-            self._refuse_text()
-            return Kind.CATEGORICAL
-        if is_text(self.cells) and point_groups_thousands(list(self.words[1])):
-            raise FairAllError(
-                f"column {self.name!r}: if the point of numbers such as 1.250 groups thousands, remove "
-                f"it; if not, declare {self.as_kind(Kind.REAL)}"
-            )
-        if why := self._identifies(numbers):
-            raise LeftOut(f"{why}; {self.as_kind(Kind.REAL)} keeps it")
-        if self.of_codes:
-            self._refuse_text()
-            return Kind.CATEGORICAL
-        return Kind.COUNT if are_counts(numbers, self.declared.max_count).all() else Kind.REAL
+        numbers = self.numbers[np.isfinite(self.numbers)]
+        if 2 * len(numbers) > n:
+            if is_text(self.cells) and point_groups_thousands(list(self.words[1])):
+                raise FairAllError(
+                    f"column {self.name!r}: if the point of numbers such as 1.250 groups thousands, remove "
+                    f"it; if not, declare {self.as_kind(Kind.REAL)}"
+                )
+            if why := self._identifies(numbers):
+                raise LeftOut(f"{why}; {self.as_kind(Kind.REAL)} keeps it")
+            if not self.of_codes:
+                return Kind.COUNT if are_counts(numbers, self.declared.max_count).all() else Kind.REAL
+        self._refuse_text(n)
+        return Kind.CATEGORICAL
 
-    def _refuse_text(self) -> None:
-        """Raise FairAllError for formatted numbers, dates and free text."""
-        (codes, words), n, wrong, why = self.words, self.present.sum(), self.present, None
-        formatted = taken(np.array([is_formatted(word) for word in words], dtype=bool), codes, False)
-        if formatted.any() and (formatted | ~np.isnan(self.numbers)).sum() > MOSTLY * n:
+    def _refuse_text(self, n: int) -> None:
+        """Raise FairAllError for formatted numbers, dates and free text in `n` rows."""
+        codes, words = self.words
+        formatted = taken(np.array([*map(is_formatted, words)]), codes, False)
+        if formatted.any() and 2 * (formatted | np.isfinite(self.numbers)).sum() > n:
             wrong, why = formatted, "is a formatted number: write all as digits with a decimal point"
         elif all(map(DATE.fullmatch, words)):
-            why = "is a date: turn it into a number, as of days"
-        elif len(words) > max(self.declared.max_categories, 0.9 * n):
+            wrong, why = codes >= 0, "is a date: turn it into a number, as of days"
+        else:
+            wrong = (codes >= 0) & (len(words) > max(self.declared.max_categories, 0.9 * n))
             why = f"and {len(words) - 1} more values in {n} rows: names, codes and free text are no features"
-        if why is not None:
-            categorical = self.as_kind(Kind.CATEGORICAL)
-            refuse(self.cells, wrong, f"{why}; drop={self.name} leaves it out, {categorical} takes it")
+        why += f"; drop={self.name} leaves it out, {self.as_kind(Kind.CATEGORICAL)} takes it"
+        refuse(self.cells, wrong, why)
 
     def _discrete(self, train: np.ndarray) -> Feature:
         codes, words = self.words
-        most, names = self.declared.max_categories, [*words, MISSING_LEVEL]
+        names = [*words, MISSING_LEVEL]
         times = {names[code]: n for code, n in pd.Series(codes[train]).value_counts().items()}
         if len(times) == 1:
             raise LeftOut("it does not vary in the training rows")
@@ -195,45 +201,42 @@ class Candidate:
             raise FairAllError(f"column {self.name!r} has {listed([*times], 'value')} and cannot be binary")
         # Sort ties in frequency by name, so that the order of the rows does not matter.
         levels = sorted(times, key=lambda level: (-times[level], level))
-        stand_in = levels[0]
-        if len(levels) > most:
-            levels = [*{*levels[: most - 1], OTHER_LEVEL}]
-        if OTHER_LEVEL in levels:
-            stand_in = OTHER_LEVEL
+        most_frequent = levels[0]
+        if len(levels) > self.declared.max_categories:
+            levels = [*{*levels[: self.declared.max_categories - 1], OTHER_LEVEL}]
         # By number or by name, the levels of missing and other values last.
-        values = parsed(list(words))
+        values = parsed(words)
         number = dict(zip(words, values, strict=True)) if np.isfinite(values).all() else {}
         levels.sort(
             key=lambda level: (level == OTHER_LEVEL, level == MISSING_LEVEL, number.get(level, 0), level)
         )
-        fill, missing = float(levels.index(stand_in)), self.declared.no_value
-        return Feature.discrete(self.name, levels, first_code=0, fill=fill, missing=missing)
+        fill = float(levels.index(OTHER_LEVEL if OTHER_LEVEL in levels else most_frequent))
+        return Feature.discrete(self.name, levels, first_code=0, fill=fill, missing=self.declared.no_value)
 
-    def _identifies(self, numbers: np.ndarray) -> str | None:
-        """Why numbers (N,) tell who or when somebody is, in words; None where they may be a feature."""
-        if not (np.floor(numbers) == numbers).all():
-            return None
-        n, low, high = len(numbers), numbers.min(), numbers.max()
+    def _identifies(self, numbers: np.ndarray) -> str:
+        """Why numbers (N,) tell who or when somebody is, in words; empty where they may be a feature."""
+        if (np.floor(numbers) < numbers).any():
+            return ""
+        n, low, high, n_distinct = len(numbers), numbers.min(), numbers.max(), len(pd.unique(numbers))
         if low >= EXACT and high <= 2.0**64:
             return "it holds whole numbers beyond 2^53, as identifiers have"
-        n_distinct, most = len(pd.unique(numbers)), self.declared.max_categories
-        if n_distinct <= min(most, n - 1):
-            return None
-        if any(low >= 1e9 * unit and high < 2.2e9 * unit for unit in (1, 1e3, 1e6)):  # 2001 to 2039
+        if n_distinct <= min(self.declared.max_categories, n - 1):
+            return ""
+        if any(1e9 * unit <= low and high < 2.2e9 * unit for unit in (1, 1e3, 1e6)):  # 2001 to 2039
             return "it holds Unix times"
         if self.of_codes:
-            return "nearly every row has another code" if n_distinct > 0.9 * n else None
+            return "nearly every row has another code" if n_distinct > 0.9 * n else ""
         words = name_words(self.name)
         if n_distinct == n:
             # So many different numbers of so short a range are consecutive but for some that are absent.
-            if high - low < (2 * n if n > most else n):
+            if high - low < (2 * n if n > self.declared.max_categories else n):
                 return "it numbers the rows"
             unit = 10.0 ** np.floor(np.log10(max(high, 1)))
-            lowest, middle, highest = np.quantile(numbers, [0, 0.5, 1]) // unit  # first digits
-            random = unit >= RANDOM and lowest < 2 and 4 <= middle <= 6 and highest == 9
+            middle = 4 <= np.median(numbers) // unit <= 6  # first digit
+            random = unit >= RANDOM and low < 2 * unit and middle and high >= 9 * unit
             if INDEX.fullmatch(self.name) or (random and not QUANTITY.intersection(words)):
                 return "it has another whole number in each row, as an index or an identifier has"
-        return "its name is that of an identifier" if IDENTIFIER.intersection(words[-1:]) else None
+        return "its name is that of an identifier" if IDENTIFIER.intersection(words[-1:]) else ""
 
 
 def name_words(name: str) -> list[str]:

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from operator import itemgetter
 
 import numpy as np
 import pandas as pd
 
 from fairall.errors import FairAllError
 from fairall.tables.features import DISCRETE, Feature
-from fairall.tables.infer import name_words
+from fairall.tables.infer import Column, name_words
 
 DECIDED, LABEL = "the decision", "the label"  # names of outcomes
 SAMPLED = 4000  # rows
-TELLS, SCORE_TELLS, TOGETHER = 0.95, 0.75, 0.75  # least AUC of a column, a score, several columns
-EXACT = 1 - 1e-6  # but for rounding
+TELLS, SCORE_TELLS = 0.95, 0.75  # least AUC of a column, and of a score or several columns
 DEVIATIONS = 5.0  # of an AUC from ½, in standard deviations under chance
 FEWEST = 5  # rows of either outcome
 EXCEPTIONS = 0.02  # of a value that tells an outcome, as a share of those that chance would make
@@ -30,10 +28,7 @@ EARLIER = {*"previous prior past since before".split()}  # of other decisions
 
 
 def telling(
-    features: Sequence[Feature],
-    cells: pd.DataFrame,
-    numbers: Mapping[str, np.ndarray],
-    outcomes: Mapping[str, np.ndarray],
+    features: Sequence[Feature], columns: Mapping[str, Column], outcomes: Mapping[str, np.ndarray]
 ) -> dict[tuple[str, ...], str]:
     """Columns that tell the decision or the label, alone or together, with a warning on each.
 
@@ -44,8 +39,7 @@ def telling(
 
     Args:
         features: of the table.
-        cells: of all columns, N rows.
-        numbers: of each column by its name, shape (N,).
+        columns: by name, of N rows.
         outcomes: what may be told, by its name in a sentence: 1, 0 or NaN where unknown, shape (N,). Only the
             first is told by several columns together. `DECIDED` and `LABEL` are names of outcomes.
 
@@ -55,24 +49,26 @@ def telling(
     Raises:
         FairAllError: if a column of two values is the label in other words.
     """
-    rows = np.random.default_rng(0).permutation(len(cells))[:SAMPLED]
+    n_rows = len(next(iter(outcomes.values())))
+    rows = np.random.default_rng(0).permutation(n_rows)[:SAMPLED]
     sample = {what: outcome[rows] for what, outcome in outcomes.items()}
     warnings, boxes = dict[tuple[str, ...], str](), dict[str, np.ndarray]()
     for feature in features:
-        name, parts, column = feature.name, {*name_words(feature.name)}, cells[feature.name].iloc[rows]
-        codes = pd.factorize(column if feature.kind in DISCRETE else column.isna(), use_na_sentinel=False)[0]
-        figures = []
-        for what, outcome in sample.items():
-            area = _auc(numbers[name][rows], outcome)
-            if codes.any():
-                area = max(area, _auc(_rates(codes, outcome), outcome))
-            if what == LABEL and area > EXACT and len({*codes[~np.isnan(outcome)]}) == 2:
-                raise FairAllError(f"column {name!r} is the label in other words: drop={name} leaves it out")
-            least = SCORE_TELLS if what == DECIDED and parts & SCORE else TELLS
-            figures.append((area - least, area, what))
-        excess, area, what = max(figures, key=itemgetter(0))
-        if excess >= 0:
-            why = f"tells {what} (AUC {area:.2f})"
+        name, column, parts = feature.name, columns[feature.name], {*name_words(feature.name)}
+        numbers = column.numbers[rows]
+        codes = np.isnan(numbers).astype(int)
+        if feature.kind in DISCRETE:
+            codes = column.words[0][rows].astype(int) + 1
+        areas = {
+            what: max(_auc(numbers, outcome), _auc(_rates(codes, outcome), outcome))
+            for what, outcome in sample.items()
+        }
+        if areas.get(LABEL, 0) > 1 - 1e-6 and len({*codes[~np.isnan(sample[LABEL])]}) == 2:
+            raise FairAllError(f"column {name!r} is the label in other words: drop={name} leaves it out")
+        least = {DECIDED: SCORE_TELLS} if parts & SCORE else {}
+        what = max(areas, key=lambda what: areas[what] - least.get(what, TELLS))
+        if areas[what] >= least.get(what, TELLS):
+            why = f"tells {what} (AUC {areas[what]:.2f})"
         elif DECIDED not in sample and _tell(codes, 1.0 * (sample[LABEL] != 1), CHANCE).any():
             why = "has values with which nobody has a positive label, as if they were rejected"
         elif parts & DECISION and not parts & EARLIER:
@@ -86,9 +82,9 @@ def telling(
         )
     what, outcome = next(iter(sample.items()))
     for side in (outcome, 1.0 - outcome):
-        ticked = {name: _tell(codes, side, CHANCE_TOGETHER)[codes] for name, codes in boxes.items()}
+        ticked = {name: _tell(codes, side, CHANCE_TOGETHER) for name, codes in boxes.items()}
         together = [name for name, rows in ticked.items() if rows.any()]
-        if len(together) > 1 and _auc(np.any([*ticked.values()], axis=0), side) >= TOGETHER:
+        if len(together) > 1 and _auc(np.any([*ticked.values()], axis=0), side) >= SCORE_TELLS:
             names = ", ".join(together)
             warnings[*together,] = (
                 f"columns {names} tell {what} together, by values that nearly always go with the same one: "
@@ -97,16 +93,16 @@ def telling(
     return warnings
 
 
-def _counts(codes: np.ndarray, outcome: np.ndarray, most: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    """Rows with a known outcome, and with the outcome 1, by codes (N,) up to `most`; shapes (K,)."""
-    known = ~np.isnan(outcome)
-    return np.bincount(codes, known, most + 1), np.bincount(codes, np.nan_to_num(outcome), most + 1)
+def _counts(codes: np.ndarray, outcome: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Rows with a known outcome, and with the outcome 1, by codes (N,); shapes (K + 1,)."""
+    size = codes.max() + 2
+    return np.bincount(codes, ~np.isnan(outcome), size), np.bincount(codes, np.nan_to_num(outcome), size)
 
 
 def _rates(codes: np.ndarray, outcome: np.ndarray) -> np.ndarray:
     """Share of the outcome 1 among rows of the same code (N,) in the other half of the rows, shape (N,)."""
     half = 2 * codes + np.arange(len(codes)) % 2
-    n, ones = _counts(half, outcome, half.max() + 1)
+    n, ones = _counts(half, outcome)
     return ((ones + ones.sum() / max(n.sum(), 1)) / (n + 1))[half ^ 1]
 
 
@@ -124,7 +120,7 @@ def _auc(scores: np.ndarray, outcome: np.ndarray) -> float:
 
 
 def _tell(codes: np.ndarray, outcome: np.ndarray, chance: float) -> np.ndarray:
-    """Which codes (N,) have the outcome 1 in nearly all rows where it is known, shape (K,), bool."""
+    """Which rows have a code (N,) that goes with the outcome 1 nearly wherever it is known, shape (N,)."""
     n, ones = _counts(codes, outcome)
     share = ones.sum() / max(n.sum(), 1)
-    return (n - ones <= EXCEPTIONS * (1 - share) * n) & (share**n <= chance)
+    return ((n - ones <= EXCEPTIONS * (1 - share) * n) & (share**n <= chance))[codes]

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, astuple, dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from fairall.errors import FairAllError
-from fairall.tables.cells import refuse, shown
+from fairall.storage.stored import of_plain
+from fairall.tables.cells import refuse, shown, taken, words_of
 from fairall.tables.features import (
     DISCRETE,
     MISSING_LEVEL,
@@ -17,12 +19,13 @@ from fairall.tables.features import (
     Feature,
     Kind,
     are_counts,
-    of_words,
+    meanings,
 )
 from fairall.tables.groups import Sensitive, group_name, sides
 
 CODED = "s"  # the column that holds the sensitive attribute as its code
 LONGEST = 100  # characters of the values in a message
+NUMBERS = ("mean", "scale", "lowest", "highest")  # of training values, by the attributes of `PeopleReader`
 
 
 @dataclass(frozen=True)
@@ -100,29 +103,29 @@ class PeopleReader:
         for name in people.columns[people.columns.duplicated()].intersection(self.columns):
             raise FairAllError(f"the table has more than one column {name!r}")
         meaning, column = self.meanings[of_groups[0]], people[of_groups[0]]
-        s = of_words(column, meaning)
+        codes, texts = words_of(column)
+        s = taken(meanings(texts, meaning), codes, np.nan)
         why = f"is no group: it is the sensitive attribute, which must be one of {', '.join(meaning)}"
         refuse(column, np.isnan(s), why)
-        x = []
-        warnings = []
+        x, warnings = list[np.ndarray](), list[str]()
         training = zip(self.features, self.scale, self.lowest, self.highest, strict=True)
         for feature, scale, low, high in training:
             column = people[feature.name]
-            values, unknown = feature.read(column, exact=False)
+            values, unknown = feature.read(column)
             missing = np.isnan(values) & ~unknown
             if feature.kind in DISCRETE:
-                words = dict[Any, str](zip(feature.codes, feature.words, strict=True))
                 # Where nobody has a known level, the column is probably another one.
-                other = feature.kind is Kind.BINARY or bool((unknown | missing).all())
+                other = feature.kind is Kind.BINARY or np.isnan(values).all()
                 if refuse_unknown or feature.fill is None or (other and OTHER_LEVEL not in feature.words):
                     some = shown(", ".join(feature.words), LONGEST)
                     refuse(column, unknown, f"is not known from training; it must be one of {some}")
+                words = dict[Any, str](zip(feature.codes, feature.words, strict=True))
                 odd, why = unknown, f"not known from training and taken as {words.get(feature.fill)!r}"
             else:
-                wrong, what = unknown, "a finite number"
+                what = "a finite number"
                 if feature.kind is Kind.COUNT:
-                    wrong, what = ~are_counts(values) & ~missing, "a count, a whole number from 0"
-                refuse(column, wrong, f"is not possible; it must be {what}")
+                    unknown, what = ~are_counts(values) & ~missing, "a count, a whole number from 0"
+                refuse(column, unknown, f"is not possible; it must be {what}")
                 width = max(high - low, scale)  # the scale of a constant
                 odd = (values < low - width) | (values > high + width)
                 why = f"far outside the training range {low:.6g} to {high:.6g}"
@@ -149,12 +152,53 @@ class PeopleReader:
         Real features have their training mean, counts their smallest training value, others one of their
         levels, the first person the first one.
         """
-        groups, columns = sides(self.n_groups), dict[str, list[Any]]()
+        columns = dict[str, list[Any]]()
         for feature, mean, lowest in zip(self.features, self.mean, self.lowest, strict=True):
             number = int(lowest) if feature.kind is Kind.COUNT else float(f"{mean:.4g}")
-            columns[feature.name] = np.resize(feature.words or [number], len(groups)).tolist()
-        raw = self.sensitive
-        columns[CODED if raw is None else raw.column] = [
-            int(s) if raw is None else raw.values(s)[0] for s in groups
-        ]
+            columns[feature.name] = np.resize(feature.words or [number], self.n_groups).tolist()
+        *_, (name, meaning) = self.meanings.items()
+        columns[name] = [*{s: word for word, s in meaning.items()}.values()]
         return pd.DataFrame(columns)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Numbers:
+    """Numbers of the training values of a feature."""
+
+    mean: float
+    scale: float
+    lowest: float | None
+    highest: float | None
+
+
+def to_plain(reader: PeopleReader) -> dict[str, Any]:
+    """A reader as plain containers, as a saved policy has it in JSON."""
+    numbers = pd.DataFrame({name: getattr(reader, name) for name in NUMBERS}, dtype=object)
+    rows = numbers.where(numbers.notna(), None).to_dict("records")
+    features = [asdict(feature) | row for feature, row in zip(reader.features, rows, strict=True)]
+    return {"features": features, "sensitive": reader.sensitive and asdict(reader.sensitive)}
+
+
+def from_plain(plain: Mapping[str, Any]) -> PeopleReader:
+    """Inverse of `to_plain` after a round trip through JSON; `plain` may be a stranger's.
+
+    Raises:
+        ValueError: naming what is not possible, where `plain` is nothing that `to_plain` returns.
+        FairAllError: likewise, where codes, levels and imputed value of a feature do not fit each other.
+    """
+    features = of_plain(tuple[Feature, ...], plain.get("features"), "features")
+    sensitive = of_plain(Sensitive | None, plain.get("sensitive"), "sensitive")
+    if not features:
+        raise ValueError("features must be a list with at least one feature")
+    numbers = of_plain(tuple[_Numbers, ...], plain["features"], "features")
+    mean, scale, lowest, highest = np.array(list(map(astuple, numbers)), dtype=float).T  # NaN for None
+    discrete = [feature.kind in DISCRETE for feature in features]
+    fits = (scale > 0) & (discrete | (lowest <= highest))
+    if not fits.all():
+        name = features[fits.argmin()].name
+        raise ValueError(f"feature {name!r}: its scale, lowest or highest value is not possible")
+    if sensitive is not None:
+        groups = sensitive.groups.values()
+        if not all(groups) or len(sensitive.meaning) < sum(map(len, groups)):
+            raise ValueError("sensitive: all groups need values, and no value can be of several")
+    return PeopleReader(features, mean, scale, lowest, highest, sensitive)

@@ -68,17 +68,14 @@ def test_names_of_features_are_different_and_not_reserved(names: list[str], told
 def test_cells_mean_the_same_in_a_training_file_and_of_people_to_decide_on() -> None:
     size = Feature.discrete("size", ["10", "Large", "(missing)"], fill=1.0, missing=("NA",))
     cells = pd.Series(["10", " Large ", "NA", None, 10, 10.0, "10.0", "large", "na", "Paris"], name="size")
-    exact, unknown = size.read(cells)
-    np.testing.assert_array_equal(exact, [1, 2, *[np.nan] * 2, 1, 1, *[np.nan] * 4])
-    assert unknown.tolist() == [False] * 6 + [True] * 4
-    spelt, unknown = size.read(cells, exact=False)
+    spelt, unknown = size.read(cells)
     np.testing.assert_array_equal(spelt, [1, 2, *[np.nan] * 2, 1, 1, 1, 2, *[np.nan] * 2])
     assert unknown.tolist() == [False] * 9 + [True]
-    assert size.encode(cells).tolist() == [1, 2, 3, 3, 1, 1, 1, 1, 1, 1]
+    assert size.encode(cells).tolist() == [1, 2, 3, 3, 1, 1, 1, 2, 3, 1]
     income = Feature("income", Kind.REAL, fill=5.0, missing=("-99",))
     numbers = pd.Series(["1e3", " 2 ", "-99", None, 7, "-99.0"], name="income", dtype=object)
-    assert income.encode(numbers).tolist() == [1000, 2, 5, 5, 7, -99]
-    values, unknown = income.read(numbers, exact=False)
+    assert income.encode(numbers).tolist() == [1000, 2, 5, 5, 7, 5]
+    values, unknown = income.read(numbers)
     np.testing.assert_array_equal(values, [1000, 2, np.nan, np.nan, 7, np.nan])
     assert not unknown.any()
-    assert income.read(pd.Series([np.inf, -99.0, 1.0]), exact=False)[1].tolist() == [True, False, False]
+    assert income.read(pd.Series([np.inf, -99.0, 1.0]))[1].tolist() == [True, False, False]

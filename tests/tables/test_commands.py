@@ -1,11 +1,11 @@
 """Six commands read one table alike: kinds, groups, refusals and warnings."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -22,6 +22,7 @@ from fairall.tables.features import Kind
 from fairall.tables.groups import display_name
 from tests.conftest import Ended, typed
 
+T = TypeVar("T")
 N = 200
 KEYS = {
     "label": "repaid",
@@ -33,32 +34,24 @@ KEYS = {
 }
 KINDS = {"income": "real", "age": "real", "children": "count", "owner": "binary", "job": "categorical"}
 OUT, FIX = "left out: ", "to fix: "
-ANOTHER, NUMBERS = OUT + "it has another whole number in each row", OUT + "it numbers the rows"
-NAMED = OUT + "its name is that of "
 draw = np.random.default_rng(0)
 
 
-def applicants() -> pd.DataFrame:
-    """Decisions that depend on nothing, and labels of the accepted."""
-    some = np.random.default_rng(1)
-    table = pd.DataFrame(
-        {
-            "income": some.normal(2000, 400, N).round(2),
-            "age": some.integers(18, 80, N),
-            "children": some.integers(0, 5, N),
-            "owner": some.choice(["yes", "no"], N),
-            "job": some.choice(["clerk", "cook", "nurse"], N),
-            "sex": some.choice(["f", "m"], N),
-            "granted": some.choice(["yes", "yes", "no"], N),
-            "outcome_known_to_nobody": some.choice(["good", "bad"], N),
-        }
-    )
-    return table.rename(columns={"outcome_known_to_nobody": "repaid"}).assign(
-        repaid=lambda known: known["repaid"].where(known["granted"] == "yes", None)
-    )
-
-
-PEOPLE = applicants()
+some = np.random.default_rng(1)
+# Decisions that depend on nothing, and labels of the accepted.
+PEOPLE = pd.DataFrame(
+    {
+        "income": some.normal(2000, 400, N).round(2),
+        "age": some.integers(18, 80, N),
+        "children": some.integers(0, 5, N),
+        "owner": some.choice(["yes", "no"], N),
+        "job": some.choice(["clerk", "cook", "nurse"], N),
+        "sex": some.choice(["f", "m"], N),
+        "granted": some.choice(["yes", "yes", "no"], N),
+        "repaid": some.choice(["good", "bad"], N),
+    }
+)
+PEOPLE["repaid"] = PEOPLE["repaid"].where(PEOPLE["granted"] == "yes", None)
 ACCEPTED = (PEOPLE["granted"] == "yes").to_numpy()
 WOULD_REPAY = np.where(PEOPLE["repaid"].isna(), draw.choice(["good", "bad"], N), PEOPLE["repaid"])
 
@@ -69,7 +62,7 @@ class Case:
 
     Attributes:
         name: of the case.
-        columns: in place of those of `applicants`, or before them.
+        columns: in place of those of `PEOPLE`, or before them.
         taken: by column its kind, `OUT` with a reason, or `FIX` with a fault; of others see `KINDS`.
         keys: that differ from `KEYS`, None for one that is not given.
         groups: names, sorted.
@@ -135,105 +128,92 @@ TYPED = {
 }
 OF_TYPES = {"visits": "count", "member": "binary", "rate": "real", "town": "categorical", "price": "real"}
 NO_DECISION = "a log needs the past decisions: give decision=COLUMN and accepted=VALUE"
-FREE_TEXT = "and 199 more values in 200 rows: names, codes and free text are no features"
 SCORE = np.where(ACCEPTED, 0.6, 0.4) + draw.normal(0, 0.08, N)
 CASES = [
     Case("a plain table"),
-    Case("types of Parquet", TYPED, OF_TYPES | {"day": "role"}, {"drop": "[day]"}, parquet=True),
+    Case("types of Parquet", TYPED, OF_TYPES | {"day": FIX + "is a date"}, parquet=True),
     Case("the same as CSV", TYPED, OF_TYPES | {"day": "role"}, {"drop": "[day]"}),
-    # Numbers that identify rows, and numbers that do not.
-    Case("ids in order", {"id": range(1, N + 1)}, {"id": NUMBERS}),
-    Case("ids in any order", {"id": draw.permutation(N) + 1}, {"id": NUMBERS}),
-    Case("ids from 100001", {"number": np.arange(N) + 100001}, {"number": NUMBERS}),
-    Case("seven random digits", {"client": draw.integers(10**6, 10**7, N)}, {"client": ANOTHER}),
     Case(
-        "times", {"at": draw.integers(1_600_000_000, 1_700_000_000, N)}, {"at": OUT + "it holds Unix times"}
-    ),
-    Case("an id kept", {"id": range(N)}, {"id": "real"}, {"kinds": "{id: real}"}),
-    Case("repeated ids", {"client_id": draw.integers(0, 90, N)}, {"client_id": NAMED + "an identifier"}),
-    Case(
-        "postal codes",
-        {"zip": few(*range(20001, 20031))},
-        {"zip": "categorical"},
-        says={"zip": "holds codes; kinds={zip: real} takes them for numbers"},
-    ),
-    Case(
-        "leading zeros",
-        {"district": few(*(f"{code:04d}" for code in range(990, 1010)))},
-        {"district": "categorical"},
-        says={"district": "holds codes; kinds={district: real} takes them for numbers"},
+        "numbers that identify rows",
+        {
+            "": draw.permutation(260)[:N],
+            "id": range(1, N + 1),
+            "number": 100001 + draw.permutation(N),
+            "client": draw.integers(10**6, 10**7, N),
+            "client_id": draw.integers(0, 90, N),
+            "at": draw.integers(1_600_000_000, 1_700_000_000, N),
+            "plz": draw.integers(10**4, 10**5, N),
+        },
+        {
+            **dict.fromkeys(["column 1", "id", "number"], OUT + "it numbers the rows"),
+            "client": OUT + "it has another whole number in each row",
+            "client_id": OUT + "its name is that of an identifier",
+            "at": OUT + "it holds Unix times",
+            "plz": OUT + "nearly every row has another code",
+        },
     ),
     Case(
-        "a postal code each",
-        {"plz": draw.integers(10**4, 10**5, N)},
-        {"plz": f"{OUT}nearly every row has another code"},
-    ),
-    Case("an index", {"": draw.permutation(N)}, {"column 1": NUMBERS}),
-    Case("a filtered index", {"": draw.permutation(260)[:N]}, {"column 1": NUMBERS}),
-    Case("incomes to four decimals", {"income": draw.lognormal(8, 0.5, N).round(4)}),
-    Case("whole incomes, all different", {"income": draw.permutation(np.arange(9000, 60000, 7))[:N]}),
-    Case("amounts of six digits", {"amount": draw.integers(10**5, 10**6, N)}, {"amount": "real"}),
-    Case("text ids", {"id": [f"L{k:04d}" for k in range(N)]}, {"id": FIX + FREE_TEXT}),
-    # Cells of features.
-    Case(
-        "constant and empty",
-        {"country": "UK", "fax": [None] * N},
-        {"country": OUT + "it is always 'UK'", "fax": OUT + "it is empty"},
-    ),
-    Case(
-        "formatted numbers",
-        {"debt": [f"${debt:,.2f}" for debt in draw.normal(5000, 900, N)]},
-        {"debt": FIX + "is a formatted number: write all as digits"},
+        "numbers that do not",
+        {
+            "income": draw.permutation(np.arange(9000, 60000, 7))[:N],
+            "amount": draw.integers(10**5, 10**6, N),
+            "id": range(N),
+            "zip": few(*range(20001, 20031)),
+            "district": few(*(f"{code:04d}" for code in range(990, 1010))),
+        },
+        {"amount": "real", "id": "real", "zip": "categorical", "district": "categorical"},
+        {"kinds": "{id: real}"},
+        says={
+            name: f"holds codes; kinds={{{name}: real}} takes them for numbers"
+            for name in ("zip", "district")
+        },
     ),
     Case(
-        "dates",
-        {"since": pd.date_range("2020-01-31", periods=N).strftime("%d.%m.%Y")},
-        {"since": FIX + "is a date"},
+        "other columns",
+        {
+            "country": "UK",
+            "fax": [None] * N,
+            "phone_bill": one_in_ten(few("paid", "due"), None),
+            "age": one_in_ten(PEOPLE["age"], -99),
+        },
+        {
+            "country": OUT + "it is always 'UK'",
+            "fax": OUT + "it is empty",
+            "phone_bill": "categorical",
+        },
+        {"missing": '["-99","-999"]'},
     ),
-    Case("dates of Parquet", {"since": TYPED["day"]}, {"since": FIX + "is a date"}, parquet=True),
     Case(
-        "a text among numbers",
-        {"age": one_in_ten(PEOPLE["age"], "old")},
-        {"age": FIX + "row 4: 'old' is not a finite"},
-    ),
-    Case(
-        "an infinite number",
-        {"age": one_in_ten(PEOPLE["age"], np.inf)},
-        {"age": FIX + "row 4: 'inf' is not a finite"},
-    ),
-    Case(
-        "a fraction among counts",
-        {"children": one_in_ten(PEOPLE["children"], 1.5)},
-        {"children": FIX + "row 4: '1.5' is not a count"},
+        "columns to correct",
+        {
+            "id": [f"L{k:04d}" for k in range(N)],
+            "debt": [f"${debt:,.2f}" for debt in draw.normal(5000, 900, N)],
+            "since": pd.date_range("2020-01-31", periods=N).strftime("%d.%m.%Y"),
+            "age": one_in_ten(PEOPLE["age"], "old"),
+            "income": one_in_ten(PEOPLE["income"], np.inf),
+            "children": one_in_ten(PEOPLE["children"], 1.5),
+        },
+        {
+            "id": FIX + "and 199 more values in 200 rows: names, codes and free text are no features",
+            "debt": FIX + "is a formatted number: write all as digits",
+            "since": FIX + "is a date",
+            "age": FIX + "row 4: 'old' is not a finite",
+            "income": FIX + "row 4: 'inf' is not a finite",
+            "children": FIX + "row 4: '1.5' is not a count",
+        },
         {"kinds": "{children: count}"},
-    ),
-    Case(
-        "codes of missing values", {"age": one_in_ten(PEOPLE["age"], -99)}, keys={"missing": '["-99","-999"]'}
-    ),
-    Case(
-        "two values and none",
-        {"phone_bill": one_in_ten(few("paid", "due"), None)},
-        {"phone_bill": "categorical"},
     ),
     # Words of labels.
     Case("labels 1 and 0", {"repaid": labels(1, 0).astype("Int64")}, keys={"positive": "1"}),
-    Case("labels 1.0 and 0.0", {"repaid": labels(1.0, 0.0)}, keys={"positive": "1"}),
-    Case("labels 1.0 and 0.0 of Parquet", {"repaid": labels(1.0, 0.0)}, keys={"positive": "1"}, parquet=True),
     Case("labels True and False", {"repaid": labels(True, False)}, keys={"positive": "1"}),
+    Case("labels 1.0 and 0.0 of Parquet", {"repaid": labels(1.0, 0.0)}, keys={"positive": "1"}, parquet=True),
     Case(
         "truth values of Parquet", {"repaid": labels(True, False)}, keys={"positive": '"true"'}, parquet=True
     ),
-    Case("labels Good and Bad", {"repaid": labels("Good", "Bad")}),
     Case(
-        "labels 1 and 0, the good one yes",
-        {"repaid": labels("1", "0")},
-        keys={"positive": '"yes"'},
-        faults=("positive=yes: column 'repaid' has no such value; it has 2 values (0, 1)",),
-    ),
-    Case(
-        "labels good and NA",
-        {"repaid": labels("good", "NA")},
-        faults=("column 'repaid' has 1 value (good); 'NA' in",),
+        "labels Good and Bad, decisions 1.0 and 0.0",
+        {"repaid": labels("Good", "Bad"), "granted": ACCEPTED.astype(float)},
+        keys={"accepted": "1"},
     ),
     Case(
         "labels None and late",
@@ -246,37 +226,38 @@ CASES = [
         of_run=("column 'repaid': the training rows all have the same label",),
     ),
     Case(
-        "three labels",
-        {"repaid": PEOPLE["repaid"].mask(np.arange(N) % 9 == 0, "late")},
-        faults=("column 'repaid' has 3 values (bad, good, late); a label must have two",),
-    ),
-    # Decisions.
-    Case(
-        "a decision NA",
-        {"granted": one_in_ten(PEOPLE["granted"], "NA")},
-        faults=("column 'granted', row 4: 'NA', which means no value (",),
+        "labels 1 and 0, the good one yes, and a decision NA",
+        {"repaid": labels("1", "0"), "granted": one_in_ten(PEOPLE["granted"], "NA")},
+        keys={"positive": '"yes"'},
+        faults=(
+            "positive=yes: column 'repaid' has no such value; it has 2 values (0, 1)",
+            "column 'granted', row 4: 'NA', which means no value (",
+        ),
     ),
     Case(
-        "one decision",
-        {"granted": "yes"},
-        faults=("column 'granted' has 1 value (yes); a decision must have two",),
+        "labels good and NA, and one decision",
+        {"repaid": labels("good", "NA"), "granted": "yes"},
+        faults=(
+            "column 'repaid' has 1 value (good); 'NA' in",
+            "column 'granted' has 1 value (yes); a decision must have two",
+        ),
     ),
     Case(
-        "no acceptance",
-        {"granted": "no"},
-        faults=("column 'granted' has 1 value (no); a decision must have two",),
+        "three labels and three decisions",
+        {
+            "repaid": PEOPLE["repaid"].mask(np.arange(N) % 9 == 0, "late"),
+            "granted": one_in_ten(PEOPLE["granted"], "later"),
+        },
+        faults=(
+            "column 'repaid' has 3 values (bad, good, late); a label must have two",
+            "column 'granted' has 3 values (later, no, yes); a decision must have two",
+        ),
     ),
-    Case(
-        "three decisions",
-        {"granted": one_in_ten(PEOPLE["granted"], "later")},
-        faults=("column 'granted' has 3 values (later, no, yes); a decision must have two",),
-    ),
-    Case("decisions YES and NO", {"granted": PEOPLE["granted"].str.upper()}),
-    Case("decisions 1.0 and 0.0", {"granted": ACCEPTED.astype(float)}, keys={"accepted": "1"}),
     Case(
         "an acceptance that is not there",
+        {"granted": PEOPLE["granted"].str.upper()},
         keys={"accepted": "approved"},
-        faults=("accepted=approved: column 'granted' has no such value; it has 2 values (no, yes)",),
+        faults=("accepted=approved: column 'granted' has no such value; it has 2 values (NO, YES)",),
     ),
     # Groups.
     Case(
@@ -322,28 +303,20 @@ CASES = [
         says={"granted": "tells who has a label (AUC 1.00): if new people have no such value, drop=granted"},
     ),
     Case(
-        "another decision among the features",
-        {"approval": np.where(ACCEPTED, "a", "r")},
-        {"approval": "binary"},
-        says={"approval": "tells the decision (AUC 1.00)"},
-    ),
-    Case(
-        "a recorded propensity among the features",
-        {"p": SCORE},
-        {"p": "real"},
-        says={"p": "tells the decision (AUC 0.9"},
-    ),
-    Case(
-        "a propensity by its name",
-        {"propensity": draw.random(N)},
-        {"propensity": "real"},
-        says={"propensity": "is named like a decision or its probability"},
-    ),
-    Case(
-        "a score among the features",
-        {"credit_score": (700 * SCORE).round(1)},
-        {"credit_score": "real"},
-        says={"credit_score": "tells the decision (AUC 0.9"},
+        "columns that tell the decision",
+        {
+            "approval": np.where(ACCEPTED, "a", "r"),
+            "p": SCORE,
+            "credit_score": (700 * SCORE).round(1),
+            "propensity": draw.random(N),
+        },
+        {"approval": "binary", "p": "real", "credit_score": "real", "propensity": "real"},
+        says={
+            "approval": "tells the decision (AUC 1.00)",
+            "p": "tells the decision (AUC 0.9",
+            "credit_score": "tells the decision (AUC 0.9",
+            "propensity": "is named like a decision or its probability",
+        },
     ),
     Case(
         "a copy of the label",
@@ -360,6 +333,13 @@ CASES = [
         faults=("column 'repaid' cannot be both label and decision",),
     ),
 ]
+
+
+def answer(ask: Callable[[], T]) -> T | FairAllError:
+    try:
+        return ask()
+    except FairAllError as error:
+        return error
 
 
 class Asked:
@@ -399,36 +379,23 @@ class Asked:
         words = "dataset=csv", "model=fairlog", "preset=quick", "seeds=1"
         config = compose.compose_config(*words, *self.of_run, "dataset.path=people")
         config.dataset.path = str(self.folder / self.name)
-        try:
-            return job(config)
-        except FairAllError as error:
-            return error
-
-    @property
-    def started(self) -> Job:
-        assert isinstance(self.run, Job), self.run
-        return self.run
+        return answer(lambda: job(config))
 
     @cached_property
     def log(self) -> DecisionLog | FairAllError:
-        try:
-            return DecisionLog.read(self.folder / self.name, self.words)
-        except FairAllError as error:
-            return error
+        return answer(lambda: DecisionLog.read(self.folder / self.name, self.words))
 
     @cached_property
     def policy(self) -> Policy:
         """An untrained policy, also in the folder `policy`."""
-        policy = Policy.of(self.started.learner, self.started.data)
-        policy.save(self.folder / "policy", self.started.config)
+        assert isinstance(self.run, Job), self.run
+        policy = Policy.of(self.run.learner, self.run.data)
+        policy.save(self.folder / "policy", self.run.config)
         return policy
 
     def decided(self, people: pd.DataFrame, *words: str) -> Ended:
         self.write(people, f"new_{self.name}")
         return self.typed("decide", "policy", f"new_{self.name}", "-o", "decided.csv", *words)
-
-    def explained(self, people: pd.DataFrame) -> Ended:
-        return self.decided(people, "--explain", "5", "-o", "explained")
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -513,11 +480,10 @@ def test_notes_and_warnings_are_those_of_every_command(asked: Asked) -> None:
     out = {name: kind for name, kind in asked.case.taken.items() if kind.startswith(OUT)}
     for name, part in (out | dict(asked.case.says)).items():
         for notes in told:
-            (about) = [line for line in notes if f"column {name!r}" in line]
-            assert len(about) == 1, notes
-            assert part in about[0].replace("dataset.", "")
-            identifies = name in out and not part.startswith((f"{OUT}it is always", f"{OUT}it is empty"))
-            assert about[0].endswith(f"; kinds={{{name}: real}} keeps it") == identifies
+            (note,) = [line for line in notes if f"column {name!r}" in line]
+            assert part in note
+            constant = name in ("country", "fax")
+            assert (f"kinds={{{name}: real}} keeps it" in note) == (name in out and not constant)
 
 
 def test_decide_and_explain_need_the_features_and_nothing_else(asked: Asked) -> None:
@@ -529,8 +495,8 @@ def test_decide_and_explain_need_the_features_and_nothing_else(asked: Asked) -> 
     if case.name != "a plain table" and not case.taken and {*case.columns} <= {"repaid", "granted"}:
         return  # other words of labels and decisions, which new people lack
     people = table[[*asked.policy.reader.names, "sex"]]
-    for command in (asked.decided, asked.explained):
-        ended = command(people)
+    for options in ([], ["--explain", "5", "-o", "explained"]):
+        ended = asked.decided(people, *options)
         assert (ended.returncode, ended.stderr) == (0, "")
     needed = next((name for name in case.taken if name in case.features), "age")
     with pytest.raises(FairAllError, match=rf"\b{needed}\b"):
@@ -546,7 +512,6 @@ def test_codes_of_missing_values_are_missing(parquet: bool, tmp_path: Path) -> N
     assert isinstance(asked.log, DecisionLog)
     np.testing.assert_array_equal(asked.log.x["age"], ages)
     assert "-99" not in str([row[4] for row in grid(asked.compared.stdout) if row[0] == "age"])
-    assert asked.policy.reader.lowest[asked.policy.reader.names.index("age")] == pytest.approx(ages.min())
     with_codes, with_none = (asked.decided(PEOPLE.assign(age=values)).stdout for values in (coded, ages))
     assert with_codes == with_none
     assert "far outside the training range" not in with_codes
@@ -558,23 +523,12 @@ def test_a_column_of_days_is_a_time_where_one_is_declared(parquet: bool, tmp_pat
     log = DecisionLog.read(tmp_path / asked.name, asked.words, time="day")
     np.testing.assert_array_equal(log.time, TYPED["day"].to_numpy())
     assert kinds(log.features) == KINDS
-    assert "column 'day', row 1: 2024-01-01" in str(asked.log).replace("'2024", "2024")
 
 
-@pytest.mark.parametrize(
-    ("trained", "given"),
-    [
-        (("yes", "no"), [("Yes", "No"), (" yes ", "NO"), ("YES", " no")]),
-        ((1, 0), [(1.0, 0.0), (True, False), ("1", "0"), ("true", "FALSE"), (" 1.0", "0.0 ")]),
-        ((1.0, 0.0), [(1, 0), (True, False), ("True", "False")]),
-        ((True, False), [(1, 0), (1.0, 0.0), ("true", "false"), ("1", "0.0")]),
-        (("1", "0"), [(1, 0), (True, False), (1.0, 0.0)]),
-    ],
-    ids=str,
-)
+@pytest.mark.parametrize("trained", [("yes", "no"), (1.0, 0.0), (True, False), ("1", "0")], ids=str)
 @pytest.mark.parametrize("parquet", [False, True], ids=["CSV", "Parquet"])
 def test_new_people_may_spell_values_otherwise(
-    trained: tuple[Any, Any], given: list[tuple[Any, Any]], parquet: bool, tmp_path: Path
+    trained: tuple[Any, Any], parquet: bool, tmp_path: Path
 ) -> None:
     def owners(yes: Any, no: Any) -> pd.Series:
         return PEOPLE["owner"].map({"yes": yes, "no": no})
@@ -584,32 +538,23 @@ def test_new_people_may_spell_values_otherwise(
         asked.policy.propensity(PEOPLE.assign(owner=owners(*words)))[0] for words in (trained, trained[::-1])
     )
     assert np.abs(expected - other_way).min() > 1e-4
-    upper = {name: " " + PEOPLE[name].str.upper() for name in ("job", "sex")}
-    for words in given:
+    spelt = [("YES", " no")] if "yes" in trained else [(1, 0), (True, False), (" 1.0", "0.0 ")]
+    for words in spelt:
+        upper = {name: " " + PEOPLE[name].str.upper() for name in ("job", "sex")}
         assert asked.decided(PEOPLE.assign(**upper, owner=owners(*words))).returncode == 0
         decided = pd.read_csv(tmp_path / "decided.csv")
         np.testing.assert_allclose(decided["probability"], expected, atol=1e-6)
 
 
 def test_ten_of_several_faults_are_told_a_line_each(tmp_path: Path) -> None:
-    wrong = {
-        "granted": one_in_ten(PEOPLE["granted"], "NA"),
-        "repaid": PEOPLE["repaid"].mask(np.arange(N) % 9 == 0, "late"),
-        "age": one_in_ten(PEOPLE["age"], "old"),
-    } | {f"id_{k}": [f"L{k:04d}" for k in range(N)] for k in range(9)}
+    wrong = {"granted": one_in_ten(PEOPLE["granted"], "NA"), "age": one_in_ten(PEOPLE["age"], "old")}
+    wrong |= {f"id_{k}": pd.Series(map("L{:04d}".format, range(N))) for k in range(10)}
     asked = Asked(Case("", wrong), tmp_path)
-    run = asked.typed("dataset=csv", "dataset.path=people.csv", *asked.of_run)
     evaluated = asked.typed("evaluate", "people.csv", *asked.words)
-    for ended, error in ((run, asked.run), (evaluated, asked.log)):
-        faults = lines(error)
-        assert (ended.returncode, ended.stdout) == (1, "")
-        assert lines(ended.stderr, "fairall: ") == faults
-        assert "2 more" in faults[10]
-        for part in (
-            "'granted', row 4: 'NA'",
-            "'repaid' has 3 values",
-            "'age', row 4: 'old'",
-            "'id_0', row 1",
-        ):
-            assert sum(part in line for line in faults[:10]) == 1
-    assert lines(asked.check.stdout, "To fix: ")[:10] == lines(asked.run)[:10]
+    assert (evaluated.returncode, evaluated.stdout) == (1, "")
+    faults = lines(evaluated.stderr, "fairall: ")
+    assert faults == lines(asked.log)
+    assert faults[:10] == lines(asked.run)[:10] == lines(asked.check.stdout, "To fix: ")[:10]
+    for part in ("'granted', row 4: 'NA'", "'age', row 4: 'old'", "'id_0', row 1"):
+        assert sum(part in line for line in faults[:10]) == 1
+    assert "2 more" in faults[10]

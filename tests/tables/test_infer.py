@@ -8,9 +8,8 @@ import pandas as pd
 import pytest
 from numpy.random import Generator
 
-from fairall.tables.cells import numbers_of
 from fairall.tables.declared import Declared
-from fairall.tables.infer import Candidate, LeftOut
+from fairall.tables.infer import Column, LeftOut
 
 Draw = Callable[[Generator, int], Any]
 
@@ -26,22 +25,17 @@ def distinct_incomes(draw: Generator, n: int) -> np.ndarray:
 
 
 IDENTIFIERS: dict[str, tuple[str, Draw]] = {
-    "from 1": ("row", lambda draw, n: np.arange(1, n + 1)),
     "shuffled": ("x", lambda draw, n: draw.permutation(n) + 1),
     "from 100001": ("x", lambda draw, n: 100_001 + draw.permutation(n)),
-    "downwards": ("x", lambda draw, n: np.arange(n, 0, -1)),
     "some missing": ("x", lambda draw, n: np.where(draw.random(n) < 0.05, np.nan, draw.permutation(n))),
-    "as floats": ("x", lambda draw, n: 1.0 + draw.permutation(n)),
     "index of CSV": ("column 1", lambda draw, n: np.sort(draw.choice(10 * n, n, replace=False))),
     "index of pandas": ("Unnamed: 0", lambda draw, n: draw.choice(100 * n, n, replace=False)),
     "six digits": ("x", lambda draw, n: unique(draw, 10**5, 10**6, n)),
     "seven digits": ("x", lambda draw, n: unique(draw, 10**6, 10**7, n)),
     "to ten million": ("case", lambda draw, n: unique(draw, 0, 10**7, n)),
-    "nine digits": ("x", lambda draw, n: unique(draw, 10**8, 10**9, n)),
     "sixteen digits": ("x", lambda draw, n: unique(draw, 10**15, 10**16, n)),
     "seconds": ("x", lambda draw, n: 1_600_000_000 + draw.integers(0, 10**8, n)),
     "milliseconds": ("x", lambda draw, n: 1000 * (1_600_000_000 + draw.integers(0, 10**8, n))),
-    "sorted seconds": ("made", lambda draw, n: np.sort(1_400_000_000 + draw.integers(0, 10**8, n))),
     "person_id": ("person_id", lambda draw, n: draw.integers(1, 10**4, n)),
     "customerId": ("customerId", lambda draw, n: draw.integers(10**6, 10**6 + n, n)),
     "ID": ("ID", lambda draw, n: np.repeat(np.arange(n // 2), 2)),
@@ -49,15 +43,9 @@ IDENTIFIERS: dict[str, tuple[str, Draw]] = {
 }
 FEATURES: dict[str, tuple[str, Draw]] = {
     "income": ("income", lambda draw, n: draw.lognormal(10.3, 0.6, n).round()),
-    "income without a name": ("x", lambda draw, n: draw.lognormal(10.3, 0.6, n).round()),
-    "sorted incomes": ("x", lambda draw, n: np.sort(draw.lognormal(10.3, 0.6, n).round())),
     "different incomes": ("x", distinct_incomes),
-    "different sorted incomes": ("x", lambda draw, n: np.sort(distinct_incomes(draw, n))),
-    "normal incomes": ("x", lambda draw, n: draw.normal(40_000, 10_000, n).round()),
-    "millions": ("x", lambda draw, n: draw.lognormal(13, 0.6, n).round()),
     "Pareto": ("x", lambda draw, n: (1e4 * (1 + draw.pareto(2, n))).round()),
     "floats": ("x", lambda draw, n: draw.normal(size=n)),
-    "even floats": ("x", lambda draw, n: draw.random(n)),
     "ages": ("age", lambda draw, n: draw.integers(18, 90, n)),
     "counts": ("x", lambda draw, n: draw.poisson(2, n)),
     "large counts": ("x", lambda draw, n: draw.poisson(500, n)),
@@ -66,8 +54,6 @@ FEATURES: dict[str, tuple[str, Draw]] = {
     "thousands": ("x", lambda draw, n: 1000 * draw.poisson(50, n)),
     "years": ("year", lambda draw, n: draw.integers(1950, 2020, n)),
     "scores": ("x", lambda draw, n: draw.normal(650, 100, n).round().clip(300, 850)),
-    "percentages": ("x", lambda draw, n: draw.integers(0, 101, n)),
-    "latitudes": ("lat", lambda draw, n: draw.uniform(40, 50, n).round(6)),
     "days": ("x", lambda draw, n: draw.integers(-15_000, 0, n)),
     "seconds of use": ("x", lambda draw, n: draw.exponential(1e6, n).round()),
 }
@@ -77,7 +63,7 @@ def kind(values: Any, name: str = "x", **keys: Any) -> str:
     """The kind of a column, or "" where it is left out."""
     column = pd.Series(values, name=name)
     try:
-        return str(Candidate(column, Declared.of(**keys), numbers_of(column)).kind())
+        return str(Column(column, Declared.of(**keys)).kind())
     except LeftOut:
         return ""
 
@@ -89,20 +75,6 @@ def test_simulated_columns_are_told_apart(case: str) -> None:
     left_out = np.mean([not kind(values, name) for values in columns])
     assert abs(left_out - (case in IDENTIFIERS)) <= 0.03
     assert kind(columns[0], name, kinds={name: "real"}) == "real"
-
-
-@pytest.mark.parametrize(
-    ("values", "expected"),
-    [
-        (np.random.default_rng(0).integers(10_000, 10_060, 600), "categorical"),
-        (pd.Categorical([f"{k % 60:05d}" for k in range(600)]), "categorical"),
-        (pd.Categorical([f"{10_000 + k % 60}" for k in range(600)]), "categorical"),
-        (10_000 + np.arange(600), ""),
-    ],
-    ids=["numbers", "leading zeros", "text", "another in each row"],
-)
-def test_postal_codes_are_categories(values: Any, expected: str) -> None:
-    assert kind(values, "zip") == expected
 
 
 @pytest.mark.parametrize(
@@ -122,9 +94,7 @@ def test_names_of_identifiers_end_in_such_a_word(name: str, expected: str) -> No
     assert kind(np.random.default_rng(0).lognormal(7, 1, 1000).round(), name) == expected
 
 
-@pytest.mark.parametrize("first", [2**53, 2**60, 2**62])
-@pytest.mark.parametrize("as_type", ["int64", "Int64", "float", "str"])
-def test_whole_numbers_beyond_what_floats_tell_apart_are_identifiers(first: int, as_type: str) -> None:
-    apart = 1 if as_type != "float" else 2**12  # as floats of this size the next ones are the same
-    values = pd.Series(first + apart * np.arange(600)).astype(as_type)
-    assert kind(values.astype("category") if as_type == "str" else values) == ""
+@pytest.mark.parametrize("as_type", ["int64", "Int64", "float", "category"])
+def test_whole_numbers_beyond_what_floats_tell_apart_are_identifiers(as_type: str) -> None:
+    values = pd.Series(2**53 + 2**12 * np.arange(600))  # as floats the next ones are the same
+    assert kind((values.astype("str") if as_type == "category" else values).astype(as_type)) == ""

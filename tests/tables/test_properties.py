@@ -19,11 +19,11 @@ from fairall.config.compose import typed_config
 from fairall.data.features import DISCRETE, Kind
 from fairall.data.own_table import OwnSplitConfig, OwnTable, OwnTableConfig
 from fairall.data.prepared import PreparedData
-from fairall.data.stored_reader import from_plain, to_plain
 from fairall.errors import FairAllError
 from fairall.policy import schema_of
 from fairall.tables.declared import Declared
 from fairall.tables.files import File, read_cells
+from fairall.tables.people import from_plain, to_plain
 from tests.conftest import examples
 
 thorough = settings(
