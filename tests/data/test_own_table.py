@@ -16,7 +16,6 @@ from fairall.data.own_table import PREFIX, OwnTable, OwnTableConfig
 from fairall.data.table import Table
 from fairall.errors import FairAllError
 from fairall.tables.features import MISSING_LEVEL, OTHER_LEVEL
-from fairall.tables.people import from_plain, to_plain
 
 Own = Callable[..., OwnTable]
 
