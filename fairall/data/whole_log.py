@@ -43,7 +43,7 @@ class WholeLog(OwnTable):
     @cached_property
     @override
     def cells(self) -> Cells:
-        return read_cells(self.people, replace(self.config.declared, person="").checked())
+        return read_cells(self.people, replace(self.config.declared, person=""))
 
     @override
     def load(self) -> Table:

@@ -161,7 +161,7 @@ class DecisionLog:
             keys: of `Declared`, `cost`, and `score` of `read`.
         """
         cost, score = keys.pop("cost", None), keys.pop("score", None)
-        declared = Declared.of(**keys).checked()
+        declared = Declared.of(**keys)
         if cost is not None and (declared.gain or declared.loss):
             raise FairAllError(f"cost={cost}: each row has its own gain and loss: leave cost out")
         cost = number("cost", csv_defaults()["cost"] if cost is None else cost, open_unit())

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -24,18 +23,18 @@ from fairall.tables.leaks import DECIDED, LABEL, telling
 RowValues = np.ndarray | None  # None where a table has no such column
 
 
-@dataclass(frozen=True)
+@dataclass
 class Applicants:
     """N applicants; what a table does not have is None.
 
     Attributes:
-        declared: meanings of columns.
-        cells: all columns as the file has them, missing where a cell means no value; the index is the number
-            of the row, from 0.
+        table: all columns as the file has them, and words that mean no value.
+        to_learn: whether groups are those of a method that learns.
         roles: key by name of the columns that are no features.
-        kinds: kind by name of the columns that may be features, in their order.
-        left_out: by name of other columns without a role, why they are no features.
-        faults: what must be corrected before the table can be used, a line each.
+        columns: the others that may be features, by name.
+        kinds: kind by name of those that may be features, in their order.
+        left_out: by name of the others, why they are no features.
+        faults: what must be corrected before the table can be used.
         group: number of the group, shape (N,).
         groups: values of each group, one of each column of groups, or with `to_learn` its words.
         probabilities: of other groups, where the one in `groups` is everybody, shape (N, K).
@@ -51,15 +50,15 @@ class Applicants:
         loss: of an accepted person with a negative label, at least 0, shape (N,).
         notes: on how the table was read, one sentence each.
         warnings: on what is probably not as declared, likewise.
-        numbers: `cells.numbers_of` each column without a role, by name.
     """
 
-    declared: Declared
-    cells: pd.DataFrame
+    table: Cells
+    to_learn: bool = False
     roles: Mapping[str, str] = field(default_factory=dict)
-    kinds: Mapping[str, Kind] = field(default_factory=dict)
-    left_out: Mapping[str, str] = field(default_factory=dict)
-    faults: tuple[str, ...] = ()
+    columns: dict[str, Candidate] = field(default_factory=dict)
+    kinds: dict[str, Kind] = field(default_factory=dict)
+    left_out: dict[str, str] = field(default_factory=dict)
+    faults: Collected = field(default_factory=Collected)
     group: RowValues = None
     groups: Sequence[tuple[str, ...]] = ()
     probabilities: RowValues = None
@@ -72,21 +71,26 @@ class Applicants:
     decision_maker: RowValues = None
     gain: RowValues = None
     loss: RowValues = None
-    notes: Sequence[str] = ()
-    warnings: Sequence[str] = ()
-    numbers: Mapping[str, np.ndarray] = field(default_factory=dict, repr=False)
+    notes: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+
+    @property
+    def declared(self) -> Declared:
+        """Meanings of columns."""
+        return self.table.declared
+
+    @property
+    def cells(self) -> pd.DataFrame:
+        """All columns, missing where a cell means no value; the index is the number of the row, from 0."""
+        return self.table.frame
 
     def __len__(self) -> int:
         return len(self.cells)
 
     def checked(self) -> Applicants:
         """The table itself; raises FairAllError with all of its faults."""
-        Collected(self.faults).tell()
+        self.faults.tell()
         return self
-
-    def column(self, name: str) -> Candidate:
-        """One of the columns of `kinds` or `left_out`."""
-        return Candidate(self.cells[name], self.declared, self.numbers[name])
 
     def features(self, train: np.ndarray | None = None) -> tuple[list[Feature], list[str]]:
         """Features with levels and imputed values of the rows `train`, and notes on columns.
@@ -97,7 +101,7 @@ class Applicants:
         rows = np.arange(len(self)) if train is None else train
         features, notes = list[Feature](), list[str]()
         for name, kind in self.kinds.items():
-            column = self.column(name)
+            column = self.columns[name]
             try:
                 features.append(column.feature(kind, rows))
                 notes += column.remarks(features[-1])
@@ -108,7 +112,9 @@ class Applicants:
     def values(self, features: Sequence[Feature]) -> dict[str, np.ndarray]:
         """Numbers and codes of features by name, NaN where a number is missing, shape (N,) each."""
         return {
-            one.name: one.encode(self.cells[one.name]) if one.kind in DISCRETE else self.numbers[one.name]
+            one.name: one.encode(self.cells[one.name])
+            if one.kind in DISCRETE
+            else self.columns[one.name].numbers
             for one in features
         }
 
@@ -122,7 +128,8 @@ class Applicants:
         outcomes = {} if self.accepted is None else {DECIDED: self.accepted.astype(float)}
         if self.label is not None:
             outcomes |= {"who has a label": 1.0 - np.isnan(self.label), LABEL: self.label}
-        return telling(features, self.cells, self.numbers, outcomes)
+        numbers = {name: column.numbers for name, column in self.columns.items()}
+        return telling(features, self.cells, numbers, outcomes)
 
 
 def read(
@@ -143,46 +150,44 @@ def read(
     Raises:
         FairAllError: if the file cannot be read.
     """
-    cells = source if isinstance(source, Cells) else read_cells(source, declared)
-    faults, kinds, left_out = Collected(), dict[str, Kind](), dict[str, str]()
-    reading: dict[str, Any] = {"notes": [], "warnings": [], "numbers": {}}
-    keys = roles.roles(declared, list(map(str, cells.frame)), faults)
+    table = source if isinstance(source, Cells) else read_cells(source, declared)
+    people = Applicants(table, to_learn)
+    faults, notes = people.faults, people.notes
+    keys = roles.roles(declared, list(map(str, table.frame)), faults)
+    people.roles = {name: key for name, key in keys.items() if key != "kinds"}
     faults.told += [fault for key, fault in needs.items() if not getattr(declared, key)]
     if declared.propensity and not declared.decision:
         faults.told.append("propensity= needs the decisions too: give decision=COLUMN")
-    with faults.one():
-        if {keys.get(name) for name in declared.grouping} in ({"sensitive"}, {"groups"}):
-            reading["group"] = (roles.groups_to_learn if to_learn else roles.groups)(cells, reading)
-            if (reading["group"] < 0).any():
-                cells = cells.rows(reading["group"] >= 0)
-                reading["group"] = reading["group"][reading["group"] >= 0]
-    for key, reader in roles.READERS.items():
-        name = getattr(declared, key)
-        if keys.get(name) == key or (key in roles.AMOUNTS and name in cells.frame):
-            with faults.one():
-                if key not in (*roles.LIMITS, "label"):
-                    roles.complete(cells, key, name)
-                reading[key] = reader(cells, key, reading)
-                if key == "label" and "decision" in reading:
-                    roles.reveal(reading, declared, to_learn=to_learn)
+    if not faults.told:
+        read_roles(people)
     doing("kinds of columns")
-    frame, of_roles = cells.frame, {name: key for name, key in keys.items() if key != "kinds"}
-    for name in map(str, frame):
-        if name in of_roles or name in declared.not_features:
+    for name in map(str, people.cells):
+        if name in people.roles or name in declared.not_features:
             continue
-        reading["numbers"][name] = numbers_of(frame[name])
+        cells = people.cells[name]
+        people.columns[name] = Candidate(cells, declared, numbers_of(cells))
         try:
             with faults.one():
-                kinds[name] = Candidate(frame[name], declared, reading["numbers"][name]).kind()
+                people.kinds[name] = people.columns[name].kind()
         except LeftOut as reason:
-            left_out[name] = str(reason)
+            people.left_out[name] = str(reason)
+    notes[:0] = [f"column {name!r} is left out: {reason}" for name, reason in people.left_out.items()]
     if declared.person is None and not faults.told:
-        real = [reading["numbers"][name] for name, kind in kinds.items() if kind is Kind.REAL]
-        reading["warnings"] += repeats(frame[[*kinds, *declared.grouping]], real)
-    of_columns = [f"column {name!r} is left out: {reason}" for name, reason in left_out.items()]
-    reading["notes"] = (*of_columns, *reading["notes"])
-    reading["accepted"] = reading.pop("decision", None)
-    return Applicants(declared, frame, of_roles, kinds, left_out, faults=tuple(faults.told), **reading)
+        real = [people.columns[name].numbers for name, kind in people.kinds.items() if kind is Kind.REAL]
+        people.warnings += repeats(people.cells[[*people.kinds, *declared.grouping]], real)
+    return people
+
+
+def read_roles(people: Applicants) -> None:
+    """Read the columns with a role."""
+    with people.faults.one():
+        if people.declared.grouping:
+            people.group = (roles.groups_to_learn if people.to_learn else roles.groups)(people)
+    for key, reader in roles.READERS.items():
+        if name := getattr(people.declared, key):
+            with people.faults.one():
+                values = reader(people, people.cells[name], key)
+                setattr(people, "accepted" if key == "decision" else key, values)
 
 
 def repeats(rows: pd.DataFrame, numbers: Sequence[np.ndarray]) -> list[str]:
@@ -190,9 +195,8 @@ def repeats(rows: pd.DataFrame, numbers: Sequence[np.ndarray]) -> list[str]:
 
     Rows are compared that have a number, of shape (N,) each; whole numbers, which are often equal, are none.
     """
-    real = [values for values in numbers if (values > np.floor(values)).any()]
-    unknown = np.all([np.isnan(values) for values in real], axis=0)
-    sums = pd.Series(sum(map(np.nan_to_num, real), start=np.where(unknown, np.nan, 0.0))).dropna()
+    real = {k: values for k, values in enumerate(numbers) if (values > np.floor(values)).any()}
+    sums = pd.DataFrame(real).sum(axis=1, min_count=1).dropna()
     hashed = pd.util.hash_pandas_object(rows.iloc[sums.index[sums.duplicated(keep=False)]], index=False)
     again = hashed[hashed.duplicated()]
     if again.empty:

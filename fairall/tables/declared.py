@@ -17,8 +17,11 @@ from fairall.tables.features import Kind
 DEFAULTS = ("accepted", "missing_by_default", "max_categories", "max_count", "separator", "text_encoding")
 # Keys with several texts.
 LISTS = ("groups", "intersections", "drop", "not_features", "missing", "missing_by_default")
-# Further keys of one column each that is no feature.
-COLUMNS = ("decision", "propensity", "decision_maker", "time", "policy_version", "person")
+# Keys of one column each.
+COLUMNS = (
+    *("label", "decision", "propensity", "decision_maker", "time", "policy_version", "person", "gain"),
+    "loss",
+)
 
 ColumnName = str | None  # None where a table has no such column
 
@@ -83,20 +86,16 @@ class Declared:
         """Meanings with the defaults of conf/dataset/csv.yaml; a key that is None counts as not given.
 
         Raises:
-            FairAllError: if a key is unknown, or a limit is no whole number.
+            FairAllError: if a key is unknown, or a value is not possible.
         """
-        known = cls.__dataclass_fields__
-        for key in keys:
-            if key not in known:
-                hint = nearest(key, known) or f"; there are {', '.join(known)}"
-                raise FairAllError(f"{key}=...: no such keyword{hint}")
+        for key in keys.keys() - cls.__dataclass_fields__:
+            raise FairAllError(f"{key}=...: no such keyword{nearest(key, cls.__dataclass_fields__)}")
         values = {key: _as_texts(key, value) for key, value in keys.items() if value is not None}
         return cls(**({key: csv_defaults()[key] for key in DEFAULTS} | values))
 
-    def checked(self) -> Declared:
-        """The same; raises FairAllError for a value that is not possible."""
+    def __post_init__(self) -> None:
+        """Raise FairAllError for a value that is not possible."""
         check_values(self)
-        return self
 
     @property
     def no_value(self) -> tuple[str, ...]:
@@ -112,17 +111,10 @@ class Declared:
     @property
     def named(self) -> list[tuple[str, str]]:
         """Keys and names of the columns with a role, and of those with a declared kind."""
-        several: dict[str, Iterable[str | None]] = {
-            "label": [self.label],
-            "groups" if self.intersections else "sensitive": self.grouping,
-            **{key: [getattr(self, key)] for key in COLUMNS},
-            "gain": [self.gain],
-            "loss": [self.loss],
-            "split.column": [self.part],
-            "drop": self.drop,
-            "kinds": self.kinds,
-        }
-        return [(key, name) for key, names in several.items() for name in names if name]
+        several = {"groups" if self.intersections else "sensitive": self.grouping}
+        several |= {"split.column": [self.part], "drop": self.drop, "kinds": self.kinds}
+        names = {key: [getattr(self, key)] for key in COLUMNS} | several
+        return [(key, name) for key in names for name in names[key] if name]
 
     @property
     def as_text(self) -> set[str]:

@@ -67,15 +67,6 @@ class Cells:
     emptied: defaultdict[str, pd.Series]
     declared: Declared
 
-    def empty(self, name: str, row: int) -> str:
-        """What a missing cell is, in words: empty, or a word that means no value."""
-        word = self.emptied[name].get(row)
-        if word is None:
-            return "an empty cell"
-        return (
-            f"{shown(word)!r}, which means no value (leave it out of missing_by_default= if it is a value),"
-        )
-
     def rows(self, kept: np.ndarray) -> Cells:
         """Some rows, a mask (N,), with the words of text that are left."""
         return Cells(_some(self.frame, kept), self.emptied, self.declared)

@@ -152,7 +152,7 @@ FOUR = "label=x accepted=0 decision=decided"
 )
 def test_a_fault_is_told_in_one_line(cells: str, words: str, told: str, way: str, tmp_path: Path) -> None:
     keys = dict(word.split("=") for word in words.split())
-    (fault,) = read_as(people(x=cells.split(",")), way, tmp_path, **keys).faults
+    (fault,) = read_as(people(x=cells.split(",")), way, tmp_path, **keys).faults.told
     assert re.match(told, fault), fault
     assert "\n" not in fault
 
@@ -160,7 +160,7 @@ def test_a_fault_is_told_in_one_line(cells: str, words: str, told: str, way: str
 def test_all_faults_are_told_at_once(tmp_path: Path) -> None:
     table = people(y=["a", "b", "c"])
     keys = {"label": "y", "positive": "a", "decision": "z", "person": "q", "propensity": "income"}
-    assert len(read_as(table, "csv", tmp_path, **keys).faults) == 4
+    assert len(read_as(table, "csv", tmp_path, **keys).faults.told) == 4
 
 
 def test_groups_are_tuples_of_values(way: str, tmp_path: Path) -> None:
@@ -215,7 +215,7 @@ def test_words_that_mean_no_value_are_named_with_the_keys_that_settle_it(
 ) -> None:
     table, n = people(y=["yes", word]), N // 2
     keys, others = {"label": "y", "positive": "yes"}, [one for one in USUAL if one != word]
-    (fault,) = read_as(table, way, tmp_path, **keys).faults
+    (fault,) = read_as(table, way, tmp_path, **keys).faults.told
     assert fault.startswith(
         f"column 'y' has 1 value (yes); {word!r} in {n} rows means no value: leave it out of"
     )
@@ -223,7 +223,7 @@ def test_words_that_mean_no_value_are_named_with_the_keys_that_settle_it(
     np.testing.assert_array_equal(label, [1.0, 0.0] * n)
     label = read_as(table, way, tmp_path, **keys, missing=[word]).checked().label
     np.testing.assert_array_equal(label, [1.0, np.nan] * n)
-    (fault,) = read_as(table, way, tmp_path, decision="y", accepted="yes").faults
+    (fault,) = read_as(table, way, tmp_path, decision="y", accepted="yes").faults.told
     assert fault.startswith(f"column 'y', row 2: {word!r}, which means no value (")
     third = read_as(people(y=["yes", "no", word]), way, tmp_path, **keys).checked()
     assert any(f"{word!r} in {N // 3} rows means no value" in note for note in third.notes)
@@ -267,7 +267,7 @@ def test_a_point_makes_no_other_identifier(cells: list[Any], way: str, tmp_path:
 def test_rounded_identifiers_are_refused(values: Any, ways: list[str], tmp_path: Path) -> None:
     """Of these N people few or one are left, as different ones are the same number."""
     for way in ways:
-        (fault,) = read_as(people(p=values), way, tmp_path, person="p").faults
+        (fault,) = read_as(people(p=values), way, tmp_path, person="p").faults.told
         assert fault.startswith("column 'p', row 1: ")
         assert fault.endswith("write them as text")
 
@@ -281,7 +281,7 @@ def test_limits_of_a_propensity(accepted: bool, chance: float, way: str, tmp_pat
     if 0 < chance <= 1 or (not accepted and (chance == 0 or np.isnan(chance))):
         np.testing.assert_array_equal(table_read.checked().propensity, values)
     else:
-        (fault,) = table_read.faults
+        (fault,) = table_read.faults.told
         assert fault.startswith(f"column 'p', row {row + 1}: ")
         assert fault.endswith("is no propensity, a number above 0 and at most 1")
 
