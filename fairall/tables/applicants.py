@@ -120,8 +120,8 @@ class Applicants:
 
     def missing(self, features: Sequence[Feature]) -> dict[str, np.ndarray]:
         """Masks (N,) of missing cells, by name of the features that have some."""
-        rows = self.cells[[one.name for one in features]].isna()
-        return {name: rows[name].to_numpy() for name in rows if rows[name].any()}
+        present = {one.name: self.columns[one.name].present for one in features}
+        return {name: ~rows for name, rows in present.items() if not rows.all()}
 
     def leaks(self, features: Sequence[Feature]) -> dict[tuple[str, ...], str]:
         """A warning by the names of features that tell the decision or the label; see `leaks.telling`."""
@@ -188,6 +188,8 @@ def read_roles(people: Applicants) -> None:
             with people.faults.one():
                 values = reader(people, people.cells[name], key)
                 setattr(people, "accepted" if key == "decision" else key, values)
+    with people.faults.one():
+        roles.reveal(people)
 
 
 def repeats(rows: pd.DataFrame, numbers: Sequence[np.ndarray]) -> list[str]:
@@ -197,13 +199,12 @@ def repeats(rows: pd.DataFrame, numbers: Sequence[np.ndarray]) -> list[str]:
     """
     real = {k: values for k, values in enumerate(numbers) if (values > np.floor(values)).any()}
     sums = pd.DataFrame(real).sum(axis=1, min_count=1).dropna()
-    hashed = pd.util.hash_pandas_object(rows.iloc[sums.index[sums.duplicated(keep=False)]], index=False)
-    again = hashed[hashed.duplicated()]
+    rows = rows.iloc[sums.index[sums.duplicated(keep=False)]]
+    again = rows.index[rows.duplicated()]
     if again.empty:
         return []
-    first, second = hashed.index[hashed == again.iloc[0]][:2] + 1
     return [
-        f"rows {first} and {second} are equal in all features and the group, and {count(len(again), 'row')} "
-        "repeat an earlier one: if these are of the same person, give evaluate person=COLUMN; here each row "
-        "is of another person"
+        f"{count(len(again), 'row')} repeat an earlier one in all features and the group, as row "
+        f"{again[0] + 1}: if these are of the same person, give evaluate person=COLUMN; here each row is of "
+        "another person"
     ]

@@ -31,6 +31,7 @@ LARGEST_GROUPS, MOST_GROUPS = 20, 50  # groups that a method can learn with, and
 SUMS_TO_1 = 0.01  # largest distance from 1 of a sum of probabilities of groups
 MOST_VERSIONS = 50  # of policies; more are a number or a name
 CHANCE = 1e-6  # largest probability of what is reported as no chance
+POSITIVE = {"label": "positive", "decision": "accepted"}  # key of the value that counts as 1
 AMOUNTS = ("gain", "loss")  # keys of columns that may be features too
 UNLABELLED = (
     "which labels are known is modelled from features and group, given which it is taken to be random",
@@ -84,70 +85,62 @@ def position(words: np.ndarray, value: str, column: pd.Series, key: str) -> int:
     return spelt.index(spelling(value))
 
 
-def decision(people: Applicants, column: pd.Series, key: str) -> np.ndarray:
-    """Whether rows have the value of an acceptance, shape (N,).
+def binary(people: Applicants, column: pd.Series, key: str) -> np.ndarray:
+    """Whether rows have the value of `POSITIVE`, shape (N,): decisions, or labels 1, 0 and NaN for no value.
 
     Raises:
-        FairAllError: where a cell is missing, or decisions have not two values, or one
-            (`Declared.accepts_all`), with that of an acceptance.
+        FairAllError: where a column has more than two values, or not the positive one, which a label of one
+            value may lack; where a decision is missing, or all are the same, unless they may be
+            (`Declared.accepts_all`); where a word that means no value by default may be the second label.
     """
-    codes, words, notes = values_of(complete(people, column, key))
-    people.notes += notes
-    if len(words) != 2 and not (len(words) == 1 and people.declared.accepts_all):
-        message = f"column {column.name!r} has {listed(list(words), 'value')}"
-        raise FairAllError(f"{message}; a decision must have two, as those of all who applied")
-    return codes == position(words, people.declared.accepted, column, "accepted")
-
-
-def label(people: Applicants, column: pd.Series, key: str) -> np.ndarray:
-    """Labels 1, 0 and NaN for no value, shape (N,), of rows with decisions only those that these revealed.
-
-    Raises:
-        FairAllError: where labels have more than two values, or two of which none is the positive one; where
-            a word that means no value by default may be the second one; as `revealed`.
-    """
+    if key == "decision":
+        complete(people, column, key)
     codes, words, notes = values_of(column)
-    doubt, value, good = emptied(people, column), people.declared.positive or "", -2
+    doubt, value, good = emptied(people, column), getattr(people.declared, POSITIVE[key]) or "", -2
     message = f"column {column.name!r} has {listed(list(words), 'value')}{doubt}"
     people.notes += [*notes, message] if doubt else notes
-    if not 1 + bool(doubt) <= len(words) <= 2:
-        raise FairAllError(f"{message}; a label must have two")
-    if len(words) == 1 and value and spelling(value) != spelling(words[0]):
+    least = 1 if key == "label" or people.declared.accepts_all else 2
+    if not least + bool(doubt) <= len(words) <= 2:
+        raise FairAllError(f"{message}; a {key} must have two, as those of all who applied")
+    if key == "label" and len(words) == 1 and value and spelling(value) != spelling(words[0]):
         people.notes.append(f"column {column.name!r} is always {words[0]!r}: no label is positive={value}")
     else:
-        good = position(words, value, column, "positive")
-    labels = np.where(codes < 0, np.nan, codes == good)
-    return labels if people.accepted is None else revealed(people, labels, people.accepted)
+        good = position(words, value, column, POSITIVE[key])
+    return np.where(codes < 0, np.nan, codes == good) if key == "label" else codes == good
 
 
-def revealed(people: Applicants, given: np.ndarray, accepted: np.ndarray) -> np.ndarray:
-    """The labels (N,) of the accepted (N,), with notes on the others; all, if they are to be learnt.
+def reveal(people: Applicants) -> None:
+    """Leave the labels that decisions, if there are any, revealed, with notes on the others.
 
-    The propensity of the decision gives the probability that such a label is known, but not that of a
-    rejected person's label. Rejected people who all have the negative label, by what is no chance, get a
-    warning.
+    All are left if they are known and to be learnt. The propensity of the decision gives the probability that
+    such a label is known, but not that of a rejected person's label. Rejected people who all have the
+    negative label, by what is no chance, get a warning.
 
     Raises:
         FairAllError: where rejected people alone have labels.
     """
-    known, rejected, notes = ~np.isnan(given), given[~accepted], people.notes
-    seen, extra = given[known & accepted], int((known & ~accepted).sum())
+    label, accepted = people.label, people.accepted
+    if label is None or accepted is None:
+        return
+    known, rejected = ~np.isnan(label), label[~accepted]
+    seen, extra = label[known & accepted], int((known & ~accepted).sum())
     if not len(seen):
-        raise FairAllError(
-            f"accepted={people.declared.accepted}: no accepted row has a label: are they swapped?"
-        )
+        value = people.declared.accepted
+        raise FairAllError(f"accepted={value}: no accepted row has a label: are they swapped?")
     if seen.any() and (rejected == 0).all() and (1.0 - seen.mean()) ** len(rejected) <= CHANCE:
         people.warnings.append(
             f"all {extra} rejected rows have a negative label in column {people.declared.label!r}: if "
             "rejection alone made it so, these are no outcomes: empty their cells"
         )
     if people.to_learn and known.all():
-        return given
+        return
     if extra:
-        notes.append(f"{count(extra, 'rejected row')} with a label: not used, since no decision revealed it")
+        message = "with a label: not used, since no decision revealed it"
+        people.notes.append(f"{count(extra, 'rejected row')} {message}")
     if lacking := int((accepted & ~known).sum()):
-        notes.append(f"{count(lacking, 'accepted row')} without a label: {UNLABELLED[people.to_learn]}")
-    return np.where(accepted, given, np.nan)
+        message = f"without a label: {UNLABELLED[people.to_learn]}"
+        people.notes.append(f"{count(lacking, 'accepted row')} {message}")
+    people.label = np.where(accepted, label, np.nan)
 
 
 def propensity(people: Applicants, column: pd.Series, key: str) -> np.ndarray:
@@ -208,7 +201,7 @@ def groups_to_learn(people: Applicants) -> np.ndarray:
             table, or the keys leave open which one is S = +1.
     """
     column, first = people.cells[people.declared.grouping[0]], people.declared.advantaged
-    codes, words, notes = values_of(complete(people, column, "sensitive"))
+    codes, words, notes = values_of(complete(people, column, "sensitive attribute"))
     others = sorted(word for word in words if spelling(word) != spelling(first))
     chosen = people.declared.groups or [*filter(None, [first]), *others]
     unclear = first if people.declared.groups else (len(words) == 2) != bool(first)
@@ -292,8 +285,8 @@ def times(people: Applicants, column: pd.Series, key: str) -> np.ndarray:
 
 # By key, in the order in which they are read; `accepted` of `Applicants` is of the key `decision`.
 READERS: Mapping[str, Callable[[Applicants, pd.Series, str], np.ndarray | None]] = {
-    "decision": decision,
-    "label": label,
+    "decision": binary,
+    "label": binary,
     "propensity": propensity,
     **dict.fromkeys(("person", "decision_maker", "policy_version"), names),
     "time": times,

@@ -328,7 +328,7 @@ def test_the_order_of_rows_does_not_matter() -> None:
         ({"lost": 1}, {"gain": "lost", "loss": "lost", "cost": 0.4}, "cost=0.4: each row has its own gain"),
         ({}, {"positive": ""}, "positive=: column 'repaid' has no such value; it has 2 values (no, yes)"),
         ({}, {"drop": NO_FEATURES}, "no propensity is recorded"),
-        ({"officer": [None, "A"] * 300}, {"decision_maker": "officer", "drop": []}, "is no decision maker"),
+        ({"officer": [None, "A"] * 300}, {"decision_maker": "officer", "drop": []}, "is no decision_maker"),
     ],
 )
 def test_what_is_no_log(columns: dict[str, Any], keys: dict[str, Any], told: str) -> None:
@@ -356,7 +356,7 @@ def test_propensities_of_rejected_people_may_be_missing() -> None:
         ({"persons": "customer"}, "persons=customer: no such key, did you mean person?"),
         ({"x": "1"}, "x=1: no such key; there are"),
         ({"gain": "a(b"}, "gain= and loss= are needed both"),
-        ({"drop": "[sex"}, "cannot read 'drop=[sex': give drop=[A,B]"),
+        ({"drop": "[sex"}, "cannot read 'drop=[sex': give a text, [A,B]"),
         ({"max_categories": "1"}, "max_categories=1 is not possible: it must be at least 2"),
         ({"kinds": "{income: number}"}, "kinds.income=number is not possible: it must be real or count"),
         ({"decision": "null"}, "a log needs the past decisions: give decision=COLUMN"),

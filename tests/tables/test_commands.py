@@ -254,7 +254,9 @@ CASES = [
     Case(
         "a decision NA",
         {"granted": one_in_ten(PEOPLE["granted"], "NA")},
-        faults=("column 'granted', row 4: 'NA', which means no value (",),
+        faults=(
+            "column 'granted', row 4: an empty cell is no decision: complete or remove the row; 'NA' in ",
+        ),
     ),
     Case(
         "one decision",
@@ -283,7 +285,7 @@ CASES = [
         "a group NA",
         {"sex": few("m", "NA")},
         groups=("(missing)", "m"),
-        of_run=("'NA', which means no value (",),
+        of_run=("is no sensitive attribute: complete or remove the row; 'NA' in ",),
         says={"sex": "taken for a group, (missing)"},
     ),
     Case(
