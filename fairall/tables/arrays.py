@@ -145,7 +145,7 @@ def with_groups(
         ValueError: where the lengths differ.
     """
     if sensitive_features is None:
-        if column is not None and column not in people:
+        if column is not None and column not in [*people]:
             raise InputError(f"give sensitive_features, or X with the column {column!r} of the groups")
         return people, column, [column] if column else []
     attributes = pd.DataFrame(in_pandas(sensitive_features)).reset_index(drop=True)

@@ -255,7 +255,7 @@ CASES = [
         "a decision NA",
         {"granted": one_in_ten(PEOPLE["granted"], "NA")},
         faults=(
-            "column 'granted', row 4: an empty cell is no decision: complete or remove the row; 'NA' in ",
+            "column 'granted', row 4: an empty cell is no decision: complete or remove the row; 'NA'",
         ),
     ),
     Case(
