@@ -87,7 +87,7 @@ class OwnTableConfig(TableConfig):
         """The meanings of columns."""
         columns = Declared.__dataclass_fields__.keys() - {"gain", "loss"}  # there columns, here of features
         same = {key: vars(self)[key] for key in columns & vars(self).keys()}
-        return Declared(**same, part=self.split.column)
+        return Declared.of(**same, part=self.split.column)
 
 
 class OwnTable(TableDataset):
@@ -100,7 +100,7 @@ class OwnTable(TableDataset):
     config_type = OwnTableConfig
     needs: ClassVar[Mapping[str, str]] = {
         "label": "no column of the label is declared: give label=COLUMN and positive=VALUE",
-        "sensitive": "no column of the sensitive attribute is declared: give sensitive=COLUMN and, of two "
+        "grouping": "no column of the sensitive attribute is declared: give sensitive=COLUMN and, of two "
         "groups, advantaged=VALUE",
     }
     leaks = staticmethod(Applicants.leaks)

@@ -16,7 +16,7 @@ from fairall.tables.features import Kind
 # Keys whose defaults are in conf/dataset/csv.yaml.
 DEFAULTS = ("accepted", "missing_by_default", "max_categories", "max_count", "separator", "text_encoding")
 # Keys with several texts.
-LISTS = ("groups", "intersections", "drop", "not_features", "missing", "missing_by_default")
+LISTS = ("sensitive", "groups", "intersections", "drop", "not_features", "missing", "missing_by_default")
 # Keys of one column each.
 COLUMNS = (
     *("label", "decision", "propensity", "decision_maker", "time", "policy_version", "person", "gain"),
@@ -56,7 +56,7 @@ class Declared:
     path: str = "the table"
     label: ColumnName = None
     positive: str | None = None
-    sensitive: str | tuple[str, ...] | None = None
+    sensitive: Sequence[str] = ()
     advantaged: str | None = None
     groups: Sequence[str] | None = None
     intersections: Sequence[str] = ()
@@ -105,15 +105,18 @@ class Declared:
     @property
     def grouping(self) -> list[str]:
         """Columns whose values are the groups."""
-        names = [self.sensitive] if isinstance(self.sensitive, str) else self.sensitive
-        return list(dict.fromkeys(filter(None, self.intersections or names or ())))
+        return list(dict.fromkeys(filter(None, self.intersections or self.sensitive)))
 
     @property
     def named(self) -> list[tuple[str, str]]:
         """Keys and names of the columns with a role, and of those with a declared kind."""
-        several = {"groups" if self.intersections else "sensitive": self.grouping}
-        several |= {"split.column": [self.part], "drop": self.drop, "kinds": self.kinds}
-        names = {key: [getattr(self, key)] for key in COLUMNS} | several
+        names: dict[str, Iterable[str]] = {
+            **{key: [getattr(self, key)] for key in COLUMNS},
+            "groups" if self.intersections else "sensitive": self.grouping,
+            "split.column": [self.part or ""],
+            "drop": self.drop,
+            "kinds": self.kinds,
+        }
         return [(key, name) for key in names for name in names[key] if name]
 
     @property
@@ -128,9 +131,10 @@ def _as_texts(key: str, value: Any) -> Any:
         return whole_number(key, value)
     if key in ("accepts_all", "kinds"):
         return value
-    if key in (*LISTS, "sensitive") and isinstance(value, Iterable) and not isinstance(value, str):
-        return tuple(map(str, value))
-    return (str(value),) if key in LISTS else str(value)
+    if key not in LISTS:
+        return str(value)
+    several = isinstance(value, Iterable) and not isinstance(value, str)
+    return tuple(map(str, value if several else [value]))
 
 
 @functools.cache

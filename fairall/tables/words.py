@@ -53,8 +53,6 @@ def _value(key: str, value: str) -> Any:
         return value
     # Hydra has backslashes as escapes before quotation marks only.
     read = yaml.load(re.sub(r'(\\+)(?![\\"])', r"\1\1", value), Loader=yaml.BaseLoader)
-    if isinstance(read, dict) != (key == "kinds") or (
-        isinstance(read, list) and key not in (*LISTS, "sensitive")
-    ):
+    if isinstance(read, dict) != (key == "kinds") or (isinstance(read, list) and key not in LISTS):
         raise ValueError(value)
     return read

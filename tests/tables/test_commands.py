@@ -254,9 +254,7 @@ CASES = [
     Case(
         "a decision NA",
         {"granted": one_in_ten(PEOPLE["granted"], "NA")},
-        faults=(
-            "column 'granted', row 4: an empty cell is no decision: complete or remove the row; 'NA'",
-        ),
+        faults=("column 'granted', row 4: an empty cell is no decision: complete or remove the row; 'NA'",),
     ),
     Case(
         "one decision",
@@ -608,7 +606,7 @@ def test_ten_of_several_faults_are_told_a_line_each(tmp_path: Path) -> None:
         assert lines(ended.stderr, "fairall: ") == faults
         assert "2 more" in faults[10]
         for part in (
-            "'granted', row 4: 'NA'",
+            "'granted', row 4: an empty cell",
             "'repaid' has 3 values",
             "'age', row 4: 'old'",
             "'id_0', row 1",
