@@ -184,9 +184,10 @@ def groups(people: Applicants) -> np.ndarray:
             notes.append(f"column {name!r}: {message}{emptied(people, column)}")
         people.notes += notes
         texts.append(taken(words, codes, MISSING_LEVEL))
-    numbers, people.groups = pd.factorize(pd.MultiIndex.from_arrays(texts), sort=True)
+    numbers, combinations = pd.factorize(pd.MultiIndex.from_arrays(texts), sort=True)
+    people.groups = list(combinations)
     if not 2 <= len(people.groups) <= MOST_GROUPS:
-        message = f"{', '.join(frame)}: {listed(list(map(display_name, people.groups)), 'group')}"
+        message = f"{', '.join(frame)}: {listed([*map(display_name, people.groups)], 'group')}"
         raise FairAllError(f"{message}; from 2 to {MOST_GROUPS} are needed: merge or remove rows")
     return numbers
 
@@ -204,13 +205,13 @@ def groups_to_learn(people: Applicants) -> np.ndarray:
     codes, words, notes = values_of(complete(people, column, "sensitive attribute"))
     others = sorted(word for word in words if spelling(word) != spelling(first))
     chosen = people.declared.groups or [*filter(None, [first]), *others]
+    places = [position(words, word, column, "advantaged" if first else "groups") for word in chosen]
     unclear = first if people.declared.groups else (len(words) == 2) != bool(first)
-    if unclear or not 2 <= len(chosen) <= LARGEST_GROUPS:
+    if unclear or not 2 <= len({*places}) == len(places) <= LARGEST_GROUPS:
         message = f"column {column.name!r} has {listed(list(words), 'value')}"
         raise FairAllError(
             f"{message}: give the one of two that is S = +1, advantaged=A, or all, groups=[A,B,C]"
         )
-    places = [position(words, word, column, "advantaged" if first else "groups") for word in chosen]
     group = pd.Index(places).get_indexer(codes)
     if n := int((group < 0).sum()):
         notes.append(f"{count(n, 'row')} of other values of column {column.name!r} left out")
