@@ -24,12 +24,13 @@ from fairall.data.selective_labels import overlap_warnings, weighting
 from fairall.data.splits import ROLES, SplitConfig, Splits, split_alike, split_by_column
 from fairall.data.table import Logged, Table
 from fairall.errors import FairAllError, SeveralErrors
-from fairall.tables.applicants import Applicants, read
+from fairall.tables.applicants import Applicants
 from fairall.tables.cells import refuse
 from fairall.tables.declared import Declared
 from fairall.tables.features import Kind
 from fairall.tables.files import Cells, read_cells
 from fairall.tables.groups import Sensitive, sides
+from fairall.tables.roles import read
 
 LEAST_LABELLED = 40  # rows for a training, a validation and a test set
 PREFIX = "keys of the table are given with dataset. before them, as dataset.label=NAME"

@@ -4,19 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
-from types import MappingProxyType
 
 import numpy as np
 import pandas as pd
 
-from fairall.display.progress import doing
-from fairall.errors import Collected, count
-from fairall.tables import roles
-from fairall.tables.cells import numbers_of
+from fairall.errors import Collected
 from fairall.tables.declared import Declared
 from fairall.tables.features import DISCRETE, Feature, Kind
-from fairall.tables.files import Cells, read_cells
+from fairall.tables.files import Cells
 from fairall.tables.infer import Candidate, LeftOut
 from fairall.tables.leaks import DECIDED, LABEL, telling
 
@@ -130,81 +125,3 @@ class Applicants:
             outcomes |= {"who has a label": 1.0 - np.isnan(self.label), LABEL: self.label}
         numbers = {name: column.numbers for name, column in self.columns.items()}
         return telling(features, self.cells, numbers, outcomes)
-
-
-def read(
-    source: Path | pd.DataFrame | Cells,
-    declared: Declared,
-    *,
-    needs: Mapping[str, str] = MappingProxyType({}),
-    to_learn: bool = False,
-) -> Applicants:
-    """Read a table; what is wrong with it is collected in `Applicants.faults`.
-
-    Args:
-        source: a CSV or Parquet file, a DataFrame, or cells that were read already.
-        declared: meanings of columns.
-        needs: keys of `declared` that must be given, and the fault where one is not.
-        to_learn: order groups as `roles.groups_to_learn`, and leave out rows of no group.
-
-    Raises:
-        FairAllError: if the file cannot be read.
-    """
-    table = source if isinstance(source, Cells) else read_cells(source, declared)
-    people = Applicants(table, to_learn)
-    faults, notes = people.faults, people.notes
-    keys = roles.roles(declared, list(map(str, table.frame)), faults)
-    people.roles = {name: key for name, key in keys.items() if key != "kinds"}
-    faults.told += [fault for key, fault in needs.items() if not getattr(declared, key)]
-    if declared.propensity and not declared.decision:
-        faults.told.append("propensity= needs the decisions too: give decision=COLUMN")
-    if not faults.told:
-        read_roles(people)
-    doing("kinds of columns")
-    for name in map(str, people.cells):
-        if name in people.roles or name in declared.not_features:
-            continue
-        cells = people.cells[name]
-        people.columns[name] = Candidate(cells, declared, numbers_of(cells))
-        try:
-            with faults.one():
-                people.kinds[name] = people.columns[name].kind()
-        except LeftOut as reason:
-            people.left_out[name] = str(reason)
-    notes[:0] = [f"column {name!r} is left out: {reason}" for name, reason in people.left_out.items()]
-    if declared.person is None and not faults.told:
-        real = [people.columns[name].numbers for name, kind in people.kinds.items() if kind is Kind.REAL]
-        people.warnings += repeats(people.cells[[*people.kinds, *declared.grouping]], real)
-    return people
-
-
-def read_roles(people: Applicants) -> None:
-    """Read the columns with a role."""
-    with people.faults.one():
-        if people.declared.grouping:
-            people.group = (roles.groups_to_learn if people.to_learn else roles.groups)(people)
-    for key, reader in roles.READERS.items():
-        if name := getattr(people.declared, key):
-            with people.faults.one():
-                values = reader(people, people.cells[name], key)
-                setattr(people, "accepted" if key == "decision" else key, values)
-    with people.faults.one():
-        roles.reveal(people)
-
-
-def repeats(rows: pd.DataFrame, numbers: Sequence[np.ndarray]) -> list[str]:
-    """A warning where rows (N, D) of features and groups are equal.
-
-    Rows are compared that have a number, of shape (N,) each; whole numbers, which are often equal, are none.
-    """
-    real = {k: values for k, values in enumerate(numbers) if (values > np.floor(values)).any()}
-    sums = pd.DataFrame(real).sum(axis=1, min_count=1).dropna()
-    rows = rows.iloc[sums.index[sums.duplicated(keep=False)]]
-    again = rows.index[rows.duplicated()]
-    if again.empty:
-        return []
-    return [
-        f"{count(len(again), 'row')} repeat an earlier one in all features and the group, as row "
-        f"{again[0] + 1}: if these are of the same person, give evaluate person=COLUMN; here each row is of "
-        "another person"
-    ]

@@ -10,10 +10,10 @@ from scipy.special import expit
 from sklearn.metrics import roc_auc_score
 
 from fairall.errors import FairAllError
-from fairall.tables.applicants import read
 from fairall.tables.declared import Declared
 from fairall.tables.features import Feature
 from fairall.tables.leaks import telling
+from fairall.tables.roles import read
 
 N = 1000
 

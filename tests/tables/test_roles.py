@@ -10,8 +10,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fairall.tables.applicants import Applicants, read
+from fairall.tables.applicants import Applicants
 from fairall.tables.declared import Declared
+from fairall.tables.roles import read
 
 N = 60
 EAST = dt.timezone(dt.timedelta(hours=2))
