@@ -1,4 +1,4 @@
-"""Columns of applicants with a role (label, decision, groups, people, times, amounts), and tables read by them."""
+"""Columns with a role (label, decision, groups, people, times, amounts), and reading of whole tables."""
 
 from __future__ import annotations
 
