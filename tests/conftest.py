@@ -376,10 +376,11 @@ def setting(schema: Schema, compose_config: ComposeConfig) -> MakeSetting:
 
 
 @pytest.fixture(scope="session")
-def raw_data() -> Path:
-    """The folder of raw files, `$FAIRALL_DATA` or ../shared/data."""
-    given = os.environ.get("FAIRALL_DATA")
-    folder = Path(given) if given else Path(__file__).parents[2] / "shared" / "data"
+def raw_data() -> Iterator[Path]:
+    """The folder of raw files, `$FAIRALL_DATA`, which is set to ../shared/data where it is not."""
+    folder = Path(os.environ.get("FAIRALL_DATA") or CHECKOUT.parent / "shared" / "data")
     if not folder.is_dir():
         pytest.skip(f"raw data files are needed, and {folder} is not there; set FAIRALL_DATA")
-    return folder
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setenv("FAIRALL_DATA", str(folder))
+        yield folder

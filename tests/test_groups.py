@@ -158,6 +158,7 @@ def test_groups_of_a_csv(tmp_path: Path) -> None:
         (["a", "b", "c"] * 100, "dataset.groups=[a,b,a]", "two or more different words"),
         (["a", "b", "c"] * 100, "dataset.groups=[a,b,x]", "no such value; it has 3 values (a, b, c)"),
         (["a", "b", "c"] * 100, "dataset.groups=[a,b,c] dataset.advantaged=a", "give the one of two"),
+        (["a", "b", "c"] * 100, "dataset.groups=[a,b,A]", "give the one of two"),
         (["a", "b", "c"] * 100, "dataset.advantaged=a", "'race' has 3 values (a, b, c)"),
         (["a", "b"] * 100, "", "2 values (a, b): give the one of two that is S = +1"),
         (["a"] * 100, "", "'race' has 1 value (a)"),

@@ -28,10 +28,11 @@ from fairall.data.table import Logged, Table
 from fairall.display.console import say
 from fairall.display.table import print_frame
 from fairall.errors import FairAllError
-from fairall.tables.applicants import Applicants, read
+from fairall.tables.applicants import Applicants
 from fairall.tables.features import DISCRETE, Kind
 from fairall.tables.files import read_cells
 from fairall.tables.infer import FIRST
+from fairall.tables.roles import read
 
 
 def list_known(overrides: Sequence[str], folder: Path | None) -> None:

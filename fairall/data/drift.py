@@ -159,7 +159,7 @@ def stabilities(
     Raises:
         FairAllError: where the earlier table lacks a declared column, or the new one a column of the earlier.
     """
-    before, where, sensitive = old.cells, old.declared.path, str(old.declared.sensitive or "")
+    before, where, sensitive = old.cells, old.declared.path, "".join(old.declared.grouping)
     constant = [name for name in old.left_out if before[name].nunique() <= 1]
     names = [*old.kinds, *constant, *([sensitive] if sensitive else [])]
     Collected(

@@ -24,12 +24,13 @@ from fairall.data.selective_labels import overlap_warnings, total_warnings, weig
 from fairall.data.splits import ROLES, SplitConfig, Splits, split_alike, split_by_column
 from fairall.data.table import Logged, Table
 from fairall.errors import FairAllError, SeveralErrors
-from fairall.tables.applicants import Applicants, read
+from fairall.tables.applicants import Applicants
 from fairall.tables.cells import refuse
 from fairall.tables.declared import Declared
 from fairall.tables.features import Kind
 from fairall.tables.files import Cells, read_cells
 from fairall.tables.groups import Sensitive, sides
+from fairall.tables.roles import read
 
 LEAST_LABELLED = 40  # rows for a training, a validation and a test set
 PREFIX = "keys of the table are given with dataset. before them, as dataset.label=NAME"
@@ -85,7 +86,7 @@ class OwnTableConfig(TableConfig):
         """The meanings of columns."""
         columns = Declared.__dataclass_fields__.keys() - {"gain", "loss"}  # there columns, here of features
         same = {key: vars(self)[key] for key in columns & vars(self).keys()}
-        return Declared(**same, part=self.split.column)
+        return Declared.of(**same, part=self.split.column)
 
 
 class OwnTable(TableDataset):
@@ -98,7 +99,7 @@ class OwnTable(TableDataset):
     config_type = OwnTableConfig
     needs: ClassVar[Mapping[str, str]] = {
         "label": "no column of the label is declared: give label=COLUMN and positive=VALUE",
-        "sensitive": "no column of the sensitive attribute is declared: give sensitive=COLUMN and, of two "
+        "grouping": "no column of the sensitive attribute is declared: give sensitive=COLUMN and, of two "
         "groups, advantaged=VALUE",
     }
 
@@ -227,7 +228,7 @@ class WholeLog(OwnTable):
     @cached_property
     @override
     def cells(self) -> Cells:
-        return read_cells(self.people, replace(self.config.declared, person="").checked())
+        return read_cells(self.people, replace(self.config.declared, person=""))
 
     @override
     def load(self) -> Table:

@@ -222,7 +222,7 @@ def people_file(path: Path, words: Sequence[str]) -> File:
     if wrong := why_no_file(path):
         raise FairAllError(f"{path}: {wrong}; give the CSV or Parquet file of the people")
     given = keywords([word for word in words if not word.startswith(PLACES)], READING)
-    return File(path, Declared.of(missing_by_default=(), **given).checked())
+    return File(path, Declared.of(missing_by_default=(), **given))
 
 
 def read(policy: Policy, people: pd.DataFrame, *, strict: bool) -> tuple[Tensor, Tensor, list[str]]:

@@ -14,11 +14,12 @@ import pandas as pd
 from fairall.config.checks import number, open_unit
 from fairall.display.progress import doing
 from fairall.errors import FairAllError
-from fairall.tables.applicants import RowValues, read
+from fairall.tables.applicants import RowValues
 from fairall.tables.declared import Declared, csv_defaults
 from fairall.tables.features import DISCRETE, MISSING_LEVEL, Feature
 from fairall.tables.groups import display_name
 from fairall.tables.overlap import feature_regions, region_numbers
+from fairall.tables.roles import read
 from fairall.tables.words import keywords
 
 # Keys of the words of a command line; `advantaged` has no effect.
@@ -157,11 +158,11 @@ class DecisionLog:
         """The log in a file or DataFrame.
 
         Args:
-            source: as of `applicants.read`.
+            source: as of `roles.read`.
             keys: of `Declared`, `cost`, and `score` of `read`.
         """
         cost, score = keys.pop("cost", None), keys.pop("score", None)
-        declared = Declared.of(**keys).checked()
+        declared = Declared.of(**keys)
         if cost is not None and (declared.gain or declared.loss):
             raise FairAllError(f"cost={cost}: each row has its own gain and loss: leave cost out")
         cost = number("cost", csv_defaults()["cost"] if cost is None else cost, open_unit())

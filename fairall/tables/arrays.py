@@ -68,8 +68,8 @@ def labels_of(
     """
     if not pd.api.types.is_scalar(missing):
         raise InputError(f"missing={missing!r}: give the one value that an unknown label has, such as -1")
-    typed = isinstance(y, pd.Series)  # which an array of a nullable type may lose
-    cells = y.reset_index(drop=True) if typed else pd.Series(column_or_1d(y, warn=True))
+    # An array of a Series may lose its nullable type.
+    cells = y.reset_index(drop=True) if isinstance(y, pd.Series) else pd.Series(column_or_1d(y, warn=True))
     unknown = (cells.isna() if pd.isna(missing) else cells == missing).to_numpy(dtype=bool)
     known = cells[~unknown].infer_objects().to_numpy()
     check_classification_targets(known)
@@ -80,9 +80,8 @@ def labels_of(
             f"{count(len(both), 'class', 'classes')}, and `missing` is {missing!r}"
         )
     good = both[1] if positive is None else positive
-    for value in [*np.unique(known).tolist(), good]:
-        if value not in both.tolist():
-            raise InputError(f"{value!r} is none of the classes {both.tolist()}")
+    for value in {*known.tolist(), good} - {*both.tolist()}:
+        raise InputError(f"{value!r} is none of the classes {both.tolist()}")
     label = np.full(len(cells), np.nan)
     label[~unknown] = known == good
     return label, both
@@ -100,16 +99,13 @@ def decisions_of(label: np.ndarray, accepted: Any, propensity: Any) -> tuple[np.
         InputError: where they are no decisions, or no probabilities.
         ValueError: where they have other lengths, or propensities are no numbers.
     """
-    taken = ~np.isnan(label)
-    if accepted is not None:
-        check_consistent_length(label, accepted)
-        decisions = pd.Series(column_or_1d(accepted))
-        if not decisions.isin([0, 1]).all():
-            raise InputError("accepted: it must be 1 or 0, or true or false, for everybody")
-        taken = decisions.to_numpy(dtype=bool)
+    check_consistent_length(label, accepted, propensity)
+    taken = ~np.isnan(label) if accepted is None else column_or_1d(accepted)
+    if not np.isin(taken, (0, 1)).all():
+        raise InputError("accepted: it must be 1 or 0, or true or false, for everybody")
+    taken = taken.astype(bool)
     if propensity is None:
         return taken, None
-    check_consistent_length(label, propensity)
     p = column_or_1d(propensity, dtype=float)
     if ((p < 0) | (p > 1) | (taken & ~(p > 0))).any():
         raise InputError("propensity: it must be above 0 and at most 1 for everybody who was accepted")
@@ -119,12 +115,9 @@ def decisions_of(label: np.ndarray, accepted: Any, propensity: Any) -> tuple[np.
 def weights_of(label: np.ndarray, sample_weight: Any) -> np.ndarray:
     """Weights of labels (N,), float64; raises ValueError where they are not possible."""
     weight: np.ndarray = check_array(
-        column_or_1d(sample_weight),
-        ensure_2d=False,
-        dtype=float,
-        ensure_non_negative=True,
-        input_name="sample_weight",
+        sample_weight, ensure_2d=False, dtype=float, ensure_non_negative=True, input_name="sample_weight"
     )
+    weight = column_or_1d(weight)
     check_consistent_length(label, weight)
     if len(np.unique(label[(weight > 0) & ~np.isnan(label)])) < 2:
         raise InputError("sample_weight: it must not be zero for all labels of a class")
@@ -181,10 +174,8 @@ def log_of(
     Other arguments and errors as for `decisions_of`.
     """
     taken, p = decisions_of(label, accepted, propensity)
-    columns: dict[str, Any] = {"label": label}
+    columns = {"label": label}
     if not taken.all():
-        columns |= {"decision": taken.astype(int)}
-        if p is not None:
-            columns["propensity"] = p
+        columns |= {"decision": taken.astype(int)} | ({} if p is None else {"propensity": p})
     names = {role: _beside(people, role) for role in columns}
-    return people.assign(**{names[role]: columns[role] for role in names}), names
+    return people.assign(**{names[role]: values for role, values in columns.items()}), names

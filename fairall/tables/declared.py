@@ -16,9 +16,12 @@ from fairall.tables.features import Kind
 # Keys whose defaults are in conf/dataset/csv.yaml.
 DEFAULTS = ("accepted", "missing_by_default", "max_categories", "max_count", "separator", "text_encoding")
 # Keys with several texts.
-LISTS = ("groups", "intersections", "drop", "not_features", "missing", "missing_by_default")
-# Further keys of one column each that is no feature.
-COLUMNS = ("decision", "propensity", "decision_maker", "time", "policy_version", "person")
+LISTS = ("sensitive", "groups", "intersections", "drop", "not_features", "missing", "missing_by_default")
+# Keys of one column each.
+COLUMNS = (
+    *("label", "decision", "propensity", "decision_maker", "time", "policy_version", "person", "gain"),
+    "loss",
+)
 
 ColumnName = str | None  # None where a table has no such column
 
@@ -53,7 +56,7 @@ class Declared:
     path: str = "the table"
     label: ColumnName = None
     positive: str | None = None
-    sensitive: str | tuple[str, ...] | None = None
+    sensitive: Sequence[str] = ()
     advantaged: str | None = None
     groups: Sequence[str] | None = None
     intersections: Sequence[str] = ()
@@ -83,20 +86,16 @@ class Declared:
         """Meanings with the defaults of conf/dataset/csv.yaml; a key that is None counts as not given.
 
         Raises:
-            FairAllError: if a key is unknown, or a limit is no whole number.
+            FairAllError: if a key is unknown, or a value is not possible.
         """
-        known = cls.__dataclass_fields__
-        for key in keys:
-            if key not in known:
-                hint = nearest(key, known) or f"; there are {', '.join(known)}"
-                raise FairAllError(f"{key}=...: no such keyword{hint}")
+        for key in keys.keys() - cls.__dataclass_fields__:
+            raise FairAllError(f"{key}=...: no such keyword{nearest(key, cls.__dataclass_fields__)}")
         values = {key: _as_texts(key, value) for key, value in keys.items() if value is not None}
         return cls(**({key: csv_defaults()[key] for key in DEFAULTS} | values))
 
-    def checked(self) -> Declared:
-        """The same; raises FairAllError for a value that is not possible."""
+    def __post_init__(self) -> None:
+        """Raise FairAllError for a value that is not possible."""
         check_values(self)
-        return self
 
     @property
     def no_value(self) -> tuple[str, ...]:
@@ -106,23 +105,19 @@ class Declared:
     @property
     def grouping(self) -> list[str]:
         """Columns whose values are the groups."""
-        names = [self.sensitive] if isinstance(self.sensitive, str) else self.sensitive
-        return list(dict.fromkeys(filter(None, self.intersections or names or ())))
+        return list(dict.fromkeys(filter(None, self.intersections or self.sensitive)))
 
     @property
     def named(self) -> list[tuple[str, str]]:
         """Keys and names of the columns with a role, and of those with a declared kind."""
-        several: dict[str, Iterable[str | None]] = {
-            "label": [self.label],
-            "groups" if self.intersections else "sensitive": self.grouping,
+        names: dict[str, Iterable[str]] = {
             **{key: [getattr(self, key)] for key in COLUMNS},
-            "gain": [self.gain],
-            "loss": [self.loss],
-            "split.column": [self.part],
+            "groups" if self.intersections else "sensitive": self.grouping,
+            "split.column": [self.part or ""],
             "drop": self.drop,
             "kinds": self.kinds,
         }
-        return [(key, name) for key, names in several.items() for name in names if name]
+        return [(key, name) for key in names for name in names[key] if name]
 
     @property
     def as_text(self) -> set[str]:
@@ -136,9 +131,10 @@ def _as_texts(key: str, value: Any) -> Any:
         return whole_number(key, value)
     if key in ("accepts_all", "kinds"):
         return value
-    if key in (*LISTS, "sensitive") and isinstance(value, Iterable) and not isinstance(value, str):
-        return tuple(map(str, value))
-    return (str(value),) if key in LISTS else str(value)
+    if key not in LISTS:
+        return str(value)
+    several = isinstance(value, Iterable) and not isinstance(value, str)
+    return tuple(map(str, value if several else [value]))
 
 
 @functools.cache

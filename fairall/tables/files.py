@@ -58,12 +58,6 @@ class Cells:
     emptied: defaultdict[str, pd.Series]
     declared: Declared
 
-    def empty(self, name: str, row: int) -> str:
-        """What a missing cell is, in words: empty, or a word that means no value."""
-        word = self.emptied[name].get(row)
-        hint = "which means no value (leave it out of missing_by_default= if it is a value)"
-        return "an empty cell" if word is None else f"{shown(word)!r}, {hint},"
-
     def rows(self, kept: np.ndarray) -> Cells:
         """Some rows, a mask (N,), with the words of text that are left."""
         frame = self.frame[kept]

@@ -80,8 +80,15 @@ class Sensitive:
 
     @property
     def crossed(self) -> tuple[tuple[str, ...], ...]:
-        """The values of each group's attributes, where groups are combinations (`join`); else none."""
-        return crossed(self.column, [values[0] for values in self.groups.values()])
+        """The values of each attribute of more than two groups, where these are combinations; else none.
+
+        Examples:
+            >>> Sensitive("race+sex", ("a+f",), ("b+f",), (("b+m",),)).crossed
+            (('a', 'f'), ('b', 'f'), ('b', 'm'))
+        """
+        n = len(self.column.split(CROSS))
+        parts = tuple(tuple(values[0].split(CROSS)) for values in self.groups.values())
+        return parts if n > 1 and self.further and all(len(part) == n for part in parts) else ()
 
     def values(self, s: float) -> tuple[str, ...]:
         """Values that mean S = s."""
@@ -94,21 +101,8 @@ class Sensitive:
         return cls(column, first, second, tuple(others))
 
 
-def crossed(column: str, words: Sequence[str]) -> tuple[tuple[str, ...], ...]:
-    """The values of each attribute in more than two words of a `column` of several attributes; else none.
-
-    Examples:
-        >>> crossed("race+sex", ["a+f", "b+f", "b+m"]), crossed("race", ["a", "b", "c"])
-        ((('a', 'f'), ('b', 'f'), ('b', 'm')), ())
-    """
-    n, parts = len(column.split(CROSS)), [tuple(word.split(CROSS)) for word in words]
-    return tuple(parts) if n > 1 and len(words) > 2 and all(len(part) == n for part in parts) else ()
-
-
 def join(people: pd.DataFrame, column: str) -> pd.Series:
     """The texts of a column; of one as race+sex, where there are both of its parts, theirs joined."""
-    if column in people:
-        return people[column].astype(str)
     first, *others = (people[name].astype(str) for name in column.split(CROSS))
     return first.str.cat(others, sep=CROSS).rename(column)
 

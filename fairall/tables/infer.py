@@ -236,7 +236,8 @@ class Column:
             random = unit >= RANDOM and low < 2 * unit and middle and high >= 9 * unit
             if INDEX.fullmatch(self.name) or (random and not QUANTITY.intersection(words)):
                 return "it has another whole number in each row, as an index or an identifier has"
-        return "its name is that of an identifier" if IDENTIFIER.intersection(words[-1:]) else ""
+        named = INDEX.fullmatch(self.name) or IDENTIFIER.intersection(words[-1:])
+        return "its name is that of an identifier" if named else ""
 
 
 def name_words(name: str) -> list[str]:

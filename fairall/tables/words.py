@@ -14,8 +14,6 @@ from fairall.tables.declared import LISTS
 
 PREFIX = "dataset."  # of the keys of a run
 NUMBERS = ("cost", "max_categories", "max_count")
-# By key the form of its values, in words; of others a text.
-FORMS = {"kinds": "{COLUMN: KIND}"} | dict.fromkeys(NUMBERS, "NUMBER") | dict.fromkeys(LISTS, "[A,B]")
 
 
 def keywords(words: Sequence[str], known: Sequence[str]) -> dict[str, Any]:
@@ -31,17 +29,16 @@ def keywords(words: Sequence[str], known: Sequence[str]) -> dict[str, Any]:
     """
     values: dict[str, Any] = {}
     for word in words:
-        typed, equals, value = word.partition("=")
-        key = typed.removeprefix(PREFIX)
+        key, equals, value = word.removeprefix(PREFIX).partition("=")
         if not equals or key not in known:
             hint = nearest(key, known) or f"; there are {', '.join(known)}"
             raise FairAllError(f"{word}: no such key{hint}")
         try:
             values[key] = _value(key, value.strip())
         except (ValueError, yaml.YAMLError) as error:
-            form = FORMS.get(key, "TEXT")
             raise FairAllError(
-                f"cannot read {word!r}: give {typed}={form}, with quotation marks in pairs"
+                f"cannot read {word!r}: give a text, [A,B], {{COLUMN: KIND}} or a number, as the key needs, "
+                "with quotation marks in pairs"
             ) from error
     return values
 
@@ -56,8 +53,6 @@ def _value(key: str, value: str) -> Any:
         return value
     # Hydra has backslashes as escapes before quotation marks only.
     read = yaml.load(re.sub(r'(\\+)(?![\\"])', r"\1\1", value), Loader=yaml.BaseLoader)
-    if isinstance(read, dict) != (key == "kinds") or (
-        isinstance(read, list) and key not in (*LISTS, "sensitive")
-    ):
+    if isinstance(read, dict) != (key == "kinds") or (isinstance(read, list) and key not in LISTS):
         raise ValueError(value)
     return read

@@ -231,7 +231,7 @@ CASES = [
         keys={"positive": '"yes"'},
         faults=(
             "positive=yes: column 'repaid' has no such value; it has 2 values (0, 1)",
-            "column 'granted', row 4: 'NA', which means no value (",
+            "column 'granted', row 4: an empty cell is no decision: complete or remove the row; 'NA'",
         ),
     ),
     Case(
@@ -264,7 +264,7 @@ CASES = [
         "a group NA",
         {"sex": few("m", "NA")},
         groups=("(missing)", "m"),
-        of_run=("'NA', which means no value (",),
+        of_run=("is no sensitive attribute: complete or remove the row; 'NA' in ",),
         says={"sex": "taken for a group, (missing)"},
     ),
     Case(
@@ -555,6 +555,6 @@ def test_ten_of_several_faults_are_told_a_line_each(tmp_path: Path) -> None:
     faults = lines(evaluated.stderr, "fairall: ")
     assert faults == lines(asked.log)
     assert faults[:10] == lines(asked.run)[:10] == lines(asked.check.stdout, "To fix: ")[:10]
-    for part in ("'granted', row 4: 'NA'", "'age', row 4: 'old'", "'id_0', row 1"):
+    for part in ("'granted', row 4: an empty cell", "'age', row 4: 'old'", "'id_0', row 1"):
         assert sum(part in line for line in faults[:10]) == 1
     assert "2 more" in faults[10]

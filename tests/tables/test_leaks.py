@@ -10,8 +10,8 @@ from scipy.special import expit
 from sklearn.metrics import roc_auc_score
 
 from fairall.errors import FairAllError
-from fairall.tables.applicants import read
 from fairall.tables.declared import Declared
+from fairall.tables.roles import read
 
 N = 1000
 

@@ -119,7 +119,7 @@ def prepared(content: bytes, config: OwnTableConfig) -> PreparedData | None:
         told: list[object] = []
         try:
             dataset = OwnTable(config)
-            told += [*dataset.applicants.faults, *dataset.applicants.left_out.values()]
+            told += [*dataset.applicants.faults.told, *dataset.applicants.left_out.values()]
             return dataset.prepare()
         except FairAllError as error:
             told += str(error).splitlines()
