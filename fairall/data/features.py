@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -15,6 +15,9 @@ from fairall.errors import FairAllError
 from fairall.tables.features import DISCRETE, RESERVED, WHY_RESERVED, Feature, Kind
 
 __all__ = ["DISCRETE", "Feature", "FeatureInputs", "Kind", "Schema"]
+
+Rows = np.ndarray | slice
+EVERY_ROW = slice(None)
 
 
 @dataclass(eq=False, repr=False)
@@ -63,10 +66,10 @@ class Schema(Sequence[Feature]):
         more += f", {self.crossed}" if self.crossed else ""
         return f"Schema({list(self.features)!r}, {self.inputs.name}, {self.mean!r}, {self.scale!r}{more})"
 
-    def measured(self, x: np.ndarray) -> Schema:
+    def measured(self, x: np.ndarray, rows: Rows = EVERY_ROW) -> Schema:
         """The same features with `mean` and `scale` of training rows x (N, D); 1 if constant."""
-        std = x.std(0)
-        return replace(self, mean=x.mean(0).tolist(), scale=np.where(std > 0, std, 1.0).tolist())
+        mean, std = np.hstack([(block.mean(0), block.std(0)) for _, block in column_blocks(x, rows)])
+        return replace(self, mean=mean.tolist(), scale=np.where(std > 0, std, 1.0).tolist())
 
     def seen_as(self, inputs: NetInputs) -> Schema:
         """The same features, which nets see as `inputs`."""
@@ -99,6 +102,13 @@ class Schema(Sequence[Feature]):
             if name not in raw:
                 raise FairAllError(f"the column {name!r} is needed, and the table lacks it")
         return pd.DataFrame({feature.name: feature.encode(raw[feature.name]) for feature in self.features})
+
+
+def column_blocks(x: np.ndarray, rows: Rows) -> Iterator[tuple[slice, np.ndarray]]:
+    """Some 32 columns of x (..., D) at a time, and their values in `rows`: there is no copy of all of x."""
+    ends = np.linspace(0, x.shape[-1], x.shape[-1] // 32 + 2).astype(int)
+    for columns in map(slice, ends, ends[1:]):
+        yield columns, np.ascontiguousarray(x[..., columns])[rows]
 
 
 class FeatureInputs:

@@ -86,8 +86,8 @@ class Table(Viewed):
 
     @property
     def features(self) -> np.ndarray:
-        """The features visible to learners, shape (N, D)."""
-        return self.x[self.schema.names].to_numpy(dtype=float)
+        """The features visible to learners, shape (N, D); read-only."""
+        return self.x.iloc[:, : len(self.schema)].to_numpy(dtype=float)
 
     @property
     def label_propensity(self) -> np.ndarray:
