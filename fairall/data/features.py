@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -49,11 +50,11 @@ class Schema(Sequence[Feature]):
         self.mean = tuple(self.mean) or (0.0,) * len(self)
         self.scale = tuple(self.scale) or (1.0,) * len(self)
         self.crossed = tuple(map(tuple, self.crossed))
-        names = pd.Index(self.names)
-        for name in names[names.duplicated()]:
-            raise FairAllError(f"{len(self)} features, of which more than one is named {name!r}")
-        for name in names.intersection(RESERVED):
-            raise FairAllError(f"column {name!r} {WHY_RESERVED}; rename the column or leave it out")
+        for name, n in Counter(self.names).items():
+            if n > 1:
+                raise FairAllError(f"{len(self)} features, of which more than one is named {name!r}")
+            if name in RESERVED:
+                raise FairAllError(f"column {name!r} {WHY_RESERVED}; rename the column or leave it out")
 
     def __getitem__(self, index):  # type: ignore[no-untyped-def]
         return self.features[index]
@@ -96,11 +97,8 @@ class Schema(Sequence[Feature]):
         """The features of raw rows as numbers, shape (N, D).
 
         Raises:
-            FairAllError: if a column is missing or holds a value that its feature cannot take.
+            FairAllError: if a column, all of which are there, holds a value that its feature cannot take.
         """
-        for name in self.names:
-            if name not in raw:
-                raise FairAllError(f"the column {name!r} is needed, and the table lacks it")
         return pd.DataFrame({feature.name: feature.encode(raw[feature.name]) for feature in self.features})
 
 

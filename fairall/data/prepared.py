@@ -59,12 +59,12 @@ class Scaler:
         """The scaler of a file of people, `rows` of features x (N, D): this one, or one fitted on them."""
         if self.rows is ScalerRows.training_rows:
             return self
-        lowest = {
-            i: int(np.searchsorted(feature.codes, x[rows, i].min()))
+        lowered = {
+            i: int(by)
             for i, feature in enumerate(self.schema)
-            if feature.codes
+            if (by := np.searchsorted(feature.codes, x[rows, i].min()))
         }
-        return Scaler(self.schema.measured(x, rows), self.rows, {i: by for i, by in lowest.items() if by})
+        return Scaler(self.schema.measured(x, rows), self.rows, lowered)
 
     def transform(self, x: np.ndarray, rows: Rows = EVERY_ROW) -> torch.Tensor:
         """Scale the features `rows` of x (..., D); float32."""
@@ -114,7 +114,7 @@ class PreparedData:
         """Refuse people of more than two groups one of which is absent, and warn of groups of few people."""
         if self.schema.n_groups == 2:
             return
-        warnings, sensitive = [*self.warnings], self.pool_table.sensitive
+        warnings, sensitive = dict.fromkeys(self.warnings), self.pool_table.sensitive
         if sensitive is None or len(sensitive.groups) != self.schema.n_groups:
             raise FairAllError("a table of more than two groups needs their words: `Table.sensitive`")
         remedy = "leave it out with dataset.groups=[A,B,C] of the others"
@@ -124,12 +124,9 @@ class PreparedData:
                 if n == 0:
                     raise FairAllError(f"group {name}: nobody among the {role} people; {remedy}")
                 if n < FEWEST:
-                    warnings.append(
-                        f"group {name} has {n} of the {role} people: too few to measure its acceptance "
-                        f"rate, whose standard error is up to {0.5 / n**0.5:.2f}, and with it the "
-                        f"largest gap; {remedy}"
-                    )
-        object.__setattr__(self, "warnings", tuple(dict.fromkeys(warnings)))
+                    few = f"group {name} has {n} of the {role} people: too few to measure its rates; {remedy}"
+                    warnings[few] = None
+        object.__setattr__(self, "warnings", tuple(warnings))
 
     @property
     def schema(self) -> Schema:

@@ -135,8 +135,8 @@ class Table(Viewed):
         columns = {"s": self.s, "label": np.where(self.labelled, self.label, np.nan)}
         if self.logged is not None:
             columns |= {"accepted": self.logged.accepted, "propensity": self.logged.propensity}
-        taken = {*self.x.columns}
-        return self.x.assign(**{name + "_" * (name in taken): own for name, own in columns.items()})
+        further = pd.DataFrame(columns, self.x.index)
+        return self.x.merge(further, left_index=True, right_index=True, suffixes=("", "_"))
 
     def summary(self) -> pd.DataFrame:
         """A row per group and one for all: `people`, `labelled`, `base_rate` and share `accepted`.
@@ -168,15 +168,7 @@ class Table(Viewed):
 
     def rows(self, index: np.ndarray) -> Table:
         """The rows at `index` (n,), in its order."""
-        logged = self.logged
+        logged, known = self.logged, (self.s[index], self.label[index], self.labelled[index])
         if logged is not None:
             logged = replace(logged, accepted=logged.accepted[index], propensity=logged.propensity[index])
-        return Table(
-            self.schema,
-            self.x.iloc[index],
-            self.s[index],
-            self.label[index],
-            self.labelled[index],
-            logged,
-            sensitive=self.sensitive,
-        )
+        return Table(self.schema, self.x.iloc[index], *known, logged, sensitive=self.sensitive)
