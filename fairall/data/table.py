@@ -135,8 +135,8 @@ class Table(Viewed):
         columns = {"s": self.s, "label": np.where(self.labelled, self.label, np.nan)}
         if self.logged is not None:
             columns |= {"accepted": self.logged.accepted, "propensity": self.logged.propensity}
-        further = pd.DataFrame(columns, self.x.index)
-        return self.x.merge(further, left_index=True, right_index=True, suffixes=("", "_"))
+        taken = {*self.x.columns}
+        return self.x.assign(**{name + "_" * (name in taken): own for name, own in columns.items()})
 
     def summary(self) -> pd.DataFrame:
         """A row per group and one for all: `people`, `labelled`, `base_rate` and share `accepted`.
