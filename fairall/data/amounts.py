@@ -10,9 +10,10 @@ import torch
 from torch import Tensor
 
 from fairall.config.schema import CONSTANT
-from fairall.data.features import Kind, Schema
+from fairall.data.features import Schema
 from fairall.data.people import Decided, People
-from fairall.data.prepared import PreparedData
+from fairall.data.prepared import PreparedData, Scaler
+from fairall.data.splits import ROLES
 from fairall.errors import FairAllError
 
 LEAST = 1e-6  # of the mean g + l: a smaller gain or loss of somebody new counts as this one
@@ -45,25 +46,23 @@ class Amounts:
         if named is None:
             return None
         names = [*schema.names, CONSTANT]
-        for key, weights in named.items():
-            if CONSTANT in schema.names:
+        if CONSTANT in schema.names:
+            raise FairAllError(
+                f"dataset.gain, dataset.loss: a feature is called {CONSTANT}, which is the part that is the "
+                "same for everybody; rename the column"
+            )
+        for key, name in ((key, name) for key, weights in named.items() for name in weights):
+            if name not in names:
                 raise FairAllError(
-                    f"dataset.{key}: a feature is called {CONSTANT}, which is the part that is the same for "
-                    "everybody; rename the column"
+                    f"dataset.{key}: {name!r} is no feature, and an amount has to be known when one "
+                    f"decides; take {CONSTANT} or some of {', '.join(schema.names)}"
                 )
-            for name in weights:
-                if name not in names:
-                    raise FairAllError(
-                        f"dataset.{key}: {name!r} is no feature, and an amount has to be known when one "
-                        f"decides; take {CONSTANT} or some of {', '.join(schema.names)}"
-                    )
         raw = [[weights.get(name, 0.0) for name in names] for weights in named.values()]
         slopes, constant = torch.tensor(raw, dtype=torch.float64).tensor_split([len(schema)], dim=1)
-        mean, scale = torch.tensor([schema.mean, schema.scale], dtype=torch.float64)
-        real = torch.tensor([feature.kind is Kind.REAL for feature in schema])
-        shifted = constant + slopes @ torch.where(real, mean, 0.0).unsqueeze(-1)
-        weight = torch.cat([slopes * torch.where(real, scale, 1.0), shifted], dim=-1)
-        return cls(weight, float((slopes @ mean + constant[:, 0]).sum()))
+        mean, scale = (torch.from_numpy(values) for values in (Scaler(schema).mean, Scaler(schema).scale))
+        weight = torch.cat([slopes * scale, constant + slopes @ mean.unsqueeze(-1)], dim=-1)
+        of_means = slopes @ torch.tensor(schema.mean, dtype=torch.float64) + constant[:, 0]
+        return cls(weight, float(of_means.sum()))
 
     def raw(self, x: Tensor) -> Tensor:
         """Gain and loss of scaled features x (..., D), shape (..., 2), in money, float64."""
@@ -76,7 +75,7 @@ class Amounts:
 
     def require_positive(self, data: PreparedData) -> None:
         """Raise FairAllError where somebody's gain or loss is not above 0."""
-        for role in ("train", "validation", "test", "pool"):
+        for role in ROLES:
             lowest = self.raw(getattr(data, role).x).flatten(0, -2).min(0).values.tolist()
             for key, least in zip(("gain", "loss"), lowest, strict=True):
                 if least <= 0.0:

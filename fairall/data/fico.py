@@ -12,7 +12,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.resources import files
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -51,14 +50,12 @@ class FicoConfig(GeneratedConfig):
     def validate(self) -> None:
         """Check that the groups are different ones of the report."""
         super().validate()
-        share, n_groups = self.advantaged_share, len(self.words)
-        for word in self.words:
+        share, words, other = self.advantaged_share, self.words, self.disadvantaged
+        for word in words:
             check_values(word, "dataset.groups", one_of(REPORT_COLUMNS))
-        require(share is None or n_groups == 2, "dataset.advantaged_share", share, "null of more than two")
-        different = len({*self.words}) == n_groups
-        require(
-            different, "dataset.disadvantaged", self.disadvantaged, "another group than dataset.advantaged"
-        )
+        require(share is None or len(words) == 2, "dataset.advantaged_share", share, "null of more than two")
+        different = len({*words}) == len(words)
+        require(different, "dataset.disadvantaged", other, "another group than dataset.advantaged")
 
 
 @dataclass(frozen=True)
@@ -69,20 +66,6 @@ class CreditScores:
     share: np.ndarray  # of each group's people with a score, shape (G, R), rows sum to 1
     repays: np.ndarray  # P(ỹ = 1 | score, s), shape (G, R)
     group_share: np.ndarray  # shape (G,), sums to 1
-
-    @classmethod
-    def of(cls, config: FicoConfig) -> CreditScores:
-        """The tables of the report for the groups of a configuration."""
-        words = config.words[::-1] if len(config.words) == 2 else config.words
-        columns = [REPORT_COLUMNS[word] for word in words]
-        cdf, bad = (_read(f"transrisk_{name}_by_race_ssa.csv") for name in ("cdf", "performance"))
-        cumulative = cdf[columns].to_numpy().T / 100.0
-        share = np.diff(cumulative, axis=1, prepend=0.0) / cumulative[:, -1:]
-        people, advantaged = _read("totals.csv")[columns].to_numpy(dtype=float)[0], config.advantaged_share
-        if advantaged is not None:
-            people = np.array([1.0 - advantaged, advantaged])
-        repays = 1.0 - bad[columns].to_numpy().T / 100.0
-        return cls(cdf["Score"].to_numpy(), share, repays, people / people.sum())
 
     def individuals(self, uniform: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Score, s and label of people from uniform numbers (..., 3) on [0, 1); shapes (...)."""
@@ -114,15 +97,22 @@ class Fico(GeneratedDataset):
         names = ["score"] if config.exposures is None else ["score", "exposure"]
         self.schema = Schema([Feature(name, Kind.REAL) for name in names], n_groups=len(config.words))
 
-    @classmethod
-    def location(cls, config: Any) -> str:
-        """The tables are included in the package."""
-        return "in this package"
-
     @cached_property
     def scores(self) -> CreditScores:
-        """The population."""
-        return CreditScores.of(self.config)
+        """The tables of the report for the groups of the configuration."""
+        words, advantaged = self.config.words, self.config.advantaged_share
+        columns = [REPORT_COLUMNS[word] for word in (words[::-1] if len(words) == 2 else words)]
+        cdf, bad, totals = (
+            pd.read_csv(files("fairall.data") / "fico_tables" / f"{name}.csv")
+            for name in ("transrisk_cdf_by_race_ssa", "transrisk_performance_by_race_ssa", "totals")
+        )
+        cumulative = cdf[columns].to_numpy().T / 100.0
+        share = np.diff(cumulative, axis=1, prepend=0.0) / cumulative[:, -1:]
+        people = totals[columns].to_numpy(dtype=float)[0]
+        if advantaged is not None:
+            people = np.array([1.0 - advantaged, advantaged])
+        repays = 1.0 - bad[columns].to_numpy().T / 100.0
+        return CreditScores(cdf["Score"].to_numpy(), share, repays, people / people.sum())
 
     def draw(self, streams: SeedStreams, n: int) -> Individuals:
         """Draw n people per seed from the tables, arrays of shape (E, n)."""
@@ -151,8 +141,3 @@ class Fico(GeneratedDataset):
             return self.people(Individuals(s, label, {"score": score}), scaler)
 
         return Dynamics(self.config.dynamics, draw, people, greatest=float(scores.score[-1]))
-
-
-def _read(name: str) -> pd.DataFrame:
-    with files("fairall.data").joinpath("fico_tables", name).open() as file:
-        return pd.read_csv(file)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -77,6 +77,11 @@ class GeneratedDataset(Dataset):
     stream: ClassVar[str]
     sensitive: Sensitive | None = None
 
+    @classmethod
+    def location(cls, config: Any) -> str:
+        """People are drawn."""
+        return "generated when needed"
+
     @abstractmethod
     def draw(self, streams: SeedStreams, n: int) -> Individuals:
         """N new people per seed, arrays of shape (E, n)."""
@@ -88,9 +93,8 @@ class GeneratedDataset(Dataset):
     def individuals(self, role: str, n: int) -> Individuals:
         """N people of a role, determined by `random_state`; arrays of shape (n,)."""
         drawn = self.draw(SeedStreams([self.config.random_state], f"{self.stream} {role}"), n)
-        values, hidden = (
-            {name: numbers[0] for name, numbers in arrays.items()} for arrays in (drawn.values, drawn.hidden)
-        )
+        values = {name: numbers[0] for name, numbers in drawn.values.items()}
+        hidden = {name: numbers[0] for name, numbers in drawn.hidden.items()}
         return Individuals(drawn.s[0], drawn.label[0], values, hidden)
 
     def features(self, individuals: Individuals) -> np.ndarray:

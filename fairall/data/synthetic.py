@@ -68,7 +68,7 @@ class StructuralModelConfig:
     def shares(self) -> dict[str, Any]:
         """p(Y = 1 | s) by s, "-1" and "1"."""
         share = self.ground_truth_share
-        return share if isinstance(share, dict) else {"-1": share, "1": share}
+        return share if isinstance(share, dict) else dict.fromkeys(["-1", "1"], share)
 
     def validate(self) -> None:
         """Check that there is a share for each of the two groups."""
@@ -109,11 +109,6 @@ class Synthetic(GeneratedDataset):
         super().__init__(config)
         self.model = config.structural_model
         self.schema = Schema([Feature(name, Kind.REAL) for name in config.observed])
-
-    @classmethod
-    def location(cls, config: Any) -> str:
-        """People are generated."""
-        return "generated when needed"
 
     def draw(self, streams: SeedStreams, n: int) -> Individuals:
         """Draw n people per seed from the structural model, arrays of shape (E, n)."""

@@ -1,48 +1,45 @@
 """Gain and loss by person: what they are of raw columns, how measures take them, and what is refused."""
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 
 from fairall import metrics
 from fairall.config.compose import typed_config
-from fairall.data.amounts import Amounts, costs
+from fairall.data.amounts import Amounts
 from fairall.data.dataset import TableDataset, dataset
 from fairall.data.features import Feature, Kind, Schema
-from fairall.data.people import People
 from fairall.errors import FairAllError
 from fairall.worlds.measures import regret, utility_per_place
 from tests.conftest import LOANS, MEANING, training_of
 
 GAIN, LOSS = "dataset.gain={intercept: 20, credit_amount: 0.1}", "dataset.loss={credit_amount: 0.5, month: 3}"
+LOANS_OF = [f"dataset.path={LOANS}", *MEANING, "dataset.drop=[id,decision,propensity]"]
 PARITY = "fairness=demographic_parity"
 
 
-def amounts_of(*words: str) -> tuple[Amounts, TableDataset]:
-    config = typed_config("dataset=credit", *words)
+@pytest.mark.parametrize(
+    ("words", "gain", "loss"),
+    [
+        (["dataset=credit"], {"intercept": 20, "credit_amount": 0.1}, {"credit_amount": 0.5, "month": 3}),
+        (["dataset=credit"], {"number_of_credits": 2, "telephone": 5}, {"credit_amount": 0.5}),
+        (["dataset=csv", *LOANS_OF], {"income": 0.1}, {"intercept": 90}),
+    ],
+)
+def test_amounts_of_scaled_people_are_those_of_the_raw_columns(
+    words: list[str], gain: dict[str, float], loss: dict[str, float]
+) -> None:
+    config = typed_config(*words)
     source = dataset(config.dataset)
     assert isinstance(source, TableDataset)
-    amounts = Amounts.of(source.schema, config.amounts)
+    amounts, raw = Amounts.of(source.schema, {"gain": gain, "loss": loss}), source.table().to_frame()
     assert amounts is not None
-    return amounts, source
-
-
-def test_amounts_of_scaled_people_are_those_of_the_raw_columns() -> None:
-    amounts, source = amounts_of(GAIN, LOSS)
-    raw, data = source.table().x, source.prepare()
-    gain, loss = 20 + 0.1 * raw["credit_amount"], 0.5 * raw["credit_amount"] + 3 * raw["month"]
-    for role in ("train", "test"):
-        rows, (stake, cost) = getattr(source.splits, role), amounts(getattr(data, role).x)
-        np.testing.assert_allclose(stake, (gain + loss)[rows], rtol=1e-5)
-        np.testing.assert_allclose(cost, (loss / (gain + loss))[rows], rtol=1e-5)
-    assert amounts.unit == pytest.approx((gain + loss)[source.splits.train].mean())
-
-
-def test_amounts_of_codes_are_those_of_the_codes() -> None:
-    amounts, source = amounts_of("dataset.gain={number_of_credits: 2, telephone: 5}", LOSS)
-    raw = source.table().x.iloc[source.splits.test]
-    gain = amounts.raw(source.prepare().test.x)[:, 0]
-    np.testing.assert_allclose(gain, 2 * raw["number_of_credits"] + 5 * raw["telephone"])
+    g, loss_of = (raw.assign(intercept=1)[[*of]] @ pd.Series(of) for of in (gain, loss))
+    rows, (stake, cost) = source.splits.test, amounts(source.prepare().test.x)
+    np.testing.assert_allclose(stake, (g + loss_of).iloc[rows], rtol=1e-5)
+    np.testing.assert_allclose(cost, (loss_of / (g + loss_of)).iloc[rows], rtol=1e-5)
+    assert amounts.unit == pytest.approx((g + loss_of).iloc[source.splits.train].mean())
 
 
 def test_somebody_new_without_a_gain_still_has_a_break_even_probability() -> None:
@@ -79,11 +76,6 @@ def test_measures_are_in_money() -> None:
         torch.testing.assert_close(measured, torch.as_tensor(expected))
 
 
-def test_without_amounts_measures_take_the_cost() -> None:
-    people = People(torch.zeros(3, 1), torch.ones(3), torch.ones(3))
-    assert costs(people, 0.3, None) == {"cost": 0.3, "stake": None}
-
-
 @pytest.mark.parametrize(
     ("words", "told"),
     [
@@ -110,15 +102,3 @@ def test_a_feature_called_as_the_constant_is_refused() -> None:
     schema = Schema([Feature("intercept", Kind.REAL)])
     with pytest.raises(FairAllError, match=r"a feature is called intercept.*rename the column"):
         Amounts.of(schema, {"gain": {"intercept": 1.0}, "loss": {"intercept": 1.0}})
-
-
-def test_columns_of_a_file_are_amounts() -> None:
-    words = [f"dataset.path={LOANS}", *MEANING, "dataset.drop=[id,decision,propensity]"]
-    words += ["dataset.gain={income: 0.1}", "dataset.loss={intercept: 90}"]
-    training = training_of("dataset=csv", "model=greedy", "initial_policy=random", *words)
-    x, schema, amounts = training.data.test.x, training.data.schema, training.learner.setting.amounts
-    assert amounts is not None
-    i = schema.names.index("income")
-    income = x[:, i] * schema.scale[i] + schema.mean[i]
-    expected = torch.stack([0.1 * income, torch.full_like(income, 90)], -1)
-    np.testing.assert_allclose(amounts.raw(x), expected, rtol=1e-4)
