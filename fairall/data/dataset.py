@@ -110,7 +110,7 @@ class TableDataset(Dataset):
     def schema(self) -> Schema:
         """The features with mean and scale of the training rows; raises as `load` does."""
         table = self.table()
-        return table.schema.measured(table.features, self.splits.train)
+        return table.schema.measured(table.features[self.splits.train])
 
     @override
     def resplit(self, number: int) -> TableDataset:
@@ -134,7 +134,8 @@ class TableDataset(Dataset):
 
         def people(role: str) -> People:
             rows = getattr(splits, role)
-            of_file = of_training.of_file(features, rows)
+            x = features[rows]
+            of_file = of_training.of_file(x)
             lowered.update(of_file.lowered)
             fields = {
                 name: torch.tensor(values[rows], dtype=torch.float32)
@@ -143,7 +144,7 @@ class TableDataset(Dataset):
             }
             if splits.strata is not None:
                 fields["stratum"] = torch.tensor(splits.strata[rows])
-            return People(of_file.transform(features, rows), **fields)
+            return People(of_file.transform(x), **fields)
 
         roles: dict[str, Any] = {role: people(role) for role in ROLES}
         warnings = table.warnings

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -16,9 +15,6 @@ from fairall.errors import FairAllError
 from fairall.tables.features import DISCRETE, RESERVED, WHY_RESERVED, Feature, Kind
 
 __all__ = ["DISCRETE", "Feature", "FeatureInputs", "Kind", "Schema"]
-
-Rows = np.ndarray | slice
-EVERY_ROW = slice(None)
 
 
 @dataclass(eq=False, repr=False)
@@ -50,11 +46,11 @@ class Schema(Sequence[Feature]):
         self.mean = tuple(self.mean) or (0.0,) * len(self)
         self.scale = tuple(self.scale) or (1.0,) * len(self)
         self.crossed = tuple(map(tuple, self.crossed))
-        for name, n in Counter(self.names).items():
-            if n > 1:
-                raise FairAllError(f"{len(self)} features, of which more than one is named {name!r}")
-            if name in RESERVED:
-                raise FairAllError(f"column {name!r} {WHY_RESERVED}; rename the column or leave it out")
+        names = pd.Index(self.names)
+        for name in names[names.duplicated()]:
+            raise FairAllError(f"{len(self)} features, of which more than one is named {name!r}")
+        for name in names.intersection(RESERVED):
+            raise FairAllError(f"column {name!r} {WHY_RESERVED}; rename the column or leave it out")
 
     def __getitem__(self, index):  # type: ignore[no-untyped-def]
         return self.features[index]
@@ -67,10 +63,10 @@ class Schema(Sequence[Feature]):
         more += f", {self.crossed}" if self.crossed else ""
         return f"Schema({list(self.features)!r}, {self.inputs.name}, {self.mean!r}, {self.scale!r}{more})"
 
-    def measured(self, x: np.ndarray, rows: Rows = EVERY_ROW) -> Schema:
+    def measured(self, x: np.ndarray) -> Schema:
         """The same features with `mean` and `scale` of training rows x (N, D); 1 if constant."""
-        mean, std = np.hstack([(block.mean(0), block.std(0)) for _, block in column_blocks(x, rows)])
-        return replace(self, mean=mean.tolist(), scale=np.where(std > 0, std, 1.0).tolist())
+        std = x.std(0)
+        return replace(self, mean=x.mean(0).tolist(), scale=np.where(std > 0, std, 1.0).tolist())
 
     def seen_as(self, inputs: NetInputs) -> Schema:
         """The same features, which nets see as `inputs`."""
@@ -97,16 +93,12 @@ class Schema(Sequence[Feature]):
         """The features of raw rows as numbers, shape (N, D).
 
         Raises:
-            FairAllError: if a column, all of which are there, holds a value that its feature cannot take.
+            FairAllError: if a column is missing or holds a value that its feature cannot take.
         """
+        for name in self.names:
+            if name not in raw:
+                raise FairAllError(f"the column {name!r} is needed, and the table lacks it")
         return pd.DataFrame({feature.name: feature.encode(raw[feature.name]) for feature in self.features})
-
-
-def column_blocks(x: np.ndarray, rows: Rows) -> Iterator[tuple[slice, np.ndarray]]:
-    """Some 32 columns of x (..., D) at a time, and their values in `rows`: there is no copy of all of x."""
-    ends = np.linspace(0, x.shape[-1], x.shape[-1] // 32 + 2).astype(int)
-    for columns in map(slice, ends, ends[1:]):
-        yield columns, np.ascontiguousarray(x[..., columns])[rows]
 
 
 class FeatureInputs:

@@ -13,7 +13,7 @@ import torch
 
 from fairall.config.schema import ScalerRows
 from fairall.data.applicants import Draw, DrawnApplicants, Dynamics, RecycledApplicants
-from fairall.data.features import DISCRETE, EVERY_ROW, Kind, Rows, Schema, column_blocks
+from fairall.data.features import DISCRETE, Kind, Schema
 from fairall.data.people import People
 from fairall.data.splits import ROLES
 from fairall.data.table import Table
@@ -55,29 +55,25 @@ class Scaler:
         """Standard deviation of real features, 1 for those that do not vary and for others, shape (D,)."""
         return np.where(self.real, self.schema.scale, 1.0)
 
-    def of_file(self, x: np.ndarray, rows: Rows = EVERY_ROW) -> Scaler:
-        """The scaler of a file of people, `rows` of features x (N, D): this one, or one fitted on them."""
+    def of_file(self, x: np.ndarray) -> Scaler:
+        """The scaler of a file of people with features x (N, D): this one, or one fitted on x."""
         if self.rows is ScalerRows.training_rows:
             return self
-        lowered = {
-            i: int(by)
+        lowest = {
+            i: int(np.searchsorted(feature.codes, x[:, i].min()))
             for i, feature in enumerate(self.schema)
-            if (by := np.searchsorted(feature.codes, x[rows, i].min()))
+            if feature.codes
         }
-        return Scaler(self.schema.measured(x, rows), self.rows, lowered)
+        return Scaler(self.schema.measured(x), self.rows, {i: by for i, by in lowest.items() if by})
 
-    def transform(self, x: np.ndarray, rows: Rows = EVERY_ROW) -> torch.Tensor:
-        """Scale the features `rows` of x (..., D); float32."""
+    def transform(self, x: np.ndarray) -> torch.Tensor:
+        """Scale features (..., D); float32."""
         limit = np.where(self.real, FURTHEST, np.inf)
-        blocks = [
-            ((block - self.mean[some]) / self.scale[some]).clip(-limit[some], limit[some]).astype(np.float32)
-            for some, block in column_blocks(x, rows)
-        ]
-        scaled = np.concatenate(blocks, axis=-1)
+        scaled = np.clip((x - self.mean) / self.scale, -limit, limit)
         for i, by in self.lowered.items():
-            codes = np.array(self.schema[i].codes, dtype=np.float32)
-            scaled[..., i] = codes[np.searchsorted(codes, scaled[..., i]) - by]
-        return torch.from_numpy(scaled)
+            codes = self.schema[i].codes
+            scaled[..., i] = np.take(codes, np.searchsorted(codes, x[..., i]) - by)
+        return torch.tensor(scaled, dtype=torch.float32)
 
 
 @dataclass(frozen=True)
@@ -114,7 +110,7 @@ class PreparedData:
         """Refuse people of more than two groups one of which is absent, and warn of groups of few people."""
         if self.schema.n_groups == 2:
             return
-        warnings, sensitive = dict.fromkeys(self.warnings), self.pool_table.sensitive
+        warnings, sensitive = [*self.warnings], self.pool_table.sensitive
         if sensitive is None or len(sensitive.groups) != self.schema.n_groups:
             raise FairAllError("a table of more than two groups needs their words: `Table.sensitive`")
         remedy = "leave it out with dataset.groups=[A,B,C] of the others"
@@ -124,9 +120,12 @@ class PreparedData:
                 if n == 0:
                     raise FairAllError(f"group {name}: nobody among the {role} people; {remedy}")
                 if n < FEWEST:
-                    few = f"group {name} has {n} of the {role} people: too few to measure its rates; {remedy}"
-                    warnings[few] = None
-        object.__setattr__(self, "warnings", tuple(warnings))
+                    warnings.append(
+                        f"group {name} has {n} of the {role} people: too few to measure its acceptance "
+                        f"rate, whose standard error is up to {0.5 / n**0.5:.2f}, and with it the "
+                        f"largest gap; {remedy}"
+                    )
+        object.__setattr__(self, "warnings", tuple(dict.fromkeys(warnings)))
 
     @property
     def schema(self) -> Schema:

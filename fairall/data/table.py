@@ -86,8 +86,8 @@ class Table(Viewed):
 
     @property
     def features(self) -> np.ndarray:
-        """The features visible to learners, shape (N, D); read-only."""
-        return self.x.iloc[:, : len(self.schema)].to_numpy(dtype=float)
+        """The features visible to learners, shape (N, D)."""
+        return self.x[self.schema.names].to_numpy(dtype=float)
 
     @property
     def label_propensity(self) -> np.ndarray:
@@ -168,7 +168,15 @@ class Table(Viewed):
 
     def rows(self, index: np.ndarray) -> Table:
         """The rows at `index` (n,), in its order."""
-        logged, known = self.logged, (self.s[index], self.label[index], self.labelled[index])
+        logged = self.logged
         if logged is not None:
             logged = replace(logged, accepted=logged.accepted[index], propensity=logged.propensity[index])
-        return Table(self.schema, self.x.iloc[index], *known, logged, sensitive=self.sensitive)
+        return Table(
+            self.schema,
+            self.x.iloc[index],
+            self.s[index],
+            self.label[index],
+            self.labelled[index],
+            logged,
+            sensitive=self.sensitive,
+        )
