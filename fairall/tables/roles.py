@@ -368,7 +368,7 @@ def repeats(rows: pd.DataFrame, numbers: Sequence[np.ndarray]) -> list[str]:
     if again.empty:
         return []
     return [
-        f"{count(len(again), 'row')} repeat an earlier one in all features and the group, as row "
-        f"{again[0] + 1}: if these are of the same person, give evaluate person=COLUMN; here each row is of "
-        "another person"
+        f"rows that equal an earlier one in all features and the group: {len(again)}, the first is row "
+        f"{again[0] + 1}; if people have several rows, evaluate needs their column, person=COLUMN, else each "
+        "row counts as a person"
     ]

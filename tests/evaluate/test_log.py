@@ -220,7 +220,7 @@ def test_rows_that_repeat_are_of_different_people_and_a_note_asks() -> None:
     log = log_of(pd.concat([people, people[100:200]], ignore_index=True))
     assert log.person is None
     (note,) = log.notes
-    assert note.startswith("100 rows repeat an earlier one in all features and the group, as row 601: if")
+    assert "in all features and the group: 100, the first is row 601;" in note
     assert "person=COLUMN" in note
 
 

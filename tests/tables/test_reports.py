@@ -84,7 +84,7 @@ def test_equal_rows_are_of_different_people_and_a_warning_asks(report: Report) -
     assert [100 * number for number in right[1:]] == pytest.approx([5.7, 11.5], abs=0.1)
     assert "Log: 600 people, 335 accepted" in said
     assert said.count("person=COLUMN") == 1
-    assert "repeat an earlier one" in said
+    assert "rows that equal an earlier one" in said
 
 
 @pytest.mark.parametrize(
