@@ -156,6 +156,8 @@ class File:
             ValueError: where the file is no text, or one is not closed or not doubled, which Arrow lets pass:
                 many rows may become a single cell.
         """
+        if not self.path.stat().st_size:
+            raise ValueError("it is empty")
         with (
             self.path.open(encoding=self.declared.text_encoding, newline="") as file,
             mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content,

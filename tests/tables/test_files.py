@@ -68,7 +68,7 @@ def test_empty_rows_and_an_index_without_a_name_are_skipped(tmp_path: Path) -> N
 
 
 NO_TABLES = [
-    ("csv", b"", "empty file"),
+    ("csv", b"", "it is empty"),
     ("csv", b"a,b\n", "there are columns, but no rows"),
     ("csv", b"a,b\n1,2\n3\n", "Row #3: Expected 2 columns, got 1"),
     ("csv", b"a,b\n1,2\n3,4,5\n", "Row #3: Expected 2 columns, got 3"),
