@@ -80,19 +80,16 @@ def test_renaming_codes_changes_nothing_but_what_nets_see_of_codes(
     config: FairAllConfig = replace(compose_config().model, vae_arch=[8], clf_arch=[8], clf_dropout=0.0)
     crowd = people(20)
     usual = schema.measured(crowd.x.double().numpy()).seen_as(inputs)
+    factor = torch.tensor([10.0 if feature.codes else 1.0 for feature in schema])
     renamed = Schema(
-        [replace(f, codes=tuple(10 * code for code in f.codes)) if f.codes else f for f in schema],
+        [replace(feature, codes=tuple(10 * code for code in feature.codes)) for feature in schema],
         inputs,
-        [10 * mean if f.codes else mean for f, mean in zip(usual, usual.mean, strict=True)],
-        [10 * scale if f.codes else scale for f, scale in zip(usual, usual.scale, strict=True)],
+        *((factor * torch.tensor(values)).tolist() for values in (usual.mean, usual.scale)),
     )
-    accepted = torch.arange(20).expand(2, -1) % 2 == 0
-    losses = []
-    for its_schema, factor in ((usual, 1.0), (renamed, 10.0)):
-        x = crowd.x * torch.tensor([1.0, 1.0, factor, factor, factor])
-        stacked = replace(crowd, x=x).rows(torch.arange(20).expand(2, -1))
+    rows, losses = torch.arange(20).expand(2, -1), []
+    for its_schema, x in ((usual, crowd.x), (renamed, crowd.x * factor)):
         learner = FairAll(config, replace(setting([0, 1]), schema=its_schema))
-        decided = Decided.reveal(stacked, torch.full((2, 20), 0.5), accepted)
-        losses.append(learner.loss(decided))
+        stacked = replace(crowd, x=x).rows(rows)
+        losses.append(learner.loss(Decided.reveal(stacked, torch.full((2, 20), 0.5), rows % 2 == 0)))
     same = torch.allclose(losses[0], losses[1])
     assert same == (inputs in (NetInputs.one_hot, NetInputs.standardised))
