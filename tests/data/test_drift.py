@@ -12,6 +12,7 @@ from scipy.stats import binomtest, chi2_contingency, false_discovery_control
 
 from benchmarks.in_process import typed
 from fairall.data.drift import DRIFTED, OF_SINGLE, drift_by_column, stability
+from fairall.data.own_table import PREFIX
 from fairall.tables.features import MISSING_LEVEL, OTHER_LEVEL
 
 Draw = Callable[[np.random.Generator, int], Any]
@@ -128,6 +129,11 @@ def test_the_command_names_columns_that_have_changed(tmp_path: Path) -> None:
     assert "Columns that differ, more than by chance: income." in ended.stdout
     assert "new.csv has further columns: further" in ended.stdout
     assert "old.csv: no column 'further', which new.csv has" in compare("new.csv", "old.csv").stderr
-    told = compare("old.csv", "old.csv", "dataset.label=repaid", "dataset.drop=[id]").stderr
-    assert "label=repaid: old.csv has no such column" in told
-    assert "drop=id: old.csv has no such column" in told
+    ended = compare("old.csv", "old.csv", "dataset.label=repaid", "dataset.drop=[id]")
+    assert ended.returncode == 1
+    for told in (
+        "label=repaid: old.csv has no",
+        "drop=id: old.csv has no such column",
+        f"\nfairall: {PREFIX}\n",
+    ):
+        assert told in ended.stderr
