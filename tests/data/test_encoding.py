@@ -81,7 +81,8 @@ def test_renaming_codes_changes_nothing_but_what_nets_see_of_codes(
     renamed = Schema(
         [replace(feature, codes=tuple(10 * code for code in feature.codes)) for feature in schema],
         inputs,
-        *((factor * torch.tensor(values)).tolist() for values in (usual.mean, usual.scale)),
+        (factor * torch.tensor(usual.mean)).tolist(),
+        (factor * torch.tensor(usual.scale)).tolist(),
     )
     rows, losses = torch.arange(20).expand(2, -1), []
     for its_schema, x in ((usual, crowd.x), (renamed, crowd.x * factor)):
