@@ -56,20 +56,19 @@ def test_measures_are_in_money() -> None:
     label, pi = torch.tensor([1.0, 0.0, 0.0]), torch.tensor([[1.0, 0.5, 0.0], [1.0, 1.0, 1.0]])
     earned = torch.tensor([[10.0, -25.0, 0.0], [10.0, -50.0, -10.0]])
     accepted = torch.tensor([[[True, False, False]], [[True, True, True]]])
-    label_of, cost_of, stake_of = (values.expand(2, 1, 3) for values in (label, cost, stake))
     effective = [[10 / 3], [(10 - 50) / 6]]
     for measured, expected in (
         (metrics.utility(pi, label, cost, stake=stake), earned.mean(-1)),
         (metrics.ground_truth_utility(pi, label, cost, stake), earned.mean(-1)),
         (metrics.utility_standard_error(pi, label, cost, stake=stake), earned.std(-1) / 3**0.5),
-        (metrics.effective_utility(accepted, label_of, cost_of, stake_of), effective),
-        (metrics.effective_ground_truth_utility(accepted, label_of, cost_of, stake_of), effective),
+        (metrics.effective_utility(accepted, label, cost, stake), effective),
+        (metrics.effective_ground_truth_utility(accepted, label, cost, stake), effective),
         (
-            utility_per_place(accepted, label_of, cost_of, torch.full((2, 1), 2.0), stake_of),
+            utility_per_place(accepted, label, cost, torch.full((2, 1), 2.0), stake),
             [[5.0], [-10.0]],
         ),
         (
-            regret(accepted, label_of, cost_of, ~accepted, stake_of),
+            regret(accepted, label, cost, ~accepted, stake),
             [[(-60 - 10) / 3], [(-60 - 10 + 50) / 6]],
         ),
     ):

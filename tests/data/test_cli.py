@@ -157,13 +157,6 @@ def test_what_cannot_be_described_or_fetched_is_an_error(
     assert told in ended.stderr
 
 
-def test_compare_says_in_its_last_line_how_keys_are_given(fairall_data: FairAllData) -> None:
-    ended = fairall_data("compare LOANS LOANS dataset.drop=[none]")
-    fault, last = ended.stderr.splitlines()
-    assert (ended.returncode, last.removeprefix("fairall: ")) == (1, PREFIX)
-    assert "drop=none" in fault
-
-
 def test_own_initial_policies_are_shown(own_folder: Path, fairall_data: FairAllData) -> None:
     (own_folder / "initial_policy").mkdir()
     policy = (configuration_root() / "conf" / "initial_policy" / "random.yaml").read_text()

@@ -44,16 +44,9 @@ EXPECTED: dict[str, tuple[Any, ...]] = {
 }
 
 
-def raw_file(raw_data: Path, name: str) -> Path:
-    (file,) = (raw_data / name).glob("*.csv")
-    return file
-
-
 @pytest.fixture(scope="module", params=EXPECTED)
 def loaded(request: pytest.FixtureRequest, raw_data: Path) -> tuple[str, Dataset]:
-    name = request.param
-    words = [] if name == "credit" else [f"dataset.raw_file={raw_file(raw_data, name)}"]
-    return name, load_dataset(name, *words)
+    return request.param, load_dataset(request.param)
 
 
 def test_features_groups_labels_parts_and_initial_policies(loaded: tuple[str, Dataset]) -> None:
@@ -88,10 +81,9 @@ def test_as_aif360s_dataset(loaded: tuple[str, Dataset]) -> None:
 def test_meps_is_aif360s_own(raw_data: Path) -> None:
     from aif360.datasets.meps_dataset_panel20_fy2015 import default_preprocessing
 
-    file = raw_file(raw_data, "meps")
     with quietly():
-        theirs = default_preprocessing(pd.read_csv(file))
-    ours = load_dataset("meps", f"dataset.raw_file={file}").table()
+        theirs = default_preprocessing(pd.read_csv(raw_data / "meps" / "h181_reconstructed.csv"))
+    ours = load_dataset("meps").table()
     # Codes −1, 1, 2, 3, ... become 1, 2, 3, 4, ...
     theirs["ARTHTYPE"] = theirs["ARTHTYPE"].map({-1: 1, 1: 2, 2: 3, 3: 4})
     for name in ("PCS42", "ARTHTYPE", "ASTHDX"):
@@ -108,19 +100,19 @@ def test_without_aif360_what_needs_it_ends_in_one_line(
     with pytest.raises(FairAllError, match=r"^standard_dataset: needs aif360; .*: pip install aif360$"):
         standard_dataset(load_dataset("credit").table())
     with pytest.raises(FairAllError, match=r"^dataset=meps: needs aif360; .*: pip install aif360$"):
-        load_dataset("meps", f"dataset.raw_file={raw_file(raw_data, 'meps')}").table()
+        load_dataset("meps").table()
     with pytest.raises(ModuleNotFoundError), needing("aif360", "dataset=meps"):
         raise ModuleNotFoundError("No module named 'other'", name="other")
 
 
 def test_compas_is_filtered_as_the_recipe_says(raw_data: Path) -> None:
-    file = raw_file(raw_data, "compas")
+    file = raw_data / "compas" / "compas-scores-two-years.csv"
     rows = pd.read_csv(file, keep_default_na=False).query(
         "days_b_screening_arrest != '' and is_recid != -1 and c_charge_degree != 'O' and score_text != 'N/A' "
         "and race in ['African-American', 'Caucasian']"
     )
     rows = rows[pd.to_numeric(rows["days_b_screening_arrest"]).abs() <= 30]
-    ours = load_dataset("compas", f"dataset.raw_file={file}").table()
+    ours = load_dataset("compas").table()
     for of_ours, of_file in (
         (ours.x["priors_count"], rows["priors_count"]),
         (ours.x["c_charge_degree"] == 1, rows["c_charge_degree"] == "F"),

@@ -19,13 +19,10 @@ from fairall.runtime.randomness import SeedStreams
 from fairall.storage.identity import configuration_key
 
 N = 200_000
-MODEL = "dataset.structural_model"
-SHARE = f"{MODEL}.ground_truth_share"
-BY_GROUP = f"{SHARE}={{-1: 0.3, 1: 0.7}}"
-Drawn = tuple[Synthetic, Individuals]
+BY_GROUP = "dataset.structural_model.ground_truth_share={-1: 0.3, 1: 0.7}"
 
 
-def drawn(*words: str) -> Drawn:
+def drawn(*words: str) -> tuple[Synthetic, Individuals]:
     """A structural model, and N people of it."""
     model = load_dataset("synthetic", *words)
     assert isinstance(model, Synthetic)
@@ -41,65 +38,53 @@ def near(shares: np.ndarray, expected: float) -> bool:
     return bool(abs(shares.mean() - expected) < 2 / shares.size**0.5)
 
 
-SHARES = {"usual": {-1: 0.5, 1: 0.5}, "by_group": {-1: 0.3, 1: 0.7}}
-
-
-@pytest.fixture(scope="module")
-def models() -> dict[str, Drawn]:
-    return {"usual": drawn(), "by_group": drawn(BY_GROUP)}
-
-
 @pytest.fixture(scope="module")
 def prepared() -> PreparedData:
     return load_dataset("synthetic").prepare()
 
 
-@pytest.mark.parametrize("name", SHARES)
-def test_people_have_the_stated_distribution(name: str, models: dict[str, Drawn]) -> None:
-    people = models[name][1]
-    s, k, y = parts(people)
+@pytest.mark.parametrize(("words", "shares"), [([], (0.5, 0.5)), ([BY_GROUP], (0.3, 0.7))])
+def test_people_have_the_stated_distribution_and_a_counterfactual_the_other_s(
+    words: list[str], shares: tuple[float, float]
+) -> None:
+    model, people = drawn(*words)
+    (s, k, y), uniform = parts(people), people.hidden["uniform"]
     assert near(s / 2, 0)
     for truth in (0, 1):
         rows = y == truth
         assert (k[rows].mean(), k[rows].std()) == pytest.approx((2 * truth - 1, 0.5), abs=0.01)
         assert abs(np.corrcoef(s[rows], k[rows])[0, 1]) < 0.01
-    for group, share in SHARES[name].items():
+    for group, share in zip((-1, 1), shares, strict=True):
         rows = s == group
         assert near(y[rows], share)
-        good = [norm.cdf((1.3 * sign + group) / np.hypot(1.3 * 0.5, 0.05)) for sign in (-1, 1)]
-        assert near(people.label[rows], (1 - share) * good[0] + share * good[1])
+        good = norm.cdf((1.3 * np.array([-1, 1]) + group) / np.hypot(1.3 * 0.5, 0.05))
+        assert near(people.label[rows], good @ [1 - share, share])
     for variable, of_k, of_s, std in (("LSAT", 4, 3.5, 0.1), ("GPA", 0.75, 1, 0.01), ("FYA", 1.3, 1, 0.05)):
         residual = people.values[variable] - of_k * k - of_s * s
         assert (residual.mean(), residual.std()) == pytest.approx((0, std), abs=0.01 * std)
         assert np.abs(np.corrcoef([residual[0], s[0], k[0], y[0]])[0, 1:]).max() < 0.01
     assert (people.label == (people.values["FYA"] > 0)).all()
 
-
-@pytest.mark.parametrize("name", SHARES)
-def test_a_counterfactual_has_the_other_s_and_twice_is_the_original(
-    name: str, models: dict[str, Drawn]
-) -> None:
-    model, people = models[name]
     other, held = (model.counterfactual(people, hold_y=hold) for hold in (False, True))
-    (s, k, y), (other_s, other_k, other_y), uniform = parts(people), parts(other), people.hidden["uniform"]
+    other_s, other_k, other_y = parts(other)
     assert (other_s == -s).all()
     # The disadvantaged gain and the advantaged lose a ground truth between the shares of the groups.
-    low, high = SHARES[name].values()
-    assert (other_y == np.where((uniform >= low) & (uniform < high), s < 0, y)).all()
-    np.testing.assert_allclose(other.hidden["noise"], people.hidden["noise"], atol=1e-12)
-    np.testing.assert_allclose(other_k, k + 2 * (other_y - y), atol=1e-12)
-    shift = other.values["LSAT"] - people.values["LSAT"]
-    np.testing.assert_allclose(shift, -7 * s + 4 * (other_k - k), atol=1e-12)
+    between = (uniform >= shares[0]) & (uniform < shares[1])
+    assert (other_y == np.where(between, s < 0, y)).all()
     assert (held.hidden["y"] == y).all()
-    np.testing.assert_allclose(held.values["LSAT"], people.values["LSAT"] - 7 * s, atol=1e-12)
-    twice = model.counterfactual(other)
-    for variable, values in people.values.items():
-        np.testing.assert_allclose(twice.values[variable], values, rtol=0, atol=1e-12)
+    lsat = people.values["LSAT"]
+    for values, expected in (
+        (other.hidden["noise"], people.hidden["noise"]),
+        (other_k, k + 2 * (other_y - y)),
+        (other.values["LSAT"], lsat - 7 * s + 4 * (other_k - k)),
+        (held.values["LSAT"], lsat - 7 * s),
+        ([*model.counterfactual(other).values.values()], [*people.values.values()]),
+    ):
+        np.testing.assert_allclose(values, expected, rtol=0, atol=1e-12)
 
 
 def test_people_and_their_counterfactuals_are_on_one_scale() -> None:
-    dataset = load_dataset("synthetic")
-    assert isinstance(dataset, Synthetic)
+    dataset, _ = drawn()
     data = dataset.prepare(scaler=ScalerRows.each_file)
     assert [len(part) for part in (data.pool, data.validation, data.test)] == [5000, 2500, 5000]
     test, raw = data.test, dataset.features(dataset.individuals("test", 5000))
@@ -125,9 +110,13 @@ def test_applicants_never_come_twice_are_the_seeds_own_and_go_on_from_a_state(
 
 
 def test_coefficients_can_be_changed_and_variables_added() -> None:
-    essay, observed = f"{MODEL}.variables.ESSAY={{k: 2, s: 0, std: 0.3}}", "dataset.observed=[LSAT,ESSAY]"
-    share, never = f"{MODEL}.advantaged_share=0.2", f"{MODEL}.threshold=100"
-    table = load_dataset("synthetic", essay, observed, share, never).table()
+    table = load_dataset(
+        "synthetic",
+        "dataset.structural_model.variables.ESSAY={k: 2, s: 0, std: 0.3}",
+        "dataset.observed=[LSAT,ESSAY]",
+        "dataset.structural_model.advantaged_share=0.2",
+        "dataset.structural_model.threshold=100",
+    ).table()
     assert table.schema.names == ["LSAT", "ESSAY"]
     assert near(table.s == 1, 0.2)
     assert not table.label.any()
@@ -135,7 +124,7 @@ def test_coefficients_can_be_changed_and_variables_added() -> None:
 
 
 def test_an_interaction_turns_the_order_of_one_group() -> None:
-    model, people = drawn(f"{MODEL}.variables.FYA={{k: 0.5, ks: 0.8, s: 0.3, std: 0.5}}")
+    model, people = drawn("dataset.structural_model.variables.FYA={k: 0.5, ks: 0.8, s: 0.3, std: 0.5}")
     (s, k, _), other = parts(people), model.counterfactual(people)
     shift = -2 * s * (0.3 + 0.8 * k)  # K and the noise are held
     np.testing.assert_allclose(other.values["FYA"] - people.values["FYA"], shift, atol=1e-12)
@@ -148,7 +137,11 @@ def test_an_interaction_turns_the_order_of_one_group() -> None:
 def test_equal_shares_by_group_are_the_same_people_as_one_number(prepared: PreparedData) -> None:
     equal, *others = (
         load_dataset("synthetic", word).prepare()
-        for word in (f"{SHARE}={{-1: 0.5, 1: 0.5}}", BY_GROUP, "dataset.random_state=5")
+        for word in (
+            "dataset.structural_model.ground_truth_share={-1: 0.5, 1: 0.5}",
+            BY_GROUP,
+            "dataset.random_state=5",
+        )
     )
     assert '"-1": 0.3' in configuration_key(typed_config("dataset=synthetic", BY_GROUP))
     assert equal.fingerprint() == prepared.fingerprint()
@@ -200,20 +193,29 @@ def test_acceptance_of_initial_policies_is_near_the_papers(policy: str, rates: t
 @pytest.mark.parametrize(
     ("word", "said"),
     [
-        ("dataset.observed=[FYA]", "dataset.observed=FYA is not possible: it must be K or LSAT or GPA"),
-        ("dataset.observed=[]", "at least one variable"),
-        (f"{MODEL}.label=GRADE", "it must be LSAT or GPA or FYA"),
-        (f"{MODEL}.variables.FYA.ks=nan", "FYA.ks=nan is not possible: it must be a finite number"),
-        (f"{SHARE}=1", f"{SHARE}=1 is not possible: it must be between 0 and 1"),
-        (f"{SHARE}=half", f"{SHARE}=half is not possible: it must be between 0 and 1"),
-        (f"{SHARE}={{-1: 0.3, 1: 1.7}}", f"{SHARE}.1=1.7 is not possible"),
-        (f"{SHARE}=null", f"{SHARE}=None is not possible: it must be between 0 and 1"),
-        (f"{SHARE}={{-1: null, 1: 0.5}}", "is not possible: it must be between 0 and 1"),
-        (f"{SHARE}={{1: 0.7}}", "or such a share of each group, {-1: 0.3, 1: 0.7}"),
-        (f"{SHARE}={{0: 0.3, 1: 0.7}}", "or such a share of each group, {-1: 0.3, 1: 0.7}"),
+        ("observed=[FYA]", "dataset.observed=FYA is not possible: it must be K or LSAT or GPA"),
+        ("observed=[]", "at least one variable"),
+        ("structural_model.label=GRADE", "it must be LSAT or GPA or FYA"),
+        (
+            "structural_model.variables.FYA.ks=nan",
+            "FYA.ks=nan is not possible: it must be a finite number",
+        ),
+        ("structural_model.ground_truth_share=1", "_share=1 is not possible: it must be between 0 and 1"),
+        ("structural_model.ground_truth_share=half", "=half is not possible: it must be between 0 and 1"),
+        (
+            "structural_model.ground_truth_share={-1: 0.3, 1: 1.7}",
+            "dataset.structural_model.ground_truth_share.1=1.7 is not possible",
+        ),
+        ("structural_model.ground_truth_share=null", "=None is not possible: it must be between 0 and 1"),
+        ("structural_model.ground_truth_share={-1: null, 1: 0.5}", "possible: it must be between 0 and 1"),
+        ("structural_model.ground_truth_share={1: 0.7}", "such a share of each group, {-1: 0.3, 1: 0.7}"),
+        (
+            "structural_model.ground_truth_share={0: 0.3, 1: 0.7}",
+            "or such a share of each group, {-1: 0.3, 1: 0.7}",
+        ),
     ],
 )
 def test_impossible_models_are_one_line(word: str, said: str) -> None:
     with pytest.raises(FairAllError, match=r"^[^\n]+$") as raised:
-        load_dataset("synthetic", word)
+        load_dataset("synthetic", f"dataset.{word}")
     assert said in str(raised.value)

@@ -11,21 +11,11 @@ import pytest
 from fairall.data.features import Kind
 from fairall.data.load import load_dataset
 from fairall.data.raw.dataset import read_columns
-from fairall.data.table import Table
 from fairall.errors import FairAllError
 
 TRANSPORT = Path(__file__).parent / "h181.ssp"  # 40 rows of three columns, of version 5
 COLUMNS = ["PCS42", "PANEL", "AGE53X"]
-FILES = {
-    "adult": "adult.data",
-    "law": "law_data.csv",
-    "compas": "compas-scores-two-years.csv",
-    "meps": "h181_reconstructed.csv",
-}
-
-
-def table(raw_data: Path, name: str, *words: str) -> Table:
-    return load_dataset(name, f"dataset.raw_file={raw_data / name / FILES[name]}", *words).table()
+MEPS, COMPAS = "meps/h181_reconstructed.csv", "compas/compas-scores-two-years.csv"
 
 
 def line_of(name: str, *words: str) -> str:
@@ -34,15 +24,13 @@ def line_of(name: str, *words: str) -> str:
     return str(raised.value)
 
 
-@pytest.mark.parametrize("form", ["h181.ssp", "h181ssp.zip", "h181.csv"])
-def test_all_forms_of_a_raw_file_hold_the_same(form: str, tmp_path: Path) -> None:
-    rows = pd.DataFrame({"PCS42": [39.15, 23.61], "PANEL": [20.0, 19.0], "AGE53X": [-1.0, 0.0]})
-    path, expected = tmp_path / form, pd.concat([rows] * 20, ignore_index=True)
+def test_all_forms_of_a_raw_file_hold_the_same(tmp_path: Path) -> None:
+    expected = pd.DataFrame([[39.15, 20.0, -1.0], [23.61, 19.0, 0.0]] * 20, columns=COLUMNS)
     expected.to_csv(tmp_path / "h181.csv", index=False)
-    shutil.copy(TRANSPORT, tmp_path / "h181.ssp")
     with zipfile.ZipFile(tmp_path / "h181ssp.zip", "w") as archive:
         archive.write(TRANSPORT, "h181.ssp")
-    pd.testing.assert_frame_equal(read_columns(path, COLUMNS)[COLUMNS].astype(float), expected)
+    for path in (TRANSPORT, tmp_path / "h181ssp.zip", tmp_path / "h181.csv"):
+        pd.testing.assert_frame_equal(read_columns(path, COLUMNS)[COLUMNS].astype(float), expected)
 
 
 def test_a_transport_file_cut_anywhere_is_one_line(tmp_path: Path) -> None:
@@ -56,7 +44,7 @@ def test_a_transport_file_cut_anywhere_is_one_line(tmp_path: Path) -> None:
 def test_meps_of_floats_as_transport_files_have_them_is_that_of_whole_numbers(
     raw_data: Path, tmp_path: Path
 ) -> None:
-    raw, path, tables = pd.read_csv(raw_data / "meps" / FILES["meps"]).head(400), tmp_path / "some.csv", []
+    raw, path, tables = pd.read_csv(raw_data / MEPS, nrows=400), tmp_path / "some.csv", []
     for frame in (raw, raw.astype(float)):
         frame.to_csv(path, index=False)
         words = f"dataset.raw_file={path}", "dataset.rows=null", "dataset.sensitive=race+sex"
@@ -67,7 +55,7 @@ def test_meps_of_floats_as_transport_files_have_them_is_that_of_whole_numbers(
 
 def test_a_truncated_raw_file_is_one_line(raw_data: Path, tmp_path: Path) -> None:
     cut = tmp_path / "compas.csv"
-    cut.write_bytes((raw_data / "compas" / FILES["compas"]).read_bytes()[:1_000_000])
+    cut.write_bytes((raw_data / COMPAS).read_bytes()[:1_000_000])
     words = [f"dataset.raw_file={cut}"]
     for said, key in (
         ("is not the published file (sha256", "dataset.download.sha256=null"),
@@ -95,27 +83,29 @@ def test_a_bad_raw_file_is_one_line(name: str, content: bytes, said: str, tmp_pa
 
 
 @pytest.mark.parametrize(
-    ("name", "column", "value", "said"),
+    ("file", "column", "value", "said"),
     [
-        ("compas", "age_cat", "Under 25", "'age_cat', row {row}: 'Under 25' is not possible"),
-        ("compas", "two_year_recid", "", "'two_year_recid', row {row}: an empty cell is not possible"),
-        ("compas", "priors_count", "many", "'priors_count', row {row}: 'many' is no number"),
-        ("compas", "days_b_screening_arrest", "x", "'days_b_screening_arrest', row {row}: 'x' is no"),
-        ("meps", "PCS42", "", "'PCS42', row {row}: an empty cell is not possible"),
-        ("meps", "RTHLTH53", "7", "'RTHLTH', row {row}: 7 is not possible"),
-        ("meps", "AGE53X", "old", "'AGE53X', row {row}: 'old' is no number"),
-        ("meps", "OBTOTV15", "", "'UTILIZATION', row {row}: an empty cell is not possible"),
+        (COMPAS, "age_cat", "Under 25", "'age_cat', row {row}: 'Under 25' is not possible"),
+        (COMPAS, "two_year_recid", "", "'two_year_recid', row {row}: an empty cell is not possible"),
+        (COMPAS, "priors_count", "many", "'priors_count', row {row}: 'many' is no number"),
+        (COMPAS, "days_b_screening_arrest", "x", "'days_b_screening_arrest', row {row}: 'x' is no"),
+        (MEPS, "PCS42", "", "'PCS42', row {row}: an empty cell is not possible"),
+        (MEPS, "RTHLTH53", "7", "'RTHLTH', row {row}: 7 is not possible"),
+        (MEPS, "AGE53X", "old", "'AGE53X', row {row}: 'old' is no number"),
+        (MEPS, "OBTOTV15", "", "'UTILIZATION', row {row}: an empty cell is not possible"),
     ],
 )
 def test_an_edited_cell_is_told_with_its_row(
-    name: str, column: str, value: str, said: str, raw_data: Path, tmp_path: Path
+    file: str, column: str, value: str, said: str, raw_data: Path, tmp_path: Path
 ) -> None:
-    raw = pd.read_csv(raw_data / name / FILES[name], dtype=str, keep_default_na=False, nrows=300)
-    row = 0 if name == "meps" else 1 + int((raw["race"][1:] == "Caucasian").argmax())
+    raw = pd.read_csv(raw_data / file, dtype=str, keep_default_na=False, nrows=300)
+    row = 0 if file == MEPS else 1 + int((raw["race"][1:] == "Caucasian").argmax())
     raw.loc[row, column] = value
     raw.to_csv(tmp_path / "edited.csv", index=False)
     words = [f"dataset.raw_file={tmp_path / 'edited.csv'}", "dataset.download.sha256=null"]
-    assert f"column {said.format(row=row + 1)}" in line_of(name, *words, "dataset.rows=null")
+    assert f"column {said.format(row=row + 1)}" in line_of(
+        Path(file).parent.name, *words, "dataset.rows=null"
+    )
 
 
 # Counts of (S, label): −1 and 0, −1 and 1, +1 and 0, +1 and 1.
@@ -131,7 +121,7 @@ def test_an_edited_cell_is_told_with_its_row(
 def test_counts_and_features(
     raw_data: Path, name: str, sensitive: str, counts: list[int], kinds: list[int]
 ) -> None:
-    people = table(raw_data, name, f"dataset.sensitive={sensitive}")
+    people = load_dataset(name, f"dataset.sensitive={sensitive}").table()
     assert np.bincount((people.s == 1) * 2 + people.label).tolist() == counts
     assert [len(people.schema.columns(kind)) for kind in Kind] == kinds
     assert sensitive not in people.schema.names
@@ -139,20 +129,16 @@ def test_counts_and_features(
     assert people.sensitive.column == sensitive
 
 
-def test_the_two_groups_of_an_attribute_can_be_of_several_words(raw_data: Path) -> None:
-    pair = "dataset.two_groups.race.disadvantaged"
-    others = table(raw_data, "law", f"{pair}=[Hispanic,Mexican,Puertorican]")
+def test_the_two_groups_of_an_attribute_can_be_of_several_words_or_a_stored_pair(raw_data: Path) -> None:
+    pair = "dataset.two_groups.race.disadvantaged=[Hispanic,Mexican,Puertorican]"
+    others = load_dataset("law", pair).table()
     assert others.sensitive is not None
     assert others.sensitive.disadvantaged == ("Hispanic", "Mexican", "Puertorican")
-    assert (others.s < 0).sum() == 987
-    women = table(raw_data, "compas", "dataset.sensitive=sex", "dataset.rows=null")
+    stored = "dataset.groups={race: {advantaged: [White], disadvantaged: [Asian]}}"
+    asians = load_dataset("law", stored, "dataset.two_groups=null").table()
+    assert [(people.s < 0).sum() for people in (others, asians)] == [987, 845]
+    women = load_dataset("compas", "dataset.sensitive=sex", "dataset.rows=null").table()
     assert np.bincount(women.s + 1).tolist() == [1175, 0, 4997]
-
-
-def test_pairs_of_a_stored_configuration_are_read_and_refused_beside_others(raw_data: Path) -> None:
-    pairs = "dataset.groups={race: {advantaged: [White], disadvantaged: [Asian]}}"
-    assert (table(raw_data, "law", pairs, "dataset.two_groups=null").s < 0).sum() == 845
-    assert "a list of two or more different words" in line_of("law", pairs)
 
 
 @pytest.mark.parametrize(
@@ -161,6 +147,10 @@ def test_pairs_of_a_stored_configuration_are_read_and_refused_beside_others(raw_
         ("law dataset.two_groups.race.disadvantaged=[]", "a list of two or more different words"),
         ("law dataset.two_groups.race.disadvantaged=[White]", "a list of two or more different words"),
         ("law dataset.two_groups.race.disadvantagd=[Asian]", "a list `advantaged` and a list `disadv"),
+        (
+            "law dataset.groups={race:{advantaged:[White],disadvantaged:[Asian]}}",
+            "a list of two or more different words",
+        ),
         ("meps dataset.groups=[White]", "a list of two or more different words"),
     ],
 )
@@ -175,7 +165,7 @@ def test_adult_is_read_from_its_archive_and_both_files_are_verified(raw_data: Pa
         for name in ("adult.data", "adult.test"):
             made.write(raw_data / "adult" / name, name)
     packed = load_dataset("adult", f"dataset.raw_file={archive}").table()
-    assert packed.x.equals(table(raw_data, "adult").x)
+    assert packed.x.equals(load_dataset("adult").table().x)
     shutil.copy(raw_data / "adult" / "adult.data", one_file)
     words = f"dataset.raw_file={one_file}"
     assert "adult.test cannot be read" in line_of("adult", words)
