@@ -108,6 +108,8 @@ def describe(name: str, overrides: Sequence[str], config_dir: Path | None) -> bo
     say(f"Split: {sizes} (pool: Phase I and, its first rows, the warm-up)")
     _acceptance(data.pool_table, words, config_dir)
     lines = [f"Note: {note}." for note in data.notes] + [f"Warning: {text}." for text in data.warnings]
+    if isinstance(source, OwnTable) and any("=" in line for line in lines):
+        lines.append(f"In all of this, {PREFIX}.")
     for line in [*lines, "Ready to run" + "; first see the warnings above" * bool(data.warnings) + "."]:
         say(line)
     return True
@@ -136,7 +138,8 @@ def compare(old: str, new: str, overrides: Sequence[str]) -> None:
     say(f"{old}: {len(before)} rows; {new}: {len(after)} rows")
     caption = "psi: population stability index; p: of the index and of each bin, corrected for all rows "
     caption += "(Benjamini–Hochberg); most: what has changed most, and its share before and after"
-    print_frame(frame.round(3), first="column", caption=caption)
+    shown = frame.round(3).assign(p=frame["p"].map("{:.2g}".format))
+    print_frame(shown, first="column", caption=caption)
     say(f"Columns that differ, more than by chance: {changed or 'none'}.")
     if more := sorted({*after} - {*before.cells}):
         notes = [*notes, f"{new} has further columns: {', '.join(more)}"]

@@ -26,7 +26,7 @@ from fairall.data.table import Logged, Table
 from fairall.errors import FairAllError, SeveralErrors
 from fairall.tables.applicants import Applicants
 from fairall.tables.cells import refuse
-from fairall.tables.declared import Declared
+from fairall.tables.declared import Declared, separator_key
 from fairall.tables.features import Kind
 from fairall.tables.files import Cells, read_cells
 from fairall.tables.groups import Sensitive, sides
@@ -63,7 +63,7 @@ class OwnTableConfig(TableConfig):
     """Keys of a table of the user; docs/tables.md describes them."""
 
     path: str = MISSING
-    separator: str = limited("one character", lambda separator: len(separator) == 1)
+    separator: str = separator_key()
     text_encoding: str = MISSING
     label: str = MISSING
     positive: str = MISSING

@@ -47,7 +47,13 @@ def distinct(column: pd.Series) -> tuple[np.ndarray, pd.Index]:
         codes, values = pd.factorize(column)
         if not any(isinstance(value, bytes | tuple | frozenset | complex) for value in values):
             return codes, values
-    raise FairAllError(f"column {column.name!r} must hold numbers or texts in every row")
+    raise no_cells(column)
+
+
+def no_cells(column: pd.Series) -> FairAllError:
+    """An error of a column of lists, binary values and the like."""
+    why = "lists and binary values are no cells: turn it into columns of these, or remove it"
+    return FairAllError(f"column {column.name!r} must hold numbers or texts in every row; {why}")
 
 
 def words_of(column: pd.Series) -> tuple[np.ndarray, np.ndarray]:

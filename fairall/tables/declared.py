@@ -26,6 +26,15 @@ COLUMNS = (
 ColumnName = str | None  # None where a table has no such column
 
 
+def separator_key() -> Any:
+    """A field for the separator of a CSV file."""
+
+    def separates(text: str) -> bool:
+        return len(text) == 1 and text.isascii() and text not in '"\r\n'
+
+    return limited("one ASCII character, no quotation mark or line break", separates)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Declared:
     """Meanings of columns; None or empty where a table has no such column.
@@ -78,7 +87,7 @@ class Declared:
     missing_by_default: Sequence[str]
     max_categories: int = at_least(2)
     max_count: int
-    separator: str = limited("one character", lambda separator: len(separator) == 1)
+    separator: str = separator_key()
     text_encoding: str
 
     @classmethod

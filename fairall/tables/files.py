@@ -8,10 +8,11 @@ numbers and nothing of their form matters, else text.
 from __future__ import annotations
 
 import csv
+import io
 import mmap
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -26,7 +27,7 @@ import pyarrow.parquet as pq
 
 from fairall.errors import FairAllError, count
 from fairall.runtime.reading import why_no_file
-from fairall.tables.cells import EXACT, distinct, is_text, numbers_of, parsed, shown, taken
+from fairall.tables.cells import EXACT, distinct, is_text, no_cells, numbers_of, parsed, shown, taken
 from fairall.tables.declared import Declared
 from fairall.tables.infer import LARGEST, POSTAL
 
@@ -36,11 +37,8 @@ PARQUET_ENDINGS = (".parquet", ".pq")
 UNNAMED_INDEX = "__index_level_"  # as pandas names the index of a filtered table: no column of the table
 # By the kind that pandas finds among the cells of a column of objects.
 TYPES = {"integer": "Int64"} | dict.fromkeys(("floating", "mixed-integer-float", "decimal"), "float64")
-BLANK_BEFORE_QUOTE = re.compile(r'^\s+"([^"]*)"\s*$')
-HINT = (
-    "is it cut off? Row 1 of a CSV file is the header, and it is read by separator= and text_encoding=, for "
-    "instance separator=';' text_encoding=cp1252, or text_encoding=utf-16"
-)
+QUOTED = "utf-8-sig"  # encoding of what is quoted anew
+WRONG_ROW = re.compile(r"Row #(\d+): Expected (\d+) columns?, got (\d+)")
 
 
 @dataclass(frozen=True)
@@ -124,12 +122,25 @@ class File:
         """
         if wrong := why_no_file(self.path):
             raise FairAllError(f"{self.path}: {wrong}; give the path of a CSV or Parquet file")
+        is_parquet = self.path.name.lower().endswith(PARQUET_ENDINGS)
         try:
-            is_parquet = self.path.name.lower().endswith(PARQUET_ENDINGS)
             table = pq.ParquetFile(self.path).read() if is_parquet else self._csv()
         except (LookupError, ValueError, OSError) as error:
-            raise FairAllError(f"{self.path}: cannot be read ({shown(str(error), 150)}); {HINT}") from error
-        table = table.drop_columns([name for name in table.column_names if name.startswith(UNNAMED_INDEX)])
+            reason, declared = shown(str(error), 150), self.declared
+            hint = "is it cut off, or no Parquet file?"
+            if not is_parquet:
+                hint = (
+                    f"it is read by separator={declared.separator!r} text_encoding={declared.text_encoding}: are "
+                    "they others, as separator=';' text_encoding=cp1252, or is it cut off?"
+                )
+            if row := WRONG_ROW.search(reason):
+                number, expected, cells = map(int, row.groups())
+                reason = f"row {number - 1} has {count(cells, 'cell')} where the header has {expected}"
+            raise FairAllError(f"{self.path}: cannot be read ({reason}); {hint}") from error
+        if is_parquet:
+            table = table.select(
+                [k for k, name in enumerate(table.column_names) if not name.startswith(UNNAMED_INDEX)]
+            )
         table = table.rename_columns(_names(table.column_names, self.path))
         filled = np.zeros(len(table), dtype=bool)
         for name in table.column_names:
@@ -141,46 +152,52 @@ class File:
 
     def _csv(self) -> pa.Table:
         """All rows of a CSV file as texts, missing where they are empty."""
-        declared = self.declared
-        read = arrow.ReadOptions(use_threads=False, block_size=BLOCK, encoding=declared.text_encoding)
-        parse = arrow.ParseOptions(delimiter=declared.separator, newlines_in_values=self._is_quoted())
+        source, encoding = self._source()
+        read = arrow.ReadOptions(use_threads=False, block_size=BLOCK, encoding=encoding)
+        parse = arrow.ParseOptions(delimiter=self.declared.separator, newlines_in_values=encoding == QUOTED)
         convert = arrow.ConvertOptions(null_values=[""], strings_can_be_null=True)
-        names = arrow.open_csv(pa.OSFile(str(self.path)), read, parse).schema.names
+        names = arrow.open_csv(source(), read, parse).schema.names
         convert.column_types = dict.fromkeys(names, pa.string())
-        return arrow.open_csv(pa.OSFile(str(self.path)), read, parse, convert).read_all()
+        return arrow.open_csv(source(), read, parse, convert).read_all()
 
-    def _is_quoted(self) -> bool:
-        """Whether a CSV file has quotation marks.
+    def _source(self) -> tuple[Callable[[], pa.NativeFile], str]:
+        """The content of a CSV file as it can be opened again and again, and its encoding.
+
+        A file with quotation marks is read by Python's strict reader, and all of its cells are quoted anew:
+        Arrow lets marks pass that are not closed, so that many rows may become a single cell, and takes those
+        behind a blank for text.
 
         Raises:
-            ValueError: where the file is no text, or one is not closed or not doubled, which Arrow lets pass:
-                many rows may become a single cell.
+            ValueError: where the file is empty, or no text, or a mark is not closed or not doubled.
         """
+        encoding, separator, line = self.declared.text_encoding, self.declared.separator, 0
         if not self.path.stat().st_size:
             raise ValueError("it is empty")
         with (
-            self.path.open(encoding=self.declared.text_encoding, newline="") as file,
+            self.path.open(encoding=encoding, newline="") as file,
             mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content,
         ):
-            if "\0" in file.readline():
-                raise ValueError("its first line holds a NUL byte, as text of UTF-16 does")
-            file.seek(0)
+            if "\0" in file.readline() or (content.find(b"\0") >= 0 and b"\0" not in "a".encode(encoding)):
+                raise ValueError("it holds a NUL byte, as workbooks, archives and text of UTF-16 do")
             if content.find(b'"') < 0:
-                return False
-            separator, line = self.declared.separator, 0
-            # Blanks are allowed before a quotation mark.
+                return lambda: pa.OSFile(str(self.path)), encoding
+            file.seek(0)
             reader = csv.reader(file, delimiter=separator, strict=True, skipinitialspace=separator != " ")
+            text = io.StringIO()
+            writer = csv.writer(text, delimiter=separator, quoting=csv.QUOTE_ALL)
             try:
-                for _ in reader:
+                for row in reader:
                     line = reader.line_num
+                    writer.writerow(row if any(map(str.strip, row)) else [])
             except csv.Error as error:
                 wrong = f"{error} in the row that begins at line {line + 1}"
                 raise ValueError(f"{wrong}: a quotation mark is not closed, or not doubled") from error
-        return True
+        quoted = pa.py_buffer(text.getvalue().removeprefix("\ufeff").encode())
+        return lambda: pa.BufferReader(quoted), QUOTED
 
 
 def _named(name: str) -> str:
-    return " ".join(BLANK_BEFORE_QUOTE.sub(r"\1", name).split())
+    return " ".join(name.split())
 
 
 def _names(header: Iterable[str], path: object) -> list[str]:
@@ -215,15 +232,17 @@ def _plain(texts: pa.ChunkedArray, no_value: Sequence[str]) -> np.ndarray | None
     """
     if pc.count_distinct(texts[:FIRST_ROWS]).as_py() < MANY:
         return None
-    numbers, n_missing = np.full(len(texts), np.nan), texts.null_count
+    numbers = np.full(len(texts), np.nan)
     with suppress(pa.ArrowInvalid):  # blanks, or a word
         numbers = texts.cast(pa.float64()).to_numpy()
-    if np.isnan(numbers).sum() > n_missing:
+    if np.isnan(numbers).sum() > texts.null_count:
         column = _of_arrow(texts, "")
-        numbers, n_missing = numbers_of(column), (column.isna() | column.isin(no_value)).sum()
+        numbers = numbers_of(column)
+        if (np.isnan(numbers) & ~(column.isna() | column.isin(no_value))).any():
+            return None
     known = numbers[~np.isnan(numbers)]
     largest = np.abs(known).max(initial=0)
-    if len(known) + n_missing < len(numbers) or largest > LARGEST:
+    if largest > LARGEST:
         return None
     if (np.round(known[:FIRST_ROWS], 3) != known[:FIRST_ROWS]).any():  # a point does not group thousands
         return numbers
@@ -254,5 +273,7 @@ def _typed(column: pd.Series) -> pd.Series:
         if kind in TYPES:
             return column.astype(TYPES[kind])
     codes, values = distinct(column)
-    texts = [BLANK_BEFORE_QUOTE.sub(r"\1", str(value)).strip() or None for value in values]
+    if types.infer_dtype(values) == "bytes":
+        raise no_cells(column)
+    texts = [str(value).strip() or None for value in values]
     return pd.Series(pd.Categorical(taken(np.array(texts, dtype=object), codes, None)), name=column.name)

@@ -163,7 +163,7 @@ class Column:
             if not others and n == len(self.cells):
                 raise LeftOut(f"it is always {shown(str(first))!r}")
             return Kind.CATEGORICAL  # two levels make it binary
-        numbers = self.numbers[np.isfinite(self.numbers)]
+        numbers = self.numbers[~np.isnan(self.numbers)]
         if 2 * len(numbers) > n:
             if is_text(self.cells) and point_groups_thousands(list(self.words[1])):
                 raise FairAllError(
@@ -198,7 +198,8 @@ class Column:
         if len(times) == 1:
             raise LeftOut("it does not vary in the training rows")
         if self.declared.kinds.get(self.name) == Kind.BINARY and len(times) != 2:
-            raise FairAllError(f"column {self.name!r} has {listed([*times], 'value')} and cannot be binary")
+            has = f"column {self.name!r} has {listed([*times], 'value')} and cannot be binary"
+            raise FairAllError(f"{has}: {self.as_kind(Kind.CATEGORICAL)} takes them all")
         # Sort ties in frequency by name, so that the order of the rows does not matter.
         levels = sorted(times, key=lambda level: (-times[level], level))
         most_frequent = levels[0]

@@ -34,6 +34,11 @@ SUMS_TO_1 = 0.01  # largest distance from 1 of a sum of probabilities of groups
 MOST_VERSIONS = 50  # of policies; more are a number or a name
 CHANCE = 1e-6  # largest probability of what is reported as no chance
 POSITIVE = {"label": "positive", "decision": "accepted"}  # key of the value that counts as 1
+TWO = {
+    "label": "a label must have two, with empty cells where it is unknown",
+    "decision": "a decision must have two: without rejected people there is no selection to correct for, and "
+    "without accepted ones no label",
+}
 AMOUNTS = ("gain", "loss")  # keys of columns that may be features too
 UNLABELLED = (
     "which labels are known is modelled from features and group, given which it is taken to be random",
@@ -103,7 +108,7 @@ def binary(people: Applicants, column: pd.Series, key: str) -> np.ndarray:
     people.notes += [*notes, message] if doubt else notes
     least = 1 if key == "label" or people.declared.accepts_all else 2
     if not least + bool(doubt) <= len(words) <= 2:
-        raise FairAllError(f"{message}; a {key} must have two, as those of all who applied")
+        raise FairAllError(f"{message}; {TWO[key]}")
     if key == "label" and len(words) == 1 and value and spelling(value) != spelling(words[0]):
         people.notes.append(f"column {column.name!r} is always {words[0]!r}: no label is positive={value}")
     else:
@@ -254,7 +259,10 @@ def names(people: Applicants, column: pd.Series, key: str) -> np.ndarray | None:
     texts = identifiers(complete(people, column, key))
     n_versions = len(set(texts)) if key == "policy_version" else 0
     if n_versions > MOST_VERSIONS:
-        raise FairAllError(f"{key}: at most {MOST_VERSIONS} can be modelled, and there are {n_versions}")
+        raise FairAllError(
+            f"column {column.name!r} has {n_versions} policy versions; at most {MOST_VERSIONS} can be modelled, "
+            "so give the column that changes with the policy"
+        )
     return None if n_versions == 1 else texts
 
 
