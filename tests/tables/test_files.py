@@ -129,57 +129,36 @@ def test_unused_categories_are_no_words() -> None:
     assert list(cells_of(frame)["label"].cat.categories) == ["a", "b"]
 
 
-N = 1500
-
-
-def texts() -> pd.DataFrame:
-    """Columns of text in every form that matters: numbers, numbers with words, codes, and others."""
-    draw = np.random.default_rng(0)
-    number, some = draw.normal(50, 20, N), draw.random(N) < 0.1
-    granted = draw.random(N) < 0.5
-    late = {"late word": "many", "infinite": "inf", "no number": "nan", "enormous": "1e40"}
-    columns = {
-        "number": number.round(4),
-        "blank": [f"  {value:.4f} " for value in number],
-        "with words": np.where(some, draw.choice(["", "NA", "?", "none", "-999", "-999.0"], N), number),
-        "exponent": [f"{value:.25e}" for value in number * 1e-9],
-        "decimals": [f"{value:.3f}" for value in number + 1000],
-        "whole": draw.permutation(N * 3)[:N] + 10_000,
-        "code": [f"{value:05d}" for value in draw.permutation(N)],
-        "zip": draw.permutation(90_000)[:N] + 10_000,
-        "grouped": [f"{k // 1000}.{k % 1000:03d}" if k >= 1000 else str(k) for k in range(5, 5 + 10 * N, 10)],
-        **{name: [*number[:-1].round(3), word] for name, word in late.items()},
-        "few": draw.integers(0, 4, N),
-        "town": draw.choice(["Köln", " York ", 'the "old"', "a;b", "", "NA"], N),
-        "sex": draw.choice(["f", "m"], N),
-        "p": draw.uniform(0.2, 0.8, N),
-        "granted": granted.astype(int),
-        "repaid": np.where(granted, draw.choice(["yes", "no"], N), ""),
-    }
-    return pd.DataFrame(columns).astype(str)
-
-
+@pytest.mark.parametrize("word", ["7.5", "", "NA", "-999.0", "inf", "nan", "1e40", "many"])
+@pytest.mark.parametrize(
+    ("form", "largest", "plain"),
+    [
+        ("{:.4f}", 99, True),
+        ("  {:.4f} ", 99, True),
+        ("{:.25e}", 1e-9, True),
+        ("{:.3f}", 9000, True),
+        ("{:.0f}", 60_000, True),
+        ("{:05.0f}", 9999, False),  # codes
+        ("{:.3f}", 99, False),  # a point may group thousands
+        ("{:.0f}", 900, False),
+        ("{:.0f}", 9, False),  # few
+    ],
+)
 def test_numbers_of_a_csv_file_mean_what_their_texts_mean(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    form: str, largest: float, plain: bool, word: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(files, "BLOCK", 1 << 16)  # the late words are not in the first
+    monkeypatch.setattr(files, "BLOCK", 1 << 10)  # the word is not in the first
     monkeypatch.setattr(files, "MANY", 100)
-    declared = Declared.of(
-        **{"label": "repaid", "positive": "yes", "sensitive": "sex", "decision": "granted", "accepted": "1"},
-        propensity="p",
-        missing=["-999", "none"],
-        missing_by_default=["NA", "?"],
-        separator=";",
-    )
-    lines = texts().to_csv(index=False, sep=";").splitlines()
-    rows = [lines[0].replace("few", " few "), *lines[1:3], "", ";" * (lines[0].count(";")), *lines[3:]]
-    (tmp_path / "log.csv").write_bytes(("\ufeff\r\n" + "\r\n".join(rows)).encode())
-    file, frame = (read_cells(source, declared) for source in (tmp_path / "log.csv", texts()))
-    assert {name for name in file.frame if not is_text(file.frame[name])} == {
-        *("number", "blank", "with words", "exponent", "decimals", "whole")
-    }
+    declared = Declared.of(person="p", missing=["-999", "none"], missing_by_default=["NA"], separator=";")
+    cells = [*map(form.format, np.random.default_rng(0).uniform(0, largest, 300)), word]
+    table = pd.DataFrame({"a": cells, "zip": cells, "p": np.arange(301).astype(str)})
+    rows = table.to_csv(index=False, sep=";", lineterminator="\r\n;;\r\n\r\n")
+    (tmp_path / "one.csv").write_bytes(("\ufeff\r\n" + rows).encode())
+    file, frame = (read_cells(source, declared) for source in (tmp_path / "one.csv", table))
+    numeric = plain and word in ("7.5", "", "NA", "-999.0")
+    assert [is_text(file.frame[name]) for name in table] == [not numeric, True, True]
     for name, column in frame.frame.items():
-        np.testing.assert_array_equal(numbers_of(file.frame[name]), numbers_of(column), err_msg=str(name))
+        np.testing.assert_array_equal(numbers_of(file.frame[name]), numbers_of(column))
         np.testing.assert_array_equal(file.frame[name].isna(), column.isna())
         if is_text(file.frame[name]):
             assert all(map(np.array_equal, words_of(file.frame[name]), words_of(column)))

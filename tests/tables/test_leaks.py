@@ -126,22 +126,18 @@ def ordinary(random: Generator, n: int) -> pd.DataFrame:
     return people(random, n, slope=float(random.uniform(0, 1.5))).assign(**more, count=random.poisson(1, n))
 
 
-def share_warned(seeds: range, sizes: list[int]) -> float:
-    """Share of ordinary tables that have a warning, with all labels, selected ones, and without decisions."""
-    drawn = [ordinary(np.random.default_rng(seed), n) for seed in seeds for n in sizes]
+@pytest.mark.parametrize(
+    ("n_seeds", "sizes", "most"),
+    [(10, [60, 500], 0.0), pytest.param(200, [500, 5000], 0.01, marks=pytest.mark.whole)],
+)
+def test_hardly_any_ordinary_table_has_a_warning(n_seeds: int, sizes: list[int], most: float) -> None:
+    """With all labels, with selected ones, and without decisions."""
+    drawn = [ordinary(np.random.default_rng(seed), n) for seed in range(n_seeds) for n in sizes]
     cases = [
         case for table in drawn for case in ((table, {}), (selected(table), {}), (table, DECLARED_LATER))
     ]
-    return float(np.mean([bool(warned(table, max_categories=300, **keys)) for table, keys in cases]))
-
-
-def test_ordinary_tables_have_no_warning() -> None:
-    assert share_warned(range(10), [60, 500]) == 0.0
-
-
-@pytest.mark.whole
-def test_hardly_any_of_many_ordinary_tables_has_a_warning() -> None:
-    assert share_warned(range(200), [500, 5000]) <= 0.01
+    share = np.mean([bool(warned(table, max_categories=300, **keys)) for table, keys in cases])
+    assert share <= most
 
 
 def searched(random: Generator, n: int, *, mandatory: bool) -> pd.DataFrame:

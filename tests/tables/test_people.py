@@ -74,7 +74,6 @@ def test_values_of_each_type(name: str, dtype: str, tmp_path: Path) -> None:
     [
         ("income", ["1.5", -9, " 50 "], [1.5, 30, 50]),
         ("children", ["NA", "2.0", -9.0], [1, 2, 1]),
-        ("owner", ["TRUE", "false", " 1.0 "], [1, 0, 1]),
         ("owner", pd.Series([np.True_, "0", None], dtype=object), [1, 0, 0]),
         ("rooms", [-9, "2.0", "3 "], [3, 1, 2]),
         ("town", ["BATH", " hull", "NA"], [0, 1, 2]),
@@ -83,3 +82,12 @@ def test_values_of_each_type(name: str, dtype: str, tmp_path: Path) -> None:
 )
 def test_other_spellings(name: str, values: Any, expected: list[float]) -> None:
     assert read(name, values)[::2] == (expected, [])
+
+
+@pytest.mark.parametrize("levels", [("False", "True"), ("0.0", "1.0"), ("0", "1")])
+@pytest.mark.parametrize("cells", [[1, 0], [True, False], [" 1.0", "0.0 "], ["TRUE", "false"]])
+def test_truth_values_mean_the_same_however_those_of_training_are_spelt(
+    levels: tuple[str, str], cells: list[Any]
+) -> None:
+    owner = Feature.discrete("owner", levels, first_code=0)
+    assert owner.read(pd.Series(cells))[0].tolist() == [1, 0]
