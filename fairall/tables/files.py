@@ -130,8 +130,8 @@ class File:
             hint = "is it cut off, or no Parquet file?"
             if not is_parquet:
                 hint = (
-                    f"it is read by separator={declared.separator!r} text_encoding={declared.text_encoding}: are "
-                    "they others, as separator=';' text_encoding=cp1252, or is it cut off?"
+                    f"it is read by separator={declared.separator!r} text_encoding={declared.text_encoding}: "
+                    "are they others, as separator=';' text_encoding=cp1252, or is it cut off?"
                 )
             if row := WRONG_ROW.search(reason):
                 number, expected, cells = map(int, row.groups())

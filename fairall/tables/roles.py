@@ -74,7 +74,7 @@ def emptied(people: Applicants, column: pd.Series) -> str:
 
 def complete(people: Applicants, column: pd.Series, key: str) -> pd.Series:
     """The column of a key; raises FairAllError with the row of a missing cell."""
-    why = f"is no {key}: complete or remove the row{emptied(people, column)}"
+    why = f"is no {key.replace('_', ' ')}: complete or remove the row{emptied(people, column)}"
     refuse(column, column.isna(), why)
     return column
 
@@ -260,8 +260,8 @@ def names(people: Applicants, column: pd.Series, key: str) -> np.ndarray | None:
     n_versions = len(set(texts)) if key == "policy_version" else 0
     if n_versions > MOST_VERSIONS:
         raise FairAllError(
-            f"column {column.name!r} has {n_versions} policy versions; at most {MOST_VERSIONS} can be modelled, "
-            "so give the column that changes with the policy"
+            f"column {column.name!r} has {n_versions} policy versions; at most {MOST_VERSIONS} can be "
+            "modelled: give the column that changes with the policy"
         )
     return None if n_versions == 1 else texts
 

@@ -302,8 +302,8 @@ def test_the_order_of_rows_does_not_matter() -> None:
         np.testing.assert_array_equal(getattr(other, name), getattr(log, name)[order])
     assert log.groups == other.groups
     assert log.names == other.names == ["income", "town", "race"]
-    assert [note for note in log.notes if "repeat" not in note] == [
-        note for note in other.notes if "repeat" not in note
+    assert [note for note in log.notes if "equal an earlier" not in note] == [
+        note for note in other.notes if "equal an earlier" not in note
     ]
     declared = log_of(people, kinds={"number": "real"})
     assert "number" in declared.names
@@ -328,7 +328,7 @@ def test_the_order_of_rows_does_not_matter() -> None:
         ({"lost": 1}, {"gain": "lost", "loss": "lost", "cost": 0.4}, "cost=0.4: each row has its own gain"),
         ({}, {"positive": ""}, "positive=: column 'repaid' has no such value; it has 2 values (no, yes)"),
         ({}, {"drop": NO_FEATURES}, "no propensity is recorded"),
-        ({"officer": [None, "A"] * 300}, {"decision_maker": "officer", "drop": []}, "is no decision_maker"),
+        ({"officer": [None, "A"] * 300}, {"decision_maker": "officer", "drop": []}, "is no decision maker"),
     ],
 )
 def test_what_is_no_log(columns: dict[str, Any], keys: dict[str, Any], told: str) -> None:
@@ -366,7 +366,7 @@ def test_propensities_of_rejected_people_may_be_missing() -> None:
         ({"label": "granted"}, "column 'granted' cannot be both label and decision"),
         ({"person": "sex"}, "column 'sex' cannot be both person and sensitive"),
         ({"separator": "';'"}, "{path}: "),
-        ({"separator": "';;'"}, "separator=;; is not possible: it must be one character"),
+        ({"separator": "';;'"}, "separator=;; is not possible: it must be one ASCII character"),
     ],
 )
 def test_messages_have_the_words_that_can_be_typed(words: dict[str, str], told: str, tmp_path: Path) -> None:

@@ -70,18 +70,20 @@ def test_empty_rows_and_an_index_without_a_name_are_skipped(tmp_path: Path) -> N
 NO_TABLES = [
     ("csv", b"", "it is empty"),
     ("csv", b"a,b\n", "there are columns, but no rows"),
-    ("csv", b"a,b\n1,2\n3\n", "Row #3: Expected 2 columns, got 1"),
-    ("csv", b"a,b\n1,2\n3,4,5\n", "Row #3: Expected 2 columns, got 3"),
+    ("csv", b"a,b\n1,2\n3\n", "row 2 has 1 cell where the header has 2"),
+    ("csv", b"a,b\n1,2\n3,4,5\n", "row 2 has 3 cells where the header has 2"),
     ("csv", b'a,b\n1,2\n3,"4\n5,6\n', "in the row that begins at line 3: a quotation mark is not closed"),
     ("csv", b'a,b\n"x" y,2\n', "in the row that begins at line 2: a quotation mark is not closed"),
     ("csv", b"a, a\n1,2\n", "2 columns are named 'a'"),
     ("csv", b"a;b\n1;2\n", "it has 1 column, 'a;b', and a table needs several: give another separator="),
     ("csv", b"a,b\n\xff,2\n", "text_encoding=cp1252"),
-    ("csv", "a,b\n1,2\n".encode("utf-16-le"), "NUL byte, .* text_encoding=utf-16"),
+    ("csv", "a,b\n1,2\n".encode("utf-16-le"), "NUL byte, .*UTF-16"),
+    ("csv", b"a,b\n1,2\n3,x\0y\n", "NUL byte"),
     ("csv", gzip.compress(b"a,b\n1,2\n", mtime=0), "invalid start byte"),
     ("parquet", b"a,b\n1,2\n", "one.parquet: cannot be read"),
     ("parquet", pd.DataFrame({"a": [1], "b": [2]}).to_parquet()[:-9], "cannot be read .*; is it cut off"),
     ("parquet", {}, "it has 0 columns"),
+    ("parquet", {"a": [b"x", b"y"], "b": [1, 2]}, "lists and binary values are no cells"),
     ("parquet", {"a": pa.array([], pa.timestamp("ms")), "b": pa.array([], pa.float16())}, "but no rows"),
 ]
 
@@ -122,6 +124,20 @@ def test_a_number_that_means_no_value_does_so_however_it_is_written(word: str, t
         cells = read_cells(source, Declared.of(missing=word)).frame
         assert cells["score"].isna().tolist() == [False, True, False]
         assert cells["count"].isna().any() == (word != "inf")
+
+
+def test_a_number_that_means_no_value_hides_no_word(tmp_path: Path) -> None:
+    texts = ["-99", "-99", "x", "$5", *np.random.default_rng(0).normal(size=1200).astype(str)]
+    pd.DataFrame({"a": texts, "b": "y"}).to_csv(tmp_path / "one.csv", index=False)
+    assert words(read_cells(tmp_path / "one.csv", Declared.of(missing="-99")).frame["a"])[1:4] == [
+        None,
+        *texts[2:4],
+    ]
+
+
+def test_quotation_marks_may_follow_a_blank(tmp_path: Path) -> None:
+    (tmp_path / "one.csv").write_text('a, "b, c"\n1, "x, ""y"""\n\n 2 ,"z\n"\n')
+    assert cells_of(tmp_path / "one.csv").to_dict("list") == {"a": ["1", "2"], "b, c": ['x, "y"', "z"]}
 
 
 def test_unused_categories_are_no_words() -> None:

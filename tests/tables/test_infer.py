@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 from numpy.random import Generator
 
+from fairall.errors import FairAllError
 from fairall.tables.declared import Declared
 from fairall.tables.infer import Column, LeftOut
 
@@ -91,3 +92,8 @@ def test_names_of_identifiers_end_in_such_a_word(name: str) -> None:
 def test_whole_numbers_beyond_what_floats_tell_apart_are_identifiers(as_type: str) -> None:
     values = pd.Series(2**53 + 2**12 * np.arange(600))  # as floats the next ones are the same
     assert kind((values.astype("str") if as_type == "category" else values).astype(as_type)) == ""
+
+
+def test_an_infinite_number_among_those_of_rows_is_refused() -> None:
+    with pytest.raises(FairAllError, match="inf is not a finite number"):
+        kind([np.inf, *range(1, 200)])

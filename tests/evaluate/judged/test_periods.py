@@ -174,7 +174,7 @@ def test_recorded_propensities_are_used_as_they_are() -> None:
     ("values", "told"),
     [
         ({0: None}, "'version', row 1: .* is no policy version"),
-        (dict.fromkeys(range(3000), 0) | {k: k for k in range(60)}, "60 policy versions .*; at most 50"),
+        (dict.fromkeys(range(3000), 0) | {k: k for k in range(60)}, "60 policy versions; at most 50"),
     ],
 )
 def test_versions_that_cannot_be_used(values: dict[int, Any], told: str) -> None:
