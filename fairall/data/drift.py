@@ -10,7 +10,6 @@ References:
 from __future__ import annotations
 
 from collections.abc import Mapping
-from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -139,7 +138,11 @@ def _of_numbers(old: pd.Series, new: pd.Series) -> Bins:
     quantiles = np.quantile(known, np.linspace(0, 1, n_bins + 1)) if len(known) else known
     # A bin is (low, high]; that of a frequent number is (the number before it, the number].
     ends = np.unique([*quantiles, *np.nextafter(frequent, -np.inf), *frequent])
-    names = [" to ".join(dict.fromkeys(map("{:.6g}".format, span))) for span in pairwise(ends)]
+    above = np.append(-np.inf, ends[1:-1])[: len(ends) - 1]
+    lowest = distinct[np.searchsorted(distinct, above, side="right")]
+    highest = distinct[np.searchsorted(distinct, ends[1:], side="right") - 1]
+    spans = zip(lowest, highest, strict=True)
+    names = [" to ".join(dict.fromkeys(map("{:.6g}".format, span))) for span in spans]
     return np.searchsorted(ends[1:], values), [*names, MISSING_LEVEL]
 
 
