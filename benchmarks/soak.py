@@ -315,9 +315,10 @@ def fault(ended: Ended, folder: Path, made: set[str]) -> str | None:
         return "a traceback"
     if code == 0 and errors:
         return "exit code 0 with an error"
-    # A sweep has a line for each job that fails.
-    if code and (errors.count("\n") != 1 if "--multirun" not in ended.args else not errors):
-        return f"{errors.count(chr(10))} lines of error"
+    # A sweep has a line for each job that fails, and a table of the user one more, on its keys.
+    lines = [line for line in errors.splitlines() if "keys of the table" not in line]
+    if code and (len(lines) != 1 if "--multirun" not in ended.args else not lines):
+        return f"{len(lines)} lines of error"
     left = {path.name for path in folder.iterdir()} - made - {"outputs"}
     return f"left {', '.join(sorted(left))}" if left else None
 

@@ -41,7 +41,7 @@ def test_served_and_predicted_probabilities_are_those_of_the_policy(outputs: Pat
 
     served_rows = json.loads(served(texts).response)["predictions"]
     np.testing.assert_allclose(pd.DataFrame(served_rows), expected, atol=1e-6)
-    with pytest.raises(MlflowException, match=r"must be male \(S = \+1\), female \(S = ") as caught:
+    with pytest.raises(MlflowException, match="must be one of male, female") as caught:
         served(texts.assign(sex="unheard of"))
     assert caught.value.error_code == "INVALID_PARAMETER_VALUE"
 
