@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import csv
 import io
-import mmap
+import itertools
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 
 import numpy as np
@@ -27,12 +27,12 @@ import pyarrow.parquet as pq
 
 from fairall.errors import FairAllError, count
 from fairall.runtime.reading import why_no_file
-from fairall.tables.cells import EXACT, distinct, is_text, no_cells, numbers_of, parsed, shown, taken
+from fairall.tables.cells import distinct, is_text, no_cells, parsed, shown, taken
 from fairall.tables.declared import Declared
 from fairall.tables.infer import LARGEST, POSTAL
 
 BLOCK = 1 << 23  # bytes that are parsed at once
-FIRST_ROWS, MANY = 5000, 1000  # fewer distinct texts in the first rows stay texts
+FIRST_ROWS, MANY = 1000, 100  # fewer distinct texts in the first rows stay texts
 PARQUET_ENDINGS = (".parquet", ".pq")
 UNNAMED_INDEX = "__index_level_"  # as pandas names the index of a filtered table: no column of the table
 # By the kind that pandas finds among the cells of a column of objects.
@@ -107,15 +107,15 @@ class File:
     @cached_property
     def table(self) -> pa.Table:
         """All rows as the file has them, cells of a CSV file as text."""
-        return self.read()
+        return self.read(as_written=True)
 
     @cached_property
     def frame(self) -> pd.DataFrame:
         """Cells of the rows of `table`, empty ones missing; the index is the number of the row, from 0."""
         return _frame(self.table, self.declared)
 
-    def read(self) -> pa.Table:
-        """All rows of which a cell is not empty, as `table`, which keeps them.
+    def read(self, *, as_written: bool = False) -> pa.Table:
+        """All rows of which a cell is not empty; those of a CSV file as texts with `as_written`.
 
         Raises:
             FairAllError: if the file cannot be read, has no row, or has a malformed one.
@@ -124,7 +124,7 @@ class File:
             raise FairAllError(f"{self.path}: {wrong}; give the path of a CSV or Parquet file")
         is_parquet = self.path.name.lower().endswith(PARQUET_ENDINGS)
         try:
-            table = pq.ParquetFile(self.path).read() if is_parquet else self._csv()
+            table = pq.ParquetFile(self.path).read() if is_parquet else self._csv(as_written=as_written)
         except (LookupError, ValueError, OSError) as error:
             reason, declared = shown(str(error), 150), self.declared
             hint = "is it cut off, or no Parquet file?"
@@ -150,15 +150,26 @@ class File:
             raise FairAllError(f"{self.path}: there are columns, but no rows")
         return table if filled.all() else table.filter(filled)
 
-    def _csv(self) -> pa.Table:
-        """All rows of a CSV file as texts, missing where they are empty."""
+    def _csv(self, *, as_written: bool) -> pa.Table:
+        """All rows of a CSV file: texts, missing where they are empty, or texts beside `_is_real` columns."""
         source, encoding = self._source()
         read = arrow.ReadOptions(use_threads=False, block_size=BLOCK, encoding=encoding)
         parse = arrow.ParseOptions(delimiter=self.declared.separator, newlines_in_values=encoding == QUOTED)
         convert = arrow.ConvertOptions(null_values=[""], strings_can_be_null=True)
         names = arrow.open_csv(source(), read, parse).schema.names
         convert.column_types = dict.fromkeys(names, pa.string())
-        return arrow.open_csv(source(), read, parse, convert).read_all()
+        with arrow.open_csv(source(), read, parse, convert) as texts:
+            if as_written:
+                return texts.read_all()
+            first = pa.Table.from_batches(itertools.islice(texts, 1), texts.schema)
+        real = [name for name in names if _is_real(first[name], name, self.declared)]
+        convert.column_types |= dict.fromkeys(real, pa.float64())
+        convert.null_values, convert.strings_can_be_null = self.declared.no_value, False
+        try:
+            table = arrow.open_csv(source(), read, parse, convert).read_all()
+        except pa.ArrowInvalid:  # a word behind the first rows
+            return self._csv(as_written=True)
+        return table if all(_are_possible(table[name]) for name in real) else self._csv(as_written=True)
 
     def _source(self) -> tuple[Callable[[], pa.NativeFile], str]:
         """The content of a CSV file as it can be opened again and again, and its encoding.
@@ -170,20 +181,21 @@ class File:
         Raises:
             ValueError: where the file is empty, or no text, or a mark is not closed or not doubled.
         """
-        encoding, separator, line = self.declared.text_encoding, self.declared.separator, 0
-        if not self.path.stat().st_size:
-            raise ValueError("it is empty")
-        with (
-            self.path.open(encoding=encoding, newline="") as file,
-            mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content,
-        ):
-            if "\0" in file.readline() or (content.find(b"\0") >= 0 and b"\0" not in "a".encode(encoding)):
+        encoding, separator = self.declared.text_encoding, self.declared.separator
+        with self.path.open("rb") as content:
+            blocks = iter(partial(content.read, BLOCK), b"")
+            marks = {mark for block in blocks for mark in (b"\0", b'"') if mark in block}
+        with self.path.open(encoding=encoding, newline="") as file:
+            header = file.readline()
+            if not header:
+                raise ValueError("it is empty")
+            if "\0" in header or (b"\0" in marks and b"\0" not in "a".encode(encoding)):
                 raise ValueError("it holds a NUL byte, as workbooks, archives and text of UTF-16 do")
-            if content.find(b'"') < 0:
+            if b'"' not in marks:
                 return lambda: pa.OSFile(str(self.path)), encoding
             file.seek(0)
             reader = csv.reader(file, delimiter=separator, strict=True, skipinitialspace=separator != " ")
-            text = io.StringIO()
+            text, line = io.StringIO(), 0
             writer = csv.writer(text, delimiter=separator, quoting=csv.QUOTE_ALL)
             try:
                 for row in reader:
@@ -213,41 +225,37 @@ def _names(header: Iterable[str], path: object) -> list[str]:
 
 
 def _frame(table: pa.Table, declared: Declared) -> pd.DataFrame:
-    """Cells with their types; texts are numbers where all are, and nothing of their form matters."""
-    names, columns, cells, as_text = table.column_names, table.columns, {}, declared.as_text
+    """Cells with their types; texts are numbers where `_is_real` and all are such or mean no value."""
+    names, columns, cells = table.column_names, table.columns, {}
     del table  # and free each column when it is read
     for name in names:
-        column, numbers = columns.pop(0), None
-        if pa.types.is_string(column.type) and name not in as_text and not POSTAL.fullmatch(name):
-            numbers = _plain(column, declared.no_value)
-        cells[name] = _of_arrow(column, name).array if numbers is None else numbers
+        column = columns.pop(0)
+        if pa.types.is_string(column.type) and _is_real(column, name, declared):
+            with suppress(pa.ArrowInvalid):  # a word behind the first rows
+                numbers = pc.if_else(pc.is_in(column, pa.array(declared.no_value)), None, column)
+                numbers = pc.utf8_trim_whitespace(numbers).cast(pa.float64())
+                column = numbers if _are_possible(numbers) else column
+        cells[name] = _of_arrow(column, name).array
     return pd.DataFrame(cells, copy=False)
 
 
-def _plain(texts: pa.ChunkedArray, no_value: Sequence[str]) -> np.ndarray | None:
-    """The numbers of texts, shape (N,), NaN where they mean no value; None where they must stay texts.
+def _is_real(texts: pa.ChunkedArray, name: str, declared: Declared) -> bool:
+    """Whether many of the first texts (N,) are decimal numbers of which nothing of their form matters.
 
-    They must where one is no number, where a point may group thousands, and where whole numbers are not exact
-    or may be codes with leading zeros. They do where few are distinct.
+    It matters in columns with a role or of codes, and where a point may group thousands.
     """
-    if pc.count_distinct(texts[:FIRST_ROWS]).as_py() < MANY:
-        return None
-    numbers = np.full(len(texts), np.nan)
-    with suppress(pa.ArrowInvalid):  # blanks, or a word
-        numbers = texts.cast(pa.float64()).to_numpy()
-    if np.isnan(numbers).sum() > texts.null_count:
-        column = _of_arrow(texts, "")
-        numbers = numbers_of(column)
-        if (np.isnan(numbers) & ~(column.isna() | column.isin(no_value))).any():
-            return None
-    known = numbers[~np.isnan(numbers)]
-    largest = np.abs(known).max(initial=0)
-    if largest > LARGEST:
-        return None
-    if (np.round(known[:FIRST_ROWS], 3) != known[:FIRST_ROWS]).any():  # a point does not group thousands
-        return numbers
-    codes = pc.any(pc.match_substring_regex(texts, r"^\s*0[0-9]")).as_py()
-    return numbers if 1000 <= largest < EXACT and not codes else None
+    if name in declared.as_text or POSTAL.fullmatch(name):
+        return False
+    words = pc.unique(pc.utf8_trim_whitespace(texts[:FIRST_ROWS])).to_pylist()
+    numbers = parsed(word for word in words if word and word not in declared.no_value)
+    are_many = len(numbers) >= MANY and (np.abs(numbers) <= LARGEST).all()
+    return bool(are_many and (np.round(numbers, 3) != numbers).any())
+
+
+def _are_possible(numbers: pa.ChunkedArray) -> bool:
+    """Whether all numbers (N,) that are not missing are finite and at most `LARGEST`."""
+    small = pc.less_equal(pc.abs(numbers), LARGEST)
+    return bool(pc.all(small, min_count=0).as_py())
 
 
 def _of_arrow(column: pa.ChunkedArray, name: str) -> pd.Series:
@@ -272,8 +280,9 @@ def _typed(column: pd.Series) -> pd.Series:
     with suppress(ValueError, TypeError, OverflowError):  # too large a number
         if kind in TYPES:
             return column.astype(TYPES[kind])
-    codes, values = distinct(column)
+    codes, values = distinct(column.cat.remove_unused_categories() if is_text(column) else column)
     if types.infer_dtype(values) == "bytes":
         raise no_cells(column)
-    texts = [str(value).strip() or None for value in values]
-    return pd.Series(pd.Categorical(taken(np.array(texts, dtype=object), codes, None)), name=column.name)
+    texts = np.array([str(value).strip() or None for value in values], dtype=object)
+    numbers, words = pd.factorize(texts, sort=True)
+    return pd.Series(pd.Categorical.from_codes(taken(numbers, codes, -1), words), name=column.name)
