@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import warnings
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
@@ -31,9 +31,9 @@ from fairall.nn.stacked import in_chunks
 from fairall.runtime.randomness import FixedSamples, SeedStreams
 from fairall.runtime.reading import read_bytes
 from fairall.storage.files import atomic, damaged, write_sums
-from fairall.storage.stored import read_json, read_stored
+from fairall.storage.stored import of_plain, read_json, read_stored
 from fairall.tables.cells import shown
-from fairall.tables.people import PeopleReader, from_plain, to_plain
+from fairall.tables.people import PeopleReader
 
 FORMAT = 7  # of the folder; increased when older folders would be read wrongly
 CONFIG, FEATURES, WEIGHTS, SUMS = "config.yaml", "features.json", "weights.safetensors", "SUMS"
@@ -84,7 +84,7 @@ class Policy:
         with atomic(folder / CONFIG) as temporary:
             OmegaConf.save(OmegaConf.create(config.to_plain()), temporary)
         with atomic(folder / FEATURES) as temporary:
-            plain = {"format": FORMAT, "fairall": fairall.__version__} | to_plain(self.reader)
+            plain = {"format": FORMAT, "fairall": fairall.__version__} | asdict(self.reader)
             temporary.write_text(json.dumps(plain, indent=1, allow_nan=False) + "\n")
         state = {LEARNER + name: tensor for name, tensor in self.learner.state_dict().items()}
         # Copies, since the format has no tensors that share memory.
@@ -340,7 +340,7 @@ def load_reader(folder: Path) -> PeopleReader:
     if plain.get("format") != FORMAT:
         raise _other_version(folder, plain)
     try:
-        reader = from_plain(plain)
+        reader = of_plain(PeopleReader, plain)
         schema_of(reader)
     except (ValueError, FairAllError) as error:
         raise FairAllError(f"{path}: {shown(str(error), MOST_SHOWN)}") from error
@@ -351,8 +351,8 @@ def schema_of(reader: PeopleReader) -> Schema:
     """The features as learners see them; raises FairAllError if two have one name, or a reserved one."""
     return Schema(
         reader.features,
-        mean=reader.mean.tolist(),
-        scale=reader.scale.tolist(),
+        mean=[feature.mean for feature in reader.features],
+        scale=[feature.scale for feature in reader.features],
         n_groups=reader.n_groups,
         crossed=reader.sensitive.crossed if reader.sensitive else (),
     )

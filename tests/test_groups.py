@@ -3,6 +3,7 @@
 import itertools
 import json
 import random
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -21,8 +22,9 @@ from fairall.errors import FairAllError
 from fairall.models.oracle import oracles
 from fairall.models.rivals.greedy import Greedy
 from fairall.policy import Policy, schema_of
+from fairall.storage.stored import of_plain
 from fairall.tables.groups import Sensitive, sides
-from fairall.tables.people import from_plain, to_plain
+from fairall.tables.people import PeopleReader
 from tests.conftest import no_cache, run_folder, training_of, typed
 
 pytestmark = pytest.mark.usefixtures("undrawn")
@@ -123,7 +125,7 @@ def test_combinations_of_race_and_sex_are_groups(
     data = dataset.prepare()
     assert data.schema.n_groups == len(found)
     assert data.schema.crossed == tuple(tuple(group.split("+")) for group in found)
-    saved = from_plain(json.loads(json.dumps(to_plain(data.reader))))
+    saved = of_plain(PeopleReader, json.loads(json.dumps(asdict(data.reader))))
     assert schema_of(saved).crossed == data.schema.crossed
 
 
@@ -442,7 +444,7 @@ def test_the_log_has_words_and_its_largest_gap_is_the_effective_one(outputs: Pat
 
 def test_a_saved_policy_reads_the_words_of_all_groups(outputs: Path) -> None:
     policy = Policy.load(run_folder(outputs) / "policy")
-    reader = from_plain(json.loads(json.dumps(to_plain(policy.reader))))
+    reader = of_plain(PeopleReader, json.loads(json.dumps(asdict(policy.reader))))
     assert reader.n_groups == 4
     people = pd.DataFrame({"score": [40.0] * 4, "race": FOUR})
     assert reader.read(people)[1].tolist() == [0.0, 1.0, 2.0, 3.0]

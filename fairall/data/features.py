@@ -98,7 +98,7 @@ class Schema(Sequence[Feature]):
         for name in self.names:
             if name not in raw:
                 raise FairAllError(f"the column {name!r} is needed, and the table lacks it")
-        return pd.DataFrame({feature.name: feature.encode(raw[feature.name]) for feature in self.features})
+        return pd.DataFrame({feature.name: feature.encode(raw[feature.name])[0] for feature in self.features})
 
 
 class FeatureInputs:

@@ -13,12 +13,12 @@ import torch
 
 from fairall.config.schema import ScalerRows
 from fairall.data.applicants import Draw, DrawnApplicants, Dynamics, RecycledApplicants
-from fairall.data.features import DISCRETE, Kind, Schema
+from fairall.data.features import Kind, Schema
 from fairall.data.people import People
 from fairall.data.splits import ROLES
 from fairall.data.table import Table
 from fairall.errors import FairAllError
-from fairall.tables.people import PeopleReader
+from fairall.tables.people import LearntFeature, PeopleReader
 
 FURTHEST = 100.0  # training standard deviations; larger outliers would dominate squared errors
 FEWEST = 20  # people of a group without a warning
@@ -162,10 +162,12 @@ class PreparedData:
         """The reader of further people like these."""
         x = self.train.merged().x.double().numpy()
         ends = np.stack([x.min(0), x.max(0)]) * self.scaler.scale + self.scaler.mean
-        discrete = [feature.kind in DISCRETE for feature in self.schema]
-        lowest, highest = np.where(discrete, np.nan, ends)
-        mean, scale = np.array(self.schema.mean), np.array(self.schema.scale)
-        return PeopleReader(tuple(self.schema), mean, scale, lowest, highest, self.pool_table.sensitive)
+        features = []
+        for k, feature in enumerate(self.schema):
+            low, high = (None, None) if feature.codes else ends[:, k].tolist()
+            mean, scale = self.schema.mean[k], self.schema.scale[k]
+            features.append(LearntFeature(**vars(feature), mean=mean, scale=scale, lowest=low, highest=high))
+        return PeopleReader(tuple(features), self.pool_table.sensitive)
 
     def warm_up(self, n: int) -> People:
         """The first `n` people of the pool, on whom the initial policy decides; scaled as a file."""

@@ -31,7 +31,6 @@ from fairall.storage.files import tidied, write_text
 from fairall.tables.cells import shown
 from fairall.tables.files import File
 from fairall.tables.groups import sides
-from fairall.tables.people import to_plain
 
 BACKGROUND = 100  # people whose values stand in for those of the person
 OTHERS = 1000  # people whom the person is ranked among
@@ -295,7 +294,7 @@ def training_people(policy: Policy) -> tuple[Tensor, Tensor]:
         )
     except FairAllError as error:
         raise FairAllError(f"no training people of {shown(name)} ({error}); {instead}") from error
-    if to_plain(data.reader) != to_plain(policy.reader):
+    if data.reader != policy.reader:
         raise FairAllError(f"{name} has changed since the run; {instead}")
     train = data.train.merged()
     return _some_of(train.x, train.s)

@@ -87,9 +87,9 @@ def typical(reader: PeopleReader, n: int, random: np.random.Generator) -> Tensor
     groups are equally likely.
     """
     shape = n, len(reader.features)
-    values = np.clip(
-        reader.mean + reader.scale * random.standard_normal(shape), reader.lowest, reader.highest
-    )
+    of_training = [(one.mean, one.scale, one.lowest, one.highest) for one in reader.features]
+    mean, scale, lowest, highest = np.array(of_training, dtype=float).T  # NaN for None
+    values = np.clip(mean + scale * random.standard_normal(shape), lowest, highest)
     for k, feature in enumerate(reader.features):
         if feature.kind in DISCRETE:
             values[:, k] = random.choice(feature.codes, n)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import pandas as pd
 
 from fairall.errors import FairAllError, count
-from fairall.tables.cells import parsed, refuse, spelling, taken, words_of
+from fairall.tables.cells import parsed, refuse, shown, spelling, taken, words_of
 
 
 class Kind(StrEnum):
@@ -30,6 +30,8 @@ RESERVED = ("s", "label")
 WHY_RESERVED = """cannot be a feature: tables that hold features beside the sensitive attribute and the \
 label need the name"""
 DISCRETE = (Kind.BINARY, Kind.CATEGORICAL)
+NUMBERS = {Kind.REAL: "a finite number", Kind.COUNT: "a count, a whole number from 0"}
+LONGEST = 100  # characters of the levels in a message
 
 
 @dataclass(frozen=True)
@@ -67,10 +69,10 @@ class Feature:
                 raise FairAllError(f"feature {self.name!r} {wrong}")
 
     @classmethod
-    def discrete(cls, name: str, levels: Sequence[str], *, first_code: int = 1, **further: Any) -> Feature:
+    def discrete(cls, name: str, levels: Sequence[str], *, first_code: int = 1, **further: Any) -> Self:
         """A feature with levels coded `first_code`, `first_code` + 1, ...; binary if there are two.
 
-        `further`: `fill` and `missing`.
+        `further`: other attributes.
         """
         codes = tuple(map(float, range(first_code, first_code + len(levels))))
         kind = Kind.BINARY if len(codes) == 2 else Kind.CATEGORICAL
@@ -104,25 +106,35 @@ class Feature:
             meaning = dict(zip(self.words, self.codes, strict=True))
             values = meanings(words, meaning) if meaning else parsed(map(spelling, words))
             numbers, missing = taken(values, positions, np.nan), taken(np.array(none, bool), positions, True)
-        known = np.isfinite(numbers) & ~missing
+        possible = are_counts(numbers) if self.kind is Kind.COUNT else np.isfinite(numbers)
+        known = possible & ~missing
         return np.where(known, numbers, np.nan), ~known & ~missing
 
-    def encode(self, column: pd.Series) -> np.ndarray:
-        """Numbers for the raw values of a column, shape (N,).
+    def encode(
+        self, column: pd.Series, *, refuse_unknown: bool = False
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Numbers and codes of raw cells, and which cells are unknown and which missing, shapes (N,) each.
+
+        A word that is no level is taken as `fill`, unless `refuse_unknown`, or the column is probably another
+        one: of a binary feature, and where no cell is known.
 
         Raises:
-            FairAllError: with column and row (from 1) of a value that the feature cannot take.
+            RowsError: of the cells that the feature cannot take.
         """
         values, unknown = self.read(column)
-        allowed = f"one of {', '.join(self.words)}" if self.codes else "a finite number"
         missing = np.isnan(values) & ~unknown
-        # A text that is no level is one of the merged ones; a number must be possible.
-        for rows, value in ((unknown, self.fill if self.levels else None), (missing, self.of_missing)):
+        another = self.kind is Kind.BINARY or np.isnan(values).all()
+        refuse_unknown = refuse_unknown or not self.levels or (another and OTHER_LEVEL not in self.levels)
+        allowed = NUMBERS.get(self.kind) or f"one of {shown(', '.join(self.words), LONGEST)}"
+        for rows, value, what in (
+            (unknown, None if refuse_unknown else self.fill, "known" if self.codes else "possible"),
+            (missing, self.of_missing, "possible"),
+        ):
             if value is None:
-                refuse(column, rows, f"is not possible; it must be {allowed}")
+                refuse(column, rows, f"is not {what}; it must be {allowed}")
             else:
                 values[rows] = value
-        return values
+        return values, unknown, missing
 
 
 def meanings(words: Iterable[str], meaning: Mapping[str, float]) -> np.ndarray:

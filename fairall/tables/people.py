@@ -2,30 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, astuple, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from fairall.errors import FairAllError
-from fairall.storage.stored import of_plain
 from fairall.tables.cells import refuse, shown, taken, words_of
-from fairall.tables.features import (
-    DISCRETE,
-    MISSING_LEVEL,
-    OTHER_LEVEL,
-    Feature,
-    Kind,
-    are_counts,
-    meanings,
-)
+from fairall.tables.features import LONGEST, MISSING_LEVEL, Feature, Kind, meanings
 from fairall.tables.groups import Sensitive, group_name, sides
 
 CODED = "s"  # the column that holds the sensitive attribute as its code
-LONGEST = 100  # characters of the values in a message
-NUMBERS = ("mean", "scale", "lowest", "highest")  # of training values, by the attributes of `PeopleReader`
+
+
+@dataclass(frozen=True, kw_only=True)
+class LearntFeature(Feature):
+    """A feature, and numbers of its training values.
+
+    Attributes:
+        mean: of them.
+        scale: standard deviation, positive.
+        lowest: value, None for discrete features.
+        highest: likewise.
+    """
+
+    mean: float
+    scale: float
+    lowest: float | None = None
+    highest: float | None = None
+
+    def __post_init__(self) -> None:
+        """Raise FairAllError also if the numbers do not fit the kind and each other."""
+        super().__post_init__()
+        has_range = self.lowest is not None and self.highest is not None and self.lowest <= self.highest
+        if self.scale <= 0 or not (has_range or self.codes):
+            raise FairAllError(f"feature {self.name!r}: its scale, lowest or highest value is not possible")
+
+    def unlike_training(self, values: np.ndarray) -> np.ndarray:
+        """Which values (N,) of a number are far outside of the training range, shape (N,)."""
+        low, high = self.lowest or 0.0, self.highest or 0.0
+        width = max(high - low, self.scale)  # the scale of a constant
+        return (values < low - width) | (values > high + width)
 
 
 @dataclass(frozen=True)
@@ -34,19 +52,20 @@ class PeopleReader:
 
     Attributes:
         features: the D features.
-        mean: of each in the training rows, shape (D,).
-        scale: standard deviation, likewise, positive.
-        lowest: training values, shape (D,), NaN for discrete features.
-        highest: likewise.
         sensitive: the raw column of the sensitive attribute; None if people have only s.
     """
 
-    features: tuple[Feature, ...]
-    mean: np.ndarray
-    scale: np.ndarray
-    lowest: np.ndarray
-    highest: np.ndarray
+    features: tuple[LearntFeature, ...]
     sensitive: Sensitive | None
+
+    def __post_init__(self) -> None:
+        """Raise ValueError where there is no feature, or a group has no values, or those of another."""
+        if not self.features:
+            raise ValueError("features must be a list with at least one feature")
+        if self.sensitive is not None:
+            groups = self.sensitive.groups.values()
+            if not all(groups) or len(self.sensitive.meaning) < sum(map(len, groups)):
+                raise ValueError("sensitive: all groups need values, and no value can be of several")
 
     @property
     def names(self) -> list[str]:
@@ -108,37 +127,22 @@ class PeopleReader:
         why = f"is no group: it is the sensitive attribute, which must be one of {', '.join(meaning)}"
         refuse(column, np.isnan(s), why)
         x, warnings = list[np.ndarray](), list[str]()
-        training = zip(self.features, self.scale, self.lowest, self.highest, strict=True)
-        for feature, scale, low, high in training:
+        for feature in self.features:
             column = people[feature.name]
-            values, unknown = feature.read(column)
-            missing = np.isnan(values) & ~unknown
-            if feature.kind in DISCRETE:
-                # Where nobody has a known level, the column is probably another one.
-                other = feature.kind is Kind.BINARY or np.isnan(values).all()
-                if refuse_unknown or feature.fill is None or (other and OTHER_LEVEL not in feature.words):
-                    some = shown(", ".join(feature.words), LONGEST)
-                    refuse(column, unknown, f"is not known from training; it must be one of {some}")
-                words = dict[Any, str](zip(feature.codes, feature.words, strict=True))
-                odd, why = unknown, f"not known from training and taken as {words.get(feature.fill)!r}"
+            values, unknown, missing = feature.encode(column, refuse_unknown=refuse_unknown)
+            if feature.codes:
+                word = dict(zip(feature.codes, feature.words, strict=True)).get(feature.fill or 0.0)
+                odd, why = unknown, f"not known from training and taken as {word!r}"
             else:
-                what = "a finite number"
-                if feature.kind is Kind.COUNT:
-                    unknown, what = ~are_counts(values) & ~missing, "a count, a whole number from 0"
-                refuse(column, unknown, f"is not possible; it must be {what}")
-                width = max(high - low, scale)  # the scale of a constant
-                odd = (values < low - width) | (values > high + width)
-                why = f"far outside the training range {low:.6g} to {high:.6g}"
+                odd = feature.unlike_training(values)
+                why = f"far outside the training range {feature.lowest:.6g} to {feature.highest:.6g}"
             if odd.any():
                 held = shown(str(sorted(map(str, column[odd].unique())))[1:-1], LONGEST)
                 warnings.append(f"column {feature.name!r}: {odd.sum()} of {len(odd)} rows hold {held}, {why}")
-            if feature.of_missing is None:
-                refuse(column, missing, "is not possible; no value may be missing")
-            elif len(missing) and missing.all() and MISSING_LEVEL not in feature.levels:
+            if len(missing) and missing.all() and MISSING_LEVEL not in feature.levels:
                 warnings.append(f"column {feature.name!r} has no value in any row")
                 if refuse_empty:
                     raise FairAllError(warnings[-1])
-            values[missing], values[unknown] = feature.of_missing, feature.fill
             x.append(values)
         return np.column_stack(x), s, warnings
 
@@ -153,52 +157,9 @@ class PeopleReader:
         levels, the first person the first one.
         """
         columns = dict[str, list[Any]]()
-        for feature, mean, lowest in zip(self.features, self.mean, self.lowest, strict=True):
-            number = int(lowest) if feature.kind is Kind.COUNT else float(f"{mean:.4g}")
+        for feature in self.features:
+            number = int(feature.lowest or 0) if feature.kind is Kind.COUNT else float(f"{feature.mean:.4g}")
             columns[feature.name] = np.resize(feature.words or [number], self.n_groups).tolist()
         *_, (name, meaning) = self.meanings.items()
         columns[name] = [*{s: word for word, s in meaning.items()}.values()]
         return pd.DataFrame(columns)
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Numbers:
-    """Numbers of the training values of a feature."""
-
-    mean: float
-    scale: float
-    lowest: float | None
-    highest: float | None
-
-
-def to_plain(reader: PeopleReader) -> dict[str, Any]:
-    """A reader as plain containers, as a saved policy has it in JSON."""
-    numbers = pd.DataFrame({name: getattr(reader, name) for name in NUMBERS}, dtype=object)
-    rows = numbers.where(numbers.notna(), None).to_dict("records")
-    features = [asdict(feature) | row for feature, row in zip(reader.features, rows, strict=True)]
-    return {"features": features, "sensitive": reader.sensitive and asdict(reader.sensitive)}
-
-
-def from_plain(plain: Mapping[str, Any]) -> PeopleReader:
-    """Inverse of `to_plain` after a round trip through JSON; `plain` may be a stranger's.
-
-    Raises:
-        ValueError: naming what is not possible, where `plain` is nothing that `to_plain` returns.
-        FairAllError: likewise, where codes, levels and imputed value of a feature do not fit each other.
-    """
-    features = of_plain(tuple[Feature, ...], plain.get("features"), "features")
-    sensitive = of_plain(Sensitive | None, plain.get("sensitive"), "sensitive")
-    if not features:
-        raise ValueError("features must be a list with at least one feature")
-    numbers = of_plain(tuple[_Numbers, ...], plain["features"], "features")
-    mean, scale, lowest, highest = np.array(list(map(astuple, numbers)), dtype=float).T  # NaN for None
-    discrete = [feature.kind in DISCRETE for feature in features]
-    fits = (scale > 0) & (discrete | (lowest <= highest))
-    if not fits.all():
-        name = features[fits.argmin()].name
-        raise ValueError(f"feature {name!r}: its scale, lowest or highest value is not possible")
-    if sensitive is not None:
-        groups = sensitive.groups.values()
-        if not all(groups) or len(sensitive.meaning) < sum(map(len, groups)):
-            raise ValueError("sensitive: all groups need values, and no value can be of several")
-    return PeopleReader(features, mean, scale, lowest, highest, sensitive)

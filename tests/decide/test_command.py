@@ -284,7 +284,7 @@ def test_another_separator_and_encoding_are_kept(saved: Path, people: pd.DataFra
         (
             "owner",
             "perhaps",
-            "column 'owner', row 28: 'perhaps' is not known from training; it must be one of False, True",
+            "column 'owner', row 28: 'perhaps' is not known; it must be one of False, True",
         ),
         (
             "sex",
@@ -329,7 +329,7 @@ def test_values_are_judged_by_the_table_and_not_by_its_parts(
     assert "; ".join(warned) == str(caught[0].message)
     assert len(warned) == 2
     np.testing.assert_allclose(pd.read_csv(tmp_path / "out.csv")["probability"], expected, atol=1.1e-6)
-    assert "row 1: '9' is not known from training; it must be" in decide(tmp_path, saved, "--strict").stderr
+    assert "row 1: '9' is not known; it must be" in decide(tmp_path, saved, "--strict").stderr
 
 
 @pytest.mark.parametrize(

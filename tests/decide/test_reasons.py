@@ -13,7 +13,8 @@ from torch import Tensor
 from fairall.decide.reasons import PLACES, THRESHOLD, read_wording, reasons, typical
 from fairall.errors import FairAllError
 from fairall.models.fairness import FairThresholds
-from fairall.tables.features import Feature, Kind
+from fairall.tables.features import Kind
+from fairall.tables.people import LearntFeature
 
 
 class Made:
@@ -25,9 +26,8 @@ class Made:
         self.stricter = stricter
         names = ["income", "debt", "age"]
         self.reader = SimpleNamespace(names=names, sensitive=None, n_groups=2)
-        self.reader.features = tuple(Feature(name, Kind.REAL) for name in names)
-        self.reader.mean, self.reader.scale = np.zeros(3), np.ones(3)
-        self.reader.lowest, self.reader.highest = np.full(3, -3.0), np.full(3, 3.0)
+        numbers: dict[str, Any] = {"mean": 0.0, "scale": 1.0, "lowest": -3.0, "highest": 3.0}
+        self.reader.features = tuple(LearntFeature(name, Kind.REAL, **numbers) for name in names)
         self.learner: Any = FairThresholds.__new__(FairThresholds) if stricter else None
 
     def encoded_propensity(self, x: Tensor, s: Tensor) -> np.ndarray:
@@ -96,9 +96,11 @@ def test_the_threshold_of_the_group_is_said_where_it_decided() -> None:
 
 def test_people_to_compare_with_are_as_those_of_training() -> None:
     reader: Any = Made().reader
-    reader.features = (*reader.features[:1], Feature("debt", Kind.COUNT), Feature("age", Kind.BINARY, (3, 5)))
-    reader.mean, reader.scale = np.array([100.0, 2.0, np.nan]), np.array([10.0, 1.0, np.nan])
-    reader.lowest, reader.highest = np.array([90.0, 0.0, np.nan]), np.array([130.0, 9.0, np.nan])
+    reader.features = (
+        LearntFeature("income", Kind.REAL, mean=100.0, scale=10.0, lowest=90.0, highest=130.0),
+        LearntFeature("debt", Kind.COUNT, mean=2.0, scale=1.0, lowest=0.0, highest=9.0),
+        LearntFeature("age", Kind.BINARY, (3, 5), mean=4.0, scale=1.0),
+    )
     rows = typical(reader, 500, np.random.default_rng(0)).numpy()
     assert rows.shape == (500, 4)
     assert -1.001 < rows[:, 0].min() < 0 < rows[:, 0].max() < 3.001  # scaled

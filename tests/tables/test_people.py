@@ -14,20 +14,20 @@ from fairall.tables.declared import Declared
 from fairall.tables.features import Feature, Kind
 from fairall.tables.files import read_cells
 from fairall.tables.groups import Sensitive
-from fairall.tables.people import PeopleReader
+from fairall.tables.people import LearntFeature, PeopleReader
 
 MISSING = ("", "NA", "None", "-9")
+DISCRETE: dict[str, Any] = {"first_code": 0, "missing": MISSING, "mean": 1.0, "scale": 1.0}
 FEATURES = (
-    Feature("income", Kind.REAL, fill=30.0, missing=MISSING),
-    Feature("children", Kind.COUNT, fill=1.0, missing=MISSING),
-    Feature.discrete("owner", ["False", "True"], first_code=0, fill=0.0, missing=MISSING),
-    Feature.discrete("rooms", ["1", "2", "3", "(missing)"], first_code=0, fill=0.0, missing=MISSING),
-    Feature.discrete("town", ["Bath", "Hull", "(other)"], first_code=0, fill=2.0, missing=MISSING),
+    LearntFeature(
+        "income", Kind.REAL, (), (), 30.0, MISSING, mean=30.0, scale=1.0, lowest=0.0, highest=100.0
+    ),
+    LearntFeature("children", Kind.COUNT, (), (), 1.0, MISSING, mean=1.0, scale=1.0, lowest=0.0, highest=5.0),
+    LearntFeature.discrete("owner", ["False", "True"], fill=0.0, **DISCRETE),
+    LearntFeature.discrete("rooms", ["1", "2", "3", "(missing)"], fill=0.0, **DISCRETE),
+    LearntFeature.discrete("town", ["Bath", "Hull", "(other)"], fill=2.0, **DISCRETE),
 )
-LOWEST, HIGHEST = np.array([0, 0, *[np.nan] * 3]), np.array([100, 5, *[np.nan] * 3])
-READER = PeopleReader(
-    FEATURES, np.array([30.0, 1, 0.5, 1, 1]), np.ones(5), LOWEST, HIGHEST, Sensitive("sex", ("m",), ("f",))
-)
+READER = PeopleReader(FEATURES, Sensitive("sex", ("m",), ("f",)))
 PEOPLE = pd.DataFrame(
     {
         "income": [10.0, 30.0, 50.0],

@@ -3,7 +3,7 @@
 import json
 import random
 import tempfile
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -21,9 +21,10 @@ from fairall.data.own_table import OwnSplitConfig, OwnTable, OwnTableConfig
 from fairall.data.prepared import PreparedData
 from fairall.errors import FairAllError
 from fairall.policy import schema_of
+from fairall.storage.stored import of_plain
 from fairall.tables.declared import Declared
 from fairall.tables.files import File, read_cells
-from fairall.tables.people import from_plain, to_plain
+from fairall.tables.people import PeopleReader
 from tests.conftest import examples
 
 thorough = settings(
@@ -122,8 +123,10 @@ def check(content: bytes, config: OwnTableConfig) -> None:
         else:
             told += data.notes
             check_people(data)
-            stored = schema_of(from_plain(json.loads(json.dumps(to_plain(data.reader)))))
-            assert repr(stored) == repr(data.schema)
+            reader = of_plain(PeopleReader, json.loads(json.dumps(asdict(data.reader))))
+            assert reader == data.reader
+            stored = schema_of(reader)
+            assert (stored.mean, stored.scale) == (data.schema.mean, data.schema.scale)
             encoded = stored.encode(File(path, config.declared).frame).to_numpy()
             np.testing.assert_array_equal(encoded, dataset.table().features)
     assert all(len(str(message).splitlines()) == 1 for message in told)

@@ -157,9 +157,10 @@ class RawTableDataset(TableDataset):
             s = words.map(sensitive.meaning).dropna()
             people = people.loc[s.index]
             schema = Schema(features, n_groups=len(config.words), crossed=sensitive.crossed)
-            is_good = Feature(self.label, Kind.BINARY, (0.0, 1.0)).encode(people[self.label]) == self.good
+            label, *_ = Feature(self.label, Kind.BINARY, (0.0, 1.0)).encode(people[self.label])
+            is_good = (label == self.good).astype(int)
             table = Table.fully_labelled(
-                schema, schema.encode(people), s.to_numpy(dtype=int), is_good.astype(int), sensitive
+                schema, schema.encode(people), s.to_numpy(dtype=int), is_good, sensitive
             )
         except RowsError as error:
             raise FairAllError(f"{path}: {error}; was the file edited?") from error

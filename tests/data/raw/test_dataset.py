@@ -85,12 +85,12 @@ def test_a_bad_raw_file_is_one_line(name: str, content: bytes, said: str, tmp_pa
 @pytest.mark.parametrize(
     ("file", "column", "value", "said"),
     [
-        (COMPAS, "age_cat", "Under 25", "'age_cat', row {row}: 'Under 25' is not possible"),
+        (COMPAS, "age_cat", "Under 25", "'age_cat', row {row}: 'Under 25' is not known"),
         (COMPAS, "two_year_recid", "", "'two_year_recid', row {row}: an empty cell is not possible"),
         (COMPAS, "priors_count", "many", "'priors_count', row {row}: 'many' is no number"),
         (COMPAS, "days_b_screening_arrest", "x", "'days_b_screening_arrest', row {row}: 'x' is no"),
         (MEPS, "PCS42", "", "'PCS42', row {row}: an empty cell is not possible"),
-        (MEPS, "RTHLTH53", "7", "'RTHLTH', row {row}: 7 is not possible"),
+        (MEPS, "RTHLTH53", "7", "'RTHLTH', row {row}: 7 is not known"),
         (MEPS, "AGE53X", "old", "'AGE53X', row {row}: 'old' is no number"),
         (MEPS, "OBTOTV15", "", "'UTILIZATION', row {row}: an empty cell is not possible"),
     ],
