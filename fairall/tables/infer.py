@@ -133,9 +133,10 @@ class Column:
         """Numbers or codes of the N rows as its feature, NaN where a number is missing, shape (N,)."""
         if feature.kind not in DISCRETE:
             return self.numbers
-        codes, words = self.words
-        code = dict(zip(feature.levels, feature.codes, strict=True))
-        return taken(np.array([code.get(word, feature.fill) for word in words]), codes, feature.of_missing)
+        values, unknown = feature.read(self.cells)
+        values[np.isnan(values)] = feature.of_missing
+        values[unknown] = feature.fill
+        return values
 
     def remarks(self, feature: Feature) -> list[str]:
         """Notes where the column is read as codes, and where its rarer levels are merged."""

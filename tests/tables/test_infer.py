@@ -10,6 +10,7 @@ from numpy.random import Generator
 
 from fairall.errors import FairAllError
 from fairall.tables.declared import Declared
+from fairall.tables.features import OTHER_LEVEL, Kind
 from fairall.tables.infer import Column, LeftOut
 
 Draw = Callable[[Generator, int], Any]
@@ -92,6 +93,14 @@ def test_names_of_identifiers_end_in_such_a_word(name: str) -> None:
 def test_whole_numbers_beyond_what_floats_tell_apart_are_identifiers(as_type: str) -> None:
     values = pd.Series(2**53 + 2**12 * np.arange(600))  # as floats the next ones are the same
     assert kind((values.astype("str") if as_type == "category" else values).astype(as_type)) == ""
+
+
+def test_rows_are_read_as_new_people_are() -> None:
+    cells = pd.Series(np.repeat(["1", "True", "red", "na"], [9, 3, 2, 1])).astype("category")
+    column = Column(cells, Declared.of(max_categories=2))
+    feature = column.feature(Kind.CATEGORICAL, np.arange(len(cells)))
+    assert feature.levels == ("1", OTHER_LEVEL)
+    assert column.values(feature).tolist() == [0] * 12 + [1] * 3 == feature.encode(cells)[0].tolist()
 
 
 def test_an_infinite_number_among_those_of_rows_is_refused() -> None:
