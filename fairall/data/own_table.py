@@ -148,10 +148,9 @@ class OwnTable(TableDataset):
             Schema([]), people.cells, s, np.nan_to_num(label).astype(int), labelled, sensitive=sensitive
         )
         splits = self.parts(raw)
-        features, notes = people.features(splits.train)
+        features, values, notes = people.coded(splits.train)
         if not features:
             raise FairAllError(f"{self.config.path}: no column is left as a feature")
-        values = pd.DataFrame(people.values(features), people.cells.index, copy=False)
         table = replace(
             raw,
             schema=Schema(features, n_groups=n_groups, crossed=sensitive.crossed if sensitive else ()),

@@ -173,7 +173,7 @@ class DecisionLog:
             "grouping": "a log needs groups of people: give sensitive=COLUMN, or the columns of groups",
         }
         people = read(source, declared, needs=needs).checked()
-        features, of_features = people.features()
+        features, x, of_features = people.coded()
         if not features and people.propensity is None:
             raise FairAllError(
                 f"{declared.path}: no propensity is recorded, and no feature is left to estimate it from; "
@@ -182,7 +182,6 @@ class DecisionLog:
         group, accepted, n = people.group, people.accepted, len(people)
         assert group is not None
         assert accepted is not None
-        x = pd.DataFrame(people.values(features), index=people.cells.index, copy=False)
         doing("columns that tell what is not known before the decision")
         leaks = people.leaks([one for one in features if one.name != score])
         notes = [*people.notes, *of_features]

@@ -87,26 +87,26 @@ class Applicants:
         self.faults.tell()
         return self
 
-    def features(self, train: np.ndarray | None = None) -> tuple[list[Feature], list[str]]:
-        """Features with levels and imputed values of the rows `train`, and notes on columns.
+    def coded(self, train: np.ndarray | None = None) -> tuple[list[Feature], pd.DataFrame, list[str]]:
+        """Features with levels and imputed values of the rows `train`, their values, and notes on columns.
+
+        Values are numbers and codes, shape (N, D), NaN where a number is missing.
 
         Raises:
             FairAllError: with column and row of a value that no feature can hold.
         """
         rows = np.arange(len(self)) if train is None else train
-        features, notes = list[Feature](), list[str]()
+        features, values, notes = list[Feature](), dict[str, np.ndarray](), list[str]()
         for name, kind in self.kinds.items():
             column = self.columns[name]
             try:
                 features.append(column.feature(kind, rows))
-                notes += column.remarks(features[-1])
             except LeftOut as reason:
                 notes.append(f"column {name!r} is left out: {reason}")
-        return features, notes
-
-    def values(self, features: Sequence[Feature]) -> dict[str, np.ndarray]:
-        """Numbers and codes of features by name, NaN where a number is missing, shape (N,) each."""
-        return {feature.name: self.columns[feature.name].values(feature) for feature in features}
+                continue
+            values[name] = column.values(features[-1])
+            notes += column.remarks(features[-1])
+        return features, pd.DataFrame(values, self.cells.index, copy=False), notes
 
     def missing(self, features: Sequence[Feature]) -> dict[str, np.ndarray]:
         """Masks (N,) of missing cells, by name of the features that have some."""

@@ -36,7 +36,7 @@ def warned(table: pd.DataFrame, **keys: Any) -> dict[tuple[str, ...], str]:
     """Warnings on columns by their names."""
     given = {"label": "repaid", "positive": "yes", "sensitive": "sex", "decision": "granted"}
     applicants = read(table, Declared.of(**given | {"not_features": ("chance",)} | keys)).checked()
-    return applicants.leaks(applicants.features()[0])
+    return applicants.leaks(applicants.coded()[0])
 
 
 def selected(table: pd.DataFrame, rejected: str | None = None) -> pd.DataFrame:
