@@ -67,7 +67,7 @@ class Declared:
 
     path: str = "the table"
     label: ColumnName = None
-    positive: str | None = None
+    positive: str = ""
     sensitive: Sequence[str] = ()
     advantaged: str | None = None
     groups: Sequence[str] = ()

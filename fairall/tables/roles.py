@@ -91,7 +91,7 @@ def binary(people: Applicants, column: pd.Series, key: str) -> np.ndarray:
     """
     is_label = key == "label"
     codes, words, notes = values_of(column if is_label else complete(people, column, key))
-    doubt, value = emptied(people, column), getattr(people.declared, POSITIVE[key]) or ""
+    doubt, value = emptied(people, column), getattr(people.declared, POSITIVE[key])
     message = f"column {column.name!r} has {listed(list(words), 'value')}{doubt}"
     people.notes += [*notes, message] if doubt else notes
     least = 1 if is_label or people.declared.accepts_all else 2
@@ -122,7 +122,7 @@ def reveal(people: Applicants) -> None:
     if not len(seen):
         value = people.declared.accepted
         raise FairAllError(f"accepted={value}: no accepted row has a label: are they swapped?")
-    if seen.any() and (rejected == 0).all() and (1.0 - seen.mean()) ** len(rejected) <= CHANCE:
+    if (rejected == 0).all() and (1.0 - seen.mean()) ** len(rejected) <= CHANCE:
         people.warnings.append(
             f"all {len(rejected)} rejected rows have a negative label in column {people.declared.label!r}: "
             "if rejection alone made it so, these are no outcomes: empty their cells"
@@ -167,9 +167,7 @@ def groups(people: Applicants, columns: pd.DataFrame, key: str) -> np.ndarray:
         FairAllError: where there are fewer than two groups, or too many, or as `probabilities`; for a method
             that learns where a cell is missing, or as `ordered`.
     """
-    chances = None
-    if not (people.to_learn or people.declared.intersections):
-        chances = probabilities(columns)
+    chances = None if people.declared.intersections else probabilities(columns)
     if chances is not None and (chances % 1).any():
         people.probabilities, people.groups = chances, [("everybody",)]
         return np.zeros(len(chances), dtype=int)
