@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -68,7 +68,7 @@ def complete(people: Applicants, column: pd.Series, key: str) -> pd.Series:
     return column
 
 
-def position(words: Sequence[str], value: str, column: pd.Series, key: str) -> int:
+def position(words: Iterable[str], value: str, column: pd.Series, key: str) -> int:
     """Number of the word (K,) of a column that is the value of a key, in any spelling.
 
     Raises:
@@ -100,7 +100,7 @@ def binary(people: Applicants, column: pd.Series, key: str) -> np.ndarray:
     if is_label and len(words) == 1 and value and spelling(value) != spelling(words[0]):
         people.notes.append(f"column {column.name!r} is always {words[0]!r}: no label is positive={value}")
         return np.where(codes < 0, np.nan, 0.0)
-    good = codes == position(words, value, column, POSITIVE[key])
+    good = np.equal(codes, position(words, value, column, POSITIVE[key]))
     return np.where(codes < 0, np.nan, good) if is_label else good
 
 
