@@ -112,10 +112,9 @@ def test_what_is_refused(words: str, told: str, report: Report) -> None:
 
 @of("group_NA")
 def test_a_last_line_names_the_options_that_give_keys(report: Report) -> None:
-    ended = typed(*report.words(P, "--groups", "colour"), cwd=report.folder)
-    fault, options = ended.stderr.splitlines()
-    assert fault.startswith(f"fairall: groups=colour: {report.path} has no such column")
-    assert options.startswith("fairall: groups= is given by --groups, decision_maker= by --decision-maker")
+    fault, options = typed(*report.words(P, "--groups", "colour"), cwd=report.folder).stderr.splitlines()
+    assert "groups=colour: " in fault
+    assert "groups= is given by --groups, decision_maker= by --decision-maker" in options
 
 
 @of("label_good_or_none", "label_none_or_late")
