@@ -118,7 +118,7 @@ class Table(Viewed):
 
     def group_name(self, s: float) -> str:
         """The group S = s, with its values in the raw data if they are known."""
-        values = () if self.sensitive is None else self.sensitive.values(s)
+        values = () if self.sensitive is None else self.sensitive.groups[s]
         return group_name(s, values, self.schema.n_groups)
 
     @property

@@ -29,10 +29,9 @@ from fairall.policy import ENSEMBLES, Policy, schema_of
 from fairall.results.result import bound_of
 from fairall.runtime.reading import why_no_file
 from fairall.storage.files import unnamed
-from fairall.tables.declared import Declared
+from fairall.tables.declared import Declared, keywords
 from fairall.tables.files import File
 from fairall.tables.groups import sides
-from fairall.tables.words import keywords
 
 ROWS = 10_000  # of a part of a table; another number may change the last decimal of probabilities
 LABEL = "label_probability"

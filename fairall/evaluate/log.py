@@ -15,12 +15,11 @@ from fairall.config.checks import number, open_unit
 from fairall.display.progress import doing
 from fairall.errors import FairAllError
 from fairall.tables.applicants import RowValues
-from fairall.tables.declared import Declared, csv_defaults
+from fairall.tables.declared import Declared, csv_defaults, keywords
 from fairall.tables.features import DISCRETE, MISSING_LEVEL, Feature
 from fairall.tables.groups import display_name
 from fairall.tables.overlap import feature_regions, region_numbers
 from fairall.tables.roles import read
-from fairall.tables.words import keywords
 
 # Keys of the words of a command line; `advantaged` has no effect.
 KEYS = (

@@ -90,7 +90,7 @@ def log_of(connection: sql.Connection, policy: Policy, settings: Settings, *, he
     taken = {*reader.names, CODED if raw is None else raw.column}
     names = {name: PREFIX * (name in taken) + name for name in NAMES}
     names["group"] = CODED if raw is None else raw.column
-    words = {s: str(s) if raw is None else raw.values(float(s))[0] for s in rows["s"].unique()}
+    words = {s: str(s) if raw is None else raw.groups[s][0] for s in rows["s"].unique()}
     log = (
         cells_of(rows["features"].tolist(), reader.names) if len(rows) else pd.DataFrame(columns=reader.names)
     )

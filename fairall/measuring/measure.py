@@ -143,7 +143,7 @@ def groups(data: PreparedData, table: pd.DataFrame, window: tuple[int, int]) -> 
         weight = None if train.label_weight is None else train.label_weight[rows].double()
         base_rate = float(metrics.weighted_mean(train.label[rows].double(), weight))
         by_group[group] = Group(
-            values=list(sensitive.values(s)) if sensitive is not None and s is not None else [],
+            values=list(sensitive.groups[s]) if sensitive is not None and s is not None else [],
             people={name: _mean_size(rows) for name, rows in members.items()},
             labelled=sum(_mean_size(splits[name].labelled & rows) for name, rows in members.items()),
             base_rate=base_rate if np.isfinite(base_rate) else None,

@@ -69,7 +69,7 @@ def labels_of(
     if not pd.api.types.is_scalar(missing):
         raise InputError(f"missing={missing!r}: give the one value that an unknown label has, such as -1")
     # An array of a Series may lose its nullable type.
-    cells = y.reset_index(drop=True) if isinstance(y, pd.Series) else pd.Series(column_or_1d(y, warn=True))
+    cells = y if isinstance(y, pd.Series) else pd.Series(column_or_1d(y, warn=True))
     unknown = (cells.isna() if pd.isna(missing) else cells == missing).to_numpy(dtype=bool)
     known = cells[~unknown].infer_objects().to_numpy()
     check_classification_targets(known)

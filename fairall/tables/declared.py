@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+
+import pandas as pd
+import yaml
 
 from fairall.config.checks import at_least, check_values, limited, one_of, whole_number
 from fairall.config.choices import configuration_root, load_yaml
@@ -22,17 +26,16 @@ COLUMNS = (
     *("label", "decision", "propensity", "decision_maker", "time", "policy_version", "person", "gain"),
     "loss",
 )
+NUMBERS = ("cost", "max_categories", "max_count")
+PREFIX = "dataset."  # of the keys of a run
 
 ColumnName = str | None  # None where a table has no such column
 
 
 def separator_key() -> Any:
     """A field for the separator of a CSV file."""
-
-    def separates(text: str) -> bool:
-        return len(text) == 1 and text.isascii() and text not in '"\r\n'
-
-    return limited("one ASCII character, no quotation mark or line break", separates)
+    allowed = "one ASCII character, no quotation mark or line break"
+    return limited(allowed, lambda text: len(text) == 1 and text.isascii() and text not in '"\r\n')
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,10 +67,10 @@ class Declared:
 
     path: str = "the table"
     label: ColumnName = None
-    positive: str | None = None
+    positive: str = ""
     sensitive: Sequence[str] = ()
     advantaged: str | None = None
-    groups: Sequence[str] | None = None
+    groups: Sequence[str] = ()
     intersections: Sequence[str] = ()
     decision: ColumnName = None
     accepted: str
@@ -97,10 +100,13 @@ class Declared:
         Raises:
             FairAllError: if a key is unknown, or a value is not possible.
         """
-        for key in keys.keys() - cls.__dataclass_fields__:
-            raise FairAllError(f"{key}=...: no such keyword{nearest(key, cls.__dataclass_fields__)}")
-        values = {key: _as_texts(key, value) for key, value in keys.items() if value is not None}
-        return cls(**({key: csv_defaults()[key] for key in DEFAULTS} | values))
+        values = {key: csv_defaults()[key] for key in DEFAULTS}
+        for key, value in keys.items():
+            if key not in cls.__dataclass_fields__:
+                raise FairAllError(f"{key}=...: no such keyword{nearest(key, cls.__dataclass_fields__)}")
+            if value is not None:
+                values[key] = _as_texts(key, value)
+        return cls(**values)
 
     def __post_init__(self) -> None:
         """Raise FairAllError for a value that is not possible."""
@@ -136,17 +142,56 @@ class Declared:
 
 def _as_texts(key: str, value: Any) -> Any:
     """The value of a key, where names and words are texts, and one of several may stand alone."""
-    if key in ("max_categories", "max_count"):
-        return whole_number(key, value)
+    if key in LISTS:
+        return tuple(map(str, value if pd.api.types.is_list_like(value) else [value]))
     if key in ("accepts_all", "kinds"):
         return value
-    if key not in LISTS:
-        return str(value)
-    several = isinstance(value, Iterable) and not isinstance(value, str)
-    return tuple(map(str, value if several else [value]))
+    return whole_number(key, value) if key in NUMBERS else str(value)
 
 
 @functools.cache
 def csv_defaults() -> dict[str, Any]:
     """Content of conf/dataset/csv.yaml."""
     return dict(load_yaml(configuration_root() / "conf" / "dataset" / "csv.yaml"))
+
+
+def keywords(words: Sequence[str], known: Sequence[str]) -> dict[str, Any]:
+    """Values by key, None for `null`; texts, lists of texts, `kinds` as a dict, and `NUMBERS`.
+
+    Args:
+        words: KEY=VALUE or `dataset.`KEY=VALUE. A value is a text, [A,B] or {A: B} of YAML; quotation marks
+            are needed around a part that has one of `,[]{}:` or blanks at its ends.
+        known: keys that there are.
+
+    Raises:
+        FairAllError: where a key is unknown, or a value cannot be read or is of another type.
+    """
+    values: dict[str, Any] = {}
+    for word in words:
+        key, equals, value = word.removeprefix(PREFIX).partition("=")
+        if not equals or key not in known:
+            hint = nearest(key, known) or f"; there are {', '.join(known)}"
+            raise FairAllError(f"{word}: no such key{hint}")
+        try:
+            values[key] = _value(key, value.strip())
+        except (ValueError, yaml.YAMLError) as error:
+            raise FairAllError(
+                f"cannot read {word!r}: give a text, [A,B], {{COLUMN: KIND}} or a number, as the key needs, "
+                "with quotation marks in pairs"
+            ) from error
+    return values
+
+
+def _value(key: str, value: str) -> Any:
+    """A value of the type of its key; raises ValueError or YAMLError where it has another one."""
+    if value == "null":
+        return None
+    if key in NUMBERS:
+        return float(value)
+    if key != "kinds" and not value.startswith(("'", '"', "[", "{")):
+        return value
+    # Hydra has backslashes as escapes before quotation marks only.
+    read = yaml.load(re.sub(r'(\\+)(?![\\"])', r"\1\1", value), Loader=yaml.BaseLoader)
+    if isinstance(read, dict) != (key == "kinds") or (isinstance(read, list) and key not in LISTS):
+        raise ValueError(value)
+    return read

@@ -90,10 +90,6 @@ class Sensitive:
         parts = tuple(tuple(values[0].split(CROSS)) for values in self.groups.values())
         return parts if n > 1 and self.further and all(len(part) == n for part in parts) else ()
 
-    def values(self, s: float) -> tuple[str, ...]:
-        """Values that mean S = s."""
-        return self.groups[float(s)]
-
     @classmethod
     def of(cls, column: str, groups: Iterable[Iterable[str]]) -> Sensitive:
         """The groups by their values, of two the advantaged first."""

@@ -148,7 +148,7 @@ class PeopleReader:
 
     def group_name(self, s: float) -> str:
         """The group S = s, with its words in the raw data if they are known."""
-        return group_name(s, () if self.sensitive is None else self.sensitive.values(s), self.n_groups)
+        return group_name(s, () if self.sensitive is None else self.sensitive.groups[s], self.n_groups)
 
     def example(self) -> pd.DataFrame:
         """Artificial people, one of each group, as raw values.

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from fairall.config.words import nearest
 from fairall.display.progress import doing
-from fairall.errors import Collected, FairAllError, count
+from fairall.errors import FairAllError, count
 from fairall.tables.applicants import Applicants
 from fairall.tables.cells import (
     identifiers,
@@ -52,18 +53,6 @@ DATE = re.compile(
 DAY_AND_MONTH = r"^(\d{1,2})[-/. ](\d{1,2})[-/. ]"
 
 
-def roles(declared: Declared, columns: Sequence[str], faults: Collected) -> dict[str, str]:
-    """Key by column; a key that names no column, or one that another key names too, is a fault."""
-    keys: dict[str, str] = {}
-    for key, name in declared.named:
-        if name not in columns:
-            hint = nearest(name, columns) or f"; there are {', '.join(columns[:20])}"
-            faults.told.append(f"{key}={name}: {declared.path} has no such column{hint}")
-        elif key not in AMOUNTS and (other := keys.setdefault(name, key)) != key:
-            faults.told.append(f"column {name!r} cannot be both {other} and {key}")
-    return keys
-
-
 def emptied(people: Applicants, column: pd.Series) -> str:
     """A word that means no value by default, and how many cells have it, after a semicolon; "" for none."""
     words = people.table.emptied[str(column.name)]
@@ -79,17 +68,17 @@ def complete(people: Applicants, column: pd.Series, key: str) -> pd.Series:
     return column
 
 
-def position(words: np.ndarray, value: str, column: pd.Series, key: str) -> int:
+def position(words: Iterable[str], value: str, column: pd.Series, key: str) -> int:
     """Number of the word (K,) of a column that is the value of a key, in any spelling.
 
     Raises:
         FairAllError: where no word is.
     """
-    spelt = list(map(spelling, words))
-    if spelling(value) not in spelt:
-        has = listed(list(words), "value")
-        raise FairAllError(f"{key}={value}: column {column.name!r} has no such value; it has {has}")
-    return spelt.index(spelling(value))
+    for k, word in enumerate(words):
+        if spelling(word) == spelling(value):
+            return k
+    has = listed([*words], "value")
+    raise FairAllError(f"{key}={value}: column {column.name!r} has no such value; it has {has}")
 
 
 def binary(people: Applicants, column: pd.Series, key: str) -> np.ndarray:
@@ -100,20 +89,19 @@ def binary(people: Applicants, column: pd.Series, key: str) -> np.ndarray:
             value may lack; where a decision is missing, or all are the same, unless they may be
             (`Declared.accepts_all`); where a word that means no value by default may be the second label.
     """
-    if key == "decision":
-        complete(people, column, key)
-    codes, words, notes = values_of(column)
-    doubt, value, good = emptied(people, column), getattr(people.declared, POSITIVE[key]) or "", -2
+    is_label = key == "label"
+    codes, words, notes = values_of(column if is_label else complete(people, column, key))
+    doubt, value = emptied(people, column), getattr(people.declared, POSITIVE[key])
     message = f"column {column.name!r} has {listed(list(words), 'value')}{doubt}"
     people.notes += [*notes, message] if doubt else notes
-    least = 1 if key == "label" or people.declared.accepts_all else 2
+    least = 1 if is_label or people.declared.accepts_all else 2
     if not least + bool(doubt) <= len(words) <= 2:
         raise FairAllError(f"{message}; {TWO[key]}")
-    if key == "label" and len(words) == 1 and value and spelling(value) != spelling(words[0]):
+    if is_label and len(words) == 1 and value and spelling(value) != spelling(words[0]):
         people.notes.append(f"column {column.name!r} is always {words[0]!r}: no label is positive={value}")
-    else:
-        good = position(words, value, column, POSITIVE[key])
-    return np.where(codes < 0, np.nan, codes == good) if key == "label" else codes == good
+        return np.where(codes < 0, np.nan, 0.0)
+    good = np.equal(codes, position(words, value, column, POSITIVE[key]))
+    return np.where(codes < 0, np.nan, good) if is_label else good
 
 
 def reveal(people: Applicants) -> None:
@@ -130,23 +118,23 @@ def reveal(people: Applicants) -> None:
     if label is None or accepted is None:
         return
     known, rejected = ~np.isnan(label), label[~accepted]
-    seen, extra = label[known & accepted], int((known & ~accepted).sum())
+    seen = label[known & accepted]
     if not len(seen):
         value = people.declared.accepted
         raise FairAllError(f"accepted={value}: no accepted row has a label: are they swapped?")
-    if seen.any() and (rejected == 0).all() and (1.0 - seen.mean()) ** len(rejected) <= CHANCE:
+    if (rejected == 0).all() and (1.0 - seen.mean()) ** len(rejected) <= CHANCE:
         people.warnings.append(
-            f"all {extra} rejected rows have a negative label in column {people.declared.label!r}: if "
-            "rejection alone made it so, these are no outcomes: empty their cells"
+            f"all {len(rejected)} rejected rows have a negative label in column {people.declared.label!r}: "
+            "if rejection alone made it so, these are no outcomes: empty their cells"
         )
     if people.to_learn and known.all():
         return
-    if extra:
-        message = "with a label: not used, since no decision revealed it"
-        people.notes.append(f"{count(extra, 'rejected row')} {message}")
-    if lacking := int((accepted & ~known).sum()):
-        message = f"without a label: {UNLABELLED[people.to_learn]}"
-        people.notes.append(f"{count(lacking, 'accepted row')} {message}")
+    for rows, who, why in (
+        (known & ~accepted, "rejected row", "with a label: not used, since no decision revealed it"),
+        (accepted & ~known, "accepted row", f"without a label: {UNLABELLED[people.to_learn]}"),
+    ):
+        if n := int(rows.sum()):
+            people.notes.append(f"{count(n, who)} {why}")
     people.label = np.where(accepted, label, np.nan)
 
 
@@ -169,22 +157,26 @@ def amount(people: Applicants, column: pd.Series, key: str) -> np.ndarray:
     return money
 
 
-def groups(people: Applicants) -> np.ndarray:
+def groups(people: Applicants, columns: pd.DataFrame, key: str) -> np.ndarray:
     """Number of the group of each row, shape (N,), in the order of the values, which `people` gets.
 
-    Where probabilities of groups are known only, everybody is of one group.
+    Where probabilities of groups are known only, everybody is of one group. For a method that learns see
+    `ordered`.
 
     Raises:
-        FairAllError: where there are fewer than two groups, or too many, or as `probabilities`.
+        FairAllError: where there are fewer than two groups, or too many, or as `probabilities`; for a method
+            that learns where a cell is missing, or as `ordered`.
     """
-    frame, texts = people.cells[people.declared.grouping], list[np.ndarray]()
-    chances = None if people.declared.intersections else probabilities(frame)
+    chances = None if people.declared.intersections else probabilities(columns)
     if chances is not None and (chances % 1).any():
         people.probabilities, people.groups = chances, [("everybody",)]
         return np.zeros(len(chances), dtype=int)
     if chances is not None:  # 1 in the column of the group, 0 in the others
-        frame = pd.DataFrame({"group": frame.columns.to_numpy()[chances.argmax(1)]})
-    for name, column in frame.items():
+        columns = pd.DataFrame({"group": columns.columns.to_numpy()[chances.argmax(1)]})
+    texts = []
+    for name, column in columns.items():
+        if people.to_learn:
+            complete(people, column, "sensitive attribute")
         codes, words, notes = values_of(column)
         if n := int((codes < 0).sum()):
             message = f"{count(n, 'row')} without a value, taken for a group, {MISSING_LEVEL}"
@@ -193,38 +185,41 @@ def groups(people: Applicants) -> np.ndarray:
         texts.append(taken(words, codes, MISSING_LEVEL))
     numbers, combinations = pd.factorize(pd.MultiIndex.from_arrays(texts), sort=True)
     people.groups = list(combinations)
+    if people.to_learn:
+        return ordered(people, numbers, columns.iloc[:, 0])
     if not 2 <= len(people.groups) <= MOST_GROUPS:
-        message = f"{', '.join(frame)}: {listed([*map(display_name, people.groups)], 'group')}"
+        message = f"{', '.join(columns)}: {listed([*map(display_name, people.groups)], 'group')}"
         raise FairAllError(f"{message}; from 2 to {MOST_GROUPS} are needed: merge or remove rows")
     return numbers
 
 
-def groups_to_learn(people: Applicants) -> np.ndarray:
-    """As `groups`, for a method that learns: in the order of `groups.sides`, without rows of none.
+def ordered(people: Applicants, numbers: np.ndarray, column: pd.Series) -> np.ndarray:
+    """Numbers (N,) of groups in the order of `groups.sides`, without the rows of none, which `people` loses.
 
     The groups are the words of `Declared.groups`, else `advantaged` and its one other word, else all words.
 
     Raises:
-        FairAllError: where a cell is missing, there are fewer than two groups, a declared one is not in the
-            table, or the keys leave open which one is S = +1.
+        FairAllError: where there are fewer than two groups, or too many, a declared one is not in the table,
+            or the keys leave open which one is S = +1.
     """
-    column, first = people.cells[people.declared.grouping[0]], people.declared.advantaged
-    codes, words, notes = values_of(complete(people, column, "sensitive attribute"))
-    others = sorted(word for word in words if spelling(word) != spelling(first))
-    chosen = people.declared.groups or [*filter(None, [first]), *others]
-    places = [position(words, word, column, "advantaged" if first else "groups") for word in chosen]
-    unclear = first if people.declared.groups else (len(words) == 2) != bool(first)
+    first, chosen = people.declared.advantaged, people.declared.groups
+    words = [word for (word,) in people.groups]
+    places = [position(words, word, column, "groups") for word in chosen]
+    if first:
+        places.append(position(words, first, column, "advantaged"))
+    if not chosen:
+        places += [k for k in range(len(words)) if k not in places]
+    unclear = first if chosen else (len(words) == 2) != bool(first)
     if unclear or not 2 <= len({*places}) == len(places) <= LARGEST_GROUPS:
-        message = f"column {column.name!r} has {listed(list(words), 'value')}"
         raise FairAllError(
-            f"{message}: give the one of two that is S = +1, advantaged=A, or all, groups=[A,B,C]"
+            f"column {column.name!r} has {listed(words, 'value')}: give the one of two that is S = +1, "
+            "advantaged=A, or all, groups=[A,B,C]"
         )
-    group = pd.Index(places).get_indexer(codes)
+    group = pd.Index(places).get_indexer(numbers)
     if n := int((group < 0).sum()):
-        notes.append(f"{count(n, 'row')} of other values of column {column.name!r} left out")
+        people.notes.append(f"{count(n, 'row')} of other values of column {column.name!r} left out")
         people.table = people.table.rows(group >= 0)
-    people.notes += notes
-    people.groups = [(words[place],) for place in places]
+    people.groups = [people.groups[place] for place in places]
     return group[group >= 0]
 
 
@@ -237,8 +232,8 @@ def probabilities(columns: pd.DataFrame) -> np.ndarray | None:
     Raises:
         FairAllError: with the row that has no probability, or does not sum to 1 within `SUMS_TO_1`.
     """
-    columns = columns.astype({name: int for name in columns if columns[name].dtype == bool})
-    chances = np.column_stack([numbers_of(column) for _, column in columns.items()])
+    columns = columns.astype(dict.fromkeys(columns.select_dtypes(bool), int))
+    chances = columns.apply(numbers_of).to_numpy()
     sums, unknown = chances.sum(1, keepdims=True), np.isnan(chances)
     if chances.shape[1] < 2 or (unknown & columns.notna()).any(axis=None):
         return None
@@ -294,8 +289,9 @@ def times(people: Applicants, column: pd.Series, key: str) -> np.ndarray:
     return time
 
 
-# By key, in the order in which they are read; `accepted` of `Applicants` is of the key `decision`.
-READERS: Mapping[str, Callable[[Applicants, pd.Series, str], np.ndarray | None]] = {
+# By key, in the order in which they are read.
+READERS: Mapping[str, Callable[[Applicants, Any, str], np.ndarray | None]] = {
+    "grouping": groups,
     "decision": binary,
     "label": binary,
     "propensity": propensity,
@@ -303,6 +299,7 @@ READERS: Mapping[str, Callable[[Applicants, pd.Series, str], np.ndarray | None]]
     "time": times,
     **dict.fromkeys(AMOUNTS, amount),
 }
+ATTRIBUTES = {"grouping": "group", "decision": "accepted"}  # of `Applicants`, where it is not the key
 
 
 def read(
@@ -318,15 +315,19 @@ def read(
         source: a CSV or Parquet file, a DataFrame, or cells that were read already.
         declared: meanings of columns.
         needs: keys of `declared` that must be given, and the fault where one is not.
-        to_learn: order groups as `groups_to_learn`, and leave out rows of no group.
+        to_learn: order groups as `ordered`, and leave out rows of no group.
 
     Raises:
         FairAllError: if the file cannot be read.
     """
-    table = source if isinstance(source, Cells) else read_cells(source, declared)
-    people = Applicants(table, to_learn)
-    faults, notes = people.faults, people.notes
-    keys = roles(declared, list(map(str, table.frame)), faults)
+    people = Applicants(source if isinstance(source, Cells) else read_cells(source, declared), to_learn)
+    faults, columns, keys = people.faults, [*map(str, people.cells)], dict[str, str]()
+    for key, name in declared.named:
+        if name not in columns:
+            hint = nearest(name, columns) or f"; there are {', '.join(columns[:20])}"
+            faults.told.append(f"{key}={name}: {declared.path} has no such column{hint}")
+        elif key not in AMOUNTS and (other := keys.setdefault(name, key)) != key:
+            faults.told.append(f"column {name!r} cannot be both {other} and {key}")
     people.roles = {name: key for name, key in keys.items() if key != "kinds"}
     faults.told += [fault for key, fault in needs.items() if not getattr(declared, key)]
     if declared.propensity and not declared.decision:
@@ -334,7 +335,7 @@ def read(
     if not faults.told:
         read_roles(people)
     doing("kinds of columns")
-    for name in map(str, people.cells):
+    for name in columns:
         if name in people.roles or name in declared.not_features:
             continue
         people.columns[name] = Column(people.cells[name], declared)
@@ -343,7 +344,7 @@ def read(
                 people.kinds[name] = people.columns[name].kind()
         except LeftOut as reason:
             people.left_out[name] = str(reason)
-    notes[:0] = [f"column {name!r} is left out: {reason}" for name, reason in people.left_out.items()]
+    people.notes[:0] = [f"column {name!r} is left out: {reason}" for name, reason in people.left_out.items()]
     if declared.person is None and not faults.told:
         real = [people.columns[name].numbers for name, kind in people.kinds.items() if kind is Kind.REAL]
         people.warnings += repeats(people.cells[[*people.kinds, *declared.grouping]], real)
@@ -352,14 +353,11 @@ def read(
 
 def read_roles(people: Applicants) -> None:
     """Read the columns with a role."""
-    with people.faults.one():
-        if people.declared.grouping:
-            people.group = (groups_to_learn if people.to_learn else groups)(people)
     for key, reader in READERS.items():
         if name := getattr(people.declared, key):
             with people.faults.one():
                 values = reader(people, people.cells[name], key)
-                setattr(people, "accepted" if key == "decision" else key, values)
+                setattr(people, ATTRIBUTES.get(key, key), values)
     with people.faults.one():
         reveal(people)
 

@@ -178,6 +178,11 @@ def test_groups_are_tuples_of_values(read_as: Read) -> None:
     assert [table_read.groups[k] for k in np.asarray(table_read.group)] == pairs
 
 
+def test_a_group_of_a_run_may_be_called_none() -> None:
+    declared = Declared.of(sensitive="race", missing_by_default=["NA"])
+    assert len(read(people(race=["None", "b", "c"]), declared, to_learn=True).checked().groups) == 3
+
+
 @pytest.mark.parametrize(
     ("values", "positive"),
     [

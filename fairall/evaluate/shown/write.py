@@ -17,7 +17,7 @@ from fairall.display.page import write as write_text
 from fairall.display.page import write_page
 from fairall.display.progress import Display
 from fairall.display.table import print_table
-from fairall.errors import FairAllError
+from fairall.errors import FairAllError, SeveralErrors
 from fairall.evaluate.comparison import Comparison
 from fairall.evaluate.evaluation import judge
 from fairall.evaluate.log import DecisionLog
@@ -81,16 +81,26 @@ def evaluate_log(
     display = Display()
     with display.phase("Reading", 1) as done:
         not_features = [name for name in policies if name is not None and name != score]
-        log = DecisionLog.read(
-            path,
-            words,
-            frame=frame,
-            groups=groups,
-            decision_maker=decision_maker,
-            time=monitor,
-            not_features=not_features,
-            score=score,
-        )
+        try:
+            log = DecisionLog.read(
+                path,
+                words,
+                frame=frame,
+                groups=groups,
+                decision_maker=decision_maker,
+                time=monitor,
+                not_features=not_features,
+                score=score,
+            )
+        except FairAllError as error:
+            if not (groups or decision_maker or monitor):
+                raise
+            raise SeveralErrors(
+                [
+                    *str(error).splitlines(),
+                    "groups= is given by --groups, decision_maker= by --decision-maker, time= by --monitor",
+                ]
+            ) from error
         if score is not None and score not in log.raw:
             raise FairAllError(f"--score {score}: the log has no such column")
         done()

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from fairall.config.words import override, quoted
 from fairall.errors import FairAllError
-from fairall.tables.words import keywords
+from fairall.tables.declared import keywords
 from tests.conftest import examples
 
 KEYS = ("label", "drop", "kinds", "cost", "max_count")
