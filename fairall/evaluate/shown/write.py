@@ -28,6 +28,7 @@ from fairall.runtime.reading import why_no_file
 
 JSON = "evaluation.json"
 TITLE = "FairAll: evaluation from past decisions"
+OPTIONS = {"groups": "--groups", "decision_maker": "--decision-maker", "time": "--monitor"}  # by key
 # Tables of the terminal, in this order.
 PRINTED = (
     *("value", "fairness", "groups", "adverse_impact", "impact_by_score", "impact_bounds"),
@@ -93,14 +94,8 @@ def evaluate_log(
                 score=score,
             )
         except FairAllError as error:
-            if not (groups or decision_maker or monitor):
-                raise
-            raise SeveralErrors(
-                [
-                    *str(error).splitlines(),
-                    "groups= is given by --groups, decision_maker= by --decision-maker, time= by --monitor",
-                ]
-            ) from error
+            lines = [f"{key}= is {option}" for key, option in OPTIONS.items() if f"{key}=" in str(error)]
+            raise SeveralErrors([*str(error).splitlines(), *lines]) from error
         if score is not None and score not in log.raw:
             raise FairAllError(f"--score {score}: the log has no such column")
         done()
