@@ -72,14 +72,21 @@ def describe(name: str, overrides: Sequence[str], config_dir: Path | None) -> bo
     except FairAllError as error:
         if not own:
             raise
-        _print_columns(source)
+        _print_columns(source, {})
         for fault in str(error).splitlines()[:-1]:
             say(f"To fix: {fault}")
         say(f"In all of this, {PREFIX}.")
         return False
     data = source.prepare()
     say(f"{source.config.name}: {table.title}")
-    _print_columns(source, table)
+    features = {}
+    for feature in table.schema:
+        values = table.x[feature.name]
+        content = f"{values.min():.6g} to {values.max():.6g}, mean {values.mean():.6g}"
+        if feature.kind in DISCRETE:
+            content = f"{len(feature.words)}: {', '.join(feature.words)}"
+        features[feature.name] = feature.kind.value, content, table.missing.get(feature.name, 0)
+    _print_columns(source, features)
     print_frame(table.summary().round(4).dropna(axis="columns", how="all"), first="group")
     sizes = ", ".join(f"{role} {len(getattr(data, role))}" for role in ROLES)
     say(f"Split: {sizes} (pool: Phase I and, its first rows, the warm-up)")
@@ -145,25 +152,18 @@ def _built(composed: DictConfig) -> Any:
     return checked_node(composed, "dataset").build()
 
 
-def _print_columns(source: Any, table: Table | None = None) -> None:
+def _print_columns(source: Any, features: Mapping[str, tuple[str, str, int]]) -> None:
     """Print what each column is taken for, its values and the number of missing cells.
 
     Args:
-        source: the data set, of which also other columns than features are shown if it is an `OwnTable`.
-        table: None where what prevents a run is told.
+        source: the data set; also the other columns of an `OwnTable` are shown.
+        features: these three by name.
     """
-    features = {} if table is None else {feature.name: feature for feature in table.schema}
-    rows = {}
-    for name in source.applicants.cells if isinstance(source, OwnTable) else features:
-        if table is not None and name in features:
-            feature, values = features[name], table.x[name]
-            content = f"{values.min():.6g} to {values.max():.6g}, mean {values.mean():.6g}"
-            if feature.kind in DISCRETE:
-                content = f"{len(feature.words)}: {', '.join(feature.words)}"
-            rows[name] = feature.kind.value, content, table.missing.get(name, 0)
-            continue
+    rows = {**features}
+    for name, cells in source.applicants.cells.items() if isinstance(source, OwnTable) else ():
         people = source.applicants
-        cells = people.cells[name]
+        if name in features:
+            continue
         taken = people.kinds.get(name) or people.roles.get(name) or "to fix"
         if taken == Kind.CATEGORICAL and cells.nunique(dropna=False) == 2:
             taken = Kind.BINARY

@@ -21,9 +21,9 @@ from fairall.errors import Collected
 from fairall.tables.applicants import Applicants
 from fairall.tables.cells import numbers_of, values_of
 from fairall.tables.features import MISSING_LEVEL, OTHER_LEVEL, Kind
+from fairall.tables.overlap import BINS, bins_of
 from fairall.tables.roles import roles
 
-BINS = 10  # of numbers, by quantiles
 PEOPLE = 10  # of the smaller table in each bin of numbers, at least
 EXPECTED = 4.0  # number in both tables without drift, from which a bin counts in χ²
 MOST_LEVELS = 50  # of words; rarer ones are one level
@@ -90,7 +90,8 @@ def stability(old: pd.Series, new: pd.Series, number: bool) -> Stability:
     cells = pd.concat([old, new], ignore_index=True)
     if number:
         values = numbers_of(cells)
-        bins = _bins(values, min(BINS, len(old) // PEOPLE, len(new) // PEOPLE))
+        n_bins = np.clip(min(len(old), len(new)) // PEOPLE, 1, BINS)
+        bins = bins_of(values, n_bins, FREQUENT)
     else:
         codes, words, _ = values_of(cells)
         bins = np.minimum(codes, MOST_LEVELS)
@@ -128,17 +129,6 @@ def _p(counts: np.ndarray) -> float:
     merged = merged[:, merged.sum(0) * share.min() >= EXPECTED]
     p_of_all = chi2_contingency(merged, correction=False).pvalue if merged.any(1).all() else 1.0
     return float(min(1.0, p_of_all / (1.0 - OF_SINGLE), p_of_single / OF_SINGLE))
-
-
-def _bins(values: np.ndarray, n_bins: int) -> np.ndarray:
-    """Numbers of the bins of numbers (N,), at quantiles and at frequent ones; the last one is of NaN."""
-    known = values[~np.isnan(values)]
-    distinct, times = np.unique(known, return_counts=True)
-    frequent = distinct[times > FREQUENT * len(known)]
-    quantiles = np.quantile(known, np.linspace(0, 1, max(1, n_bins) + 1)) if len(known) else known
-    # A bin is (low, high]; that of a frequent number is (the number before it, the number].
-    ends = np.unique([*quantiles, *np.nextafter(frequent, -np.inf), *frequent])
-    return np.searchsorted(ends[1:], values)
 
 
 def stabilities(

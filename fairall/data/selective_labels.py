@@ -66,7 +66,9 @@ def coverage_warnings(table: Table) -> list[str]:
             groups, table.schema, table.x, inputs, [*names, ""], table.labelled, everybody
         )
     ]
-    for name, rows in {"people": everybody, **table.groups}.items() if table.logged else ():
+    if table.logged is None:
+        return warnings
+    for name, rows in {"people": everybody, **table.groups}.items():
         weight = 1.0 / table.label_propensity[rows & table.logged.accepted]
         total, noise = weight.sum() / rows.sum(), np.sqrt((weight * (weight - 1.0)).sum()) / rows.sum()
         if abs(total - 1.0) > max(TOTAL_TOLERANCE, DEVIATIONS * noise):

@@ -105,13 +105,12 @@ def _rates(codes: np.ndarray, outcome: np.ndarray) -> np.ndarray:
 
 def _auc(scores: np.ndarray, outcome: np.ndarray) -> float:
     """AUC of scores (N,) or of their negative ones, whichever is larger; ½ where it could be by chance."""
-    known = ~(np.isnan(outcome) | np.isnan(scores))
-    scores, outcome = scores[known], outcome[known]
-    n, ones = len(scores), outcome.sum()
+    known = ~np.isnan(outcome + scores)
+    ranks, of_one = pd.Series(scores[known]).rank().to_numpy(), outcome[known] == 1
+    n, ones = len(ranks), of_one.sum()
     if not FEWEST <= ones <= n - FEWEST:
         return 0.5
-    ranks = pd.Series(scores).rank().to_numpy()
-    excess = abs((ranks @ outcome / ones - (ones + 1) / 2) / (n - ones) - 0.5)
+    excess = abs(ranks[of_one].mean() - ranks.mean()) / (n - ones)
     by_chance = DEVIATIONS * ranks.std() / np.sqrt(n * ones * (n - ones))
     return 0.5 + float(excess if excess > by_chance else 0)
 

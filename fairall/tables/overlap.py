@@ -118,12 +118,26 @@ def feature_regions(feature: Feature, values: pd.Series) -> Iterator[tuple[str, 
     """
     place = values.to_numpy(dtype=float)
     if feature.kind not in DISCRETE:
-        known = place[~np.isnan(place)]
-        edges = np.unique(np.quantile(known, np.linspace(0, 1, BINS + 1)))
-        place = np.where(np.isnan(place), BINS, np.searchsorted(edges[1:-1], place))
+        place = bins_of(place, BINS)
     for number in np.unique(place):
         rows = place == number
         yield region_name(feature, values[rows]), rows
+
+
+def bins_of(values: np.ndarray, n_bins: int, frequent: float = 1.0) -> np.ndarray:
+    """Numbers of the bins of values (N,), which end at quantiles; NaN have the last bin, shape (N,).
+
+    Args:
+        values: numbers or NaN.
+        n_bins: number of bins of about as many values; fewer where several ends are equal.
+        frequent: a value that more than this share of the others equal has a bin of its own.
+    """
+    known = values[~np.isnan(values)]
+    distinct, times = np.unique(known, return_counts=True)
+    often = distinct[times > frequent * len(known)]
+    ends = np.quantile(known, np.linspace(0, 1, n_bins + 1)[1:]) if len(known) else known
+    # A bin is (low, high]; that of a frequent value is (the number before it, the value].
+    return np.searchsorted(np.unique([*ends, *np.nextafter(often, -np.inf), *often]), values)
 
 
 def region_name(feature: Feature, values: pd.Series) -> str:
