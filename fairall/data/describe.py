@@ -34,8 +34,8 @@ def list_known(overrides: Sequence[str], folder: Path | None) -> None:
         overrides: words of the command line.
         folder: of the user's configurations (`-cd`).
     """
-    known, rows = dict(sorted(choices(folder)["dataset"].items())), {}
-    for name, path in known.items():
+    known, rows = choices(folder)["dataset"], {}
+    for name, path in sorted(known.items()):
         try:
             node = structured(_composed(name, overrides, folder), "dataset").dataset
             place = target_class(node, "dataset").location(node)
@@ -143,7 +143,8 @@ def _composed(
             )
         node.path = literal(name)
         for key in ("label", "positive", "sensitive"):
-            node[key] = "" if OmegaConf.is_missing(node, key) else node[key]
+            if OmegaConf.is_missing(node, key):
+                node[key] = ""
     return composed
 
 

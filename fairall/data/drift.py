@@ -19,7 +19,7 @@ from scipy.stats.contingency import crosstab
 
 from fairall.errors import Collected
 from fairall.tables.applicants import Applicants
-from fairall.tables.cells import numbers_of, values_of
+from fairall.tables.cells import numbers_of, taken, values_of
 from fairall.tables.features import MISSING_LEVEL, OTHER_LEVEL, Kind
 from fairall.tables.overlap import BINS, bins_of
 from fairall.tables.roles import roles
@@ -158,9 +158,9 @@ def stabilities(
     tables = {EVERYBODY: (before, new)}
     for name in grouping:
         codes, words, _ = values_of(pd.concat([before[name], new[name]], ignore_index=True))
-        earlier, later = np.split(codes, [len(before)])
-        for k in np.intersect1d(earlier, later):
-            tables[[*words, MISSING_LEVEL][k]] = before[earlier == k], new[later == k]
+        earlier, later = np.split(taken(words, codes, MISSING_LEVEL), [len(before)])
+        for group in np.intersect1d(earlier, later):
+            tables[group] = before[earlier == group], new[later == group]
     columns = {
         (name, group): (earlier[name], later[name], old.kinds.get(name) in (Kind.REAL, Kind.COUNT))
         for name in names
