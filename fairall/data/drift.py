@@ -22,7 +22,6 @@ from fairall.tables.applicants import Applicants
 from fairall.tables.cells import numbers_of, taken, values_of
 from fairall.tables.features import MISSING_LEVEL, OTHER_LEVEL, Kind
 from fairall.tables.overlap import BINS, bins_of
-from fairall.tables.roles import roles
 
 PEOPLE = 10  # of the smaller table in each bin of numbers, at least
 EXPECTED = 4.0  # number in both tables without drift, from which a bin counts in χ²
@@ -149,12 +148,13 @@ def stabilities(
     """
     before, where, grouping = old.cells, old.declared.path, old.declared.grouping
     constant = [name for name in old.left_out if before[name].nunique() <= 1]
-    names, faults = [*old.kinds, *constant, *grouping], Collected()
-    roles(old.declared, [*before], faults)
-    faults.told = faults.told or [
-        f"{path}: no column {name!r}, which {where} has" for name in names if name not in new
+    names = [*old.kinds, *constant, *grouping]
+    lacking = [
+        f"{key}={name}: {where} has no such column" for key, name in old.declared.named if name not in before
     ]
-    faults.tell()
+    Collected(
+        lacking or [f"{path}: no column {name!r}, which {where} has" for name in names if name not in new]
+    ).tell()
     tables = {EVERYBODY: (before, new)}
     for name in grouping:
         codes, words, _ = values_of(pd.concat([before[name], new[name]], ignore_index=True))
