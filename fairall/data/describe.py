@@ -177,15 +177,15 @@ def _print_columns(source: Any, features: Mapping[str, tuple[str, str, int]]) ->
     print_frame(frame, first="column")
 
 
-def _acceptance(pool: Table, composed: DictConfig, policies: Mapping[str, Path]) -> None:
+def _acceptance(pool: Table, composed: DictConfig, policies: dict[str, Path]) -> None:
     """Print how many of the pool each initial policy accepts; raises as `describe`."""
     rates = {}
     for name, path in sorted(policies.items()):
-        config = composed.copy()
+        config, files = composed.copy(), {file.stem: file for file in path.parent.glob("*.yaml")}
         try:
             if name != composed.initial_policy.name:
                 config.initial_policy = {}
-                for key, value in with_parents(path, policies).items():
+                for key, value in with_parents(path, files | policies).items():
                     OmegaConf.update(config.initial_policy, key, value, force_add=True)
             accepted = checked_node(config, "initial_policy").build().decide(pool)
         except (FairAllError, KeyError, YAMLError):  # one of the user's, as where people lack its features

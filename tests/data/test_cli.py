@@ -159,8 +159,8 @@ def test_what_cannot_be_described_or_fetched_is_an_error(
 def test_own_initial_policies_are_shown(own_folder: Path, fairall_data: FairAllData) -> None:
     """Also one that inherits, beside one that cannot be read."""
     (own_folder / "initial_policy").mkdir()
-    often = "defaults: [random, _self_]\nname: often\nacceptance_rate: 1.0"
-    for name, text in {"often": often, "broken": "name: ["}.items():
+    base, often = "defaults: [random, _self_]\nacceptance_rate: 1.0", "defaults: [_base, _self_]\nname: often"
+    for name, text in {"_base": base, "often": often, "broken": "name: ["}.items():
         (own_folder / "initial_policy" / f"{name}.yaml").write_text(text)
     assert re.search(r"often( +│ +1\.0){3} +│", fairall_data("describe credit -cd FOLDER").stdout)
 
