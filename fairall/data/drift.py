@@ -19,10 +19,10 @@ from scipy.stats.contingency import crosstab
 
 from fairall.errors import Collected
 from fairall.tables.applicants import Applicants
-from fairall.tables.cells import numbers_of, values_of
+from fairall.tables.cells import numbers_of, taken, values_of
 from fairall.tables.features import MISSING_LEVEL, OTHER_LEVEL, Kind
+from fairall.tables.overlap import BINS, bins_of
 
-BINS = 10  # of numbers, by quantiles
 PEOPLE = 10  # of the smaller table in each bin of numbers, at least
 EXPECTED = 4.0  # number in both tables without drift, from which a bin counts in χ²
 MOST_LEVELS = 50  # of words; rarer ones are one level
@@ -30,9 +30,6 @@ FREQUENT = 0.05  # share of the people with a number, from which on it is a bin 
 OF_SINGLE = 0.2  # share of the level of the test for single bins
 DRIFTED = 0.05  # corrected p below which a column is said to differ
 EVERYBODY = "everybody"
-
-Bins = tuple[np.ndarray, list[str]]
-"""The bin of each earlier person, then of each new one, shape (n + m,), and names of the bins."""
 
 
 class Stability(NamedTuple):
@@ -89,15 +86,26 @@ def stability(old: pd.Series, new: pd.Series, number: bool) -> Stability:
         >>> round(moved.psi, 3), moved.p < 1e-4, moved.most
         (0.04, True, 'f')
     """
-    bins, names = (_of_numbers if number else _of_words)(old, new)
-    (_, used), counts = crosstab(np.arange(len(bins)) >= len(old), bins)
+    cells = pd.concat([old, new], ignore_index=True)
+    if number:
+        values = numbers_of(cells)
+        n_bins = np.clip(min(len(old), len(new)) // PEOPLE, 1, BINS)
+        bins = bins_of(values, n_bins, FREQUENT)
+    else:
+        codes, words, _ = values_of(cells)
+        bins = np.minimum(codes, MOST_LEVELS)
+    (_, used), counts = crosstab(cells.index >= len(old), bins)
     n_people = counts.sum(1)
     p, q = (counts + 0.5) / (n_people[:, None] + 0.5 * len(used))
     parts = (q - p) * np.log(q / p)
     most = parts.argmax()
-    return Stability(
-        float(parts.sum()), _p(counts), names[used[most]], *(counts[:, most] / n_people).tolist()
-    )
+    if number:
+        inside = values[bins == used[most]]
+        ends = dict.fromkeys(f"{end:.6g}" for end in (inside.min(), inside.max()))
+        name = MISSING_LEVEL if np.isnan(inside).any() else " to ".join(ends)
+    else:
+        name = [*words[:MOST_LEVELS], OTHER_LEVEL, MISSING_LEVEL][used[most]]
+    return Stability(float(parts.sum()), _p(counts), name, *(counts[:, most] / n_people).tolist())
 
 
 def _p(counts: np.ndarray) -> float:
@@ -122,30 +130,6 @@ def _p(counts: np.ndarray) -> float:
     return float(min(1.0, p_of_all / (1.0 - OF_SINGLE), p_of_single / OF_SINGLE))
 
 
-def _of_words(old: pd.Series, new: pd.Series) -> Bins:
-    """Bins of the words of both tables, −1 where they are missing."""
-    codes, words, _ = values_of(pd.concat([old, new], ignore_index=True))
-    return np.minimum(codes, MOST_LEVELS), [*words[:MOST_LEVELS], OTHER_LEVEL, MISSING_LEVEL]
-
-
-def _of_numbers(old: pd.Series, new: pd.Series) -> Bins:
-    """Bins of the numbers of both tables, the last one where they are missing."""
-    values = np.concatenate([numbers_of(old), numbers_of(new)])
-    known = values[~np.isnan(values)]
-    distinct, times = np.unique(known, return_counts=True)
-    frequent = distinct[times > FREQUENT * len(known)]
-    n_bins = max(1, min(BINS, len(old) // PEOPLE, len(new) // PEOPLE))
-    quantiles = np.quantile(known, np.linspace(0, 1, n_bins + 1)) if len(known) else known
-    # A bin is (low, high]; that of a frequent number is (the number before it, the number].
-    ends = np.unique([*quantiles, *np.nextafter(frequent, -np.inf), *frequent])
-    above = np.append(-np.inf, ends[1:-1])[: len(ends) - 1]
-    lowest = distinct[np.searchsorted(distinct, above, side="right")]
-    highest = distinct[np.searchsorted(distinct, ends[1:], side="right") - 1]
-    spans = zip(lowest, highest, strict=True)
-    names = [" to ".join(dict.fromkeys(map("{:.6g}".format, span))) for span in spans]
-    return np.searchsorted(ends[1:], values), [*names, MISSING_LEVEL]
-
-
 def stabilities(
     old: Applicants, new: pd.DataFrame, path: str
 ) -> tuple[dict[tuple[str, str], Stability], list[str]]:
@@ -162,31 +146,32 @@ def stabilities(
     Raises:
         FairAllError: where the earlier table lacks a declared column, or the new one a column of the earlier.
     """
-    before, where, sensitive = old.cells, old.declared.path, "".join(old.declared.grouping)
+    before, where, grouping = old.cells, old.declared.path, old.declared.grouping
     constant = [name for name in old.left_out if before[name].nunique() <= 1]
-    names = [*old.kinds, *constant, *([sensitive] if sensitive else [])]
+    names = [*old.kinds, *constant, *grouping]
+    lacking = [
+        f"{key}={name}: {where} has no such column" for key, name in old.declared.named if name not in before
+    ]
     Collected(
-        [
-            f"{key}={name}: {where} has no such column"
-            for key, name in old.declared.named
-            if name not in before
-        ]
-        or [f"{path}: no column {name!r}, which {where} has" for name in names if name not in new]
+        lacking or [f"{path}: no column {name!r}, which {where} has" for name in names if name not in new]
     ).tell()
     tables = {EVERYBODY: (before, new)}
-    if sensitive:
-        bins, groups = _of_words(before[sensitive], new[sensitive])
-        earlier, later = np.split(bins, [len(before)])
-        tables |= {groups[k]: (before[earlier == k], new[later == k]) for k in np.intersect1d(earlier, later)}
+    for name in grouping:
+        codes, words, _ = values_of(pd.concat([before[name], new[name]], ignore_index=True))
+        earlier, later = np.split(taken(words, codes, MISSING_LEVEL), [len(before)])
+        for group in np.intersect1d(earlier, later):
+            tables[group] = before[earlier == group], new[later == group]
     columns = {
         (name, group): (earlier[name], later[name], old.kinds.get(name) in (Kind.REAL, Kind.COUNT))
         for name in names
         for group, (earlier, later) in tables.items()
-        if group == EVERYBODY or name != sensitive
+        if group == EVERYBODY or name not in grouping
     }
     notes = [
         f"column {name!r} is not compared: {old.left_out.get(name, 'no feature can hold it')}"
         for name in before
         if name not in names and name not in old.roles
     ]
+    if more := sorted({*new} - {*before}):
+        notes.append(f"{path} has further columns: {', '.join(more)}")
     return drift_by_column(columns), notes

@@ -20,7 +20,7 @@ from fairall.config.checks import at_least, groups, limited, one_of
 from fairall.config.schema import NetInputs
 from fairall.data.dataset import TableConfig, TableDataset
 from fairall.data.features import FeatureInputs, Schema
-from fairall.data.selective_labels import overlap_warnings, total_warnings, weighting
+from fairall.data.selective_labels import coverage_warnings, weighting
 from fairall.data.splits import ROLES, SplitConfig, Splits, split_alike, split_by_column
 from fairall.data.table import Logged, Table
 from fairall.errors import FairAllError, SeveralErrors
@@ -173,8 +173,7 @@ class OwnTable(TableDataset):
                 propensity = estimated_propensity(table, people.accepted, train)
             past = Logged(people.accepted, np.nan_to_num(propensity), estimated, reveals=not labelled.all())
             table = replace(table, logged=past)
-        warnings = (*people.warnings, *overlap_warnings(table), *total_warnings(table))
-        return replace(table, warnings=warnings)
+        return replace(table, warnings=(*people.warnings, *coverage_warnings(table)))
 
     def parts(self, raw: Table) -> Splits:
         """Row numbers by role, of rows whose x are the cells of the file.

@@ -44,38 +44,38 @@ def weighting(table: Table) -> tuple[list[str], list[str]]:
     return notes, warnings
 
 
-def total_warnings(table: Table) -> list[str]:
-    """A warning if Σ 1/π over the accepted is far from N, its expectation (Horvitz & Thompson 1952).
+def coverage_warnings(table: Table) -> list[str]:
+    """Warnings on people whose labels the past decisions could not reveal, which no weight can correct.
 
-    The sum deviates if some people could not be accepted or if the propensities are not those of the
-    decisions. Checked for all people, then each group; only the first deviation is returned.
+    The first are on `closed_regions` for who accepts everybody. Another follows if Σ 1/π over the accepted is
+    far from N, its expectation (Horvitz & Thompson 1952), as where some people could not be accepted or the
+    propensities are not those of the decisions. That is checked for all people, then each group; only the
+    first deviation is told.
     """
-    if table.logged is None or table.labelled.all():
+    if table.labelled.all():
         return []
-    for name, rows in {"people": np.ones(len(table), dtype=bool), **table.groups}.items():
+    everybody, names = np.ones(len(table), dtype=bool), table.schema.names
+    inputs = np.empty((len(table), len(names) + 1), dtype=np.float32)
+    for k, column in enumerate((*(table.x[name] for name in names), table.s)):
+        values = np.asarray(column, dtype=float)
+        inputs[:, k] = (values - values.mean()) / (values.std() or 1.0)
+    groups = {f"of the {name} group": rows for name, rows in table.groups.items()}
+    warnings = [
+        f"{region} has a known label: the utility of accepting such people cannot be estimated"
+        for region, _ in closed_regions(
+            groups, table.schema, table.x, inputs, [*names, ""], table.labelled, everybody
+        )
+    ]
+    if table.logged is None:
+        return warnings
+    for name, rows in {"people": everybody, **table.groups}.items():
         weight = 1.0 / table.label_propensity[rows & table.logged.accepted]
         total, noise = weight.sum() / rows.sum(), np.sqrt((weight * (weight - 1.0)).sum()) / rows.sum()
         if abs(total - 1.0) > max(TOTAL_TOLERANCE, DEVIATIONS * noise):
             return [
+                *warnings,
                 f"1/π of the accepted adds up to {total:.2g} times the number of all {name} instead of 1: "
                 "some had almost no chance to be accepted, or π is not that of these decisions; utility is "
-                "not that of the population"
+                "not that of the population",
             ]
-    return []
-
-
-def overlap_warnings(table: Table) -> list[str]:
-    """Warnings on `closed_regions` for who accepts everybody, which no weight can correct."""
-    if table.labelled.all():
-        return []
-    inputs = np.column_stack(
-        [
-            ((values - values.mean()) / (values.std() or 1.0)).astype(np.float32)
-            for values in (*table.features.T, table.s)
-        ]
-    )
-    groups = {f"of the {name} group": rows for name, rows in table.groups.items()}
-    names = [*table.schema.names, ""]
-    closed = closed_regions(groups, table.schema, table.x, inputs, names, table.labelled, np.ones(len(table)))
-    why = "has a known label: the utility of accepting such people cannot be estimated"
-    return [f"{region} {why}" for region, _ in closed]
+    return warnings

@@ -18,7 +18,7 @@ from fairall.tables.applicants import RowValues
 from fairall.tables.declared import Declared, csv_defaults, keywords
 from fairall.tables.features import DISCRETE, MISSING_LEVEL, Feature
 from fairall.tables.groups import display_name
-from fairall.tables.overlap import feature_regions, region_numbers
+from fairall.tables.overlap import feature_regions
 from fairall.tables.roles import read
 
 # Keys of the words of a command line; `advantaged` has no effect.
@@ -273,8 +273,7 @@ class DecisionLog:
 
     def regions(self) -> Iterator[tuple[str, np.ndarray]]:
         """Names and masks (N,) of groups, levels of features and deciles of numbers, of 50 rows or more."""
-        cells = zip(self.features, region_numbers(self.features, self.x), strict=True)
-        of_features = (feature_regions(one, self.x[one.name], cell) for one, cell in cells)
+        of_features = (feature_regions(one, self.x[one.name]) for one in self.features)
         regions = itertools.chain(self.members.items(), *of_features)
         return ((name, rows) for name, rows in regions if rows.sum() >= LEAST_ROWS)
 

@@ -115,7 +115,9 @@ class Applicants:
 
     def leaks(self, features: Sequence[Feature]) -> dict[tuple[str, ...], str]:
         """A warning by the names of features that tell the decision or the label; see `leaks.telling`."""
-        outcomes = {} if self.accepted is None else {DECIDED: self.accepted.astype(float)}
+        accepted = np.ones(len(self), dtype=bool) if self.accepted is None else self.accepted
+        outcomes = {} if self.accepted is None else {DECIDED: accepted.astype(float)}
         if self.label is not None:
-            outcomes |= {"who has a label": 1.0 - np.isnan(self.label), LABEL: self.label}
+            known = np.where(accepted, 1.0 - np.isnan(self.label), np.nan)
+            outcomes |= {"who has a label": known, LABEL: self.label}
         return telling(features, self.columns, outcomes)

@@ -59,25 +59,22 @@ def telling(
         codes = np.isnan(numbers).astype(int)
         if feature.kind in DISCRETE:
             codes = column.words[0][rows].astype(int) + 1
-        areas = {
-            what: max(_auc(numbers, outcome), _auc(_rates(codes, outcome), outcome))
-            for what, outcome in sample.items()
-        }
-        if areas.get(LABEL, 0) > 1 - 1e-6 and len({*codes[~np.isnan(sample[LABEL])]}) == 2:
-            raise FairAllError(f"column {name!r} is the label in other words: drop={name} leaves it out")
-        least = {DECIDED: SCORE_TELLS} if parts & SCORE else {}
-        what = max(areas, key=lambda what: areas[what] - least.get(what, TELLS))
-        if areas[what] >= least.get(what, TELLS):
-            why = f"tells {what} (AUC {areas[what]:.2f})"
-        elif DECIDED not in sample and _tell(codes, 1.0 * (sample[LABEL] != 1), CHANCE).any():
-            why = "has values with which nobody has a positive label, as if they were rejected"
-        elif parts & DECISION and not parts & EARLIER:
-            why = "is named like a decision or its probability"
-        else:
+        reasons = []
+        for what, outcome in sample.items():
+            area = max(_auc(numbers, outcome), _auc(_rates(codes, outcome), outcome))
+            if what == LABEL and area > 1 - 1e-6 and len({*codes[~np.isnan(outcome)]}) == 2:
+                raise FairAllError(f"column {name!r} is the label in other words: drop={name} leaves it out")
+            if area >= (SCORE_TELLS if what == DECIDED and parts & SCORE else TELLS):
+                reasons.append(f"tells {what} (AUC {area:.2f})")
+        if DECIDED not in sample and _tell(codes, 1.0 * (sample[LABEL] != 1), CHANCE).any():
+            reasons.append("has values with which nobody has a positive label, as if they were rejected")
+        if parts & DECISION and not parts & EARLIER:
+            reasons.append("is named like a decision or its probability")
+        if not reasons:
             boxes[name] = codes
             continue
         warnings[name,] = (
-            f"column {name!r} {why}: if new people have no such value, drop={name} leaves it out; "
+            f"column {name!r} {reasons[0]}: if new people have no such value, drop={name} leaves it out; "
             "declare a past decision by decision=, and its probability by propensity="
         )
     what, outcome = next(iter(sample.items()))
@@ -108,13 +105,12 @@ def _rates(codes: np.ndarray, outcome: np.ndarray) -> np.ndarray:
 
 def _auc(scores: np.ndarray, outcome: np.ndarray) -> float:
     """AUC of scores (N,) or of their negative ones, whichever is larger; ½ where it could be by chance."""
-    known = ~(np.isnan(outcome) | np.isnan(scores))
-    scores, outcome = scores[known], outcome[known]
-    n, ones = len(scores), outcome.sum()
+    known = ~np.isnan(outcome + scores)
+    ranks, of_one = pd.Series(scores[known]).rank().to_numpy(), outcome[known] == 1
+    n, ones = len(ranks), of_one.sum()
     if not FEWEST <= ones <= n - FEWEST:
         return 0.5
-    ranks = pd.Series(scores).rank().to_numpy()
-    excess = abs((ranks @ outcome / ones - (ones + 1) / 2) / (n - ones) - 0.5)
+    excess = abs(ranks[of_one].mean() - ranks.mean()) / (n - ones)
     by_chance = DEVIATIONS * ranks.std() / np.sqrt(n * ones * (n - ones))
     return 0.5 + float(excess if excess > by_chance else 0)
 

@@ -104,32 +104,40 @@ def closed_regions(
         tells = {names[column] for column in path if column >= 0}
         words = [" or ".join(name for name, rows in groups.items() if rows[members].any())] * ("" in tells)
         words += [region_name(one, x[one.name][members]) for one in features if one.name in tells]
-        told = f"{int(labels[node]) or 'none'} of {count(int(size[node]), 'row')} {' '.join(words)}"
-        regions.append((told, members))
+        shown = f"{int(labels[node]) or 'none'} of {count(int(size[node]), 'row')} {' '.join(words)}"
+        regions.append((shown, members))
     return regions
 
 
-def feature_regions(
-    feature: Feature, values: pd.Series, cell: np.ndarray
-) -> Iterator[tuple[str, np.ndarray]]:
-    """Names and masks (N,) of the regions of a feature with values and numbers of regions (N,)."""
-    for i in np.unique(cell):
-        rows = cell == i
+def feature_regions(feature: Feature, values: pd.Series) -> Iterator[tuple[str, np.ndarray]]:
+    """Names and masks (N,) of the levels of a feature, or of the deciles of its numbers and the missing ones.
+
+    Args:
+        feature: that names them.
+        values: its codes or numbers, NaN where a number is missing, shape (N,).
+    """
+    place = values.to_numpy(dtype=float)
+    if feature.kind not in DISCRETE:
+        place = bins_of(place, BINS)
+    for number in np.unique(place):
+        rows = place == number
         yield region_name(feature, values[rows]), rows
 
 
-def region_numbers(features: Sequence[Feature], x: pd.DataFrame) -> list[np.ndarray]:
-    """Number of the region of each row of x (N, D) in each feature, shapes (N,)."""
-    return [_region_numbers(one, x[one.name].to_numpy(dtype=float)) for one in features]
+def bins_of(values: np.ndarray, n_bins: int, frequent: float = 1.0) -> np.ndarray:
+    """Numbers of the bins of values (N,), which end at quantiles; NaN have the last bin, shape (N,).
 
-
-def _region_numbers(feature: Feature, values: np.ndarray) -> np.ndarray:
-    """Number of the level or decile of each value, `BINS` of a missing number, shape (N,)."""
-    if feature.kind in DISCRETE:
-        return np.searchsorted(feature.codes, values).astype(np.int16)
-    missing = np.isnan(values)
-    edges = np.unique(np.quantile(values[~missing], np.linspace(0, 1, BINS + 1)))
-    return np.where(missing, BINS, np.searchsorted(edges[1:-1], values, side="left")).astype(np.int16)
+    Args:
+        values: numbers or NaN.
+        n_bins: number of bins of about as many values; fewer where several ends are equal.
+        frequent: a value that more than this share of the others equal has a bin of its own.
+    """
+    known = values[~np.isnan(values)]
+    distinct, times = np.unique(known, return_counts=True)
+    often = distinct[times > frequent * len(known)]
+    ends = np.quantile(known, np.linspace(0, 1, n_bins + 1)[1:]) if len(known) else known
+    # A bin is (low, high]; that of a frequent value is (the number before it, the value].
+    return np.searchsorted(np.unique([*ends, *np.nextafter(often, -np.inf), *often]), values)
 
 
 def region_name(feature: Feature, values: pd.Series) -> str:

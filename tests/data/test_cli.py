@@ -8,7 +8,6 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from fairall.config.choices import configuration_root
 from fairall.data.own_table import PREFIX
 from tests.conftest import LOANS, Ended, imported, typed
 
@@ -158,10 +157,11 @@ def test_what_cannot_be_described_or_fetched_is_an_error(
 
 
 def test_own_initial_policies_are_shown(own_folder: Path, fairall_data: FairAllData) -> None:
+    """Also one that inherits, beside one that cannot be read."""
     (own_folder / "initial_policy").mkdir()
-    policy = (configuration_root() / "conf" / "initial_policy" / "random.yaml").read_text()
-    text = policy.replace("name: random", "name: often").replace("0.5", "1.0")
-    (own_folder / "initial_policy" / "often.yaml").write_text(text)
+    base, often = "defaults: [random, _self_]\nacceptance_rate: 1.0", "defaults: [_base, _self_]\nname: often"
+    for name, text in {"_base": base, "often": often, "broken": "name: ["}.items():
+        (own_folder / "initial_policy" / f"{name}.yaml").write_text(text)
     assert re.search(r"often( +│ +1\.0){3} +│", fairall_data("describe credit -cd FOLDER").stdout)
 
 

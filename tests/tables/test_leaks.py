@@ -72,6 +72,13 @@ def test_a_column_that_tells_too_much_has_one_warning(what: str) -> None:
     assert told.startswith(f"column 'status' tells the {why}")
 
 
+def test_who_has_a_label_is_asked_of_the_accepted() -> None:
+    """Of the accepted only open loans lack a label; of the rejected nobody has one."""
+    is_open = draw.random(N) < 0.3
+    told = warned(SELECTED.assign(repaid=SELECTED["repaid"].mask(is_open), status=is_open))
+    assert "tells who has a label (AUC 1.00)" in told["status",]
+
+
 @pytest.mark.parametrize(
     ("name", "warning"),
     [
