@@ -16,6 +16,8 @@ from fairall.tables.features import DISCRETE, RESERVED, WHY_RESERVED, Feature, K
 
 __all__ = ["DISCRETE", "Feature", "FeatureInputs", "Kind", "Schema"]
 
+BLOCK_COLUMNS = 16
+
 
 @dataclass(eq=False, repr=False)
 class Schema(Sequence[Feature]):
@@ -63,10 +65,12 @@ class Schema(Sequence[Feature]):
         more += f", {self.crossed}" if self.crossed else ""
         return f"Schema({list(self.features)!r}, {self.inputs.name}, {self.mean!r}, {self.scale!r}{more})"
 
-    def measured(self, x: np.ndarray) -> Schema:
-        """The same features with `mean` and `scale` of training rows x (N, D); 1 if constant."""
-        std = x.std(0)
-        return replace(self, mean=x.mean(0).tolist(), scale=np.where(std > 0, std, 1.0).tolist())
+    def measured(self, x: np.ndarray, rows: np.ndarray | slice = slice(None)) -> Schema:
+        """The same features with `mean` and `scale` of the training `rows` of x (N, D); 1 if constant."""
+        # Blocks of columns need less memory. They have two or more: numpy adds up one in another order.
+        blocks = np.array_split(x, len(self) // BLOCK_COLUMNS + 1, axis=1)
+        mean, std = np.hstack([(part.mean(0), part.std(0)) for part in (block[rows] for block in blocks)])
+        return replace(self, mean=mean.tolist(), scale=np.where(std > 0, std, 1.0).tolist())
 
     def seen_as(self, inputs: NetInputs) -> Schema:
         """The same features, which nets see as `inputs`."""

@@ -9,15 +9,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
-import torch
-from torch import Tensor
 
 from fairall.config.checks import at_least, numpy_seed
 from fairall.config.schema import DatasetConfig, ScalerRows
 from fairall.data.applicants import Dynamics, DynamicsConfig
 from fairall.data.dataset import Dataset
 from fairall.data.features import Schema
-from fairall.data.people import People
+from fairall.data.people import People, float32
 from fairall.data.prepared import PreparedData, Scaler
 from fairall.data.splits import shifted
 from fairall.data.table import Table
@@ -144,8 +142,3 @@ class GeneratedDataset(Dataset):
             draw=lambda streams, n: self.people(self.draw(streams, n), of_pool),
             dynamics=self.dynamics(of_pool),
         )
-
-
-def float32(values: np.ndarray) -> Tensor:
-    """An array as a tensor of single precision, of the same shape."""
-    return torch.tensor(values, dtype=torch.float32)

@@ -22,8 +22,8 @@ from fairall.config.checks import (
 )
 from fairall.data.applicants import Dynamics
 from fairall.data.features import Feature, Kind, Schema
-from fairall.data.generated import GeneratedConfig, GeneratedDataset, Individuals, float32
-from fairall.data.people import People
+from fairall.data.generated import GeneratedConfig, GeneratedDataset, Individuals
+from fairall.data.people import People, float32
 from fairall.data.prepared import Scaler
 from fairall.runtime.randomness import SeedStreams
 
