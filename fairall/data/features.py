@@ -119,12 +119,9 @@ class FeatureInputs:
         real = torch.tensor([feature.kind is Kind.REAL for feature in schema])
         first = [feature.codes[0] if feature.codes else 0.0 for feature in schema]
         mean, scale = torch.tensor([schema.mean, schema.scale])
-        self.origin = torch.tensor(first)
-        if schema.inputs is not NetInputs.codes:
-            self.origin = torch.where(real, 0.0, mean)
-        self.scale = torch.where(real, 1.0, scale)
-        if schema.inputs is not NetInputs.standardised:
-            self.scale = torch.ones(len(schema))
+        as_codes, standardised = (schema.inputs is way for way in (NetInputs.codes, NetInputs.standardised))
+        self.origin = torch.tensor(first) if as_codes else torch.where(real, 0.0, mean)
+        self.scale = torch.where(real, 1.0, scale) if standardised else torch.ones(len(schema))
         self.numeric = [i for i, feature in enumerate(schema) if not feature.codes]
         indicators = [
             (i, code)
@@ -137,10 +134,8 @@ class FeatureInputs:
         self.n_groups = schema.n_groups
         self.indicators = torch.eye(schema.n_groups)
         if schema.crossed:
-            columns = [
-                pd.get_dummies(pd.Series(values)).to_numpy() for values in zip(*schema.crossed, strict=True)
-            ]
-            self.indicators = torch.tensor(np.hstack(columns), dtype=torch.float32)
+            values = pd.get_dummies(pd.DataFrame(schema.crossed))
+            self.indicators = torch.tensor(values.to_numpy(), dtype=torch.float32)
         self.size_with_s = self.size + (1 if schema.n_groups == 2 else self.indicators.shape[1])
 
     def __call__(self, x: Tensor) -> Tensor:
