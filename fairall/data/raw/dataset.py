@@ -119,7 +119,10 @@ class RawTableDataset(TableDataset):
 
     @abstractmethod
     def recipe(self, raw: pd.DataFrame) -> tuple[pd.DataFrame, list[Feature]]:
-        """The people of all groups, and the features of the data set; may raise FairAllError."""
+        """The people of all groups, and the features of the data set; may raise FairAllError.
+
+        Those among the features that are sensitive are left out.
+        """
 
     @classmethod
     def location(cls, config: Any) -> str:
@@ -159,6 +162,7 @@ class RawTableDataset(TableDataset):
                 raise FairAllError(f"dataset.groups: no row has {min(absent)!r}; {words.name} has {values}")
             s = words.map(sensitive.meaning).dropna()
             people = people.loc[s.index]
+            features = [each for each in features if each.name not in config.attribute.split(CROSS)]
             schema = Schema(features, n_groups=len(config.words), crossed=sensitive.crossed)
             is_good = Feature(self.label, Kind.BINARY, (0.0, 1.0)).encode(people[self.label]) == self.good
             table = Table.fully_labelled(
