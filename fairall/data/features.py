@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 
 import numpy as np
 import pandas as pd
@@ -123,14 +124,10 @@ class FeatureInputs:
         self.origin = torch.tensor(first) if as_codes else torch.where(real, 0.0, mean)
         self.scale = torch.where(real, 1.0, scale) if standardised else torch.ones(len(schema))
         self.numeric = [i for i, feature in enumerate(schema) if not feature.codes]
-        indicators = [
-            (i, code)
-            for i, feature in enumerate(schema)
-            for code in (feature.codes[1:] if len(feature.codes) == 2 else feature.codes)
-        ]
-        self.columns = torch.tensor([i for i, _ in indicators], dtype=torch.long)
-        self.codes = torch.tensor([code for _, code in indicators])
-        self.size = len(schema) if self.ordinal else len(self.numeric) + len(indicators)
+        shown = [feature.codes[1:] if len(feature.codes) == 2 else feature.codes for feature in schema]
+        self.columns = torch.tensor([i for i, codes in enumerate(shown) for _ in codes], dtype=torch.long)
+        self.codes = torch.tensor([*chain(*shown)])
+        self.size = len(schema) if self.ordinal else len(self.numeric) + len(self.codes)
         self.n_groups = schema.n_groups
         self.indicators = torch.eye(schema.n_groups)
         if schema.crossed:
