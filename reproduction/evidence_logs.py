@@ -108,8 +108,8 @@ def finite(name: str, simulated: bool) -> People:
     random = np.random.default_rng(0)
     if name == "synthetic":
         drawn = dataset.individuals("population", FINITE)
-        x = pd.DataFrame({key: drawn.values[key] for key in dataset.config.observed})
-        s, label, features = drawn.s, drawn.label.astype(float), dataset.schema
+        x = pd.DataFrame({key: drawn[key] for key in dataset.config.observed})
+        s, label, features = drawn["s"], drawn["label"].astype(float), dataset.schema
     else:
         table, rows = dataset.table(), random.integers(1000, size=FINITE)
         x, s, label = (

@@ -15,7 +15,6 @@ from fairall.data.features import Feature, Kind
 from fairall.data.raw.dataset import RawTableConfig, RawTableDataset
 from fairall.data.raw.fetch import require_published
 from fairall.errors import FairAllError
-from fairall.tables.groups import CROSS
 
 RAW_COLUMNS = """
     age workclass fnlwgt education education_num marital_status occupation relationship race sex
@@ -73,10 +72,6 @@ class Adult(RawTableDataset):
         """People without missing values."""
         people = raw[(raw[[*self.words]] != "?").all(axis=1)]
         features = [Feature(name, Kind.REAL) for name in REAL]
-        features += [
-            Feature.discrete(name, sorted(people[name].unique()))
-            for name in CATEGORICAL
-            if name not in self.config.attribute.split(CROSS)
-        ]
+        features += [Feature.discrete(name, sorted(people[name].unique())) for name in CATEGORICAL]
         # Labels of the test file end in a full stop.
         return people.assign(income=people["income"].str.rstrip(".").map(INCOME)), features

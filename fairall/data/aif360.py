@@ -43,9 +43,8 @@ def standard_dataset(table: Table) -> StandardDataset:
     rows = table.rows(np.flatnonzero(table.labelled))
     frame = rows.x[rows.schema.names].reset_index(drop=True)
     frame = frame.assign(s=(rows.s == 1).astype(float), label=rows.label.astype(float))
-    with quietly():
-        with needing("aif360", "standard_dataset"):
-            from aif360.datasets import StandardDataset
+    with quietly(), needing("aif360", "standard_dataset"):
+        from aif360.datasets import StandardDataset
 
         return StandardDataset(
             frame,

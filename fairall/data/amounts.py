@@ -51,10 +51,10 @@ class Amounts:
                 f"dataset.gain, dataset.loss: a feature is called {CONSTANT}, which is the part that is the "
                 "same for everybody; rename the column"
             )
-        for key, name in ((key, name) for key, weights in named.items() for name in weights):
-            if name not in names:
+        for key, weights in named.items():
+            if unknown := [name for name in weights if name not in names]:
                 raise FairAllError(
-                    f"dataset.{key}: {name!r} is no feature, and an amount has to be known when one "
+                    f"dataset.{key}: {unknown[0]!r} is no feature, and an amount has to be known when one "
                     f"decides; take {CONSTANT} or some of {', '.join(schema.names)}"
                 )
         raw = [[weights.get(name, 0.0) for name in names] for weights in named.values()]

@@ -2,29 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 import pandas as pd
 
 from fairall.data.features import Feature, Kind
-from fairall.data.raw.dataset import Pairs, RawTableConfig, RawTableDataset
+from fairall.data.raw.dataset import Pairs, RawTableDataset
 
 FEATURES = [
     Feature.discrete("age_cat", ["Less than 25", "25 - 45", "Greater than 45"], first_code=0),
     Feature("priors_count", Kind.COUNT),
     Feature.discrete("c_charge_degree", ["M", "F"], first_code=0),
 ]
-
-
-@dataclass
-class CompasConfig(RawTableConfig):
-    """Keys of the data set, with its usual groups."""
-
-    pairs: ClassVar[Pairs] = {
-        "race": {"advantaged": ["Caucasian"], "disadvantaged": ["African-American"]},
-        "sex": {"advantaged": ["Male"], "disadvantaged": ["Female"]},
-    }
 
 
 class Compas(RawTableDataset):
@@ -34,7 +23,10 @@ class Compas(RawTableDataset):
     30 days of the screening and no ordinary traffic offence, and whose score and recidivism are known.
     """
 
-    config_type = CompasConfig
+    pairs: ClassVar[Pairs] = {
+        "race": {"advantaged": ["Caucasian"], "disadvantaged": ["African-American"]},
+        "sex": {"advantaged": ["Male"], "disadvantaged": ["Female"]},
+    }
     words = ("age_cat", "c_charge_degree", "race", "sex", "score_text")
     numbers = ("priors_count", "days_b_screening_arrest", "is_recid", "two_year_recid")
     label, good = "two_year_recid", 0

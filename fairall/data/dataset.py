@@ -14,7 +14,7 @@ from typing_extensions import override
 
 from fairall.config.schema import DatasetConfig, ScalerRows
 from fairall.data.features import Schema
-from fairall.data.people import People
+from fairall.data.people import People, float32
 from fairall.data.prepared import PreparedData, Scaler
 from fairall.data.splits import ROLES, SplitConfig, Splits, shifted, split
 from fairall.data.table import Table
@@ -110,7 +110,7 @@ class TableDataset(Dataset):
     def schema(self) -> Schema:
         """The features with mean and scale of the training rows; raises as `load` does."""
         table = self.table()
-        return table.schema.measured(table.features[self.splits.train])
+        return table.schema.measured(table.features, self.splits.train)
 
     @override
     def resplit(self, number: int) -> TableDataset:
@@ -126,35 +126,26 @@ class TableDataset(Dataset):
     def prepare(self, *, scaler: ScalerRows = ScalerRows.training_rows) -> PreparedData:
         """People of each role of the split, scaled; raises as `load` does."""
         table, splits, of_training = self.table(), self.splits, Scaler(self.schema, scaler)
-        features, known = (
-            table.features,
-            {"s": table.s, "label": table.label, "label_weight": table.label_weight},
+        features, weight, strata = table.features, table.label_weight, splits.strata
+        everybody = People(
+            torch.from_numpy(of_training.scaled(features)),
+            float32(table.s),
+            float32(table.label),
+            label_weight=None if weight is None else float32(weight),
+            stratum=None if strata is None else torch.tensor(strata),
         )
-        lowered: set[int] = set()
-
-        def people(role: str) -> People:
-            rows = getattr(splits, role)
-            x = features[rows]
-            of_file = of_training.of_file(x)
-            lowered.update(of_file.lowered)
-            fields = {
-                name: torch.tensor(values[rows], dtype=torch.float32)
-                for name, values in known.items()
-                if values is not None
-            }
-            if splits.strata is not None:
-                fields["stratum"] = torch.tensor(splits.strata[rows])
-            return People(of_file.transform(x), **fields)
-
-        roles: dict[str, Any] = {role: people(role) for role in ROLES}
+        roles: dict[str, Any] = {role: everybody.rows(torch.tensor(getattr(splits, role))) for role in ROLES}
         warnings = table.warnings
-        if lowered:
-            names = ", ".join(table.schema[i].name for i in sorted(lowered))
-            warnings = (
-                *warnings,
-                f"protocol.scaler=each_file takes other categories of {names} for the first one in some "
-                "splits, which lack it: measures and saved policies are of shifted codes",
-            )
+        if scaler is ScalerRows.each_file:
+            files = {role: of_training.transform_file(features[getattr(splits, role)]) for role in ROLES}
+            moved = torch.stack([(files[role] != roles[role].x).any(0) for role in ROLES]).any(0)
+            names = [feature.name for i, feature in enumerate(table.schema) if feature.codes and moved[i]]
+            if names:
+                warnings += (
+                    f"protocol.scaler=each_file takes other categories of {', '.join(names)} for the first "
+                    "one in some splits, which lack it: measures and saved policies are of shifted codes",
+                )
+            roles = {role: replace(people, x=files[role]) for role, people in roles.items()}
         return PreparedData(
             of_training,
             **roles,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 
 import numpy as np
 import pandas as pd
@@ -15,6 +16,8 @@ from fairall.errors import FairAllError
 from fairall.tables.features import DISCRETE, RESERVED, WHY_RESERVED, Feature, Kind
 
 __all__ = ["DISCRETE", "Feature", "FeatureInputs", "Kind", "Schema"]
+
+BLOCK_COLUMNS = 16
 
 
 @dataclass(eq=False, repr=False)
@@ -63,10 +66,12 @@ class Schema(Sequence[Feature]):
         more += f", {self.crossed}" if self.crossed else ""
         return f"Schema({list(self.features)!r}, {self.inputs.name}, {self.mean!r}, {self.scale!r}{more})"
 
-    def measured(self, x: np.ndarray) -> Schema:
-        """The same features with `mean` and `scale` of training rows x (N, D); 1 if constant."""
-        std = x.std(0)
-        return replace(self, mean=x.mean(0).tolist(), scale=np.where(std > 0, std, 1.0).tolist())
+    def measured(self, x: np.ndarray, rows: np.ndarray | slice = slice(None)) -> Schema:
+        """The same features with `mean` and `scale` of the training `rows` of x (N, D); 1 if constant."""
+        # Blocks of columns need less memory. They have two or more: numpy adds up one in another order.
+        blocks = np.array_split(x, len(self) // BLOCK_COLUMNS + 1, axis=1)
+        mean, std = np.hstack([(part.mean(0), part.std(0)) for part in (block[rows] for block in blocks)])
+        return replace(self, mean=mean.tolist(), scale=np.where(std > 0, std, 1.0).tolist())
 
     def seen_as(self, inputs: NetInputs) -> Schema:
         """The same features, which nets see as `inputs`."""
@@ -115,28 +120,19 @@ class FeatureInputs:
         real = torch.tensor([feature.kind is Kind.REAL for feature in schema])
         first = [feature.codes[0] if feature.codes else 0.0 for feature in schema]
         mean, scale = torch.tensor([schema.mean, schema.scale])
-        self.origin = torch.tensor(first)
-        if schema.inputs is not NetInputs.codes:
-            self.origin = torch.where(real, 0.0, mean)
-        self.scale = torch.where(real, 1.0, scale)
-        if schema.inputs is not NetInputs.standardised:
-            self.scale = torch.ones(len(schema))
+        as_codes, standardised = (schema.inputs is way for way in (NetInputs.codes, NetInputs.standardised))
+        self.origin = torch.tensor(first) if as_codes else torch.where(real, 0.0, mean)
+        self.scale = torch.where(real, 1.0, scale) if standardised else torch.ones(len(schema))
         self.numeric = [i for i, feature in enumerate(schema) if not feature.codes]
-        indicators = [
-            (i, code)
-            for i, feature in enumerate(schema)
-            for code in (feature.codes[1:] if len(feature.codes) == 2 else feature.codes)
-        ]
-        self.columns = torch.tensor([i for i, _ in indicators], dtype=torch.long)
-        self.codes = torch.tensor([code for _, code in indicators])
-        self.size = len(schema) if self.ordinal else len(self.numeric) + len(indicators)
+        shown = [feature.codes[1:] if len(feature.codes) == 2 else feature.codes for feature in schema]
+        self.columns = torch.tensor([i for i, codes in enumerate(shown) for _ in codes], dtype=torch.long)
+        self.codes = torch.tensor([*chain(*shown)])
+        self.size = len(schema) if self.ordinal else len(self.numeric) + len(self.codes)
         self.n_groups = schema.n_groups
         self.indicators = torch.eye(schema.n_groups)
         if schema.crossed:
-            columns = [
-                pd.get_dummies(pd.Series(values)).to_numpy() for values in zip(*schema.crossed, strict=True)
-            ]
-            self.indicators = torch.tensor(np.hstack(columns), dtype=torch.float32)
+            values = pd.get_dummies(pd.DataFrame(schema.crossed))
+            self.indicators = torch.tensor(values.to_numpy(), dtype=torch.float32)
         self.size_with_s = self.size + (1 if schema.n_groups == 2 else self.indicators.shape[1])
 
     def __call__(self, x: Tensor) -> Tensor:

@@ -15,15 +15,10 @@ from importlib.resources import files
 
 import numpy as np
 import pandas as pd
-import torch
-from torch import Tensor
 
 from fairall.config.checks import check_values, groups, limited, one_of, open_unit, optional, require
-from fairall.data.applicants import Dynamics
 from fairall.data.features import Feature, Kind, Schema
 from fairall.data.generated import GeneratedConfig, GeneratedDataset, Individuals
-from fairall.data.people import People
-from fairall.data.prepared import Scaler
 from fairall.runtime.randomness import SeedStreams
 from fairall.tables.groups import Sensitive, sides
 
@@ -90,11 +85,13 @@ class Fico(GeneratedDataset):
     config: FicoConfig
     config_type = FicoConfig
     stream = "fico"
+    greatest = 100.0
 
     def __init__(self, config: FicoConfig) -> None:
         super().__init__(config)
         self.sensitive = Sensitive.of("race", [(word,) for word in config.words])
         names = ["score"] if config.exposures is None else ["score", "exposure"]
+        self.state = ("score", "s") if config.exposures is None else ()
         self.schema = Schema([Feature(name, Kind.REAL) for name in names], n_groups=len(config.words))
 
     @cached_property
@@ -117,27 +114,15 @@ class Fico(GeneratedDataset):
     def draw(self, streams: SeedStreams, n: int) -> Individuals:
         """Draw n people per seed from the tables, arrays of shape (E, n)."""
         score, s, label = self.scores.individuals(streams.uniform(n, 3).double().numpy())
-        values = {"score": score}
+        drawn = {"score": score, "s": s, "label": label}
         if self.config.exposures is not None:
             exposures = np.array(self.config.exposures)
-            values["exposure"] = exposures[(streams.uniform(n).double().numpy() * len(exposures)).astype(int)]
-        return Individuals(s, label, values)
+            drawn["exposure"] = exposures[(streams.uniform(n).double().numpy() * len(exposures)).astype(int)]
+        return drawn
 
-    def dynamics(self, scaler: Scaler) -> Dynamics | None:
-        """Scores change, and labels are drawn from P(ỹ | score, s); unknown of people with an exposure."""
-        if self.config.exposures is not None:
-            return None
-        scores = self.scores
-
-        def draw(streams: SeedStreams, n: int) -> Tensor:
-            drawn = self.draw(streams, n)
-            return torch.from_numpy(np.stack([drawn.values["score"], drawn.s], axis=-1))
-
-        def people(state: Tensor, streams: SeedStreams) -> People:
-            score, s = np.moveaxis(state.numpy(), -1, 0)
-            of_others, of_advantaged = (np.interp(score, scores.score, repays) for repays in scores.repays)
-            repays = np.where(s > 0, of_advantaged, of_others)
-            label = streams.uniform(state.shape[1]).double().numpy() < repays
-            return self.people(Individuals(s, label, {"score": score}), scaler)
-
-        return Dynamics(self.config.dynamics, draw, people, greatest=float(scores.score[-1]))
+    def determined(self, state: Individuals, streams: SeedStreams) -> Individuals:
+        """People of a changed score with labels drawn from P(ỹ | score, s), arrays of shape (E, n)."""
+        score, s = state["score"], state["s"]
+        of_others, of_advantaged = (np.interp(score, self.scores.score, row) for row in self.scores.repays)
+        repays = np.where(s > 0, of_advantaged, of_others)
+        return state | {"label": streams.uniform(s.shape[1]).double().numpy() < repays}

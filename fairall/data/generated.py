@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -17,7 +18,7 @@ from fairall.config.schema import DatasetConfig, ScalerRows
 from fairall.data.applicants import Dynamics, DynamicsConfig
 from fairall.data.dataset import Dataset
 from fairall.data.features import Schema
-from fairall.data.people import People
+from fairall.data.people import People, float32
 from fairall.data.prepared import PreparedData, Scaler
 from fairall.data.splits import shifted
 from fairall.data.table import Table
@@ -43,21 +44,11 @@ class GeneratedConfig(DatasetConfig):
     dynamics: DynamicsConfig = field(default_factory=DynamicsConfig)
 
 
-@dataclass(frozen=True)
-class Individuals:
-    """People before scaling; all arrays have the same shape (...).
+Individuals: TypeAlias = dict[str, np.ndarray]
+"""People before scaling: by name `s` and `label` as in `People`, features, and what else is known of them.
 
-    Attributes:
-        s: sensitive attribute, see `People`.
-        label: proxy label ỹ in {0, 1}.
-        values: features and variables that learners do not see, by name.
-        hidden: what tables do not hold, by name, shapes (...) or (..., number of variables).
-    """
-
-    s: np.ndarray
-    label: np.ndarray
-    values: dict[str, np.ndarray]
-    hidden: dict[str, np.ndarray] = field(default_factory=dict)
+All arrays have the same shape (...).
+"""
 
 
 class GeneratedDataset(Dataset):
@@ -66,9 +57,13 @@ class GeneratedDataset(Dataset):
     The pool also serves as training rows, which scale the applicants.
 
     Attributes:
-        schema: the features, which are among `Individuals.values`.
+        schema: the features, which `draw` returns by name.
         stream: name of the random numbers of the fixed people.
         sensitive: the raw column of s, if there is one.
+        unseen: names of variables that tables have beside the features.
+        state: names of what determines people who change when they are accepted, their score first, then s;
+            none where it is not known how they change.
+        greatest: of a score from 0; None: it has no bounds.
     """
 
     config: GeneratedConfig
@@ -76,6 +71,9 @@ class GeneratedDataset(Dataset):
     schema: Schema
     stream: ClassVar[str]
     sensitive: Sensitive | None = None
+    unseen: Sequence[str] = ()
+    state: Sequence[str] = ()
+    greatest: float | None = None
 
     @classmethod
     def location(cls, config: Any) -> str:
@@ -86,25 +84,38 @@ class GeneratedDataset(Dataset):
     def draw(self, streams: SeedStreams, n: int) -> Individuals:
         """N new people per seed, arrays of shape (E, n)."""
 
-    @abstractmethod
+    def determined(self, state: Individuals, streams: SeedStreams) -> Individuals:
+        """The people of a `state`, arrays of shape (E, n); random labels come from the streams."""
+        raise NotImplementedError
+
     def dynamics(self, scaler: Scaler) -> Dynamics | None:
         """How people change when they are accepted, if that is known."""
+        if not self.state:
+            return None
+
+        def draw(streams: SeedStreams, n: int) -> Tensor:
+            drawn = self.draw(streams, n)
+            return torch.from_numpy(np.stack([drawn[name] for name in self.state], axis=-1))
+
+        def people(state: Tensor, streams: SeedStreams) -> People:
+            named = dict(zip(self.state, np.moveaxis(state.numpy(), -1, 0), strict=True))
+            return self.people(self.determined(named, streams), scaler)
+
+        return Dynamics(self.config.dynamics, draw, people, self.greatest)
 
     def individuals(self, role: str, n: int) -> Individuals:
         """N people of a role, determined by `random_state`; arrays of shape (n,)."""
         drawn = self.draw(SeedStreams([self.config.random_state], f"{self.stream} {role}"), n)
-        values = {name: numbers[0] for name, numbers in drawn.values.items()}
-        hidden = {name: numbers[0] for name, numbers in drawn.hidden.items()}
-        return Individuals(drawn.s[0], drawn.label[0], values, hidden)
+        return {name: numbers[0] for name, numbers in drawn.items()}
 
     def features(self, individuals: Individuals) -> np.ndarray:
         """Features of people, shape (..., D)."""
-        return np.stack([individuals.values[name] for name in self.schema.names], axis=-1)
+        return np.stack([individuals[name] for name in self.schema.names], axis=-1)
 
     def people(self, individuals: Individuals, scaler: Scaler) -> People:
         """Scaled people."""
         x = scaler.transform(self.features(individuals))
-        return People(x, float32(individuals.s), float32(individuals.label))
+        return People(x, float32(individuals["s"]), float32(individuals["label"]))
 
     def resplit(self, number: int) -> GeneratedDataset:
         """The data set with other people of all roles, scaled as these."""
@@ -121,8 +132,8 @@ class GeneratedDataset(Dataset):
     def load(self) -> Table:
         """The pool; columns hidden from learners follow the features."""
         pool = self.individuals("pool", self.config.rows.pool)
-        x = pd.DataFrame({name: pool.values[name] for name in [*self.schema.names, *pool.values]})
-        s, label = pool.s.astype(int), pool.label.astype(int)
+        x = pd.DataFrame({name: pool[name] for name in [*self.schema.names, *self.unseen]})
+        s, label = pool["s"].astype(int), pool["label"].astype(int)
         return Table.fully_labelled(self.schema, x, s, label, self.sensitive)
 
     def prepare(self, *, scaler: ScalerRows = ScalerRows.training_rows) -> PreparedData:
@@ -144,8 +155,3 @@ class GeneratedDataset(Dataset):
             draw=lambda streams, n: self.people(self.draw(streams, n), of_pool),
             dynamics=self.dynamics(of_pool),
         )
-
-
-def float32(values: np.ndarray) -> Tensor:
-    """An array as a tensor of single precision, of the same shape."""
-    return torch.tensor(values, dtype=torch.float32)

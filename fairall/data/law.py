@@ -6,16 +6,20 @@ import pandas as pd
 
 from fairall.data.features import Feature, Kind
 from fairall.data.raw.dataset import RawTableDataset
-from fairall.tables.groups import CROSS
 
 RACES = ["Amerindian", "Asian", "Black", "Hispanic", "Mexican", "Other", "Puertorican", "White"]
-GROUPING = [Feature.discrete("race", RACES), Feature.discrete("sex", ["1", "2"])]
+FEATURES = [
+    Feature("LSAT", Kind.REAL),
+    Feature("UGPA", Kind.REAL),
+    Feature.discrete("race", RACES),
+    Feature.discrete("sex", ["1", "2"]),
+]
 
 
 class Law(RawTableDataset):
     """Up to 21,791 students: LSAT, undergraduate grades, and race or sex; ỹ = bar passed at once.
 
-    An attribute that is not sensitive is a feature. The grade of the first year (ZFYA) is not, since it is
+    The grade of the first year (ZFYA) is not, since it is
     known after admission only.
 
     References:
@@ -28,6 +32,4 @@ class Law(RawTableDataset):
 
     def recipe(self, raw: pd.DataFrame) -> tuple[pd.DataFrame, list[Feature]]:
         """All students."""
-        sensitive = self.config.attribute.split(CROSS)
-        features = [Feature("LSAT", Kind.REAL), Feature("UGPA", Kind.REAL)]
-        return raw, features + [feature for feature in GROUPING if feature.name not in sensitive]
+        return raw, FEATURES

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 import pandas as pd
 
 from fairall.data.aif360 import quietly
 from fairall.data.features import Feature, Kind
-from fairall.data.raw.dataset import Pairs, RawTableConfig, RawTableDataset
+from fairall.data.raw.dataset import Pairs, RawTableDataset
 from fairall.errors import needing
 
 REAL = ["AGE", "PCS42", "MCS42", "K6SUM42"]
@@ -49,24 +48,18 @@ RAW_COLUMNS = [
 RACES = {"advantaged": ["White"], "disadvantaged": ["Non-White"]}
 
 
-@dataclass
-class MepsConfig(RawTableConfig):
-    """Keys of the data set, with its usual groups; men are 1, women 2."""
-
-    pairs: ClassVar[Pairs] = {
-        "RACE": RACES,
-        "race": RACES,
-        "sex": {"advantaged": ["1"], "disadvantaged": ["2"]},
-    }
-
-
 class Meps(RawTableDataset):
     """17570 people: 4 real, 1 binary and 34 categorical features; ỹ = ten or more visits.
 
     Categories are coded 1..K in ascending order of the raw codes.
     """
 
-    config_type = MepsConfig
+    # Men are 1, women 2.
+    pairs: ClassVar[Pairs] = {
+        "RACE": RACES,
+        "race": RACES,
+        "sex": {"advantaged": ["1"], "disadvantaged": ["2"]},
+    }
     words = ()
     numbers = RAW_COLUMNS
     label = "UTILIZATION"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -151,6 +152,11 @@ class Decided:
     def weighted(self, loss: Tensor) -> Tensor:
         """The loss of each label times its weight, shape (E, B)."""
         return loss if self.weight is None else loss * self.weight
+
+
+def float32(values: np.ndarray) -> Tensor:
+    """An array as a tensor of single precision, of the same shape."""
+    return torch.tensor(values, dtype=torch.float32)
 
 
 def group_index(s: Tensor, n_groups: int) -> Tensor:

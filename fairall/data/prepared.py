@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -21,6 +21,7 @@ from fairall.errors import FairAllError
 from fairall.tables.people import LearntFeature, PeopleReader
 
 FURTHEST = 100.0  # training standard deviations; larger outliers would dominate squared errors
+BLOCK = 2048  # people scaled at once, for less memory
 FEWEST = 20  # people of a group without a warning
 
 
@@ -30,15 +31,11 @@ class Scaler:
 
     Attributes:
         schema: the D features, with mean and scale of the rows to standardise by.
-        rows: which rows these are: those of training, or with `each_file` those to be scaled (`of_file`).
-        lowered: by position of a discrete feature, the number of codes by which its values are lowered, so
-            that the lowest code of a file becomes the first of the feature; the authors' code prepares every
-            file of people like this.
+        rows: which rows these are: those of training, or with `each_file` those of a file (`of_file`).
     """
 
     schema: Schema
     rows: ScalerRows = ScalerRows.training_rows
-    lowered: dict[int, int] = field(default_factory=dict)
 
     @cached_property
     def real(self) -> np.ndarray:
@@ -57,23 +54,33 @@ class Scaler:
 
     def of_file(self, x: np.ndarray) -> Scaler:
         """The scaler of a file of people with features x (N, D): this one, or one fitted on x."""
-        if self.rows is ScalerRows.training_rows:
-            return self
-        lowest = {
-            i: int(np.searchsorted(feature.codes, x[:, i].min()))
-            for i, feature in enumerate(self.schema)
-            if feature.codes
-        }
-        return Scaler(self.schema.measured(x), self.rows, {i: by for i, by in lowest.items() if by})
+        return self if self.rows is ScalerRows.training_rows else Scaler(self.schema.measured(x))
 
     def transform(self, x: np.ndarray) -> torch.Tensor:
         """Scale features (..., D); float32."""
-        limit = np.where(self.real, FURTHEST, np.inf)
-        scaled = np.clip((x - self.mean) / self.scale, -limit, limit)
-        for i, by in self.lowered.items():
-            codes = self.schema[i].codes
-            scaled[..., i] = np.take(codes, np.searchsorted(codes, x[..., i]) - by)
-        return torch.tensor(scaled, dtype=torch.float32)
+        return torch.tensor(self.scaled(x))
+
+    def scaled(self, x: np.ndarray) -> np.ndarray:
+        """The same as an array, for features (N, ..., D), computed in blocks of N."""
+        scaled, limit = np.empty(x.shape, np.float32), np.where(self.real, FURTHEST, np.inf)
+        blocks = (np.array_split(values, len(x) // BLOCK + 1) for values in (x, scaled))
+        for raw, block in zip(*blocks, strict=True):
+            block[...] = np.clip((raw - self.mean) / self.scale, -limit, limit)
+        return scaled
+
+    def transform_file(self, x: np.ndarray) -> torch.Tensor:
+        """Scale the features (N, D) of a file of people by its `of_file`; float32.
+
+        With `each_file` the lowest code in the file becomes the first of a discrete feature, and others
+        follow: the authors' code prepares every file like this.
+        """
+        scaled = self.of_file(x).transform(x)
+        if self.rows is ScalerRows.each_file:
+            for i, (feature, lowest) in enumerate(zip(self.schema, x.min(0), strict=True)):
+                if feature.codes and lowest > feature.codes[0]:
+                    position = np.searchsorted(feature.codes, x[:, i])
+                    scaled[:, i] = torch.tensor(feature.codes)[position - position.min()]
+        return scaled
 
 
 @dataclass(frozen=True)
@@ -160,8 +167,8 @@ class PreparedData:
     @property
     def reader(self) -> PeopleReader:
         """The reader of further people like these."""
-        x = self.train.merged().x.double().numpy()
-        ends = np.stack([x.min(0), x.max(0)]) * self.scaler.scale + self.scaler.mean
+        ends = torch.stack(torch.aminmax(self.train.merged().x, dim=0)).double().numpy()
+        ends = ends * self.scaler.scale + self.scaler.mean
         features = []
         for k, feature in enumerate(self.schema):
             low, high = (None, None) if feature.codes else ends[:, k].tolist()
@@ -173,7 +180,7 @@ class PreparedData:
         """The first `n` people of the pool, on whom the initial policy decides; scaled as a file."""
         first = self.pool.rows(torch.arange(min(n, len(self.pool))))
         files = [table.features[: len(first)] for table in self.pool_tables]
-        x = torch.stack([self.scaler.of_file(features).transform(features) for features in files])
+        x = torch.stack([self.scaler.transform_file(features) for features in files])
         return replace(first, x=x[torch.arange(len(first.x)) % len(x)] if first.by_replicate else x[0])
 
     def applicants(

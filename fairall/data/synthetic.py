@@ -6,9 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-import torch
 from omegaconf import MISSING
-from torch import Tensor
 
 from fairall.config.checks import (
     check_values,
@@ -20,10 +18,9 @@ from fairall.config.checks import (
     positive,
     require,
 )
-from fairall.data.applicants import Dynamics
 from fairall.data.features import Feature, Kind, Schema
-from fairall.data.generated import GeneratedConfig, GeneratedDataset, Individuals, float32
-from fairall.data.people import People
+from fairall.data.generated import GeneratedConfig, GeneratedDataset, Individuals
+from fairall.data.people import People, float32
 from fairall.data.prepared import Scaler
 from fairall.runtime.randomness import SeedStreams
 
@@ -97,8 +94,8 @@ class Synthetic(GeneratedDataset):
 
     S and Y are Bernoulli, K ~ N(shift·(2Y − 1), std²), and V variables are linear in K, S and K·S (appendix
     B.1). In the paper Y does not depend on S. Where `ground_truth_share` gives a share to each group, it
-    does, and with it K and all variables. `Individuals.hidden` has `y`, the `uniform` number of it in
-    [0, 1), y = [uniform < p(Y = 1 | s)], and the `noise` of the variables, shape (..., V).
+    does, and with it K and all variables. `Individuals` have the `ground truth` y, the `luck` in [0, 1) that
+    decides it, y = [luck < p(Y = 1 | s)], and the `noise of` each variable. Accepted people change in K.
     """
 
     config: SyntheticConfig
@@ -109,47 +106,55 @@ class Synthetic(GeneratedDataset):
         super().__init__(config)
         self.model = config.structural_model
         self.schema = Schema([Feature(name, Kind.REAL) for name in config.observed])
+        self.unseen = ["K", *self.model.variables]
+        self.noises = [f"noise of {name}" for name in self.model.variables]
+        self.state = ["K", "s", "luck", *self.noises]
 
     def draw(self, streams: SeedStreams, n: int) -> Individuals:
         """Draw n people per seed from the structural model, arrays of shape (E, n)."""
         model, equations = self.model, self.model.variables.values()
-        group, of_y = streams.uniform(n, 2).double().numpy().transpose(2, 0, 1)
+        group, luck = streams.uniform(n, 2).double().numpy().transpose(2, 0, 1)
         normal = streams.normal(n, 1 + len(equations)).double().numpy()
         s = np.where(group < model.advantaged_share, 1.0, -1.0)
-        y = self.ground_truth(s, of_y)
+        y = self.ground_truth(s, luck)
         k = model.k_shift * (2.0 * y - 1.0) + model.k_std * normal[..., 0]
-        return self.predict(s, y, of_y, k, normal[..., 1:] * [equation.std for equation in equations])
+        noise = np.moveaxis(normal[..., 1:] * [equation.std for equation in equations], -1, 0)
+        causes = {"s": s, "ground truth": y, "luck": luck, "K": k}
+        return self.predict(causes | dict(zip(self.noises, noise, strict=True)))
 
-    def ground_truth(self, s: np.ndarray, uniform: np.ndarray) -> np.ndarray:
-        """Y of people from their numbers on [0, 1), arrays of the same shape."""
+    def ground_truth(self, s: np.ndarray, luck: np.ndarray) -> np.ndarray:
+        """Y of people, arrays of the same shape."""
         shares = self.model.shares
-        return (uniform < np.where(s > 0, shares["1"], shares["-1"])).astype(float)
+        return (luck < np.where(s > 0, shares["1"], shares["-1"])).astype(float)
 
-    def means(self, s: np.ndarray, k: np.ndarray) -> np.ndarray:
-        """The variables without noise, shape (..., V), of S and K (...)."""
-        equations = self.model.variables.values()
-        return np.stack([e.k * k + e.s * s + (e.ks or 0.0) * k * s for e in equations], axis=-1)
+    def means(self, people: Individuals) -> dict[str, np.ndarray]:
+        """The variables without noise, of S and K; all of the same shape."""
+        s, k = people["s"], people["K"]
+        equations = self.model.variables.items()
+        return {name: e.k * k + e.s * s + (e.ks or 0.0) * k * s for name, e in equations}
 
-    def predict(
-        self, s: np.ndarray, y: np.ndarray, uniform: np.ndarray, k: np.ndarray, noise: np.ndarray
-    ) -> Individuals:
-        """People with variables and proxy label computed from S, K (...) and noise (..., V)."""
-        variables = np.moveaxis(self.means(s, k) + noise, -1, 0)
-        values = {"K": k, **dict(zip(self.model.variables, variables, strict=True))}
-        label = (values[self.model.label] > self.model.threshold).astype(float)
-        return Individuals(s, label, values, {"y": y, "uniform": uniform, "noise": noise})
+    def predict(self, causes: Individuals) -> Individuals:
+        """The same people with variables and proxy label computed from S, K and noise."""
+        means = self.means(causes).items()
+        variables = {name: mean + causes[f"noise of {name}"] for name, mean in means}
+        label = (variables[self.model.label] > self.model.threshold).astype(float)
+        return causes | variables | {"label": label}
 
     def counterfactual(self, people: Individuals, *, hold_y: bool = False) -> Individuals:
         """The same people had S been −S: abduction, action, prediction (appendix C.4).
 
-        A person keeps the uniform number of Y and the noise of K. Where Y depends on S it may flip, and K
-        moves with it by ±2·shift; with `hold_y` both stay, and S changes the variables alone.
+        A person keeps the luck of Y and the noise of K. Where Y depends on S it may flip, and K moves with it
+        by ±2·shift; with `hold_y` both stay, and S changes the variables alone.
         """
-        before, uniform, k = people.hidden["y"], people.hidden["uniform"], people.values["K"]
-        variables = np.stack([people.values[name] for name in self.model.variables], axis=-1)
-        y = before if hold_y else self.ground_truth(-people.s, uniform)
-        moved = k + 2.0 * self.model.k_shift * (y - before)
-        return self.predict(-people.s, y, uniform, moved, variables - self.means(people.s, k))
+        before, s = people["ground truth"], -people["s"]
+        y = before if hold_y else self.ground_truth(s, people["luck"])
+        k = people["K"] + 2.0 * self.model.k_shift * (y - before)
+        noise = {f"noise of {name}": people[name] - mean for name, mean in self.means(people).items()}
+        return self.predict(people | noise | {"s": s, "ground truth": y, "K": k})
+
+    def determined(self, state: Individuals, streams: SeedStreams) -> Individuals:
+        """People of a changed K, from which variables and label follow, arrays of shape (E, n)."""
+        return self.predict(state | {"ground truth": self.ground_truth(state["s"], state["luck"])})
 
     def people(self, individuals: Individuals, scaler: Scaler) -> People:
         """Scaled people with ground truth, and counterfactuals on the same scale.
@@ -161,23 +166,7 @@ class Synthetic(GeneratedDataset):
             held = scaler.transform(self.features(self.counterfactual(individuals, hold_y=True)))
         return replace(
             super().people(individuals, scaler),
-            ground_truth=float32(individuals.hidden["y"]),
+            ground_truth=float32(individuals["ground truth"]),
             counterfactual_x=scaler.transform(others),
             counterfactual_x_y_held=held,
         )
-
-    def dynamics(self, scaler: Scaler) -> Dynamics:
-        """Talent K changes; variables and label follow from it."""
-
-        def draw(streams: SeedStreams, n: int) -> Tensor:
-            drawn = self.draw(streams, n)
-            fixed = np.stack([drawn.values["K"], drawn.s, drawn.hidden["uniform"]], axis=-1)
-            return torch.from_numpy(np.concatenate([fixed, drawn.hidden["noise"]], axis=-1))
-
-        def people(state: Tensor, streams: SeedStreams) -> People:
-            values = state.numpy()
-            k, s, uniform = np.moveaxis(values[..., :3], -1, 0)
-            y = self.ground_truth(s, uniform)
-            return self.people(self.predict(s, y, uniform, k, values[..., 3:]), scaler)
-
-        return Dynamics(self.config.dynamics, draw, people)

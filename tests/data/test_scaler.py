@@ -8,9 +8,9 @@ import torch
 from torch import Tensor
 
 from fairall.config.schema import ScalerRows
-from fairall.data.features import DISCRETE, Feature, Kind, Schema
+from fairall.data.features import BLOCK_COLUMNS, DISCRETE, Feature, Kind, Schema
 from fairall.data.load import load_dataset
-from fairall.data.prepared import FURTHEST, PreparedData, Scaler
+from fairall.data.prepared import BLOCK, FURTHEST, PreparedData, Scaler
 from tests.conftest import LOANS, MEANING
 
 ROLES = ["train", "validation", "test", "pool", "warm_up"]
@@ -27,7 +27,7 @@ def both(request: pytest.FixtureRequest) -> Both:
 
 
 def by_file(schema: Schema, x: np.ndarray) -> Tensor:
-    return Scaler(schema, ScalerRows.each_file).of_file(x).transform(x)
+    return Scaler(schema, ScalerRows.each_file).transform_file(x)
 
 
 @pytest.mark.parametrize("role", ROLES)
@@ -110,3 +110,9 @@ def test_what_does_not_vary_becomes_zero_and_outliers_stay_within_bounds() -> No
     assert scaler.transform(x).tolist() == [[0.0, -1.0, 7.0], [0.0, 1.0, 900.0]]
     seen = scaler.transform(np.array([[3.0, 1e6, 1e6], [3.0, -1e6, 0.0]]))
     assert seen.tolist() == [[0.0, FURTHEST, 1e6], [0.0, -FURTHEST, 0.0]]
+
+
+def test_blocks_of_people_and_of_features_are_scaled_as_all_at_once() -> None:
+    x = np.random.default_rng(0).normal(5.0, 3.0, (2 * BLOCK + 1, 2 * BLOCK_COLUMNS + 1))
+    scaler = Scaler(Schema([Feature(f"x{i}", Kind.REAL) for i in range(x.shape[1])]).measured(x))
+    np.testing.assert_array_equal(scaler.transform(x), ((x - x.mean(0)) / x.std(0)).astype(np.float32))

@@ -30,7 +30,7 @@ def drawn(*words: str) -> tuple[Synthetic, Individuals]:
 
 
 def parts(people: Individuals) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    return people.s, people.values["K"], people.hidden["y"]
+    return people["s"], people["K"], people["ground truth"]
 
 
 def near(shares: np.ndarray, expected: float) -> bool:
@@ -48,7 +48,7 @@ def test_people_have_the_stated_distribution_and_a_counterfactual_the_other_s(
     words: list[str], shares: tuple[float, float]
 ) -> None:
     model, people = drawn(*words)
-    (s, k, y), uniform = parts(people), people.hidden["uniform"]
+    (s, k, y), uniform = parts(people), people["luck"]
     assert near(s / 2, 0)
     for truth in (0, 1):
         rows = y == truth
@@ -58,12 +58,12 @@ def test_people_have_the_stated_distribution_and_a_counterfactual_the_other_s(
         rows = s == group
         assert near(y[rows], share)
         good = norm.cdf((1.3 * np.array([-1, 1]) + group) / np.hypot(1.3 * 0.5, 0.05))
-        assert near(people.label[rows], good @ [1 - share, share])
+        assert near(people["label"][rows], good @ [1 - share, share])
     for variable, of_k, of_s, std in (("LSAT", 4, 3.5, 0.1), ("GPA", 0.75, 1, 0.01), ("FYA", 1.3, 1, 0.05)):
-        residual = people.values[variable] - of_k * k - of_s * s
+        residual = people[variable] - of_k * k - of_s * s
         assert (residual.mean(), residual.std()) == pytest.approx((0, std), abs=0.01 * std)
         assert np.abs(np.corrcoef([residual[0], s[0], k[0], y[0]])[0, 1:]).max() < 0.01
-    assert (people.label == (people.values["FYA"] > 0)).all()
+    assert (people["label"] == (people["FYA"] > 0)).all()
 
     other, held = (model.counterfactual(people, hold_y=hold) for hold in (False, True))
     other_s, other_k, other_y = parts(other)
@@ -71,14 +71,14 @@ def test_people_have_the_stated_distribution_and_a_counterfactual_the_other_s(
     # The disadvantaged gain and the advantaged lose a ground truth between the shares of the groups.
     between = (uniform >= shares[0]) & (uniform < shares[1])
     assert (other_y == np.where(between, s < 0, y)).all()
-    assert (held.hidden["y"] == y).all()
-    lsat = people.values["LSAT"]
+    assert (held["ground truth"] == y).all()
+    lsat = people["LSAT"]
     for values, expected in (
-        (other.hidden["noise"], people.hidden["noise"]),
+        (other["noise of GPA"], people["noise of GPA"]),
         (other_k, k + 2 * (other_y - y)),
-        (other.values["LSAT"], lsat - 7 * s + 4 * (other_k - k)),
-        (held.values["LSAT"], lsat - 7 * s),
-        ([*model.counterfactual(other).values.values()], [*people.values.values()]),
+        (other["LSAT"], lsat - 7 * s + 4 * (other_k - k)),
+        (held["LSAT"], lsat - 7 * s),
+        ([*model.counterfactual(other).values()], [*people.values()]),
     ):
         np.testing.assert_allclose(values, expected, rtol=0, atol=1e-12)
 
@@ -127,9 +127,9 @@ def test_an_interaction_turns_the_order_of_one_group() -> None:
     model, people = drawn("dataset.structural_model.variables.FYA={k: 0.5, ks: 0.8, s: 0.3, std: 0.5}")
     (s, k, _), other = parts(people), model.counterfactual(people)
     shift = -2 * s * (0.3 + 0.8 * k)  # K and the noise are held
-    np.testing.assert_allclose(other.values["FYA"] - people.values["FYA"], shift, atol=1e-12)
+    np.testing.assert_allclose(other["FYA"] - people["FYA"], shift, atol=1e-12)
     for group, slope in ((1, 1.3), (-1, -0.3)):
-        assert np.polyfit(k[s == group], people.values["FYA"][s == group], 1) == pytest.approx(
+        assert np.polyfit(k[s == group], people["FYA"][s == group], 1) == pytest.approx(
             [slope, 0.3 * group], abs=0.02
         )
 

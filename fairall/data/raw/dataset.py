@@ -36,16 +36,12 @@ class RawTableConfig(RawFileConfig):
     `rows`: the number that the recipe leaves of the usual groups. `sensitive`: an attribute, or several as
     race+sex; null: the first one. `groups`: words of it, a group each, of several attributes such as x+y;
     null: the two of `two_groups`, or all combinations of the words of several attributes.
-
-    Attributes:
-        pairs: `two_groups` of a data set whose configuration has none.
     """
 
     rows: int | None = MISSING
     sensitive: str | None = optional()
     groups: Any = optional()
     two_groups: Pairs | None = optional()
-    pairs: ClassVar[Pairs] = {}
 
     def __post_init__(self) -> None:
         """Have the usual groups in `groups`, where identities of runs have them."""
@@ -57,34 +53,39 @@ class RawTableConfig(RawFileConfig):
             self.groups, self.two_groups = self.two_groups, None
 
     @property
+    def choices(self) -> Pairs:
+        """The two groups of each attribute; `groups` has those of a stored configuration."""
+        return self.two_groups or self.target.pairs or self.groups
+
+    @property
     def attribute(self) -> str:
         """The sensitive attribute."""
-        return self.sensitive or next(iter(self.two_groups or self.pairs or self.groups))
+        return self.sensitive or next(iter(self.choices))
 
     @property
     def words(self) -> list[list[str]]:
         """Raw values of each group, of two S = +1 first; raises FairAllError where they are not possible."""
-        pairs = self.two_groups or self.pairs or self.groups  # of a stored configuration `groups`
-        names, both = self.attribute.split(CROSS), []
+        choices, names = self.choices, self.attribute.split(CROSS)
         require(len({*names}) == len(names), "dataset.sensitive", self.sensitive, "of different attributes")
         for name in names:
-            check_values(name, "dataset.sensitive", one_of(pairs))
-            lists, sides = pairs[name], ("advantaged", "disadvantaged")
+            check_values(name, "dataset.sensitive", one_of(choices))
             allowed = "a list `advantaged` and a list `disadvantaged`"
-            require({*lists} == {*sides}, f"dataset.two_groups.{name}", lists, allowed)
-            both.append([lists[side] for side in sides])
-        if isinstance(self.groups, list):
+            fits = choices[name].keys() == {"advantaged", "disadvantaged"}
+            require(fits, f"dataset.two_groups.{name}", choices[name], allowed)
+        both = [[choices[name]["advantaged"], choices[name]["disadvantaged"]] for name in names]
+        listed = isinstance(self.groups, list)
+        if listed:
             words = [[word] for word in self.groups]
         elif len(both) == 1:
             (words,) = both
         else:
-            words = [[CROSS.join(values)] for values in product(*map(chain.from_iterable, both))]
-        every = [*chain.from_iterable(words)]
+            words = [[CROSS.join(values)] for values in product(*(chain(*lists) for lists in both))]
+        every = [*chain(*words)]
         require(
             len(words) > 1
             and all(words)
             and len({*every}) == len(every)
-            and (isinstance(self.groups, list) or self.groups in (None, pairs)),
+            and (listed or self.groups in (None, choices)),
             "dataset.groups",
             words,
             "a list of two or more different words, such as [A,B,C]; dataset.two_groups has pairs of lists",
@@ -105,6 +106,7 @@ class RawTableDataset(TableDataset):
         numbers: names of those that must hold numbers.
         label: column of the label among those that `recipe` returns, whose values are 0 and 1.
         good: its value for ỹ = 1.
+        pairs: `two_groups` of a data set whose configuration has none.
     """
 
     config: RawTableConfig
@@ -113,10 +115,14 @@ class RawTableDataset(TableDataset):
     numbers: ClassVar[Sequence[str]]
     label: ClassVar[str]
     good: ClassVar[int] = 1
+    pairs: ClassVar[Pairs] = {}
 
     @abstractmethod
     def recipe(self, raw: pd.DataFrame) -> tuple[pd.DataFrame, list[Feature]]:
-        """The people of all groups, and the features of the data set; may raise FairAllError."""
+        """The people of all groups, and the features of the data set; may raise FairAllError.
+
+        Those among the features that are sensitive are left out.
+        """
 
     @classmethod
     def location(cls, config: Any) -> str:
@@ -156,6 +162,7 @@ class RawTableDataset(TableDataset):
                 raise FairAllError(f"dataset.groups: no row has {min(absent)!r}; {words.name} has {values}")
             s = words.map(sensitive.meaning).dropna()
             people = people.loc[s.index]
+            features = [each for each in features if each.name not in config.attribute.split(CROSS)]
             schema = Schema(features, n_groups=len(config.words), crossed=sensitive.crossed)
             label, *_ = Feature(self.label, Kind.BINARY, (0.0, 1.0)).encode(people[self.label])
             is_good = (label == self.good).astype(int)
