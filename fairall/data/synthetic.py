@@ -94,8 +94,9 @@ class Synthetic(GeneratedDataset):
 
     S and Y are Bernoulli, K ~ N(shift·(2Y − 1), std²), and V variables are linear in K, S and K·S (appendix
     B.1). In the paper Y does not depend on S. Where `ground_truth_share` gives a share to each group, it
-    does, and with it K and all variables. `Individuals` have the `ground truth` y, the `luck` in [0, 1) that
-    decides it, y = [luck < p(Y = 1 | s)], and the `noise of` each variable. Accepted people change in K.
+    does, and with it K and all variables. `Individuals` have the `ground truth` y, the `uniform` number in
+    [0, 1) that decides it, y = [uniform < p(Y = 1 | s)], and the `noise of` each variable. Accepted people
+    change in K.
     """
 
     config: SyntheticConfig
@@ -108,24 +109,24 @@ class Synthetic(GeneratedDataset):
         self.schema = Schema([Feature(name, Kind.REAL) for name in config.observed])
         self.unseen = ["K", *self.model.variables]
         self.noises = [f"noise of {name}" for name in self.model.variables]
-        self.state = ["K", "s", "luck", *self.noises]
+        self.state = ["K", "s", "uniform", *self.noises]
 
     def draw(self, streams: SeedStreams, n: int) -> Individuals:
         """Draw n people per seed from the structural model, arrays of shape (E, n)."""
         model, equations = self.model, self.model.variables.values()
-        group, luck = streams.uniform(n, 2).double().numpy().transpose(2, 0, 1)
+        group, uniform = streams.uniform(n, 2).double().numpy().transpose(2, 0, 1)
         normal = streams.normal(n, 1 + len(equations)).double().numpy()
         s = np.where(group < model.advantaged_share, 1.0, -1.0)
-        y = self.ground_truth(s, luck)
+        y = self.ground_truth(s, uniform)
         k = model.k_shift * (2.0 * y - 1.0) + model.k_std * normal[..., 0]
         noise = np.moveaxis(normal[..., 1:] * [equation.std for equation in equations], -1, 0)
-        causes = {"s": s, "ground truth": y, "luck": luck, "K": k}
+        causes = {"s": s, "ground truth": y, "uniform": uniform, "K": k}
         return self.predict(causes | dict(zip(self.noises, noise, strict=True)))
 
-    def ground_truth(self, s: np.ndarray, luck: np.ndarray) -> np.ndarray:
+    def ground_truth(self, s: np.ndarray, uniform: np.ndarray) -> np.ndarray:
         """Y of people, arrays of the same shape."""
         shares = self.model.shares
-        return (luck < np.where(s > 0, shares["1"], shares["-1"])).astype(float)
+        return (uniform < np.where(s > 0, shares["1"], shares["-1"])).astype(float)
 
     def means(self, people: Individuals) -> dict[str, np.ndarray]:
         """The variables without noise, of S and K; all of the same shape."""
@@ -143,18 +144,18 @@ class Synthetic(GeneratedDataset):
     def counterfactual(self, people: Individuals, *, hold_y: bool = False) -> Individuals:
         """The same people had S been −S: abduction, action, prediction (appendix C.4).
 
-        A person keeps the luck of Y and the noise of K. Where Y depends on S it may flip, and K moves with it
-        by ±2·shift; with `hold_y` both stay, and S changes the variables alone.
+        A person keeps the uniform number of Y and the noise of K. Where Y depends on S it may flip, and K
+        moves with it by ±2·shift; with `hold_y` both stay, and S changes the variables alone.
         """
         before, s = people["ground truth"], -people["s"]
-        y = before if hold_y else self.ground_truth(s, people["luck"])
+        y = before if hold_y else self.ground_truth(s, people["uniform"])
         k = people["K"] + 2.0 * self.model.k_shift * (y - before)
         noise = {f"noise of {name}": people[name] - mean for name, mean in self.means(people).items()}
         return self.predict(people | noise | {"s": s, "ground truth": y, "K": k})
 
     def determined(self, state: Individuals, streams: SeedStreams) -> Individuals:
         """People of a changed K, from which variables and label follow, arrays of shape (E, n)."""
-        return self.predict(state | {"ground truth": self.ground_truth(state["s"], state["luck"])})
+        return self.predict(state | {"ground truth": self.ground_truth(state["s"], state["uniform"])})
 
     def people(self, individuals: Individuals, scaler: Scaler) -> People:
         """Scaled people with ground truth, and counterfactuals on the same scale.
