@@ -19,8 +19,7 @@ FEATURES = [
 class Law(RawTableDataset):
     """Up to 21,791 students: LSAT, undergraduate grades, and race or sex; ỹ = bar passed at once.
 
-    The grade of the first year (ZFYA) is not, since it is
-    known after admission only.
+    The grade of the first year (ZFYA) is no feature, since it is known after admission only.
 
     References:
         Wightman, L. (1998). LSAC national longitudinal bar passage study. LSAC research report series.
