@@ -126,9 +126,9 @@ class TableDataset(Dataset):
     def prepare(self, *, scaler: ScalerRows = ScalerRows.training_rows) -> PreparedData:
         """People of each role of the split, scaled; raises as `load` does."""
         table, splits, of_training = self.table(), self.splits, Scaler(self.schema, scaler)
-        features, weight, strata = table.features, table.label_weight, splits.strata
+        weight, strata = table.label_weight, splits.strata
         everybody = People(
-            torch.from_numpy(of_training.scaled(features)),
+            torch.from_numpy(of_training.scaled(table.features)),
             float32(table.s),
             float32(table.label),
             label_weight=None if weight is None else float32(weight),
@@ -137,6 +137,7 @@ class TableDataset(Dataset):
         roles: dict[str, Any] = {role: everybody.rows(torch.tensor(getattr(splits, role))) for role in ROLES}
         warnings = table.warnings
         if scaler is ScalerRows.each_file:
+            features = table.features
             files = {role: of_training.transform_file(features[getattr(splits, role)]) for role in ROLES}
             moved = torch.stack([(files[role] != roles[role].x).any(0) for role in ROLES]).any(0)
             names = [feature.name for i, feature in enumerate(table.schema) if feature.codes and moved[i]]

@@ -31,8 +31,8 @@ from fairall.tables.cells import distinct, is_text, no_cells, parsed, shown, tak
 from fairall.tables.declared import Declared
 from fairall.tables.infer import LARGEST, POSTAL
 
-BLOCK = 1 << 23  # bytes that are parsed at once
-FIRST_ROWS, MANY = 1000, 100  # fewer distinct texts in the first rows stay texts
+FIRST_BLOCK, BLOCK = 1 << 20, 1 << 23  # bytes that are parsed at once
+FIRST_ROWS, MANY = 1000, 100  # of real numbers
 PARQUET_ENDINGS = (".parquet", ".pq")
 UNNAMED_INDEX = "__index_level_"  # as pandas names the index of a filtered table: no column of the table
 # By the kind that pandas finds among the cells of a column of objects.
@@ -77,6 +77,7 @@ def read_cells(source: Path | pd.DataFrame, declared: Declared) -> Cells:
         columns = {name: _typed(source.iloc[:, k].rename(name)).array for k, name in enumerate(names)}
     else:
         columns = dict(_frame(File(source, declared).read(), declared).items())
+        pa.default_memory_pool().release_unused()
     numbers = parsed(declared.no_value)
     numbers = numbers[~np.isnan(numbers)]
     emptied: defaultdict[str, pd.Series] = defaultdict(lambda: pd.Series(dtype=object))
@@ -153,23 +154,22 @@ class File:
     def _csv(self, *, as_written: bool) -> pa.Table:
         """All rows of a CSV file: texts, missing where they are empty, or texts beside `_is_real` columns."""
         source, encoding = self._source()
-        read = arrow.ReadOptions(use_threads=False, block_size=BLOCK, encoding=encoding)
+        read = arrow.ReadOptions(use_threads=False, block_size=FIRST_BLOCK, encoding=encoding)
         parse = arrow.ParseOptions(delimiter=self.declared.separator, newlines_in_values=encoding == QUOTED)
-        convert = arrow.ConvertOptions(null_values=[""], strings_can_be_null=True)
-        names = arrow.open_csv(source(), read, parse).schema.names
-        convert.column_types = dict.fromkeys(names, pa.string())
-        with arrow.open_csv(source(), read, parse, convert) as texts:
-            if as_written:
-                return texts.read_all()
-            first = pa.Table.from_batches(itertools.islice(texts, 1), texts.schema)
-        real = [name for name in names if _is_real(first[name], name, self.declared)]
-        convert.column_types |= dict.fromkeys(real, pa.float64())
-        convert.null_values, convert.strings_can_be_null = self.declared.no_value, False
-        try:
-            table = arrow.open_csv(source(), read, parse, convert).read_all()
-        except pa.ArrowInvalid:  # a word behind the first rows
+        convert = arrow.ConvertOptions(null_values=self.declared.no_value)
+        with arrow.open_csv(source(), read, parse, convert) as rows:  # with the types of the first block
+            first = pa.Table.from_batches(itertools.islice(rows, 1), rows.schema)
+        real = [name for name in first.column_names if _is_real(first[name], name, self.declared)]
+        convert.column_types, read.block_size = dict.fromkeys(first.column_names, pa.string()), BLOCK
+        if not as_written:
+            convert.column_types |= dict.fromkeys(real, pa.float64())
+            with suppress(pa.ArrowInvalid):  # a word in a later block
+                table = arrow.open_csv(source(), read, parse, convert).read_all()
+                if all(_are_possible(table[name]) for name in real):
+                    return table
             return self._csv(as_written=True)
-        return table if all(_are_possible(table[name]) for name in real) else self._csv(as_written=True)
+        convert.null_values, convert.strings_can_be_null = [""], True
+        return arrow.open_csv(source(), read, parse, convert).read_all()
 
     def _source(self) -> tuple[Callable[[], pa.NativeFile], str]:
         """The content of a CSV file as it can be opened again and again, and its encoding.
@@ -225,31 +225,37 @@ def _names(header: Iterable[str], path: object) -> list[str]:
 
 
 def _frame(table: pa.Table, declared: Declared) -> pd.DataFrame:
-    """Cells with their types; texts are numbers where `_is_real` and all are such or mean no value."""
+    """Cells with their types; texts are numbers where they mean `_is_real` ones or no value."""
     names, columns, cells = table.column_names, table.columns, {}
     del table  # and free each column when it is read
     for name in names:
         column = columns.pop(0)
-        if pa.types.is_string(column.type) and _is_real(column, name, declared):
-            with suppress(pa.ArrowInvalid):  # a word behind the first rows
-                numbers = pc.if_else(pc.is_in(column, pa.array(declared.no_value)), None, column)
-                numbers = pc.utf8_trim_whitespace(numbers).cast(pa.float64())
-                column = numbers if _are_possible(numbers) else column
+        if pa.types.is_string(column.type):
+            with suppress(pa.ArrowInvalid):  # a word
+                if _is_real(_numbers(column[:FIRST_ROWS], declared), name, declared):
+                    numbers = _numbers(column, declared)
+                    column = numbers if _are_possible(numbers) else column
         cells[name] = _of_arrow(column, name).array
     return pd.DataFrame(cells, copy=False)
 
 
-def _is_real(texts: pa.ChunkedArray, name: str, declared: Declared) -> bool:
-    """Whether many of the first texts (N,) are decimal numbers of which nothing of their form matters.
+def _numbers(texts: pa.ChunkedArray, declared: Declared) -> pa.ChunkedArray:
+    """The numbers in texts (N,), missing where they mean no value; raises ArrowInvalid for another word."""
+    known = pc.if_else(pc.is_in(texts, pa.array(declared.no_value)), None, texts)
+    return pc.utf8_trim_whitespace(known).cast(pa.float64())
 
-    It matters in columns with a role or of codes, and where a point may group thousands.
+
+def _is_real(column: pa.ChunkedArray, name: str, declared: Declared) -> bool:
+    """Whether a column of a CSV file holds decimal numbers of which nothing of their form matters.
+
+    It matters in columns with a role or of codes, and where a point may group thousands. Columns with few
+    different numbers stay texts.
     """
-    if name in declared.as_text or POSTAL.fullmatch(name):
+    if column.type != pa.float64() or name in declared.as_text or POSTAL.fullmatch(name):
         return False
-    words = pc.unique(pc.utf8_trim_whitespace(texts[:FIRST_ROWS])).to_pylist()
-    numbers = parsed(word for word in words if word and word not in declared.no_value)
-    are_many = len(numbers) >= MANY and (np.abs(numbers) <= LARGEST).all()
-    return bool(are_many and (np.round(numbers, 3) != numbers).any())
+    first = column[:FIRST_ROWS].drop_null().to_numpy()
+    are_decimal = len(np.unique(first)) >= MANY and (np.round(first, 3) != first).any()
+    return bool(are_decimal and _are_possible(column))
 
 
 def _are_possible(numbers: pa.ChunkedArray) -> bool:

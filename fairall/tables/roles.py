@@ -367,9 +367,12 @@ def repeats(rows: pd.DataFrame, numbers: Sequence[np.ndarray]) -> list[str]:
 
     Rows are compared that have a number, of shape (N,) each; whole numbers, which are often equal, are none.
     """
-    real = {k: values for k, values in enumerate(numbers) if (values > np.floor(values)).any()}
-    sums = pd.DataFrame(real).sum(axis=1, min_count=1).dropna()
-    rows = rows.iloc[sums.index[sums.duplicated(keep=False)]]
+    sums = np.full(len(rows), np.nan)
+    for values in numbers:
+        if (values > np.floor(values)).any():
+            sums = np.where(np.isnan(values), sums, np.nan_to_num(sums) + values)
+    known = pd.Series(sums, rows.index).dropna()
+    rows = rows.loc[known.index[known.duplicated(keep=False)]]
     again = rows.index[rows.duplicated()]
     if again.empty:
         return []
