@@ -159,7 +159,8 @@ class File:
         convert = arrow.ConvertOptions(null_values=self.declared.no_value)
         with arrow.open_csv(source(), read, parse, convert) as rows:  # with the types of the first block
             first = pa.Table.from_batches(itertools.islice(rows, 1), rows.schema)
-        real = [name for name in first.column_names if _is_real(first[name], name, self.declared)]
+        columns = zip(first.column_names, first.columns, strict=True)
+        real = [name for name, column in columns if _is_real(column, _named(name), self.declared)]
         convert.column_types, read.block_size = dict.fromkeys(first.column_names, pa.string()), BLOCK
         if not as_written:
             convert.column_types |= dict.fromkeys(real, pa.float64())
