@@ -21,6 +21,7 @@ from fairall.data.table import Logged, Table
 from fairall.display.console import say
 from fairall.display.table import print_frame
 from fairall.errors import FairAllError
+from fairall.tables.applicants import Applicants
 from fairall.tables.features import DISCRETE, Kind
 from fairall.tables.files import read_cells
 from fairall.tables.infer import FIRST
@@ -160,21 +161,25 @@ def _print_columns(source: Any, features: Mapping[str, tuple[str, str, int]]) ->
         source: the data set; also the other columns of an `OwnTable` are shown.
         features: these three by name.
     """
-    rows = {**features}
-    for name, cells in source.applicants.cells.items() if isinstance(source, OwnTable) else ():
+    rows = dict(features)
+    if isinstance(source, OwnTable):
         people = source.applicants
-        if name in features:
-            continue
-        taken = people.kinds.get(name) or people.roles.get(name) or "to fix"
-        if taken == Kind.CATEGORICAL and cells.nunique(dropna=False) == 2:
-            taken = Kind.BINARY
-        if name in people.left_out:
-            taken = f"left out: {people.left_out[name]}"
-        first = [str(value)[:16] for value in cells.head(FIRST).dropna().unique()[:5]]
-        first[4:] = ["..."] * (len(first) > 4)
-        rows[name] = str(taken), ", ".join(first), int(cells.isna().sum())
+        rows = {name: features.get(name) or _as_taken(people, name) for name in map(str, people.cells)}
     frame = pd.DataFrame.from_dict(rows, orient="index", columns=["taken as", "values", "missing"])
     print_frame(frame, first="column")
+
+
+def _as_taken(people: Applicants, name: str) -> tuple[str, str, int]:
+    """What a column that is no feature of a run is taken for, its first values and its missing cells."""
+    cells = people.cells[name]
+    taken = people.kinds.get(name) or people.roles.get(name) or "to fix"
+    if taken == Kind.CATEGORICAL and cells.nunique(dropna=False) == 2:
+        taken = Kind.BINARY
+    if name in people.left_out:
+        taken = f"left out: {people.left_out[name]}"
+    first = [str(value)[:16] for value in cells.head(FIRST).dropna().unique()[:5]]
+    first[4:] = ["..."] * (len(first) > 4)
+    return str(taken), ", ".join(first), int(cells.isna().sum())
 
 
 def _acceptance(pool: Table, composed: DictConfig, policies: dict[str, Path]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -99,6 +99,15 @@ def parsed(values: Iterable[Any]) -> np.ndarray:
     finite = np.isfinite(numbers)
     numbers[finite] = texts[finite].astype(float)  # pandas rounds the last digit of some
     return numbers
+
+
+def mean_no_value(cells: np.ndarray | pd.Index, missing: Sequence[str]) -> np.ndarray:
+    """Which numbers or words (N,) mean no value: words in `missing`, and the numbers of these, shape (N,)."""
+    numbers = parsed(missing)
+    numbers = numbers[~np.isnan(numbers)]
+    if pd.api.types.is_numeric_dtype(cells):
+        return np.isin(cells, numbers)
+    return pd.Index(cells).isin(list(missing)) | np.isin(parsed(cells), numbers)
 
 
 def spelling(value: Any) -> float | str:

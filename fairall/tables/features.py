@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from fairall.errors import FairAllError, count
-from fairall.tables.cells import parsed, refuse, shown, spelling, taken, words_of
+from fairall.tables.cells import mean_no_value, parsed, refuse, shown, spelling, taken, words_of
 
 
 class Kind(StrEnum):
@@ -91,21 +91,22 @@ class Feature:
     def read(self, column: pd.Series) -> tuple[np.ndarray, np.ndarray]:
         """Numbers and codes of raw cells, texts or numbers, and which cells are unknown, shapes (N,).
 
-        Numbers are NaN where the cell is missing or unknown. Spellings of a word are equivalent (`spelling`).
+        Numbers are NaN where the cell is missing or unknown. Spellings of a level are equivalent
+        (`spelling`), those of words that mean no value are not.
 
         Raises:
             FairAllError: if a cell is neither a number nor a text.
         """
-        absent = {spelling(word) for word in self.missing}
         if pd.api.types.is_numeric_dtype(column) and not self.codes:  # without a text for each number
             numbers = column.to_numpy(dtype=float, na_value=np.nan)
-            missing = np.isnan(numbers) | np.isin(numbers, [x for x in absent if isinstance(x, float)])
+            missing = np.isnan(numbers) | mean_no_value(numbers, self.missing)
         else:
             positions, words = words_of(column)
-            none = [spelling(word) in absent and word.strip() not in self.levels for word in words]
+            stripped = pd.Index([word.strip() for word in words], dtype=object)
+            none = mean_no_value(stripped, self.missing) & ~stripped.isin(self.levels)
             meaning = dict(zip(self.words, self.codes, strict=True))
             values = meanings(words, meaning) if meaning else parsed(map(spelling, words))
-            numbers, missing = taken(values, positions, np.nan), taken(np.array(none, bool), positions, True)
+            numbers, missing = taken(values, positions, np.nan), taken(none, positions, True)
         possible = are_counts(numbers) if self.kind is Kind.COUNT else np.isfinite(numbers)
         known = possible & ~missing
         return np.where(known, numbers, np.nan), ~known & ~missing

@@ -7,6 +7,7 @@ numbers and nothing of their form matters, else text.
 
 from __future__ import annotations
 
+import codecs
 import csv
 import io
 import itertools
@@ -27,7 +28,15 @@ import pyarrow.parquet as pq
 
 from fairall.errors import FairAllError, count
 from fairall.runtime.reading import why_no_file
-from fairall.tables.cells import distinct, is_text, no_cells, parsed, shown, taken
+from fairall.tables.cells import (
+    distinct,
+    is_text,
+    mean_no_value,
+    no_cells,
+    numbers_of,
+    shown,
+    taken,
+)
 from fairall.tables.declared import Declared
 from fairall.tables.infer import LARGEST, POSTAL
 
@@ -37,7 +46,6 @@ PARQUET_ENDINGS = (".parquet", ".pq")
 UNNAMED_INDEX = "__index_level_"  # as pandas names the index of a filtered table: no column of the table
 # By the kind that pandas finds among the cells of a column of objects.
 TYPES = {"integer": "Int64"} | dict.fromkeys(("floating", "mixed-integer-float", "decimal"), "float64")
-QUOTED = "utf-8-sig"  # encoding of what is quoted anew
 WRONG_ROW = re.compile(r"Row #(\d+): Expected (\d+) columns?, got (\d+)")
 
 
@@ -78,18 +86,17 @@ def read_cells(source: Path | pd.DataFrame, declared: Declared) -> Cells:
     else:
         columns = dict(_frame(File(source, declared).read(), declared).items())
         pa.default_memory_pool().release_unused()
-    numbers = parsed(declared.no_value)
-    numbers = numbers[~np.isnan(numbers)]
     emptied: defaultdict[str, pd.Series] = defaultdict(lambda: pd.Series(dtype=object))
     for name, column in pd.DataFrame(columns, copy=False).items():
         if is_text(column):
             words = column.cat.categories
-            words = words[words.isin(declared.no_value) | np.isin(parsed(words), numbers)]
+            words = words[mean_no_value(words, declared.no_value)]
             if len(words):
                 emptied[str(name)] = column[column.isin(words)].astype(str)
                 columns[name] = column.cat.remove_categories(words)
-        elif len(numbers) and pd.api.types.is_numeric_dtype(column):
-            columns[name] = column.mask(column.isin(numbers))
+        elif pd.api.types.is_numeric_dtype(column):
+            nothing = mean_no_value(numbers_of(column), declared.no_value)
+            columns[name] = column.mask(nothing) if nothing.any() else column
     return Cells(pd.DataFrame(columns, copy=False), emptied, declared)
 
 
@@ -153,9 +160,9 @@ class File:
 
     def _csv(self, *, as_written: bool) -> pa.Table:
         """All rows of a CSV file: texts, missing where they are empty, or texts beside `_is_real` columns."""
-        source, encoding = self._source()
-        read = arrow.ReadOptions(use_threads=False, block_size=FIRST_BLOCK, encoding=encoding)
-        parse = arrow.ParseOptions(delimiter=self.declared.separator, newlines_in_values=encoding == QUOTED)
+        source, is_quoted = self._source()
+        read = arrow.ReadOptions(use_threads=False, block_size=FIRST_BLOCK)
+        parse = arrow.ParseOptions(delimiter=self.declared.separator, newlines_in_values=is_quoted)
         convert = arrow.ConvertOptions(null_values=self.declared.no_value)
         with arrow.open_csv(source(), read, parse, convert) as rows:  # with the types of the first block
             first = pa.Table.from_batches(itertools.islice(rows, 1), rows.schema)
@@ -172,12 +179,12 @@ class File:
         convert.null_values, convert.strings_can_be_null = [""], True
         return arrow.open_csv(source(), read, parse, convert).read_all()
 
-    def _source(self) -> tuple[Callable[[], pa.NativeFile], str]:
-        """The content of a CSV file as it can be opened again and again, and its encoding.
+    def _source(self) -> tuple[Callable[[], pa.NativeFile], bool]:
+        """The content of a CSV file as UTF-8, which can be opened again and again, and whether it is quoted.
 
-        A file with quotation marks is read by Python's strict reader, and all of its cells are quoted anew:
-        Arrow lets marks pass that are not closed, so that many rows may become a single cell, and takes those
-        behind a blank for text.
+        A file with quotation marks, or of another encoding, is read by Python's strict reader, and all of its
+        cells are quoted anew: Arrow lets marks pass that are not closed, so that many rows may become a
+        single cell, and takes those behind a blank for text.
 
         Raises:
             ValueError: where the file is empty, or no text, or a mark is not closed or not doubled.
@@ -192,8 +199,8 @@ class File:
                 raise ValueError("it is empty")
             if "\0" in header or (b"\0" in marks and b"\0" not in "a".encode(encoding)):
                 raise ValueError("it holds a NUL byte, as workbooks, archives and text of UTF-16 do")
-            if b'"' not in marks:
-                return lambda: pa.OSFile(str(self.path)), encoding
+            if b'"' not in marks and codecs.lookup(encoding).name == "utf-8":
+                return lambda: pa.OSFile(str(self.path)), False
             file.seek(0)
             reader = csv.reader(file, delimiter=separator, strict=True, skipinitialspace=separator != " ")
             text, line = io.StringIO(), 0
@@ -205,8 +212,11 @@ class File:
             except csv.Error as error:
                 wrong = f"{error} in the row that begins at line {line + 1}"
                 raise ValueError(f"{wrong}: a quotation mark is not closed, or not doubled") from error
-        quoted = pa.py_buffer(text.getvalue().removeprefix("\ufeff").encode())
-        return lambda: pa.BufferReader(quoted), QUOTED
+        # Arrow's own memory: a thread of its reader that outlives the interpreter may not free Python's.
+        quoted = pa.BufferOutputStream()
+        quoted.write(text.getvalue().removeprefix("\ufeff").encode())
+        buffer = quoted.getvalue()
+        return lambda: pa.BufferReader(buffer), True
 
 
 def _named(name: str) -> str:

@@ -142,15 +142,15 @@ class Column:
         """Notes where the column is read as codes, and where its rarer levels are merged."""
         if feature.kind not in DISCRETE:
             return []
-        words, notes = {*self.words[1]}, list[str]()
+        words, notes = self.words[1], list[str]()
         if self.of_codes and len(words) > 2 and np.isfinite(self.numbers).any():
             notes.append(
                 f"column {self.name!r} holds codes; {self.as_kind(Kind.REAL)} takes them for numbers"
             )
-        merged = words.difference(feature.levels)
+        merged = int(feature.read(pd.Series(words))[1].sum())
         if merged and OTHER_LEVEL in feature.levels:
             notes.append(
-                f"column {self.name!r}: the {len(merged)} rarest of its {len(words)} values are merged into "
+                f"column {self.name!r}: the {merged} rarest of its {len(words)} values are merged into "
                 f"{OTHER_LEVEL}; max_categories={len(words) + 1} keeps all"
             )
         return notes

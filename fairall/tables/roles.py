@@ -167,6 +167,8 @@ def groups(people: Applicants, columns: pd.DataFrame, key: str) -> np.ndarray:
         FairAllError: where there are fewer than two groups, or too many, or as `probabilities`; for a method
             that learns where a cell is missing, or as `ordered`.
     """
+    if people.to_learn and len(people.declared.grouping) > 1:
+        raise FairAllError(f"sensitive=[{','.join(columns)}]: a method that learns takes one column")
     chances = None if people.declared.intersections else probabilities(columns)
     if chances is not None and (chances % 1).any():
         people.probabilities, people.groups = chances, [("everybody",)]
