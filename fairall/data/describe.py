@@ -12,7 +12,14 @@ from omegaconf import DictConfig, OmegaConf
 from yaml import YAMLError
 
 from fairall.config.choices import choices, description, with_parents
-from fairall.config.compose import checked_node, compose_config, searched_folder, structured, target_class
+from fairall.config.compose import (
+    checked,
+    checked_node,
+    compose_config,
+    searched_folder,
+    structured,
+    target_class,
+)
 from fairall.config.messages import USER_ERRORS, message
 from fairall.config.words import literal
 from fairall.data.own_table import PREFIX, OwnTable, prefixed
@@ -150,8 +157,8 @@ def _composed(
 
 
 def _built(composed: DictConfig) -> Any:
-    """The data set of a configuration."""
-    return checked_node(composed, "dataset").build()
+    """The data set of a configuration, all of which is checked."""
+    return checked(composed).dataset.build()
 
 
 def _print_columns(source: Any, features: Mapping[str, tuple[str, str, int]]) -> None:

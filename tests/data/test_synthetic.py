@@ -48,7 +48,7 @@ def test_people_have_the_stated_distribution_and_a_counterfactual_the_other_s(
     words: list[str], shares: tuple[float, float]
 ) -> None:
     model, people = drawn(*words)
-    (s, k, y), uniform = parts(people), people["luck"]
+    (s, k, y), uniform = parts(people), people["uniform"]
     assert near(s / 2, 0)
     for truth in (0, 1):
         rows = y == truth
