@@ -1,20 +1,9 @@
 """How rows are cut."""
 
-import numpy as np
 import pytest
-from sklearn.model_selection import train_test_split
 
 from fairall.data.splits import SplitConfig, split
 from fairall.errors import FairAllError
-
-
-@pytest.mark.parametrize(("n_rows", "held_out", "random_state"), [(200, 0.01, 0), (5278, 0.4, 2**32 - 1)])
-def test_parts_are_those_of_sklearn(n_rows: int, held_out: float, random_state: int) -> None:
-    parts = split(n_rows, SplitConfig(held_out=held_out, pool=0.6, random_state=random_state))
-    train, rest = train_test_split(np.arange(n_rows), test_size=held_out, random_state=random_state)
-    validation, test = train_test_split(rest, test_size=0.5, random_state=random_state)
-    for rows, expected in ((parts.train, train), (parts.validation, validation), (parts.test, test)):
-        assert np.array_equal(rows, expected)
 
 
 @pytest.mark.parametrize("n_rows", [0, 1, 2])

@@ -127,15 +127,6 @@ def test_a_number_that_means_no_value_does_so_however_it_is_written(word: str, t
         assert cells["count"].isna().any() == (word != "inf")
 
 
-def test_a_number_that_means_no_value_hides_no_word(tmp_path: Path) -> None:
-    texts = ["-99", "-99", "x", "$5", *np.random.default_rng(0).normal(size=1200).astype(str)]
-    pd.DataFrame({"a": texts, "b": "y"}).to_csv(tmp_path / "one.csv", index=False)
-    assert words(read_cells(tmp_path / "one.csv", Declared.of(missing="-99")).frame["a"])[1:4] == [
-        None,
-        *texts[2:4],
-    ]
-
-
 def test_quotation_marks_may_follow_a_blank(tmp_path: Path) -> None:
     (tmp_path / "one.csv").write_text('a, "b, c"\n1, "x, ""y"""\n\n 2 ,"z\n"\n')
     assert cells_of(tmp_path / "one.csv").to_dict("list") == {"a": ["1", "2"], "b, c": ['x, "y"', "z"]}

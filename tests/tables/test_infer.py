@@ -10,7 +10,7 @@ from numpy.random import Generator
 
 from fairall.errors import FairAllError
 from fairall.tables.declared import Declared
-from fairall.tables.features import OTHER_LEVEL, Kind
+from fairall.tables.features import Kind
 from fairall.tables.infer import Column, LeftOut
 
 Draw = Callable[[Generator, int], Any]
@@ -95,21 +95,12 @@ def test_whole_numbers_beyond_what_floats_tell_apart_are_identifiers(as_type: st
     assert kind((values.astype("str") if as_type == "category" else values).astype(as_type)) == ""
 
 
-def test_rows_are_read_as_new_people_are() -> None:
-    cells = pd.Series(np.repeat(["1", "True", "red", "none"], [9, 3, 2, 1])).astype("category")
+def test_rows_are_read_as_new_people_are_and_a_note_counts_the_others() -> None:
+    cells = pd.Series(np.repeat(["1", "True", "red", "none", "Red"], [9, 3, 2, 1, 1])).astype("category")
     column = Column(cells, Declared.of(max_categories=2))
     feature = column.feature(Kind.CATEGORICAL, np.arange(len(cells)))
-    assert feature.levels == ("1", OTHER_LEVEL)
-    assert column.values(feature).tolist() == [0] * 12 + [1] * 3 == feature.encode(cells)[0].tolist()
-
-
-def test_the_note_on_merged_values_counts_what_is_read_as_others() -> None:
-    cells = pd.Series(np.repeat(["Yes", "yes", "NO", "no", "maybe"], [5, 3, 2, 2, 4])).astype("category")
-    column = Column(cells, Declared.of(max_categories=3))
-    feature = column.feature(Kind.CATEGORICAL, np.arange(len(cells)))
-    (note,) = column.remarks(feature)
-    assert "the 2 rarest of its 5 values" in note
-    assert (column.values(feature) == feature.levels.index(OTHER_LEVEL)).sum() == 4
+    assert column.values(feature).tolist() == [0] * 12 + [1] * 4 == feature.encode(cells)[0].tolist()
+    assert "the 3 rarest of its 5 values are merged" in column.remarks(feature)[0]
 
 
 def test_an_infinite_number_among_those_of_rows_is_refused() -> None:

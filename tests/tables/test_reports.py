@@ -13,7 +13,7 @@ import pytest
 from scipy.stats import t
 
 from fairall.evaluate.shown import write
-from tests.conftest import refused, succeeded, typed
+from tests.conftest import refused, succeeded
 
 A = "decision=decision accepted=yes label=repaid positive=good sensitive=sex"
 P = f"{A} propensity=prop"
@@ -108,13 +108,6 @@ def test_equal_rows_are_of_different_people_and_a_warning_asks(report: Report) -
 )
 def test_what_is_refused(words: str, told: str, report: Report) -> None:
     assert told in refused(*report.words(P, *words.split()), cwd=report.folder)
-
-
-@of("group_NA")
-def test_a_last_line_names_the_option_that_gives_a_key(report: Report) -> None:
-    fault, options = typed(*report.words(P, "--groups", "colour"), cwd=report.folder).stderr.splitlines()
-    assert "groups=colour: " in fault
-    assert options.endswith("groups= is --groups")
 
 
 @of("label_good_or_none", "label_none_or_late")
