@@ -125,9 +125,7 @@ def check(content: bytes, config: OwnTableConfig) -> None:
             check_people(data)
             reader = of_plain(PeopleReader, json.loads(json.dumps(asdict(data.reader))))
             assert reader == data.reader
-            stored = schema_of(reader)
-            assert (stored.mean, stored.scale) == (data.schema.mean, data.schema.scale)
-            encoded = stored.encode(File(path, config.declared).frame).to_numpy()
+            encoded = schema_of(reader).encode(File(path, config.declared).frame).to_numpy()
             np.testing.assert_array_equal(encoded, dataset.table().features)
     assert all(len(str(message).splitlines()) == 1 for message in told)
 
