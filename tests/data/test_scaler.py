@@ -113,6 +113,6 @@ def test_what_does_not_vary_becomes_zero_and_outliers_stay_within_bounds() -> No
 
 
 def test_blocks_of_people_and_of_features_are_scaled_as_all_at_once() -> None:
-    x = np.random.default_rng(0).normal(5.0, 3.0, (2 * BLOCK + 1, 2 * BLOCK_COLUMNS + 1))
+    x = np.random.default_rng(0).normal(5.0, 3.0, (BLOCK + 1, BLOCK_COLUMNS + 1))
     scaler = Scaler(Schema([Feature(f"x{i}", Kind.REAL) for i in range(x.shape[1])]).measured(x))
     np.testing.assert_array_equal(scaler.transform(x), ((x - x.mean(0)) / x.std(0)).astype(np.float32))

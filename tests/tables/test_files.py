@@ -155,8 +155,7 @@ def test_unused_categories_are_no_words() -> None:
 def test_numbers_of_a_csv_file_mean_what_their_texts_mean(
     form: str, largest: float, plain: bool, word: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(files, "FIRST_BLOCK", 1 << 10)  # the word is not in it
-    monkeypatch.setattr(files, "BLOCK", 1 << 10)
+    monkeypatch.setattr(files, "FIRST_BLOCK", 1 << 10)  # the word is in a later one
     monkeypatch.setattr(files, "MANY", 10)
     declared = Declared.of(person="p", missing=["-999", "none"], missing_by_default=["NA"], separator=";")
     cells = [*map(form.format, np.random.default_rng(0).uniform(0, largest, 300)), word]

@@ -96,7 +96,7 @@ def test_whole_numbers_beyond_what_floats_tell_apart_are_identifiers(as_type: st
 
 
 def test_rows_are_read_as_new_people_are_and_a_note_counts_the_others() -> None:
-    cells = pd.Series(np.repeat(["1", "True", "red", "none", "Red"], [9, 3, 2, 1, 1])).astype("category")
+    cells = pd.Series(np.repeat(["1", "True", "red", "none", "Red"], [9, 3, 2, 1, 1]))
     column = Column(cells, Declared.of(max_categories=2))
     feature = column.feature(Kind.CATEGORICAL, np.arange(len(cells)))
     assert column.values(feature).tolist() == [0] * 12 + [1] * 4 == feature.encode(cells)[0].tolist()

@@ -180,7 +180,7 @@ def test_groups_are_tuples_of_values(read_as: Read) -> None:
 
 def test_a_group_of_a_run_may_be_called_none() -> None:
     declared = Declared.of(sensitive="race", missing_by_default=["NA"])
-    assert len(read(people(race=["None", "b", "c"]), declared, to_learn=True).checked().groups) == 3
+    assert len(read(people(race=["None", "b", "c"]), declared, to_learn=True).groups) == 3
 
 
 @pytest.mark.parametrize(
