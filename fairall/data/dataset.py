@@ -128,7 +128,7 @@ class TableDataset(Dataset):
         table, splits, of_training = self.table(), self.splits, Scaler(self.schema, scaler)
         weight, strata = table.label_weight, splits.strata
         everybody = People(
-            torch.from_numpy(of_training.scaled(table.features)),
+            of_training.transform(table.features),
             float32(table.s),
             float32(table.label),
             label_weight=None if weight is None else float32(weight),

@@ -57,16 +57,12 @@ class Scaler:
         return self if self.rows is ScalerRows.training_rows else Scaler(self.schema.measured(x))
 
     def transform(self, x: np.ndarray) -> torch.Tensor:
-        """Scale features (..., D); float32."""
-        return torch.tensor(self.scaled(x))
-
-    def scaled(self, x: np.ndarray) -> np.ndarray:
-        """The same as an array, for features (N, ..., D), computed in blocks of N."""
+        """Scale features (N, ..., D), in blocks of N; float32."""
         scaled, limit = np.empty(x.shape, np.float32), np.where(self.real, FURTHEST, np.inf)
         blocks = (np.array_split(values, len(x) // BLOCK + 1) for values in (x, scaled))
         for raw, block in zip(*blocks, strict=True):
             block[...] = np.clip((raw - self.mean) / self.scale, -limit, limit)
-        return scaled
+        return torch.from_numpy(scaled)
 
     def transform_file(self, x: np.ndarray) -> torch.Tensor:
         """Scale the features (N, D) of a file of people by its `of_file`; float32.

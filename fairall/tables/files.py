@@ -166,17 +166,17 @@ class File:
         convert = arrow.ConvertOptions(null_values=self.declared.no_value)
         with arrow.open_csv(source(), read, parse, convert) as rows:  # with the types of the first block
             first = pa.Table.from_batches(itertools.islice(rows, 1), rows.schema)
-        columns = zip(first.column_names, first.columns, strict=True)
-        real = [name for name, column in columns if _is_real(column, _named(name), self.declared)]
-        convert.column_types, read.block_size = dict.fromkeys(first.column_names, pa.string()), BLOCK
+        names = first.column_names
+        as_text, read.block_size = dict.fromkeys(names, pa.string()), BLOCK
         if not as_written:
-            convert.column_types |= dict.fromkeys(real, pa.float64())
+            columns = zip(names, first.columns, strict=True)
+            real = [name for name, column in columns if _is_real(column, _named(name), self.declared)]
+            convert.column_types = as_text | dict.fromkeys(real, pa.float64())
             with suppress(pa.ArrowInvalid):  # a word in a later block
                 table = arrow.open_csv(source(), read, parse, convert).read_all()
                 if all(_are_possible(table[name]) for name in real):
                     return table
-            return self._csv(as_written=True)
-        convert.null_values, convert.strings_can_be_null = [""], True
+        convert = arrow.ConvertOptions(column_types=as_text, null_values=[""], strings_can_be_null=True)
         return arrow.open_csv(source(), read, parse, convert).read_all()
 
     def _source(self) -> tuple[Callable[[], pa.NativeFile], bool]:
