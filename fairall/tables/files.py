@@ -159,7 +159,11 @@ class File:
         return table if filled.all() else table.filter(filled)
 
     def _csv(self, *, as_written: bool) -> pa.Table:
-        """All rows of a CSV file: texts, missing where they are empty, or texts beside `_is_real` columns."""
+        """All rows of a CSV file.
+
+        With `as_written` all cells are texts, missing where they are empty; else columns that are `_is_real`
+        in the first block are numbers, unless a later block has another word.
+        """
         source, is_quoted = self._source()
         read = arrow.ReadOptions(use_threads=False, block_size=FIRST_BLOCK)
         parse = arrow.ParseOptions(delimiter=self.declared.separator, newlines_in_values=is_quoted)
@@ -236,7 +240,7 @@ def _names(header: Iterable[str], path: object) -> list[str]:
 
 
 def _frame(table: pa.Table, declared: Declared) -> pd.DataFrame:
-    """Cells with their types; texts are numbers where they mean `_is_real` ones or no value."""
+    """Cells with their types; a column of texts holds numbers where all are such, and it `_is_real`."""
     names, columns, cells = table.column_names, table.columns, {}
     del table  # and free each column when it is read
     for name in names:
@@ -257,10 +261,10 @@ def _numbers(texts: pa.ChunkedArray, declared: Declared) -> pa.ChunkedArray:
 
 
 def _is_real(column: pa.ChunkedArray, name: str, declared: Declared) -> bool:
-    """Whether a column of a CSV file holds decimal numbers of which nothing of their form matters.
+    """Whether a column of a CSV file holds decimal numbers that need not be kept as they are written.
 
-    It matters in columns with a role or of codes, and where a point may group thousands. Columns with few
-    different numbers stay texts.
+    Columns with a role, postal codes, and numbers whose point may group thousands are kept as texts, and so
+    are columns with few different numbers.
     """
     if column.type != pa.float64() or name in declared.as_text or POSTAL.fullmatch(name):
         return False

@@ -196,9 +196,15 @@ def groups(people: Applicants, columns: pd.DataFrame, key: str) -> np.ndarray:
 
 
 def ordered(people: Applicants, numbers: np.ndarray, column: pd.Series) -> np.ndarray:
-    """Numbers (N,) of groups in the order of `groups.sides`, without the rows of none, which `people` loses.
+    """Numbers of the groups in the order of `groups.sides`, of the M rows in one of them, shape (M,).
 
     The groups are the words of `Declared.groups`, else `advantaged` and its one other word, else all words.
+    Rows in none of them are removed from `people`.
+
+    Args:
+        people: the table, which gets the groups.
+        numbers: number of the group of each row among `people.groups`, shape (N,).
+        column: of the sensitive attribute.
 
     Raises:
         FairAllError: where there are fewer than two groups, or too many, a declared one is not in the table,
