@@ -1,0 +1,178 @@
+"""What an analysis of a log is: a table, a figure, a sentence, and what is shown of one or two policies."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from fairall.display.format import interval, number
+from fairall.display.page import PageFigure
+from fairall.display.table import PageTable, records_of, without_empty
+from fairall.evaluate.estimated.bounds import Limits
+from fairall.evaluate.estimated.gaps import Interval
+from fairall.evaluate.plain import plain
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from fairall.evaluate.page import Shown
+
+Record = dict[str, Any]
+"""A row of the table of an analysis: what it is about, by key, and its `value`.
+
+The value is an `Interval` or `Limits`, shown ×100, a whole number or a text, or None in a row for the files
+alone, whose further keys hold numbers.
+"""
+# Sections of the page, in the order of a model validation.
+DATA, DISCRIMINATION, CALIBRATION, STABILITY, FAIRNESS, VALUE, CHOICES, LIMITS = SECTIONS = (
+    "Data and selection",
+    "Discrimination",
+    "Calibration",
+    "Stability",
+    "Fairness",
+    "Value",
+    "Thresholds and costs",
+    "Limits",
+)
+INTERVALS = "with 95 % intervals"
+NO_ASSUMPTION = "no assumption: 95 % interval of what is possible, whatever the missing labels are."
+
+
+@dataclass(frozen=True)
+class Picture:
+    """The figure of an analysis.
+
+    Attributes:
+        title: one line.
+        note: caption.
+        draw: from what is shown.
+        there: whether there is something to draw.
+        wide: whether it takes the whole width of the page.
+    """
+
+    title: str
+    note: str
+    draw: Callable[[Shown], Figure]
+    there: Callable[[Shown], bool] = lambda _: True
+    wide: bool = True
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """A question about a log, and how its answer is shown.
+
+    Attributes:
+        key: name of its files, and of its table in evaluation.json.
+        section: of the page.
+        title: of the table.
+        note: below it; where it depends on the log, a function.
+        records: rows of the table, none where nothing can be said.
+        line: key of a record that names its line of the page's table.
+        column: key that names its column there.
+        lines: names of lines as they are shown, in order; others are shown as they are.
+        columns: names of columns, in order; records of other columns are in the files alone. None shows all.
+        picture: the figure, if any.
+        told: sentences for the basis of the verdict.
+    """
+
+    key: str
+    section: str
+    title: str
+    note: str | Callable[[Shown], str]
+    records: Callable[[Shown], Iterable[Record]]
+    line: str
+    column: str
+    lines: Mapping[str, str] = field(default_factory=dict)
+    columns: Mapping[str, str] | None = None
+    picture: Picture | None = None
+    told: Callable[[Shown], Iterator[str]] = lambda _: iter(())
+
+    def table(self, shown: Shown) -> PageTable | None:
+        """The table of what is shown; None without records."""
+        records, reasons, cells = (
+            [*self.records(shown)],
+            dict[str, int](),
+            dict[tuple[str, str], dict[str, str]](),
+        )
+        if not records:
+            return None
+        columns = self.columns or {str(one[self.column]): str(one[self.column]) for one in records}
+        for record in records:
+            if record["value"] is None or record[self.column] not in columns:
+                continue
+            line, column = str(record[self.line]), columns[record[self.column]]
+            group = str(record.get("policy", "")) if shown.difference else ""
+            cells.setdefault((group, self.lines.get(line, line)), {})[column] = text(record["value"], reasons)
+        note = self.note if isinstance(self.note, str) else self.note(shown)
+        marks = "".join(f" [*{number}] {reason}." for reason, number in reasons.items())
+        frame = pd.DataFrame(cells.values(), pd.MultiIndex.from_tuples(cells, names=["group", "name"]))
+        known = [name for name in dict.fromkeys(columns.values()) if name in frame]
+        return PageTable(
+            key=self.key,
+            section=self.section,
+            title=self.title,
+            note=note + marks,
+            frame=without_empty(frame[known].fillna("")),
+            records=records_of(map(flat, records)),
+        )
+
+    def figure(self, shown: Shown) -> PageFigure | None:
+        """The figure of what is shown; None without one."""
+        picture = self.picture
+        if picture is None or not picture.there(shown):
+            return None
+        return PageFigure(
+            key=self.key,
+            title=picture.title,
+            note=picture.note,
+            section=self.section,
+            wide=picture.wide,
+            draw=partial(picture.draw, shown),
+        )
+
+
+def text(value: Any, reasons: dict[str, int]) -> str:
+    """A value as the page shows it; where an interval lacks, the mark of the reason, which is added."""
+    if isinstance(value, float):
+        return number(value)
+    if not isinstance(value, Interval | Limits):
+        return str(value)
+    known = value.interval if isinstance(value, Limits) else value
+    estimate, ends = number(known.estimate), interval(known.low, known.high)
+    if not ends:
+        what = (
+            "interval" if estimate or (isinstance(value, Limits) and value.low == value.low) else "estimate"
+        )
+        reason = f"no {what}: {value.why or 'nobody whom the rate is about'}"
+        ends = f"[*{reasons.setdefault(reason, len(reasons) + 1)}]"
+    return ", ".join(filter(None, [f"{estimate} {ends}".strip(), chance(known.probability)]))
+
+
+def chance(probability: float | None) -> str:
+    """A probability, never shown as certain; empty without one.
+
+    Examples:
+        >>> chance(0.731), chance(0.99999)
+        ('P = 73.1 %', 'P > 99.9 %')
+    """
+    if probability is None or probability != probability:
+        return ""
+    if not 0.001 <= probability <= 0.999:
+        return "P > 99.9 %" if probability > 0.5 else "P < 0.1 %"
+    return f"P = {100 * probability:.1f} %"
+
+
+def flat(record: Record) -> Record:
+    """A record as the files hold it: an interval by its ends, of limits `bound_low` and `bound_high` too."""
+    keys = {name: plain(value) for name, value in record.items() if name != "value"}
+    value = record["value"]
+    if isinstance(value, Limits):
+        keys |= {"bound_low": value.low, "bound_high": value.high}
+        value = value.interval
+    if isinstance(value, Interval):
+        return keys | plain(value)
+    return keys if value is None else keys | {"value": plain(value)}
