@@ -47,6 +47,7 @@ class Picture:
     """The figure of an analysis.
 
     Attributes:
+        key: name of its files.
         title: one line.
         note: caption.
         draw: from what is shown.
@@ -55,6 +56,7 @@ class Picture:
         section: of the page, "" beside the verdict; that of the table by default.
     """
 
+    key: str
     title: str
     note: str
     draw: Callable[[Shown], Figure]
@@ -68,7 +70,7 @@ class Analysis:
     """A question about a log, and how its answer is shown.
 
     Attributes:
-        key: name of its files, and of its table in evaluation.json.
+        key: name of the files of its table, and of this in evaluation.json.
         section: of the page.
         title: of the table.
         note: below it; where it depends on the log, a function.
@@ -130,7 +132,7 @@ class Analysis:
         if picture is None or not picture.there(shown):
             return None
         return PageFigure(
-            key=self.key,
+            key=picture.key,
             title=picture.title,
             note=picture.note,
             section=self.section if picture.section is None else picture.section,

@@ -111,6 +111,7 @@ GAPS = Analysis(
     | {"acceptance_ratio": "acceptance ratio"},
     columns=NAMES | {"no assumption": "no assumption", OFFICERS: OFFICERS},
     picture=Picture(
+        "gaps",
         "What selection hides",
         f"{VIEWS_TOLD} With 95 % intervals; hollow: estimates without one. Thin lines: whatever the missing "
         "labels are.",

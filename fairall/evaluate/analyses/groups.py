@@ -103,6 +103,7 @@ GROUPS = Analysis(
     column="measure",
     columns={name: name for name in COLUMNS},
     picture=Picture(
+        "overlap",
         "Overlap",
         "People by the propensity of the past decisions, accepted and rejected; the line is the mean "
         "acceptance probability of the policy among people of a bin. Where it is high and nobody was "

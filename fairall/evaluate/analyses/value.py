@@ -102,6 +102,7 @@ VALUES = Analysis(
     column="measure",
     lines=LINES,
     picture=Picture(
+        "estimators",
         "Utility by estimator",
         "With 95 % intervals; hollow: estimates without one. no assumption: whatever the missing labels are.",
         draw,
