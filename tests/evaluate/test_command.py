@@ -14,7 +14,7 @@ from scipy.special import expit
 from fairall.cli.main import main
 from fairall.display import page
 from fairall.runtime.signals import Stopped
-from tests.conftest import LOANS
+from tests.conftest import LOANS, records
 
 ROLES = ("decision=granted", "accepted=yes", "label=repaid", "positive=yes", "dataset.sensitive=sex")
 TARGETS = ("new", "strict")
@@ -69,9 +69,7 @@ def read(folder: Path) -> dict[str, Any]:
 
 
 def rows(folder: Path, key: str, **keys: str) -> list[dict[str, Any]]:
-    """Records of a table of evaluation.json, of those with given keys."""
-    found = read(folder)["tables"][key]
-    return [row for row in found if all(row.get(name) == value for name, value in keys.items())]
+    return records(read(folder), key, **keys)
 
 
 @pytest.fixture(scope="module")
