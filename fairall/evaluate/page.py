@@ -105,7 +105,8 @@ class Shown:
         """The records of an analysis; see `Answered.table`."""
         if key not in ANALYSES:
             raise FairAllError(f"table {key!r}: the tables are {', '.join(ANALYSES)}")
-        return self.tables[key].records.infer_objects() if key in self.tables else pd.DataFrame()
+        table = ANALYSES[key].table(self)
+        return pd.DataFrame() if table is None else table.records.infer_objects()
 
     @cached_property
     def content(self) -> dict[str, Any]:
