@@ -20,7 +20,7 @@ from fairall.evaluate.estimated.estimators import ESTIMATORS, LABELS, guaranteed
 from fairall.evaluate.estimated.fairness import MEASURES, VIEWS, View
 from fairall.evaluate.estimated.gaps import NOTHING, Interval, gap_interval, interval, lacking
 from fairall.evaluate.estimated.officers import OFFICERS
-from fairall.evaluate.judged import checks, impact, scorecard, validation
+from fairall.evaluate.judged import checks, impact, validation
 from fairall.evaluate.judged.checks import Misfit
 from fairall.evaluate.judged.judgement import Judgement
 from fairall.evaluate.judged.models import OPTIONS, Models
@@ -46,11 +46,7 @@ class Evaluation(Viewed, Judgement):
     panels = ("value", "fairness")
 
     acceptance_ratio = cached_property(validation.acceptance_ratio)
-    calibration = cached_property(validation.calibration)
     balance = cached_property(validation.balance)
-    thresholds = cached_property(validation.thresholds)
-    costs = cached_property(validation.costs)
-    scorecard = cached_property(scorecard.scorecard)
     adverse_impact = cached_property(impact.adverse_impact)
     impact_bounds = cached_property(impact.impact_bounds)
 
@@ -339,11 +335,7 @@ class Evaluation(Viewed, Judgement):
                 "officers": self._of_officers(),
                 "sensitivity": self.sensitivity,
                 "overlap": self.overlap(),
-                "scorecard": self.scorecard,
-                "calibration": self.calibration,
                 "balance": self.balance,
-                "thresholds": self.thresholds,
-                "costs": self.costs,
                 "monitor": self.monitor and self.monitor.to_plain(),
                 "periods": self.models.periods,
                 "models": {

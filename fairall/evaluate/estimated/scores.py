@@ -45,37 +45,23 @@ class Scored:
     negative: Column
 
     @cached_property
-    def rows(self) -> np.ndarray:
-        """Numbers of the K people who count, shape (K,)."""
-        return np.flatnonzero((self.positive.value != 0) | (self.negative.value != 0))
-
-    @cached_property
     def rank(self) -> np.ndarray:
-        """Place of the score of each person who counts among the R different ones, shape (K,)."""
-        return np.unique(self.score[self.rows], return_inverse=True)[1]
+        """Place of each score among the R different ones of people who count, (N,); of others the last."""
+        counts = (self.positive.value != 0) | (self.negative.value != 0)
+        return np.unique(np.where(counts, self.score, np.inf), return_inverse=True)[1]
 
     def up_to(self, mass: np.ndarray) -> np.ndarray:
-        """Sum of a mass (N,) of people with at most each of the different scores, shape (R,)."""
-        return np.cumsum(np.bincount(self.rank, mass[self.rows]))
-
-    def at_most(self, rank: int | np.ndarray) -> np.ndarray:
-        """Whether a person counts and has at most a rank, shape (N,), bool."""
-        below = np.zeros(len(self.score), dtype=bool)
-        below[self.rows] = self.rank <= rank
-        return below
-
-    def _below(self, mass: np.ndarray) -> np.ndarray:
-        """Mass of the people with a lower score, and half of an equal one, shape (N,)."""
-        total, below = self.up_to(mass), np.zeros(len(mass))
-        below[self.rows] = ((total + np.append(0.0, total[:-1])) / 2.0)[self.rank]
-        return below
+        """Sum of a mass (N,), which only people who count have, up to each different score, shape (R,)."""
+        return np.cumsum(np.bincount(self.rank, mass))
 
     def auc(self) -> Estimate:
         """P(a positive label has the higher score than a negative one), ties counting half."""
-        mean, n, g, b = self.sample.mean, len(self.score), self.positive.value, self.negative.value
-        above = g.sum() - self._below(g)
-        pairs = mean(self.positive * (self._below(b) / n) + self.negative * (above / n))
-        with_itself = mean(g * b).value / n  # of each person, which is no pair
+        mean, n, labels = self.sample.mean, len(self.score), (self.positive.value, self.negative.value)
+        totals = [self.up_to(mass) for mass in labels]
+        # Mass of people with a lower score, and half of an equal one.
+        g, b = ((total + np.append(0.0, total[:-1]))[self.rank] / (2.0 * n) for total in totals)
+        pairs = mean(self.positive * b + self.negative * (totals[0][-1] / n - g))
+        with_itself = mean(np.multiply(*labels)).value / n  # of each person, which is no pair
         ordered = Estimate((pairs.value - with_itself) / 2.0, pairs.phi)
         return ordered / (mean(self.positive) * mean(self.negative) - with_itself)
 
@@ -96,42 +82,42 @@ class Scored:
         for _ in range(REPEATS):
             fold = (draw.permutation(self.sample.clusters) % FOLDS)[self.sample.cluster]
             for k in range(FOLDS):
-                outside += (fold == k) * self.at_most(self._furthest(fold != k)) / REPEATS
+                outside += (fold == k) * self._below_furthest(fold != k) / REPEATS
         growth = (FOLDS / (FOLDS - 1)) ** (2 / 3)
-        everyone = np.ones(len(self.score))
-        same, other = map(self.apart, (self.at_most(self._furthest(everyone)), outside))
-        value = (growth * np.abs(same.value) + 3.0 * np.abs(other.value)) / (growth + 3.0)
-        half = (np.abs(same.value) - value) / 2.0
-        share = half / same.error if same.error > 0 else 0.0
+        same, other = map(self.apart, (self._below_furthest(1.0), outside))
+        size, error = np.abs(same.value), same.error
+        value = (growth * size + 3.0 * np.abs(other.value)) / (growth + 3.0)
+        share = (size - value) / (2.0 * error) if error > 0 else 0.0
         return Estimate(value, same.phi * np.sign(same.value) * np.sqrt(1.0 + share**2))
 
-    def shares(self, rows: np.ndarray) -> tuple[Estimate, Estimate]:
-        """Share of some rows, as far as each belongs to them (N,), in the positive and the negative labels."""
-        mean = self.sample.mean
-        positive, negative = (mean(labels * rows) / mean(labels) for labels in (self.positive, self.negative))
-        return positive, negative
+    def share(self, positive: bool, rows: np.ndarray) -> Estimate:
+        """Share of the positive or negative labels that belongs to some rows, as far as they count (N,)."""
+        labels = self.positive if positive else self.negative
+        return self.sample.mean(labels * rows) / self.sample.mean(labels)
 
     def apart(self, rows: np.ndarray) -> Estimate:
-        """Share of some rows (N,) in the negative labels less that in the positive ones."""
-        positive, negative = self.shares(rows)
-        return negative - positive
+        """Share of some rows in the negative labels less that in the positive ones."""
+        return self.share(False, rows) - self.share(True, rows)
 
-    def _furthest(self, rows: np.ndarray) -> int:
-        """Rank up to which the distribution functions of some rows (N,) differ most."""
+    def _below_furthest(self, rows: np.ndarray | float) -> np.ndarray:
+        """Who is below the threshold where the distribution functions of some rows differ most, (N,)."""
         g, b = (self.up_to(labels.value * rows) for labels in (self.positive, self.negative))
         with np.errstate(divide="ignore", invalid="ignore"):
-            return int(np.nan_to_num(np.abs(b / b[-1] - g / g[-1])).argmax())
+            apart = np.nan_to_num(np.abs(b / b[-1] - g / g[-1]))
+        return self.rank <= apart.argmax()
 
     def brier(self) -> Estimate:
         """Mean squared difference of label and score."""
-        return self._mean(self.positive * (1.0 - self.score) ** 2 + self.negative * self.score**2)
+        return self._mean((1.0 - self.score) ** 2, self.score**2)
 
     def calibration(self) -> Estimate:
         """Mean label less mean score."""
-        return self._mean(self.positive * (1.0 - self.score) - self.negative * self.score)
+        return self._mean(1.0 - self.score, -self.score)
 
-    def _mean(self, column: Column) -> Estimate:
-        return self.sample.mean(column) / self.sample.mean(self.positive + self.negative)
+    def _mean(self, of_positive: np.ndarray, of_negative: np.ndarray) -> Estimate:
+        """Mean of what a positive and a negative label of each person count, shape (N,)."""
+        mean, positive, negative = self.sample.mean, self.positive, self.negative
+        return mean(positive * of_positive + negative * of_negative) / mean(positive + negative)
 
 
 @dataclass(frozen=True)
@@ -152,61 +138,54 @@ class Partial:
 
     def labelled(self, unknown: np.ndarray | float) -> Scored:
         """The people with labels (N,) in the place of unknown ones."""
-        label = np.where(np.isnan(self.label), unknown, self.label)
-        columns = (Column(labels * self.members) for labels in (label, 1.0 - label))
-        return Scored(self.sample, self.score, *columns)
+        label = np.where(np.isnan(self.label), unknown, self.label) * self.members
+        return Scored(self.sample, self.score, Column(label), Column(self.members - label))
 
-    def auc(self) -> Bounds:
-        """Sharp: for each number of positive labels the highest scores have them, or the lowest."""
-        members = np.flatnonzero(self.members)
-        rows = members[np.argsort(self.score[members], kind="stable")]
+    def bounds(self, measure: str) -> Bounds:
+        """Least and greatest value of a measure, which is the name of a method of `Scored`.
+
+        They are sharp, except for the least KS, which may be too low.
+        """
+        if measure == "ks":
+            return self._ks()
+        near = self.score >= 0.5
+        extremes = {"brier": (near, ~near), "calibration": (0.0, 1.0)}.get(measure) or self._ordered()
+        return Bounds(*(getattr(self.labelled(unknown), measure)() for unknown in extremes))
+
+    def _ordered(self) -> list[np.ndarray]:
+        """Unknown labels (N,) for the least and the greatest AUC.
+
+        Of each number of positive labels the lowest scores have them, or the highest.
+        """
+        rows = np.flatnonzero(self.members)
         label, rank = self.label[rows], rankdata(self.score[rows])
-        free = np.isnan(label)
-        positive = np.nansum(label) + np.arange(free.sum() + 1)
-        pairs, extremes = positive * (len(rows) - positive), []
-        for step in (1, -1):  # from the lowest score, or from the highest
-            ranks = np.nansum(label * rank) + np.append(0.0, np.cumsum(rank[free][::step]))
-            ordered = step * (ranks - positive * (positive + 1.0) / 2.0)
+        free = np.flatnonzero(np.isnan(label))
+        free = free[np.argsort(rank[free], kind="stable")]
+        positive, extremes = np.nansum(label) + np.arange(len(free) + 1), []
+        pairs = positive * (len(rows) - positive)
+        for order, sign in ((free, 1.0), (free[::-1], -1.0)):
+            ranks = np.nansum(label * rank) + np.append(0.0, np.cumsum(rank[order]))
+            ordered = sign * (ranks - positive * (positive + 1.0) / 2.0)
             auc = np.divide(ordered, pairs, out=np.full(len(pairs), np.inf), where=pairs > 0)
-            unknown = np.zeros(len(self.score))
-            unknown[rows[free][::step][: auc.argmin()]] = 1.0
-            extremes.append(self.labelled(unknown).auc())
-        return Bounds(*extremes)
+            extremes.append(np.isin(np.arange(len(self.score)), rows[order[: auc.argmin()]]))
+        return extremes
 
-    def gini(self) -> Bounds:
-        """2·AUC − 1."""
-        return Bounds(*(2.0 * end - 1.0 for end in self.auc()))
-
-    def ks(self) -> Bounds:
-        """Largest of the thresholds' bounds; the upper one is sharp, the lower one may be too low.
+    def _ks(self) -> Bounds:
+        """Largest of the thresholds' bounds.
 
         At one threshold the distributions are furthest apart where all unknown labels below it are negative
         and those above positive, or the other way round.
         """
-        scored, unknown = self.labelled(0.0), np.isnan(self.label)
-        masses = (self.label == 1, self.label == 0, unknown)
-        g, b, u = (scored.up_to(np.where(self.members, mass, 0.0)) for mass in masses)
+        scored, extremes = self.labelled(0.0), []
+        masses = (self.label == 1, self.label == 0, np.isnan(self.label))
+        g, b, u = (scored.up_to(self.members & mass) for mass in masses)
         with np.errstate(divide="ignore", invalid="ignore"):
-            apart = np.nan_to_num((b + u) / (b[-1] + u) - g / (g[-1] + u[-1] - u))
-            near = np.nan_to_num(b / (b[-1] + u[-1] - u) - (g + u) / (g[-1] + u))
-        extremes = []
-        # Of each end: the difference by threshold, and whether unknown labels above it are positive.
-        for size, above in (
-            (np.maximum(near, -apart), near < -apart),
-            (np.maximum(apart, -near), apart >= -near),
-        ):
-            best = int(size.argmax())
-            below = scored.at_most(best)
-            difference = self.labelled(below != above[best]).apart(below)
-            sign = np.sign(difference.value) if size[best] > 0 else 0.0
-            extremes.append(Estimate(np.maximum(size[best], 0.0), np.nan_to_num(difference.phi * sign)))
+            ways = [(y + u) / (y[-1] + u) - z / (z[-1] + u[-1] - u) for y, z in ((b, g), (g, b))]
+        apart = np.nan_to_num(ways)
+        for size in (-apart, apart):
+            way, best = np.unravel_index(size.argmax(), size.shape)
+            below = scored.rank <= best
+            difference = self.labelled(below if way else ~below).apart(below)
+            sign = np.sign(difference.value) if size.max() > 0 else 0.0
+            extremes.append(Estimate(np.maximum(size.max(), 0.0), np.nan_to_num(difference.phi * sign)))
         return Bounds(*extremes)
-
-    def brier(self) -> Bounds:
-        """Sharp: unknown labels are those nearest to the score, or the others."""
-        near = self.score >= 0.5
-        return Bounds(self.labelled(near).brier(), self.labelled(~near).brier())
-
-    def calibration(self) -> Bounds:
-        """Sharp: unknown labels are all negative, or all positive."""
-        return Bounds(self.labelled(0.0).calibration(), self.labelled(1.0).calibration())
