@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fairall.display.progress import doing
-from fairall.evaluate.analysis import CHOICES, INTERVALS, Analysis, Record
+from fairall.evaluate.analysis import CHOICES as SECTION
+from fairall.evaluate.analysis import INTERVALS, Analysis, Record
 from fairall.evaluate.estimated.estimators import ESTIMATORS, People, value_support
 from fairall.evaluate.estimated.fairness import rates
 from fairall.evaluate.estimated.gaps import Interval, gap_interval, interval, joint_normal
@@ -78,9 +79,9 @@ def _records(shown: Shown) -> Iterator[Record]:
             yield {"policy": name} | record
 
 
-CHOICE = Analysis(
+CHOICES = Analysis(
     key="choices",
-    section=CHOICES,
+    section=SECTION,
     title="Other thresholds and costs ×100",
     note=(
         f"Doubly robust, {INTERVALS}. score: of accepting everybody whose score is at least the threshold; "

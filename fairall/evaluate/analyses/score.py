@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from itertools import product
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -24,7 +25,6 @@ from fairall.evaluate.analysis import (
     Record,
     text,
 )
-from fairall.evaluate.estimated.bounds import Bounds
 from fairall.evaluate.estimated.gaps import NOTHING, interval, joint_normal
 from fairall.evaluate.estimated.influence import Column
 from fairall.evaluate.estimated.scores import Partial, Scored
@@ -38,14 +38,14 @@ if TYPE_CHECKING:
 
 EVERYBODY = "everybody"  # the groups together
 BINS = 10  # of equal width on [0, 1], of probabilities
-# Methods of `Scored`: name in tables, the least value (the greatest is 1), and whether people of either label
-# are compared.
-MEASURES = {
-    "auc": ("AUC", 0.0, True),
-    "gini": ("Gini", -1.0, True),
-    "ks": ("KS", 0.0, True),
-    "brier": ("Brier score", 0.0, False),
-    "calibration": ("label − probability", -1.0, False),
+LABELS = ("positive", "negative")
+ENDS = ("estimate", "low", "high")
+MEASURES = {  # names of methods of `Scored`
+    "auc": "AUC",
+    "gini": "Gini",
+    "ks": "KS",
+    "brier": "Brier score",
+    "calibration": "label − probability",
 }
 BY_PERIOD = ["gini", "brier", "calibration"]
 VIEWS = ("accepted", "dr", "bayesian")
@@ -65,10 +65,8 @@ def score_of(of: Judgement) -> np.ndarray:
     return of.models.outcome.probability
 
 
-def labels_of(
-    of: Judgement, view: str, members: np.ndarray, whose: str
-) -> tuple[Scored | None, np.ndarray, str | None]:
-    """Labels of some people in a view.
+def labels_of(of: Judgement, view: str, members: np.ndarray, whose: str) -> tuple[Scored | None, str | None]:
+    """Labels of some people in a view; None where nothing may be shown of them. Why there is no interval.
 
     Args:
         of: all people.
@@ -77,10 +75,6 @@ def labels_of(
             of the labels that Bayesian evaluation draws from it (Kozodoi et al. 2025).
         members: the people, shape (N,), bool.
         whose: who they are, in words.
-
-    Returns:
-        The labels; None where nothing may be shown of them. Weights of the revealed positive and negative
-        labels that they rest on, shape (2, N). Why there is no estimate, or no interval.
 
     References:
         Kozodoi, N., Lessmann, S., Alamgir, M., Moreira-Matias, L. and Papakonstantinou, K. (2025). Fighting
@@ -94,18 +88,19 @@ def labels_of(
     if view != "accepted" and people.outcome is None:
         why = NO_MODEL
     may = why is None
-    for own, label in zip(weights, ("positive", "negative"), strict=True):
+    compared = LABELS if of.models.score is not None else LABELS[:1]  # the error of a model compares none
+    for own, label in zip(weights, compared, strict=False):
         if why is None:
             may, why = of.few_labels(own, f"{label} labels", whose)
     if not may:
-        return None, weights, why
+        return None, why
     positive, counts = Column(people.label), members * known  # 0 where the label is not known
     if view != "accepted":
         positive, counts = replace(people, weight=weight).pseudo_label, members.astype(float)
     if view == "bayesian" and why is None:
         why = "Bayesian evaluation gives no interval"
     positive = positive * members
-    return Scored(of.sample, score_of(of), positive, counts - positive), weights, why
+    return Scored(of.sample, score_of(of), positive, counts - positive, weights), why
 
 
 def estimates(
@@ -118,54 +113,37 @@ def estimates(
         missing labels are.
     """
     views = {view: labels_of(of, view, members, whose) for view in VIEWS}
-    partial, counts = Partial(of.sample, score_of(of), of.log.label, members), members.astype(float)
+    partial = Partial(of.sample, score_of(of), of.log.label, members)
     for measure in measures:
-        name, lowest, by_label = MEASURES[measure]
-        # Without a score the error of the model has the interval of a mean, not that of a rate.
-        ends = (
-            {"lowest": lowest}
-            if of.models.score is not None
-            else {"lowest": -0.5, "highest": 0.5, "cut": False}
-        )
-        record = {"about": f"{whose}: {name}", "measure": measure}
-        for view, (scored, weights, why) in views.items():
-            value = NOTHING
-            if scored is not None:
-                parts = weights if by_label else [weights.sum(0)]
-                supports = (of.sample.support(part, **ends) for part in parts)
-                fewest = min(supports, key=lambda support: float(support.clusters))
-                value = interval(getattr(scored, measure)().on(fewest))
+        record = {"about": f"{whose}: {MEASURES[measure]}", "measure": measure}
+        for view, (scored, why) in views.items():
+            value = NOTHING if scored is None else interval(getattr(scored, measure)())
             yield record | {"view": view, "value": value.without_ends(why)}
-        support = of.sample.support(counts, **ends)
-        bounds = Bounds(*(end.on(support) for end in partial.bounds(measure)))
-        yield record | {"view": "bounds", "value": bounds.limits()}
+        yield record | {"view": "bounds", "value": partial.bounds(measure).limits()}
 
 
-def curves(of: Judgement) -> pd.DataFrame:
+def curves(of: Judgement) -> Iterator[Record]:
     """Shares of people of either label whose score is at least a threshold.
 
-    Returns:
-        A row per `view` (`accepted`, `dr` or `bounds`), `label` and `threshold`: `acceptance`, the share of
-        all people above it, `estimate`, `low` and `high`. Intervals cover a whole curve with 95 %.
+    Yields:
+        By `view` (`accepted`, `dr` or `bounds`), `label` and `threshold`: `acceptance`, the share of all
+        people above it, `estimate`, `low` and `high`. Intervals cover a whole curve with 95 %.
     """
     score, everybody = score_of(of), np.ones(len(of.log), dtype=bool)
-    levels, partial, rows = levels_of(score), Partial(of.sample, score, of.log.label, everybody), []
+    levels, partial = levels_of(score), Partial(of.sample, score, of.log.label, everybody)
     views = {view: labels_of(of, view, everybody, EVERYBODY) for view in ("accepted", "dr")}
-    for level in levels:
+    for level, (kind, label) in product(levels.tolist(), enumerate(LABELS)):
         above = score >= level
+        lines = {}
+        for view, (scored, _) in views.items():
+            if scored is not None:
+                lines[view] = interval(scored.share(kind, above), k=joint_normal(len(levels)))[:3]
         # A share is extreme where unknown labels above the threshold are of one kind, and those below not.
-        extremes = [partial.labelled(unknown) for unknown in (above, ~above)]
-        for label, positive in (("positive", True), ("negative", False)):
-            line = {"label": label, "threshold": level, "acceptance": above.mean()}
-            for view, (scored, weights, _) in views.items():
-                if scored is not None:
-                    share = scored.share(positive, above).on(of.sample.support(weights[0 if positive else 1]))
-                    rows.append(
-                        {"view": view} | line | interval(share, k=joint_normal(len(levels)))._asdict()
-                    )
-            low, high = sorted(float(end.share(positive, above).value) for end in extremes)
-            rows.append({"view": "bounds"} | line | {"low": low, "high": high})
-    return pd.DataFrame(rows).drop(columns=["why", "probability"], errors="ignore")
+        ends = (partial.labelled(unknown).share(kind, above).value for unknown in (above, ~above))
+        lines["bounds"] = (np.nan, *sorted(map(float, ends)))
+        record = {"measure": "share above", "label": label, "threshold": level, "acceptance": above.mean()}
+        for view, line in lines.items():
+            yield record | {"view": view, "value": None} | dict(zip(ENDS, line, strict=True))
 
 
 def calibration(of: Judgement) -> Iterator[Record]:
@@ -178,18 +156,14 @@ def calibration(of: Judgement) -> Iterator[Record]:
     log, score = of.log, score_of(of)
     if of.models.outcome is None or of.refused_rates is not None:
         return
-    cell = log.group * BINS + np.minimum((score * BINS).astype(int), BINS - 1)
-    by_cell = of.sample.by(cell, len(log.groups) * BINS)
-    size = by_cell.mean(np.ones(len(log)))
-    scores, labels = (by_cell.mean(column) / size for column in (score, of.people.pseudo_label))
-    labels = labels.on(by_cell.support(of.people.weight.value))
-    known = np.bincount(cell[log.revealed], minlength=by_cell.groups)
-    for k in np.flatnonzero(known >= of.models.smallest_cell):
-        code = k // BINS
-        if code in of.models.shown:
-            share = size.value[k] / np.mean(log.group == code)
-            record = {"group": log.groups[code], "measure": "mean label", "view": "bin", "share": share}
-            yield record | {"score": scores.value[k], "value": interval(labels, k)}
+    label, bins = of.people.pseudo_label, np.minimum((score * BINS).astype(int), BINS - 1)
+    for code, k in product(of.models.shown, range(BINS)):
+        rows = (log.group == code) & (bins == k)
+        if (rows & log.revealed).sum() >= of.models.smallest_cell:
+            mean = of.sample.mean(label * rows) / of.sample.mean(rows.astype(float))
+            value = interval(mean.on(of.sample.support(of.people.weight.value * rows)))
+            where = {"score": score[rows].mean(), "share": rows.sum() / (log.group == code).sum()}
+            yield {"group": log.groups[code], "measure": "mean label", "view": "bin", "value": value} | where
 
 
 def _stability(of: Judgement, code: np.ndarray, names: list[str]) -> Iterator[Record]:
@@ -216,13 +190,13 @@ def _records(shown: Shown) -> Iterator[Record]:
     code, names = numbered(log)
     if scored and len(names) > 1:
         parts += [("period", name, code == k, BY_PERIOD) for k, name in enumerate(names)]
-        yield from _stability(of, code, names)
     for key, name, members, asked in parts:
         for record in estimates(of, members, name, asked):
             yield {key: name} | record
+    if scored and len(names) > 1:
+        yield from _stability(of, code, names)
     if scored:
-        for row in curves(of).to_dict("records"):
-            yield {"group": EVERYBODY, "measure": "share above", "value": None} | row
+        yield from curves(of)
     yield from calibration(of)
 
 
@@ -240,11 +214,11 @@ def _draw(shown: Shown) -> Figure:
     from fairall.display.style import BLUE, ORANGE, legend_below
     from fairall.evaluate.drawing import band, grid
 
-    frame = curves(shown.first)
+    frame = pd.DataFrame(curves(shown.first))
     handles, (figure, panels) = {}, grid(frame["view"].nunique(), height=1.7, sharey=True)
     for axes, (view, of_view) in zip(panels, frame.groupby("view"), strict=True):
         for colour, (label, own) in zip((ORANGE, BLUE), of_view.groupby("label"), strict=True):
-            x, *ends = own[["acceptance", "estimate", "low", "high"]].to_numpy().T
+            x, *ends = own[["acceptance", *ENDS]].to_numpy().T
             handles[f"people with a {label} label"] = band(axes, 100 * x, *ends, colour)
         axes.set(title=COLUMNS[view], xlabel="people above the threshold ×100")
     panels[0].set_ylabel("above the threshold ×100")

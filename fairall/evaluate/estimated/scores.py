@@ -18,12 +18,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from scipy.stats import rankdata
 
 from fairall.evaluate.estimated.bounds import Bounds
-from fairall.evaluate.estimated.influence import Column, Estimate, Sample
+from fairall.evaluate.estimated.influence import Column, Estimate, Sample, Support
 
 FOLDS, REPEATS = 5, 4  # of the threshold of `Scored.ks`
 
@@ -37,12 +38,24 @@ class Scored:
         score: f, probability of a positive label, shape (N,).
         positive: g, how much each counts as a positive label, N rows; 0 of people who do not count.
         negative: b, likewise as a negative one.
+        weights: of the known positive and negative labels that all this rests on, shape (2, N).
     """
 
     sample: Sample
     score: np.ndarray
     positive: Column
     negative: Column
+    weights: np.ndarray
+
+    @cached_property
+    def supports(self) -> list[Support]:
+        """Of shares of the positive and of the negative labels."""
+        return [self.sample.support(weight) for weight in self.weights]
+
+    @property
+    def fewest(self) -> Support:
+        """Of a comparison of positive and negative labels: that of the fewer ones."""
+        return min(self.supports, key=lambda support: float(support.clusters))
 
     @cached_property
     def rank(self) -> np.ndarray:
@@ -63,7 +76,7 @@ class Scored:
         pairs = mean(self.positive * b + self.negative * (totals[0][-1] / n - g))
         with_itself = mean(np.multiply(*labels)).value / n  # of each person, which is no pair
         ordered = Estimate((pairs.value - with_itself) / 2.0, pairs.phi)
-        return ordered / (mean(self.positive) * mean(self.negative) - with_itself)
+        return (ordered / (mean(self.positive) * mean(self.negative) - with_itself)).on(self.fewest)
 
     def gini(self) -> Estimate:
         """2·AUC − 1."""
@@ -88,16 +101,16 @@ class Scored:
         size, error = np.abs(same.value), same.error
         value = (growth * size + 3.0 * np.abs(other.value)) / (growth + 3.0)
         share = (size - value) / (2.0 * error) if error > 0 else 0.0
-        return Estimate(value, same.phi * np.sign(same.value) * np.sqrt(1.0 + share**2))
+        return Estimate(value, same.phi * np.sign(same.value) * np.sqrt(1.0 + share**2), self.fewest)
 
-    def share(self, positive: bool, rows: np.ndarray) -> Estimate:
-        """Share of the positive or negative labels that belongs to some rows, as far as they count (N,)."""
-        labels = self.positive if positive else self.negative
-        return self.sample.mean(labels * rows) / self.sample.mean(labels)
+    def share(self, kind: int, rows: np.ndarray) -> Estimate:
+        """Share of the positive (0) or negative (1) labels of some rows, as far as they count (N,)."""
+        labels = (self.positive, self.negative)[kind]
+        return (self.sample.mean(labels * rows) / self.sample.mean(labels)).on(self.supports[kind])
 
     def apart(self, rows: np.ndarray) -> Estimate:
         """Share of some rows in the negative labels less that in the positive ones."""
-        return self.share(False, rows) - self.share(True, rows)
+        return self.share(1, rows) - self.share(0, rows)
 
     def _below_furthest(self, rows: np.ndarray | float) -> np.ndarray:
         """Who is below the threshold where the distribution functions of some rows differ most, (N,)."""
@@ -112,12 +125,13 @@ class Scored:
 
     def calibration(self) -> Estimate:
         """Mean label less mean score."""
-        return self._mean(1.0 - self.score, -self.score)
+        return 2.0 * self._mean(1.0 - self.score / 2.0, (1.0 - self.score) / 2.0) - 1.0
 
     def _mean(self, of_positive: np.ndarray, of_negative: np.ndarray) -> Estimate:
-        """Mean of what a positive and a negative label of each person count, shape (N,)."""
+        """Mean of what a positive and a negative label of each person count, between 0 and 1, shape (N,)."""
         mean, positive, negative = self.sample.mean, self.positive, self.negative
-        return mean(positive * of_positive + negative * of_negative) / mean(positive + negative)
+        ratio = mean(positive * of_positive + negative * of_negative) / mean(positive + negative)
+        return ratio.on(self.sample.support(self.weights.sum(0)))
 
 
 @dataclass(frozen=True)
@@ -139,7 +153,8 @@ class Partial:
     def labelled(self, unknown: np.ndarray | float) -> Scored:
         """The people with labels (N,) in the place of unknown ones."""
         label = np.where(np.isnan(self.label), unknown, self.label) * self.members
-        return Scored(self.sample, self.score, Column(label), Column(self.members - label))
+        weights = np.stack([self.members, self.members]).astype(float)
+        return Scored(self.sample, self.score, Column(label), Column(self.members - label), weights)
 
     def bounds(self, measure: str) -> Bounds:
         """Least and greatest value of a measure, which is the name of a method of `Scored`.
@@ -149,7 +164,8 @@ class Partial:
         if measure == "ks":
             return self._ks()
         near = self.score >= 0.5
-        extremes = {"brier": (near, ~near), "calibration": (0.0, 1.0)}.get(measure) or self._ordered()
+        linear: dict[str, list[Any]] = {"brier": [near, ~near], "calibration": [0.0, 1.0]}
+        extremes = linear.get(measure) or self._ordered()
         return Bounds(*(getattr(self.labelled(unknown), measure)() for unknown in extremes))
 
     def _ordered(self) -> list[np.ndarray]:
@@ -187,5 +203,6 @@ class Partial:
             below = scored.rank <= best
             difference = self.labelled(below if way else ~below).apart(below)
             sign = np.sign(difference.value) if size.max() > 0 else 0.0
-            extremes.append(Estimate(np.maximum(size.max(), 0.0), np.nan_to_num(difference.phi * sign)))
+            phi = np.nan_to_num(difference.phi * sign)
+            extremes.append(Estimate(np.maximum(size.max(), 0.0), phi, scored.fewest))
         return Bounds(*extremes)
