@@ -57,11 +57,6 @@ class Shown:
         return self.first.log
 
     @property
-    def calibration(self) -> dict[str, Any] | None:
-        """Of the probability that all policies share, from the first that has it."""
-        return next((one.calibration for one in self.evaluations.values() if one.calibration), None)
-
-    @property
     def refused(self) -> str | None:
         """What cannot be answered, and why."""
         return self.found.refused

@@ -81,26 +81,23 @@ def labels_of(of: Judgement, view: str, members: np.ndarray, whose: str) -> tupl
         sampling bias: a framework for training and evaluating credit scoring models. European Journal of
         Operational Research.
     """
-    people, known = of.people, of.log.revealed.astype(float)
-    weight = people.weight if view == "dr" else Column(known)
-    weights = weight.value * members * np.stack([people.label, 1.0 - people.label])
-    why = of.refused_rates if view == "dr" else None
-    if view != "accepted" and people.outcome is None:
-        why = NO_MODEL
-    may = why is None
-    compared = LABELS if of.models.score is not None else LABELS[:1]  # the error of a model compares none
-    for own, label in zip(weights, compared, strict=False):
-        if why is None:
-            may, why = of.few_labels(own, f"{label} labels", whose)
-    if not may:
-        return None, why
-    positive, counts = Column(people.label), members * known  # 0 where the label is not known
+    people, whole = of.people, members.astype(float)
+    weight = people.weight if view == "dr" else Column(of.log.revealed.astype(float))
+    positive, counts = Column(people.label), whole * weight.value  # the label is 0 where it is not known
     if view != "accepted":
-        positive, counts = replace(people, weight=weight).pseudo_label, members.astype(float)
-    if view == "bayesian" and why is None:
-        why = "Bayesian evaluation gives no interval"
-    positive = positive * members
-    return Scored(of.sample, score_of(of), positive, counts - positive, weights), why
+        if people.outcome is None:
+            return None, NO_MODEL
+        positive, counts = replace(people, weight=weight).pseudo_label, whole
+    positive, weights = positive * whole, weight.value * whole * np.stack([people.label, 1.0 - people.label])
+    compared = LABELS if of.models.score is not None else LABELS[:1]  # the error of a model compares none
+    doubts = [
+        (False, of.refused_rates if view == "dr" else None),
+        *(of.few_labels(own, f"{kind} labels", whose) for own, kind in zip(weights, compared, strict=False)),
+        (True, "Bayesian evaluation gives no interval" if view == "bayesian" else None),
+    ]
+    may, why = next((doubt for doubt in doubts if doubt[1] is not None), (True, None))
+    scored = Scored(of.sample, score_of(of), positive, counts - positive, weights)
+    return scored if may else None, why
 
 
 def estimates(
@@ -117,7 +114,16 @@ def estimates(
     for measure in measures:
         record = {"about": f"{whose}: {MEASURES[measure]}", "measure": measure}
         for view, (scored, why) in views.items():
-            value = NOTHING if scored is None else interval(getattr(scored, measure)())
+            value = NOTHING
+            if scored is not None:
+                estimate = getattr(scored, measure)()
+                if of.models.score is None:  # a mean, whose interval is by Student's t
+                    ends = {
+                        "lowest": estimate.support.lowest / 2.0,
+                        "highest": estimate.support.highest / 2.0,
+                    }
+                    estimate = estimate.on(replace(estimate.support, **ends, cut=False))
+                value = interval(estimate)
             yield record | {"view": view, "value": value.without_ends(why)}
         yield record | {"view": "bounds", "value": partial.bounds(measure).limits()}
 
@@ -140,7 +146,8 @@ def curves(of: Judgement) -> Iterator[Record]:
                 lines[view] = interval(scored.share(kind, above), k=joint_normal(len(levels)))[:3]
         # A share is extreme where unknown labels above the threshold are of one kind, and those below not.
         ends = (partial.labelled(unknown).share(kind, above).value for unknown in (above, ~above))
-        lines["bounds"] = (np.nan, *sorted(map(float, ends)))
+        low, high = sorted(map(float, ends))
+        lines["bounds"] = np.nan, low, high
         record = {"measure": "share above", "label": label, "threshold": level, "acceptance": above.mean()}
         for view, line in lines.items():
             yield record | {"view": view, "value": None} | dict(zip(ENDS, line, strict=True))
@@ -166,13 +173,23 @@ def calibration(of: Judgement) -> Iterator[Record]:
             yield {"group": log.groups[code], "measure": "mean label", "view": "bin", "value": value} | where
 
 
-def _stability(of: Judgement, code: np.ndarray, names: list[str]) -> Iterator[Record]:
-    """Of the score against the first of some periods, of code (N,); p is corrected for all of them."""
+def by_period(of: Judgement) -> Iterator[Record]:
+    """Measures of the score by period, and its stability against the first one; none without periods.
+
+    P of the stability indices (`measure` is `psi`) is corrected for all periods.
+    """
+    code, names = numbered(of.log)
+    if len(names) < 2:
+        return
     first, *later = (pd.Series(score_of(of)[rows]) for rows in of.log.people_of(code, len(names)))
     drifts = drift_by_column({k: (first, scores, True) for k, scores in enumerate(later, start=1)})
-    for k, drift in drifts.items():
-        record = {"period": names[k], "about": f"{names[k]}: PSI", "measure": "psi", "view": "dr"}
-        yield record | drift._asdict() | {"value": f"{drift.psi:.3f} (p = {drift.p:.2g})"}
+    for k, name in enumerate(names):
+        for record in estimates(of, code == k, name, BY_PERIOD):
+            yield {"period": name} | record
+        if k:
+            value = f"{drifts[k].psi:.3f} (p = {drifts[k].p:.2g})"
+            record = {"period": name, "about": f"{name}: PSI", "measure": "psi", "view": "dr"}
+            yield record | drifts[k]._asdict() | {"value": value}
 
 
 def _scored(shown: Shown) -> bool:
@@ -184,20 +201,15 @@ def _records(shown: Shown) -> Iterator[Record]:
     if not scored and (of.models.outcome is None or of.refused_rates is not None):
         return
     doing("discrimination and calibration")
-    measures = list(MEASURES) if scored else ["calibration"]
-    parts = [("group", EVERYBODY, np.ones(len(log), dtype=bool), measures)]
-    parts += [("group", log.groups[code], log.group == code, measures) for code in of.models.shown]
-    code, names = numbered(log)
-    if scored and len(names) > 1:
-        parts += [("period", name, code == k, BY_PERIOD) for k, name in enumerate(names)]
-    for key, name, members, asked in parts:
-        for record in estimates(of, members, name, asked):
-            yield {key: name} | record
-    if scored and len(names) > 1:
-        yield from _stability(of, code, names)
-    if scored:
-        yield from curves(of)
+    groups = {EVERYBODY: np.ones(len(log), dtype=bool)}
+    groups |= {log.groups[code]: log.group == code for code in of.models.shown}
+    for name, members in groups.items():
+        for record in estimates(of, members, name, MEASURES if scored else ["calibration"]):
+            yield {"group": name} | record
     yield from calibration(of)
+    if scored:
+        yield from by_period(of)
+        yield from curves(of)
 
 
 def _told(shown: Shown) -> Iterator[str]:
@@ -218,8 +230,8 @@ def _draw(shown: Shown) -> Figure:
     handles, (figure, panels) = {}, grid(frame["view"].nunique(), height=1.7, sharey=True)
     for axes, (view, of_view) in zip(panels, frame.groupby("view"), strict=True):
         for colour, (label, own) in zip((ORANGE, BLUE), of_view.groupby("label"), strict=True):
-            x, *ends = own[["acceptance", *ENDS]].to_numpy().T
-            handles[f"people with a {label} label"] = band(axes, 100 * x, *ends, colour)
+            x, y, low, high = own[["acceptance", *ENDS]].to_numpy().T
+            handles[f"people with a {label} label"] = band(axes, 100 * x, y, low, high, colour)
         axes.set(title=COLUMNS[view], xlabel="people above the threshold ×100")
     panels[0].set_ylabel("above the threshold ×100")
     legend_below(figure, handles, 2)

@@ -153,7 +153,7 @@ class Partial:
     def labelled(self, unknown: np.ndarray | float) -> Scored:
         """The people with labels (N,) in the place of unknown ones."""
         label = np.where(np.isnan(self.label), unknown, self.label) * self.members
-        weights = np.stack([self.members, self.members]).astype(float)
+        weights = np.stack([self.members, self.members])
         return Scored(self.sample, self.score, Column(label), Column(self.members - label), weights)
 
     def bounds(self, measure: str) -> Bounds:
