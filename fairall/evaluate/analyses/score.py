@@ -228,7 +228,7 @@ def _draw(shown: Shown) -> Figure:
 
     frame = pd.DataFrame(curves(shown.first))
     handles, (figure, panels) = {}, grid(frame["view"].nunique(), height=1.7, sharey=True)
-    for axes, (view, of_view) in zip(panels, frame.groupby("view"), strict=True):
+    for axes, (view, of_view) in zip(panels, frame.groupby("view", sort=False), strict=True):
         for colour, (label, own) in zip((ORANGE, BLUE), of_view.groupby("label"), strict=True):
             x, y, low, high = own[["acceptance", *ENDS]].to_numpy().T
             handles[f"people with a {label} label"] = band(axes, 100 * x, y, low, high, colour)
