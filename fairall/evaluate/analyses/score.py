@@ -45,7 +45,8 @@ MEASURES = {  # names of methods of `Scored`
     "gini": "Gini",
     "ks": "KS",
     "brier": "Brier score",
-    "calibration": "label − probability",
+    "calibration": "label − score",
+    "error": "label − probability",  # of the model of the label
 }
 BY_PERIOD = ["gini", "brier", "calibration"]
 VIEWS = ("accepted", "dr", "bayesian")
@@ -114,16 +115,7 @@ def estimates(
     for measure in measures:
         record = {"about": f"{whose}: {MEASURES[measure]}", "measure": measure}
         for view, (scored, why) in views.items():
-            value = NOTHING
-            if scored is not None:
-                estimate = getattr(scored, measure)()
-                if of.models.score is None:  # a mean, whose interval is by Student's t
-                    ends = {
-                        "lowest": estimate.support.lowest / 2.0,
-                        "highest": estimate.support.highest / 2.0,
-                    }
-                    estimate = estimate.on(replace(estimate.support, **ends, cut=False))
-                value = interval(estimate)
+            value = NOTHING if scored is None else interval(getattr(scored, measure)())
             yield record | {"view": view, "value": value.without_ends(why)}
         yield record | {"view": "bounds", "value": partial.bounds(measure).limits()}
 
@@ -204,7 +196,7 @@ def _records(shown: Shown) -> Iterator[Record]:
     groups = {EVERYBODY: np.ones(len(log), dtype=bool)}
     groups |= {log.groups[code]: log.group == code for code in of.models.shown}
     for name, members in groups.items():
-        for record in estimates(of, members, name, MEASURES if scored else ["calibration"]):
+        for record in estimates(of, members, name, [*MEASURES][:-1] if scored else ["error"]):
             yield {"group": name} | record
     yield from calibration(of)
     if scored:
@@ -244,7 +236,7 @@ SCORE = Analysis(
     title="Discrimination and calibration ×100",
     note=(
         "Of the probability of a positive label by the score or, without one, by the model of the label; "
-        f"{INTERVALS}. label − probability: mean label less mean probability. accepted: of people with a "
+        f"{INTERVALS}. label − score: mean label less mean probability. accepted: of people with a "
         "label, which is another quantity than that of everybody. everybody: doubly robust. Bayesian: a "
         f"missing label is drawn from the model of the label, without an interval. {NO_ASSUMPTION} PSI: "
         "population stability index of the score against the first period, and p of no change, corrected "

@@ -127,6 +127,11 @@ class Scored:
         """Mean label less mean score."""
         return 2.0 * self._mean(1.0 - self.score / 2.0, (1.0 - self.score) / 2.0) - 1.0
 
+    def error(self) -> Estimate:
+        """The same as a mean, whose interval is by Student's t, of an out-of-fold probability."""
+        support = self.sample.support(self.weights.sum(0), lowest=-0.5, highest=0.5, cut=False)
+        return self.calibration().on(support)
+
     def _mean(self, of_positive: np.ndarray, of_negative: np.ndarray) -> Estimate:
         """Mean of what a positive and a negative label of each person count, between 0 and 1, shape (N,)."""
         mean, positive, negative = self.sample.mean, self.positive, self.negative
@@ -164,8 +169,9 @@ class Partial:
         if measure == "ks":
             return self._ks()
         near = self.score >= 0.5
-        linear: dict[str, list[Any]] = {"brier": [near, ~near], "calibration": [0.0, 1.0]}
-        extremes = linear.get(measure) or self._ordered()
+        extremes: list[Any] = [near, ~near] if measure == "brier" else [0.0, 1.0]
+        if measure in ("auc", "gini"):
+            extremes = self._ordered()
         return Bounds(*(getattr(self.labelled(unknown), measure)() for unknown in extremes))
 
     def _ordered(self) -> list[np.ndarray]:

@@ -41,16 +41,6 @@ def test_the_acceptance_ratio_by_hand(models: Models, people: pd.DataFrame) -> N
     assert nobody.why == "nobody is accepted"
 
 
-@pytest.mark.parametrize("women", [0.7, 0.65, 0.5])
-def test_intervals_of_the_acceptance_ratio_cover(models: Models, people: pd.DataFrame, women: float) -> None:
-    draw, covered = np.random.default_rng(0), []
-    chance, truth = np.where(people["sex"] == "f", women, 0.7), women / 0.7
-    for _ in range(300):
-        ratio = acceptance_ratio(judged(models, draw.random(2000) < chance))
-        covered.append(ratio.low <= truth <= ratio.high)
-    assert 0.92 <= np.mean(covered) <= 0.985
-
-
 def test_right_weights_balance_and_wrong_ones_do_not(people: pd.DataFrame, models: Models) -> None:
     flat = models_of(people.assign(p=people["granted"].mean()), propensity="p")
     right, wrong = (balance(judged(one, people["new"])) for one in (models, flat))
