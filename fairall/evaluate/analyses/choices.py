@@ -31,13 +31,13 @@ def levels_of(score: np.ndarray) -> np.ndarray:
     return np.unique(np.quantile(score, np.linspace(0.05, 0.95, 19)))
 
 
-def _value(of: Judgement, people: People, k: float = Z) -> Interval:
+def _value(judgement: Judgement, people: People, k: float = Z) -> Interval:
     """The doubly robust value of some people."""
-    support = value_support(people, people.kept.value, of.sample)
-    return interval(ESTIMATORS["dr"](people, of.sample).on(support), k=k)
+    support = value_support(people, people.kept.value, judgement.sample)
+    return interval(ESTIMATORS["dr"](people, judgement.sample).on(support), k=k)
 
 
-def thresholds(of: Judgement) -> Iterator[Record]:
+def thresholds(judgement: Judgement) -> Iterator[Record]:
     """Value and gaps of accepting everybody whose score is at least a threshold, doubly robust.
 
     The score is the given one, else the policy's acceptance probability. The intervals of a measure are
@@ -47,35 +47,35 @@ def thresholds(of: Judgement) -> Iterator[Record]:
         Records with `measure`: `acceptance`, `value`, and `GAPS`. None for a score with fewer than
         `LEAST_LEVELS` thresholds, and where labels of all people cannot be estimated.
     """
-    models = of.models
-    score = of.target if models.score is None else models.score
+    models = judgement.models
+    score = judgement.target if models.score is None else models.score
     levels = levels_of(score)
-    refused = of.refused_rates or models.outcome is None or (of.logged and models.score is None)
-    if refused or len(levels) < LEAST_LEVELS or not all(of.doubt(name, "dr")[0] for name in GAPS):
+    refused = judgement.refused_rates or models.outcome is None or (judgement.logged and models.score is None)
+    if refused or len(levels) < LEAST_LEVELS or not all(judgement.doubt(name, "dr")[0] for name in GAPS):
         return
     k, k_gaps = (joint_normal(len(levels) * many) for many in (1, comb(len(models.shown), 2)))
     for level in levels.tolist():
-        people = of.with_target((score >= level).astype(float))
-        by_measure = rates("dr", people, of.by_group)
-        values = {"acceptance": float(people.target.mean()), "value": _value(of, people, k)}
+        people = judgement.with_target((score >= level).astype(float))
+        by_measure = rates("dr", people, judgement.by_group)
+        values = {"acceptance": float(people.target.mean()), "value": _value(judgement, people, k)}
         values |= {name: gap_interval(by_measure[name][models.shown], k=k_gaps) for name in GAPS}
         for measure, value in values.items():
             yield {"choice": f"score ≥ {level:.3f}", "threshold": level, "measure": measure, "value": value}
 
 
-def costs(of: Judgement) -> Iterator[Record]:
+def costs(judgement: Judgement) -> Iterator[Record]:
     """The doubly robust value for costs c of 0.1 to 0.9; none with amounts, or without a value."""
-    if of.log.cost is None or of.refused_value is not None or of.models.outcome is None:
+    if judgement.log.cost is None or judgement.refused_value is not None or judgement.models.outcome is None:
         return
     for cost in COSTS.tolist():
-        value = _value(of, replace(of.people, break_even=np.full(len(of.log), cost)))
+        value = _value(judgement, replace(judgement.people, break_even=np.full(len(judgement.log), cost)))
         yield {"choice": f"c = {cost:g}", "cost": cost, "measure": "value", "value": value}
 
 
 def _records(shown: Shown) -> Iterator[Record]:
     doing("values and gaps over thresholds")
-    for name, one in shown.evaluations.items():
-        for record in (*thresholds(one), *costs(one)):
+    for name, evaluation in shown.evaluations.items():
+        for record in (*thresholds(evaluation), *costs(evaluation)):
             yield {"policy": name} | record
 
 

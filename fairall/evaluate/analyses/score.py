@@ -58,19 +58,21 @@ COLUMNS = {
 }
 
 
-def score_of(of: Judgement) -> np.ndarray:
+def score_of(judgement: Judgement) -> np.ndarray:
     """The score, or without one the probability of a positive label by the outcome model, shape (N,)."""
-    if of.models.score is not None:
-        return of.models.score
-    assert of.models.outcome is not None
-    return of.models.outcome.probability
+    if judgement.models.score is not None:
+        return judgement.models.score
+    assert judgement.models.outcome is not None
+    return judgement.models.outcome.probability
 
 
-def labels_of(of: Judgement, view: str, members: np.ndarray, whose: str) -> tuple[Scored | None, str | None]:
+def labels_of(
+    judgement: Judgement, view: str, members: np.ndarray, whose: str
+) -> tuple[Scored | None, str | None]:
     """Labels of some people in a view; None where nothing may be shown of them. Why there is no interval.
 
     Args:
-        of: all people.
+        judgement: a policy on a log.
         view: `accepted`: people whose label is revealed. `dr`: all people, with doubly robust pseudo-labels.
             `bayesian`: all people; a missing label counts as its probability by the outcome model, the mean
             of the labels that Bayesian evaluation draws from it (Kozodoi et al. 2025).
@@ -82,27 +84,32 @@ def labels_of(of: Judgement, view: str, members: np.ndarray, whose: str) -> tupl
         sampling bias: a framework for training and evaluating credit scoring models. European Journal of
         Operational Research.
     """
-    people, whole = of.people, members.astype(float)
-    weight = people.weight if view == "dr" else Column(of.log.revealed.astype(float))
+    people, whole = judgement.people, members.astype(float)
+    weight = people.weight if view == "dr" else Column(judgement.log.revealed.astype(float))
     positive, counts = Column(people.label), whole * weight.value  # the label is 0 where it is not known
     if view != "accepted":
         if people.outcome is None:
             return None, NO_MODEL
         positive, counts = replace(people, weight=weight).pseudo_label, whole
     positive, weights = positive * whole, weight.value * whole * np.stack([people.label, 1.0 - people.label])
-    compared = LABELS if of.models.score is not None else LABELS[:1]  # the error of a model compares none
+    compared = (
+        LABELS if judgement.models.score is not None else LABELS[:1]
+    )  # the error of a model compares none
     doubts = [
-        (False, of.refused_rates if view == "dr" else None),
-        *(of.few_labels(own, f"{kind} labels", whose) for own, kind in zip(weights, compared, strict=False)),
+        (False, judgement.refused_rates if view == "dr" else None),
+        *(
+            judgement.few_labels(part, f"{kind} labels", whose)
+            for part, kind in zip(weights, compared, strict=False)
+        ),
         (True, "Bayesian evaluation gives no interval" if view == "bayesian" else None),
     ]
     may, why = next((doubt for doubt in doubts if doubt[1] is not None), (True, None))
-    scored = Scored(of.sample, score_of(of), positive, counts - positive, weights)
+    scored = Scored(judgement.sample, score_of(judgement), positive, counts - positive, weights)
     return scored if may else None, why
 
 
 def estimates(
-    of: Judgement, members: np.ndarray, whose: str, measures: Iterable[str] = MEASURES
+    judgement: Judgement, members: np.ndarray, whose: str, measures: Iterable[str] = MEASURES
 ) -> Iterator[Record]:
     """Measures of the score of some people in each view, and their bounds; arguments as of `labels_of`.
 
@@ -110,8 +117,8 @@ def estimates(
         Records with `measure`, of `MEASURES`, and `view`, of `VIEWS` or `bounds`: what is possible whatever
         missing labels are.
     """
-    views = {view: labels_of(of, view, members, whose) for view in VIEWS}
-    partial = Partial(of.sample, score_of(of), of.log.label, members)
+    views = {view: labels_of(judgement, view, members, whose) for view in VIEWS}
+    partial = Partial(judgement.sample, score_of(judgement), judgement.log.label, members)
     for measure in measures:
         record = {"about": f"{whose}: {MEASURES[measure]}", "measure": measure}
         for view, (scored, why) in views.items():
@@ -120,16 +127,16 @@ def estimates(
         yield record | {"view": "bounds", "value": partial.bounds(measure).limits()}
 
 
-def curves(of: Judgement) -> Iterator[Record]:
+def curves(judgement: Judgement) -> Iterator[Record]:
     """Shares of people of either label whose score is at least a threshold.
 
     Yields:
         By `view` (`accepted`, `dr` or `bounds`), `label` and `threshold`: `acceptance`, the share of all
         people above it, `estimate`, `low` and `high`. Intervals cover a whole curve with 95 %.
     """
-    score, everybody = score_of(of), np.ones(len(of.log), dtype=bool)
-    levels, partial = levels_of(score), Partial(of.sample, score, of.log.label, everybody)
-    views = {view: labels_of(of, view, everybody, EVERYBODY) for view in ("accepted", "dr")}
+    score, everybody = score_of(judgement), np.ones(len(judgement.log), dtype=bool)
+    levels, partial = levels_of(score), Partial(judgement.sample, score, judgement.log.label, everybody)
+    views = {view: labels_of(judgement, view, everybody, EVERYBODY) for view in ("accepted", "dr")}
     for level, (kind, label) in product(levels.tolist(), enumerate(LABELS)):
         above = score >= level
         lines = {}
@@ -145,38 +152,40 @@ def curves(of: Judgement) -> Iterator[Record]:
             yield record | {"view": view, "value": None} | dict(zip(ENDS, line, strict=True))
 
 
-def calibration(of: Judgement) -> Iterator[Record]:
+def calibration(judgement: Judgement) -> Iterator[Record]:
     """Mean labels by group and bins of the score with enough labels, of all people, doubly robust.
 
     References:
         Van Calster, B. et al. (2016). A calibration hierarchy for risk models was defined: from utopia to
         empirical data. Journal of Clinical Epidemiology.
     """
-    log, score = of.log, score_of(of)
-    if of.models.outcome is None or of.refused_rates is not None:
+    log, score = judgement.log, score_of(judgement)
+    if judgement.models.outcome is None or judgement.refused_rates is not None:
         return
-    label, bins = of.people.pseudo_label, np.minimum((score * BINS).astype(int), BINS - 1)
-    for code, k in product(of.models.shown, range(BINS)):
+    label, bins = judgement.people.pseudo_label, np.minimum((score * BINS).astype(int), BINS - 1)
+    for code, k in product(judgement.models.shown, range(BINS)):
         rows = (log.group == code) & (bins == k)
-        if (rows & log.revealed).sum() >= of.models.smallest_cell:
-            mean = of.sample.mean(label * rows) / of.sample.mean(rows.astype(float))
-            value = interval(mean.on(of.sample.support(of.people.weight.value * rows)))
+        if (rows & log.revealed).sum() >= judgement.models.smallest_cell:
+            mean = judgement.sample.mean(label * rows) / judgement.sample.mean(rows.astype(float))
+            value = interval(mean.on(judgement.sample.support(judgement.people.weight.value * rows)))
             where = {"score": score[rows].mean(), "share": rows.sum() / (log.group == code).sum()}
             yield {"group": log.groups[code], "measure": "mean label", "view": "bin", "value": value} | where
 
 
-def by_period(of: Judgement) -> Iterator[Record]:
+def by_period(judgement: Judgement) -> Iterator[Record]:
     """Measures of the score by period, and its stability against the first one; none without periods.
 
     P of the stability indices (`measure` is `psi`) is corrected for all periods.
     """
-    code, names = numbered(of.log)
+    code, names = numbered(judgement.log)
     if len(names) < 2:
         return
-    first, *later = (pd.Series(score_of(of)[rows]) for rows in of.log.people_of(code, len(names)))
+    first, *later = (
+        pd.Series(score_of(judgement)[rows]) for rows in judgement.log.people_of(code, len(names))
+    )
     drifts = drift_by_column({k: (first, scores, True) for k, scores in enumerate(later, start=1)})
     for k, name in enumerate(names):
-        for record in estimates(of, code == k, name, BY_PERIOD):
+        for record in estimates(judgement, code == k, name, BY_PERIOD):
             yield {"period": name} | record
         if k:
             value = f"{drifts[k].psi:.3f} (p = {drifts[k].p:.2g})"
@@ -189,19 +198,19 @@ def _scored(shown: Shown) -> bool:
 
 
 def _records(shown: Shown) -> Iterator[Record]:
-    of, log, scored = shown.first, shown.log, _scored(shown)
-    if not scored and (of.models.outcome is None or of.refused_rates is not None):
+    judgement, log, scored = shown.first, shown.log, _scored(shown)
+    if not scored and (judgement.models.outcome is None or judgement.refused_rates is not None):
         return
     doing("discrimination and calibration")
     groups = {EVERYBODY: np.ones(len(log), dtype=bool)}
-    groups |= {log.groups[code]: log.group == code for code in of.models.shown}
+    groups |= {log.groups[code]: log.group == code for code in judgement.models.shown}
     for name, members in groups.items():
-        for record in estimates(of, members, name, [*MEASURES][:-1] if scored else ["error"]):
+        for record in estimates(judgement, members, name, [*MEASURES][:-1] if scored else ["error"]):
             yield {"group": name} | record
-    yield from calibration(of)
+    yield from calibration(judgement)
     if scored:
-        yield from by_period(of)
-        yield from curves(of)
+        yield from by_period(judgement)
+        yield from curves(judgement)
 
 
 def _told(shown: Shown) -> Iterator[str]:
@@ -209,7 +218,7 @@ def _told(shown: Shown) -> Iterator[str]:
     if _scored(shown):
         everybody = np.ones(len(shown.log), dtype=bool)
         records = estimates(shown.first, everybody, EVERYBODY, ["gini"])
-        gini = {one["view"]: one["value"].why or text(one["value"], {}) for one in records}
+        gini = {record["view"]: record["value"].why or text(record["value"], {}) for record in records}
         yield f"Score: Gini of everybody, doubly robust: {gini['dr']}; of the accepted: {gini['accepted']}"
 
 
@@ -221,8 +230,8 @@ def _draw(shown: Shown) -> Figure:
     frame = pd.DataFrame(curves(shown.first))
     handles, (figure, panels) = {}, grid(frame["view"].nunique(), height=1.7, sharey=True)
     for axes, (view, of_view) in zip(panels, frame.groupby("view", sort=False), strict=True):
-        for colour, (label, own) in zip((ORANGE, BLUE), of_view.groupby("label"), strict=True):
-            x, y, low, high = own[["acceptance", *ENDS]].to_numpy().T
+        for colour, (label, curve) in zip((ORANGE, BLUE), of_view.groupby("label"), strict=True):
+            x, y, low, high = curve[["acceptance", *ENDS]].to_numpy().T
             handles[f"people with a {label} label"] = band(axes, 100 * x, y, low, high, colour)
         axes.set(title=COLUMNS[view], xlabel="people above the threshold ×100")
     panels[0].set_ylabel("above the threshold ×100")

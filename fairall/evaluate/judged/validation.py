@@ -14,16 +14,16 @@ from fairall.evaluate.plain import ByName
 UNBALANCED = 0.1  # standardised difference of means from which a feature is unbalanced (Austin 2009)
 
 
-def acceptance_ratio(of: Judgement) -> Interval:
+def acceptance_ratio(judgement: Judgement) -> Interval:
     """Smallest acceptance rate by the largest, below 0.8 a sign of adverse impact (four-fifths rule).
 
     References:
         Uniform guidelines on employee selection procedures, 29 CFR 1607.4 D (1978).
     """
-    shown = of.models.shown
+    shown = judgement.models.shown
     if len(shown) < 2:
-        return NOTHING.without_ends(of.doubt("dpu", "dr")[1])
-    ratio = ratio_interval(of.rates["dr"]["dpu"][shown])
+        return NOTHING.without_ends(judgement.doubt("dpu", "dr")[1])
+    ratio = ratio_interval(judgement.rates["dr"]["dpu"][shown])
     return ratio.without_ends("nobody is accepted" if np.isnan(ratio.estimate) else None)
 
 
@@ -34,7 +34,7 @@ def _imbalance(log: DecisionLog, weight: np.ndarray, rows: np.ndarray) -> np.nda
     return difference / np.maximum(design.std(0), np.finfo(np.float32).tiny)
 
 
-def balance(of: Judgement) -> ByName | None:
+def balance(judgement: Judgement) -> ByName | None:
     """Whether weighted people with labels are like all people, and propensities those of the decisions.
 
     By group: for each feature the standardised difference of means of its inputs (the largest in absolute
@@ -44,19 +44,21 @@ def balance(of: Judgement) -> ByName | None:
         Austin, P. (2009). Balance diagnostics for comparing the distribution of baseline covariates between
         treatment groups. Statistics in Medicine.
     """
-    log, groups = of.log, {}
+    log, groups = judgement.log, {}
     if not log.revealed.any():
         return None
-    weights = {"before": of.people.revealed.astype(float), "after": of.people.weight.value}
+    weights = {"before": judgement.people.revealed.astype(float), "after": judgement.people.weight.value}
     names = pd.Series(log.input_names, dtype=object).replace("", np.nan)  # the group has no name
-    for code in of.models.shown:
+    for code in judgement.models.shown:
         rows = log.group == code
-        known = rows & np.isfinite(of.models.acceptance)
+        known = rows & np.isfinite(judgement.models.acceptance)
         inputs = pd.DataFrame({when: _imbalance(log, weight, rows) for when, weight in weights.items()})
         groups[log.groups[code]] = {
             "accepted_by_expected": log.accepted[known].sum()
-            / max(of.models.acceptance[known].sum(), 1e-300),
-            "features": inputs.groupby(names, sort=False).agg(lambda own: max(own, key=abs)).to_dict("index"),
+            / max(judgement.models.acceptance[known].sum(), 1e-300),
+            "features": inputs.groupby(names, sort=False)
+            .agg(lambda column: max(column, key=abs))
+            .to_dict("index"),
         }
     return groups
 

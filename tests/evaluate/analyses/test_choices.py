@@ -29,12 +29,12 @@ def scored(people: pd.DataFrame, score: Any) -> Evaluation:
 
 def test_thresholds_are_policies_of_the_score_with_a_wider_interval(people: pd.DataFrame) -> None:
     score = expit(people["score"] + 0.5 * (people["sex"] == "m")).to_numpy()
-    one = scored(people, score)
-    rows = {(row["threshold"], row["measure"]): row["value"] for row in thresholds(one)}
+    evaluation = scored(people, score)
+    rows = {(row["threshold"], row["measure"]): row["value"] for row in thresholds(evaluation)}
     levels = list(dict.fromkeys(level for level, _ in rows))
     assert levels == pytest.approx(np.quantile(score, np.linspace(0.05, 0.95, 19)))
     for level in levels[::6]:
-        policy = judged(one.models, score >= level)
+        policy = judged(evaluation.models, score >= level)
         assert rows[level, "acceptance"] == policy.target.mean()
         alone, value = policy.values["dr"], rows[level, "value"]
         assert value.estimate == pytest.approx(alone.estimate)
@@ -50,8 +50,8 @@ def test_thresholds_are_policies_of_the_score_with_a_wider_interval(people: pd.D
 
 
 def test_the_value_is_linear_in_the_cost(people: pd.DataFrame) -> None:
-    one = scored(people, people["chance"])
-    values = {row["cost"]: row["value"] for row in costs(one)}
+    evaluation = scored(people, people["chance"])
+    values = {row["cost"]: row["value"] for row in costs(evaluation)}
     assert list(values) == pytest.approx(np.linspace(0.1, 0.9, 9))
     slopes = np.diff([value.estimate for value in values.values()]) / 0.1
     np.testing.assert_allclose(slopes, -people["new"].mean())

@@ -137,13 +137,13 @@ def test_without_a_score_it_is_the_calibration_of_the_model(people: pd.DataFrame
     plain = shown(people, None)
     assert SCORE.figure(plain) is None
     assert not [*SCORE.told(plain)]
-    table, one, women = SCORE.table(plain), plain.first, (people["sex"] == "f").to_numpy()
+    table, evaluation, women = SCORE.table(plain), plain.first, (people["sex"] == "f").to_numpy()
     assert table is not None
     assert [name for _, name in table.frame.index] == [
         f"{group}: label − probability" for group in ("everybody", "f", "m")
     ]
-    assert one.models.outcome is not None
-    error = (one.people.pseudo_label.value - one.models.outcome.probability)[women]
+    assert evaluation.models.outcome is not None
+    error = (evaluation.people.pseudo_label.value - evaluation.models.outcome.probability)[women]
     half = 1.96 * error.std() / np.sqrt(women.sum())
     expected = error.mean() + half * np.array([0, -1, 1])
     assert values(plain)["f error dr"][:3] == pytest.approx(expected, abs=0.002)
@@ -190,4 +190,5 @@ def test_curves_are_shares_of_people_above_thresholds(people: pd.DataFrame, card
         assert (curve["low"].le(share) & curve["high"].ge(share)).all()
     figure = SCORE.figure(card)
     assert figure is not None
+    assert figure.draw is not None
     assert [axes.get_title() for axes in figure.draw().axes] == ["accepted", "everybody", "no assumption"]

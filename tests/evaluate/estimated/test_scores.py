@@ -35,14 +35,14 @@ def test_measures_are_those_of_other_libraries_with_rows_repeated(levels: int | 
     """A label of weight 2 counts as two people, one of weight 0 as none."""
     score, label = drawn(400, 0, levels)
     weight = np.random.default_rng(1).integers(0, most, 400)
-    found = labelled(score, label, weight)
+    scored = labelled(score, label, weight)
     f, y = np.repeat(score, weight), np.repeat(label, weight)
-    assert found.brier().value == pytest.approx(brier_score_loss(y, f))
-    assert found.calibration().value == pytest.approx(y.mean() - f.mean())
-    assert found.auc().value == pytest.approx(roc_auc_score(y, f))
-    assert found.gini().value == pytest.approx(2 * roc_auc_score(y, f) - 1)
+    assert scored.brier().value == pytest.approx(brier_score_loss(y, f))
+    assert scored.calibration().value == pytest.approx(y.mean() - f.mean())
+    assert scored.auc().value == pytest.approx(roc_auc_score(y, f))
+    assert scored.gini().value == pytest.approx(2 * roc_auc_score(y, f) - 1)
     largest = ks_2samp(f[y == 0], f[y == 1]).statistic
-    assert largest - 0.1 < found.ks().value < largest + 1e-9
+    assert largest - 0.1 < scored.ks().value < largest + 1e-9
 
 
 def test_nobody_is_a_pair_with_himself() -> None:
@@ -98,8 +98,10 @@ def test_errors_are_those_of_repeated_draws_and_the_mean_of_ks_is_the_truth() ->
     logs = [drawn(300, seed) for seed in range(200)]
     for name in MEASURES:
         estimates = [getattr(labelled(*log), name)() for log in logs]
-        values = [float(one.value) for one in estimates]
-        assert np.mean([one.error for one in estimates]) == pytest.approx(np.std(values), rel=0.13), name
+        values = [float(estimate.value) for estimate in estimates]
+        assert np.mean([estimate.error for estimate in estimates]) == pytest.approx(
+            np.std(values), rel=0.13
+        ), name
         if name == "ks":
             largest = [ks_2samp(f[y == 0], f[y == 1]).statistic for f, y in logs]
             assert np.mean(largest) - truth > 0.02
@@ -110,6 +112,7 @@ def test_rows_of_a_person_make_the_error_larger() -> None:
     score, label = drawn(200, 0)
     rows = np.repeat(np.arange(200), 5)
     alone, weights = labelled(score, label).auc(), np.stack([label[rows], 1.0 - label[rows]])
-    together = Scored(Sample(1000, person=rows), score[rows], *map(Column, weights), weights).auc()
+    positive, negative = map(Column, weights)
+    together = Scored(Sample(1000, person=rows), score[rows], positive, negative, weights).auc()
     assert together.error == pytest.approx(alone.error, rel=0.02)
     assert interval(together).low == pytest.approx(interval(alone).low, abs=0.01)

@@ -43,19 +43,19 @@ def test_the_acceptance_ratio_by_hand(models: Models, people: pd.DataFrame) -> N
 
 def test_right_weights_balance_and_wrong_ones_do_not(people: pd.DataFrame, models: Models) -> None:
     flat = models_of(people.assign(p=people["granted"].mean()), propensity="p")
-    right, wrong = (balance(judged(one, people["new"])) for one in (models, flat))
+    right, wrong = (balance(judged(fitted, people["new"])) for fitted in (models, flat))
     assert right is not None
     assert wrong is not None
-    for group, own in people.groupby("sex"):
-        accepted = own[own["granted"] == 1]
+    for group, members in people.groupby("sex"):
+        accepted = members[members["granted"] == 1]
         # By hand: standardised by the deviation in the group.
         means = accepted["score"].mean(), np.average(accepted["score"], weights=1 / accepted["p"])
-        before, after = (np.array(means) - own["score"].mean()) / own["score"].std()
+        before, after = (np.array(means) - members["score"].mean()) / members["score"].std()
         score = right[group]["features"]["score"]
         assert score["before"] == pytest.approx(before, rel=0.01)
         assert score["after"] == pytest.approx(after, abs=0.005)
         assert abs(after) < 0.1 < 0.2 < before
-        assert right[group]["accepted_by_expected"] == pytest.approx(len(accepted) / own["p"].sum())
+        assert right[group]["accepted_by_expected"] == pytest.approx(len(accepted) / members["p"].sum())
         score = wrong[group]["features"]["score"]
         assert score["after"] == pytest.approx(score["before"])
     assert wrong["f"]["accepted_by_expected"] < 0.9 < 1.1 < wrong["m"]["accepted_by_expected"]
