@@ -52,7 +52,7 @@ BY_PERIOD = ["gini", "brier", "calibration"]
 VIEWS = ("accepted", "dr", "bayesian")
 COLUMNS = {
     "accepted": "accepted",
-    "dr": "everybody",
+    "dr": "everybody, DR",
     "bayesian": "everybody, Bayesian",
     "bounds": "no assumption",
 }
@@ -246,7 +246,7 @@ SCORE = Analysis(
     note=(
         "Of the probability of a positive label by the score or, without one, by the model of the label; "
         f"{INTERVALS}. label − score: mean label less mean probability. accepted: of people with a "
-        "label, which is another quantity than that of everybody. everybody: doubly robust. Bayesian: a "
+        "label, which is another quantity than that of everybody. DR: doubly robust. Bayesian: a "
         f"missing label is drawn from the model of the label, without an interval. {NO_ASSUMPTION} PSI: "
         "population stability index of the score against the first period, and p of no change, corrected "
         "for all periods. The files have mean labels by bins, and shares of people above thresholds."

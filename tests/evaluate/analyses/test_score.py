@@ -66,7 +66,7 @@ def test_measures_of_the_accepted_and_of_everybody(
     table, gini = SCORE.table(card), known["everybody gini dr"]
     assert table is not None
     text = f"{100 * gini.estimate:.1f} [{100 * gini.low:.1f}, {100 * gini.high:.1f}]"
-    assert table.frame.loc[("", "everybody: Gini"), "everybody"] == text
+    assert table.frame.loc[("", "everybody: Gini"), "everybody, DR"] == text
     assert f"doubly robust: {text}" in "".join(SCORE.told(card))
 
 
@@ -191,4 +191,4 @@ def test_curves_are_shares_of_people_above_thresholds(people: pd.DataFrame, card
     figure = SCORE.figure(card)
     assert figure is not None
     assert figure.draw is not None
-    assert [axes.get_title() for axes in figure.draw().axes] == ["accepted", "everybody", "no assumption"]
+    assert [axes.get_title() for axes in figure.draw().axes] == ["accepted", "everybody, DR", "no assumption"]
