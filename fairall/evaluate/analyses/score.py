@@ -183,14 +183,15 @@ def by_period(judgement: Judgement) -> Iterator[Record]:
     first, *later = (
         pd.Series(score_of(judgement)[rows]) for rows in judgement.log.people_of(code, len(names))
     )
-    drifts = drift_by_column({k: (first, scores, True) for k, scores in enumerate(later, start=1)})
+    drifts = drift_by_column(
+        {name: (first, scores, True) for name, scores in zip(names[1:], later, strict=True)}
+    )
     for k, name in enumerate(names):
         for record in estimates(judgement, code == k, name, BY_PERIOD):
             yield {"period": name} | record
-        if k:
-            value = f"{drifts[k].psi:.3f} (p = {drifts[k].p:.2g})"
-            record = {"period": name, "about": f"{name}: PSI", "measure": "psi", "view": "dr"}
-            yield record | drifts[k]._asdict() | {"value": value}
+    for name, drift in drifts.items():
+        record = {"period": name, "about": f"{name}: PSI", "measure": "psi", "view": "dr"}
+        yield record | drift._asdict() | {"value": f"{drift.psi:.3f} (p = {drift.p:.2g})"}
 
 
 def _scored(shown: Shown) -> bool:
