@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import product
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -103,7 +104,8 @@ def labels_of(
         ),
         (True, "Bayesian evaluation gives no interval" if view == "bayesian" else None),
     ]
-    may, why = next((doubt for doubt in doubts if doubt[1] is not None), (True, None))
+    # What is not shown comes first.
+    may, why = min((doubt for doubt in doubts if doubt[1]), key=itemgetter(0), default=(True, None))
     scored = Scored(judgement.sample, score_of(judgement), positive, counts - positive, weights)
     return scored if may else None, why
 

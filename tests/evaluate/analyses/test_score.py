@@ -124,6 +124,7 @@ def test_what_cannot_be_told_is_refused(people: pd.DataFrame) -> None:
     assert f"Score: Gini of everybody, doubly robust: {why}" in "".join(SCORE.told(refused))
     few = people.copy()
     few.loc[np.flatnonzero((few["repaid"] == 0) & (few["sex"] == "f"))[5:], "repaid"] = 1.0
+    few.loc[np.flatnonzero((few["repaid"] == 1) & (few["sex"] == "f"))[20:], "repaid"] = np.nan
     brier = values(shown(few))
     assert brier["f brier accepted"].why == "f has fewer than 10 negative labels that count"
     assert np.isnan(brier["f brier accepted"].estimate)
