@@ -70,7 +70,7 @@ class Comparison(Answered):
         return self.first.logged or self.second.logged
 
     def _utility(self, assumption: float | str | None) -> Bounds:
-        """Bounds of the difference in value; `assumption` as of `Judgement.labels`."""
+        """Bounds of the difference in value; `assumption` as of `Evaluation.labels`."""
         first, second = self.first, self.second
         if self._logged:  # its value was observed
             own, other = (

@@ -28,7 +28,7 @@ from fairall.evaluate.estimated.fairness import MEASURES, VIEWS, View, columns, 
 from fairall.evaluate.estimated.gaps import NOTHING, Interval, gap_interval, interval, lacking
 from fairall.evaluate.estimated.influence import Estimate, Groups, Sample
 from fairall.evaluate.estimated.officers import OFFICERS
-from fairall.evaluate.judged import checks, impact, scorecard, validation
+from fairall.evaluate.judged import checks, impact, validation
 from fairall.evaluate.judged.checks import Misfit
 from fairall.evaluate.judged.models import NO_MODEL, OPTIONS, Models
 from fairall.evaluate.judged.monitor import Monitor
@@ -73,10 +73,6 @@ class Evaluation(Answered, Viewed):
     panels = ("value", "fairness")
 
     acceptance_ratio = cached_property(validation.acceptance_ratio)
-    calibration = cached_property(validation.calibration)
-    thresholds = cached_property(validation.thresholds)
-    costs = cached_property(validation.costs)
-    scorecard = cached_property(scorecard.scorecard)
     adverse_impact = cached_property(impact.adverse_impact)
     impact_bounds = cached_property(impact.impact_bounds)
 

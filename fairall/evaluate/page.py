@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from importlib.resources import files
 from pathlib import Path
@@ -19,8 +19,10 @@ from fairall.display.format import interval, number
 from fairall.display.progress import Display
 from fairall.display.table import PageTable, print_table
 from fairall.errors import FairAllError, SeveralErrors, count
+from fairall.evaluate.analyses.choices import CHOICES as THRESHOLDS
 from fairall.evaluate.analyses.fairness import GAPS
 from fairall.evaluate.analyses.groups import GROUPS, RATES
+from fairall.evaluate.analyses.score import SCORE
 from fairall.evaluate.analyses.value import VALUES
 from fairall.evaluate.analysis import CHOICES, SECTIONS, chance
 from fairall.evaluate.comparison import Comparison
@@ -41,7 +43,7 @@ MODELS = {
     "labelled": "Model of which labels are known",
     "outcome": "Model of the label",
 }
-ANALYSES = {one.key: one for one in (VALUES, GAPS, GROUPS)}
+ANALYSES = {one.key: one for one in (VALUES, GAPS, GROUPS, SCORE, THRESHOLDS)}
 PRINTED = ("value", "fairness", "groups", "treatment", "impact", "score")  # on the terminal
 
 
@@ -58,6 +60,7 @@ class Shown:
     found: Evaluation | Comparison
     file: Path | None = None
     folder: Path | None = None
+    _made: dict[str, PageTable | None] = field(default_factory=dict, repr=False)
 
     @property
     def difference(self) -> Comparison | None:
@@ -95,17 +98,23 @@ class Shown:
         on = "" if self.file is None else f" on {self.file.name}"
         return f"{'Comparison' if self.difference else 'Evaluation'} of {policies}{on}"
 
-    @cached_property
+    @property
     def tables(self) -> dict[str, PageTable]:
         """Those that have records, by key of the analysis."""
-        made = {key: analysis.table(self) for key, analysis in ANALYSES.items()}
+        made = {key: self.made(key) for key in ANALYSES}
         return {key: table for key, table in made.items() if table is not None}
+
+    def made(self, key: str) -> PageTable | None:
+        """The table of an analysis, which is computed once; None without records."""
+        if key not in ANALYSES:
+            raise FairAllError(f"table {key!r}: the tables are {', '.join(ANALYSES)}")
+        if key not in self._made:
+            self._made[key] = ANALYSES[key].table(self)
+        return self._made[key]
 
     def records(self, key: str) -> pd.DataFrame:
         """The records of an analysis; see `Answered.table`."""
-        if key not in ANALYSES:
-            raise FairAllError(f"table {key!r}: the tables are {', '.join(ANALYSES)}")
-        table = ANALYSES[key].table(self)
+        table = self.made(key)
         return pd.DataFrame() if table is None else table.records.infer_objects()
 
     @cached_property
