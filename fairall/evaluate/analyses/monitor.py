@@ -137,7 +137,7 @@ def ratio(
     def until(values: np.ndarray) -> np.ndarray:
         return np.cumsum(values, axis=-1)[..., last]
 
-    counts = np.isfinite(parts).all(0)
+    counts = np.all(np.isfinite(parts), axis=0)
     now = np.where(counts, parts, 0.0)
     after = now if person is None else pd.DataFrame(now.T).groupby(person).cumsum().to_numpy().T
     before, first, second = after - now, [0, 0, 1], [0, 1, 1]  # of the same person, and pairs of parts
@@ -170,7 +170,10 @@ def course(ends: np.ndarray, refused: str | None) -> list[Interval]:
     """Intervals (3, T), unless refused, and why some are NaN."""
     if refused is not None:
         return [NOTHING.without_ends(refused)] * ends.shape[1]
-    return [Interval(*row, EARLY if np.isnan(row[1]) else None) for row in ends.T.tolist()]
+    return [
+        Interval(estimate, low, high, EARLY if np.isnan(low) else None)
+        for estimate, low, high in ends.T.tolist()
+    ]
 
 
 def by_version(models: Models) -> Iterator[Record]:
@@ -255,7 +258,8 @@ def draw(shown: Shown) -> Figure:
     ):
         lines = {what: np.array([value[:3] for value in values]).T for what, values in courses.items()}
         for axes, what in zip(panels, (UTILITY, *GAPS), strict=True):
-            handles[policy] = band(axes, moments, *lines[what], colour)
+            estimate, low, high = lines[what]
+            handles[policy] = band(axes, moments, estimate, low, high, colour)
             axes.set_title(f"{what} ×100")
             if moments.dtype.kind == "M":
                 date_axis(axes)

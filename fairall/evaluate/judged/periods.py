@@ -5,24 +5,17 @@ A period is a policy version or, in a log with times only, a quarter of its rows
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-from scipy.stats import kstwobign, norm
 
 from fairall.data.drift import Stability, drift_by_column
-from fairall.errors import count
 from fairall.evaluate.estimated.gaps import NOTHING, Interval, gap_interval, interval
 from fairall.evaluate.estimated.influence import Estimate, Groups, Sample
-from fairall.evaluate.estimated.nuisance import Fitted
+from fairall.evaluate.estimated.periods import numbered
 from fairall.evaluate.log import DecisionLog
-from fairall.evaluate.plain import spelt
 from fairall.tables.features import DISCRETE
-
-QUARTERS = 4
-SURPRISING = 0.01  # p, of all periods together, below which a change is told
 
 
 class Period(NamedTuple):
@@ -78,21 +71,6 @@ def periods(log: DecisionLog, sample: Sample, smallest_cell: int) -> list[Period
     ]
 
 
-def numbered(log: DecisionLog) -> tuple[np.ndarray, list[str]]:
-    """Number of the period of each row, shape (N,), and their names."""
-    code = np.zeros(len(log), dtype=int)
-    if log.policy_version is not None:
-        order = np.arange(len(log)) if log.time is None else np.argsort(log.time, kind="stable")
-        code[order], versions = pd.factorize(log.policy_version[order])
-        return code, versions.tolist()
-    if log.time is None:
-        return code, []
-    ends = np.unique(np.sort(log.time)[np.linspace(0, len(log), QUARTERS + 1)[1:].astype(int) - 1])
-    code = np.searchsorted(ends, log.time)
-    spans = (log.time[code == k] for k in range(len(ends)))
-    return code, [f"{spelt(own.min())} to {spelt(own.max())}" for own in spans]
-
-
 def _period(log: DecisionLog, sample: Sample, smallest_cell: int, own: np.ndarray, name: str) -> Period:
     """A period with the rows `own` (N,), without its drift."""
     shown = [g for g in range(len(log.groups)) if (own & (log.group == g)).sum() >= smallest_cell]
@@ -109,61 +87,3 @@ def _period(log: DecisionLog, sample: Sample, smallest_cell: int, own: np.ndarra
     gap = gap_interval(rates[shown]) if len(shown) > 1 else NOTHING
     by_group = {log.groups[g]: interval(rates, g) for g in shown}
     return Period(name, int(own.sum()), interval(rate(log.accepted, own)), by_group, gap, positive)
-
-
-def changes(log: DecisionLog, propensity: Fitted | None, outcome: Fitted | None) -> Iterator[str]:
-    """Warnings of a log whose policies or labels have changed.
-
-    Args:
-        log: the people.
-        propensity: model of the decision, where one is needed.
-        outcome: of the label; None if there is none.
-    """
-    if log.policy_version is None:
-        if log.time is not None and log.propensity is None and propensity is not None:
-            yield from _changed(log, propensity.probability)
-        return
-    code, names = numbered(log)
-    sizes = np.bincount(code)
-    for k in np.flatnonzero(np.bincount(code, log.accepted) == 0):
-        yield (
-            f"nobody was accepted by policy version {names[k]} ({count(int(sizes[k]), 'row')}): what would "
-            "have become of its people is known from people of other versions only"
-        )
-    if outcome is None:
-        return
-    # Σ (y − q) over the revealed labels of a version is about normal if labels do not depend on it.
-    error = np.where(log.revealed, np.nan_to_num(log.label) - outcome.probability, 0.0)
-    total, square = np.bincount(code, error), np.bincount(code, error**2)
-    deviation = total / np.sqrt(np.maximum(square, np.finfo(float).tiny))
-    worst = int(np.abs(deviation).argmax())
-    p = len(names) * 2.0 * norm.sf(abs(deviation[worst]))
-    if p < SURPRISING:
-        points = 100.0 * total[worst] / np.bincount(code, log.revealed)[worst]
-        yield (
-            f"labels of policy version {names[worst]} are positive {abs(points):.1f} points "
-            f"{'more' if points > 0 else 'less'} often than its features tell (p = {p:.1g}): the label has "
-            "changed with the versions, or its model fails; labels of one version then say little of others"
-        )
-
-
-def _changed(log: DecisionLog, acceptance: np.ndarray) -> Iterator[str]:
-    """Whether decisions changed with time given the features: the largest deviation of a cumulative sum.
-
-    The sum of d − π over the rows in the order of time, less its straight line, is about a Brownian bridge
-    where decisions do not depend on time (Brown, Durbin and Evans 1975, "Techniques for testing the constancy
-    of regression relationships over time").
-    """
-    assert log.time is not None
-    order = np.argsort(log.time, kind="stable")
-    error = (log.accepted - acceptance)[order]
-    error = error - error.mean()
-    course = np.abs(error.cumsum()) / np.sqrt(len(error)) / max(error.std(), np.finfo(float).tiny)
-    most = int(course.argmax())
-    p = float(kstwobign.sf(course[most]))
-    if p < SURPRISING:
-        yield (
-            "decisions on people of equal features changed with time, most about "
-            f"{spelt(log.time[order[most]])} (p = {p:.1g}), and propensities are estimated as averages over "
-            "time: if the policy was changed, give policy_version=COLUMN"
-        )
