@@ -77,7 +77,7 @@ def watch(judged: Judgement, past: Past) -> Monitor:
     sums, time, everybody = columns("dr", people), np.asarray(log.time), np.ones(len(log))
     gain = ratio(last, log.person, [sums.gain.value, everybody, kept.value], people.stake.mean())
     changing = "the decisions may have changed, and the value with them"
-    refused = judged.refused_value or changing if judged.logged else judged.refused_guarantee
+    refused = changing if judged.logged else judged.refused_guarantee
     courses = {
         UTILITY: course(sequence(*gain), judged.refused_value),
         GUARANTEED: course(guarantee(people, last), refused),
@@ -237,13 +237,13 @@ def records(shown: Shown) -> Iterator[Record]:
 def told(shown: Shown) -> Iterator[str]:
     """The last intervals, and the first alarms."""
     for policy, (moments, _, courses, alarms) in watched(shown).items():
-        known = (f"{what}: {text(values[-1], {})}" for what, values in courses.items() if not values[-1].why)
+        epsilon = number(shown.first.models.largest_gap)
+        known = [f"{what}: {text(values[-1], {})}" for what, values in courses.items() if not values[-1].why]
+        known += [f"{gap} above ε = {epsilon}: first alarm {alarm}" for gap, (_, alarm) in alarms.items()]
         yield (
-            f"{policy}: over all rows until {spelt(moments[-1])}, ×100, 95 % intervals that hold at every "
-            f"moment at once: {'; '.join(known) or 'nothing yet'}"
+            f"{policy}: over all rows until {spelt(moments[-1])}, ×100, with 95 % intervals that hold at "
+            f"every moment at once: {'; '.join(known)}"
         )
-        for gap, (_, alarm) in alarms.items():
-            yield f"{policy}: {gap} above ε = {number(shown.first.models.largest_gap)}: first alarm {alarm}"
 
 
 def draw(shown: Shown) -> Figure:
@@ -263,8 +263,8 @@ def draw(shown: Shown) -> Figure:
             axes.set_title(f"{what} ×100")
             if moments.dtype.kind == "M":
                 date_axis(axes)
-        for end in lines[GUARANTEED][1:]:
-            (handles["guaranteed"],) = panels[0].plot(moments, 100 * end, color=colour, ls="--", lw=0.7)
+        ends = 100 * lines[GUARANTEED][1:].T
+        handles["guaranteed"] = panels[0].plot(moments, ends, color=colour, ls="--", lw=0.7)[0]
         for axes, (time, _) in zip(panels[1:], alarms.values(), strict=True):
             handles["ε"] = axes.axhline(100 * shown.first.models.largest_gap, color=GREY, lw=0.7)
             if time is not None:

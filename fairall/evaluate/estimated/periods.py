@@ -43,18 +43,16 @@ def changes(log: DecisionLog, propensity: Fitted | None, outcome: Fitted | None)
         propensity: model of the decision, where one is needed.
         outcome: of the label; None if there is none.
     """
-    if log.policy_version is None:
-        if log.time is not None and log.propensity is None and propensity is not None:
-            yield from _changed(log.time, log.accepted - propensity.probability)
+    if (
+        log.policy_version is None
+        and log.time is not None
+        and log.propensity is None
+        and propensity is not None
+    ):
+        yield from _changed(log.time, log.accepted - propensity.probability)
+    if log.policy_version is None or outcome is None:
         return
     code, names = numbered(log)
-    for k in np.flatnonzero(np.bincount(code, log.accepted) == 0):
-        yield (
-            f"nobody was accepted by policy version {names[k]}: what would have become of its people is "
-            "known from people of other versions only"
-        )
-    if outcome is None:
-        return
     # Σ (y − q) over the revealed labels of a version is about normal if labels do not depend on it.
     error = np.where(log.revealed, np.nan_to_num(log.label) - outcome.probability, 0.0)
     total = np.bincount(code, error)

@@ -15,9 +15,9 @@ from fairall.evaluate.estimated.bounds import Bounds, Limits
 from fairall.evaluate.estimated.fairness import View, rates
 from fairall.evaluate.estimated.gaps import NOTHING, Interval, interval, joint_normal
 from fairall.evaluate.estimated.influence import Column, Estimate, Groups
+from fairall.evaluate.estimated.periods import numbered
 from fairall.evaluate.estimated.scores import Partial, Scored
 from fairall.evaluate.judged.judgement import NO_MODEL, Judgement
-from fairall.evaluate.estimated.periods import numbered
 from fairall.evaluate.judged.validation import QUANTILES
 from fairall.evaluate.plain import ByName
 
