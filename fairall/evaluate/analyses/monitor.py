@@ -79,26 +79,21 @@ def watch(judged: Judgement, past: Past) -> Monitor:
     changing = "the decisions may have changed, and the value with them"
     refused = changing if judged.logged else judged.refused_guarantee
     courses = {
-        UTILITY: course(sequence(*gain), judged.refused_value),
-        GUARANTEED: course(guarantee(people, last), refused),
+        UTILITY: course(sequence(*gain), judged.refused_value is None, judged.refused_value),
+        GUARANTEED: course(guarantee(people, last), refused is None, refused),
     }
-    alarms = {}
+    alarms, labels = {}, past.weight * people.label
     # What is divided by what, and the weights of the outcomes that a rate rests on.
     parts = {
         "dpu": [target, everybody, everybody],
-        "equal_opportunity": [
-            sums.accepted_positive.value,
-            sums.positive.value,
-            past.weight * people.label,
-        ],
+        "equal_opportunity": [sums.accepted_positive.value, sums.positive.value, labels],
     }
     for measure, of_rows in parts.items():
         ratios, rate, epsilon = [], MEASURES[measure].rate, models.largest_gap
         for g in models.shown.tolist():
             ratios.append(ratio(last, log.person, np.stack(of_rows) * (log.group == g)))
-            may, why = judged.doubt(measure, "dr", g)
             rates = np.clip(sequence(*ratios[-1]), 0.0, 1.0)
-            courses[f"{rate}, {log.groups[g]}"] = course(rates, None if may else why)
+            courses[f"{rate}, {log.groups[g]}"] = course(rates, *judged.doubt(measure, "dr", g))
         gaps, above = np.full((3, len(last)), np.nan), last[:0]
         may, why = judged.doubt(measure, "dr")
         if may:
@@ -108,7 +103,7 @@ def watch(judged: Judgement, past: Past) -> Monitor:
             if measure == "dpu":  # by betting, after every row
                 above = np.flatnonzero(gap_wealth(target, log.group, models.shown, epsilon) >= ALARM)
         gap = f"gap of {rate}s"
-        courses[gap], alarms[gap] = course(gaps, None if may else why), (None, "none")
+        courses[gap], alarms[gap] = course(gaps, may, why), (None, "none")
         for row in above[:1]:
             alarms[gap] = time[row], f"{spelt(time[row])}, after {row + 1} rows"
     return Monitor(time[last], last + 1, courses, alarms)
@@ -166,14 +161,10 @@ def guarantee(people: People, last: np.ndarray) -> np.ndarray:
     return np.stack([np.full_like(low, np.nan), low - cost, 1.0 - cost - high])
 
 
-def course(ends: np.ndarray, refused: str | None) -> list[Interval]:
-    """Intervals (3, T), unless refused, and why some are NaN."""
-    if refused is not None:
-        return [NOTHING.without_ends(refused)] * ends.shape[1]
-    return [
-        Interval(estimate, low, high, EARLY if np.isnan(low) else None)
-        for estimate, low, high in ends.T.tolist()
-    ]
+def course(ends: np.ndarray, may: bool, why: str | None) -> list[Interval]:
+    """Intervals (3, T), or the reasons why they may not be shown, or are NaN."""
+    lacking = NOTHING.without_ends(EARLY if may else why)
+    return [Interval(*row) if may and row[1] == row[1] else lacking for row in ends.T.tolist()]
 
 
 def by_version(models: Models) -> Iterator[Record]:
@@ -188,7 +179,8 @@ def by_version(models: Models) -> Iterator[Record]:
     parts = [cells[part] for part in log.people_of(code, len(names))]
     for k, name in enumerate(names):
         rows = code == k
-        period = {"period": f"version {name}", "rows": int(rows.sum())}
+        n = int(rows.sum())
+        period = {"period": f"version {name}, {n} rows", "version": name, "rows": n}
         rates, large = share(groups, log.accepted, rows), np.bincount(log.group[rows]) >= least
         values = {f"{ACCEPTANCE}, {log.groups[g]}": interval(rates, g) for g in np.flatnonzero(large)}
         if len(values) > 1:
@@ -202,7 +194,8 @@ def by_version(models: Models) -> Iterator[Record]:
         yield from (period | {"what": what, "value": value} for what, value in values.items())
         pairs = {column: (parts[0][column], parts[k][column], kind) for column, kind in numeric.items()}
         drifts = drift_by_column(pairs).items() if k else ()
-        for column, drift in sorted(drifts, key=lambda item: -item[1].p):  # the page shows the last
+        # The page shows the last one.
+        for column, drift in sorted(drifts, key=lambda item: (-item[1].p, item[1].psi)):
             p = min(1.0, drift.p * (len(parts) - 1))
             value = f"{column} {drift.psi:.3f} (p = {p:.2g})"
             yield period | plain(drift) | {"what": DRIFT, "column": column, "p": p, "value": value}
@@ -224,8 +217,9 @@ def records(shown: Shown) -> Iterator[Record]:
     """Estimates of each policy at all moments, some of which the page shows, alarms, and each version."""
     for policy, (moments, rows, courses, alarms) in watched(shown).items():
         chosen = np.linspace(0, len(rows) - 1, CHOSEN).round()
-        for k, time in enumerate(map(spelt, moments)):
-            period = {"policy": policy, "period": f"until {time}", "time": time, "rows": int(rows[k])}
+        for k, n in enumerate(rows.tolist()):
+            time = spelt(moments[k])
+            period = {"policy": policy, "period": f"until {time}, {n} rows", "time": time, "rows": n}
             for what, values in courses.items():
                 hidden = {} if k in chosen else {"value": None} | plain(values[k])
                 yield period | {"what": what, "value": values[k]} | hidden
@@ -263,8 +257,9 @@ def draw(shown: Shown) -> Figure:
             axes.set_title(f"{what} ×100")
             if moments.dtype.kind == "M":
                 date_axis(axes)
-        ends = 100 * lines[GUARANTEED][1:].T
-        handles["guaranteed"] = panels[0].plot(moments, ends, color=colour, ls="--", lw=0.7)[0]
+        if not courses[GUARANTEED][-1].why:
+            ends = 100 * lines[GUARANTEED][1:].T
+            handles["guaranteed"] = panels[0].plot(moments, ends, color=colour, ls="--", lw=0.7)[0]
         for axes, (time, _) in zip(panels[1:], alarms.values(), strict=True):
             handles["ε"] = axes.axhline(100 * shown.first.models.largest_gap, color=GREY, lw=0.7)
             if time is not None:

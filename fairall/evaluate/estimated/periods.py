@@ -43,14 +43,11 @@ def changes(log: DecisionLog, propensity: Fitted | None, outcome: Fitted | None)
         propensity: model of the decision, where one is needed.
         outcome: of the label; None if there is none.
     """
-    if (
-        log.policy_version is None
-        and log.time is not None
-        and log.propensity is None
-        and propensity is not None
-    ):
-        yield from _changed(log.time, log.accepted - propensity.probability)
-    if log.policy_version is None or outcome is None:
+    if log.policy_version is None:
+        if log.time is not None and log.propensity is None and propensity is not None:
+            yield from _changed(log.time, log.accepted - propensity.probability)
+        return
+    if outcome is None:
         return
     code, names = numbered(log)
     # Σ (y − q) over the revealed labels of a version is about normal if labels do not depend on it.

@@ -224,7 +224,7 @@ def test_the_table_has_some_moments_the_files_have_all(table: pd.DataFrame) -> N
     shown = Shown(evaluation(table), Path("log.csv"))
     found = MONITOR.table(shown)
     assert found is not None
-    until = [f"until {row}" for row in ("5", "255", "505", "750", "1000")]
+    until = [f"until {n // 2}, {n} rows" for n in (10, 510, 1010, 1500, 2000)]
     assert [name for _, name in found.frame.index] == [*until, "first alarm"]
     assert list(found.frame) == ["utility", GUARANTEED, *TRUTHS[1:]]
     records = found.records[found.records["what"] == "utility"]
@@ -254,7 +254,8 @@ def test_the_figure_has_a_panel_each_and_first_alarms(table: pd.DataFrame) -> No
     figure = found.draw()
     assert [axes.get_title() for axes in figure.axes] == [f"{what} ×100" for what in TRUTHS]
     (legend,) = figure.legends
-    assert "first alarm" in [text.get_text() for text in legend.get_texts()]
+    names = ["policy", "guaranteed", "ε", "first alarm"]
+    assert [text.get_text() for text in legend.get_texts()] == names
 
 
 @pytest.mark.parametrize(

@@ -63,7 +63,7 @@ def values(one: Evaluation, version: str) -> dict[str, Any]:
     return {
         str(record["what"]): record["value"]
         for record in by_version(one.models)
-        if record["period"] == f"version {version}"
+        if record["version"] == version
     }
 
 
@@ -112,7 +112,7 @@ def test_versions_have_acceptance_labels_and_drift() -> None:
     assert drift["group"] > 0.001
     found = MONITOR.table(Shown(one, Path("log.csv")))
     assert found is not None
-    assert [name for _, name in found.frame.index] == ["version first", "version later"]
+    assert [name for _, name in found.frame.index] == ["version first, 3000 rows", "version later, 3000 rows"]
     assert found.frame["drift"].iloc[-1].startswith("score 0.2")
 
 
