@@ -24,7 +24,6 @@ from fairall.evaluate.judged import checks, impact, scorecard, validation
 from fairall.evaluate.judged.checks import Misfit
 from fairall.evaluate.judged.judgement import Judgement
 from fairall.evaluate.judged.models import OPTIONS, Models
-from fairall.evaluate.judged.monitor import Monitor
 from fairall.evaluate.log import DecisionLog
 from fairall.evaluate.plain import ByName, plain
 from fairall.evaluate.policies import SAY, label_score, target_policy
@@ -197,11 +196,6 @@ class Evaluation(Viewed, Judgement):
         )
 
     @cached_property
-    def monitor(self) -> Monitor | None:
-        """Estimates at all moments; None for a log without times."""
-        return None if self.log.time is None else Monitor(self)
-
-    @cached_property
     def disagreement(self) -> str | None:
         """Which estimators differ by more than their errors, and the reason that is likely; None for none."""
         if self.refused_estimator("dr") is not None or self.logged or self.target.sum() <= 0 or self.few:
@@ -344,8 +338,6 @@ class Evaluation(Viewed, Judgement):
                 "balance": self.balance,
                 "thresholds": self.thresholds,
                 "costs": self.costs,
-                "monitor": self.monitor and self.monitor.to_plain(),
-                "periods": self.models.periods,
                 "models": {
                     name: fitted and {"name": fitted.name, "log_loss": fitted.log_loss, "auc": fitted.auc}
                     for name, fitted in self.models.fitted.items()
