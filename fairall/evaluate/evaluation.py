@@ -31,7 +31,6 @@ from fairall.evaluate.estimated.officers import OFFICERS
 from fairall.evaluate.judged import checks, impact, validation
 from fairall.evaluate.judged.checks import Misfit
 from fairall.evaluate.judged.models import NO_MODEL, OPTIONS, Models
-from fairall.evaluate.judged.monitor import Monitor
 from fairall.evaluate.log import DecisionLog
 from fairall.evaluate.policies import SAY, label_score, target_policy
 from fairall.tables.overlap import LEAST_EFFECTIVE, effective_sample_size
@@ -101,11 +100,6 @@ class Evaluation(Answered, Viewed):
         """The log's people, judged by other acceptance probabilities (N,)."""
         models = self.models
         return People.of(self.log, target, models.weight, models.weight * target, models.outcome_column)
-
-    @cached_property
-    def monitor(self) -> Monitor | None:
-        """Estimates at all moments; None for a log without times."""
-        return None if self.log.time is None else Monitor(self)
 
     # Values and their refusals.
 

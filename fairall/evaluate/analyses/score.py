@@ -28,9 +28,9 @@ from fairall.evaluate.analysis import (
 )
 from fairall.evaluate.estimated.gaps import NOTHING, interval, joint_normal
 from fairall.evaluate.estimated.influence import Column
+from fairall.evaluate.estimated.periods import numbered
 from fairall.evaluate.estimated.scores import Partial, Scored
 from fairall.evaluate.judged.models import NO_MODEL
-from fairall.evaluate.judged.periods import numbered
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
