@@ -77,7 +77,8 @@ class Comparison:
                 bounds.value_bounds(one.people, one.labels(assumption), one.sample) for one in (second, first)
             )
             return Bounds(own.low - other.high, own.high - other.low)
-        return bounds.difference_bounds(first.people, second.people, second.labels(assumption), first.sample)
+        people = first.people, second.people
+        return bounds.difference_bounds("utility_gap", *people, second.labels(assumption), first.sample)
 
     @cached_property
     def turning_point(self) -> float | None:
@@ -107,7 +108,7 @@ class Comparison:
             own, labels = {"utility": self._utility(assumption)}, second.labels(assumption)
             for name in () if self._logged else OVERALL:
                 people = first.people, second.people
-                own[name] = bounds.rate_difference_bounds(name, *people, labels, first.sample)
+                own[name] = bounds.difference_bounds(name, *people, labels, first.sample)
             found[view] = {name: one.limits() for name, one in own.items()}
         return found
 

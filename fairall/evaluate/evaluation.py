@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -107,28 +107,18 @@ class Evaluation(Viewed, Judgement):
     @cached_property
     def bounds(self) -> dict[str, Limits]:
         """Bounds of utility and gaps without assumption (`bounds.manski`), and 95 % intervals of them."""
-        return self._bounds(self.labels())
+        return self._bounds()
 
     @cached_property
     def officers(self) -> dict[str, Limits]:
         """The same by decision makers as an instrument (`officers`); empty where they bound nothing."""
-        return {} if self.models.why_no_officers else self._bounds(self.labels(OFFICERS))
+        return {} if self.models.why_no_officers else self._bounds(OFFICERS)
 
     def _bounds(
-        self, labels: limits.Labels, names: Sequence[str] = ("utility", *MEASURES)
+        self, assumption: float | str | None = None, names: Sequence[str] = ("utility", *MEASURES)
     ) -> dict[str, Limits]:
-        shown, found = self.models.shown, {}
-        for name in names:
-            if name == "utility":
-                found[name] = limits.value_bounds(self.people, labels, self.sample).limits()
-            elif len(shown) >= 2:
-                low, high = limits.rate_bounds(name, self.people, labels, self.by_group, logged=self.logged)
-                found[name] = limits.gap_bounds(low[shown], high[shown])
-        return found
-
-    def _certain(self, name: str, gamma: float) -> bool:
-        """Whether the sign of the utility, or a gap above 0, is certain for an odds ratio Γ."""
-        return self._bounds(self.labels(gamma), [name])[name].exclude_0
+        labels = self.labels(assumption)
+        return limits.limits_of(names, self.people, labels, self.by_group, self.models.shown)
 
     @cached_property
     def few(self) -> str | None:
@@ -138,19 +128,14 @@ class Evaluation(Viewed, Judgement):
 
     @cached_property
     def sensitivity(self) -> ByName | None:
-        """Bounds by odds ratio Γ, where conclusions turn, and the Γ of hiding a feature of the log."""
+        """Bounds by odds ratio Γ, where conclusions turn, and the greatest Γ of hiding a feature."""
         if self.refused_value is not None or self.models.outcome is None or self.few is not None:
             return None
         doing("what a hidden feature could change")
         answered = ["utility", *(name for name in limits.SENSITIVE if self.doubt(name, "dr") == (True, None))]
-        bounds = [self._bounds(self.labels(gamma), answered) for gamma in limits.GAMMAS]
-        frames = {name: pd.DataFrame([one[name] for one in bounds]) for name in answered}
-        for frame in frames.values():
-            frame.insert(0, "gamma", limits.GAMMAS)
-        return {
-            "bounds": frames,
-            "turning_points": {name: limits.turning_point(partial(self._certain, name)) for name in answered},
-            "benchmarks": limits.benchmarks(self.log, self.models.outcome.probability),
+        greatest = limits.greatest_benchmark(self.log, self.models.outcome.probability)
+        return limits.sensitivity(answered, self._bounds) | {
+            "benchmarks": dict([greatest] if greatest else [])
         }
 
     def overlap(self, rows: np.ndarray | None = None) -> dict[str, float]:

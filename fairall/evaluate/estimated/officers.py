@@ -23,7 +23,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.stats import chi2
 
-from fairall.evaluate.estimated.bounds import Labels
+from fairall.evaluate.estimated.bounds import Labels, covariance
 from fairall.evaluate.estimated.estimators import People
 from fairall.evaluate.estimated.influence import Estimate, Sample
 from fairall.evaluate.estimated.nuisance import fit
@@ -33,6 +33,7 @@ OFFICERS = "decision makers"  # name of their bounds
 LEVELS = 4  # of strictness, that decision makers are merged to
 LEAST_ROWS = 100  # of a level
 LEAST_PROPENSITY = 0.01  # of a level, given x
+SINGULAR = 1e-8  # share of the greatest variance below which one is rounding
 
 
 @dataclass(frozen=True)
@@ -52,18 +53,17 @@ class Officers:
     p_assignment: float
 
     def labels(self, people: People, logged: bool = False) -> Labels:
-        """Labels for `bounds.value_bounds` and `bounds.rate_bounds`.
+        """Labels for the bounds of `bounds`.
 
         Args:
             people: with the policy to judge, whose acceptance depends on the features.
             logged: whether the policy took the logged decisions; the labels of the accepted are then known.
         """
-        parts = np.stack([people.target, 1.0 - people.target])
-        if logged:
-            own = np.where(people.revealed, people.label, 0.0)
-            low, high = (np.stack([own, end - own]) for end in (self.low, self.high))
-            return Labels(low, high, parts)
-        return Labels(parts * self.low, parts * self.high, parts)
+        if not logged:
+            return Labels(people.target, self.low, self.high, 1.0)
+        known = np.where(people.revealed, people.label, 0.0)
+        low, high = ((known, end - known) for end in (self.low, self.high))
+        return Labels.of_sides(people.target, low, high, (people.target, 1.0 - people.target))
 
     def crossed(self, sample: Sample) -> Estimate:
         """Mean of the upper less the lower end, below 0 only where the assumption fails (Kitagawa 2015)."""
@@ -74,23 +74,21 @@ class Officers:
 def strictness(log: DecisionLog) -> np.ndarray:
     """Level of the decision maker of each row, 0 the strictest, shape (N,).
 
-    Decision makers in the order of their acceptance rates are cut into levels of about as many rows each; a
-    function of an instrument is one too. While a level has fewer than `LEAST_ROWS`, the smallest is merged
-    with the smaller of its neighbours, the stricter of two alike.
+    Decision makers in the order of their acceptance rates are cut into levels of about as many rows each, as
+    many as there can be, up to `LEVELS`, with `LEAST_ROWS` each; a function of an instrument is one too.
     """
     assert log.decision_maker is not None
     _, number = np.unique(log.decision_maker, return_inverse=True)
-    size, accepted = np.bincount(number), np.bincount(number, log.accepted)
-    order = np.argsort(accepted / size, kind="stable")
-    middle = np.cumsum(size[order]) - size[order] / 2.0
-    level = np.empty(len(size), dtype=int)
-    level[order] = np.floor(LEVELS * middle / size.sum())
-    level = np.unique(level, return_inverse=True)[1]
-    while (rows := np.bincount(level, size)).min() < LEAST_ROWS and len(rows) > 1:
-        smallest = int(rows.argmin())
-        pairs = range(max(smallest - 1, 0), min(smallest + 1, len(rows) - 1))  # k of the levels k and k + 1
-        level[level > min(pairs, key=lambda k: rows[k] + rows[k + 1])] -= 1
-    return level[number]
+    size = np.bincount(number)
+    order = np.argsort(np.bincount(number, log.accepted) / size, kind="stable")
+    middle = np.empty(len(size))
+    middle[order] = np.cumsum(size[order]) - size[order] / 2.0
+    level = number
+    for levels in range(LEVELS, 0, -1):
+        level = np.unique(levels * middle // len(log), return_inverse=True)[1][number]
+        if np.bincount(level).min() >= LEAST_ROWS:
+            break
+    return level
 
 
 def why_not(log: DecisionLog) -> str | None:
@@ -114,15 +112,11 @@ def p_of_assignment(log: DecisionLog, level: np.ndarray) -> float:
     assigned by what the inputs tell; the bounds, which need an assignment at random *given* these, allow for
     that.
     """
-    x = log.design - log.design.mean(0)
-    z = np.eye(level.max() + 1)[level][:, 1:]
-    z = z - z.mean(0)
-    scale, vectors = np.linalg.eigh(x.T @ x / len(x))
-    kept = scale > 1e-8 * scale.max()
-    x = x @ vectors[:, kept] / np.sqrt(scale[kept])
-    cross = x.T @ z / len(x)
-    statistic = len(x) * np.trace(cross @ np.linalg.solve(z.T @ z / len(x), cross.T))
-    return float(chi2.sf(statistic, cross.size))
+    k = level.max()
+    of_both = covariance(np.eye(k + 1)[level][:, 1:], log.design)
+    cross, inverse = of_both[:k, k:], np.linalg.pinv(of_both[k:, k:], rcond=SINGULAR, hermitian=True)
+    pillai = np.trace(np.linalg.solve(of_both[:k, :k], cross @ inverse @ cross.T))
+    return float(chi2.sf(len(level) * pillai, k * np.linalg.matrix_rank(inverse, hermitian=True)))
 
 
 def officers(log: DecisionLog, folds: int = 5, seed: int = 0) -> Officers:
@@ -141,23 +135,23 @@ def officers(log: DecisionLog, folds: int = 5, seed: int = 0) -> Officers:
         seed: of folds and models.
     """
     level = strictness(log)
-    levels = int(level.max()) + 1
+    levels = np.unique(level)
     positive = np.where(log.revealed, np.nan_to_num(log.label), 0.0)
     missing = (~log.revealed).astype(float)
-    u, v, chance = np.empty((3, levels, len(log)))
-    for z in range(levels):
-        own = level == z
-        of_level = np.where(own, positive, np.nan), np.where(own, missing, np.nan), own.astype(float)
-        for found, target in zip((u, v, chance), of_level, strict=True):
-            fitted = fit(log, target, "decision maker", "logistic", folds, seed)
-            found[z] = np.nanmean(target) if fitted is None else fitted.probability
-    chance = np.maximum(chance, LEAST_PROPENSITY)
+
+    def fitted(target: np.ndarray) -> np.ndarray:
+        """Cross-fitted means of a column, NaN where it is not known, (N,), by model or overall."""
+        model = fit(log, target, "decision maker", "logistic", folds, seed)
+        return np.full(len(log), np.nanmean(target)) if model is None else model.probability
+
+    u, v = (np.stack([fitted(np.where(level == z, y, np.nan)) for z in levels]) for y in (positive, missing))
+    chance = np.stack([fitted((level == z).astype(float)) for z in levels]).clip(LEAST_PROPENSITY)
+
     row = np.arange(len(log))
 
     def end(bound: np.ndarray, best: np.ndarray, observed: np.ndarray) -> np.ndarray:
         expected = bound[best, row]
         return expected + (level == best) / chance[best, row] * (observed - expected)
 
-    upper = u + v
-    low, high = end(u, u.argmax(0), positive), end(upper, upper.argmin(0), positive + missing)
-    return Officers(low, high, levels, p_of_assignment(log, level))
+    low, high = end(u, u.argmax(0), positive), end(u + v, (u + v).argmin(0), positive + missing)
+    return Officers(low, high, len(levels), p_of_assignment(log, level))
