@@ -19,6 +19,7 @@ References:
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from operator import itemgetter
@@ -26,6 +27,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+from scipy.linalg import solve
 from scipy.special import logit
 
 from fairall.evaluate.estimated.estimators import People, value_support
@@ -313,21 +315,21 @@ def greatest_benchmark(log: DecisionLog, outcome: np.ndarray) -> tuple[str, floa
         log: the people.
         outcome: q, shape (N,).
     """
-    covariances, found = covariance(log.accepted, log.design, logit(outcome)), dict[str, float]()
+    of_both, found = covariance(log.accepted, log.design, logit(outcome)), dict[str, float]()
     # Columns that are sums of others, as the last level of a feature is, need the ridge.
-    inverse = np.linalg.inv(covariances[:-1, :-1] + RIDGE * np.eye(len(covariances) - 1))
-    fitted = inverse @ covariances[:-1, -1]
+    of_both += RIDGE * np.eye(len(of_both))
+    names = np.array(["", *log.input_names])
     for feature in dict.fromkeys(filter(None, log.input_names)):
-        hidden = np.flatnonzero(np.array(log.input_names) == feature) + 1
-        to_others = np.linalg.solve(inverse[np.ix_(hidden, hidden)], fitted[hidden])
-        found[feature] = float(np.exp(np.abs(fitted[0] - inverse[0, hidden] @ to_others)))
+        others = np.flatnonzero(names != feature)
+        slopes = solve(of_both[np.ix_(others, others)], of_both[others, -1], assume_a="pos")
+        found[feature] = math.exp(abs(slopes[0]))
     return max(found.items(), key=itemgetter(1), default=None)
 
 
 def covariance(*columns: np.ndarray) -> np.ndarray:
     """Covariances of D columns, each shape (N,), or several as (N, K); shape (D, D)."""
-    gram, n = np.zeros(()), len(columns[0])
-    for rows in np.array_split(np.arange(n), n // CHUNK + 1):
-        x = np.column_stack([np.ones(len(rows)), *(part[rows] for part in columns)])
-        gram = gram + x.T @ x / n
+    parts = len(columns[0]) // CHUNK + 1
+    blocks = zip(*(np.array_split(column, parts) for column in columns), strict=True)
+    inputs = (np.column_stack([np.ones(len(block[0])), *block]) for block in blocks)
+    gram = np.sum([rows.T @ rows / len(columns[0]) for rows in inputs], axis=0)
     return gram[1:, 1:] - np.outer(gram[0, 1:], gram[0, 1:])

@@ -21,6 +21,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import pandas as pd
 from scipy.stats import chi2
 
 from fairall.evaluate.estimated.bounds import Labels, covariance
@@ -77,15 +78,10 @@ def strictness(log: DecisionLog) -> np.ndarray:
     Decision makers in the order of their acceptance rates are cut into levels of about as many rows each, as
     many as there can be, up to `LEVELS`, with `LEAST_ROWS` each; a function of an instrument is one too.
     """
-    assert log.decision_maker is not None
-    _, number = np.unique(log.decision_maker, return_inverse=True)
-    size = np.bincount(number)
-    order = np.argsort(np.bincount(number, log.accepted) / size, kind="stable")
-    middle = np.empty(len(size))
-    middle[order] = np.cumsum(size[order]) - size[order] / 2.0
-    level = number
+    rate = pd.Series(log.accepted).groupby(log.decision_maker).transform("mean")
+    middle = rate.rank() - 0.5  # of the rows of a decision maker
     for levels in range(LEVELS, 0, -1):
-        level = np.unique(levels * middle // len(log), return_inverse=True)[1][number]
+        level = np.unique(levels * middle // len(log), return_inverse=True)[1]
         if np.bincount(level).min() >= LEAST_ROWS:
             break
     return level
@@ -114,9 +110,9 @@ def p_of_assignment(log: DecisionLog, level: np.ndarray) -> float:
     """
     k = level.max()
     of_both = covariance(np.eye(k + 1)[level][:, 1:], log.design)
-    cross, inverse = of_both[:k, k:], np.linalg.pinv(of_both[k:, k:], rcond=SINGULAR, hermitian=True)
-    pillai = np.trace(np.linalg.solve(of_both[:k, :k], cross @ inverse @ cross.T))
-    return float(chi2.sf(len(level) * pillai, k * np.linalg.matrix_rank(inverse, hermitian=True)))
+    slopes, _, rank, _ = np.linalg.lstsq(of_both[k:, k:], of_both[k:, :k], rcond=SINGULAR)
+    pillai = np.trace(np.linalg.solve(of_both[:k, :k], of_both[:k, k:] @ slopes))
+    return float(chi2.sf(len(level) * pillai, k * rank))
 
 
 def officers(log: DecisionLog, folds: int = 5, seed: int = 0) -> Officers:
