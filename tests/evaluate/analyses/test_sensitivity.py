@@ -1,0 +1,83 @@
+"""Records, figure and sentences of the sensitivity analysis."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fairall.evaluate import compare, evaluate
+from fairall.evaluate.analyses.sensitivity import SENSITIVITY
+from fairall.evaluate.estimated.officers import OFFICERS
+from fairall.evaluate.page import Shown
+from tests.evaluate.estimated.test_officers import KEYS, cases
+from tests.evaluate.simulated import applicants, judged, models_of
+
+LOGISTIC = {"propensity_model": "logistic", "outcome_model": "logistic"}
+
+
+@pytest.fixture(scope="module")
+def shown() -> Shown:
+    """Two policies on a log of decision makers."""
+    people = cases(3000, 1).drop(columns="truth")
+    return Shown(compare("new", "other", people, **LOGISTIC, **KEYS), Path("log.csv"))
+
+
+def test_records_are_bounds_turning_points_and_the_greatest_benchmark(shown: Shown) -> None:
+    table, first = SENSITIVITY.table(shown), shown.first
+    assert table is not None
+    assert first.sensitivity is not None
+    rows = table.records[table.records["policy"] == "A: new"].set_index(["measure", "view"])
+    utility = rows.loc["utility"]
+    for view, limits in (("no assumption", first.bounds), (OFFICERS, first.officers)):
+        assert tuple(utility.loc[view, ["bound_low", "bound_high", "low", "high"]]) == limits["utility"][:4]
+    assert utility["gamma"].filter(like="Γ =").tolist() == np.linspace(1, 3, 9).tolist()
+    ((feature, gamma),) = first.sensitivity["benchmarks"].items()
+    assert tuple(utility.loc["greatest benchmark", ["value", "gamma"]]) == (f"{gamma:.2f} ({feature})", gamma)
+    for measure, point in first.sensitivity["turning_points"].items():
+        row = rows.loc[(measure, "turning point")]
+        assert (row["value"], row["gamma"]) == ("> 10" if point is None else f"{point:.2f}", point)
+
+
+def test_the_table_has_a_few_odds_ratios_and_differences_of_rates_of_all_people(shown: Shown) -> None:
+    table = SENSITIVITY.table(shown)
+    assert table is not None
+    columns = ["no assumption", OFFICERS, "Γ = 1.5", "Γ = 2", "Γ = 3", "turning point", "greatest benchmark"]
+    assert list(table.frame) == columns
+    differences = table.frame.loc["B − A"]
+    assert [*differences.index] == ["utility", "true-positive rate", "false-positive rate", "precision"]
+    assert differences.loc["utility", "turning point"] == f"{shown.difference.turning_point:.2f}"  # type: ignore[union-attr]
+
+
+def test_the_figure_has_a_panel_for_each_measure_and_a_band_for_each_policy(shown: Shown) -> None:
+    figure = SENSITIVITY.figure(shown)
+    assert figure is not None
+    assert figure.draw is not None
+    panels = figure.draw().axes
+    assert [len(axes.collections) for axes in panels] == [2, 2, 2, 2]
+    assert panels[1].get_title() == "equal-opportunity gap\nturning point 1.00, 1.00"
+
+
+@pytest.mark.parametrize(
+    ("keys", "sentence"),
+    [
+        ({}, "Decision makers as an instrument, 4 levels of strictness: no sign that cases were assigned by"),
+        (
+            {"by_score": 1.0},
+            "4 levels of strictness: the bounds allow for cases that were assigned by",
+        ),
+        ({"forgers": True}, "Bounds by decision makers: none, those of different decision makers exclude"),
+    ],
+)
+def test_what_decision_makers_tell_is_said(keys: dict[str, float], sentence: str) -> None:
+    people = cases(4000, 1, **keys).drop(columns=["truth", "other"])  # type: ignore[arg-type]
+    one = Shown(evaluate("new", people, **LOGISTIC, **KEYS), Path("log.csv"))
+    assert sentence in " ".join(SENSITIVITY.told(one))
+
+
+def test_of_a_refused_policy_there_are_bounds_without_assumption_alone() -> None:
+    people = applicants(600)
+    one = Shown(judged(models_of(people[people["p"] > 0.5]), people["p"][people["p"] > 0.5] < 0), Path("x"))
+    one.first.__dict__["refused_value"] = "no overlap"
+    assert {record["view"] for record in SENSITIVITY.records(one)} == {"no assumption"}
+    assert SENSITIVITY.figure(one) is None
+    assert [*SENSITIVITY.told(one)] == []
