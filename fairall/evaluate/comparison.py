@@ -85,7 +85,7 @@ class Comparison:
         """The odds ratio Γ up to which the sign of the difference in value is certain; None for any Γ."""
         if self.refused_value is not None or self.first.models.outcome is None:
             return None
-        return bounds.turning_point(lambda gamma: self._utility(gamma).limits().exclude_0)
+        return bounds.turning_point(lambda gamma: self._utility(gamma).limits())
 
     @cached_property
     def bounds(self) -> dict[str, dict[str, Limits]]:

@@ -134,7 +134,7 @@ class Evaluation(Viewed, Judgement):
         doing("what a hidden feature could change")
         answered = ["utility", *(name for name in limits.SENSITIVE if self.doubt(name, "dr") == (True, None))]
         greatest = limits.greatest_benchmark(self.log, self.models.outcome.probability)
-        return limits.sensitivity(answered, self._bounds) | {
+        return limits.sensitivity(answered, lambda name, gamma: self._bounds(gamma, [name])[name]) | {
             "benchmarks": dict([greatest] if greatest else [])
         }
 

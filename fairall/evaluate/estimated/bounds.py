@@ -22,6 +22,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
+from functools import partial
 from operator import itemgetter
 from typing import Any, NamedTuple
 
@@ -36,11 +37,12 @@ from fairall.evaluate.estimated.influence import Estimate, Groups, Sample
 from fairall.evaluate.estimated.nuisance import CHUNK
 from fairall.evaluate.log import DecisionLog
 
-GAMMAS = tuple(np.linspace(1.0, 3.0, 9).tolist())
+GAMMAS = np.linspace(1.0, 3.0, 9).tolist()
 LARGEST_GAMMA = 10.0  # up to which a turning point is searched
 TRIED = np.geomspace(1.0, LARGEST_GAMMA, 1025).tolist()  # Γ that may be turning points
 RIDGE = 1e-8  # added to variances of columns
 STEPS, ROUNDING = 50, 1e-12  # of the search of an extreme share
+SIDES = np.array([[1.0], [0.0]])  # `Labels.target` of the logged decisions
 SENSITIVE = ("equal_opportunity", "predictive_parity", "false_positive", "utility_gap")
 
 
@@ -63,11 +65,6 @@ class Labels(NamedTuple):
     high: np.ndarray
     weight: Any
     size: Any = 1.0
-
-    @classmethod
-    def of_sides(cls, target: np.ndarray, low: Any, high: Any, weight: Any) -> Labels:
-        """Labels of accepted and rejected people, (2, N) each; the decisions (N,)."""
-        return cls(np.array([[1.0], [0.0]]), *map(np.stack, (low, high, weight, (target, 1.0 - target))))
 
 
 class Limits(NamedTuple):
@@ -104,8 +101,8 @@ class Bounds(NamedTuple):
 
 def manski(people: People) -> Labels:
     """The label where it is revealed; between 0 and 1 where it is not: no assumption (Manski 1990)."""
-    ends = (np.where(people.revealed, people.label, end) for end in (0.0, 1.0))
-    return Labels(people.target, *ends, 1.0)
+    low, high = (np.where(people.revealed, people.label, end) for end in (0.0, 1.0))
+    return Labels(people.target, low, high, 1.0)
 
 
 def odds_ratio(gamma: float, people: People, logged: bool = False) -> Labels:
@@ -131,15 +128,15 @@ def odds_ratio(gamma: float, people: People, logged: bool = False) -> Labels:
     assert people.outcome is not None
     a, q, r = people.target, people.outcome.value, people.revealed
     w, kept, error = people.weight.value, people.kept.value, np.where(r, people.label - q, 0.0)
-    ends = []
-    for ratio in (1.0 / gamma, gamma):
-        scale = 1.0 + (ratio - 1.0) * q
-        label, correction = np.where(r, people.label, ratio * q / scale), ratio / scale**2 * error
-        accepted = a * label + (kept - r) * correction
-        ends.append(np.stack([accepted, label + (w - r) * correction - accepted]))
-    if logged:
-        return Labels.of_sides(a, *ends, (kept, np.maximum(w - kept, 0.0)))
-    return Labels(a, *(end.sum(0) for end in ends), w)
+    ratio = np.array([[1.0 / gamma], [gamma]])
+    scale = 1.0 + (ratio - 1.0) * q
+    label, correction = np.where(r, people.label, ratio * q / scale), ratio / scale**2 * error
+    ends = label + (w - r) * correction
+    if not logged:
+        return Labels(a, ends[0], ends[1], w)
+    accepted = a * label + (kept - r) * correction
+    low, high = np.stack([accepted, ends - accepted], axis=1)
+    return Labels(SIDES, low, high, np.stack([kept, np.maximum(w - kept, 0.0)]), np.stack([a, 1.0 - a]))
 
 
 def value_bounds(people: People, labels: Labels, sample: Sample) -> Bounds:
@@ -213,8 +210,8 @@ def rate_bounds(
     ends: dict[str, Any] = {"lowest": lowest}
     if name == "utility_gap":
         extremes = (mean(most(n, n + c * size).sum(0)) for most in (np.minimum, np.maximum))
-        ends = dict(zip(("lowest", "highest"), (one.value / totals[0] for one in extremes), strict=True))
-        ends["cut"] = False
+        least, greatest = (one.value / totals[0] for one in extremes)
+        ends = {"lowest": least, "highest": greatest, "cut": False}
     found = []
     for sign, end in ((-1.0, lowest), (1.0, 1.0)):
         z = high
@@ -262,44 +259,36 @@ def limits_of(
     return found
 
 
-def sensitivity(
-    names: Sequence[str], limits: Callable[[float, Sequence[str]], dict[str, Limits]]
-) -> dict[str, Any]:
+def sensitivity(names: Sequence[str], limits: Callable[[str, float], Limits]) -> dict[str, Any]:
     """Bounds for odds ratios Γ of 1 to 3, and where conclusions turn.
 
     Args:
         names: of utility and gaps.
-        limits: of an odds ratio and names, as `limits_of`.
+        limits: of a name and an odds ratio.
 
     Returns:
         `bounds`: by name a row for each Γ of `GAMMAS`, `gamma` beside the fields of `Limits`;
         `turning_points`: by name, Γ as of `turning_point`.
     """
-    bounds = {gamma: limits(gamma, names) for gamma in GAMMAS}
+    bounds = {name: [{"gamma": gamma} | limits(name, gamma)._asdict() for gamma in GAMMAS] for name in names}
     return {
-        "bounds": {
-            name: pd.DataFrame({"gamma": gamma} | one[name]._asdict() for gamma, one in bounds.items())
-            for name in names
-        },
-        "turning_points": {
-            name: turning_point(lambda gamma, name=name: limits(gamma, [name])[name].exclude_0)
-            for name in names
-        },
+        "bounds": {name: pd.DataFrame(rows) for name, rows in bounds.items()},
+        "turning_points": {name: turning_point(partial(limits, name)) for name in names},
     }
 
 
-def turning_point(certain: Callable[[float], bool]) -> float | None:
-    """Greatest odds ratio Γ in [1, `LARGEST_GAMMA`] up to which a conclusion holds.
+def turning_point(limits: Callable[[float], Limits]) -> float | None:
+    """Greatest odds ratio Γ in [1, `LARGEST_GAMMA`] up to which the interval of bounds excludes 0.
 
     Args:
-        certain: whether the 95 % interval of the bounds for Γ is on one side of 0; once false, it stays so.
+        limits: for Γ; once their interval contains 0, it goes on to do so.
 
     Returns:
-        1 where even Γ = 1 leaves it open; None where it holds for all Γ.
+        1 where even Γ = 1 leaves it open; None where it excludes 0 for all Γ.
     """
-    if not certain(1.0):
+    if not limits(1.0).exclude_0:
         return 1.0
-    open_from = bisect_left(TRIED, True, key=lambda gamma: not certain(gamma))
+    open_from = bisect_left(TRIED, True, key=lambda gamma: not limits(gamma).exclude_0)
     return None if open_from == len(TRIED) else TRIED[open_from - 1]
 
 

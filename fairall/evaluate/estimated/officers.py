@@ -24,7 +24,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import chi2
 
-from fairall.evaluate.estimated.bounds import Labels, covariance
+from fairall.evaluate.estimated.bounds import SIDES, Labels, covariance
 from fairall.evaluate.estimated.estimators import People
 from fairall.evaluate.estimated.influence import Estimate, Sample
 from fairall.evaluate.estimated.nuisance import fit
@@ -62,9 +62,9 @@ class Officers:
         """
         if not logged:
             return Labels(people.target, self.low, self.high, 1.0)
-        known = np.where(people.revealed, people.label, 0.0)
-        low, high = ((known, end - known) for end in (self.low, self.high))
-        return Labels.of_sides(people.target, low, high, (people.target, 1.0 - people.target))
+        parts = np.stack([people.target, 1.0 - people.target])
+        low, high = (np.stack([people.label, end - people.label]) for end in (self.low, self.high))
+        return Labels(SIDES, low, high, parts, parts)
 
     def crossed(self, sample: Sample) -> Estimate:
         """Mean of the upper less the lower end, below 0 only where the assumption fails (Kitagawa 2015)."""
@@ -131,23 +131,26 @@ def officers(log: DecisionLog, folds: int = 5, seed: int = 0) -> Officers:
         seed: of folds and models.
     """
     level = strictness(log)
-    levels = np.unique(level)
-    positive = np.where(log.revealed, np.nan_to_num(log.label), 0.0)
-    missing = (~log.revealed).astype(float)
+    levels, row = np.arange(level.max() + 1), np.arange(len(log))
+    positive, missing, decided = np.nan_to_num(log.label), 1.0 - log.revealed, level == levels[:, None]
 
     def fitted(target: np.ndarray) -> np.ndarray:
-        """Cross-fitted means of a column, NaN where it is not known, (N,), by model or overall."""
+        """Cross-fitted means of a column that is NaN where it is not known, or its mean, shape (N,)."""
         model = fit(log, target, "decision maker", "logistic", folds, seed)
         return np.full(len(log), np.nanmean(target)) if model is None else model.probability
 
-    u, v = (np.stack([fitted(np.where(level == z, y, np.nan)) for z in levels]) for y in (positive, missing))
-    chance = np.stack([fitted((level == z).astype(float)) for z in levels]).clip(LEAST_PROPENSITY)
-
-    row = np.arange(len(log))
+    u, v, chance = (
+        np.stack([*map(fitted, targets)])
+        for targets in (
+            np.where(decided, positive, np.nan),
+            np.where(decided, missing, np.nan),
+            decided.astype(float),
+        )
+    )
 
     def end(bound: np.ndarray, best: np.ndarray, observed: np.ndarray) -> np.ndarray:
-        expected = bound[best, row]
-        return expected + (level == best) / chance[best, row] * (observed - expected)
+        expected, share = bound[best, row], np.maximum(chance[best, row], LEAST_PROPENSITY)
+        return expected + (level == best) / share * (observed - expected)
 
     low, high = end(u, u.argmax(0), positive), end(u + v, (u + v).argmin(0), positive + missing)
     return Officers(low, high, len(levels), p_of_assignment(log, level))

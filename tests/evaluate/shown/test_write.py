@@ -206,7 +206,7 @@ def test_amounts_have_no_cost() -> None:
 def test_trust_compares_with_a_hidden_feature(
     gamma: float, models: Models, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("fairall.evaluate.estimated.bounds.benchmarks", lambda *_: {"score": gamma})
+    monkeypatch.setattr("fairall.evaluate.estimated.bounds.greatest_benchmark", lambda *_: ("score", gamma))
     shown = Shown(Evaluation(models, "half", np.full(N, 0.5)), LOG)
     trust = verdict(shown)[2]
     point = shown.content["sensitivity"]["turning_points"]["utility"]
