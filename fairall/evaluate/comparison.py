@@ -25,7 +25,7 @@ from fairall.evaluate.plain import plain
 
 # Names of `Interval.probability`.
 BETTER, FAIRER = {"probability": "probability_better"}, {"probability": "probability_fairer"}
-OVERALL = "equal_opportunity", "false_positive", "predictive_parity"  # whose rates of all people are bounded
+OVERALL = "equal_opportunity", "false_positive"  # whose rates of all people are bounded
 SHOWN_GAMMAS = 1.5, 2.0
 UNKNOWN = NOTHING._replace(probability=np.nan)
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from fairall.evaluate.analysis import LIMITS, NO_ASSUMPTION, Analysis, Picture, Record
-from fairall.evaluate.estimated.bounds import LARGEST_GAMMA, Limits
+from fairall.evaluate.estimated.bounds import GAMMAS, LARGEST_GAMMA, Limits
 from fairall.evaluate.estimated.fairness import MEASURES
 from fairall.evaluate.estimated.officers import OFFICERS
 
@@ -46,24 +48,27 @@ def records(shown: Shown) -> Iterator[Record]:
         for measure, frame in found["bounds"].items():
             for gamma, *limits in frame.itertuples(index=False):
                 yield _record(policy, measure, f"Γ = {gamma:g}", Limits(*limits), gamma)
-            yield _turning(policy, measure, found["turning_points"][measure])
+            point = found["turning_points"][measure]
+            yield _record(policy, measure, "turning point", turning(point), point)
         for feature, gamma in found["benchmarks"].items():
             yield _record(policy, "utility", "greatest benchmark", f"{gamma:.2f} ({feature})", gamma)
-    if shown.difference is not None:
-        for view, bounds in shown.difference.bounds.items():
-            for name, limits in bounds.items():
-                measure = MEASURES[name].rate if name in MEASURES else name
-                yield _record("B − A", measure, view, limits)
-        if "Γ = 2" in shown.difference.bounds:
-            yield _turning("B − A", "utility", shown.difference.turning_point)
+    difference = shown.difference
+    for view, bounds in difference.bounds.items() if difference else ():
+        for name, limits in bounds.items():
+            measure = MEASURES[name].rate if name in MEASURES else name
+            yield _record("B − A", measure, view, limits)
+    if difference and "Γ = 2" in difference.bounds:
+        point = difference.turning_point
+        yield _record("B − A", "utility", "turning point", turning(point), point)
 
 
 def _record(policy: str, measure: str, view: str, value: Any, gamma: float | None = None) -> Record:
     return {"policy": policy, "measure": measure, "view": view, "gamma": gamma, "value": value}
 
 
-def _turning(policy: str, measure: str, point: float | None) -> Record:
-    return _record(policy, measure, "turning point", turning(point), point)
+def answered(shown: Shown) -> bool:
+    """Whether a policy has bounds by odds ratio."""
+    return any(evaluation.sensitivity for evaluation in shown.evaluations.values())
 
 
 def turning(point: float | None) -> str:
@@ -74,7 +79,7 @@ def turning(point: float | None) -> str:
 def told(shown: Shown) -> Iterator[str]:
     """What Γ is, and why decision makers bound something, or nothing."""
     models = shown.first.models
-    if any(evaluation.sensitivity for evaluation in shown.evaluations.values()):
+    if answered(shown):
         yield "Γ: odds ratio of positive labels between accepted and rejected people of equal features"
     if models.officers is not None and models.why_no_officers is None:
         levels, p = models.officers.levels, models.officers.p_assignment
@@ -100,20 +105,19 @@ def draw(shown: Shown) -> Figure:
             if measure not in found["bounds"]:
                 continue
             frame, point = found["bounds"][measure], found["turning_points"][measure]
-            gamma, ends = frame["gamma"], 100 * frame[["low", "high", "interval_low", "interval_high"]]
+            gamma = frame["gamma"]
             handles[policy] = axes.fill_between(
-                gamma, ends["low"], ends["high"], color=colour, alpha=0.3, lw=0
+                gamma, 100 * frame["low"], 100 * frame["high"], color=colour, alpha=0.3, lw=0
             )
-            handles["95 % limits"], _ = axes.plot(gamma, ends.iloc[:, 2:], color=colour, ls="--", lw=0.7)
+            limits = 100 * frame[["interval_low", "interval_high"]]
+            handles["95 % limits"], _ = axes.plot(gamma, limits, color=colour, ls="--", lw=0.7)
+            handles["turning point"] = axes.axvline(point or np.nan, color=colour, ls=":", lw=1.2)
+            for feature, hidden in found["benchmarks"].items():
+                handles[f"hiding {feature}"] = axes.axvline(hidden, color="tab:red", lw=0.7)
             points.append(turning(point))
-            hidden = {f"hiding {feature}": at for feature, at in found["benchmarks"].items()}
-            for label, at in ({"turning point": point} | hidden).items():
-                if at is not None and at <= gamma.max():
-                    look = {"color": "tab:red"} if label in hidden else {"color": colour, "ls": ":"}
-                    handles[label] = axes.axvline(at, lw=0.9, **look)
         axes.axhline(0.0, color=GREY, lw=0.5)
         title = f"turning point {', '.join(points)}" if points else "refused"
-        axes.set(title=f"{LABELS[measure]}\n{title}", xlabel="odds ratio Γ")
+        axes.set(title=f"{LABELS[measure]}\n{title}", xlabel="odds ratio Γ", xlim=(GAMMAS[0], GAMMAS[-1]))
     panels[0].set_ylabel("×100")
     legend_below(figure, handles, 4)
     return figure
@@ -134,7 +138,7 @@ SENSITIVITY = Analysis(
         note=f"Bounds if {HIDDEN}. At the turning point the 95 % limits reach 0. Red: the Γ that would arise "
         "if the feature that matters most were hidden.",
         draw=draw,
-        there=lambda shown: any(evaluation.sensitivity for evaluation in shown.evaluations.values()),
+        there=answered,
     ),
     told=told,
 )

@@ -142,36 +142,26 @@ def odds_ratio(gamma: float, people: People, logged: bool = False) -> Labels:
 def value_bounds(people: People, labels: Labels, sample: Sample) -> Bounds:
     """Bounds of the value, the mean of s·(a·y − a·b)."""
     support = value_support(people, np.atleast_2d(labels.weight * labels.target)[0], sample)
-    found = rate_bounds("utility_gap", people, labels, sample.everybody)
-    return Bounds(*(end[0].on(support) for end in found))
+    low, high = rate_bounds("utility_gap", people, labels, sample.everybody)
+    return Bounds(low[0].on(support), high[0].on(support))
 
 
 def difference_bounds(name: str, first: People, second: People, labels: Labels, sample: Sample) -> Bounds:
     """Bounds of a second policy's value or rate less the first's, of all people; the same labels count.
 
-    Those of a policy whose acceptance is the difference of both, b − a, except for precisions.
+    They are those of a policy whose acceptance is the difference of both.
 
     Args:
-        name: `utility_gap` for the value, `equal_opportunity`, `false_positive` or `predictive_parity`.
+        name: `utility_gap` for the value, `equal_opportunity` or `false_positive`.
         first: a policy that is not that of the logged decisions.
         second: likewise, on the same people.
         labels: of the second.
         sample: of the people.
-
-    Returns:
-        NaN for precisions where one policy accepts nobody.
     """
-    a, b, mean = first.target, second.target, sample.mean
-    if (a == b).all():
-        name = "utility_gap"
-    if name != "predictive_parity":
-        found = rate_bounds(name, second, labels._replace(target=b - a), sample.everybody, lowest=-1.0)
-        return Bounds(*(end[0] for end in found))
-    change = b / max(b.mean(), ROUNDING) - a / max(a.mean(), ROUNDING)
-    lowest, highest = np.minimum(change, 0.0).mean(), np.maximum(change, 0.0).mean()
-    support = sample.support(labels.weight * np.abs(change), lowest=lowest, highest=highest, cut=False)
-    ends = np.where(change > 0, *labels[1:3]), np.where(change > 0, *labels[2:0:-1])
-    return Bounds(*((mean(b * end) / mean(b) - mean(a * end) / mean(a)).on(support) for end in ends))
+    labels = labels._replace(target=second.target - first.target)
+    name = name if labels.target.any() else "utility_gap"  # of equal policies without a sampling error
+    low, high = rate_bounds(name, second, labels, sample.everybody, lowest=-1.0)
+    return Bounds(low[0], high[0])
 
 
 def rate_bounds(
@@ -304,21 +294,19 @@ def greatest_benchmark(log: DecisionLog, outcome: np.ndarray) -> tuple[str, floa
         log: the people.
         outcome: q, shape (N,).
     """
-    of_both, found = covariance(log.accepted, log.design, logit(outcome)), dict[str, float]()
+    moments, found = second_moments(log.accepted, log.inputs, logit(outcome)), dict[str, float]()
     # Columns that are sums of others, as the last level of a feature is, need the ridge.
-    of_both += RIDGE * np.eye(len(of_both))
-    names = np.array(["", *log.input_names])
+    moments += RIDGE * np.eye(len(moments))
+    names = np.array(["", "", *log.input_names])
     for feature in dict.fromkeys(filter(None, log.input_names)):
         others = np.flatnonzero(names != feature)
-        slopes = solve(of_both[np.ix_(others, others)], of_both[others, -1], assume_a="pos")
+        slopes = solve(moments[np.ix_(others, others)], moments[others, -1], assume_a="pos")
         found[feature] = math.exp(abs(slopes[0]))
     return max(found.items(), key=itemgetter(1), default=None)
 
 
-def covariance(*columns: np.ndarray) -> np.ndarray:
-    """Covariances of D columns, each shape (N,), or several as (N, K); shape (D, D)."""
+def second_moments(*columns: np.ndarray) -> np.ndarray:
+    """Means of products of D columns, each shape (N,), or several as (N, K); shape (D, D)."""
     parts = len(columns[0]) // CHUNK + 1
     blocks = zip(*(np.array_split(column, parts) for column in columns), strict=True)
-    inputs = (np.column_stack([np.ones(len(block[0])), *block]) for block in blocks)
-    gram = np.sum([rows.T @ rows / len(columns[0]) for rows in inputs], axis=0)
-    return gram[1:, 1:] - np.outer(gram[0, 1:], gram[0, 1:])
+    return np.sum([x.T @ x for x in map(np.column_stack, blocks)], axis=0) / len(columns[0])

@@ -24,7 +24,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import chi2
 
-from fairall.evaluate.estimated.bounds import SIDES, Labels, covariance
+from fairall.evaluate.estimated.bounds import SIDES, Labels, second_moments
 from fairall.evaluate.estimated.estimators import People
 from fairall.evaluate.estimated.influence import Estimate, Sample
 from fairall.evaluate.estimated.nuisance import fit
@@ -108,11 +108,12 @@ def p_of_assignment(log: DecisionLog, level: np.ndarray) -> float:
     assigned by what the inputs tell; the bounds, which need an assignment at random *given* these, allow for
     that.
     """
-    k = level.max()
-    of_both = covariance(np.eye(k + 1)[level][:, 1:], log.design)
-    slopes, _, rank, _ = np.linalg.lstsq(of_both[k:, k:], of_both[k:, :k], rcond=SINGULAR)
-    pillai = np.trace(np.linalg.solve(of_both[:k, :k], of_both[:k, k:] @ slopes))
-    return float(chi2.sf(len(level) * pillai, k * rank))
+    k = level.max() + 1
+    moments = second_moments(np.eye(k)[level], log.inputs)
+    cross = moments[k:, :k]
+    slopes, _, rank, _ = np.linalg.lstsq(moments[k:, k:], cross, rcond=SINGULAR)
+    pillai = ((cross * slopes).sum(0) / moments.diagonal()[:k]).sum() - 1.0  # 1 of the intercept
+    return float(chi2.sf(len(level) * pillai, (k - 1) * (rank - 1)))
 
 
 def officers(log: DecisionLog, folds: int = 5, seed: int = 0) -> Officers:
