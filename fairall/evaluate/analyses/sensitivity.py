@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fairall.evaluate.analysis import LIMITS, NO_ASSUMPTION, Analysis, Picture, Record
-from fairall.evaluate.estimated.bounds import GAMMAS, LARGEST_GAMMA, Limits
+from fairall.evaluate.estimated.bounds import GAMMAS, LARGEST_GAMMA, SENSITIVE, Limits
 from fairall.evaluate.estimated.fairness import MEASURES
 from fairall.evaluate.estimated.officers import OFFICERS
 
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
     from fairall.evaluate.page import Shown
 
-DRAWN = ("utility", "equal_opportunity", "predictive_parity", "false_positive")
+DRAWN = ("utility", *SENSITIVE[:3])
 COLUMNS = ("no assumption", OFFICERS, "Γ = 1.5", "Γ = 2", "Γ = 3", "turning point", "greatest benchmark")
-LABELS = {"utility": "utility"} | {name: measure.label for name, measure in MEASURES.items()}
+LABELS = {name: measure.label for name, measure in MEASURES.items()}
 NOTHING: dict[str, dict[str, Any]] = {"bounds": {}, "turning_points": {}, "benchmarks": {}}
 DEPENDS = 0.01  # p below which the assignment of cases is said to depend on features
 HIDDEN = (
@@ -117,7 +117,11 @@ def draw(shown: Shown) -> Figure:
             points.append(turning(point))
         axes.axhline(0.0, color=GREY, lw=0.5)
         title = f"turning point {', '.join(points)}" if points else "refused"
-        axes.set(title=f"{LABELS[measure]}\n{title}", xlabel="odds ratio Γ", xlim=(GAMMAS[0], GAMMAS[-1]))
+        axes.set(
+            title=f"{LABELS.get(measure, measure)}\n{title}",
+            xlabel="odds ratio Γ",
+            xlim=(GAMMAS[0], GAMMAS[-1]),
+        )
     panels[0].set_ylabel("×100")
     legend_below(figure, handles, 4)
     return figure

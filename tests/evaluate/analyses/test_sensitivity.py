@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from fairall.evaluate import compare, evaluate
@@ -23,19 +22,21 @@ def shown() -> Shown:
 
 
 def test_records_are_bounds_turning_points_and_the_greatest_benchmark(shown: Shown) -> None:
-    table, first = SENSITIVITY.table(shown), shown.first
-    assert table is not None
+    first = shown.first
+    rows = {
+        (row["measure"], row["view"]): (row["value"], row["gamma"])
+        for row in SENSITIVITY.records(shown)
+        if row["policy"] == "A: new"
+    }
     assert first.sensitivity is not None
-    rows = table.records[table.records["policy"] == "A: new"].set_index(["measure", "view"])
-    utility = rows.loc["utility"]
     for view, limits in (("no assumption", first.bounds), (OFFICERS, first.officers)):
-        assert tuple(utility.loc[view, ["bound_low", "bound_high", "low", "high"]]) == limits["utility"][:4]
-    assert utility["gamma"].filter(like="Γ =").tolist() == np.linspace(1, 3, 9).tolist()
+        assert {name: rows[name, view] for name in limits} == {name: (limits[name], None) for name in limits}
+    bounds = first.sensitivity["bounds"]["utility"].iloc[-1]
+    assert rows["utility", "Γ = 3"] == (tuple(bounds)[1:], 3.0)
     ((feature, gamma),) = first.sensitivity["benchmarks"].items()
-    assert tuple(utility.loc["greatest benchmark", ["value", "gamma"]]) == (f"{gamma:.2f} ({feature})", gamma)
+    assert rows["utility", "greatest benchmark"] == (f"{gamma:.2f} ({feature})", gamma)
     for measure, point in first.sensitivity["turning_points"].items():
-        row = rows.loc[(measure, "turning point")]
-        assert (row["value"], row["gamma"]) == ("> 10" if point is None else f"{point:.2f}", point)
+        assert rows[measure, "turning point"] == ("> 10" if point is None else f"{point:.2f}", point)
 
 
 def test_the_table_has_a_few_odds_ratios_and_differences_of_rates_of_all_people(shown: Shown) -> None:
@@ -45,7 +46,8 @@ def test_the_table_has_a_few_odds_ratios_and_differences_of_rates_of_all_people(
     assert list(table.frame) == columns
     differences = table.frame.loc["B − A"]
     assert [*differences.index] == ["utility", "true-positive rate", "false-positive rate"]
-    assert differences.loc["utility", "turning point"] == f"{shown.difference.turning_point:.2f}"  # type: ignore[union-attr]
+    assert shown.difference is not None
+    assert differences.loc["utility", "turning point"] == f"{shown.difference.turning_point:.2f}"
 
 
 def test_the_figure_has_a_panel_for_each_measure_and_a_band_for_each_policy(shown: Shown) -> None:
@@ -74,10 +76,9 @@ def test_what_decision_makers_tell_is_said(keys: dict[str, float], sentence: str
     assert sentence in " ".join(SENSITIVITY.told(one))
 
 
-def test_of_a_refused_policy_there_are_bounds_without_assumption_alone() -> None:
+def test_without_labels_there_are_bounds_without_assumption_alone() -> None:
     people = applicants(600)
-    one = Shown(judged(models_of(people[people["p"] > 0.5]), people["p"][people["p"] > 0.5] < 0), Path("x"))
-    one.first.__dict__["refused_value"] = "no overlap"
-    assert {record["view"] for record in SENSITIVITY.records(one)} == {"no assumption"}
-    assert SENSITIVITY.figure(one) is None
-    assert [*SENSITIVITY.told(one)] == []
+    unlabelled = Shown(judged(models_of(people, label=None), people["new"]), Path("log.csv"))
+    assert {record["view"] for record in SENSITIVITY.records(unlabelled)} == {"no assumption"}
+    assert SENSITIVITY.figure(unlabelled) is None
+    assert [*SENSITIVITY.told(unlabelled)] == []
