@@ -1,6 +1,7 @@
 """Bounds against all labels that are possible, and against worst cases of the odds-ratio model."""
 
 import itertools
+from collections import defaultdict
 
 import numpy as np
 import pandas as pd
@@ -45,37 +46,37 @@ def test_bounds_without_assumptions_are_the_extremes_over_all_labels(seed: int, 
     a, other = generator.choice([0.0, 1.0] if logged else [0.0, 0.2, 0.5, 0.55, 0.9, 1.0], (2, n))
     known = (generator.random(n) < 0.6) & ((a == 1) if logged else True)
     label, stake = np.where(known, generator.integers(0, 2, n), np.nan), generator.uniform(1, 2, n)
-    utilities, tried, differences = [], [], []
+    tried: dict[str, list[float]] = defaultdict(list)
     for unknown in itertools.product([0.0, 1.0], repeat=int((~known).sum())):
         y = label.copy()
         y[~known] = unknown
         first, second = people_of(other, y, stake=stake), people_of(a, y, stake=stake)
-        utilities.append(np.mean(stake * a * (y - COST)))
-        tried.append(rates_of(second, group))
-        of_all = [rates_of(people, everybody, groups=1) for people in (first, second)]
-        differences.append({name: of_all[1][name][0] - of_all[0][name][0] for name in DIFFERENCES})
+        of_first, of_second = (rates_of(people, everybody, groups=1) for people in (first, second))
+        for name, by_group in rates_of(second, group).items():
+            tried[f"{name} 0"].append(by_group[0])
+            tried[f"{name} 1"].append(by_group[1])
+            tried[f"{name} gap"].append(float(gap(by_group)))
+            tried[f"{name} difference"].append(of_second[name][0] - of_first[name][0])
+        tried["value"].append(np.mean(stake * a * (y - COST)))
 
-    def extremes(values: list[float]) -> tuple[float, float]:
-        defined = np.array(values)[~np.isnan(values)]
-        return (defined.min(), defined.max()) if len(defined) else (np.nan, np.nan)
-
-    def same(bounds: Bounds, values: list[float], code: tuple[int, ...] = ()) -> None:
-        ends = bounds.low.value[code], bounds.high.value[code]
-        assert ends == pytest.approx(extremes(values), nan_ok=True)
+    def extremes(name: str) -> list[float]:
+        defined = [value for value in tried[name] if not np.isnan(value)]
+        return [min(defined), max(defined)] if defined else [np.nan, np.nan]
 
     people, first, sample = people_of(a, label, stake=stake), people_of(other, label, stake=stake), Sample(n)
     labels = manski(people)
-    same(value_bounds(people, labels, sample), utilities)
-    for name in MEASURES:
-        found = rate_bounds(name, people, labels, sample.by(group, 2))
-        for code in (0, 1):
-            same(found, [one[name][code] for one in tried], (code,))
-        gaps, limits = extremes([float(gap(one[name])) for one in tried]), gap_bounds(*found)
-        assert limits.high == pytest.approx(gaps[1], nan_ok=True)
-        # Labels are whole: where the bounds of the rates overlap, no assignment need make the gap 0.
-        assert limits.low == pytest.approx(gaps[0], nan_ok=True) or limits.low == 0 < gaps[0]
+    found = {"value": value_bounds(people, labels, sample)}
     for name in DIFFERENCES:
-        same(difference_bounds(name, first, people, labels, sample), [one[name] for one in differences])
+        found[f"{name} difference"] = difference_bounds(name, first, people, labels, sample)
+    for name in MEASURES:
+        low, high = rate_bounds(name, people, labels, sample.by(group, 2))
+        found |= {f"{name} {code}": Bounds(low[code], high[code]) for code in (0, 1)}
+        limits, (least, greatest) = gap_bounds(low, high), extremes(f"{name} gap")
+        assert limits.high == pytest.approx(greatest, nan_ok=True)
+        # Labels are whole: where the bounds of the rates overlap, no assignment need make the gap 0.
+        assert limits.low == pytest.approx(least, nan_ok=True) or limits.low == 0 < least
+    for name, bounds in found.items():
+        assert [end.value for end in bounds] == pytest.approx(extremes(name), nan_ok=True), name
 
 
 def test_the_difference_of_equal_policies_is_zero() -> None:
@@ -98,10 +99,8 @@ def test_bounds_of_the_gap_of_three_groups() -> None:
 
 
 def test_noisy_labels_that_sum_to_less_than_zero_say_nothing_about_a_share() -> None:
-    people, ends = (
-        people_of(np.array([0.2, 0.7, 0.9]), np.full(3, np.nan)),
-        np.array([[-1, 0.1, 0.2], [1] * 3]),
-    )
+    people = people_of(np.array([0.2, 0.7, 0.9]), np.full(3, np.nan))
+    ends = np.array([[-1.0, 0.1, 0.2], [1.0, 1.0, 1.0]])
     for name, (low, high) in (("equal_opportunity", ends), ("false_positive", 1 - ends[::-1])):
         found = rate_bounds(name, people, Labels(people.target, low, high, 1.0), Sample(3).everybody)
         assert [end.value[0] for end in found] == [0.0, 1.0]
