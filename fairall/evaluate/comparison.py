@@ -25,7 +25,7 @@ from fairall.evaluate.evaluation import AnyLog, Evaluation, judge
 
 # Names of `Interval.probability`.
 BETTER, FAIRER = {"probability": "probability_better"}, {"probability": "probability_fairer"}
-OVERALL = "equal_opportunity", "false_positive", "predictive_parity"  # whose rates of all people are bounded
+OVERALL = "equal_opportunity", "false_positive"  # whose rates of all people are bounded
 SHOWN_GAMMAS = 1.5, 2.0
 UNKNOWN = NOTHING._replace(probability=np.nan)
 
@@ -77,14 +77,15 @@ class Comparison(Answered):
                 bounds.value_bounds(one.people, one.labels(assumption), one.sample) for one in (second, first)
             )
             return Bounds(own.low - other.high, own.high - other.low)
-        return bounds.difference_bounds(first.people, second.people, second.labels(assumption), first.sample)
+        people = first.people, second.people
+        return bounds.difference_bounds("utility_gap", *people, second.labels(assumption), first.sample)
 
     @cached_property
     def turning_point(self) -> float | None:
         """The odds ratio Γ up to which the sign of the difference in value is certain; None for any Γ."""
         if self.refused_value is not None or self.first.models.outcome is None:
             return None
-        return bounds.turning_point(lambda gamma: self._utility(gamma).limits().exclude_0)
+        return bounds.turning_point(lambda gamma: self._utility(gamma).limits())
 
     @cached_property
     def bounds(self) -> dict[str, dict[str, Limits]]:
@@ -107,7 +108,7 @@ class Comparison(Answered):
             own, labels = {"utility": self._utility(assumption)}, second.labels(assumption)
             for name in () if self._logged else OVERALL:
                 people = first.people, second.people
-                own[name] = bounds.rate_difference_bounds(name, *people, labels, first.sample)
+                own[name] = bounds.difference_bounds(name, *people, labels, first.sample)
             found[view] = {name: one.limits() for name, one in own.items()}
         return found
 

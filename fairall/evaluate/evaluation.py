@@ -334,25 +334,19 @@ class Evaluation(Answered, Viewed):
     @cached_property
     def bounds(self) -> dict[str, Limits]:
         """Bounds of utility and gaps without assumption (`bounds.manski`), and 95 % intervals of them."""
-        return self.bounded(self.labels())
+        return self.bounded()
 
     @cached_property
     def officers(self) -> dict[str, Limits]:
         """The same by decision makers as an instrument (`officers`); empty where they bound nothing."""
-        return {} if self.models.why_no_officers else self.bounded(self.labels(OFFICERS))
+        return {} if self.models.why_no_officers else self.bounded(OFFICERS)
 
     def bounded(
-        self, labels: limits.Labels, names: Sequence[str] = ("utility", *MEASURES)
+        self, assumption: float | str | None = None, names: Sequence[str] = ("utility", *MEASURES)
     ) -> dict[str, Limits]:
-        """Bounds of utility and gaps where labels are free between two ends."""
-        shown, found = self.models.shown, {}
-        for name in names:
-            if name == "utility":
-                found[name] = limits.value_bounds(self.people, labels, self.sample).limits()
-            elif len(shown) >= 2:
-                low, high = limits.rate_bounds(name, self.people, labels, self.by_group, logged=self.logged)
-                found[name] = limits.gap_bounds(low[shown], high[shown])
-        return found
+        """Bounds of utility and gaps by name; `assumption` as of `labels`."""
+        labels = self.labels(assumption)
+        return limits.limits_of(names, self.people, labels, self.by_group, self.models.shown)
 
     # Doubts.
 

@@ -24,10 +24,10 @@ from fairall.evaluate.analyses.fairness import GAPS
 from fairall.evaluate.analyses.groups import GROUPS, RATES
 from fairall.evaluate.analyses.monitor import MONITOR
 from fairall.evaluate.analyses.score import SCORE
+from fairall.evaluate.analyses.sensitivity import SENSITIVITY, up_to
 from fairall.evaluate.analyses.value import VALUES
 from fairall.evaluate.analysis import CHOICES, SECTIONS, chance
 from fairall.evaluate.comparison import Comparison
-from fairall.evaluate.estimated.bounds import LARGEST_GAMMA
 from fairall.evaluate.estimated.estimators import LABELS
 from fairall.evaluate.estimated.fairness import MEASURES
 from fairall.evaluate.evaluation import Evaluation, judge
@@ -45,7 +45,7 @@ MODELS = {
     "labelled": "Model of which labels are known",
     "outcome": "Model of the label",
 }
-ANALYSES = {one.key: one for one in (VALUES, GAPS, GROUPS, SCORE, THRESHOLDS, MONITOR)}
+ANALYSES = {one.key: one for one in (VALUES, GAPS, GROUPS, SCORE, THRESHOLDS, MONITOR, SENSITIVITY)}
 PRINTED = ("value", "fairness", "groups", "treatment", "impact", "score")  # on the terminal
 
 
@@ -295,13 +295,6 @@ def _trust(found: Evaluation | Comparison) -> str:
             else "right if the log holds everything that decided"
         )
     return "; ".join(texts)
-
-
-def up_to(point: float | None) -> str:
-    """Up to which odds ratio Γ a sign is certain."""
-    if point == 1.0:
-        return "for no Γ, not even 1"
-    return f"for every Γ up to {LARGEST_GAMMA:g}" if point is None else f"up to Γ = {point:.2f}"
 
 
 def evaluate_log(

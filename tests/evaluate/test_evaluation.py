@@ -344,7 +344,7 @@ def test_the_logged_decisions_are_judged_as_taken(keys: dict[str, str], people: 
             assert gap(found, "dpu", view).estimate == pytest.approx(expected, abs=1e-12)
     # Utility and precision were observed, whatever the rejected are like.
     for gamma in (1.0, 3.0):
-        bounds = found.bounded(found.labels(gamma))
+        bounds = found.bounded(gamma)
         assert bounds["utility"][:2] == pytest.approx([gain.mean()] * 2)
         assert all(of.low <= of.high + 1e-12 for of in bounds.values())
 

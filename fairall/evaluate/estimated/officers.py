@@ -21,9 +21,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import pandas as pd
 from scipy.stats import chi2
 
-from fairall.evaluate.estimated.bounds import Labels
+from fairall.evaluate.estimated.bounds import SIDES, Labels, second_moments
 from fairall.evaluate.estimated.estimators import People
 from fairall.evaluate.estimated.influence import Estimate, Sample
 from fairall.evaluate.estimated.nuisance import fit
@@ -33,6 +34,7 @@ OFFICERS = "decision makers"  # name of their bounds
 LEVELS = 4  # of strictness, that decision makers are merged to
 LEAST_ROWS = 100  # of a level
 LEAST_PROPENSITY = 0.01  # of a level, given x
+SINGULAR = 1e-8  # share of the greatest variance below which one is rounding
 
 
 @dataclass(frozen=True)
@@ -52,18 +54,17 @@ class Officers:
     p_assignment: float
 
     def labels(self, people: People, logged: bool = False) -> Labels:
-        """Labels for `bounds.value_bounds` and `bounds.rate_bounds`.
+        """Labels for the bounds of `bounds`.
 
         Args:
             people: with the policy to judge, whose acceptance depends on the features.
             logged: whether the policy took the logged decisions; the labels of the accepted are then known.
         """
+        if not logged:
+            return Labels(people.target, self.low, self.high, 1.0)
         parts = np.stack([people.target, 1.0 - people.target])
-        if logged:
-            own = np.where(people.revealed, people.label, 0.0)
-            low, high = (np.stack([own, end - own]) for end in (self.low, self.high))
-            return Labels(low, high, parts)
-        return Labels(parts * self.low, parts * self.high, parts)
+        low, high = (np.stack([people.label, end - people.label]) for end in (self.low, self.high))
+        return Labels(SIDES, low, high, parts, parts)
 
     def crossed(self, sample: Sample) -> Estimate:
         """Mean of the upper less the lower end, below 0 only where the assumption fails (Kitagawa 2015)."""
@@ -74,23 +75,16 @@ class Officers:
 def strictness(log: DecisionLog) -> np.ndarray:
     """Level of the decision maker of each row, 0 the strictest, shape (N,).
 
-    Decision makers in the order of their acceptance rates are cut into levels of about as many rows each; a
-    function of an instrument is one too. While a level has fewer than `LEAST_ROWS`, the smallest is merged
-    with the smaller of its neighbours, the stricter of two alike.
+    Decision makers in the order of their acceptance rates are cut into levels of about as many rows each, as
+    many as there can be, up to `LEVELS`, with `LEAST_ROWS` each; a function of an instrument is one too.
     """
-    assert log.decision_maker is not None
-    _, number = np.unique(log.decision_maker, return_inverse=True)
-    size, accepted = np.bincount(number), np.bincount(number, log.accepted)
-    order = np.argsort(accepted / size, kind="stable")
-    middle = np.cumsum(size[order]) - size[order] / 2.0
-    level = np.empty(len(size), dtype=int)
-    level[order] = np.floor(LEVELS * middle / size.sum())
-    level = np.unique(level, return_inverse=True)[1]
-    while (rows := np.bincount(level, size)).min() < LEAST_ROWS and len(rows) > 1:
-        smallest = int(rows.argmin())
-        pairs = range(max(smallest - 1, 0), min(smallest + 1, len(rows) - 1))  # k of the levels k and k + 1
-        level[level > min(pairs, key=lambda k: rows[k] + rows[k + 1])] -= 1
-    return level[number]
+    rate = pd.Series(log.accepted).groupby(log.decision_maker).transform("mean")
+    middle = rate.rank() - 0.5  # of the rows of a decision maker
+    for levels in range(LEVELS, 0, -1):
+        level = np.unique(levels * middle // len(log), return_inverse=True)[1]
+        if np.bincount(level).min() >= LEAST_ROWS:
+            break
+    return level
 
 
 def why_not(log: DecisionLog) -> str | None:
@@ -114,15 +108,12 @@ def p_of_assignment(log: DecisionLog, level: np.ndarray) -> float:
     assigned by what the inputs tell; the bounds, which need an assignment at random *given* these, allow for
     that.
     """
-    x = log.design - log.design.mean(0)
-    z = np.eye(level.max() + 1)[level][:, 1:]
-    z = z - z.mean(0)
-    scale, vectors = np.linalg.eigh(x.T @ x / len(x))
-    kept = scale > 1e-8 * scale.max()
-    x = x @ vectors[:, kept] / np.sqrt(scale[kept])
-    cross = x.T @ z / len(x)
-    statistic = len(x) * np.trace(cross @ np.linalg.solve(z.T @ z / len(x), cross.T))
-    return float(chi2.sf(statistic, cross.size))
+    k = level.max() + 1
+    moments = second_moments(np.eye(k)[level], log.inputs)
+    cross = moments[k:, :k]
+    slopes, _, rank, _ = np.linalg.lstsq(moments[k:, k:], cross, rcond=SINGULAR)
+    pillai = ((cross * slopes).sum(0) / moments.diagonal()[:k]).sum() - 1.0  # 1 of the intercept
+    return float(chi2.sf(len(level) * pillai, (k - 1) * (rank - 1)))
 
 
 def officers(log: DecisionLog, folds: int = 5, seed: int = 0) -> Officers:
@@ -141,23 +132,26 @@ def officers(log: DecisionLog, folds: int = 5, seed: int = 0) -> Officers:
         seed: of folds and models.
     """
     level = strictness(log)
-    levels = int(level.max()) + 1
-    positive = np.where(log.revealed, np.nan_to_num(log.label), 0.0)
-    missing = (~log.revealed).astype(float)
-    u, v, chance = np.empty((3, levels, len(log)))
-    for z in range(levels):
-        own = level == z
-        of_level = np.where(own, positive, np.nan), np.where(own, missing, np.nan), own.astype(float)
-        for found, target in zip((u, v, chance), of_level, strict=True):
-            fitted = fit(log, target, "decision maker", "logistic", folds, seed)
-            found[z] = np.nanmean(target) if fitted is None else fitted.probability
-    chance = np.maximum(chance, LEAST_PROPENSITY)
-    row = np.arange(len(log))
+    levels, row = np.arange(level.max() + 1), np.arange(len(log))
+    positive, missing, decided = np.nan_to_num(log.label), 1.0 - log.revealed, level == levels[:, None]
+
+    def fitted(target: np.ndarray) -> np.ndarray:
+        """Cross-fitted means of a column that is NaN where it is not known, or its mean, shape (N,)."""
+        model = fit(log, target, "decision maker", "logistic", folds, seed)
+        return np.full(len(log), np.nanmean(target)) if model is None else model.probability
+
+    u, v, chance = (
+        np.stack([*map(fitted, targets)])
+        for targets in (
+            np.where(decided, positive, np.nan),
+            np.where(decided, missing, np.nan),
+            decided.astype(float),
+        )
+    )
 
     def end(bound: np.ndarray, best: np.ndarray, observed: np.ndarray) -> np.ndarray:
-        expected = bound[best, row]
-        return expected + (level == best) / chance[best, row] * (observed - expected)
+        expected, share = bound[best, row], np.maximum(chance[best, row], LEAST_PROPENSITY)
+        return expected + (level == best) / share * (observed - expected)
 
-    upper = u + v
-    low, high = end(u, u.argmax(0), positive), end(upper, upper.argmin(0), positive + missing)
-    return Officers(low, high, levels, p_of_assignment(log, level))
+    low, high = end(u, u.argmax(0), positive), end(u + v, (u + v).argmin(0), positive + missing)
+    return Officers(low, high, len(levels), p_of_assignment(log, level))
