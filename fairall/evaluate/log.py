@@ -276,7 +276,7 @@ def _inputs(
         codes, values = feature.codes, x[feature.name].to_numpy()
         columns += [(feature.name, values == code) for code in codes[len(codes) == 2 :]]
         if not codes:
-            values = np.nan_to_num(values, nan=feature.fill)
+            values = np.nan_to_num(values, nan=feature.fill or 0.0)
             deviations = (values - values.mean()) / max(values.std(), np.finfo(float).tiny)
             columns.append((feature.name, np.clip(deviations, -FURTHEST, FURTHEST).astype(np.float32)))
     missing = people.missing(features)

@@ -273,7 +273,10 @@ def test_saved_policies_decide_as_the_command_or_draw(log: DecisionLog, tmp_path
 @pytest.mark.parametrize(
     ("policy", "told"),
     [
-        ("targt", "policy targt: no such run, .*; the log has no such column, did you mean the column target?"),
+        (
+            "targt",
+            "policy targt: no such run, .*; the log has no such column, did you mean the column target?",
+        ),
         ("income", "policy income: column 'income', row 1: .* is no probability, a number from 0 to 1"),
         ("town", "policy town: column 'town', row 1: 'Leeds' is no probability"),
         (TARGET[:5], r"policy ndarray gives no probabilities of this log \(shape \(5,\) instead of \(600,\)"),
