@@ -167,8 +167,7 @@ class DecisionLog:
         doing("columns that tell what is not known before the decision")
         leaks = table.leaks([feature for feature in features if feature.name != score])
         inputs, input_names, of_missing = _inputs(table, features, x)
-        raw, n, accepted = table.cells, len(table), table.accepted
-        assert accepted is not None
+        raw, n = table.cells, len(table)
         if isinstance(people, pd.DataFrame):
             raw = people.set_axis(raw.columns, axis=1).reset_index(drop=True)
         label = np.full(n, np.nan) if table.label is None else table.label
@@ -186,7 +185,7 @@ class DecisionLog:
             label=label,
             person=None if table.person is None else pd.factorize(table.person, sort=True)[0],
             words={
-                "decision": _texts(raw[declared.decision], accepted),
+                "decision": _texts(raw[declared.decision], table.accepted),
                 "label": _texts(raw[declared.label or declared.decision], label),
             },
             features=tuple(features),
@@ -262,7 +261,7 @@ class DecisionLog:
         return {f"of group {name}": self.group == code for code, name in enumerate(self.groups)}
 
 
-def _texts(column: pd.Series, value: np.ndarray) -> list[str]:
+def _texts(column: pd.Series, value: Any) -> list[str]:
     """Texts of the cells of value 0 and of value 1, shape (N,); "" where there is none."""
     return [next(map(str, column[value == code]), "") for code in (0, 1)]
 
@@ -286,8 +285,7 @@ def _inputs(
     columns += [mask for key, mask in masks.items() if key not in known]
     of_group = people.probabilities
     if of_group is None:
-        assert people.group is not None
-        of_group = np.equal.outer(people.group, np.arange(len(people.groups)))
+        of_group = pd.get_dummies(people.group).to_numpy()
     names, arrays = zip(*columns, *(("", column) for column in of_group.T[1:]), strict=True)
     marked = ", ".join(f"{name} ({rows.sum()})" for name, rows in missing.items())
     note = f"empty cells of features are imputed, and marked by indicators of their own: {marked}"

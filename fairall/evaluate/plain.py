@@ -31,7 +31,7 @@ def plain(value: Any, names: Mapping[str, str] = MappingProxyType({})) -> Any:
         return {name: plain(item, names) for name, item in value.items()}
     if isinstance(value, list | tuple):
         return [plain(item, names) for item in value]
-    if isinstance(value, np.ndarray | np.generic):
+    if hasattr(value, "tolist"):  # of NumPy
         return plain(value.tolist())
     return None if isinstance(value, float) and not np.isfinite(value) else value
 

@@ -17,7 +17,11 @@ from fairall.tables.cells import listed, numbers_of, refuse, spelling
 from fairall.tables.features import Feature, Kind
 
 LOGGED = "the logged decisions"
-PROBA = {"decision": "acceptance", "label": "a positive label"}  # what a probability is of
+PROBA = ("decision", "label")  # what a probability is of: acceptance, a positive label
+RULES = {
+    "decision": "accept with the given probability",
+    "label": "accept where the probability of a positive label is at least c = loss/(gain + loss)",
+}
 SAY = "--proba label or --proba decision, in Python proba='label' or proba='decision'"
 SCORE_OF = ("positive", "negative")
 LEAST_HELD_OUT = 100  # rows that a policy is judged on where it was learnt from others of the log
@@ -153,7 +157,7 @@ def _read(
 
         policy, name, run = saved_policy(name, log, **places)
     try:
-        values, kind, words = _values(policy, log, proba, score_of)
+        values, kind = _values(policy, log, proba, score_of)
         column = pd.Series(np.asarray(values), name=name)
         probability, _ = Feature(name, Kind.REAL).read(column)
         if len(probability) != len(log):
@@ -170,47 +174,45 @@ def _read(
 
         rule = Rule(policy.threshold, draw)
         return Target(rule.acceptance(probability), name, rule=rule.told(), draw=draw), run
-    if kind == "decision" or score_of:
-        return Target(probability, name, rule=f"accept with {words}"), run
-    accepts = (probability >= log.break_even).astype(float)
-    return Target(accepts, name, rule=f"accept where {words} is at least c = loss/(gain + loss)"), run
+    if kind == "label" and not score_of:
+        probability = (probability >= log.break_even).astype(float)
+    return Target(probability, name, rule=RULES[kind]), run
 
 
-def _values(policy: Any, log: DecisionLog, proba: str | None, score_of: str) -> tuple[Any, str, str]:
-    """Probabilities, unchecked; of what (a key of `PROBA`, or `saved`); and where they come from in words."""
+def _values(policy: Any, log: DecisionLog, proba: str | None, score_of: str) -> tuple[Any, str]:
+    """Probabilities (N,), unchecked, and what they are of: a key of `RULES`, or `saved`."""
     kind, people = proba or "decision", log.raw
     if isinstance(policy, str | Path):
         column = people[str(policy)]
         accepts, _ = Feature.discrete(str(policy), log.words["decision"], first_code=0).read(column)
-        if proba != "label" and not np.isnan(accepts).any():
-            return accepts, kind, "the given decisions"
-        return column, kind, f"the given probability of {PROBA[kind]}"
+        return column if proba == "label" or np.isnan(accepts).any() else accepts, kind
     module = sys.modules.get("fairall.policy")  # there is no saved policy before its import
     saved = module is not None and isinstance(policy, module.Policy)
     method = "predict_proba" if score_of or not hasattr(policy, "decision_proba") else "decision_proba"
     if not hasattr(policy, method):
         values = policy(_with_numbers(people)) if callable(policy) else policy
-        return np.asarray(values, dtype=float), kind, f"the given probability of {PROBA[kind]}"
+        return np.asarray(values, dtype=float), kind
     if score_of == "negative" or (proba == "label" and method == "decision_proba"):
         raise FairAllError(
             "it says itself what its probabilities are of: leave --proba, or --score-of, out (in Python "
             "proba=, score_of=); of several policies give one for each"
         )
-    place, what = 1, PROBA[kind]
-    if method == "predict_proba" and not saved:
-        kind, place, what = _place(policy, log, proba)
-    if not saved:
+    place = 1
+    if saved:
+        kind = kind if score_of else "saved"
+    else:
+        if method == "predict_proba":
+            kind, place = _place(policy, log, proba)
         needed = [*getattr(policy, "feature_names_in_", people)]
         if lacking := [column for column in needed if column not in people]:
             raise FairAllError(f"it needs {listed(lacking, 'column')} that the log lacks")
         people = _with_numbers(people[needed])
     values = np.asarray(getattr(policy, method)(people))
-    values = values[:, place] if values.shape[1:] == (2,) else values
-    return values, kind if not saved or score_of else "saved", f"its {method} of {what}"
+    return values[:, place] if values.shape[1:] == (2,) else values, kind
 
 
-def _place(policy: Any, log: DecisionLog, proba: str | None) -> tuple[str, int, str]:
-    """What `predict_proba` of a predictor is of (a key of `PROBA`), its column, and that in words.
+def _place(policy: Any, log: DecisionLog, proba: str | None) -> tuple[str, int]:
+    """What `predict_proba` of a predictor is of, a key of `RULES`, and its column.
 
     Without `proba` its classes must be the two values of the decision or of the label, and not of both. With
     it the positive value must be one of two classes, or they are 0 and 1, or False and True; without
@@ -220,7 +222,7 @@ def _place(policy: Any, log: DecisionLog, proba: str | None) -> tuple[str, int, 
         FairAllError: where the classes are others.
     """
     if proba and not hasattr(policy, "classes_"):
-        return proba, 1, PROBA[proba]
+        return proba, 1
     words = np.ravel(getattr(policy, "classes_", [])).tolist()
     classes = [*map(spelling, words)]
     kinds = [proba] if proba else [kind for kind in PROBA if {*map(spelling, log.words[kind])} == {*classes}]
@@ -231,7 +233,7 @@ def _place(policy: Any, log: DecisionLog, proba: str | None) -> tuple[str, int, 
             # False may be the positive value 0, or mean that a value is not positive.
             unclear = words[place] is False and positive.casefold() != "false"
             if value == (1.0 if digits else spelling(positive)) and not unclear:
-                return kinds[0], place, f"class {words[place]}"
+                return kinds[0], place
     say = "give a predictor of these values, or a function of the people" if proba else f"say it: {SAY}"
     raise FairAllError(
         f"its classes_ are {words}, the values of the decision {log.words['decision']}, of the label "

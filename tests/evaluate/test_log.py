@@ -116,7 +116,7 @@ def test_probabilities_of_groups_take_the_place_of_indicators() -> None:
     assert log.probabilities is not None
     np.testing.assert_allclose(log.probabilities, probabilities / probabilities.sum(1, keepdims=True))
     assert (log.groups, log.probable_groups) == (("everybody",), ("a", "b", "c"))
-    assert log.input_names == ("income", *["town"] * 3, "race", "sex", "", "")
+    assert log.input_names == ("income", *["town"] * 3, "sex", "race", "", "")
     np.testing.assert_allclose(log.design[:, -2:], log.probabilities[:, 1:], rtol=1e-6)
     for row, value, cell in ((3, -0.1, "-0.1"), (4, np.nan, "an empty cell"), (5, 1.0, "1.0")):
         wrong = people.copy()
