@@ -71,9 +71,9 @@ class DecisionLog:
     raw: pd.DataFrame
     cells: pd.DataFrame
     inputs: np.ndarray
-    input_names: tuple[str, ...]
+    input_names: Sequence[str]
     group: np.ndarray
-    groups: tuple[str, ...]
+    groups: Sequence[str]
     accepted: np.ndarray
     label: np.ndarray
     propensity: RowValues
@@ -85,12 +85,12 @@ class DecisionLog:
     gain: np.ndarray
     loss: np.ndarray
     words: dict[str, list[str]]
-    features: tuple[Feature, ...]
+    features: Sequence[Feature]
     x: pd.DataFrame
-    notes: tuple[str, ...]
-    probabilities: RowValues = None
-    probable_groups: tuple[str, ...] = ()
-    telling: tuple[str, ...] = ()
+    notes: Sequence[str]
+    probabilities: RowValues
+    probable_groups: Sequence[str]
+    telling: Sequence[str]
 
     @classmethod
     def read(
@@ -152,10 +152,11 @@ class DecisionLog:
                 f"a log is a DataFrame or a file with a row for each decision, not {type(people).__name__}"
             )
         declared = Declared.of(**({"accepted": 1, "positive": 1, "intersections": groups} | columns))
-        if cost is not None and (declared.gain or declared.loss):
+        amounts = [declared.gain, declared.loss]
+        if cost is not None and any(amounts):
             raise FairAllError(f"cost={cost}: each row has its own gain and loss: leave cost out")
         c = number("cost", csv_defaults()["cost"] if cost is None else cost, open_unit())
-        if (declared.gain is None) != (declared.loss is None):
+        if amounts.count(None) == 1:
             raise FairAllError("gain= and loss= are needed both: give the other one too")
         table = read(people, declared, needs=NEEDS).checked()
         features, x, of_features = table.coded()
@@ -171,13 +172,12 @@ class DecisionLog:
         if isinstance(people, pd.DataFrame):
             raw = people.set_axis(raw.columns, axis=1).reset_index(drop=True)
         label = np.full(n, np.nan) if table.label is None else table.label
-        amounts: dict[str, Any] = {"cost": c, "gain": np.full(n, 1 - c), "loss": np.full(n, c)}
-        if declared.gain:
-            amounts = {"cost": None, "gain": table.gain, "loss": table.loss}
         no_label = ["there is no label: only what needs none can be estimated"] * (declared.label is None)
         return cls(
             **{name: getattr(table, name) for name in SAME},
-            **amounts,
+            cost=None if any(amounts) else c,
+            gain=np.full(n, 1 - c) if table.gain is None else table.gain,
+            loss=np.full(n, c) if table.loss is None else table.loss,
             raw=raw,
             inputs=inputs,
             input_names=input_names,
@@ -188,7 +188,7 @@ class DecisionLog:
                 "decision": _texts(raw[declared.decision], table.accepted),
                 "label": _texts(raw[declared.label or declared.decision], label),
             },
-            features=tuple(features),
+            features=features,
             x=x,
             notes=(*table.notes, *of_features, *no_label, *of_missing, *table.warnings, *leaks.values()),
             telling=tuple(itertools.chain(*leaks)),
@@ -268,7 +268,7 @@ def _texts(column: pd.Series, value: Any) -> list[str]:
 
 def _inputs(
     people: Applicants, features: Sequence[Feature], x: pd.DataFrame
-) -> tuple[np.ndarray, tuple[str, ...], list[str]]:
+) -> tuple[np.ndarray, Sequence[str], list[str]]:
     """See `DecisionLog.inputs` and `input_names`; and a note on cells whose number is missing."""
     columns = [("", np.ones(len(x), dtype=np.float32))]
     for feature in sorted(features, key=lambda feature: feature.kind in DISCRETE):

@@ -13,7 +13,7 @@ import pandas as pd
 from fairall.config.checks import require
 from fairall.errors import FairAllError
 from fairall.evaluate.log import DecisionLog
-from fairall.tables.cells import listed, numbers_of, refuse, spelling
+from fairall.tables.cells import numbers_of, refuse, spelling
 from fairall.tables.features import Feature, Kind
 
 LOGGED = "the logged decisions"
@@ -203,10 +203,7 @@ def _values(policy: Any, log: DecisionLog, proba: str | None, score_of: str) -> 
     else:
         if method == "predict_proba":
             kind, place = _place(policy, log, proba)
-        needed = [*getattr(policy, "feature_names_in_", people)]
-        if lacking := [column for column in needed if column not in people]:
-            raise FairAllError(f"it needs {listed(lacking, 'column')} that the log lacks")
-        people = _with_numbers(people[needed])
+        people = _with_numbers(people[[*getattr(policy, "feature_names_in_", people)]])
     values = np.asarray(getattr(policy, method)(people))
     return values[:, place] if values.shape[1:] == (2,) else values, kind
 

@@ -71,11 +71,10 @@ def learnt_from(folder: Path, log: DecisionLog) -> np.ndarray:
         FairAllError: with a reason, where that cannot be told.
     """
     run = load_result(folder)
-    if run.config.dataset["_target_"] != f"{OwnTable.__module__}.{OwnTable.__qualname__}":
-        raise FairAllError(f"its data set, {run.name('dataset')}, is no file of dataset=csv")
+    of_file = run.config.dataset["_target_"] == f"{OwnTable.__module__}.{OwnTable.__qualname__}"
+    if not of_file or run.config.splits > 1:
+        raise FairAllError("it was not learnt from one split of a file, dataset=csv")
     config: OwnTableConfig = checked_node({"dataset": run.config.dataset}, "dataset")
-    if run.config.splits > 1:
-        raise FairAllError("it was learnt with several splits, so that every row was a training row of some")
     source = OwnTable(config)
     fingerprint = None
     with suppress(FairAllError):
