@@ -281,8 +281,8 @@ def _inputs(
     missing = people.missing(features)
     of_levels = [feature.name for feature in features if MISSING_LEVEL in feature.levels]
     known = {missing.pop(name).tobytes() for name in of_levels if name in missing}
-    masks = {rows.tobytes(): (name, rows) for name, rows in missing.items()}
-    columns += [mask for key, mask in masks.items() if key not in known]
+    masks = {rows.tobytes(): (name, rows) for name, rows in missing.items() if rows.tobytes() not in known}
+    columns += masks.values()
     of_group = people.probabilities
     if of_group is None:
         of_group = pd.get_dummies(people.group).to_numpy()
