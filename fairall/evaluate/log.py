@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ import pandas as pd
 from fairall.config.checks import number, open_unit
 from fairall.display.progress import doing
 from fairall.errors import FairAllError
-from fairall.tables.applicants import RowValues
+from fairall.tables.applicants import Applicants, RowValues
 from fairall.tables.declared import Declared, csv_defaults, keywords
 from fairall.tables.features import DISCRETE, MISSING_LEVEL, Feature
 from fairall.tables.groups import display_name
@@ -22,11 +22,16 @@ from fairall.tables.overlap import feature_regions
 from fairall.tables.roles import read
 
 # Keys of the words of a command line; `advantaged` has no effect.
-KEYS = (
-    *("label", "positive", "sensitive", "decision", "accepted", "propensity", "cost", "gain", "loss"),
-    *("person", "policy_version", "drop", "kinds", "missing", "missing_by_default", "max_categories"),
-    *("max_count", "separator", "text_encoding", "advantaged", "split.column"),
-)
+KEYS = """
+    label positive sensitive decision accepted propensity cost gain loss person policy_version drop kinds
+    missing missing_by_default max_categories max_count separator text_encoding advantaged split.column
+""".split()
+NEEDS = {
+    "decision": "a log needs the past decisions: give decision=COLUMN and accepted=VALUE",
+    "grouping": "a log needs groups of people: give sensitive=COLUMN, or the columns of groups",
+}
+# Attributes that are those of `Applicants`.
+SAME = "cells group accepted propensity decision_maker time policy_version probabilities".split()
 FURTHEST = 100.0  # standard deviations; larger outliers would dominate the models
 LEAST_ROWS = 50  # of a region
 
@@ -53,9 +58,8 @@ class DecisionLog:
         cost: c, of an acceptance, in units of the gain from a positive label; None if the log has amounts.
         gain: of an accepted person with a positive label, shape (N,); 1 − c without amounts.
         loss: of an accepted person with a negative label, at least 0, shape (N,); c without amounts.
-        decision: name of the column of the decisions.
-        decision_values: texts of a rejection and of an acceptance.
-        label_values: texts of a negative and of a positive label; "" for one that no row has.
+        words: texts of a rejection and of an acceptance by `decision`, of a negative and of a positive label
+            by `label`; "" for one that no row has.
         features: what decisions may have been based on.
         x: their values, categories as codes, NaN where a number is missing, shape (N, number of features).
         notes: on how the log was read, one sentence each.
@@ -67,9 +71,9 @@ class DecisionLog:
     raw: pd.DataFrame
     cells: pd.DataFrame
     inputs: np.ndarray
-    input_names: tuple[str, ...]
+    input_names: Sequence[str]
     group: np.ndarray
-    groups: tuple[str, ...]
+    groups: Sequence[str]
     accepted: np.ndarray
     label: np.ndarray
     propensity: RowValues
@@ -80,25 +84,17 @@ class DecisionLog:
     cost: float | None
     gain: np.ndarray
     loss: np.ndarray
-    decision: str
-    decision_values: tuple[str, str]
-    label_values: tuple[str, str]
-    features: tuple[Feature, ...]
+    words: dict[str, list[str]]
+    features: Sequence[Feature]
     x: pd.DataFrame
-    notes: tuple[str, ...]
-    probabilities: RowValues = None
-    probable_groups: tuple[str, ...] = ()
-    telling: tuple[str, ...] = ()
+    notes: Sequence[str]
+    probabilities: RowValues
+    probable_groups: Sequence[str]
+    telling: Sequence[str]
 
     @classmethod
     def read(
-        cls,
-        path: str | Path,
-        words: Sequence[str] = (),
-        *,
-        frame: pd.DataFrame | None = None,
-        groups: Sequence[str] = (),
-        **further: Any,
+        cls, path: str | Path, words: Sequence[str] = (), *, frame: pd.DataFrame | None = None, **further: Any
     ) -> DecisionLog:
         """Read a CSV or Parquet file, or take what another kind of file holds.
 
@@ -112,115 +108,91 @@ class DecisionLog:
                 changed. `sensitive=[A,B,...]` names columns of probabilities of groups, or of values whose
                 combinations are the groups.
             frame: the log in a file that is no table, such as a ledger; None to read the file.
-            groups: columns whose values, or combinations of values, are the groups; by default `sensitive`.
-            further: `decision_maker`, column of who decided; `time`, of when, numbers or dates, for a
-                monitor; `not_features`, columns that are no features of the log, such as probabilities of
-                target policies, where names of no column have no effect; `score`, column of a score, which is
-                a feature, since decisions may be taken by it, and may rank people as the decisions do.
+            further: keywords of `of`.
 
         Raises:
             FairAllError: if a key is unknown or a value invalid, or the file cannot be read or is no log.
         """
-        given = keywords(words, KEYS)
-        given["part"] = given.pop("split.column", None)
-        given |= {"path": str(path), "intersections": groups, **further}
-        return cls._of(Path(path) if frame is None else frame, given)
+        typed = keywords(words, KEYS)
+        typed["part"] = typed.pop("split.column", None)
+        defaults = {"accepted": None, "positive": None, "path": str(path)}
+        return cls.of(Path(path) if frame is None else frame, **(defaults | typed | further))
 
     @classmethod
     def of(
-        cls, people: pd.DataFrame | str | Path, *, groups: Sequence[str] = (), **columns: Any
+        cls,
+        people: pd.DataFrame | str | Path,
+        *,
+        groups: Sequence[str] = (),
+        cost: Any = None,
+        score: str | None = None,
+        **columns: Any,
     ) -> DecisionLog:
         """Take a log from a DataFrame or a file.
 
         Args:
             people: a row for each decision; a CSV or Parquet file by its path.
             groups: columns whose values, or combinations of values, are the groups; by default `sensitive`.
-            columns: `cost`, c, by default ½; `score` of `read`; and other keywords of `Declared`: decision,
-                accepted (by default 1), label, positive (by default 1), sensitive, propensity, ..., as the
-                keys of `read`.
+            cost: c, by default ½; not where rows have amounts.
+            score: column of a score, which is a feature, since decisions may be taken by it, and may rank
+                people as the decisions do.
+            columns: other keywords of `Declared`: decision, accepted (by default 1), label, positive (by
+                default 1), sensitive, propensity, ..., as the keys of `read`; `decision_maker`, column of who
+                decided; `time`, of when, numbers or dates, for a monitor; `not_features`, columns that are
+                no features of the log, such as probabilities of target policies, where names of no column
+                have no effect.
 
         Raises:
             FairAllError: if a keyword is unknown, or as `read`.
         """
         if isinstance(people, str | Path):
-            people = Path(people)
-            columns |= {"path": str(people)}
+            people, columns = Path(people), {"path": str(people)} | columns
         elif not isinstance(people, pd.DataFrame):
             raise FairAllError(
                 f"a log is a DataFrame or a file with a row for each decision, not {type(people).__name__}"
             )
-        given = {"accepted": 1, "positive": 1, "intersections": groups} | columns
-        return cls._of(people, given)
-
-    @classmethod
-    def _of(cls, source: Path | pd.DataFrame, keys: dict[str, Any]) -> DecisionLog:
-        """The log in a file or DataFrame.
-
-        Args:
-            source: as of `roles.read`.
-            keys: of `Declared`, `cost`, and `score` of `read`.
-        """
-        cost, score = keys.pop("cost", None), keys.pop("score", None)
-        declared = Declared.of(**keys)
-        if cost is not None and (declared.gain or declared.loss):
+        declared = Declared.of(**({"accepted": 1, "positive": 1, "intersections": groups} | columns))
+        amounts = [declared.gain, declared.loss]
+        if cost is not None and any(amounts):
             raise FairAllError(f"cost={cost}: each row has its own gain and loss: leave cost out")
-        cost = number("cost", csv_defaults()["cost"] if cost is None else cost, open_unit())
-        if (declared.gain is None) != (declared.loss is None):
+        c = number("cost", csv_defaults()["cost"] if cost is None else cost, open_unit())
+        if amounts.count(None) == 1:
             raise FairAllError("gain= and loss= are needed both: give the other one too")
-        needs = {
-            "decision": "a log needs the past decisions: give decision=COLUMN and accepted=VALUE",
-            "grouping": "a log needs groups of people: give sensitive=COLUMN, or the columns of groups",
-        }
-        people = read(source, declared, needs=needs).checked()
-        features, x, of_features = people.coded()
-        if not features and people.propensity is None:
+        table = read(people, declared, needs=NEEDS).checked()
+        features, x, of_features = table.coded()
+        if not features and table.propensity is None:
             raise FairAllError(
                 f"{declared.path}: no propensity is recorded, and no feature is left to estimate it from; "
                 "give propensity=COLUMN, or columns that tell whom the decisions accepted"
             )
-        group, accepted, n = people.group, people.accepted, len(people)
-        assert group is not None
-        assert accepted is not None
         doing("columns that tell what is not known before the decision")
-        leaks = people.leaks([one for one in features if one.name != score])
-        notes = [*people.notes, *of_features]
-        if people.label is None:
-            notes.append("there is no label: only what needs none can be estimated")
-        masks, of_missing = _missing(people.missing(features), features)
-        person = None if people.person is None else pd.factorize(people.person, sort=True)[0]
-        of_group = people.probabilities
-        if of_group is None:
-            of_group = group[:, None] == np.arange(len(people.groups))
-        inputs, input_names = _inputs(features, x, masks, of_group[:, 1:])
-        raw = people.cells
-        if isinstance(source, pd.DataFrame):
-            raw = source.set_axis(people.cells.columns, axis=1).reset_index(drop=True)
+        leaks = table.leaks([feature for feature in features if feature.name != score])
+        inputs, input_names, of_missing = _inputs(table, features, x)
+        raw, n = table.cells, len(table)
+        if isinstance(people, pd.DataFrame):
+            raw = people.set_axis(raw.columns, axis=1).reset_index(drop=True)
+        label = np.full(n, np.nan) if table.label is None else table.label
+        no_label = ["there is no label: only what needs none can be estimated"] * (declared.label is None)
         return cls(
+            **{name: getattr(table, name) for name in SAME},
+            cost=None if any(amounts) else c,
+            gain=np.full(n, 1 - c) if table.gain is None else table.gain,
+            loss=np.full(n, c) if table.loss is None else table.loss,
             raw=raw,
-            cells=people.cells,
             inputs=inputs,
             input_names=input_names,
-            group=group,
-            groups=tuple(display_name(values) for values in people.groups),
-            accepted=accepted,
-            label=np.full(n, np.nan) if people.label is None else people.label,
-            propensity=people.propensity,
-            decision_maker=people.decision_maker,
-            time=people.time,
-            policy_version=people.policy_version,
-            person=person,
-            cost=cost if people.gain is None else None,
-            gain=np.broadcast_to(1 - cost, n) if people.gain is None else people.gain,
-            loss=np.broadcast_to(cost, n) if people.loss is None else people.loss,
-            decision=str(declared.decision),
-            decision_values=_texts(raw[declared.decision], accepted.astype(float)),
-            label_values=("", "") if people.label is None else _texts(raw[declared.label], people.label),
-            features=tuple(features),
+            groups=tuple(map(display_name, table.groups)),
+            label=label,
+            person=None if table.person is None else pd.factorize(table.person, sort=True)[0],
+            words={
+                "decision": _texts(raw[declared.decision], table.accepted),
+                "label": _texts(raw[declared.label or declared.decision], label),
+            },
+            features=features,
             x=x,
-            notes=(*notes, *of_missing, *people.warnings, *leaks.values()),
+            notes=(*table.notes, *of_features, *no_label, *of_missing, *table.warnings, *leaks.values()),
             telling=tuple(itertools.chain(*leaks)),
-            probabilities=people.probabilities,
-            probable_groups=() if people.probabilities is None else tuple(declared.grouping),
+            probable_groups=() if table.probabilities is None else tuple(declared.grouping),
         )
 
     def __len__(self) -> int:
@@ -229,9 +201,9 @@ class DecisionLog:
     def rows(self, chosen: np.ndarray) -> DecisionLog:
         """The log of some of the rows, a mask (N,) or their positions; numbers of persons are given anew."""
         parts = {
-            field.name: value.iloc[chosen] if isinstance(value, pd.DataFrame) else value[chosen]
-            for field in fields(self)
-            if isinstance(value := getattr(self, field.name), np.ndarray | pd.DataFrame)
+            name: getattr(value, "iloc", value)[chosen]
+            for name, value in vars(self).items()
+            if isinstance(value, np.ndarray | pd.DataFrame)
         }
         if self.person is not None:
             parts["person"] = np.unique(parts["person"], return_inverse=True)[1]
@@ -284,11 +256,9 @@ class DecisionLog:
 
     def people_of(self, code: np.ndarray, n: int) -> list[np.ndarray]:
         """Masks (N,) of the first row of each person in each of n parts, of which code (N,) is the number."""
-        first = np.arange(len(self))
-        if self.person is not None:
-            first = np.unique(self.person * n + code, return_index=True)[1]
-        once = np.isin(np.arange(len(self)), first)
-        return [once & (code == k) for k in range(n)]
+        person = np.arange(len(self)) if self.person is None else self.person
+        first = ~pd.DataFrame({"person": person, "code": code}).duplicated().to_numpy()
+        return [first & (code == k) for k in range(n)]
 
     @property
     def members(self) -> dict[str, np.ndarray]:
@@ -296,55 +266,32 @@ class DecisionLog:
         return {f"of group {name}": self.group == code for code, name in enumerate(self.groups)}
 
 
-def _texts(column: pd.Series, value: np.ndarray) -> tuple[str, str]:
+def _texts(column: pd.Series, value: Any) -> list[str]:
     """Texts of the cells of value 0 and of value 1, shape (N,); "" where there is none."""
-    no, yes = (next(map(str, column[value == one]), "") for one in (0, 1))
-    return no, yes
-
-
-def _missing(
-    empty: Mapping[str, np.ndarray], features: Sequence[Feature]
-) -> tuple[list[tuple[str, np.ndarray]], list[str]]:
-    """Distinct masks (N,) of missing cells that are no level, with a feature of each, and a note on them."""
-    levels = {one.name for one in features if MISSING_LEVEL in one.levels}
-    marked = {name: rows for name, rows in empty.items() if name not in levels}
-    known = {empty[name].tobytes() for name in levels & empty.keys()}
-    masks = {rows.tobytes(): (name, rows) for name, rows in marked.items()}
-    names = ", ".join(f"{name} ({int(rows.sum())})" for name, rows in marked.items())
-    note = f"empty cells of features are imputed, and marked by indicators of their own: {names}"
-    return [mask for key, mask in masks.items() if key not in known], [note] if marked else []
+    return [next(map(str, column[value == code]), "") for code in (0, 1)]
 
 
 def _inputs(
-    features: Sequence[Feature],
-    x: pd.DataFrame,
-    missing: list[tuple[str, np.ndarray]],
-    of_group: np.ndarray,  # indicators or probabilities of all groups but the first, shape (N, G − 1)
-) -> tuple[np.ndarray, tuple[str, ...]]:
-    """See `DecisionLog.inputs` and `input_names`; filled column by column, which needs no second copy."""
-    numeric = [one for one in features if one.kind not in DISCRETE]
-    levels = [
-        (one.name, code)
-        for one in features
-        if one.kind in DISCRETE
-        for code in (one.codes[1:] if len(one.codes) == 2 else one.codes)
-    ]
-    names = [*(one.name for one in numeric), *(name for name, _ in (*levels, *missing))]
-    names += [""] * of_group.shape[1]
-
-    def standardised(feature: Feature) -> np.ndarray:
-        values = x[feature.name].to_numpy()
-        values = np.asarray(np.where(np.isnan(values), feature.fill, values))
-        deviations = (values - values.mean()) / max(values.std(), np.finfo(float).tiny)
-        return np.clip(deviations, -FURTHEST, FURTHEST)
-
-    columns = itertools.chain(
-        map(standardised, numeric),
-        (x[name].to_numpy() == code for name, code in levels),
-        (rows for _, rows in missing),
-        of_group.T,
-    )
-    inputs = np.ones((len(of_group), 1 + len(names)), dtype=np.float32)
-    for place, column in enumerate(columns, start=1):
-        inputs[:, place] = column
-    return inputs, tuple(names)
+    people: Applicants, features: Sequence[Feature], x: pd.DataFrame
+) -> tuple[np.ndarray, Sequence[str], list[str]]:
+    """See `DecisionLog.inputs` and `input_names`; and a note on cells whose number is missing."""
+    columns = [("", np.ones(len(x), dtype=np.float32))]
+    for feature in sorted(features, key=lambda feature: feature.kind in DISCRETE):
+        codes, values = feature.codes, x[feature.name].to_numpy()
+        columns += [(feature.name, values == code) for code in codes[len(codes) == 2 :]]
+        if not codes:
+            values = np.nan_to_num(values, nan=feature.fill or 0.0)
+            deviations = (values - values.mean()) / max(values.std(), np.finfo(float).tiny)
+            columns.append((feature.name, np.clip(deviations, -FURTHEST, FURTHEST).astype(np.float32)))
+    missing = people.missing(features)
+    of_levels = [feature.name for feature in features if MISSING_LEVEL in feature.levels]
+    known = {missing.pop(name).tobytes() for name in of_levels if name in missing}
+    masks = {rows.tobytes(): (name, rows) for name, rows in missing.items() if rows.tobytes() not in known}
+    columns += masks.values()
+    of_group = people.probabilities
+    if of_group is None:
+        of_group = pd.get_dummies(people.group).to_numpy()
+    names, arrays = zip(*columns, *(("", column) for column in of_group.T[1:]), strict=True)
+    marked = ", ".join(f"{name} ({rows.sum()})" for name, rows in missing.items())
+    note = f"empty cells of features are imputed, and marked by indicators of their own: {marked}"
+    return np.column_stack(arrays).astype(np.float32, copy=False), names[1:], [note] * bool(missing)

@@ -23,19 +23,17 @@ def plain(value: Any, names: Mapping[str, str] = MappingProxyType({})) -> Any:
         names: other names of fields of named tuples.
     """
     if isinstance(value, pd.DataFrame):
-        return plain(value.to_dict("records"), names)
+        value = value.to_dict("records")
     if hasattr(value, "_asdict"):
         fields = value._asdict().items()
-        return {names.get(name, name): plain(one, names) for name, one in fields if one is not None}
+        value = {names.get(name, name): field for name, field in fields if field is not None}
     if isinstance(value, dict):
-        return {name: plain(one, names) for name, one in value.items()}
+        return {name: plain(item, names) for name, item in value.items()}
     if isinstance(value, list | tuple):
-        return [plain(one, names) for one in value]
-    if isinstance(value, float | np.floating):
-        return float(value) if np.isfinite(value) else None
-    if isinstance(value, np.ndarray | np.integer | np.bool_):
+        return [plain(item, names) for item in value]
+    if hasattr(value, "tolist"):  # of NumPy
         return plain(value.tolist())
-    return value
+    return None if isinstance(value, float) and not np.isfinite(value) else value
 
 
 def spelt(time: Any) -> Any:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Callable, Collection
+from collections.abc import Collection
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -11,9 +11,9 @@ import pandas as pd
 
 from fairall.config.compose import checked_node
 from fairall.config.schema import Config
+from fairall.config.words import nearest
 from fairall.data.own_table import OwnTable, OwnTableConfig
 from fairall.decide.load import IN_MLFLOW, find_policy, saved_in
-from fairall.decide.rules import Rule
 from fairall.errors import FairAllError
 from fairall.evaluate.log import DecisionLog
 from fairall.policy import Policy
@@ -47,16 +47,11 @@ def saved_policy(
     """
     if word.startswith(IN_MLFLOW):
         return *find_policy(word, Config.of_places(outputs_dir, tracking_uri), modules), None
-    runs = Path(str(outputs_dir)) / "runs"
     try:
-        path = run_folder(word, runs)
+        path = run_folder(word, Path(outputs_dir) / "runs")
     except FairAllError as error:
-        if "no such run" not in str(error):
-            raise FairAllError(f"policy {error}") from error
-        close = difflib.get_close_matches(word, list(log.raw), n=1)
-        hint = f"; did you mean the column {close[0]}?" if close else ""
-        what = "neither a column of the log, nor a folder, nor the id of a run"
-        raise FairAllError(f"policy {word}: {what} in {runs}{hint}") from error
+        hint = nearest(word, list(log.raw)).replace("mean", "mean the column")
+        raise FairAllError(f"policy {error}; the log has no such column{hint}") from error
     run = path.parent if path.name == "policy" else path
     return *saved_in(path, modules), run if (run / "DONE").exists() else None
 
@@ -76,16 +71,14 @@ def learnt_from(folder: Path, log: DecisionLog) -> np.ndarray:
         FairAllError: with a reason, where that cannot be told.
     """
     run = load_result(folder)
-    if run.config.dataset["_target_"] != f"{OwnTable.__module__}.{OwnTable.__qualname__}":
-        raise FairAllError(f"its data set, {run.name('dataset')}, is no file of dataset=csv")
+    of_file = run.config.dataset["_target_"] == f"{OwnTable.__module__}.{OwnTable.__qualname__}"
+    if not of_file or run.config.splits > 1:
+        raise FairAllError("it was not learnt from one split of a file, dataset=csv")
     config: OwnTableConfig = checked_node({"dataset": run.config.dataset}, "dataset")
-    if run.config.splits > 1:
-        raise FairAllError("it was learnt with several splits, so that every row was a training row of some")
     source = OwnTable(config)
-    try:
+    fingerprint = None
+    with suppress(FairAllError):
         fingerprint = source.prepare(scaler=run.config.protocol.scaler).fingerprint()
-    except FairAllError as error:
-        raise FairAllError(f"its data, {config.path}, cannot be read any more") from error
     if run.fingerprint != fingerprint:
         raise FairAllError(f"its data, {config.path}, are no longer those that it was learnt from")
     of_run = source.applicants.cells
@@ -93,25 +86,18 @@ def learnt_from(folder: Path, log: DecisionLog) -> np.ndarray:
     learnt[source.splits.test] = False
 
     outcome = (config.label, config.decision, config.propensity, config.split.column)
-    rows = np.zeros(len(log) + len(of_run), dtype=np.uint64)
-    for name in of_run:
-        if name in log.cells and name not in outcome:
-            cells = np.concatenate([_spelt(log.cells[name]), _spelt(of_run[name])])
-            rows = rows * np.uint64(1_000_003) + pd.util.hash_array(cells)
-    in_log, in_run = np.split(rows, [len(log)])
-    if np.array_equal(in_log, in_run):
+    shared = [name for name in of_run if name in log.cells and name not in outcome]
+    in_log, in_run = (
+        pd.util.hash_pandas_object(pd.DataFrame({name: _spelt(cells[name]) for name in shared}), index=False)
+        for cells in (log.cells, of_run)
+    )
+    if shared and in_log.equals(in_run):
         return learnt
-    if pd.Series(in_run).duplicated(keep=False).mean() > MOST_ALIKE:
+    if not shared or in_run.duplicated(keep=False).mean() > MOST_ALIKE:
         raise FairAllError(
             f"its data, {config.path}, have many equal rows, so that people cannot be told apart"
         )
-    return np.isin(in_log, in_run[learnt])
-
-
-def deciding(policy: Policy, log: DecisionLog, draw: int | None) -> tuple[Callable[[], np.ndarray], str]:
-    """A function that gives a policy's acceptance probabilities, shape (N,), and its rule in words."""
-    rule = Rule(policy.threshold, draw)
-    return lambda: rule.acceptance(policy.decision_proba(log.raw)[:, 1]), rule.told()
+    return in_log.isin(in_run[learnt]).to_numpy()
 
 
 def _spelt(column: pd.Series) -> np.ndarray:

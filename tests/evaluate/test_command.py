@@ -251,7 +251,7 @@ def zero_propensity(table: pd.DataFrame) -> pd.DataFrame:
         (["--policy", "officer", "propensity=p"], None, "policy officer"),
         (["--policy", "models:/bank/1", "propensity=p"], None, "fairall: models:/bank/1: "),
         (["--score", "nope"], None, "--score nope: the log has no such column"),
-        (["--score", "officer", "propensity=p"], None, "score officer: the column has "),
+        (["--score", "officer", "propensity=p"], None, "score officer: column 'officer', row 1: "),
         (["--policy", "new"] * 3, None, "two are compared"),
         (["--monitor", "time=dya", "propensity=p"], None, "time= is --monitor"),
         (["--monitor", "time=officer", "propensity=p"], None, "row 1: "),
