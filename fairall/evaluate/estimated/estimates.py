@@ -64,7 +64,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from math import comb
 from typing import Any, NamedTuple, Self, TypeAlias
 
 import numpy as np
@@ -152,7 +151,8 @@ NORMAL = Support(*map(np.array, (0.0, 0.0, False, 1.0, 1, 1.0, np.inf, 1.0)))
 
 def _divided(over: Number, under: Array) -> Array:
     """The quotient, 0 where the denominator is not positive."""
-    return np.divide(over, under, out=np.zeros(np.broadcast(over, under).shape), where=under > 0)
+    known = under > 0
+    return np.where(known, over / np.where(known, under, 1.0), 0.0)
 
 
 class Chained:
@@ -161,32 +161,31 @@ class Chained:
     value: Array
     __array_ufunc__ = None  # an array on the left leaves the operation to this class
 
-    def _scaled(self, factor: Number, shift: Number) -> Self:
-        """The same times a factor, plus a number."""
-        raise NotImplementedError
+    def _chained(self, value: Array, *terms: tuple[Number, Self]) -> Self:
+        """A function of quantities by its value and, for each of them, its derivative and the quantity.
 
-    def _joined(self, value: Array, factor: Number, other: Self, other_factor: Number) -> Self:
-        """A function of this and another quantity, by its value and its derivatives by the two."""
+        The function of a single quantity is this one times a factor, plus a number.
+        """
         raise NotImplementedError
 
     def __add__(self, other: Self | Number) -> Self:
         if isinstance(other, Chained):
-            return self._joined(self.value + other.value, 1.0, other, 1.0)
-        return self._scaled(1.0, other)
+            return self._chained(self.value + other.value, (1.0, self), (1.0, other))
+        return self._chained(self.value + other, (1.0, self))
 
     def __mul__(self, other: Self | Number) -> Self:
         if isinstance(other, Chained):
-            return self._joined(self.value * other.value, other.value, other, self.value)
-        return self._scaled(other, 0.0)
+            return self._chained(self.value * other.value, (other.value, self), (self.value, other))
+        return self._chained(self.value * other, (other, self))
 
     def __neg__(self) -> Self:
-        return self._scaled(-1.0, 0.0)
+        return self * -1.0
 
     def __sub__(self, other: Self | Number) -> Self:
         return self + (-other)
 
     def __rsub__(self, other: Number) -> Self:
-        return self._scaled(-1.0, other)
+        return -self + other
 
     __radd__, __rmul__ = __add__, __mul__
 
@@ -204,15 +203,12 @@ class Column(Chained):
     value: Array
     slope: Mapping[str, Array] = field(default_factory=dict)
 
-    def _scaled(self, factor: Number, shift: Number) -> Column:
-        slope = {name: slope * factor for name, slope in self.slope.items()}
-        return Column(self.value * factor + shift, slope)
-
-    def _joined(self, value: Array, factor: Number, other: Column, other_factor: Number) -> Column:
-        slope = {name: slope * factor for name, slope in self.slope.items()}
-        for name, further in other.slope.items():
-            slope[name] = slope.get(name, 0.0) + further * other_factor
-        return Column(value, slope)
+    def _chained(self, value: Array, *terms: tuple[Number, Column]) -> Column:
+        slopes: dict[str, Array] = {}
+        for factor, column in terms:
+            for name, slope in column.slope.items():
+                slopes[name] = slopes.get(name, 0.0) + slope * factor
+        return Column(value, slopes)
 
 
 @dataclass(frozen=True)
@@ -234,20 +230,21 @@ class Estimate(Chained):
         """The same with a support."""
         return replace(self, support=support)
 
-    def _scaled(self, factor: Number, shift: Number) -> Estimate:
-        ends = [end * factor + shift for end in (self.support.lowest, self.support.highest)]
-        support = replace(self.support, lowest=np.minimum(*ends), highest=np.maximum(*ends))
-        return Estimate(self.value * factor + shift, self.phi * np.asarray(factor)[..., None], support)
-
-    def _joined(self, value: Array, factor: Number, other: Estimate, other_factor: Number) -> Estimate:
-        factor, other_factor = np.asarray(factor)[..., None], np.asarray(other_factor)[..., None]
-        return Estimate(value, self.phi * factor + other.phi * other_factor)
+    def _chained(self, value: Array, *terms: tuple[Number, Estimate]) -> Estimate:
+        phi = sum(estimate.phi * np.asarray(factor)[..., None] for factor, estimate in terms)
+        if len(terms) > 1:
+            return Estimate(value, phi)
+        bounds = self.support.lowest, self.support.highest
+        ends = [value + terms[0][0] * (bound - self.value) for bound in bounds]
+        return Estimate(
+            value, phi, replace(self.support, lowest=np.minimum(*ends), highest=np.maximum(*ends))
+        )
 
     def __truediv__(self, other: Estimate) -> Estimate:
         """The quotient; NaN where the denominator is not positive."""
         below = np.where(other.value > 0, other.value, np.nan)
         value = self.value / below
-        return self._joined(value, 1.0 / below, other, -value / below)
+        return self._chained(value, (1.0 / below, self), (-value / below, other))
 
     def __getitem__(self, index: Any) -> Estimate:
         return Estimate(self.value[index], self.phi[index], self.support[index])
@@ -257,24 +254,23 @@ class Estimate(Chained):
         """Standard error, shape (...)."""
         return np.sqrt((self.phi**2).sum(-1))
 
-    @property
-    def _variance(self) -> Array:
-        """Corrected for clusters, shape (...)."""
-        return self.error**2 / np.maximum(self.support.shrinkage, TINY)
+    @cached_property
+    def _outcomes(self) -> tuple[Array, Array, Array, Array]:
+        """What intervals are made of, shape (...) each.
 
-    @property
-    def _outcomes(self) -> tuple[Array, Array]:
-        """Where estimates are between their bounds, from 0 to 1, and n of the module, shape (...) each."""
-        low, width = self.support.lowest, self.support.highest - self.support.lowest
-        share = np.clip(_divided(self.value - low, width), 0.0, 1.0)
-        n = share * (1.0 - share) * width**2 / np.maximum(self._variance, TINY)
-        return share, np.clip(n, self.support.clusters, self.support.rows)
-
-    @property
-    def _added(self) -> Array:
-        """Variance of `OBSERVATIONS` outcomes, shape (...)."""
-        width = self.support.highest - self.support.lowest
-        return OBSERVATIONS * (width / np.maximum(self._outcomes[1], 1.0)) ** 2
+        Returns:
+            The variance, corrected for clusters; where the estimate is between its bounds, from 0 to 1; n of
+            the module; and the variance of `OBSERVATIONS` outcomes.
+        """
+        support = self.support
+        width, variance = (
+            support.highest - support.lowest,
+            self.error**2 / np.maximum(support.shrinkage, TINY),
+        )
+        share = np.clip(_divided(self.value - support.lowest, width), 0.0, 1.0)
+        n = share * (1.0 - share) * width**2 / np.maximum(variance, TINY)
+        n = np.clip(n, support.clusters, support.rows)
+        return variance, share, n, OBSERVATIONS * (width / np.maximum(n, 1.0)) ** 2
 
     def ends(self, k: float = Z) -> Ends:
         """Intervals of the module, each by itself.
@@ -287,13 +283,13 @@ class Estimate(Chained):
             Shape (...). Values and ends of rates are between their bounds. NaN ends where there are fewer
             than `LEAST_FREEDOM` degrees of freedom.
         """
-        value, variance, support = self.value, self._variance, self.support
+        value, support, (variance, share, n, further) = self.value, self.support, self._outcomes
         quantile = student_quantile(k, support.freedom)
         if not support.cut:
-            half = quantile * np.sqrt(variance + self._added)
+            half = quantile * np.sqrt(variance + further)
             return Ends(value, value - half, value + half)
         value, width = np.clip(value, support.lowest, support.highest), support.highest - support.lowest
-        (share, n), added = self._outcomes, quantile**2
+        added = quantile**2
         spread = n**2 * _divided(variance, width**2) + added / 4.0
         spread += n * added * (share - 0.5) ** 2 / (n + added)
         middle, half = n * share + added / 2.0, quantile * np.sqrt(spread)
@@ -311,7 +307,8 @@ class Estimate(Chained):
         The probability is that of the confidence distribution: the level at which a one-sided interval ends
         at 0.
         """
-        deviation = _divided(self.value, np.sqrt(self._variance + self._added))
+        variance, *_, further = self._outcomes
+        deviation = _divided(self.value, np.sqrt(variance + further))
         return _interval(self.ends(k), self, probability=float(stdtr(self.support.freedom, deviation)))
 
 
@@ -355,9 +352,10 @@ def joint_normal(many: int) -> float:
     return float(ndtri(1.0 - (1.0 - LEVEL) / (2.0 * many)))
 
 
-def of_pairs(rates: Estimate) -> float:
-    """`joint_normal` of all pairs of G groups, with rates (G,)."""
-    return joint_normal(comb(len(rates.value), 2))
+def _pairs(rates: Estimate) -> tuple[Array, Array, float]:
+    """Numbers of both groups of all ordered pairs of different ones, and k for all pairs, with rates (G,)."""
+    g, h = np.nonzero(~np.eye(len(rates.value), dtype=bool))
+    return g, h, joint_normal(len(g) // 2)
 
 
 def gap_interval(low: Estimate, high: Estimate | None = None, k: float | None = None) -> Interval:
@@ -375,9 +373,10 @@ def gap_interval(low: Estimate, high: Estimate | None = None, k: float | None = 
     high = high or low
     if np.isnan([low.value, high.value]).any():
         return NOTHING
-    near, far = differences(low, high, k or of_pairs(low)), differences(high, low, k or Z)
-    pairs, largest = _pairs(low), 1.0 if low.support.cut else np.inf
-    ends = (end[pairs].max().clip(0.0, largest) for end in (near.value, near.low, far.high))
+    g, h, joint = _pairs(low)
+    near, far = differences(low, high, k or joint), differences(high, low, k or Z)
+    largest = 1.0 if low.support.cut else np.inf
+    ends = (end[g, h].max().clip(0.0, largest) for end in (near.value, near.low, far.high))
     return _interval(ends, low, high)
 
 
@@ -386,12 +385,11 @@ def ratio_interval(rates: Estimate) -> Interval:
 
     It is the least ratio of two of them, so that its interval is made as that of a gap.
     """
-    value = rates.ends().value
+    value, (g, h, joint) = rates.ends().value, _pairs(rates)
     if not value.max() > 0:
         return NOTHING
-    low, high = ratios(rates, rates).low, ratios(rates, rates, of_pairs(rates)).high
-    ends = value.min() / value.max(), low[_pairs(rates)].min(), min(high[_pairs(rates)].min(), 1.0)
-    return _interval(ends, rates)
+    low, high = ratios(rates, rates).low[g, h], ratios(rates, rates, joint).high[g, h]
+    return _interval((value.min() / value.max(), low.min(), min(high.min(), 1.0)), rates)
 
 
 def gap_difference(first: Estimate, second: Estimate) -> Interval:
@@ -405,29 +403,24 @@ def gap_difference(first: Estimate, second: Estimate) -> Interval:
         return NOTHING._replace(probability=np.nan)
     if np.array_equal(first.value, second.value) and np.array_equal(first.phi, second.phi):
         return Interval(0.0, 0.0, 0.0, probability=0.5).without_ends(lacking(first))
-    g, h = _pairs(first)
+    g, h, k = _pairs(first)
     policies = [replace(rates, value=rates.ends().value) for rates in (second, first)]
     pairs = [rates[g] - rates[h] for rates in policies]
+    further = [rates._outcomes[-1][g] + rates._outcomes[-1][h] for rates in policies]
     variance = np.add.outer(*(pair.error**2 for pair in pairs)) - 2.0 * pairs[0].phi @ pairs[1].phi.T
     variance /= max(min(rates.support.shrinkage.min() for rates in policies), TINY)
-    variance += np.add.outer(*(rates._added[g] + rates._added[h] for rates in policies)) / 2.0
-    error = np.sqrt(np.maximum(variance, TINY))
-    k, freedom = of_pairs(first), min(rates.support.freedom.min() for rates in policies)
-    difference, half = (
-        np.subtract.outer(*(pair.value for pair in pairs)),
-        student_quantile(k, freedom) * error,
+    error = np.sqrt(np.maximum(variance + np.add.outer(*further) / 2.0, TINY))
+    freedom = min(rates.support.freedom.min() for rates in policies)
+    deviation, quantile = (
+        np.subtract.outer(*(pair.value for pair in pairs)) / error,
+        student_quantile(k, freedom),
     )
     estimate = pairs[0].value.max() - pairs[1].value.max()
-    low, high = (difference - half).max(0).min(), (difference + half).min(1).max()
+    low = ((deviation - quantile) * error).max(0).min()
+    high = ((deviation + quantile) * error).min(1).max()
+    certain = max(deviation.max(0).min(), 0.0) + min(deviation.min(1).max(), 0.0)
     ends = estimate, min(low, estimate), max(high, estimate)
-    fairer, less_fair = (-difference / error).max(1).min(), (difference / error).max(0).min()
-    probability = float(stdtr(freedom, (max(fairer, 0.0) - max(less_fair, 0.0)) * Z / k))
-    return _interval(ends, first, second, probability=probability)
-
-
-def _pairs(rates: Estimate) -> tuple[Array, ...]:
-    """Numbers of the first and of the second group of all ordered pairs of G groups, with rates (G,)."""
-    return np.nonzero(~np.eye(len(rates.value), dtype=bool))
+    return _interval(ends, first, second, probability=float(stdtr(freedom, -certain * Z / k)))
 
 
 def differences(first: Estimate, second: Estimate, k: float = Z, *, ratio: bool = False) -> Ends:
@@ -569,8 +562,8 @@ class Groups:
         rows = _divided(total**2, np.bincount(self.group, weight**2, self.groups))
         clusters = _divided(1.0, two)
         known = cut & (clusters > rows * (1.0 - 1e-9))
-        trace = np.maximum(two - 2.0 * three + two**2, 0.0)
-        square = two**4 + 4.0 * two * four + 2.0 * three**2 - 4.0 * two**2 * three + four - 4.0 * five
+        trace = two - 2.0 * three + two**2
+        square = two**4 + 2.0 * three**2 + (1.0 + 4.0 * two) * four - 4.0 * (two**2 * three + five)
         freedom = np.where((two > 0) & ~known, _divided(trace**2, square), np.inf)
         shrinkage = np.where(known, 1.0, 1.0 - 2.0 * _divided(three, two) + two)
         low, high, bounds = map(np.asarray, (lowest, highest, cut))
@@ -579,6 +572,6 @@ class Groups:
 
     def _sums(self, values: Array) -> Array:
         """Sums by group and cluster, shape (G, M)."""
-        cells = self.groups, self.sample.clusters
-        cell = np.ravel_multi_index((self.group, self.sample.cluster), cells)
-        return np.bincount(cell, values, self.groups * self.sample.clusters).reshape(cells)
+        clusters = self.sample.clusters
+        cell = self.group * clusters + self.sample.cluster
+        return np.bincount(cell, values, self.groups * clusters).reshape(-1, clusters)
