@@ -23,7 +23,7 @@ TESTED = ("fairall/evaluate/estimated/estimates.py",)
 
 COST = 0.4
 LARGE = 80  # people
-SMALL = ((10, 0.1, 0.9), (20, 0.5, 0.98), (20, 0.9, 0.9), (80, 0.5, 0.98), (100, 0.9, 0.9))
+SMALL = ((10, 0.3, 0.9), (20, 0.5, 0.98), (20, 0.9, 0.9), (80, 0.5, 0.98), (100, 0.9, 0.9))
 ROWS = ([24] * 5, [12] * 10, [4] * 30, [60, 45, 30, 15, 10, 10, 10, 5, 5, 5])
 ALWAYS = ("value", "acceptance", "DPU", "difference of DPU")
 

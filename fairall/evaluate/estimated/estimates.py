@@ -69,7 +69,6 @@ from typing import Any, NamedTuple, Self, TypeAlias
 import numpy as np
 from scipy.special import ndtr, ndtri, stdtr, stdtrit
 
-from fairall.errors import count
 from fairall.evaluate.estimated.nuisance import Parametric
 from fairall.measuring.sequences import LEVEL, OBSERVATIONS
 
@@ -127,7 +126,6 @@ class Support:
         cut: whether these are bounds of the truth too, as 0 and 1 are of rates, a scalar. Those of utilities
             depend on the amounts and acceptances of the sample, and are not.
         rows: number of equally weighted rows worth as much (Kish 1965).
-        people: clusters with an outcome.
         clusters: number of equally heavy clusters worth as much.
         freedom: degrees of freedom of the estimated variance.
         shrinkage: expectation of Σ φ² by the variance.
@@ -137,7 +135,6 @@ class Support:
     highest: Array
     cut: Array
     rows: Array
-    people: Array
     clusters: Array
     freedom: Array
     shrinkage: Array
@@ -146,7 +143,7 @@ class Support:
         return Support(*(part[index] if part.ndim else part for part in vars(self).values()))
 
 
-NORMAL = Support(*map(np.array, (0.0, 0.0, False, 1.0, 1, 1.0, np.inf, 1.0)))
+NORMAL = Support(*map(np.array, (0.0, 0.0, False, 1.0, 1.0, np.inf, 1.0)))
 
 
 def _divided(over: Number, under: Array) -> Array:
@@ -316,11 +313,9 @@ def lacking(*estimates: Estimate) -> str | None:
     """Why estimates have no interval; None where all have one."""
     for support in (estimate.support for estimate in estimates):
         if (support.freedom < LEAST_FREEDOM).any():
-            worst = np.argmin(support.freedom)
-            people, clusters = support.people.flat[worst], support.clusters.flat[worst]
             return (
-                f"it rests on {count(people, 'person', 'people')}, worth {clusters:.1f} of equal weight: "
-                "too few to tell how much they differ"
+                f"it rests on rows of people who count as {support.clusters.min():.1f} with equally many "
+                "rows: too few to tell how much they differ"
             )
     return None
 
@@ -371,8 +366,6 @@ def gap_interval(low: Estimate, high: Estimate | None = None, k: float | None = 
         covers the gap wherever the rates are between their bounds (Imbens and Manski 2004).
     """
     high = high or low
-    if np.isnan([low.value, high.value]).any():
-        return NOTHING
     g, h, joint = _pairs(low)
     near, far = differences(low, high, k or joint), differences(high, low, k or Z)
     largest = 1.0 if low.support.cut else np.inf
@@ -399,8 +392,6 @@ def gap_difference(first: Estimate, second: Estimate) -> Interval:
     1/2 where neither sign can be told at any level, and where both are the same. Errors of differences of
     differences are those of the influence functions, with `OBSERVATIONS` more than there are.
     """
-    if np.isnan([first.value, second.value]).any():
-        return NOTHING._replace(probability=np.nan)
     if np.array_equal(first.value, second.value) and np.array_equal(first.phi, second.phi):
         return Interval(0.0, 0.0, 0.0, probability=0.5).without_ends(lacking(first))
     g, h, k = _pairs(first)
@@ -427,7 +418,7 @@ def differences(first: Estimate, second: Estimate, k: float = Z, *, ratio: bool 
     """All differences first_g − second_h, or ratios; k as of `Estimate.ends`.
 
     Returns:
-        Shape (G, H). Ends of ratios are for rates that are at least 0; upper ends may be infinite.
+        Shape (G, H). Ratios are of rates that are at least 0: NaN to one of 0; upper ends may be infinite.
     """
     (value, *ends), (other, *other_ends) = first.ends(k), second.ends(k)
     value, recovered = value[:, None], []
@@ -444,8 +435,8 @@ def differences(first: Estimate, second: Estimate, k: float = Z, *, ratio: bool 
         root = middle + np.sqrt(np.maximum(middle**2 - square * rest, 0.0))
         high = np.where(square > 0, _divided(root, square), np.inf)
         recovered.append(_divided(rest, root) if sign < 0 else high)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return Ends(value / other if ratio else value - other, *recovered)
+    quotient = value / np.where(other > 0, other, np.nan)
+    return Ends(quotient if ratio else value - other, *recovered)
 
 
 def ratios(first: Estimate, second: Estimate, k: float = Z) -> Ends:
@@ -481,7 +472,7 @@ class Sample:
     @cached_property
     def size(self) -> Array:
         """Rows of each cluster, shape (M,)."""
-        return np.bincount(self.cluster).astype(float)
+        return np.bincount(self.cluster)
 
     @property
     def clusters(self) -> int:
@@ -510,8 +501,7 @@ class Sample:
         """Influence functions of the parameters of each model, shape (D + 1, M)."""
         moves = {}
         for name, model in self.models.items():
-            weighted = (column * model.residual for column in model.inputs.T)
-            scores = np.stack([np.bincount(self.cluster, weights=column) for column in weighted])
+            scores = np.stack([np.bincount(self.cluster, part * model.residual) for part in model.inputs.T])
             # Residuals are out of fold, so that their scores do not sum to 0.
             moves[name] = model.inverse_information @ (scores - scores.mean(-1, keepdims=True))
         return moves
@@ -566,9 +556,7 @@ class Groups:
         square = two**4 + 2.0 * three**2 + (1.0 + 4.0 * two) * four - 4.0 * (two**2 * three + five)
         freedom = np.where((two > 0) & ~known, _divided(trace**2, square), np.inf)
         shrinkage = np.where(known, 1.0, 1.0 - 2.0 * _divided(three, two) + two)
-        low, high, bounds = map(np.asarray, (lowest, highest, cut))
-        people = np.count_nonzero(weights, -1)
-        return Support(low, high, bounds, rows, people, clusters, freedom, shrinkage)
+        return Support(*map(np.asarray, (lowest, highest, cut, rows, clusters, freedom, shrinkage)))
 
     def _sums(self, values: Array) -> Array:
         """Sums by group and cluster, shape (G, M)."""

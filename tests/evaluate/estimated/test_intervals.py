@@ -61,9 +61,6 @@ def test_intervals_of_shares_by_hand(n: int) -> None:
         assert of_counts((k, n)).interval(0)[:3] == pytest.approx((k / n, *agresti_coull(k, n)))
         ends = agresti_coull(k, n, float(t.ppf(0.975, n - 1)), n / (n - 1))
         assert of_counts((k, n), rows=7).interval(0)[:3] == pytest.approx((k / n, *ends))
-    plus = Z**2 / 2  # the interval as it is known
-    p = (1 + plus) / (n + 2 * plus)
-    assert agresti_coull(1, n)[1] == pytest.approx(p + Z * np.sqrt(p * (1 - p) / (n + 2 * plus)))
 
 
 @pytest.mark.parametrize(("n", "mean", "least"), [(10, 0.964, 0.925), (20, 0.962, 0.929), (49, 0.958, 0.936)])
@@ -88,10 +85,9 @@ def test_degrees_of_freedom_are_those_of_bell_and_mccaffrey(rows: list[int]) -> 
     expected = np.trace(covariance) ** 2 / np.trace(covariance @ covariance)
     assert support.freedom == pytest.approx(expected)
     assert support.shrinkage == pytest.approx(np.trace(covariance) / (share**2).sum())
-    assert support.clusters == pytest.approx(1 / (share**2).sum())
     found = shares(np.arange(len(person)) % 2 == 0, np.zeros(len(person), dtype=int), person).interval(0)
     assert np.isnan(found.low) == (expected < LEAST_FREEDOM)
-    assert found.why is None or found.why.startswith(f"it rests on {len(rows)} people, worth ")
+    assert found.why is None or f"who count as {1 / (share**2).sum():.1f} with" in found.why
 
 
 def test_amounts_have_a_width_and_their_difference_from_0_a_probability() -> None:
@@ -103,10 +99,10 @@ def test_amounts_have_a_width_and_their_difference_from_0_a_probability() -> Non
         error = np.sqrt(gains.sem() ** 2 + 2.0 * (350 / 100) ** 2)  # with the variance of two outcomes
         for k in (Z, 3.0):
             half = t.isf(ndtr(-k), 99) * error
-            *ends, why, probability = estimate.difference_interval(k)
-            assert ends == pytest.approx([mean, mean - half, mean + half])
-            assert (why, probability) == (None, pytest.approx(t.cdf(mean / error, 99)))
-            assert estimate.interval(k=k)[:3] == tuple(ends)
+            found = estimate.difference_interval(k)
+            assert found[:3] == pytest.approx((mean, mean - half, mean + half))
+            assert found.probability == pytest.approx(t.cdf(mean / error, 99))
+            assert estimate.interval(k=k)[:3] == found[:3]
 
 
 # Differences, ratios and gaps
@@ -247,30 +243,25 @@ def test_utilities_are_not_cut_to_rates() -> None:
 
 def with_people(rows: list[int]) -> pd.DataFrame:
     people = applicants(sum(rows)).drop(columns=["p", "steep", "truth", "chance"])
-    return people.assign(who=np.repeat([f"p{k}" for k in range(len(rows))], rows))
+    return people.assign(who=np.repeat(np.arange(len(rows)), rows))
 
 
-@pytest.mark.parametrize("nobody_else", [False, True])
-def test_labels_of_one_person_are_refused(nobody_else: bool) -> None:
+def test_labels_of_one_person_are_refused() -> None:
     people = with_people([290] + [1] * 10)
-    if nobody_else:
-        people["who"] = "p0"
-    people["repaid"] = people["repaid"].where(people["who"] == "p0")
-    told = f"person: all {people['repaid'].notna().sum()} labels are of one person, from whom nothing"
-    with pytest.raises(FairAllError, match=told) as caught:
+    people["repaid"] = people["repaid"].where(people["who"] == 0)
+    told = f"^person: all {people['repaid'].notna().sum()} labels are of one person, from whom nothing"
+    with pytest.raises(FairAllError, match=told):
         evaluate(None, people, **KEYS, person="who")
-    assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize("rows", [[150, 150], [290] + [1] * 10, [60] * 5])
 def test_few_people_have_a_wide_interval_or_none_and_the_reason(rows: list[int]) -> None:
     both = compare("new", None, with_people(rows), person="who", **KEYS, **LOGISTIC)
-    value, warnings = both.first.values["dr"], both.first.warnings
+    value = both.first.values["dr"]
     if len(rows) == 5:
         assert value.low < value.high
         return
-    fairness = [views["dr"] for of in (both.first, both.second, both) for views in of.fairness.values()]
-    assert np.isnan([(one.low, one.high) for one in [value, both.values["dr"], *fairness]]).all()
+    fairness = [views["dr"] for shown in (both.first, both) for views in shown.fairness.values()]
+    assert np.isnan([(one.low, one.high) for one in (value, both.values["dr"], *fairness)]).all()
     assert "too few to tell how much they differ" in str(value.why)
-    assert any("no interval of the utility: it rests on" in text for text in warnings)
-    assert np.isnan(both.first.bounds["utility"].interval_low)
+    assert any("no interval of the utility: it rests on" in text for text in both.first.warnings)
