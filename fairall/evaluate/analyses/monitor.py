@@ -182,7 +182,7 @@ def by_version(models: Models) -> Iterator[Record]:
         n = int(rows.sum())
         period = {"period": f"version {name}, {n} rows", "version": name, "rows": n}
         rates, large = share(groups, log.accepted, rows), np.bincount(log.group[rows]) >= least
-        values = {f"{ACCEPTANCE}, {log.groups[g]}": interval(rates, g) for g in np.flatnonzero(large)}
+        values = {f"{ACCEPTANCE}, {log.groups[g]}": interval(rates, g) for g in np.flatnonzero(large).tolist()}
         if len(values) > 1:
             values[GAPS[0]] = gap_interval(rates[np.flatnonzero(large)])
         for what, outcome, counted in (

@@ -1,0 +1,565 @@
+"""Estimates with influence functions: differences, ratios, and intervals of few and of many outcomes.
+
+*Errors.* An estimate θ̂ has the influence function φ if θ̂ − θ = Σₘ φₘ + o(N^-½) with a φₘ of mean 0 for each
+of M independent clusters of rows: persons, or random blocks of them in a large log. Its variance is Σₘ φₘ²,
+the covariance of two estimates Σₘ φₘ φ'ₘ (van der Vaart 1998, "Asymptotic statistics", chapters 5 and 25).
+Sums, products and quotients of estimates follow from the chain rule (the delta method), as derivatives do in
+forward-mode automatic differentiation. So do quantities of rows that depend on a model with parameters: they
+carry their derivatives by the model's log odds (`Column`), and their mean (`Sample.mean`) adds the influence
+function of the parameters (Newey and McFadden 1994, section 6). Few clusters or few outcomes need more: how
+many there are is the `Support` of an estimate.
+
+*Interval of a rate.* Estimate ± z·error has no width where all outcomes are alike, and covers too seldom
+where few differ. The interval here is that of Agresti and Coull (1998): k² outcomes are added to the n that
+the estimate rests on, half of them positive. With the estimate p and its variance v, the mean is
+p̃ = (p + k²/2n)/(1 + k²/n), and its interval p̃ ± k·s̃/√(n + k²) with the variance of all outcomes together,
+
+    s̃² = (n²·v + k²/4)/(n + k²) + n·k²·(p − ½)²/(n + k²)²,
+
+which is p̃·(1 − p̃) for outcomes of 0 and 1. Wilson's interval of these is a part of it. k is a normal quantile
+for a rate of independent rows, else one of Student's t with the degrees of freedom that clusters leave, and v
+is corrected for them (`Support`). Outcomes of a cluster may be alike, so that n is the number of rows only as
+far as v tells that they differ: p·(1 − p)/v, at least that of the clusters and at most that of the rows.
+
+*Of a utility.* Its variance is not only that of labels, but of whom the policy accepts, so that its bounds
+tell nothing of it. The interval is estimate ± k·√(v + w), k a quantile of t, where w is the variance of
+`OBSERVATIONS` outcomes, each worth the distance between the bounds divided by n.
+
+*Of a difference or ratio of two.* With the distances of two estimates to their ends, l and u, and their
+correlation ρ, the ends of r₁ − r₂ are (Newcombe 1998; Zou and Donner 2008; MOVER)
+
+    r₁ − r₂ − √(l₁² − 2ρ·l₁·u₂ + u₂²) and r₁ − r₂ + √(u₁² − 2ρ·u₁·l₂ + l₂²),
+
+and those of r₁/r₂ the numbers q for which an end of r₁ − q·r₂ is 0 (Donner and Zou 2012).
+
+*Of a gap.* A gap of G rates is the largest of the differences δ_gh = r_g − r_h over g ≠ h. Its estimate is
+not normal where groups are nearly alike, and the bootstrap fails there (Fang and Santos 2019). The intervals
+here invert tests of the single differences instead: since the gap is at least every δ_gh, and equal to one of
+them, [maxⱼ lowⱼ, maxⱼ highⱼ], cut at 0, covers it, with ends `high` of each by itself, and `low` of all
+together, by Bonferroni's inequality (for two groups those of one). The difference of two gaps,
+maxⱼ δⱼ − maxₖ δ'ₖ, likewise is at most maxⱼ minₖ (δⱼ − δ'ₖ + k·sⱼₖ).
+
+References:
+    Agresti, A. and Coull, B. (1998). Approximate is better than "exact" for interval estimation of binomial
+        proportions. American Statistician.
+    Bell, R. and McCaffrey, D. (2002). Bias reduction in standard errors for linear regression with
+        multi-stage samples. Survey Methodology.
+    Carter, A., Schnepel, K. and Steigerwald, D. (2017). Asymptotic behavior of a t-test robust to cluster
+        heterogeneity. Review of Economics and Statistics.
+    Donner, A. and Zou, G. (2012). Closed-form confidence intervals for functions of the normal mean and
+        standard deviation. Statistical Methods in Medical Research.
+    Fang, Z. and Santos, A. (2019). Inference on directionally differentiable functions. Review of Economic
+        Studies.
+    Imbens, G. and Kolesár, M. (2016). Robust standard errors in small samples: some practical advice. Review
+        of Economics and Statistics.
+    Kish, L. (1965). Survey sampling. Wiley.
+    Newcombe, R. (1998). Interval estimation for the difference between independent proportions. Statistics in
+        Medicine.
+    Zou, G. and Donner, A. (2008). Construction of confidence limits about effect measures. Statistics in
+        Medicine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, NamedTuple, Self, TypeAlias
+
+import numpy as np
+from scipy.special import ndtr, ndtri, stdtr, stdtrit
+
+from fairall.evaluate.estimated.nuisance import Parametric
+from fairall.measuring.sequences import LEVEL, OBSERVATIONS
+
+Z = float(ndtri((1 + LEVEL) / 2))
+BLOCKS = 5000  # of a log with more rows: the relative error of a standard error is 1/√(2·blocks) = 1 %
+LEAST_FREEDOM = 2.0 - 1e-9  # below which is no interval: that of three people with equally many rows
+TINY = 1e-200
+Array: TypeAlias = np.ndarray
+Number: TypeAlias = float | Array
+
+
+class Interval(NamedTuple):
+    """An estimate with its interval, NaN where there is none.
+
+    Attributes:
+        estimate: in plain units.
+        low: end of the interval.
+        high: likewise.
+        why: the reason why there is no interval, or no estimate.
+        probability: of a difference, that it is to the better.
+    """
+
+    estimate: float
+    low: float
+    high: float
+    why: str | None = None
+    probability: float | None = None
+
+    def without_ends(self, why: str | None) -> Interval:
+        """The estimate without its interval, if there is a reason for that."""
+        if why is None:
+            return self
+        probability = None if self.probability is None else np.nan
+        return self._replace(low=np.nan, high=np.nan, why=why, probability=probability)
+
+
+class Ends(NamedTuple):
+    """Estimates and the ends of their intervals, shape (...) each."""
+
+    value: Array
+    low: Array
+    high: Array
+
+
+NOTHING = Interval(np.nan, np.nan, np.nan)
+
+
+@dataclass(frozen=True)
+class Support:
+    """The outcomes that estimates rest on: how many there are, and between which values an estimate can be.
+
+    Attributes:
+        lowest: the estimate if every outcome were the least possible; as all others a scalar, or shape (...).
+        highest: likewise the greatest.
+        cut: whether these are bounds of the truth too, as 0 and 1 are of rates, a scalar. Those of utilities
+            depend on the amounts and acceptances of the sample, and are not.
+        rows: number of equally weighted rows worth as much (Kish 1965).
+        clusters: number of equally heavy clusters worth as much.
+        freedom: degrees of freedom of the estimated variance.
+        shrinkage: expectation of Σ φ² by the variance.
+    """
+
+    lowest: Array
+    highest: Array
+    cut: Array
+    rows: Array
+    clusters: Array
+    freedom: Array
+    shrinkage: Array
+
+    def __getitem__(self, index: Any) -> Support:
+        return Support(*(part[index] if part.ndim else part for part in vars(self).values()))
+
+
+NORMAL = Support(*map(np.array, (0.0, 0.0, False, 1.0, 1.0, np.inf, 1.0)))
+
+
+def _divided(over: Number, under: Array) -> Array:
+    """The quotient, 0 where the denominator is not positive."""
+    known = under > 0
+    return np.where(known, over / np.where(known, under, 1.0), 0.0)
+
+
+class Chained:
+    """Quantities whose derivatives follow the chain rule in +, − and × with each other and with numbers."""
+
+    value: Array
+    __array_ufunc__ = None  # an array on the left leaves the operation to this class
+
+    def _chained(self, value: Array, *terms: tuple[Number, Self]) -> Self:
+        """A function of quantities by its value and, for each of them, its derivative and the quantity.
+
+        The function of a single quantity is this one times a factor, plus a number.
+        """
+        raise NotImplementedError
+
+    def __add__(self, other: Self | Number) -> Self:
+        if isinstance(other, Chained):
+            return self._chained(self.value + other.value, (1.0, self), (1.0, other))
+        return self._chained(self.value + other, (1.0, self))
+
+    def __mul__(self, other: Self | Number) -> Self:
+        if isinstance(other, Chained):
+            return self._chained(self.value * other.value, (other.value, self), (self.value, other))
+        return self._chained(self.value * other, (other, self))
+
+    def __neg__(self) -> Self:
+        return self * -1.0
+
+    def __sub__(self, other: Self | Number) -> Self:
+        return self + (-other)
+
+    def __rsub__(self, other: Number) -> Self:
+        return -self + other
+
+    __radd__, __rmul__ = __add__, __mul__
+
+
+@dataclass(frozen=True)
+class Column(Chained):
+    """A quantity of each row, with derivatives by the log odds of models.
+
+    Attributes:
+        value: shape (N,).
+        slope: derivative by the log odds of a model, by the model's name, shape (N,); of models with
+            parameters only.
+    """
+
+    value: Array
+    slope: Mapping[str, Array] = field(default_factory=dict)
+
+    def _chained(self, value: Array, *terms: tuple[Number, Column]) -> Column:
+        slopes: dict[str, Array] = {}
+        for factor, column in terms:
+            for name, slope in column.slope.items():
+                slopes[name] = slopes.get(name, 0.0) + slope * factor
+        return Column(value, slopes)
+
+
+@dataclass(frozen=True)
+class Estimate(Chained):
+    """Estimates with their influence functions; / of two of them beside +, − and ×.
+
+    Attributes:
+        value: shape (...).
+        phi: contribution of each cluster to the error, shape (..., M).
+        support: outcomes that it rests on; normal errors of known variance by default. Arithmetic with
+            numbers keeps it.
+    """
+
+    value: Array
+    phi: Array
+    support: Support = NORMAL
+
+    def on(self, support: Support) -> Estimate:
+        """The same with a support."""
+        return replace(self, support=support)
+
+    def _chained(self, value: Array, *terms: tuple[Number, Estimate]) -> Estimate:
+        phi = sum(estimate.phi * np.asarray(factor)[..., None] for factor, estimate in terms)
+        if len(terms) > 1:
+            return Estimate(value, phi)
+        bounds = self.support.lowest, self.support.highest
+        ends = [value + terms[0][0] * (bound - self.value) for bound in bounds]
+        return Estimate(
+            value, phi, replace(self.support, lowest=np.minimum(*ends), highest=np.maximum(*ends))
+        )
+
+    def __truediv__(self, other: Estimate) -> Estimate:
+        """The quotient; NaN where the denominator is not positive."""
+        below = np.where(other.value > 0, other.value, np.nan)
+        value = self.value / below
+        return self._chained(value, (1.0 / below, self), (-value / below, other))
+
+    def __getitem__(self, index: Any) -> Estimate:
+        return Estimate(self.value[index], self.phi[index], self.support[index])
+
+    @property
+    def error(self) -> Array:
+        """Standard error, shape (...)."""
+        return np.sqrt((self.phi**2).sum(-1))
+
+    @cached_property
+    def _outcomes(self) -> tuple[Array, Array, Array, Array]:
+        """What intervals are made of, shape (...) each.
+
+        Returns:
+            The variance, corrected for clusters; where the estimate is between its bounds, from 0 to 1; n of
+            the module; and the variance of `OBSERVATIONS` outcomes.
+        """
+        support = self.support
+        width, variance = (
+            support.highest - support.lowest,
+            self.error**2 / np.maximum(support.shrinkage, TINY),
+        )
+        share = np.clip(_divided(self.value - support.lowest, width), 0.0, 1.0)
+        n = share * (1.0 - share) * width**2 / np.maximum(variance, TINY)
+        n = np.clip(n, support.clusters, support.rows)
+        return variance, share, n, OBSERVATIONS * (width / np.maximum(n, 1.0)) ** 2
+
+    def ends(self, k: float = Z) -> Ends:
+        """Intervals of the module, each by itself.
+
+        Args:
+            k: quantile of the standard normal distribution, for which that of t with the same probability is
+                taken.
+
+        Returns:
+            Shape (...). Values and ends of rates are between their bounds. NaN ends where there are fewer
+            than `LEAST_FREEDOM` degrees of freedom.
+        """
+        value, support, (variance, share, n, further) = self.value, self.support, self._outcomes
+        quantile = student_quantile(k, support.freedom)
+        if not support.cut:
+            half = quantile * np.sqrt(variance + further)
+            return Ends(value, value - half, value + half)
+        value, width = np.clip(value, support.lowest, support.highest), support.highest - support.lowest
+        added = quantile**2
+        spread = n**2 * _divided(variance, width**2) + added / 4.0
+        spread += n * added * (share - 0.5) ** 2 / (n + added)
+        middle, half = n * share + added / 2.0, quantile * np.sqrt(spread)
+        low, high = (support.lowest + width * end / (n + added) for end in (middle - half, middle + half))
+        return Ends(value, np.clip(low, support.lowest, value), np.clip(high, value, support.highest))
+
+    def interval(self, index: Any = (), k: float = Z) -> Interval:
+        """The interval of one of the estimates; k as of `ends`."""
+        chosen = self[index]
+        return _interval(chosen.ends(k), chosen)
+
+    def difference_interval(self, k: float = Z) -> Interval:
+        """`interval` of a difference that is not `cut`, with the probability that it is above 0.
+
+        The probability is that of the confidence distribution: the level at which a one-sided interval ends
+        at 0.
+        """
+        variance, *_, further = self._outcomes
+        deviation = _divided(self.value, np.sqrt(variance + further))
+        return _interval(self.ends(k), self, probability=float(stdtr(self.support.freedom, deviation)))
+
+
+def lacking(*estimates: Estimate) -> str | None:
+    """Why estimates have no interval; None where all have one."""
+    for support in (estimate.support for estimate in estimates):
+        if (support.freedom < LEAST_FREEDOM).any():
+            return (
+                f"it rests on rows of people who count as {support.clusters.min():.1f} with equally many "
+                "rows: too few to tell how much they differ"
+            )
+    return None
+
+
+def _interval(ends: Iterable[Number], *estimates: Estimate, probability: float | None = None) -> Interval:
+    """The value and ends of an interval that is made of estimates, if these have intervals."""
+    value, low, high = map(float, ends)
+    return Interval(value, low, high, None, probability).without_ends(lacking(*estimates))
+
+
+def student_quantile(k: float, freedom: Number) -> Array:
+    """Quantile of t with the probability of the normal quantile k; NaN below `LEAST_FREEDOM`.
+
+    Args:
+        k: quantile.
+        freedom: degrees of freedom, infinite for the normal distribution, shape (...).
+
+    Returns:
+        Shape (...).
+    """
+    return np.where(np.less(freedom, LEAST_FREEDOM), np.nan, -stdtrit(freedom, ndtr(-k)))
+
+
+def joint_normal(many: int) -> float:
+    """K for which `many` normal deviations are all at most k with probability `LEVEL`, at least.
+
+    By Bonferroni's inequality; of the pairs of G groups it is 2 to 3 % more than the quantile of the largest.
+    """
+    return float(ndtri(1.0 - (1.0 - LEVEL) / (2.0 * many)))
+
+
+def _pairs(rates: Estimate) -> tuple[Array, Array, float]:
+    """Numbers of both groups of all ordered pairs of different ones, and k for all pairs, with rates (G,)."""
+    g, h = np.nonzero(~np.eye(len(rates.value), dtype=bool))
+    return g, h, joint_normal(len(g) // 2)
+
+
+def gap_interval(low: Estimate, high: Estimate | None = None, k: float | None = None) -> Interval:
+    """A gap of rates, or of rates that are known to lie between bounds.
+
+    Args:
+        low: rates, or their lower bounds, shape (G,).
+        high: upper bounds, shape (G,); None for the rates.
+        k: quantile of both ends; by default those of the module.
+
+    Returns:
+        The gap, and the interval of the module; of bounds the lower one as estimate, and an interval that
+        covers the gap wherever the rates are between their bounds (Imbens and Manski 2004).
+    """
+    high = high or low
+    g, h, joint = _pairs(low)
+    near, far = differences(low, high, k or joint), differences(high, low, k or Z)
+    largest = 1.0 if low.support.cut else np.inf
+    ends = (end[g, h].max().clip(0.0, largest) for end in (near.value, near.low, far.high))
+    return _interval(ends, low, high)
+
+
+def ratio_interval(rates: Estimate) -> Interval:
+    """The smallest of rates (G,) by the largest, between 0 and 1; NaN where the largest is 0.
+
+    It is the least ratio of two of them, so that its interval is made as that of a gap.
+    """
+    value, (g, h, joint) = rates.ends().value, _pairs(rates)
+    if not value.max() > 0:
+        return NOTHING
+    low, high = ratios(rates, rates).low[g, h], ratios(rates, rates, joint).high[g, h]
+    return _interval((value.min() / value.max(), low.min(), min(high.min(), 1.0)), rates)
+
+
+def gap_difference(first: Estimate, second: Estimate) -> Interval:
+    """The gap of the second rates (G,) minus that of the first, with the probability that it is negative.
+
+    The probability is that of the confidence distribution: the level at which a one-sided interval ends at 0;
+    1/2 where neither sign can be told at any level, and where both are the same. Errors of differences of
+    differences are those of the influence functions, with `OBSERVATIONS` more than there are.
+    """
+    if np.array_equal(first.value, second.value) and np.array_equal(first.phi, second.phi):
+        return Interval(0.0, 0.0, 0.0, probability=0.5).without_ends(lacking(first))
+    g, h, k = _pairs(first)
+    policies = [replace(rates, value=rates.ends().value) for rates in (second, first)]
+    pairs = [rates[g] - rates[h] for rates in policies]
+    further = [rates._outcomes[-1][g] + rates._outcomes[-1][h] for rates in policies]
+    variance = np.add.outer(*(pair.error**2 for pair in pairs)) - 2.0 * pairs[0].phi @ pairs[1].phi.T
+    variance /= max(min(rates.support.shrinkage.min() for rates in policies), TINY)
+    error = np.sqrt(np.maximum(variance + np.add.outer(*further) / 2.0, TINY))
+    freedom = min(rates.support.freedom.min() for rates in policies)
+    deviation, quantile = (
+        np.subtract.outer(*(pair.value for pair in pairs)) / error,
+        student_quantile(k, freedom),
+    )
+    estimate = pairs[0].value.max() - pairs[1].value.max()
+    low = ((deviation - quantile) * error).max(0).min()
+    high = ((deviation + quantile) * error).min(1).max()
+    certain = max(deviation.max(0).min(), 0.0) + min(deviation.min(1).max(), 0.0)
+    ends = estimate, min(low, estimate), max(high, estimate)
+    return _interval(ends, first, second, probability=float(stdtr(freedom, -certain * Z / k)))
+
+
+def differences(first: Estimate, second: Estimate, k: float = Z, *, ratio: bool = False) -> Ends:
+    """All differences first_g − second_h, or ratios; k as of `Estimate.ends`.
+
+    Returns:
+        Shape (G, H). Ratios are of rates that are at least 0: NaN to one of 0; upper ends may be infinite.
+    """
+    (value, *ends), (other, *other_ends) = first.ends(k), second.ends(k)
+    value, recovered = value[:, None], []
+    correlation = _divided(first.phi @ second.phi.T, np.outer(first.error, second.error))
+    for sign, end, other_end in zip((-1.0, 1.0), ends, reversed(other_ends), strict=True):
+        distance, other_distance = end[:, None] - value, other_end - other
+        shared = correlation * distance * other_distance
+        if not ratio:
+            square = distance**2 + 2.0 * shared + other_distance**2
+            recovered.append(value - other + sign * np.sqrt(np.maximum(square, 0.0)))
+            continue
+        # The solutions q of (r_g − q·r_h)² = d_g² + 2·q·ρ·d_g·d_h + q²·d_h² with the signed distances d.
+        square, rest, middle = other**2 - other_distance**2, value**2 - distance**2, value * other + shared
+        root = middle + np.sqrt(np.maximum(middle**2 - square * rest, 0.0))
+        high = np.where(square > 0, _divided(root, square), np.inf)
+        recovered.append(_divided(rest, root) if sign < 0 else high)
+    quotient = value / np.where(other > 0, other, np.nan)
+    return Ends(quotient if ratio else value - other, *recovered)
+
+
+def ratios(first: Estimate, second: Estimate, k: float = Z) -> Ends:
+    """`differences` with ratio."""
+    return differences(first, second, k, ratio=True)
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Rows in independent clusters, and the models with parameters behind quantities of rows.
+
+    Args:
+        n_rows: N.
+        models: by name, as in `Column.slope`.
+        person: codes of persons, whose rows depend on each other, shape (N,); None for a row each.
+        seed: of the random blocks of persons.
+    """
+
+    n_rows: int
+    models: Mapping[str, Parametric] = field(default_factory=dict)
+    person: Array | None = None
+    seed: int = 0
+
+    @cached_property
+    def cluster(self) -> Array:
+        """Number of the cluster of each row, shape (N,): its person, dealt at random into `BLOCKS`."""
+        person = np.arange(self.n_rows) if self.person is None else self.person
+        persons = int(person.max()) + 1
+        if persons <= BLOCKS:
+            return person
+        return (np.random.default_rng(self.seed).permutation(persons) % BLOCKS)[person]
+
+    @cached_property
+    def size(self) -> Array:
+        """Rows of each cluster, shape (M,)."""
+        return np.bincount(self.cluster)
+
+    @property
+    def clusters(self) -> int:
+        """M."""
+        return len(self.size)
+
+    @cached_property
+    def everybody(self) -> Groups:
+        """All rows as one group."""
+        return self.by(np.zeros(self.n_rows, dtype=int), 1)
+
+    def by(self, group: Array, groups: int) -> Groups:
+        """The rows by their groups: codes 0 to G − 1, shape (N,), and G."""
+        return Groups(self, group, groups)
+
+    def mean(self, column: Column | Array) -> Estimate:
+        """Mean over all N rows of a quantity (N,), a scalar."""
+        return self.everybody.mean(column)[0]
+
+    def support(self, weight: Array, **ends: Any) -> Support:
+        """`Groups.support` of a scalar."""
+        return self.everybody.support(weight, **ends)[0]
+
+    @cached_property
+    def moves(self) -> dict[str, Array]:
+        """Influence functions of the parameters of each model, shape (D + 1, M)."""
+        moves = {}
+        for name, model in self.models.items():
+            scores = np.stack([np.bincount(self.cluster, part * model.residual) for part in model.inputs.T])
+            # Residuals are out of fold, so that their scores do not sum to 0.
+            moves[name] = model.inverse_information @ (scores - scores.mean(-1, keepdims=True))
+        return moves
+
+
+@dataclass(frozen=True)
+class Groups:
+    """The rows of a sample by their groups.
+
+    Args:
+        sample: the rows.
+        group: number of the group of each row, shape (N,).
+        groups: G.
+    """
+
+    sample: Sample
+    group: Array
+    groups: int
+
+    def mean(self, column: Column | Array) -> Estimate:
+        """Mean over all N rows of a quantity (N,), counted as 0 outside of a group, shape (G,)."""
+        sample, column = self.sample, column if isinstance(column, Column) else Column(column)
+        sums = self._sums(column.value)
+        value = sums.sum(-1) / sample.n_rows
+        phi = (sums - value[:, None] * sample.size) / sample.n_rows
+        rows = [self.group == code for code in range(self.groups)]
+        for name, slope in column.slope.items():
+            by_parameter = [sample.models[name].inputs[own].T @ slope[own] for own in rows]
+            phi += np.stack(by_parameter) / sample.n_rows @ sample.moves[name]
+        return Estimate(value, phi)
+
+    def support(
+        self, weight: Array, *, lowest: Number = 0.0, highest: Number = 1.0, cut: bool = True
+    ) -> Support:
+        """The support of a mean or rate by group, of outcomes with weights at least 0 (N,).
+
+        Further arguments are as of `Support`, for all groups or for each, shape (G,). Degrees of freedom are
+        those of Bell and McCaffrey (2002; Imbens and Kolesár 2016) of a weighted mean whose clusters each
+        have one outcome, the worst case: few of them, or clusters of unequal weight, tell little about the
+        variance (Carter, Schnepel and Steigerwald 2017). K equal clusters have K − 1, and Σ φ² is expected
+        to be 1 − 1/K of the variance. Without outcomes there is no variance to estimate, and where each
+        cluster has one outcome of a rate their mean tells it: degrees of freedom are infinite.
+        """
+        weights = self._sums(weight)
+        total = weights.sum(-1)
+        shares = _divided(weights, total[:, None])
+        two, three, four, five = ((shares**power).sum(-1) for power in (2, 3, 4, 5))
+        rows = _divided(total**2, np.bincount(self.group, weight**2, self.groups))
+        clusters = _divided(1.0, two)
+        known = cut & (clusters > rows * (1.0 - 1e-9))
+        trace = two - 2.0 * three + two**2
+        square = two**4 + 2.0 * three**2 + (1.0 + 4.0 * two) * four - 4.0 * (two**2 * three + five)
+        freedom = np.where((two > 0) & ~known, _divided(trace**2, square), np.inf)
+        shrinkage = np.where(known, 1.0, 1.0 - 2.0 * _divided(three, two) + two)
+        return Support(*map(np.asarray, (lowest, highest, cut, rows, clusters, freedom, shrinkage)))
+
+    def _sums(self, values: Array) -> Array:
+        """Sums by group and cluster, shape (G, M)."""
+        clusters = self.sample.clusters
+        cell = self.group * clusters + self.sample.cluster
+        return np.bincount(cell, values, self.groups * clusters).reshape(-1, clusters)
