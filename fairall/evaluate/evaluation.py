@@ -518,7 +518,7 @@ def judge(
         named = [one for one in policies if isinstance(one, str) and one != of_score]
         named += np.atleast_1d(options.pop("not_features", [])).tolist()
         log = DecisionLog.of(log, not_features=named, score=of_score, **options)
-    words = [proba] * len(policies) if proba is None or isinstance(proba, str) else [*proba]
+    words = [*proba] if isinstance(proba, list | tuple) else [proba] * len(policies)
     if len(words) != len(policies):
         raise FairAllError(
             f"{len(words)} words for {count(len(policies), 'policy', 'policies')}: give one for all, or one "
