@@ -15,6 +15,7 @@ import pandas as pd
 from fairall.display.viewed import Viewed
 from fairall.errors import FairAllError, count
 from fairall.evaluate.analysis import Answered
+from fairall.evaluate.analyses import impact, treatment
 from fairall.evaluate.estimated import bounds as limits
 from fairall.evaluate.estimated.bounds import Limits
 from fairall.evaluate.estimated.estimators import (
@@ -28,7 +29,7 @@ from fairall.evaluate.estimated.fairness import MEASURES, VIEWS, View, columns, 
 from fairall.evaluate.estimated.gaps import NOTHING, Interval, gap_interval, interval, lacking
 from fairall.evaluate.estimated.influence import Estimate, Groups, Sample
 from fairall.evaluate.estimated.officers import OFFICERS
-from fairall.evaluate.judged import checks, impact, scorecard, validation
+from fairall.evaluate.judged import checks, scorecard, validation
 from fairall.evaluate.judged.checks import Misfit
 from fairall.evaluate.judged.models import NO_MODEL, OPTIONS, Models
 from fairall.evaluate.judged.monitor import Monitor
@@ -78,7 +79,7 @@ class Evaluation(Answered, Viewed):
     costs = cached_property(validation.costs)
     scorecard = cached_property(scorecard.scorecard)
     adverse_impact = cached_property(impact.adverse_impact)
-    impact_bounds = cached_property(impact.impact_bounds)
+    equal_treatment = cached_property(treatment.equal_treatment)
 
     @property
     def log(self) -> DecisionLog:
@@ -414,7 +415,7 @@ class Evaluation(Answered, Viewed):
                 f"no part of gaps: {', '.join(hidden)}"
             )
         groups = log.probable_groups or models.shown
-        if len(groups) > 1 and not self.adverse_impact and not self.impact_bounds:
+        if len(groups) > 1 and not self.adverse_impact:
             texts.append(f"no adverse impact: {impact.NO_REFERENCE}")
         if log.time is not None and log.several_rows:
             texts.append(

@@ -21,6 +21,8 @@ from fairall.display.table import PageTable, print_table
 from fairall.errors import FairAllError, SeveralErrors, count
 from fairall.evaluate.analyses.fairness import GAPS
 from fairall.evaluate.analyses.groups import GROUPS, RATES
+from fairall.evaluate.analyses.impact import IMPACT
+from fairall.evaluate.analyses.treatment import TREATMENT
 from fairall.evaluate.analyses.value import VALUES
 from fairall.evaluate.analysis import CHOICES, SECTIONS, chance
 from fairall.evaluate.comparison import Comparison
@@ -41,7 +43,7 @@ MODELS = {
     "labelled": "Model of which labels are known",
     "outcome": "Model of the label",
 }
-ANALYSES = {one.key: one for one in (VALUES, GAPS, GROUPS)}
+ANALYSES = {one.key: one for one in (VALUES, GAPS, GROUPS, TREATMENT, IMPACT)}
 PRINTED = ("value", "fairness", "groups", "treatment", "impact", "score")  # on the terminal
 
 

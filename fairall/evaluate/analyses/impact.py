@@ -25,28 +25,31 @@ References:
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator
 from math import comb
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.stats import fisher_exact
+import pandas as pd
+from scipy.stats import chi2, fisher_exact, permutation_test, rankdata
 from sklearn.cluster import KMeans
 
 from fairall.evaluate.analysis import FAIRNESS, INTERVALS, Analysis, Record
 from fairall.evaluate.estimated import gaps
-from fairall.evaluate.estimated.bounds import Bounds, Limits
+from fairall.evaluate.estimated.bounds import Limits
 from fairall.evaluate.estimated.fairness import rates as rates_of
 from fairall.evaluate.estimated.gaps import NOTHING, Ends, Interval, interval, lacking, ratios
-from fairall.evaluate.estimated.influence import Estimate, Sample
-from fairall.evaluate.judged.judgement import Judgement
-from fairall.evaluate.log import DecisionLog
+from fairall.evaluate.estimated.influence import Estimate, Groups, Sample
+
+if TYPE_CHECKING:
+    from fairall.evaluate.evaluation import Evaluation
+    from fairall.evaluate.page import Shown
 
 FOUR_FIFTHS = 0.8
 SHARES = np.arange(1, 10) / 10  # of all people, accepted by score
 ITSELF = "it is the reference group"
 ALIKE = "all people of a group are alike"
+NOBODY = "nobody of the reference group is accepted"
 LEAST_PEOPLE, LEAST_SHARE = 30, 0.02  # of people, for a group to be chosen as the reference group
 GIVEN = "was given: p-values and intervals hold for each comparison by itself"
 CHOSEN = (
@@ -54,212 +57,266 @@ CHOSEN = (
     "ratios and differences, hold for all pairs of groups together"
 )
 NO_REFERENCE = "no group has 30 people and 2 % of all, to be the reference group; give one"
-PERMUTATIONS = 5_000
+PERMUTATIONS, MOST_PERMUTED = 5_000, 10_000  # of people; beyond these the test is by the normal distribution
+FEW = "fewer than {} people are expected in group {}"
+FLAT = "the probabilities of group {} tell nothing: any rate is possible"
+TWO_WORDS = "Adverse impact is about rates of groups, disparate treatment about equals."
+KNOWN = (
+    "AIR: adverse impact ratio, the acceptance rate by that of the reference group, below 80 a sign of adverse "
+    "impact (four-fifths rule); p: of equal rates, Fisher's exact test, or a permutation test of people who have "
+    "several rows or probabilities of acceptance; SMD: standardised mean difference of the score, else of "
+    "acceptance; short: further people who would have to be accepted for the rate of the reference group, or "
+    "for four fifths of it."
+)
+PROBABLE = (
+    "people: expected. weighted: if acceptance does not depend on the group given its probabilities, which such "
+    "data cannot tell. rate, difference, AIR: what is possible without this assumption; inf: no upper bound."
+)
 TINY = 1e-12
-MOST_CELLS = 50
-PEOPLE_OF_A_CELL = 50  # on average
+MOST_CELLS, PEOPLE_OF_A_CELL = 50, 50  # the latter on average
 DIGITS = 3  # of probabilities that count as equal
 FOLDS = 5
 
 
-class Reference(NamedTuple):
-    """The group beside which others are shown.
+def adverse_impact(evaluation: Evaluation) -> list[Record]:
+    """Measures of each group beside the reference group; none with fewer than two, or without a reference group.
 
-    Attributes:
-        code: its number.
-        pairs: number of comparisons for which p-values and intervals hold together, 1 for each by itself.
-        how: it was chosen, in words.
-    """
-
-    code: int
-    pairs: int
-    how: str
-
-    @property
-    def k(self) -> float:
-        """Normal quantile of the intervals."""
-        return gaps.joint_normal(self.pairs)
-
-
-def reference_group(of: Judgement) -> Reference | None:
-    """The given reference group, or that of the highest rate; None where no group has people enough."""
-    log, models = of.log, of.models
-    if log.probabilities is None:
-        names, rates = log.groups, of.rates["dr"]["dpu"].value
-        people = np.array([rows.sum() for rows in log.people_of(log.group, len(names))])
-    else:
-        names, people = log.probable_groups, log.probabilities.sum(0)
-        rates = of.target @ log.probabilities / np.maximum(people, TINY)
-    if models.reference is not None:
-        return Reference(names.index(models.reference), 1, GIVEN)
-    shown = people >= models.smallest_cell
-    enough = shown & (people >= max(LEAST_PEOPLE, LEAST_SHARE * people.sum()))
-    if not enough.any():
-        return None
-    return Reference(int(np.where(enough, rates, -1.0).argmax()), max(comb(int(shown.sum()), 2), 1), CHOSEN)
-
-
-def adverse_impact(of: Judgement) -> dict[str, Any] | None:
-    """Each group beside the reference group; None with fewer than two, or without a reference group.
-
-    `reference`: its name, and `reference_group` how it was chosen; `test`: that `p` is of; `difference_of`:
-    score or acceptance; `groups`, by name: `people`, `accepted` (a sum of probabilities) and `rate`; `ratio`,
-    the adverse impact ratio; `p` of equal rates; `difference` of means in pooled standard deviations;
+    `people`, `accepted` (a sum of probabilities) and `rate`; `ratio`, the adverse impact ratio; `p` of equal
+    rates; `smd`, the difference of means of the score, else of acceptance, in pooled standard deviations;
     `shortfall`, further people to accept for the reference group's rate, and for four fifths of it;
-    `by_score`, the ratio by share of all people if the best were accepted by a given score. Of people with
-    equal scores where the share ends each is accepted with the same probability.
+    `ratio_by_score`, if the best `share` of all people were accepted by the score. Of people with equal scores
+    where the share ends each is accepted with the same probability.
 
     Where only probabilities of groups are known: `people`, the expected number; `weighted_rate` and
     `weighted_ratio`, if acceptance does not depend on the group given its probabilities (conditional
-    independence); without this assumption the bounds `rate_bounds`, `difference_bounds` and `ratio_bounds`.
+    independence); without this assumption the bounds of `rate`, of its `gap` and its `ratio` to that of the
+    reference group. Each record has the `reference` group, and the number of `pairs` of groups for which
+    p-values and intervals hold together.
     """
-    log, models = of.log, of.models
-    known = log.probabilities is None
-    if known and len(models.shown) < 2:
-        return None
-    reference = reference_group(of)
+    if evaluation.log.probabilities is not None:
+        return [*probable_groups(evaluation, evaluation.log.probabilities)]
+    return [*known_groups(evaluation)] if len(evaluation.models.shown) > 1 else []
+
+
+def chosen(evaluation: Evaluation, rates: np.ndarray, people: np.ndarray) -> tuple[int | None, int]:
+    """Number of the reference group, None without one, and `pairs`, by rates and people of groups (G,)."""
+    models, log = evaluation.models, evaluation.log
+    if models.reference is not None:
+        return (log.probable_groups or log.groups).index(models.reference), 1
+    enough = people >= max(models.smallest_cell, LEAST_PEOPLE, LEAST_SHARE * people.sum())
+    pairs = max(comb(int((people >= models.smallest_cell).sum()), 2), 1)
+    return int(np.where(enough, rates, -1.0).argmax()) if enough.any() else None, pairs
+
+
+def known_groups(evaluation: Evaluation) -> Iterator[Record]:
+    """`adverse_impact` of groups that are known."""
+    log, target, score = evaluation.log, evaluation.target, evaluation.models.score
+    rates, by_group = evaluation.rates["dr"]["dpu"], evaluation.by_group
+    persons = np.array([rows.sum() for rows in log.people_of(log.group, len(log.groups))])
+    reference, pairs = chosen(evaluation, rates.value, persons)
     if reference is None:
-        return None
-    names = log.groups if known else log.probable_groups
-    exact = bool(np.isin(of.target, (0, 1)).all())
-    exact &= log.person is None or len(np.unique(log.person)) == len(log)
-    return {
-        "reference": names[reference.code],
-        "reference_group": reference.how,
-        "test": "Fisher's exact test" if exact else "permutation test of people",
-        "difference_of": "acceptance" if models.score is None else "score",
-        "groups": dict(known_groups(of, reference, exact) if known else probable_groups(of, reference)),
-    }
-
-
-def known_groups(of: Judgement, reference: Reference, exact: bool) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Names and measures of groups that are known; whether the test is exact."""
-    log, models, k = of.log, of.models, reference.k
-    rates, score = of.rates["dr"]["dpu"], models.score
-    x, itself = of.target if score is None else score, rates[[reference.code]]
-    ratio, by_score = ratios(rates, itself, k), dict[float, Ends]()
-    _, place, tied = np.unique(x, return_inverse=True, return_counts=True)
-    better = len(x) - np.cumsum(tied)
+        return
+    k = gaps.joint_normal(pairs)
+    compared: list[tuple[Record, Ends]] = [({"measure": "ratio"}, ratios(rates, rates[[reference]], k))]
     for share in SHARES if score is not None else ():
-        best = of.with_target(np.clip((share * len(x) - better) / tied, 0.0, 1.0)[place])
-        of_best = rates_of("ips", best, of.by_group)["dpu"]
-        by_score[share] = ratios(of_best, of_best[[reference.code]], k)
-    for code in models.shown:
-        members = log.group == code
-        people, accepted = int(members.sum()), float(of.target[members].sum())
-        wanted, why, p = float(people * itself.value[0]), ITSELF, np.nan
-        difference = Interval(0.0, np.nan, np.nan)
-        if code != reference.code:
-            pair, why = Pair.of(log, code, reference.code), lacking(rates[[code, reference.code]])
-            difference = pair.standardised(x, k)
-            p = min(reference.pairs * pair.p(of.target, exact, models.seed), 1.0)
-        yield (
-            log.groups[code],
-            {
-                "people": people,
-                "accepted": accepted,
-                "rate": interval(rates, code),
-                "ratio": _one(ratio, code, why),
-                "p": p,
-                "difference": difference.without_ends(why),
-                "shortfall": max(wanted - accepted, 0.0),
-                "shortfall_of_four_fifths": max(FOUR_FIFTHS * wanted - accepted, 0.0),
-                "by_score": {share: _one(best, code, why) for share, best in by_score.items()},
-            },
-        )
+        rank = rankdata(score, "max")
+        best = (rank - (1 - share) * len(log)) / (rank - rankdata(score, "min") + 1)
+        selected = rates_of("ips", evaluation.with_target(best.clip(0, 1)), by_group)["dpu"]
+        keys = {"measure": "ratio_by_score", "share": share}
+        compared.append((keys, ratios(selected, selected[[reference]], k)))
+    people, accepted = (np.bincount(log.group, weight) for weight in (None, target))
+    short = people * rates.value[reference]
+    smd = standardised(target if score is None else score, by_group, reference, persons, k)
+    for code in evaluation.models.shown:
+        why = ITSELF if code == reference else lacking(rates[[code, reference]])
+        measures = {
+            "people": int(people[code]),
+            "accepted": f"{accepted[code]:.1f}".removesuffix(".0"),
+            "rate": interval(rates, code),
+            "shortfall": f"{max(short[code] - accepted[code], 0):.1f}",
+            "shortfall_of_four_fifths": f"{max(FOUR_FIFTHS * short[code] - accepted[code], 0):.1f}",
+        }
+        if code != reference:
+            if np.isin(target, (0, 1)).all() and not log.several_rows:
+                p = fisher_exact([(accepted[g], people[g] - accepted[g]) for g in (code, reference)]).pvalue
+            else:
+                p = permuted(evaluation, code, reference)
+            measures |= {"p": f"{min(pairs * p, 1):.3g}", "smd": smd[code].without_ends(why)}
+        group = {"group": log.groups[code], "reference": log.groups[reference], "pairs": pairs}
+        yield from (group | {"measure": name, "value": value} for name, value in measures.items())
+        yield from (group | keys | {"value": ratio(ends, code, why)} for keys, ends in compared)
 
 
-def _one(ends: Ends, code: int = 0, why: str | None = None) -> Interval:
-    """One of the ratios (G, 1) to the reference group."""
-    ratio = Interval(*(float(end[code, 0]) for end in ends))
-    if not np.isfinite(ratio.estimate):
-        ratio, why = NOTHING, "nobody of the reference group is accepted"
-    return ratio.without_ends(why)
+def ratio(ends: Ends, code: int, why: str | None) -> Interval:
+    """One of the ratios (G, 1) to the reference group, without interval where there is a reason."""
+    one = Interval(*(float(end[code, 0]) for end in ends))
+    return one.without_ends(why) if np.isfinite(one.estimate) else NOTHING.without_ends(NOBODY)
 
 
-class Pair(NamedTuple):
-    """The rows of two groups, and the people whose they are.
+def standardised(
+    x: np.ndarray, by_group: Groups, reference: int, persons: np.ndarray, k: float
+) -> list[Interval]:
+    """Means of x (N,) by group less that of the reference group, in pooled standard deviations.
 
-    Attributes:
-        rows: whether a row of the log is of either group, shape (N,), bool.
-        own: 1 for rows of the first group, 0 for those of the second, shape (R,).
-        unit: number of the person of each row; in each of the groups another one, shape (R,).
-        side: 1 for people of the first group, 0 for those of the second, shape (P,).
+    The variance of a difference d is that of its influence function, for the people of the smaller group, and at
+    least 1/n + 1/m + d²/2(n + m) for groups of n and m rows, that of Hedges and Olkin (1985) for groups of equal
+    variances. Its quantile is of Student's t, with the degrees of freedom of the smaller group, for the normal
+    quantile k. There is no interval where all people of a group are alike.
     """
-
-    rows: np.ndarray
-    own: np.ndarray
-    unit: np.ndarray
-    side: np.ndarray
-
-    @classmethod
-    def of(cls, log: DecisionLog, code: int, reference: int) -> Pair:
-        """Those of a log by the codes of two groups."""
-        rows = np.isin(log.group, [code, reference])
-        own = (log.group[rows] == code).astype(int)
-        person = np.arange(len(own)) if log.person is None else log.person[rows]
-        _, first, unit = np.unique(2 * person + own, return_index=True, return_inverse=True)
-        return cls(rows, own, unit, own[first])
-
-    def added(self, column: np.ndarray) -> np.ndarray:
-        """What people add to the mean of a column (R,) in their group less that in both, shape (P,).
-
-        It is multiplied by the number of people of the group, so that their mean is that of the group.
-        """
-        parts = (column - column.mean()) / np.bincount(self.own)[self.own]
-        return np.bincount(self.unit, parts) * np.bincount(self.side)[self.side]
-
-    def standardised(self, x: np.ndarray, k: float) -> Interval:
-        """Mean of x (N,) of the first group less that of the second, in pooled standard deviations.
-
-        The variance of the difference d is that of its influence function, by group the mean of
-        ±z − d·(n/N)·z²/2 with z = (x − mean of the group)/deviation and n of N rows in the group, and at
-        least 1/n + 1/m + d²/2N, that of Hedges and Olkin (1985) for groups of equal variances. Its quantile
-        is of Student's t, with the degrees of freedom of the smaller group, for the normal quantile k.
-        There is no interval where all people of a group are alike.
-        """
-        column = x[self.rows]
-        rows, mean, spread = _moments(column, self.own)
-        variance = rows @ spread / max(len(column) - 2, 1)
-        if variance <= TINY:
-            return NOTHING.without_ends(ALIKE)
-        z, difference = (column - mean[self.own]) / variance**0.5, float(mean[1] - mean[0]) / variance**0.5
-        influence = z * (2 * self.own - 1) - difference / (2 * len(column)) * rows[self.own] * z**2
-        people, _, errors = _moments(self.added(influence), self.side)
-        equal = (1.0 / rows).sum() + difference**2 / (2 * len(column))
-        error = np.sqrt(max((errors / np.maximum(people - 1, 1)).sum(), equal))
-        half = float(gaps.student_quantile(k, people.min() - 1) * error)
-        found = Interval(difference, difference - half, difference + half)
-        return found.without_ends(ALIKE if spread.min() <= TINY else None)
-
-    def p(self, target: np.ndarray, exact: bool, seed: int) -> float:
-        """P of the test that both groups have one mean of target (N,): Fisher's, or a permutation test.
-
-        The latter deals people, with all their rows in a group, to the two groups at random. Means of what
-        they add are compared by the square of their difference by its variance (Janssen 1997), since groups
-        may differ in more than their rates; in a small group it is right approximately only where they do.
-        """
-        if exact:
-            counts = np.bincount(2 * self.own + target[self.rows].astype(int), minlength=4)
-            return float(fisher_exact(counts.reshape(2, 2)).pvalue)
-        value = self.added(target[self.rows])
-        value = (value - value.mean()).round(9)
-        smaller = np.flatnonzero(self.side == int(2 * self.side.sum() <= len(self.side)))
-        n, choice = len(smaller), np.random.default_rng(seed).choice
-        deals = (choice(len(value), n, replace=False, shuffle=False) for _ in range(PERMUTATIONS))
-        dealt = (value[people] for people in itertools.chain([smaller], deals))
-        sums = np.array([(part.sum(), part @ part) for part in dealt])
-        sides = (sums / n, ([value.sum(), value @ value] - sums) / (len(value) - n))
-        (mean, error), (other, other_error) = (
-            (one, (square - one**2) / many)
-            for (one, square), many in zip((side.T for side in sides), (n, len(value) - n), strict=True)
-        )
-        size = (mean - other) ** 2 / np.maximum(error + other_error, TINY)
-        return float((size >= size[0] * (1.0 - 1e-9)).mean())
+    share = by_group.mean(np.ones_like(x))
+    mean = by_group.mean(x) / share
+    squares = by_group.mean((x - mean.value[by_group.group]) ** 2)
+    n, both = share.value * len(x), share + share[reference]
+    rows, fewer = n + n[reference], np.minimum(persons, persons[reference])
+    pooled = (squares + squares[reference]) / both * (rows / np.maximum(rows - 2, 1))
+    deviation = np.sqrt(np.maximum(pooled.value, TINY))
+    d = (mean - mean[reference]) / Estimate(deviation, pooled.phi / (2 * deviation[:, None]))
+    hedges = 1 / n + 1 / n[reference] + d.value**2 / (2 * rows)
+    # Of each group by n − 1 people instead of n.
+    error = squares.value / share.value**2
+    more = error * persons / np.maximum(persons - 1, 1)
+    larger = (more + more[reference]) / np.maximum(error + error[reference], TINY)
+    error = np.sqrt(np.maximum(d.error**2 * larger, hedges))
+    ends = d.value + gaps.student_quantile(k, fewer - 1) * error * np.array([[0], [-1], [1]])
+    alike = np.minimum(squares.value, squares.value[reference]) <= TINY
+    return [
+        (NOTHING if variance <= TINY else Interval(*map(float, three))).without_ends(ALIKE if same else None)
+        for three, variance, same in zip(ends.T, pooled.value, alike, strict=True)
+    ]
 
 
-def _moments(column: np.ndarray, side: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Number, mean and variance of a column (K,) by side (K,), 0 or 1: shape (2,) each."""
-    many = np.bincount(side)
-    mean = np.bincount(side, column) / many
-    return many, mean, np.bincount(side, (column - mean[side]) ** 2) / many
+def permuted(evaluation: Evaluation, code: int, reference: int) -> float:
+    """P of a permutation test that two groups have one acceptance rate.
+
+    People, with all their rows in a group, are dealt to the two groups at random. Means of what they add to the
+    rates are compared by the square of their difference by its variance (Janssen 1997), since groups may differ
+    in more than their rates; in a small group it is right approximately only where they do.
+    """
+    log = evaluation.log
+    rows = np.isin(log.group, [code, reference])
+    group, person = log.group[rows], np.flatnonzero(rows) if log.person is None else log.person[rows]
+    column = pd.Series(evaluation.target[rows] - evaluation.target[rows].mean())
+    sums = (column / column.groupby(group).transform("count")).groupby([group, person]).sum()
+    both = [(part * len(part)).round(9).to_numpy() for _, part in sums.groupby(level=0)]
+
+    def distance(first: np.ndarray, second: np.ndarray, axis: int) -> np.ndarray:
+        error = first.var(axis) / first.shape[axis] + second.var(axis) / second.shape[axis]
+        return ((first.mean(axis) - second.mean(axis)) ** 2 / np.maximum(error, TINY)).round(9)
+
+    if len(sums) > MOST_PERMUTED:
+        return float(chi2.sf(distance(*both, 0), 1))
+    how = {"n_resamples": PERMUTATIONS, "batch": 200, "alternative": "greater", "vectorized": True}
+    return float(permutation_test(both, distance, rng=evaluation.models.seed, **how).pvalue)
+
+
+def probable_groups(evaluation: Evaluation, probabilities: np.ndarray) -> Iterator[Record]:
+    """`adverse_impact` of groups of which only the probabilities (N, K) are known."""
+    models, names, people = evaluation.models, evaluation.log.probable_groups, probabilities.sum(0)
+    bounds = rate_bounds(evaluation.target, probabilities, evaluation.sample, models.seed)
+    reasons, few = [lacking(low) for low, _, _ in bounds], people < models.smallest_cell
+    for code, (low, high, _) in enumerate(bounds):
+        if low.value < TINY and high.value > 1.0 - TINY:
+            reasons[code] = FLAT.format(names[code])
+        if few[code]:
+            reasons[code] = FEW.format(models.smallest_cell, names[code])
+    rates = [0.0 if why else rate.value for why, (_, _, rate) in zip(reasons, bounds, strict=True)]
+    reference, pairs = chosen(evaluation, np.array(rates), people)
+    if reference is None:
+        return
+    k, (least, most, base) = gaps.joint_normal(pairs), (rate[None] for rate in bounds[reference])
+    for code, (low, high, rate) in enumerate(bounds):
+        own = reasons[code]
+        why = ITSELF if code == reference else own or reasons[reference]
+        sides = (low[None], most, k), (high[None], least, k)
+        measures = {
+            "people": f"{people[code]:.1f}",
+            "weighted_rate": NOTHING.without_ends(own) if few[code] else interval(rate),
+            "weighted_ratio": NOTHING.without_ends(own)
+            if few[code]
+            else ratio(ratios(rate[None], base, k), 0, ITSELF if code == reference else lacking(rate)),
+            "rate": limits(gaps.ends(low), gaps.ends(high), own),
+            "gap": limits(*(gaps.differences(*side) for side in sides), why),
+            "ratio": limits(*(ratios(*side) for side in sides), why),
+        }
+        group = {"group": names[code], "reference": names[reference], "pairs": pairs}
+        yield from (group | {"measure": name, "value": value} for name, value in measures.items())
+
+
+def limits(low: Ends, high: Ends, why: str | None) -> Limits:
+    """Lower and upper bound with the outer ends of their intervals; NaN where there is a reason."""
+    ends = (end.item() if why is None else np.nan for end in (low.value, high.value, low.low, high.high))
+    return Limits(*ends, why)
+
+
+def cells(probabilities: np.ndarray, seed: int) -> np.ndarray:
+    """The cell of each person, shape (N,): of equal probabilities (N, K), or of near ones by k-means."""
+    distinct, number, people = np.unique(
+        probabilities.round(DIGITS), axis=0, return_inverse=True, return_counts=True
+    )
+    most = min(MOST_CELLS, max(1, len(probabilities) // PEOPLE_OF_A_CELL), len(distinct))
+    fitted = KMeans(most, n_init=1, random_state=seed).fit(distinct, sample_weight=people)
+    return fitted.labels_[number.ravel()]
+
+
+def rate_bounds(
+    target: np.ndarray, probabilities: np.ndarray, sample: Sample, seed: int = 0
+) -> list[tuple[Estimate, ...]]:
+    """Lower and upper bound of the selection rate of each group, and the rate weighted by probabilities.
+
+    The latter is that of the group if acceptance does not depend on the group given its probabilities.
+
+    Args:
+        target: a, shape (N,), in [0, 1].
+        probabilities: of the groups, shape (N, K), rows that sum to 1.
+        sample: of the people.
+        seed: of folds and cells.
+    """
+    cell = cells(probabilities, seed)
+    fold = np.random.default_rng(seed).permutation(sample.clusters)[sample.cluster] % FOLDS
+    columns = pd.DataFrame(np.column_stack([np.ones_like(target), target, probabilities]))
+    # Sums over the people of a person's cell in other folds.
+    others = columns.groupby(cell).transform("sum") - columns.groupby([cell, fold]).transform("sum")
+    people, accepted, *expected = others.to_numpy().T
+    bounds = []
+    for p, known in zip(probabilities.T, expected, strict=True):
+        low = np.where(accepted + known > people, target + p - 1.0, 0.0)
+        parts = (low, np.where(known < accepted, p, target), p * target)
+        bounds.append(tuple((sample.mean(part) / sample.mean(p)).on(sample.support(p)) for part in parts))
+    return bounds
+
+
+def records(shown: Shown) -> Iterator[Record]:
+    """Of each policy."""
+    for policy, evaluation in shown.evaluations.items():
+        yield from ({"policy": policy} | record for record in evaluation.adverse_impact)
+
+
+def note(shown: Shown) -> str:
+    """What the columns are."""
+    how = CHOSEN if shown.first.models.reference is None else GIVEN
+    columns = KNOWN if shown.log.probabilities is None else PROBABLE
+    return f"Each group beside the reference group, which {how}. {columns} ×100, {INTERVALS}. {TWO_WORDS}"
+
+
+IMPACT = Analysis(
+    key="impact",
+    section=FAIRNESS,
+    title="Adverse impact",
+    note=note,
+    records=records,
+    line="group",
+    column="measure",
+    columns={
+        "people": "people",
+        "accepted": "accepted",
+        "weighted_rate": "weighted rate",
+        "weighted_ratio": "weighted AIR",
+        "rate": "rate",
+        "gap": "difference",
+        "ratio": "AIR",
+        "p": "p",
+        "smd": "SMD",
+        "shortfall": "short",
+        "shortfall_of_four_fifths": "short of 4/5",
+    },
+)
