@@ -40,13 +40,16 @@ CLAIMS = {
 def adverse_impact(
     group: np.ndarray, decision: np.ndarray, policy: Any = None, **options: Any
 ) -> dict[str, dict[str, Any]]:
-    """`Evaluation.adverse_impact` of a log without labels, by the decisions or by a policy: group → measure → value.
+    """`Evaluation.adverse_impact` of a log without labels, by the decisions or by a policy.
 
     Args:
         group: of each row, shape (N,).
         decision: whether it was accepted, shape (N,), bool.
         policy: acceptance probabilities, shape (N,).
         options: of `evaluate`; `person` as codes, shape (N,).
+
+    Returns:
+        Group → measure → value.
     """
     table = pd.DataFrame({"group": group, "granted": decision.astype(int), "propensity": 0.5})
     table["number"] = np.arange(len(table), dtype=float)

@@ -16,8 +16,8 @@ from reproduction.simulations import Case
 TITLE = "Equal treatment"
 NOTE = (
     "Decisions on 40 % women and 60 % men, whose first feature is lower by one standard deviation for women. "
-    "Acceptance depends on the features, and women of equal features are accepted less often by a direct effect. "
-    "Without one the features explain the whole raw gap of 14 points."
+    "Acceptance depends on the features, and women of equal features are accepted less often by a direct "
+    "effect. Without one the features explain the whole raw gap of 14 points."
 )
 TESTED = ("fairall/evaluate/analyses/treatment.py", "fairall/evaluate/estimated/nuisance.py")
 

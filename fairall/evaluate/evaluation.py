@@ -14,8 +14,8 @@ import pandas as pd
 
 from fairall.display.viewed import Viewed
 from fairall.errors import FairAllError, count
-from fairall.evaluate.analysis import Answered
 from fairall.evaluate.analyses import impact, treatment
+from fairall.evaluate.analysis import Answered
 from fairall.evaluate.estimated import bounds as limits
 from fairall.evaluate.estimated.bounds import Limits
 from fairall.evaluate.estimated.estimators import (

@@ -6,12 +6,12 @@ all pairs of groups together (Bonferroni's inequality), else for each comparison
 
 Where only probabilities of the groups are known, as by BISG, rates are between bounds. Symbols: z, the
 probabilities of a person's K groups; p_k, that of group k; a, the acceptance. People are put into cells of
-nearly equal z, in which d = E[a] and E[p_k] are known. The share w_k of people who are of group k and accepted is
-not: it is between max(0, d + E[p_k] − 1) and min(d, E[p_k]) (Fréchet). The rate of the group is the mean of w_k
-over cells, divided by that of p_k. With the greatest w_k in all cells the least w_j of another group is possible
-too. So the bounds of rates, and of differences and ratios of two rates, are sharp given the cells (Kallus, Mao and
-Zhou 2022). Which of the two sides is the minimum is decided in each cell by the people of other folds: either side
-is a bound, and the minimum of two noisy means is too small.
+nearly equal z, in which d = E[a] and E[p_k] are known. The share w_k of people who are of group k and
+accepted is not: it is between max(0, d + E[p_k] − 1) and min(d, E[p_k]) (Fréchet). The rate of the group is
+the mean of w_k over cells, divided by that of p_k. With the greatest w_k in all cells the least w_j of
+another group is possible too. So the bounds of rates, and of differences and ratios of two rates, are sharp
+given the cells (Kallus, Mao and Zhou 2022). Which of the two sides is the minimum is decided in each cell
+by the people of other folds: either side is a bound, and the minimum of two noisy means is too small.
 
 References:
     Uniform guidelines on employee selection procedures, 29 CFR 1607.4 D (1978), for the four-fifths rule.
@@ -25,7 +25,7 @@ References:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from math import comb
 from typing import TYPE_CHECKING
 
@@ -39,7 +39,8 @@ from fairall.evaluate.estimated import gaps
 from fairall.evaluate.estimated.bounds import Limits
 from fairall.evaluate.estimated.fairness import rates as rates_of
 from fairall.evaluate.estimated.gaps import NOTHING, Ends, Interval, interval, lacking, ratios
-from fairall.evaluate.estimated.influence import Estimate, Groups, Sample
+from fairall.evaluate.estimated.influence import Estimate, Sample
+from fairall.evaluate.log import DecisionLog
 
 if TYPE_CHECKING:
     from fairall.evaluate.evaluation import Evaluation
@@ -62,15 +63,16 @@ FEW = "fewer than {} people are expected in group {}"
 FLAT = "the probabilities of group {} tell nothing: any rate is possible"
 TWO_WORDS = "Adverse impact is about rates of groups, disparate treatment about equals."
 KNOWN = (
-    "AIR: adverse impact ratio, the acceptance rate by that of the reference group, below 80 a sign of adverse "
-    "impact (four-fifths rule); p: of equal rates, Fisher's exact test, or a permutation test of people who have "
-    "several rows or probabilities of acceptance; SMD: standardised mean difference of the score, else of "
-    "acceptance; short: further people who would have to be accepted for the rate of the reference group, or "
-    "for four fifths of it."
+    "AIR: adverse impact ratio, the acceptance rate by that of the reference group, below 80 a sign of "
+    "adverse impact (four-fifths rule); p: of equal rates, Fisher's exact test, or a permutation test of "
+    "people who have several rows or probabilities of acceptance; SMD: standardised mean difference of "
+    "the score, else of acceptance; short: further people who would have to be accepted for the rate of "
+    "the reference group, or for four fifths of it."
 )
 PROBABLE = (
-    "people: expected. weighted: if acceptance does not depend on the group given its probabilities, which such "
-    "data cannot tell. rate, difference, AIR: what is possible without this assumption; inf: no upper bound."
+    "people: expected. weighted: if acceptance does not depend on the group given its probabilities, "
+    "which such data cannot tell. rate, difference, AIR: what is possible without this assumption; inf: "
+    "no upper bound."
 )
 TINY = 1e-12
 MOST_CELLS, PEOPLE_OF_A_CELL = 50, 50  # the latter on average
@@ -79,13 +81,13 @@ FOLDS = 5
 
 
 def adverse_impact(evaluation: Evaluation) -> list[Record]:
-    """Measures of each group beside the reference group; none with fewer than two, or without a reference group.
+    """Measures of each group beside the reference group; none with fewer than two, or without such a group.
 
     `people`, `accepted` (a sum of probabilities) and `rate`; `ratio`, the adverse impact ratio; `p` of equal
     rates; `smd`, the difference of means of the score, else of acceptance, in pooled standard deviations;
     `shortfall`, further people to accept for the reference group's rate, and for four fifths of it;
-    `ratio_by_score`, if the best `share` of all people were accepted by the score. Of people with equal scores
-    where the share ends each is accepted with the same probability.
+    `ratio_by_score`, if the best `share` of all people were accepted by the score. Of people with equal
+    scores where the share ends each is accepted with the same probability.
 
     Where only probabilities of groups are known: `people`, the expected number; `weighted_rate` and
     `weighted_ratio`, if acceptance does not depend on the group given its probabilities (conditional
@@ -126,7 +128,7 @@ def known_groups(evaluation: Evaluation) -> Iterator[Record]:
         compared.append((keys, ratios(selected, selected[[reference]], k)))
     people, accepted = (np.bincount(log.group, weight) for weight in (None, target))
     short = people * rates.value[reference]
-    smd = standardised(target if score is None else score, by_group, reference, persons, k)
+    x = target if score is None else score
     for code in evaluation.models.shown:
         why = ITSELF if code == reference else lacking(rates[[code, reference]])
         measures = {
@@ -137,11 +139,13 @@ def known_groups(evaluation: Evaluation) -> Iterator[Record]:
             "shortfall_of_four_fifths": f"{max(FOUR_FIFTHS * short[code] - accepted[code], 0):.1f}",
         }
         if code != reference:
+            codes = code, reference
             if np.isin(target, (0, 1)).all() and not log.several_rows:
-                p = fisher_exact([(accepted[g], people[g] - accepted[g]) for g in (code, reference)]).pvalue
+                p = fisher_exact([(accepted[one], people[one] - accepted[one]) for one in codes]).pvalue
             else:
-                p = permuted(evaluation, code, reference)
-            measures |= {"p": f"{min(pairs * p, 1):.3g}", "smd": smd[code].without_ends(why)}
+                p = permuted(added(log, target, codes), evaluation.models.seed)
+            smd = standardised(log, x, codes, k).without_ends(why)
+            measures |= {"p": f"{min(pairs * p, 1):.3g}", "smd": smd}
         group = {"group": log.groups[code], "reference": log.groups[reference], "pairs": pairs}
         yield from (group | {"measure": name, "value": value} for name, value in measures.items())
         yield from (group | keys | {"value": ratio(ends, code, why)} for keys, ends in compared)
@@ -149,75 +153,72 @@ def known_groups(evaluation: Evaluation) -> Iterator[Record]:
 
 def ratio(ends: Ends, code: int, why: str | None) -> Interval:
     """One of the ratios (G, 1) to the reference group, without interval where there is a reason."""
-    one = Interval(*(float(end[code, 0]) for end in ends))
-    return one.without_ends(why) if np.isfinite(one.estimate) else NOTHING.without_ends(NOBODY)
+    estimate, low, high = (float(end[code, 0]) for end in ends)
+    if not np.isfinite(estimate):
+        return NOTHING.without_ends(NOBODY)
+    return Interval(estimate, low, high).without_ends(why)
 
 
-def standardised(
-    x: np.ndarray, by_group: Groups, reference: int, persons: np.ndarray, k: float
-) -> list[Interval]:
-    """Means of x (N,) by group less that of the reference group, in pooled standard deviations.
+def added(log: DecisionLog, column: np.ndarray, codes: Sequence[int]) -> list[np.ndarray]:
+    """What people of each of two groups add to its mean less that of both, by their number; column (N,)."""
+    person = np.arange(len(log)) if log.person is None else log.person
+    mean, parts = column[np.isin(log.group, codes)].mean(), []
+    for members in (log.group == code for code in codes):
+        sums = pd.Series(column[members] - mean).groupby(person[members]).sum().to_numpy()
+        parts.append((sums * len(sums) / members.sum()).round(9))
+    return parts
 
-    The variance of a difference d is that of its influence function, for the people of the smaller group, and at
-    least 1/n + 1/m + d²/2(n + m) for groups of n and m rows, that of Hedges and Olkin (1985) for groups of equal
-    variances. Its quantile is of Student's t, with the degrees of freedom of the smaller group, for the normal
-    quantile k. There is no interval where all people of a group are alike.
+
+def standardised(log: DecisionLog, x: np.ndarray, codes: Sequence[int], k: float) -> Interval:
+    """Mean of x (N,) of the first of two groups less that of the second, in pooled standard deviations.
+
+    The variance of the difference d is that of its influence function, by group the mean of
+    ±z − d·(n/N)·z²/2 with z = (x − mean of the group)/deviation and n of N rows in the group, and at
+    least 1/n + 1/m + d²/2N, that of Hedges and Olkin (1985) for groups of equal variances. Its quantile
+    is of Student's t, with the degrees of freedom of the smaller group, for the normal quantile k.
+    There is no interval where all people of a group are alike.
     """
-    share = by_group.mean(np.ones_like(x))
-    mean = by_group.mean(x) / share
-    squares = by_group.mean((x - mean.value[by_group.group]) ** 2)
-    n, both = share.value * len(x), share + share[reference]
-    rows, fewer = n + n[reference], np.minimum(persons, persons[reference])
-    pooled = (squares + squares[reference]) / both * (rows / np.maximum(rows - 2, 1))
-    deviation = np.sqrt(np.maximum(pooled.value, TINY))
-    d = (mean - mean[reference]) / Estimate(deviation, pooled.phi / (2 * deviation[:, None]))
-    hedges = 1 / n + 1 / n[reference] + d.value**2 / (2 * rows)
-    # Of each group by n − 1 people instead of n.
-    error = squares.value / share.value**2
-    more = error * persons / np.maximum(persons - 1, 1)
-    larger = (more + more[reference]) / np.maximum(error + error[reference], TINY)
-    error = np.sqrt(np.maximum(d.error**2 * larger, hedges))
-    ends = d.value + gaps.student_quantile(k, fewer - 1) * error * np.array([[0], [-1], [1]])
-    alike = np.minimum(squares.value, squares.value[reference]) <= TINY
-    return [
-        (NOTHING if variance <= TINY else Interval(*map(float, three))).without_ends(ALIKE if same else None)
-        for three, variance, same in zip(ends.T, pooled.value, alike, strict=True)
-    ]
+    first, sides = log.group == codes[0], [x[log.group == code] for code in codes]
+    means, spreads, sizes = np.transpose([(side.mean(), side.var(), len(side)) for side in sides])
+    deviation = np.sqrt(sizes @ spreads / max(sizes.sum() - 2, 1))
+    if deviation**2 <= TINY:
+        return NOTHING.without_ends(ALIKE)
+    d, z = float((means[0] - means[1]) / deviation), (x - np.where(first, *means)) / deviation
+    over = d / (2 * sizes.sum())
+    parts = added(log, np.where(first, z, -z) - over * np.where(first, *sizes) * z**2, codes)
+    error = sum(part.var() / max(len(part) - 1, 1) for part in parts)
+    error = np.sqrt(max(error, (1 / sizes).sum() + over * d))
+    half = float(gaps.student_quantile(k, min(map(len, parts)) - 1) * error)
+    return Interval(d, d - half, d + half).without_ends(ALIKE if spreads.min() <= TINY else None)
 
 
-def permuted(evaluation: Evaluation, code: int, reference: int) -> float:
-    """P of a permutation test that two groups have one acceptance rate.
+def permuted(both: Sequence[np.ndarray], seed: int) -> float:
+    """P of a permutation test that two groups have one acceptance rate, by what their people add to it.
 
-    People, with all their rows in a group, are dealt to the two groups at random. Means of what they add to the
-    rates are compared by the square of their difference by its variance (Janssen 1997), since groups may differ
-    in more than their rates; in a small group it is right approximately only where they do.
+    People, with all their rows in a group, are dealt to the two groups at random. Means are compared by the
+    square of their difference by its variance (Janssen 1997), since groups may differ in more than their
+    rates; in a small group it is right approximately only where they do.
     """
-    log = evaluation.log
-    rows = np.isin(log.group, [code, reference])
-    group, person = log.group[rows], np.flatnonzero(rows) if log.person is None else log.person[rows]
-    column = pd.Series(evaluation.target[rows] - evaluation.target[rows].mean())
-    sums = (column / column.groupby(group).transform("count")).groupby([group, person]).sum()
-    both = [(part * len(part)).round(9).to_numpy() for _, part in sums.groupby(level=0)]
 
     def distance(first: np.ndarray, second: np.ndarray, axis: int) -> np.ndarray:
         error = first.var(axis) / first.shape[axis] + second.var(axis) / second.shape[axis]
         return ((first.mean(axis) - second.mean(axis)) ** 2 / np.maximum(error, TINY)).round(9)
 
-    if len(sums) > MOST_PERMUTED:
-        return float(chi2.sf(distance(*both, 0), 1))
+    if sum(map(len, both)) > MOST_PERMUTED:
+        return float(chi2.sf(distance(both[0], both[1], 0), 1))
     how = {"n_resamples": PERMUTATIONS, "batch": 200, "alternative": "greater", "vectorized": True}
-    return float(permutation_test(both, distance, rng=evaluation.models.seed, **how).pvalue)
+    return float(permutation_test(both, distance, rng=seed, **how).pvalue)
 
 
 def probable_groups(evaluation: Evaluation, probabilities: np.ndarray) -> Iterator[Record]:
     """`adverse_impact` of groups of which only the probabilities (N, K) are known."""
     models, names, people = evaluation.models, evaluation.log.probable_groups, probabilities.sum(0)
     bounds = rate_bounds(evaluation.target, probabilities, evaluation.sample, models.seed)
-    reasons, few = [lacking(low) for low, _, _ in bounds], people < models.smallest_cell
+    reasons = [lacking(low) for low, _, _ in bounds]
     for code, (low, high, _) in enumerate(bounds):
         if low.value < TINY and high.value > 1.0 - TINY:
             reasons[code] = FLAT.format(names[code])
-        if few[code]:
+        if people[code] < models.smallest_cell:
             reasons[code] = FEW.format(models.smallest_cell, names[code])
     rates = [0.0 if why else rate.value for why, (_, _, rate) in zip(reasons, bounds, strict=True)]
     reference, pairs = chosen(evaluation, np.array(rates), people)
@@ -230,22 +231,24 @@ def probable_groups(evaluation: Evaluation, probabilities: np.ndarray) -> Iterat
         sides = (low[None], most, k), (high[None], least, k)
         measures = {
             "people": f"{people[code]:.1f}",
-            "weighted_rate": NOTHING.without_ends(own) if few[code] else interval(rate),
-            "weighted_ratio": NOTHING.without_ends(own)
-            if few[code]
-            else ratio(ratios(rate[None], base, k), 0, ITSELF if code == reference else lacking(rate)),
-            "rate": limits(gaps.ends(low), gaps.ends(high), own),
-            "gap": limits(*(gaps.differences(*side) for side in sides), why),
-            "ratio": limits(*(ratios(*side) for side in sides), why),
+            "weighted_rate": NOTHING.without_ends(own) if own else interval(rate),
+            "weighted_ratio": NOTHING.without_ends(why)
+            if own
+            else ratio(ratios(rate[None], base, k), 0, why),
+            "rate": limits([gaps.ends(low), gaps.ends(high)], own),
+            "gap": limits([gaps.differences(*side) for side in sides], why),
+            "ratio": limits([ratios(*side) for side in sides], why),
         }
         group = {"group": names[code], "reference": names[reference], "pairs": pairs}
         yield from (group | {"measure": name, "value": value} for name, value in measures.items())
 
 
-def limits(low: Ends, high: Ends, why: str | None) -> Limits:
+def limits(sides: list[Ends], why: str | None) -> Limits:
     """Lower and upper bound with the outer ends of their intervals; NaN where there is a reason."""
-    ends = (end.item() if why is None else np.nan for end in (low.value, high.value, low.low, high.high))
-    return Limits(*ends, why)
+    if why is not None:
+        return Limits(np.nan, np.nan, np.nan, np.nan, why)
+    low, high = sides
+    return Limits(low.value.item(), high.value.item(), low.low.item(), high.high.item())
 
 
 def cells(probabilities: np.ndarray, seed: int) -> np.ndarray:

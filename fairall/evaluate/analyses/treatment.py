@@ -106,14 +106,16 @@ def standardised(
     return [estimate.on(support) for estimate in (*means, means[0] - means[1], raw[0] - raw[1])]
 
 
-def compared(first: Estimate, second: Estimate, adjusted: Estimate, raw: Estimate, k: float) -> Record:
+def compared(means: list[Estimate], k: float) -> Record:
     """Measures of the estimates of `standardised`, with the normal quantile k of their intervals."""
+    first, second, adjusted, raw = means
     assert raw.support is not None
     ratio = NOTHING.without_ends(NO_ODDS)
     if all(0 < rate.value < 1 for rate in (first, second)):
         odds = [Estimate(logit(one.value), one.phi / (one.value - one.value**2)) for one in (first, second)]
         of_log = interval((odds[0] - odds[1]).on(raw.support.moved(0.0, 0.0)), k=k)
-        ratio = Interval(*np.exp(of_log[:3]).tolist(), of_log.why)
+        estimate, low, high = np.exp(of_log[:3]).tolist()
+        ratio = Interval(estimate, low, high, of_log.why)
     differences = {"raw": raw, "adjusted": adjusted, "explained": (raw - adjusted).on(raw.support)}
     measures = {name: interval(one, k=k) for name, one in differences.items()}
     certain = abs(raw.value) > k * raw.error
@@ -149,7 +151,7 @@ def equal_treatment(evaluation: Evaluation) -> list[Record]:
             if isinstance(means, str):
                 measures |= {measure: NOTHING.without_ends(means)} if maker is None or means != SMALL else {}
             elif measure == "adjusted":
-                measures |= compared(*means, k)
+                measures |= compared(means, k)
             else:
                 within = outcome - np.where(first, outcome[first].mean(), outcome[~first].mean())
                 measures["score"] = interval(means[2] * (1 / within.std()), k=k)
@@ -186,10 +188,10 @@ TREATMENT = Analysis(
     title="Equal treatment ×100",
     note=(
         "Acceptance of each group less that of the reference group of adverse impact. adjusted: among people "
-        "of equal features, doubly robust over the people of both groups; odds ratio: likewise, 100 is equal; "
-        "explained: the rest of the raw gap, and its share; SMD of the score: its adjusted difference in "
-        f"pooled standard deviations, where a feature that is the score is left out. {INTERVALS}. {TWO_WORDS} "
-        "Features may carry past treatment."
+        "of equal features, doubly robust over the people of both groups; odds ratio: likewise, 100 is "
+        "equal; explained: the rest of the raw gap, and its share; SMD of the score: its adjusted difference "
+        "in pooled standard deviations, where a feature that is the score is left out. By decision maker by "
+        f"logistic models. {INTERVALS}. {TWO_WORDS} Features may carry past treatment."
     ),
     records=records,
     line="who",
