@@ -81,7 +81,7 @@ def replicate(
     groups = adverse_impact(group, random.random(len(group)) < np.repeat(chances, sizes))
     (reference,) = (measures for measures in groups.values() if "p" not in measures)
     return {
-        "some p < .05": any(float(one["p"]) < LEVEL for one in compared(groups)),
+        "some p < .05": any(float(one["p"].lstrip("< ")) < LEVEL for one in compared(groups)),
         "some interval of AIR without 100": any(outside(one["ratio"], 1.0) for one in compared(groups)),
         "some interval of SMD without 0": any(outside(one["smd"], 0.0) for one in compared(groups)),
         "a reference group of fewer than 30 people": reference["people"] < 30,

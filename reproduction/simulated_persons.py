@@ -53,7 +53,7 @@ def replicate(
     person, group = np.arange(PEOPLE).repeat(rows), np.where(side, "a", "b").repeat(rows)
     logged = random.random(policy.size) < 0.5
     found = adverse_impact(group, logged, policy.ravel(), person=person)
-    return {"p < .05": any(float(one["p"]) < LEVEL for one in compared(found))}
+    return {"p < .05": any(float(one["p"].lstrip("< ")) < LEVEL for one in compared(found))}
 
 
 KINDS = (

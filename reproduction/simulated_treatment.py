@@ -69,7 +69,7 @@ CASES = tuple(
         logs,
         COVERED | ({} if direct else {NULL: ("≤", 0.07)}),
     )
-    for model, sizes in (("logistic", {500: 500, 2_000: 500, 10_000: 500}), ("auto", {2_000: 60}))
+    for model, sizes in (("logistic", {500: 500, 2_000: 1_000, 10_000: 500}), ("auto", {1_000: 60}))
     for rows, logs in sizes.items()
     for direct in (0.0, 0.05)
 )

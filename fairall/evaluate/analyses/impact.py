@@ -145,7 +145,7 @@ def known_groups(evaluation: Evaluation) -> Iterator[Record]:
             else:
                 p = permuted(added(log, target, codes), evaluation.models.seed)
             smd = standardised(log, x, codes, k).without_ends(why)
-            measures |= {"p": f"{min(pairs * p, 1):.3g}", "smd": smd}
+            measures |= {"p": f"{min(pairs * p, 1):.3f}".replace("0.000", "< 0.001"), "smd": smd}
         group = {"group": log.groups[code], "reference": log.groups[reference], "pairs": pairs}
         yield from (group | {"measure": name, "value": value} for name, value in measures.items())
         yield from (group | keys | {"value": ratio(ends, code, why)} for keys, ends in compared)
