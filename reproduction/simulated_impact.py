@@ -17,7 +17,7 @@ NOTE = (
     "Decisions on different people, without a given reference group. All groups have one acceptance rate, "
     "drawn between 10 and 90 % for each log; in the last case the first group has 50 %, the others 30 %."
 )
-TESTED = ("fairall/evaluate/judged/impact.py", "fairall/evaluate/estimated/gaps.py")
+TESTED = ("fairall/evaluate/analyses/impact.py", "fairall/evaluate/estimated/gaps.py")
 
 LEVEL = 0.05
 SIZES = (
@@ -39,33 +39,37 @@ CLAIMS = {
 
 def adverse_impact(
     group: np.ndarray, decision: np.ndarray, policy: Any = None, **options: Any
-) -> dict[str, Any]:
-    """`Evaluation.adverse_impact` of a log without labels, by the decisions or by a policy.
+) -> dict[str, dict[str, Any]]:
+    """The table `impact` of a log without labels, by the decisions or by a policy.
 
     Args:
         group: of each row, shape (N,).
         decision: whether it was accepted, shape (N,), bool.
         policy: acceptance probabilities, shape (N,).
         options: of `evaluate`; `person` as codes, shape (N,).
+
+    Returns:
+        Group → measure → row of the table.
     """
     table = pd.DataFrame({"group": group, "granted": decision.astype(int), "propensity": 0.5})
     table["number"] = np.arange(len(table), dtype=float)
     if "person" in options:
         table["who"], options["person"] = options["person"], "who"
     roles = {"sensitive": "group", "decision": "granted", "propensity": "propensity"}
-    found = evaluate(policy, table, **roles, **options).adverse_impact
-    assert found is not None
-    return found
+    groups: dict[str, dict[str, Any]] = {}
+    for row in evaluate(policy, table, **roles, **options).table("impact").to_dict("records"):
+        groups.setdefault(row["group"], {})[row["measure"]] = row
+    return groups
 
 
-def compared(found: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """The groups beside the reference group."""
-    return (one for name, one in found["groups"].items() if name != found["reference"])
+def compared(groups: Mapping[str, Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
+    """The groups beside the reference group, which has no p-value."""
+    return (measures for measures in groups.values() if "p" in measures)
 
 
-def outside(interval: Any, value: float) -> bool:
-    """Whether an interval is known and excludes a value."""
-    return bool(interval.low > value or interval.high < value)
+def outside(row: Mapping[str, Any], value: float) -> bool:
+    """Whether the interval of a row is known and excludes a value."""
+    return bool(row["low"] > value or row["high"] < value)
 
 
 def replicate(
@@ -74,12 +78,13 @@ def replicate(
     """What happens in a log of groups of some sizes, of rates that are drawn as one by default."""
     chances = [random.uniform(0.1, 0.9)] * len(sizes) if rates is None else rates
     group = np.repeat([f"g{number}" for number in range(len(sizes))], sizes)
-    found = adverse_impact(group, random.random(len(group)) < np.repeat(chances, sizes))
+    groups = adverse_impact(group, random.random(len(group)) < np.repeat(chances, sizes))
+    (reference,) = (measures for measures in groups.values() if "p" not in measures)
     return {
-        "some p < .05": any(one["p"] < LEVEL for one in compared(found)),
-        "some interval of AIR without 100": any(outside(one["ratio"], 1.0) for one in compared(found)),
-        "some interval of SMD without 0": any(outside(one["difference"], 0.0) for one in compared(found)),
-        "a reference group of fewer than 30 people": found["groups"][found["reference"]]["people"] < 30,
+        "some p < .05": any(one["p"]["p"] < LEVEL for one in compared(groups)),
+        "some interval of AIR without 100": any(outside(one["ratio"], 1.0) for one in compared(groups)),
+        "some interval of SMD without 0": any(outside(one["smd"], 0.0) for one in compared(groups)),
+        "a reference group of fewer than 30 people": reference["people"]["value"] < 30,
     }
 
 

@@ -17,7 +17,7 @@ NOTE = (
     "mostly alike. Unlike spreads: of the beta distributions (.5, .5) in the small group and (20, 20) in the "
     "large one."
 )
-TESTED = ("fairall/evaluate/judged/impact.py",)
+TESTED = ("fairall/evaluate/analyses/impact.py",)
 
 PEOPLE, ROWS = 200, 3
 ALIKE = 0.8  # share of a person's decisions that are the same one
@@ -53,7 +53,7 @@ def replicate(
     person, group = np.arange(PEOPLE).repeat(rows), np.where(side, "a", "b").repeat(rows)
     logged = random.random(policy.size) < 0.5
     found = adverse_impact(group, logged, policy.ravel(), person=person)
-    return {"p < .05": any(one["p"] < LEVEL for one in compared(found))}
+    return {"p < .05": any(one["p"]["p"] < LEVEL for one in compared(found))}
 
 
 KINDS = (

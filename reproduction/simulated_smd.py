@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
+from typing import Any
 
 import numpy as np
 from scipy.stats import beta
@@ -17,7 +18,7 @@ NOTE = (
     "A small group beside one of 200 people. There is no interval where all people of a group are alike; "
     "such logs do not count as covered or not. Scores are of beta distributions."
 )
-TESTED = ("fairall/evaluate/judged/impact.py",)
+TESTED = ("fairall/evaluate/analyses/impact.py",)
 
 LARGE = 200
 SMALL = (10, 20, 40)
@@ -29,11 +30,11 @@ def truth(small: int, means: tuple[float, float], variances: tuple[float, float]
     return (means[0] - means[1]) / np.sqrt(pooled)
 
 
-def covered(found: Mapping[str, object], true: float) -> Mapping[str, bool]:
+def covered(found: Mapping[str, Mapping[str, Any]], true: float) -> Mapping[str, bool]:
     """Whether the interval of the small group covers, where there is one."""
-    own = found["groups"]["a"]["difference"]  # type: ignore[index]
-    known = not np.isnan(own.low)
-    return {"has an interval": known} | ({"covered": own.low <= true <= own.high} if known else {})
+    own = found["a"]["smd"]
+    known = not np.isnan(own["low"])
+    return {"has an interval": known} | ({"covered": own["low"] <= true <= own["high"]} if known else {})
 
 
 def accepted(

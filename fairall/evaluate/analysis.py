@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 Record = dict[str, Any]
 """A row of the table of an analysis: what it is about, by key, and its `value`.
 
-The value is an `Interval` or `Limits`, shown ×100, a whole number or a text, or None in a row for the files
-alone, whose further keys hold numbers.
+The value is an `Interval` or `Limits`, shown ×100, a number or text, shown as it is, or None in a row for the
+files alone, whose further keys hold numbers.
 """
 # Sections of the page, in the order of a model validation.
 DATA, DISCRIMINATION, CALIBRATION, STABILITY, FAIRNESS, VALUE, CHOICES, LIMITS = SECTIONS = (
@@ -144,7 +144,7 @@ class Analysis:
 def text(value: Any, reasons: dict[str, int]) -> str:
     """A value as the page shows it; where an interval lacks, the mark of the reason, which is added."""
     if isinstance(value, float):
-        return number(value)
+        return f"{value:.1f}".removesuffix(".0")
     if not isinstance(value, Interval | Limits):
         return str(value)
     known = value.interval if isinstance(value, Limits) else value

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -28,7 +28,7 @@ from fairall.evaluate.estimated.fairness import MEASURES, VIEWS, View, columns, 
 from fairall.evaluate.estimated.gaps import NOTHING, Interval, gap_interval, interval, lacking
 from fairall.evaluate.estimated.influence import Estimate, Groups, Sample
 from fairall.evaluate.estimated.officers import OFFICERS
-from fairall.evaluate.judged import checks, impact, validation
+from fairall.evaluate.judged import checks, validation
 from fairall.evaluate.judged.checks import Misfit
 from fairall.evaluate.judged.models import NO_MODEL, OPTIONS, Models
 from fairall.evaluate.log import DecisionLog
@@ -38,6 +38,7 @@ from fairall.tables.overlap import LEAST_EFFECTIVE, effective_sample_size
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+T = TypeVar("T")
 DISAGREEING = 3.0  # standard errors between two estimators
 # Measures about people of one label, accepted or not.
 BY_LABEL = ("equal_opportunity", "false_positive", "false_negative")
@@ -72,8 +73,16 @@ class Evaluation(Answered, Viewed):
     panels = ("value", "fairness")
 
     acceptance_ratio = cached_property(validation.acceptance_ratio)
-    adverse_impact = cached_property(impact.adverse_impact)
-    impact_bounds = cached_property(impact.impact_bounds)
+
+    def once(self, compute: Callable[[Evaluation], T]) -> T:
+        """What a function of an evaluation gives of this one, computed once."""
+        if compute not in self._known:
+            self._known[compute] = compute(self)
+        return self._known[compute]
+
+    @cached_property
+    def _known(self) -> dict[Callable[[Evaluation], Any], Any]:
+        return {}
 
     @property
     def log(self) -> DecisionLog:
@@ -397,9 +406,6 @@ class Evaluation(Answered, Viewed):
                 f"nothing is shown of groups with fewer than {models.smallest_cell} people, which are "
                 f"no part of gaps: {', '.join(hidden)}"
             )
-        groups = log.probable_groups or models.shown
-        if len(groups) > 1 and not self.adverse_impact and not self.impact_bounds:
-            texts.append(f"no adverse impact: {impact.NO_REFERENCE}")
         if log.time is not None and log.several_rows:
             texts.append(
                 "people have several rows: that intervals hold at every moment, and alarms are rare, is "

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import pandas as pd
 import yaml
@@ -22,9 +22,11 @@ from fairall.errors import FairAllError, SeveralErrors, count
 from fairall.evaluate.analyses.choices import CHOICES as THRESHOLDS
 from fairall.evaluate.analyses.fairness import GAPS
 from fairall.evaluate.analyses.groups import GROUPS, RATES
+from fairall.evaluate.analyses.impact import IMPACT
 from fairall.evaluate.analyses.monitor import MONITOR
 from fairall.evaluate.analyses.score import SCORE
 from fairall.evaluate.analyses.sensitivity import SENSITIVITY, up_to
+from fairall.evaluate.analyses.treatment import TREATMENT
 from fairall.evaluate.analyses.value import VALUES
 from fairall.evaluate.analysis import CHOICES, SECTIONS, chance
 from fairall.evaluate.comparison import Comparison
@@ -36,7 +38,6 @@ from fairall.evaluate.plain import plain
 from fairall.evaluate.policies import LOGGED
 from fairall.runtime.reading import why_no_file
 
-T = TypeVar("T")
 JSON = "evaluation.json"
 TITLE = "FairAll: evaluation from past decisions"
 OPTIONS = {"groups": "--groups", "decision_maker": "--decision-maker", "time": "--monitor"}  # by key
@@ -45,7 +46,9 @@ MODELS = {
     "labelled": "Model of which labels are known",
     "outcome": "Model of the label",
 }
-ANALYSES = {one.key: one for one in (VALUES, GAPS, GROUPS, SCORE, THRESHOLDS, MONITOR, SENSITIVITY)}
+ANALYSES = {
+    one.key: one for one in (VALUES, GAPS, TREATMENT, IMPACT, GROUPS, SCORE, THRESHOLDS, MONITOR, SENSITIVITY)
+}
 PRINTED = ("value", "fairness", "groups", "treatment", "impact", "score")  # on the terminal
 
 
@@ -62,7 +65,7 @@ class Shown:
     found: Evaluation | Comparison
     file: Path | None = None
     folder: Path | None = None
-    _known: dict[str, Any] = field(default_factory=dict, repr=False)
+    _made: dict[str, PageTable | None] = field(default_factory=dict, repr=False)
 
     @property
     def difference(self) -> Comparison | None:
@@ -107,16 +110,12 @@ class Shown:
         return {key: table for key, table in made.items() if table is not None}
 
     def made(self, key: str) -> PageTable | None:
-        """The table of an analysis; None without records."""
+        """The table of an analysis, computed once; None without records."""
         if key not in ANALYSES:
             raise FairAllError(f"table {key!r}: the tables are {', '.join(ANALYSES)}")
-        return self.once(f"table {key}", ANALYSES[key].table)
-
-    def once(self, name: str, compute: Callable[[Shown], T]) -> T:
-        """What a function of this gives, computed once and kept by a name."""
-        if name not in self._known:
-            self._known[name] = compute(self)
-        return self._known[name]
+        if key not in self._made:
+            self._made[key] = ANALYSES[key].table(self)
+        return self._made[key]
 
     def records(self, key: str) -> pd.DataFrame:
         """The records of an analysis; see `Answered.table`."""

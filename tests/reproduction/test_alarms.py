@@ -45,8 +45,8 @@ def test_the_findings_are_those_of_an_evaluation() -> None:
     log = log_of(0, 0.12, steps=40)
     columns = {"decision": "decision", "label": "label", "sensitive": "sex", "propensity": "propensity"}
     one = evaluate(None, log, **columns, time="time_step", drop=["seed"])
-    assert one.models.past is not None
-    monitor, name = watch(one, one.models.past), "gap of acceptance rates"
+    monitor, name = watch(one), "gap of acceptance rates"
+    assert monitor is not None
     found, (alarm, _) = watched(log), monitor.alarms[name]
     assert found.found == alarm < 40
     below = monitor.moments[np.array([value.high for value in monitor.courses[name]]) <= LARGEST_GAP]

@@ -22,7 +22,7 @@ from fairall.evaluate.estimated.estimators import People, clipped_gains
 from fairall.evaluate.estimated.fairness import MEASURES, columns
 from fairall.evaluate.estimated.gaps import NOTHING, Interval, gap_interval, interval
 from fairall.evaluate.estimated.influence import Column, Estimate, Groups
-from fairall.evaluate.estimated.past import FIRST_FIT, Past
+from fairall.evaluate.estimated.past import FIRST_FIT
 from fairall.evaluate.estimated.periods import numbered
 from fairall.evaluate.judged.models import Models
 from fairall.evaluate.plain import plain, spelt
@@ -68,9 +68,12 @@ class Monitor(NamedTuple):
     alarms: dict[str, tuple[Any, str]]
 
 
-def watch(judged: Evaluation, past: Past) -> Monitor:
-    """Estimate value, rates and gaps of a policy at all moments of a log with times."""
-    models, last, target = judged.models, past.last, judged.target[past.order]
+def watch(judged: Evaluation) -> Monitor | None:
+    """Estimate value, rates and gaps of a policy at all moments; None for a log without times."""
+    models, past = judged.models, judged.models.past
+    if past is None:
+        return None
+    last, target = past.last, judged.target[past.order]
     log, weight = judged.log.rows(past.order), Column(past.weight)
     kept = Column(past.label_weight) if judged.logged else weight * target
     people = People.of(log, target, weight, kept, Column(past.outcome))
@@ -182,7 +185,9 @@ def by_version(models: Models) -> Iterator[Record]:
         n = int(rows.sum())
         period = {"period": f"version {name}, {n} rows", "version": name, "rows": n}
         rates, large = share(groups, log.accepted, rows), np.bincount(log.group[rows]) >= least
-        values = {f"{ACCEPTANCE}, {log.groups[g]}": interval(rates, g) for g in np.flatnonzero(large).tolist()}
+        values = {
+            f"{ACCEPTANCE}, {log.groups[g]}": interval(rates, g) for g in np.flatnonzero(large).tolist()
+        }
         if len(values) > 1:
             values[GAPS[0]] = gap_interval(rates[np.flatnonzero(large)])
         for what, outcome, counted in (
@@ -209,13 +214,13 @@ def share(groups: Groups, outcome: np.ndarray, rows: np.ndarray) -> Estimate:
 
 def watched(shown: Shown) -> dict[str, Monitor]:
     """Each policy over time by its name; none in a log without times."""
-    past = shown.first.models.past
-    return {} if past is None else {name: watch(one, past) for name, one in shown.evaluations.items()}
+    known = {name: evaluation.once(watch) for name, evaluation in shown.evaluations.items()}
+    return {name: monitor for name, monitor in known.items() if monitor is not None}
 
 
 def records(shown: Shown) -> Iterator[Record]:
     """Estimates of each policy at all moments, some of which the page shows, alarms, and each version."""
-    for policy, (moments, rows, courses, alarms) in shown.once("monitor", watched).items():
+    for policy, (moments, rows, courses, alarms) in watched(shown).items():
         chosen = np.linspace(0, len(rows) - 1, CHOSEN).round()
         for k, n in enumerate(rows.tolist()):
             time = spelt(moments[k])
@@ -230,7 +235,7 @@ def records(shown: Shown) -> Iterator[Record]:
 
 def told(shown: Shown) -> Iterator[str]:
     """The last intervals, and the first alarms."""
-    for policy, (moments, _, courses, alarms) in shown.once("monitor", watched).items():
+    for policy, (moments, _, courses, alarms) in watched(shown).items():
         epsilon = number(shown.first.models.largest_gap)
         known = [f"{what}: {text(values[-1], {})}" for what, values in courses.items() if not values[-1].why]
         known += [f"{gap} above ε = {epsilon}: first alarm {alarm}" for gap, (_, alarm) in alarms.items()]
@@ -248,7 +253,7 @@ def draw(shown: Shown) -> Figure:
     figure, panels = grid(1 + len(GAPS), height=1.7)
     handles: dict[str, Any] = {}
     for colour, (policy, (moments, _, courses, alarms)) in zip(
-        POLICIES, shown.once("monitor", watched).items(), strict=False
+        POLICIES, watched(shown).items(), strict=False
     ):
         lines = {what: np.array([value[:3] for value in values]).T for what, values in courses.items()}
         for axes, what in zip(panels, (UTILITY, *GAPS), strict=True):

@@ -81,13 +81,13 @@ def sensitivity(evaluation: Evaluation) -> Sensitivity | None:
 
 def answers(shown: Shown) -> dict[str, Sensitivity]:
     """Those of policies that have one, by name."""
-    known = {name: sensitivity(evaluation) for name, evaluation in shown.evaluations.items()}
+    known = {name: evaluation.once(sensitivity) for name, evaluation in shown.evaluations.items()}
     return {name: found for name, found in known.items() if found is not None}
 
 
 def records(shown: Shown) -> Iterator[Record]:
     """A row for each policy, measure and assumption; of Γ with the number as `gamma`."""
-    found = shown.once("sensitivity", answers)
+    found = answers(shown)
     for policy, evaluation in shown.evaluations.items():
         for view, possible in (("no assumption", evaluation.bounds), (OFFICERS, evaluation.officers)):
             yield from (_record(policy, measure, view, limits) for measure, limits in possible.items())
@@ -117,7 +117,7 @@ def _record(policy: str, measure: str, view: str, value: Any, gamma: float | Non
 
 def answered(shown: Shown) -> bool:
     """Whether a policy has bounds by odds ratio."""
-    return bool(shown.once("sensitivity", answers))
+    return bool(answers(shown))
 
 
 def up_to(point: float | None) -> str:
@@ -137,7 +137,7 @@ def told(shown: Shown) -> Iterator[str]:
     models = shown.first.models
     if answered(shown):
         yield "Γ: odds ratio of positive labels between accepted and rejected people of equal features"
-    for policy, (_, turning_points, benchmark) in shown.once("sensitivity", answers).items():
+    for policy, (_, turning_points, benchmark) in answers(shown).items():
         point = turning_points["utility"]
         if benchmark is not None and point != 1.0:  # at 1 the sign is open already
             could = "could" if point is not None and point <= benchmark[1] else "could not"
@@ -160,7 +160,7 @@ def draw(shown: Shown) -> Figure:
     from fairall.display.style import GREY, legend_below
     from fairall.evaluate import drawing
 
-    found = shown.once("sensitivity", answers)
+    found = answers(shown)
     figure, panels = drawing.grid(len(DRAWN), height=1.6)
     handles: dict[str, Any] = {}
     for axes, measure in zip(panels, DRAWN, strict=True):

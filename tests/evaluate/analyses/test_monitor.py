@@ -29,9 +29,9 @@ def evaluation(table: pd.DataFrame, policy: str | None = "new", keys: Any = (), 
 
 
 def watched(*given: Any, **options: Any) -> Monitor:
-    one = evaluation(*given, **options)
-    assert one.models.past is not None
-    return watch(one, one.models.past)
+    found = watch(evaluation(*given, **options))
+    assert found is not None
+    return found
 
 
 def ends(one: Monitor, what: str) -> np.ndarray:
@@ -200,8 +200,9 @@ def test_groups_that_are_small_and_periods_without_acceptance(table: pd.DataFram
 def test_what_is_refused_stays_refused(table: pd.DataFrame) -> None:
     one = evaluation(table.assign(new=np.where(np.arange(N) < 5, 1.0, 0.0)))
     assert one.refused_value is not None
-    assert one.models.past is not None
-    courses = watch(one, one.models.past).courses
+    monitor = watch(one)
+    assert monitor is not None
+    courses = monitor.courses
     refused = {what for what, course in courses.items() if course[-1].why == one.refused_value}
     assert refused == {"utility", GUARANTEED, *(what for what in courses if "true-positive" in what)}
     assert not np.isnan(courses[TRUTHS[1]][-1].low)
