@@ -19,7 +19,7 @@ from fairall.display.progress import doing
 from fairall.errors import count
 from fairall.evaluate.estimated.bounds import Bounds
 from fairall.evaluate.estimated.influence import Estimate
-from fairall.evaluate.estimated.terms import Terms, deviations
+from fairall.evaluate.estimated.terms import Products, deviations
 from fairall.evaluate.log import DecisionLog
 from fairall.tables.overlap import (
     LEAST_EFFECTIVE,
@@ -214,25 +214,22 @@ def misfit(
     person = None if log.person is None else log.person[rows]
     residual = np.where(log.revealed, np.nan_to_num(log.label) - outcome, 0.0)[rows]
     known, weighted = log.revealed[rows], (imbalance * log.stake)[rows]
-    terms = Terms(log.design[rows], log.input_names)
-    of_label, of_weights, shifts = [], [], []
-    for h in terms.blocks(terms.factors(log.design[rows])):
-        centred = h - h.mean(0)
-        of_label.append(deviations(residual, centred, person))
-        of_weights.append(deviations(weighted, h, person))
-        slope = residual @ centred / np.maximum((centred[known] ** 2).sum(0), np.finfo(float).tiny)
-        shifts.append(weighted @ centred / len(h) * slope)
-    label, balance, shift = (np.concatenate([*parts, []]) for parts in (of_label, of_weights, shifts))
-    least = np.minimum(np.abs(balance), np.abs(label))
-    product = np.where(least >= LEAST_DEVIATION, np.abs(balance * label), 0.0)
-    tests = []
-    if len(product):
-        best = int(product.argmax())
-        p = len(product) * (1.0 - 2.0 / np.pi * float(iti0k0(product[best])[1]))
-        tests.append(Misfit(terms.inputs_of(best), float(shift[best]), max(p, 0.0)))
+    products = Products().fit(log.design[rows])
+    parts = []
+    for h in products.values(log.design[rows]):
+        h -= h.mean(1, keepdims=True)
+        slope = h @ residual / np.maximum((h[:, known] ** 2).sum(1), np.finfo(float).tiny)
+        of_both = deviations(residual, h, person), deviations(weighted, h, person)
+        parts.append(np.stack([*of_both, h @ weighted / len(rows) * slope]))
+    of_label, of_weights, shift = np.concatenate(parts, axis=1)
+    least = np.minimum(np.abs(of_label), np.abs(of_weights))
+    product = np.where(least >= LEAST_DEVIATION, np.abs(of_label * of_weights), 0.0)
+    best = int(product.argmax())
+    p = len(product) * (1.0 - 2.0 / np.pi * float(iti0k0(product[best])[1]))
+    tests = [Misfit(products.inputs_of(best, log.input_names), float(shift[best]), max(p, 0.0))]
     if not any(map(_sorted, (log.accepted[rows], log.label[rows][known]))):
         tests.append(_miss_over_time(residual, known, weighted, person))
-    worst = min(tests, key=lambda test: test.p, default=Misfit([], 0.0, 1.0))
+    worst = min(tests, key=lambda test: test.p)
     p = len(tests) * worst.p
     return worst._replace(p=p) if p < LEVEL and abs(worst.shift) >= LEAST_SHIFT * error else None
 
@@ -253,7 +250,7 @@ def _miss_over_time(
         half = max(1, int(width * len(known)))
         labels = np.maximum(_of_others(known.astype(float), half), 1.0)
         miss, weights = _of_others(residual, half) / labels, _of_others(weighted / labels, half)
-        z = deviations(weighted, miss[:, None], person), deviations(residual, weights[:, None], person)
+        z = deviations(weighted, miss[None], person), deviations(residual, weights[None], person)
         p = 2.0 * len(WIDTHS) * float(norm.sf(np.abs(z).min()))
         tests.append(Misfit([], float(weighted @ (miss - miss.mean())) / len(miss), p))
     return min(tests, key=lambda test: test.p)
