@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.optimize import minimize
+from scipy.optimize import Bounds, minimize
 from scipy.special import expit, logit
-from sklearn.base import ClassifierMixin, clone
+from sklearn.base import clone
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
@@ -57,7 +56,7 @@ class Parametric:
 
     def variance(self) -> np.ndarray:
         """Variance of the log odds of each row, zᵢᵀ H⁻¹ zᵢ, shape (N,)."""
-        return np.concatenate([((z @ self.inverse_information) * z).sum(1) for z in _chunks(self.inputs)])
+        return ((self.inputs @ self.inverse_information.astype(np.float32)) * self.inputs).sum(1)
 
 
 @dataclass(frozen=True)
@@ -120,29 +119,25 @@ def fit(log: DecisionLog, target: np.ndarray, what: str, model: Any, folds: int,
     if isinstance(model, str) and model not in MODELS:
         known = f"{', '.join(MODELS)}, or a scikit-learn classifier"
         raise FairAllError(f"model {model!r} is not possible: it must be {known}")
-    if not isinstance(model, str | ClassifierMixin) or not hasattr(model, "predict_proba"):
+    if not isinstance(model, str) and not hasattr(model, "predict_proba"):
         raise FairAllError(f"the model {type(model).__name__} is no classifier with probabilities")
     if _rarer(target) < 2:
         return None
-    members, (order, fold), known = (
-        _members(model, seed),
-        folds_of(log, target, folds, seed),
-        ~np.isnan(target),
-    )
+    members, (order, fold) = _members(model, seed), folds_of(log, target, folds, seed)
     probability = np.empty((len(members), len(target)))
     for number, (member, k) in enumerate(np.ndindex(len(members), fold.max() + 1), 1):
         doing(f"fit {number} of {len(members) * (fold.max() + 1)}: {what}, fold {k + 1}")
         estimator, most = members[member]
-        train = order[(fold[order] != k) & known[order]]
+        train = order[(fold != k)[order] & ~np.isnan(target[order])]
         # Evenly from the ordered rows, which keeps the strata and, with the ends, both targets.
         train = train[np.linspace(0, len(train) - 1, min(most, len(train))).astype(int)]
         rows = np.flatnonzero(fold == k)
         probability[member, rows] = _predicted(estimator, log.design, train, rows, target)
+    probability = _inside(probability)
     if model == "logistic":
-        p = _inside(probability[0])
-        return _scored(target, p, MODELS[model], _parametric(log, target, p))
-    name = MODELS["auto"] if model == "auto" else type(model).__name__
-    return _scored(target, _inside(_stacked(logit(_inside(probability)), target)), name)
+        return _scored(target, probability[0], MODELS[model], _parametric(log, target, probability[0]))
+    name = MODELS["auto"] if isinstance(model, str) else type(model).__name__
+    return _scored(target, _inside(_stacked(logit(probability), target)), name)
 
 
 def fit_by_version(
@@ -165,16 +160,16 @@ def fit_by_version(
         return fit(log, target, what, model, folds, seed)
     if _rarer(target) < 2:
         return None
-    mixture, total, name = np.zeros(len(log)), np.zeros(len(log)), ""
+    mixture, total, name = 0.0, 0.0, "shares"
     for version in np.unique(log.policy_version):
-        own = log.policy_version == version
-        fitted = fit(log, np.where(own, target, np.nan), what, model, folds, seed)
-        by_version = target[own].mean() if fitted is None else fitted.probability  # all are alike, or nearly
-        name = name if fitted is None else fitted.name
-        chosen = fit(log, own.astype(float), "policy version", model, folds, seed)
-        share = own.mean() if chosen is None else chosen.probability
-        mixture, total = mixture + share * by_version, total + share
-    return _scored(target, _inside(mixture / total), f"{name or 'shares'}, by policy version")
+        rows = log.policy_version == version
+        chosen = fit(log, rows.astype(float), "policy version", model, folds, seed)
+        fitted = fit(log, np.where(rows, target, np.nan), what, model, folds, seed)
+        # Without a model all decisions of a version are alike, or nearly.
+        share = rows.mean() if chosen is None else chosen.probability
+        mixture = mixture + share * (target[rows].mean() if fitted is None else fitted.probability)
+        total, name = total + share, name if fitted is None else fitted.name
+    return _scored(target, _inside(mixture / total), f"{name}, by policy version")
 
 
 def _rarer(target: np.ndarray) -> int:
@@ -209,8 +204,7 @@ def folds_of(log: DecisionLog, target: np.ndarray, folds: int, seed: int) -> tup
     # Targets come first, so that those of a rare one are in different folds.
     shuffled = np.random.default_rng(seed).permutation(len(target))
     order = shuffled[np.lexsort((log.group[shuffled], target[shuffled]))]
-    fold = np.empty(len(target), dtype=int)
-    fold[order] = np.arange(len(target)) % number
+    fold = np.argsort(order) % number
     if log.person is not None:
         fold = fold[np.unique(log.person, return_index=True)[1]][log.person]
     return order, fold
@@ -226,22 +220,22 @@ def _predicted(
         # The tolerance is near the precision of float32, at which the last line search may fail.
         warnings.simplefilter("ignore", ConvergenceWarning)
         fitted = clone(model).fit(inputs[train], target[train].astype(int))
-    parts = (rows[start : start + CHUNK] for start in range(0, len(rows), CHUNK))
-    return np.concatenate([[], *(fitted.predict_proba(inputs[part])[:, 1] for part in parts)])
+    parts = np.array_split(rows, len(rows) // CHUNK + 1)
+    return np.concatenate([fitted.predict_proba(inputs[part])[:, 1] for part in parts if len(part)] or [[]])
 
 
 def _stacked(log_odds: np.ndarray, target: np.ndarray) -> np.ndarray:
     """Probabilities σ(b₀ + Σ bₖ ηₖ) by log odds (K, N), bₖ ≥ 0, of most likelihood on the known rows."""
     inputs = np.vstack([np.ones(len(target)), log_odds])
-    known, y = inputs[:, ~np.isnan(target)], target[~np.isnan(target)]
+    known = np.flatnonzero(~np.isnan(target))
+    known = known[:: len(known) // MOST_ROWS + 1]
+    x, y = inputs[:, known], target[known]
 
-    def loss(b: np.ndarray) -> tuple[float, np.ndarray]:
-        eta = b @ known
-        return float((np.logaddexp(0.0, eta) - y * eta).mean()), known @ (expit(eta) - y) / len(y)
+    def loss(b: np.ndarray) -> float:
+        return float((np.logaddexp(0.0, b @ x) - y * (b @ x)).mean())
 
-    start = np.append(0.0, np.full(len(log_odds), 1.0 / len(log_odds)))
-    bounds = [(None, None), *[(0.0, None)] * len(log_odds)]
-    return expit(minimize(loss, start, jac=True, bounds=bounds, method="L-BFGS-B").x @ inputs)
+    start, least = np.full(len(inputs), 1.0 / len(log_odds)), np.append(-np.inf, np.zeros(len(log_odds)))
+    return expit(minimize(loss, start, bounds=Bounds(least), method="L-BFGS-B").x @ inputs)
 
 
 def _scored(target: np.ndarray, p: np.ndarray, name: str, theory: Parametric | None = None) -> Fitted:
@@ -251,18 +245,13 @@ def _scored(target: np.ndarray, p: np.ndarray, name: str, theory: Parametric | N
 
 
 def _parametric(log: DecisionLog, target: np.ndarray, probability: np.ndarray) -> Parametric:
-    residual = np.nan_to_num(target - probability)
     weight = np.where(np.isnan(target), 0.0, probability * (1 - probability))
     information = np.diag([0.0, *np.full(log.design.shape[1], PENALTY)])
-    for z, weights in zip(_chunks(log.inputs), _chunks(weight), strict=True):
-        information += z.T @ (z * weights[:, None])
-    return Parametric(log.inputs, residual, np.linalg.inv(information))
+    for rows in np.array_split(np.arange(len(target)), len(target) // CHUNK + 1):
+        z = log.inputs[rows].astype(float)
+        information += z.T @ (z * weight[rows, None])
+    return Parametric(log.inputs, np.nan_to_num(target - probability), np.linalg.inv(information))
 
 
 def _inside(probability: np.ndarray) -> np.ndarray:
     return np.clip(probability, LEAST_PROBABILITY, 1.0 - LEAST_PROBABILITY)
-
-
-def _chunks(rows: np.ndarray) -> Iterator[np.ndarray]:
-    for start in range(0, len(rows), CHUNK):
-        yield rows[start : start + CHUNK].astype(float)

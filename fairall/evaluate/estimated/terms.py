@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import combinations_with_replacement
 
 import numpy as np
@@ -20,12 +20,12 @@ SCORE, ALWAYS = np.nan, -np.inf  # thresholds of factors that are no steps: a sc
 
 
 class Products(TransformerMixin, BaseEstimator):
-    """Add to inputs the products that tell most of what a logistic regression leaves over.
+    """Inputs that tell the target, and products that tell what a logistic regression of these leaves over.
 
     Products are of up to three scores, inputs from the median by a robust standard deviation, or of up to
-    three signs of scores: steps at the median. Added are at most `MOST_CHOSEN` of the M products, whose
-    correlations with the residual are above what the largest of M would be by chance, √(2 ln M) standard
-    errors (Donoho and Johnstone 1994). Their steps are moved to where the correlation is largest.
+    three signs of scores: steps at the median, which are moved to where the correlation is largest. Of M
+    inputs or products at most `MOST_CHOSEN` are chosen, whose correlations are above what the largest of M
+    would be by chance, √(2 ln M) standard errors (Donoho and Johnstone 1994); of more inputs all.
 
     References:
         Donoho, D. and Johnstone, I. (1994). Ideal spatial adaptation by wavelet shrinkage. Biometrika.
@@ -41,11 +41,14 @@ class Products(TransformerMixin, BaseEstimator):
         self.terms_ = np.array([term for kind in kinds for term in combinations_with_replacement(kind, 3)])
         if target is None:
             return self
-        linear = LogisticRegression(tol=1e-5, solver="newton-cholesky").fit(inputs, target)
-        residual, scores = target - linear.predict_proba(inputs)[:, 1], self._scores(inputs)
-        size = np.concatenate([np.abs(deviations(residual, h)) for h in self.values(inputs)])
-        best = np.argsort(-size, kind="stable")[:MOST_CHOSEN]
-        chosen = self.terms_[best[size[best] > np.sqrt(2.0 * np.log(len(size)))]]
+        self.inputs_ = _telling(target - target.mean(), [inputs.T])
+        if len(self.inputs_) == MOST_CHOSEN:
+            self.inputs_ = np.arange(inputs.shape[1])
+        self.chosen_: list[tuple[np.ndarray, np.ndarray]] = []
+        selected, scores = self.transform(inputs), self._scores(inputs)
+        linear = LogisticRegression(tol=1e-5, solver="newton-cholesky").fit(selected, target)
+        residual = target - linear.predict_proba(selected)[:, 1]
+        chosen = self.terms_[_telling(residual, self.values(inputs))]
         self.chosen_ = [*zip(chosen % n, np.array([SCORE, 0.0, ALWAYS])[chosen // n], strict=True)]
         for factors, at in self.chosen_:
             for place in np.flatnonzero(np.isfinite(at)):
@@ -55,9 +58,10 @@ class Products(TransformerMixin, BaseEstimator):
         return self
 
     def transform(self, inputs: np.ndarray) -> np.ndarray:
-        """Inputs (N, D), and the products chosen for them."""
-        scores = self._scores(inputs)
-        return np.column_stack([inputs, *(_product(scores[factors], at) for factors, at in self.chosen_)])
+        """Zeros, without which there may be no column to fit, and the chosen inputs and products."""
+        scores, zeros = self._scores(inputs), np.zeros(len(inputs))
+        products = [_product(scores[factors], at) for factors, at in self.chosen_]
+        return np.column_stack([zeros, inputs[:, self.inputs_], *products])
 
     def values(self, inputs: np.ndarray) -> Iterator[np.ndarray]:
         """All products of inputs (N, D), (at most `BLOCK`, N) at a time."""
@@ -74,6 +78,13 @@ class Products(TransformerMixin, BaseEstimator):
     def _scores(self, inputs: np.ndarray) -> np.ndarray:
         scaled = self.scaler_.transform(inputs[:, self.columns_])
         return scaled.T.clip(-TAIL, TAIL).astype(float)
+
+
+def _telling(residual: np.ndarray, columns: Iterable[np.ndarray]) -> np.ndarray:
+    """Positions of columns (..., N), whose correlation with the residual is not by chance among the largest."""
+    size = np.concatenate([np.abs(deviations(residual, h)) for h in columns])
+    best = np.argsort(-size, kind="stable")[:MOST_CHOSEN]
+    return best[size[best] > np.sqrt(2.0 * np.log(len(size)))]
 
 
 def _product(scores: np.ndarray, at: np.ndarray) -> np.ndarray:
