@@ -13,7 +13,7 @@ from sklearn.preprocessing import RobustScaler
 MOST_INPUTS = 30  # the widest; of more, no products
 TAIL = 2.6  # standard deviations of a normal distribution at which scores are cut, at 0.5 % of either end
 STEP = 0.1  # width of steps, below which the error of a median matters
-MOST_CHOSEN = 60
+MOST_CHOSEN = 15
 BLOCK = 16  # products at once, which stay in the cache
 
 
