@@ -84,10 +84,11 @@ def past(log: DecisionLog, propensity_model: Any, outcome_model: Any, folds: int
             _, inverse = _learnt(part, part.accepted, "decision", propensity_model, folds, seed)
             weight[rows] = label_weight[rows] * inverse
             if not lacking and np.isnan(inverse).all():
+                whose = "the log" if version is None else f"policy version {name}"
                 lacking.append(
-                    f"over time, labels of {'the log' if version is None else f'policy version {name}'} count "
-                    f"for the value of the decisions taken only: propensities are learnt from {FIRST_FIT} of "
-                    f"its earlier rows, two of them with either decision, and it has {len(part)} rows"
+                    f"over time, labels of {whose} count for the value of the decisions taken only: "
+                    f"propensities are learnt from {FIRST_FIT} of its earlier rows, two of them with either "
+                    f"decision, and it has {len(part)} rows"
                 )
     last = _last(log)
     if len(last) > MOST_MOMENTS:
@@ -111,7 +112,7 @@ def _last(log: DecisionLog) -> np.ndarray:
 def _learnt(
     log: DecisionLog, target: np.ndarray, what: str, model: Any, folds: int, seed: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """p and 1/p of the rows of a log by models of earlier moments, NaN without one; arguments as of `fit`."""
+    """P and 1/p of the rows of a log by models of earlier moments, NaN without one; arguments as of `fit`."""
     starts: list[int] = []
     for end in (_last(log)[:-1] + 1).tolist():
         if end >= (GROWTH * starts[-1] if starts else FIRST_FIT):

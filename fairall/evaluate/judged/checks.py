@@ -49,7 +49,7 @@ def impossible(log: DecisionLog, propensity: np.ndarray, recorded: bool) -> str 
     """Why the propensities cannot be those of the decisions.
 
     Σ d/π over any set of people is their number in expectation (Horvitz & Thompson 1952), with the variance
-    Σ (1 − π)/π. It is compared with the number of those with π > 0: of all, of each group, and of each
+    Σ (1 − π)/π. It is compared with their number: of all, of each group, and of each
     region of a feature where π is recorded for everybody. A deviation is too large if Bernstein's inequality
     gives it a probability below 10⁻⁴; the largest by the number of people is told.
 
@@ -59,26 +59,26 @@ def impossible(log: DecisionLog, propensity: np.ndarray, recorded: bool) -> str 
         recorded: whether it is recorded, not estimated.
     """
     doing("sums of 1/π in all regions")
-    d, unknown, possible = log.accepted, np.isnan(propensity), ~(propensity <= 0)
+    d, unknown = log.accepted, np.isnan(propensity)
     if (certain := int((~d & (propensity >= 1.0)).sum())) > 0:
         whom = count(certain, "rejected person", "rejected people")
         return f"{whom} had a recorded propensity of 1: these are not the propensities of the decisions"
     inverse = np.where(d, 1.0 / np.where(d, propensity, 1.0), 0.0)
-    largest = np.where(unknown, inverse.max(), 1.0 / np.where(possible & ~unknown, propensity, 1.0))
+    largest = np.where(unknown, inverse.max(), 1.0 / propensity)
     # Of each row where π is known, which is more stable than the estimate d (1 − π)/π² by the accepted.
     variance = np.where(unknown, inverse * (inverse - 1.0), largest - 1.0)
     regions = log.regions() if recorded and not unknown.any() else log.members.items()
     worst, told = 0.0, None
     for name, rows in itertools.chain([("in the log", np.ones_like(d))], regions):
-        expected, total = possible[rows].sum(), inverse[rows].sum()
+        expected, total = int(rows.sum()), inverse[rows].sum()
         jump = SURPRISE * largest[rows].max() / 3.0
         noise = jump + np.sqrt(jump**2 + 2.0 * SURPRISE * variance[rows].sum())
         deviation = abs(total - expected)
         if deviation > max(TOTAL_TOLERANCE * expected, noise, worst * expected):
             worst = deviation / max(expected, 1)
             told = (
-                f"1/π of the accepted, by the {'recorded' if recorded else 'estimated'} propensities π, adds up "
-                f"to {total:.0f} for the people {name} instead of their number {expected}: π is not the "
+                f"1/π of the accepted, by the {'recorded' if recorded else 'estimated'} propensities π, adds "
+                f"up to {total:.0f} for the people {name} instead of their number {expected}: π is not the "
                 "probability of these decisions, or some had almost no chance"
             )
     return told

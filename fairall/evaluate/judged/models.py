@@ -75,11 +75,12 @@ class Models:
             self.reference = next((name for name in names if spelling(name) == wanted), None)
             if self.reference is None:
                 raise FairAllError(f"reference {reference!r}: no such group; there are {', '.join(names)}")
-        labels = log.revealed.any()
-        if log.person is not None and np.ptp(log.person[log.revealed if labels else slice(None)]) == 0:
+        counted = log.revealed if log.revealed.any() else np.ones(len(log), dtype=bool)
+        if log.person is not None and np.ptp(log.person[counted]) == 0:
+            what = count(int(counted.sum()), "label" if log.revealed.any() else "row")
             raise FairAllError(
-                f"person: all {'labels' if labels else 'rows'} are of one person, from whom nothing follows for "
-                "others; leave out label to compare acceptance rates, or person if rows are of different people"
+                f"person: all {what} are of one person, from whom nothing follows for others; leave out label "
+                "to compare acceptance rates, or person if rows are of different people"
             )
         decision, known = log.accepted.astype(float), np.where(log.accepted, log.revealed, np.nan)
         self.propensity: Fitted | None = None

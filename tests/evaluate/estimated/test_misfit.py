@@ -38,7 +38,7 @@ def test_products_by_hand() -> None:
     scores = (inputs - np.median(inputs, axis=0))[:, :2] / scale[:2]
     for number, kind in enumerate((np.clip(scores, -2.6, 2.6), np.sign(scores))):
         (at,) = (k for k in range(20 * number, 20 * number + 20) if products.inputs_of(k, "xyz") == [*"xyz"])
-        assert np.corrcoef(kind.prod(1) * inputs[:, 2], values[at])[0, 1] > 0.97
+        assert np.corrcoef(kind.prod(1) * inputs[:, 2], values[at])[0, 1] > 0.95
     np.testing.assert_array_equal(values[0], 1.0)
     wide = Products().fit(draw.normal(size=(50, 100)) * np.linspace(0.1, 1.0, 100))
     assert (wide.columns_ >= 50).all()
@@ -99,8 +99,8 @@ def test_what_both_models_miss_is_found_and_named(name: str) -> None:
 
 
 def test_p_is_that_of_a_product_of_normal_numbers() -> None:
-    one = drawn("corner", seed=6)
-    p, q = (0.8 * wrong + 0.2 * right for wrong, right in zip(without(one), one[2:], strict=True))
+    one = drawn("corner")
+    p, q = without(one)
     mark, log = misfit(one, p, q), one.log()
     assert mark is not None
     h = np.vstack([*Products().fit(log.design).values(log.design)])
