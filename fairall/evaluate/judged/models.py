@@ -79,8 +79,8 @@ class Models:
         if log.person is not None and np.ptp(log.person[counted]) == 0:
             what = count(int(counted.sum()), "label" if log.revealed.any() else "row")
             raise FairAllError(
-                f"person: all {what} are of one person, from whom nothing follows for others; leave out label "
-                "to compare acceptance rates, or person if rows are of different people"
+                f"person: all {what} are of one person, from whom nothing follows for others; leave out "
+                "label to compare acceptance rates, or person if rows are of different people"
             )
         decision, known = log.accepted.astype(float), np.where(log.accepted, log.revealed, np.nan)
         self.propensity: Fitted | None = None
