@@ -245,11 +245,8 @@ def _scored(target: np.ndarray, p: np.ndarray, name: str, theory: Parametric | N
 
 
 def _parametric(log: DecisionLog, target: np.ndarray, probability: np.ndarray) -> Parametric:
-    weight = np.where(np.isnan(target), 0.0, probability * (1 - probability))
-    information = np.diag([0.0, *np.full(log.design.shape[1], PENALTY)])
-    for rows in np.array_split(np.arange(len(target)), len(target) // CHUNK + 1):
-        z = log.inputs[rows].astype(float)
-        information += z.T @ (z * weight[rows, None])
+    weight = np.where(np.isnan(target), 0.0, probability * (1 - probability)).astype(np.float32)
+    information = (log.inputs.T * weight) @ log.inputs + np.diag([0.0, *[PENALTY] * log.design.shape[1]])
     return Parametric(log.inputs, np.nan_to_num(target - probability), np.linalg.inv(information))
 
 

@@ -208,8 +208,8 @@ def misfit(
     if not any(map(_sorted, (log.accepted[rows], log.label[rows][known]))):
         tests += _misses_over_time(residual, known, weighted, person)
     worst = min(tests, key=lambda test: test.p)
-    worst = worst._replace(p=worst.p * (1 + (len(tests) > 1)))
-    return worst if worst.p < LEVEL and abs(worst.shift) >= LEAST_SHIFT * error else None
+    p = worst.p * (1 + (len(tests) > 1))
+    return worst._replace(p=p) if p < LEVEL and abs(worst.shift) >= LEAST_SHIFT * error else None
 
 
 def _misses_over_time(
