@@ -160,7 +160,7 @@ def fit_by_version(
         return fit(log, target, what, model, folds, seed)
     if _rarer(target) < 2:
         return None
-    mixture, total, name = 0.0, 0.0, "shares"
+    mixture, total, name = np.zeros(len(log)), np.zeros(len(log)), "shares"
     for version in np.unique(log.policy_version):
         rows = log.policy_version == version
         chosen = fit(log, rows.astype(float), "policy version", model, folds, seed)
