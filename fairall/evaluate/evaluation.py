@@ -392,7 +392,7 @@ class Evaluation(Answered, Viewed):
     @property
     def in_doubt(self) -> list[str]:
         """Signs that the value is wrong."""
-        misfit = self.misfit and self.misfit.told(self.log.time is None)
+        misfit = self.misfit and self.misfit.sentence
         return [text for text in (misfit, self.disagreement) if text]
 
     @cached_property

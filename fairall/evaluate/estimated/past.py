@@ -6,22 +6,20 @@ of the label given everything before, also where propensities depend on the past
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
-from fairall.evaluate.estimated.nuisance import Fitted, fit
+from fairall.evaluate.estimated.nuisance import fit
 from fairall.evaluate.log import FURTHEST, DecisionLog
 from fairall.tables.features import DISCRETE
 
 FIRST_FIT = 100  # rows before the first fit
 GROWTH = 1.5  # of the rows, at which models are fitted again
 MOST_MOMENTS = 200
-Targets: TypeAlias = dict[str, tuple[np.ndarray, Any]]
-"""By name a target, shape (N,), NaN where unknown, and the model of it, see `nuisance.fit`."""
 
 
 @dataclass(frozen=True)
@@ -59,43 +57,44 @@ def past(log: DecisionLog, propensity_model: Any, outcome_model: Any, folds: int
     assert log.time is not None
     order = np.argsort(log.time, kind="stable")
     log = log.rows(order)
-    last = _last(log)
     revealed = log.revealed
-    positive = np.cumsum(np.nan_to_num(log.label)) - np.nan_to_num(log.label)
-    outcome = (positive + 0.5) / (np.cumsum(revealed) - revealed + 1.0)
-    # 1/π and 1/ℓ of each row, NaN where it is not known.
-    of_decision = np.full(len(log), np.nan)
-    if log.propensity is not None:
-        of_decision = 1.0 / np.where(revealed, log.propensity, 1.0)
-    of_label = np.full(len(log), 1.0 if log.labels_complete else np.nan)
-    lacking = list(filter(None, [few_rows(len(log))]))
-    if log.propensity is None:
-        version = np.zeros(len(log)) if log.policy_version is None else log.policy_version
-        for name in np.unique(version):  # a new policy is learnt anew, from its own past
-            own = np.flatnonzero(version == name)
-            part = log.rows(own)
-            of_part: Targets = {"decision": (part.accepted, propensity_model)}
-            for start, end, (found,) in _fits(part, of_part, folds, seed):
-                if found is not None:
-                    of_decision[own[start:end]] = found.inverse()[start:]
-            if not lacking and np.isnan(of_decision[own]).all():
-                lacking.append(_not_learnt(name, part))
-    of_labels: Targets = {"label": (log.label, outcome_model)}
+    positive, labels, accepted = (
+        np.cumsum(values) - values
+        for values in (np.nan_to_num(log.label), revealed.astype(int), log.accepted)
+    )
+    learnt, _ = _learnt(log, log.label, "label", outcome_model, folds, seed)
+    outcome = np.where(np.isnan(learnt), (positive + 0.5) / (labels + 1.0), learnt)
+    label_weight = revealed.astype(float)
     if not log.labels_complete:
-        of_labels["known label"] = np.where(log.accepted, revealed, np.nan), propensity_model
-    for start, end, (label, *known) in _fits(log, of_labels, folds, seed):
-        if label is not None:
-            outcome[start:end] = label.probability[start:]
-        for found in known:
-            # All labels of the past may be known, or none of them.
-            share = revealed[:start].sum() / max(log.accepted[:start].sum(), 1)
-            if found is not None or share > 0:
-                of_label[start:end] = 1.0 / share if found is None else found.inverse()[start:]
-    label_weight = revealed * of_label
+        known = np.where(log.accepted, revealed, np.nan)
+        _, inverse = _learnt(log, known, "known label", propensity_model, folds, seed)
+        # All labels of the past may be known, or none of them.
+        possible = (labels > 0) & (np.arange(len(log)) >= FIRST_FIT)
+        share = np.where(possible, labels / np.maximum(accepted, 1), np.nan)
+        label_weight *= np.where(np.isnan(inverse), 1.0 / share, inverse)
+    lacking = [*filter(None, [few_rows(len(log))])]
+    if log.propensity is not None:
+        weight = label_weight / np.where(revealed, log.propensity, 1.0)
+    else:
+        weight, version = np.full(len(log), np.nan), log.policy_version
+        for name in [None] if version is None else np.unique(version):
+            # A new policy is learnt anew, from its own past.
+            rows = np.flatnonzero(np.ones(len(log)) if version is None else version == name)
+            part = log.rows(rows)
+            _, inverse = _learnt(part, part.accepted, "decision", propensity_model, folds, seed)
+            weight[rows] = label_weight[rows] * inverse
+            if not lacking and np.isnan(inverse).all():
+                whose = "the log" if version is None else f"policy version {name}"
+                lacking.append(
+                    f"over time, labels of {whose} count for the value of the decisions taken only: "
+                    f"propensities are learnt from {FIRST_FIT} of its earlier rows, two of them with either "
+                    f"decision, and it has {len(part)} rows"
+                )
+    last = _last(log)
     if len(last) > MOST_MOMENTS:
         wanted = np.linspace(len(log) / MOST_MOMENTS, len(log), MOST_MOMENTS) - 1
         last = np.unique(last[np.searchsorted(last, wanted.round())])
-    return Past(order, last, label_weight * of_decision, label_weight, outcome, tuple(lacking))
+    return Past(order, last, weight, label_weight, outcome, tuple(lacking))
 
 
 def few_rows(rows: int) -> str | None:
@@ -104,52 +103,35 @@ def few_rows(rows: int) -> str | None:
     return why if rows < FIRST_FIT else None
 
 
-def _not_learnt(name: Any, part: DecisionLog) -> str:
-    """That nothing is known of the propensities of a policy version, whose rows are `part`."""
-    of = "the log" if part.policy_version is None else f"policy version {name}"
-    why = f"its propensities are learnt from {FIRST_FIT} of its earlier rows, and it has {len(part)} rows"
-    if len(part) > FIRST_FIT:
-        why = f"a model of the decision needs {FIRST_FIT} earlier rows, two of them with either decision"
-    return f"over time, labels of {of} count for the value of the decisions taken only: {why}"
-
-
-def _spans(ends: np.ndarray) -> Iterator[tuple[int, int]]:
-    """Rows of the past of each fit, and the row before which the next one is due."""
-    starts: list[int] = []
-    for end in ends.tolist():
-        if end >= (GROWTH * starts[-1] if starts else FIRST_FIT):
-            starts.append(end)
-    return pairwise([*starts, int(ends[-1])])
-
-
 def _last(log: DecisionLog) -> np.ndarray:
     """The last row of each moment of a log in the order of time."""
     assert log.time is not None
     return np.flatnonzero(np.append(log.time[1:] != log.time[:-1], True))
 
 
-def _fits(
-    log: DecisionLog, targets: Targets, folds: int, seed: int
-) -> Iterator[tuple[int, int, list[Fitted | None]]]:
-    """Models of targets, fitted on the first rows, up to a start, and the end of those that they predict."""
-    for start, end in _spans(_last(log) + 1):
+def _learnt(
+    log: DecisionLog, target: np.ndarray, what: str, model: Any, folds: int, seed: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """P and 1/p of the rows of a log by models of earlier moments, NaN without one; arguments as of `fit`."""
+    starts: list[int] = []
+    for end in (_last(log)[:-1] + 1).tolist():
+        if end >= (GROWTH * starts[-1] if starts else FIRST_FIT):
+            starts.append(end)
+    p, inverse = np.full((2, len(log)), np.nan)
+    for start, end in pairwise([*starts, len(log)]):
         rows = np.arange(end)
-        part = replace(log.rows(rows), inputs=_standardised(log, start)[:end])
-        fitted = [
-            fit(part, np.where(rows < start, target[:end], np.nan), what, model, folds, seed, past=start)
-            for what, (target, model) in targets.items()
-        ]
-        yield start, end, fitted
+        part = replace(log.rows(rows), inputs=_standardised(log, start)[rows])
+        fitted = fit(part, np.where(rows < start, target[rows], np.nan), what, model, folds, seed)
+        if fitted is not None:
+            p[start:end], inverse[start:end] = fitted.probability[start:], fitted.inverse()[start:]
+    return p, inverse
 
 
 def _standardised(log: DecisionLog, start: int) -> np.ndarray:
     """`DecisionLog.inputs` with means and standard deviations of the first rows, up to `start`."""
-    inputs = log.inputs.copy()
     numeric = [feature.name for feature in log.features if feature.kind not in DISCRETE]
-    for column, name in zip(inputs.T[1:], numeric, strict=False):  # they come first
-        known = log.x[name].notna().to_numpy()
-        seen = column[:start][known[:start]].astype(float)
-        mean, spread = (seen.mean(), seen.std()) if len(seen) else (0.0, 1.0)
-        scaled = (column - mean) / (spread or 1.0)
-        column[:] = np.where(known, np.clip(scaled, -FURTHEST, FURTHEST), 0.0)
+    inputs, columns = log.inputs.copy(), slice(1, 1 + len(numeric))  # they come first
+    values = pd.DataFrame(inputs[:, columns].astype(float)).where(log.x[numeric].notna().to_numpy())
+    scaled = (values - values[:start].mean()) / values[:start].std(ddof=0).replace(0.0, 1.0)
+    inputs[:, columns] = scaled.clip(-FURTHEST, FURTHEST).fillna(0.0)
     return inputs

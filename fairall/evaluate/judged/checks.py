@@ -6,10 +6,11 @@ Each function gives a sentence that says what is wrong, or None.
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
-import pandas as pd
+from scipy.ndimage import uniform_filter1d
 from scipy.special import iti0k0
 from scipy.stats import norm
 from sklearn.ensemble import HistGradientBoostingRegressor
@@ -19,7 +20,7 @@ from fairall.display.progress import doing
 from fairall.errors import count
 from fairall.evaluate.estimated.bounds import Bounds
 from fairall.evaluate.estimated.influence import Estimate
-from fairall.evaluate.estimated.terms import Terms, deviations
+from fairall.evaluate.estimated.terms import Products, deviations
 from fairall.evaluate.log import DecisionLog
 from fairall.tables.overlap import (
     LEAST_EFFECTIVE,
@@ -48,7 +49,7 @@ def impossible(log: DecisionLog, propensity: np.ndarray, recorded: bool) -> str 
     """Why the propensities cannot be those of the decisions.
 
     Σ d/π over any set of people is their number in expectation (Horvitz & Thompson 1952), with the variance
-    Σ (1 − π)/π. It is compared with the number of those with π > 0: of all, of each group, and of each
+    Σ (1 − π)/π. It is compared with their number: of all, of each group, and of each
     region of a feature where π is recorded for everybody. A deviation is too large if Bernstein's inequality
     gives it a probability below 10⁻⁴; the largest by the number of people is told.
 
@@ -58,32 +59,27 @@ def impossible(log: DecisionLog, propensity: np.ndarray, recorded: bool) -> str 
         recorded: whether it is recorded, not estimated.
     """
     doing("sums of 1/π in all regions")
-    d, source = log.accepted, "recorded" if recorded else "estimated"
-    certain = ~d & (propensity >= 1.0)
-    if certain.any():
-        whom = count(int(certain.sum()), "rejected person", "rejected people")
+    d, unknown = log.accepted, np.isnan(propensity)
+    if (certain := int((~d & (propensity >= 1.0)).sum())) > 0:
+        whom = count(certain, "rejected person", "rejected people")
         return f"{whom} had a recorded propensity of 1: these are not the propensities of the decisions"
     inverse = np.where(d, 1.0 / np.where(d, propensity, 1.0), 0.0)
-    possible = ~(propensity <= 0)
-    unknown = np.isnan(propensity)
-    largest = np.where(unknown, inverse.max(), 1.0 / np.where(possible & ~unknown, propensity, 1.0))
+    largest = np.where(unknown, inverse.max(), 1.0 / propensity)
     # Of each row where π is known, which is more stable than the estimate d (1 − π)/π² by the accepted.
     variance = np.where(unknown, inverse * (inverse - 1.0), largest - 1.0)
-    everybody = ("all people", np.ones_like(d))
     regions = log.regions() if recorded and not unknown.any() else log.members.items()
     worst, told = 0.0, None
-    for name, mask in itertools.chain([everybody], regions):
-        rows = np.flatnonzero(mask)
-        expected, total = possible[rows].sum(), inverse[rows].sum()
-        deviation = abs(total - expected)
+    for name, rows in itertools.chain([("in the log", np.ones_like(d))], regions):
+        expected, total = int(rows.sum()), inverse[rows].sum()
         jump = SURPRISE * largest[rows].max() / 3.0
         noise = jump + np.sqrt(jump**2 + 2.0 * SURPRISE * variance[rows].sum())
+        deviation = abs(total - expected)
         if deviation > max(TOTAL_TOLERANCE * expected, noise, worst * expected):
-            who, worst = name if len(rows) == len(d) else f"the people {name}", deviation / max(expected, 1)
+            worst = deviation / max(expected, 1)
             told = (
-                f"1/π of the accepted, by the {source} propensities π, adds up to {total:.0f} for {who} "
-                f"instead of their number {expected}: π is not the probability of these decisions, or some "
-                "had almost no chance"
+                f"1/π of the accepted, by the {'recorded' if recorded else 'estimated'} propensities π, adds "
+                f"up to {total:.0f} for the people {name} instead of their number {expected}: π is not the "
+                "probability of these decisions, or some had almost no chance"
             )
     return told
 
@@ -111,35 +107,22 @@ def lacking(
     """
     if wanted.sum() <= 0:
         return None
-    closed = closed_regions(
-        log.members, log.features, log.x, log.design, log.input_names, log.revealed, wanted
-    )
+    columns = log.members, log.features, log.x, log.design, log.input_names
+    closed = closed_regions(*columns, log.revealed, wanted)
     share = sum(wanted[rows].sum() for _, rows in closed) / wanted.sum()
-    hint = (
-        f"; drop=[{','.join(log.telling)}] leaves out columns that tell the decision" if log.telling else ""
-    )
+    hint = f"; drop=[{','.join(log.telling)}] leaves out columns that tell the decision" * bool(log.telling)
     if share > MOST_CLOSED:
-        told = "; ".join(name for name, _ in closed)
-        return f"no overlap: {told} was accepted with a known label, {share:.1%} of the people {whom}{hint}"
+        names = "; ".join(name for name, _ in closed)
+        return f"no overlap: {names} was accepted with a known label, {share:.1%} of the people {whom}{hint}"
     rare = chance < UNLIKELY
-    if log.revealed[rare].sum() > UNLIKELY * rare.sum():  # so that it is not as rare as estimated
-        rare[:] = False
-    unlikely = wanted * ((separable & ~log.accepted) | rare)
-    share = unlikely.sum() / wanted.sum()
-    few = log.revealed[unlikely > 0].sum() < LEAST_EFFECTIVE
+    rare &= log.revealed[rare].sum() <= UNLIKELY * rare.sum()  # else it is not as rare as estimated
+    unlikely = wanted * (rare | (~log.accepted if separable else False))
+    share, few = unlikely.sum() / wanted.sum(), log.revealed[unlikely > 0].sum() < LEAST_EFFECTIVE
     if share > MOST_UNLIKELY or (few and unlikely.mean() > error):
-        shares = ", ".join(
-            f"{unlikely[rows].sum() / max(wanted[rows].sum(), 1e-300):.1%} {name}"
-            for name, rows in log.members.items()
-        )
-        why = (
-            "were rejected, and the features tell nearly every decision"
-            if separable
-            else f"had a propensity of a known label below {UNLIKELY:g}"
-        )
-        return f"no overlap: {share:.1%} of the people {whom} {why} ({shares}){hint}"
-    size = effective_sample_size(weight)
-    if size < LEAST_EFFECTIVE:
+        why = f"had a propensity of a known label below {UNLIKELY:g}"
+        why = "were rejected, and the features tell nearly every decision" if separable else why
+        return f"no overlap: {share:.1%} of the people {whom} {why}{hint}"
+    if (size := effective_sample_size(weight)) < LEAST_EFFECTIVE:
         return (
             f"the effective sample size of the weights is {size:.0f}, below {LEAST_EFFECTIVE}: too few "
             f"accepted people are like those {whom}"
@@ -160,19 +143,15 @@ class Misfit(NamedTuple):
     shift: float
     p: float
 
-    def told(self, without_times: bool) -> str:
-        """A sentence, with what to do; `without_times` if the log has none, so that its order stands in."""
-        if self.inputs:
-            what = " and ".join(name or "the group" for name in self.inputs)
-            do = "give features that tell more, or a propensity_model or outcome_model of your own"
-        else:
-            what = "the order of the rows" if without_times else "time"
-            do = "add the time as a feature, such as a number of the month"
-        p = f"p = {self.p:.2g}" if self.p >= LEAST_SHOWN else f"p < {LEAST_SHOWN:g}"
+    @property
+    def sentence(self) -> str:
+        """What is in doubt, with what to do."""
+        what = " and ".join(name or "the group" for name in self.inputs) or "the order of the rows in time"
         return (
             f"the value is in doubt, by {100 * abs(self.shift):.1f} per 100 people or more: what the models "
-            f"of decision and label leave over can still be foretold by {what} ({p}); {do}, or "
-            "record propensities"
+            f"of decision and label leave over can still be foretold by {what} (p ≤ "
+            f"{max(self.p, LEAST_SHOWN):.2g}); give features that tell more, the time among them, a "
+            "propensity_model or outcome_model of your own, or record propensities"
         )
 
 
@@ -214,33 +193,29 @@ def misfit(
     person = None if log.person is None else log.person[rows]
     residual = np.where(log.revealed, np.nan_to_num(log.label) - outcome, 0.0)[rows]
     known, weighted = log.revealed[rows], (imbalance * log.stake)[rows]
-    terms = Terms(log.design[rows], log.input_names)
-    of_label, of_weights, shifts = [], [], []
-    for h in terms.blocks(terms.factors(log.design[rows])):
-        centred = h - h.mean(0)
-        of_label.append(deviations(residual, centred, person))
-        of_weights.append(deviations(weighted, h, person))
-        slope = residual @ centred / np.maximum((centred[known] ** 2).sum(0), np.finfo(float).tiny)
-        shifts.append(weighted @ centred / len(h) * slope)
-    label, balance, shift = (np.concatenate([*parts, []]) for parts in (of_label, of_weights, shifts))
-    least = np.minimum(np.abs(balance), np.abs(label))
-    product = np.where(least >= LEAST_DEVIATION, np.abs(balance * label), 0.0)
-    tests = []
-    if len(product):
-        best = int(product.argmax())
-        p = len(product) * (1.0 - 2.0 / np.pi * float(iti0k0(product[best])[1]))
-        tests.append(Misfit(terms.inputs_of(best), float(shift[best]), max(p, 0.0)))
+    products, parts = Products().fit(log.design[rows]), []
+    for h in products.values(log.design[rows]):
+        h -= h.mean(1, keepdims=True)
+        slope = h @ residual / np.maximum((h[:, known] ** 2).sum(1), np.finfo(float).tiny)
+        of_both = deviations(residual, h, person), deviations(weighted, h, person)
+        parts.append(np.stack([*of_both, h @ weighted / len(rows) * slope]))
+    of_label, of_weights, shift = np.concatenate(parts, axis=1)
+    least = np.minimum(np.abs(of_label), np.abs(of_weights))
+    product = np.where(least >= LEAST_DEVIATION, np.abs(of_label * of_weights), 0.0)
+    best = int(product.argmax())
+    p = len(product) * (1.0 - 2.0 / np.pi * float(iti0k0(product[best])[1]))
+    tests = [Misfit(products.inputs_of(best, log.input_names), float(shift[best]), max(p, 0.0))]
     if not any(map(_sorted, (log.accepted[rows], log.label[rows][known]))):
-        tests.append(_miss_over_time(residual, known, weighted, person))
-    worst = min(tests, key=lambda test: test.p, default=Misfit([], 0.0, 1.0))
-    p = len(tests) * worst.p
+        tests += _misses_over_time(residual, known, weighted, person)
+    worst = min(tests, key=lambda test: test.p)
+    p = worst.p * (1 + (len(tests) > 1))
     return worst._replace(p=p) if p < LEVEL and abs(worst.shift) >= LEAST_SHIFT * error else None
 
 
-def _miss_over_time(
+def _misses_over_time(
     residual: np.ndarray, known: np.ndarray, weighted: np.ndarray, person: np.ndarray | None
-) -> Misfit:
-    """Whether weights miss where the labels of neighbours in time miss too; see `misfit`.
+) -> Iterator[Misfit]:
+    """Whether weights miss where the labels of neighbours in time miss too, by window; see `misfit`.
 
     Args:
         residual: y − q̂ of rows with a label, else 0, in the order of time, shape (N,).
@@ -248,28 +223,23 @@ def _miss_over_time(
         weighted: (w·a − a)·stake, shape (N,).
         person: codes of people, shape (N,); None for a row each.
     """
-    tests = []
     for width in WIDTHS:
-        half = max(1, int(width * len(known)))
-        labels = np.maximum(_of_others(known.astype(float), half), 1.0)
-        miss, weights = _of_others(residual, half) / labels, _of_others(weighted / labels, half)
-        z = deviations(weighted, miss[:, None], person), deviations(residual, weights[:, None], person)
+        size = 2 * max(1, int(width * len(known))) + 1
+
+        def of_others(values: np.ndarray, size: int = size) -> np.ndarray:
+            return size * uniform_filter1d(values, size, mode="constant") - values
+
+        labels = np.maximum(of_others(known.astype(float)).round(), 1.0)
+        miss, weights = of_others(residual) / labels, of_others(weighted / labels)
+        z = deviations(weighted, miss[None], person), deviations(residual, weights[None], person)
         p = 2.0 * len(WIDTHS) * float(norm.sf(np.abs(z).min()))
-        tests.append(Misfit([], float(weighted @ (miss - miss.mean())) / len(miss), p))
-    return min(tests, key=lambda test: test.p)
-
-
-def _of_others(values: np.ndarray, half: int) -> np.ndarray:
-    """Sum of the `half` values before each of N and the `half` after it, shape (N,)."""
-    sums = pd.Series(values).rolling(2 * half + 1, center=True, min_periods=1).sum()
-    return sums.to_numpy() - values
+        yield Misfit([], float(weighted @ (miss - miss.mean())) / len(miss), p)
 
 
 def _sorted(values: np.ndarray) -> bool:
     """Whether neighbours are alike far more often than in random order."""
-    share = values.mean()
-    expected = 2.0 * share * (1.0 - share) * (len(values) - 1)
-    return bool((values[1:] != values[:-1]).sum() < LEAST_CHANGES * expected)
+    changes, share = (values[1:] != values[:-1]).mean(), values.mean()
+    return bool(changes < LEAST_CHANGES * 2.0 * share * (1.0 - share))
 
 
 def knows_decision(log: DecisionLog, propensity: np.ndarray, target: np.ndarray, seed: int) -> str | None:
@@ -287,24 +257,20 @@ def knows_decision(log: DecisionLog, propensity: np.ndarray, target: np.ndarray,
     """
     if np.ptp(target) == 0:
         return None
-    random = np.random.default_rng(seed)
-    rows = random.permutation(len(target))[:MOST_ROWS]
+    rows = np.random.default_rng(seed).permutation(len(target))[:MOST_ROWS]
     rows = rows[~np.isnan(propensity[rows])]
     model = HistGradientBoostingRegressor(max_iter=50, early_stopping=False, random_state=seed)
     fitted = cross_val_predict(model, log.design[rows], target[rows], cv=KFold(min(3, len(rows))))
-    decision, acceptance = log.accepted[rows] - propensity[rows], target[rows] - fitted
-    product = decision * acceptance
-    deviations = product.mean() / max(product.std(), 1e-300) * np.sqrt(len(rows))
-    correlation = product.mean() / max(decision.std() * acceptance.std(), 1e-300)
-    if acceptance.var() < LEAST_LEFT * target.var():
+    decision, left = log.accepted[rows] - propensity[rows], target[rows] - fitted
+    correlation = (decision * left).mean() / max(decision.std() * left.std(), 1e-300)
+    dependent = abs(deviations(decision, left[None])[0]) > DEPENDENT and abs(correlation) > CORRELATED
+    if not dependent or left.var() < LEAST_LEFT * target.var():
         return None
-    if abs(deviations) > DEPENDENT and abs(correlation) > CORRELATED:
-        return (
-            "its acceptance depends on the past decision among people of equal features (correlation "
-            f"{correlation:.2f}): a policy that knows it cannot be judged by weights; give the policy's own "
-            "probability, or add to the log what both it and the decisions depend on"
-        )
-    return None
+    return (
+        "its acceptance depends on the past decision among people of equal features (correlation "
+        f"{correlation:.2f}): a policy that knows it cannot be judged by weights; give the policy's own "
+        "probability, or add to the log what both it and the decisions depend on"
+    )
 
 
 def outside(estimate: Estimate, possible: Bounds, name: str) -> str | None:

@@ -68,22 +68,21 @@ class Models:
         self.propensity_model, self.outcome_model = propensity_model, outcome_model
         self.smallest_cell = whole_number("smallest_cell", smallest_cell, 1)
         self.largest_gap = number("largest_gap", largest_gap, between(0, 1))
-        groups = log.probable_groups or tuple(log.groups[code] for code in self.shown)
-        values = reference if isinstance(reference, list | tuple) else [reference]
-        by_value = {spelling(name): name for name in groups}
-        self.reference = by_value.get(spelling(", ".join(map(str, values))))
-        if reference is None:
-            self.reference = None
-        elif self.reference is None:
-            raise FairAllError(f"reference {reference!r}: no such group; there are {', '.join(groups)}")
-        if log.person is not None:
-            what, counted = ("label", log.revealed) if log.revealed.any() else ("row", log.person >= 0)
-            if len(np.unique(log.person[counted])) == 1:
-                what = count(int(counted.sum()), what)
-                raise FairAllError(
-                    f"person: all {what} are of one person, from whom nothing follows for others; leave out "
-                    "label to compare acceptance rates, or person if rows are of different people"
-                )
+        names = log.probable_groups or [log.groups[code] for code in self.shown]
+        self.reference: str | None = None
+        if reference is not None:
+            values = reference if isinstance(reference, list | tuple) else [reference]
+            wanted = spelling(", ".join(map(str, values)))
+            self.reference = next((name for name in names if spelling(name) == wanted), None)
+            if self.reference is None:
+                raise FairAllError(f"reference {reference!r}: no such group; there are {', '.join(names)}")
+        counted = log.revealed if log.revealed.any() else np.ones(len(log), dtype=bool)
+        if log.person is not None and np.ptp(log.person[counted]) == 0:
+            what = count(int(counted.sum()), "label" if log.revealed.any() else "row")
+            raise FairAllError(
+                f"person: all {what} are of one person, from whom nothing follows for others; leave out "
+                "label to compare acceptance rates, or person if rows are of different people"
+            )
         decision, known = log.accepted.astype(float), np.where(log.accepted, log.revealed, np.nan)
         self.propensity: Fitted | None = None
         if log.propensity is None or np.isnan(log.propensity).any():
@@ -117,11 +116,10 @@ class Models:
     def acceptance(self) -> np.ndarray:
         """π, the probability that the logged decision was acceptance, estimated where not recorded, (N,)."""
         recorded = np.full(len(self.log), np.nan) if self.log.propensity is None else self.log.propensity
-        if self.propensity is None:
-            return recorded
-        return np.where(np.isnan(recorded), self.propensity.probability, recorded)
+        estimated = recorded if self.propensity is None else self.propensity.probability
+        return np.where(np.isnan(recorded), estimated, recorded)
 
-    @cached_property
+    @property
     def known(self) -> np.ndarray:
         """ℓ, the probability that the label of an accepted person is known, shape (N,)."""
         return np.ones(len(self.log)) if self.labelled is None else self.labelled.probability
@@ -135,16 +133,14 @@ class Models:
     @cached_property
     def label_weight(self) -> Column:
         """r/ℓ, the weight of a revealed label among accepted people."""
-        revealed = Column(self.log.revealed.astype(float))
-        return revealed if self.labelled is None else revealed * _inverse("labelled", self.labelled)
+        return _inverse("labelled", self.labelled) * self.log.revealed.astype(float)
 
     @cached_property
     def weight(self) -> Column:
         """r/p, the weight of a revealed label among all people."""
-        if self.log.propensity is not None:
-            return self.label_weight * (1.0 / np.where(self.log.revealed, self.log.propensity, 1.0))
-        assert self.propensity is not None
-        return self.label_weight * _inverse("propensity", self.propensity)
+        if self.log.propensity is None:
+            return self.label_weight * _inverse("propensity", self.propensity)
+        return self.label_weight * (1.0 / np.where(self.log.revealed, self.log.propensity, 1.0))
 
     @cached_property
     def outcome_column(self) -> Column | None:
@@ -158,8 +154,9 @@ class Models:
     def impossible(self) -> str | None:
         """`checks.impossible` of the propensities of the decisions."""
         recorded = self.log.propensity
-        given = self.acceptance if recorded is None else recorded
-        return checks.impossible(self.log, given, recorded is not None)
+        return checks.impossible(
+            self.log, self.acceptance if recorded is None else recorded, recorded is not None
+        )
 
     @cached_property
     def officers(self) -> Officers | None:
@@ -190,7 +187,9 @@ class Models:
         return np.flatnonzero(sizes >= self.smallest_cell)
 
 
-def _inverse(name: str, fitted: Fitted) -> Column:
-    """1/p of each row with its derivative."""
+def _inverse(name: str, fitted: Fitted | None) -> Column:
+    """1/p of each row with its derivative; 1 without a model."""
+    if fitted is None:
+        return Column(np.array(1.0))
     inverse = fitted.inverse()
     return Column(inverse, {name: -inverse * (1.0 - fitted.probability)} if fitted.parametric else {})
