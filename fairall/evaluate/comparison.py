@@ -40,43 +40,40 @@ class Comparison:
     @cached_property
     def refused(self) -> str | None:
         """`Evaluation.refused` of the first of the two that has one, else why there is no difference."""
-        for one in (self.first, self.second):
-            if one.refused is not None:
-                return f"{one.policy}: {one.refused}"
+        for policy in (self.first, self.second):
+            if policy.refused is not None:
+                return f"{policy.policy}: {policy.refused}"
         return self.refused_value
 
     @cached_property
     def refused_value(self) -> str | None:
         """Why the difference in value cannot be estimated: overlap must hold where the policies differ."""
-        for one in (self.first, self.second):
-            if one.refused_value is not None:
-                return f"{one.policy}: {one.refused_value}"
+        for policy in (self.first, self.second):
+            if policy.refused_value is not None:
+                return f"{policy.policy}: {policy.refused_value}"
         models = self.second.models
         if models.impossible is not None:
             return models.impossible
         change = np.abs(self.second.target - self.first.target)
-        read = self.difference("dr" if models.outcome else "ips")
-        return self.second.lacking(change, models.weight.value * change, "whom only one policy accepts", read)
+        weight, estimate = models.weight.value * change, self.difference("dr" if models.outcome else "ips")
+        return self.second.lacking(change, weight, "whom only one policy accepts", estimate)
 
     def difference(self, estimator: str) -> Estimate:
-        """Second value minus first."""
+        """Second value minus first, by an estimator of `ESTIMATORS`."""
         first, second = self.first.people, self.second.people
         weight = np.abs(second.kept.value - first.kept.value)
         support = difference_support(first, second, weight, self.first.sample)
         return (self.second.value(estimator) - self.first.value(estimator)).on(support)
 
-    @property
-    def _logged(self) -> bool:
-        return self.first.logged or self.second.logged
-
     def _utility(self, assumption: float | str | None) -> Bounds:
         """Bounds of the difference in value; `assumption` as of `Judgement.labels`."""
         first, second = self.first, self.second
-        if self._logged:  # its value was observed
-            own, other = (
-                bounds.value_bounds(one.people, one.labels(assumption), one.sample) for one in (second, first)
+        if first.logged or second.logged:  # its value was observed
+            before, after = (
+                bounds.value_bounds(policy.people, policy.labels(assumption), policy.sample)
+                for policy in (first, second)
             )
-            return Bounds(own.low - other.high, own.high - other.low)
+            return Bounds(after.low - before.high, after.high - before.low)
         return bounds.difference_bounds(first.people, second.people, second.labels(assumption), first.sample)
 
     @cached_property
@@ -105,7 +102,7 @@ class Comparison:
         found = {}
         for view, assumption in views.items():
             own, labels = {"utility": self._utility(assumption)}, second.labels(assumption)
-            for name in () if self._logged else OVERALL:
+            for name in () if first.logged or second.logged else OVERALL:
                 people = first.people, second.people
                 own[name] = bounds.rate_difference_bounds(name, *people, labels, first.sample)
             found[view] = {name: one.limits() for name, one in own.items()}
@@ -131,15 +128,14 @@ class Comparison:
 
     def gap(self, measure: str, view: View) -> Interval:
         """The difference of the gap of a measure of `MEASURES` in a view."""
-        doubts = [one.doubt(measure, view) for one in (self.first, self.second)]
+        pair, shown = (self.first, self.second), self.first.models.shown
+        doubts = [policy.doubt(measure, view) for policy in pair]
         why = next((reason for _, reason in doubts if reason), None)
         if not all(may for may, _ in doubts):
             return UNKNOWN.without_ends(why)
         if view != "naive" and MEASURES[measure].labels != "none" and self.refused_value is not None:
             return UNKNOWN.without_ends(self.refused_value)
-        shown = self.first.models.shown
-        found = gap_difference(*(one.rates[view][measure][shown] for one in (self.first, self.second)))
-        return found.without_ends(why)
+        return gap_difference(*(policy.rates[view][measure][shown] for policy in pair)).without_ends(why)
 
     def to_plain(self) -> dict[str, Any]:
         """The content of evaluation.json: both policies, and differences, second minus first.

@@ -1,0 +1,112 @@
+"""Swap sets of two policies: whom both accept, only one of them, or neither, and how good these people are.
+
+With acceptance probabilities a of policy A and b of policy B a person is in the sets with the probabilities
+a·b, a·(1 − b), (1 − a)·b and (1 − a)·(1 − b), as if both decided independently; of decisions these are 0 or
+1. A set is treated as a policy that accepts its members, so that its rate of positive labels is the doubly
+robust precision of `fairness.rates` (Robins, Rotnitzky and Zhao 1994), with the same interval.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import replace
+
+from fairall.evaluate.analysis import VALUE, Analysis, Record, text
+from fairall.evaluate.comparison import Comparison
+from fairall.evaluate.estimated.estimators import People
+from fairall.evaluate.estimated.fairness import rates
+from fairall.evaluate.estimated.gaps import NOTHING, interval
+from fairall.evaluate.estimated.influence import Estimate
+from fairall.evaluate.page import Shown
+
+SETS = {"both": "A and B accept", "first": "only A accepts", "second": "only B accepts", "neither": "neither"}
+NOTE = (
+    "People by the policies that accept them (expected numbers where policies have probabilities). good: "
+    "share of positive labels among them, doubly robust; group: share of the group in the set; all with 95 % "
+    "intervals. margin: points by which the positive labels of those whom only B accepts may be fewer than "
+    "estimated until B is worth no more than A; below 0 the change does not pay even as estimated."
+)
+SENTENCE = (
+    "Swap sets: only A accepts {first_people} people, only B {second_people}, of whom {second_good} % have a "
+    "positive label. B is worth as much as A if this is {second_margin} points lower than estimated"
+)
+PAYS_NOT = ": by the estimate the change from A to B does not pay"
+
+
+def swap_sets(comparison: Comparison) -> dict[str, People]:
+    """The people of the log, with membership in each set of `SETS` as their acceptance probability.
+
+    Where the decisions of the log are one of the policies, a label is weighted by the probability of being
+    known given these decisions: r/ℓ where they accept, r/p − r/ℓ where both are counted as rejected.
+    """
+    one, other, names = comparison.first.people, comparison.second.people, [*SETS]
+    if comparison.second.logged:
+        one, other, names = other, one, ["both", "second", "first", "neither"]
+    accepted, rejected = (one.target, one.kept), (1.0 - one.target, one.weight - one.kept)
+    parts = itertools.product((accepted, rejected), (other.target, 1.0 - other.target))
+    return {
+        name: replace(one, target=share * chance, kept=weight * chance)
+        for name, ((share, weight), chance) in zip(names, parts, strict=True)
+    }
+
+
+def margin(comparison: Comparison, swapped_in: People) -> Estimate:
+    """By how much the rate of those whom only B accepts may be lower until B is worth as much as A.
+
+    With a rate that is lower by δ for each of them B loses δ·E[(1 − a)·b·s], s the stake, so that δ is the
+    difference in value divided by E[(1 − a)·b·s]. Its error is by the delta method.
+    """
+    change = comparison.difference("dr")
+    stake = comparison.second.sample.mean(swapped_in.target * swapped_in.stake)
+    assert change.support is not None
+    return (change / stake).on(change.support.moved(1.0 / stake.value, 0.0))
+
+
+def records(shown: Shown) -> Iterator[Record]:
+    """Of each set: people, rate of positive labels, share of each group; of those swapped in the margin."""
+    comparison = shown.difference
+    if comparison is None:
+        return
+    judge, sets = comparison.second, swap_sets(comparison)
+    for name in SETS:
+        members, sample = sets[name], judge.sample
+        share, weight = members.target, members.kept.value
+        _, few = judge.few_labels(share, "people", "the set")
+        why = few or comparison.values["dr"].why or judge.few_labels(weight, "labels", "the set")[1]
+        if why is None:
+            labels = sample.mean(members.accepted_pseudo_label)
+            why = judge.lacking(share, weight, "in the set", labels)
+        cells = {"people": round(share.sum()), "good": NOTHING.without_ends(why)}
+        if name == "second":
+            cells["margin"] = interval(margin(comparison, members)) if why is None else cells["good"]
+        if why is None:
+            cells["good"] = interval(rates("dr", members, sample.everybody)["predictive_parity"], 0)
+        if few is None and len(judge.log.groups) > 1:
+            of_groups = judge.by_group.mean(share) / sample.mean(share)
+            for code in judge.models.shown:
+                value = interval(of_groups[code].on(sample.support(share)))
+                cells[f"group {judge.log.groups[code]}"] = value
+        yield from ({"set": name, "measure": measure, "value": value} for measure, value in cells.items())
+
+
+def told(shown: Shown) -> Iterator[str]:
+    """Who is swapped, and by how much worse those swapped in may be; nothing where that is not known."""
+    values = {f"{record['set']}_{record['measure']}": record["value"] for record in records(shown)}
+    change = values.get("second_margin", NOTHING)
+    if change.low == change.low:
+        texts = {name: text(value, {}) for name, value in values.items()}
+        yield SENTENCE.format(**texts) + (PAYS_NOT if change.estimate <= 0 else "")
+
+
+SWAPS = Analysis(
+    key="swaps",
+    section=VALUE,
+    title="Swap sets: whom the policies accept ×100",
+    note=NOTE,
+    records=records,
+    line="set",
+    column="measure",
+    lines=SETS,
+    told=told,
+)
