@@ -11,6 +11,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 from fairall.evaluate.analysis import VALUE, Analysis, Record, text
 from fairall.evaluate.comparison import Comparison
@@ -28,8 +29,8 @@ NOTE = (
     "estimated until B is worth no more than A; below 0 the change does not pay even as estimated."
 )
 SENTENCE = (
-    "Swap sets: only A accepts {first_people} people, only B {second_people}, of whom {second_good} % have a "
-    "positive label. B is worth as much as A if this is {second_margin} points lower than estimated"
+    "Swap sets: only B accepts {people} people, of whom {good} % have a positive label. B is worth as much as "
+    "A if this is {margin} points lower than estimated"
 )
 PAYS_NOT = ": by the estimate the change from A to B does not pay"
 
@@ -63,40 +64,44 @@ def margin(comparison: Comparison, swapped_in: People) -> Estimate:
     return (change / stake).on(change.support.moved(1.0 / stake.value, 0.0))
 
 
+def about(comparison: Comparison, name: str) -> dict[str, Any]:
+    """What is known of a set of `SETS`: people, rate of positive labels, shares of groups.
+
+    Of those whom only B accepts the margin too. What is refused has the reason in its `Interval`.
+    """
+    judge, members = comparison.second, swap_sets(comparison)[name]
+    sample, share, weight = judge.sample, members.target, members.kept.value
+    _, few = judge.few_labels(share, "people", "the set")
+    why = few or comparison.values["dr"].why or judge.few_labels(weight, "labels", "the set")[1]
+    if why is None:
+        why = judge.lacking(share, weight, "in the set", sample.mean(members.accepted_pseudo_label))
+    values = {"people": round(share.sum()), "good": NOTHING.without_ends(why)}
+    if why is None:
+        values["good"] = interval(rates("dr", members, sample.everybody)["predictive_parity"], 0)
+    if name == "second":
+        values["margin"] = interval(margin(comparison, members)) if why is None else values["good"]
+    if few is None and len(judge.log.groups) > 1:
+        of_groups = judge.by_group.mean(share) / sample.mean(share)
+        for code in judge.models.shown:
+            estimate = of_groups[code].on(sample.support(share))
+            values[f"group {judge.log.groups[code]}"] = interval(estimate)
+    return values
+
+
 def records(shown: Shown) -> Iterator[Record]:
-    """Of each set: people, rate of positive labels, share of each group; of those swapped in the margin."""
-    comparison = shown.difference
-    if comparison is None:
-        return
-    judge, sets = comparison.second, swap_sets(comparison)
-    for name in SETS:
-        members, sample = sets[name], judge.sample
-        share, weight = members.target, members.kept.value
-        _, few = judge.few_labels(share, "people", "the set")
-        why = few or comparison.values["dr"].why or judge.few_labels(weight, "labels", "the set")[1]
-        if why is None:
-            labels = sample.mean(members.accepted_pseudo_label)
-            why = judge.lacking(share, weight, "in the set", labels)
-        cells = {"people": round(share.sum()), "good": NOTHING.without_ends(why)}
-        if name == "second":
-            cells["margin"] = interval(margin(comparison, members)) if why is None else cells["good"]
-        if why is None:
-            cells["good"] = interval(rates("dr", members, sample.everybody)["predictive_parity"], 0)
-        if few is None and len(judge.log.groups) > 1:
-            of_groups = judge.by_group.mean(share) / sample.mean(share)
-            for code in judge.models.shown:
-                value = interval(of_groups[code].on(sample.support(share)))
-                cells[f"group {judge.log.groups[code]}"] = value
-        yield from ({"set": name, "measure": measure, "value": value} for measure, value in cells.items())
+    """What is known of each set; nothing of one policy."""
+    if shown.difference is not None:
+        for name in SETS:
+            for measure, value in about(shown.difference, name).items():
+                yield {"set": name, "measure": measure, "value": value}
 
 
 def told(shown: Shown) -> Iterator[str]:
-    """Who is swapped, and by how much worse those swapped in may be; nothing where that is not known."""
-    values = {f"{record['set']}_{record['measure']}": record["value"] for record in records(shown)}
-    change = values.get("second_margin", NOTHING)
-    if change.low == change.low:
+    """Who is swapped in, and by how much worse they may be; nothing where that is not known."""
+    values = about(shown.difference, "second") if shown.difference else {"margin": NOTHING}
+    if values["margin"].low == values["margin"].low:
         texts = {name: text(value, {}) for name, value in values.items()}
-        yield SENTENCE.format(**texts) + (PAYS_NOT if change.estimate <= 0 else "")
+        yield SENTENCE.format(**texts) + (PAYS_NOT if values["margin"].estimate <= 0 else "")
 
 
 SWAPS = Analysis(
