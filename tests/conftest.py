@@ -384,3 +384,9 @@ def raw_data() -> Iterator[Path]:
     with pytest.MonkeyPatch.context() as patched:
         patched.setenv("FAIRALL_DATA", str(folder))
         yield folder
+
+
+def records(content: dict[str, Any], table: str, **keys: str) -> list[dict[str, Any]]:
+    """Rows of a table of evaluation.json, of those with given keys."""
+    found = content["tables"].get(table, [])
+    return [row for row in found if all(row.get(name) == value for name, value in keys.items())]

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from fairall.display.format import interval, number
-from fairall.display.page import PageFigure
 from fairall.display.table import PageTable, records_of, without_empty
 from fairall.evaluate.estimated.bounds import Limits
 from fairall.evaluate.estimated.gaps import Interval
@@ -19,6 +18,7 @@ from fairall.evaluate.plain import plain
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from fairall.display.page import PageFigure
     from fairall.evaluate.page import Shown
 
 Record = dict[str, Any]
@@ -47,18 +47,22 @@ class Picture:
     """The figure of an analysis.
 
     Attributes:
+        key: name of its files.
         title: one line.
         note: caption.
         draw: from what is shown.
         there: whether there is something to draw.
         wide: whether it takes the whole width of the page.
+        section: of the page, "" beside the verdict; that of the table by default.
     """
 
+    key: str
     title: str
     note: str
     draw: Callable[[Shown], Figure]
     there: Callable[[Shown], bool] = lambda _: True
     wide: bool = True
+    section: str | None = None
 
 
 @dataclass(frozen=True)
@@ -66,7 +70,7 @@ class Analysis:
     """A question about a log, and how its answer is shown.
 
     Attributes:
-        key: name of its files, and of its table in evaluation.json.
+        key: name of the files of its table, and of this in evaluation.json.
         section: of the page.
         title: of the table.
         note: below it; where it depends on the log, a function.
@@ -122,14 +126,16 @@ class Analysis:
 
     def figure(self, shown: Shown) -> PageFigure | None:
         """The figure of what is shown; None without one."""
+        from fairall.display.page import PageFigure  # imports matplotlib
+
         picture = self.picture
         if picture is None or not picture.there(shown):
             return None
         return PageFigure(
-            key=self.key,
+            key=picture.key,
             title=picture.title,
             note=picture.note,
-            section=self.section,
+            section=self.section if picture.section is None else picture.section,
             wide=picture.wide,
             draw=partial(picture.draw, shown),
         )
@@ -176,3 +182,31 @@ def flat(record: Record) -> Record:
     if isinstance(value, Interval):
         return keys | plain(value)
     return keys if value is None else keys | {"value": plain(value)}
+
+
+class Answered:
+    """What the analyses say of an evaluation or a comparison."""
+
+    def table(self, key: str) -> pd.DataFrame:
+        """The answer of an analysis.
+
+        Args:
+            key: of `fairall.evaluate.page.ANALYSES`, such as `value`, `fairness`, `impact` or `treatment`.
+
+        Returns:
+            A row per estimate, with `estimate`, `low` and `high`, the ends of its 95 % interval, and `why`
+            where one of them is missing; empty where nothing can be said.
+
+        Raises:
+            FairAllError: where there is no such analysis.
+        """
+        return self._shown().records(key)
+
+    def to_plain(self) -> dict[str, Any]:
+        """The content of evaluation.json."""
+        return self._shown().content
+
+    def _shown(self) -> Shown:
+        from fairall.evaluate.page import Shown  # imports all analyses
+
+        return Shown(self)  # type: ignore[arg-type]  # one of both

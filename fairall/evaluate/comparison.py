@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from fairall.evaluate.analysis import Answered
 from fairall.evaluate.estimated import bounds
 from fairall.evaluate.estimated.bounds import Bounds, Limits
 from fairall.evaluate.estimated.estimators import ESTIMATORS, difference_support
@@ -21,7 +22,6 @@ from fairall.evaluate.estimated.gaps import NOTHING, Interval, difference_interv
 from fairall.evaluate.estimated.influence import Estimate, Z
 from fairall.evaluate.estimated.officers import OFFICERS
 from fairall.evaluate.evaluation import AnyLog, Evaluation, judge
-from fairall.evaluate.plain import plain
 
 # Names of `Interval.probability`.
 BETTER, FAIRER = {"probability": "probability_better"}, {"probability": "probability_fairer"}
@@ -31,7 +31,7 @@ UNKNOWN = NOTHING._replace(probability=np.nan)
 
 
 @dataclass(frozen=True)
-class Comparison:
+class Comparison(Answered):
     """Differences between two policies, second minus first, paired over people."""
 
     first: Evaluation
@@ -136,25 +136,6 @@ class Comparison:
         if view != "naive" and MEASURES[measure].labels != "none" and self.refused_value is not None:
             return UNKNOWN.without_ends(self.refused_value)
         return gap_difference(*(policy.rates[view][measure][shown] for policy in pair)).without_ends(why)
-
-    def to_plain(self) -> dict[str, Any]:
-        """The content of evaluation.json: both policies, and differences, second minus first.
-
-        `probability_better` and `probability_fairer` are the level at which a one-sided interval of the
-        difference ends at 0.
-        """
-        return {
-            "first": self.first.to_plain(),
-            "second": self.second.to_plain(),
-            "difference": {
-                "acceptance": float(self.second.target.mean() - self.first.target.mean()),
-                "value": plain(self.values, BETTER),
-                "fairness": plain(self.fairness, FAIRER),
-                "bounds": plain(self.bounds),
-                "turning_point": self.turning_point,
-            },
-            "refused": self.refused,
-        }
 
 
 def compare(first: Any, second: Any, log: AnyLog, **options: Any) -> Comparison:

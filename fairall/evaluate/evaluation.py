@@ -1,58 +1,169 @@
-"""Evaluate policies from a log of past decisions: value, fairness, bounds, overlap."""
+"""Evaluate policies from a log of past decisions: what can be estimated, and what is refused."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
-from dataclasses import replace
-from functools import cached_property, partial
+import math
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import pandas as pd
 
-from fairall.display.progress import doing
 from fairall.display.viewed import Viewed
 from fairall.errors import FairAllError, count
+from fairall.evaluate.analysis import Answered
 from fairall.evaluate.estimated import bounds as limits
 from fairall.evaluate.estimated.bounds import Limits
-from fairall.evaluate.estimated.estimators import ESTIMATORS, LABELS, guaranteed_interval
-from fairall.evaluate.estimated.fairness import MEASURES, VIEWS, View
+from fairall.evaluate.estimated.estimators import (
+    ESTIMATORS,
+    LABELS,
+    People,
+    guaranteed_interval,
+    value_support,
+)
+from fairall.evaluate.estimated.fairness import MEASURES, VIEWS, View, columns, rates, support
 from fairall.evaluate.estimated.gaps import NOTHING, Interval, gap_interval, interval, lacking
+from fairall.evaluate.estimated.influence import Estimate, Groups, Sample
 from fairall.evaluate.estimated.officers import OFFICERS
 from fairall.evaluate.judged import checks, impact, scorecard, validation
 from fairall.evaluate.judged.checks import Misfit
-from fairall.evaluate.judged.judgement import Judgement
-from fairall.evaluate.judged.models import OPTIONS, Models
+from fairall.evaluate.judged.models import NO_MODEL, OPTIONS, Models
 from fairall.evaluate.judged.monitor import Monitor
 from fairall.evaluate.log import DecisionLog
-from fairall.evaluate.plain import ByName, plain
 from fairall.evaluate.policies import SAY, label_score, target_policy
-from fairall.tables.overlap import effective_sample_size
+from fairall.tables.overlap import LEAST_EFFECTIVE, effective_sample_size
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 DISAGREEING = 3.0  # standard errors between two estimators
+# Measures about people of one label, accepted or not.
+BY_LABEL = ("equal_opportunity", "false_positive", "false_negative")
 AnyLog: TypeAlias = pd.DataFrame | str | Path | DecisionLog
 
 
-class Evaluation(Viewed, Judgement):
-    """Estimates about one policy, as tables, page and evaluation.json show them.
+@dataclass(frozen=True)
+class Evaluation(Answered, Viewed):
+    """A policy on a log: estimates about it, and why some are refused.
 
-    `plot` draws `value`, by estimator, or `fairness`: the gaps naive, by IPS and doubly robust.
+    `table` gives the answer of an analysis; `plot` draws `value`, by estimator, or `fairness`: the gaps
+    naive, by IPS and doubly robust.
+
+    Attributes:
+        models: of the log.
+        policy: its name.
+        target: its acceptance probabilities, shape (N,).
+        logged: whether it is the policy of the log.
+        notes: on the policy.
+        rule: how its probabilities become acceptances, in words.
+        draw: seed of its drawn decisions; None where none is drawn by a seed.
     """
+
+    models: Models
+    policy: str
+    target: np.ndarray
+    logged: bool = False
+    notes: tuple[str, ...] = ()
+    rule: str = ""
+    draw: int | None = None
 
     panels = ("value", "fairness")
 
     acceptance_ratio = cached_property(validation.acceptance_ratio)
     calibration = cached_property(validation.calibration)
-    balance = cached_property(validation.balance)
     thresholds = cached_property(validation.thresholds)
     costs = cached_property(validation.costs)
     scorecard = cached_property(scorecard.scorecard)
     adverse_impact = cached_property(impact.adverse_impact)
     impact_bounds = cached_property(impact.impact_bounds)
+
+    @property
+    def log(self) -> DecisionLog:
+        """The log."""
+        return self.models.log
+
+    @property
+    def sample(self) -> Sample:
+        """The rows of the log."""
+        return self.models.sample
+
+    @property
+    def by_group(self) -> Groups:
+        """The rows by their groups."""
+        return self.sample.by(self.log.group, len(self.log.groups))
+
+    @cached_property
+    def people(self) -> People:
+        """What the estimators see of the log's people."""
+        people = self.with_target(self.target)
+        return replace(people, kept=self.models.label_weight) if self.logged else people
+
+    def with_target(self, target: np.ndarray) -> People:
+        """The log's people, judged by other acceptance probabilities (N,)."""
+        models = self.models
+        return People.of(self.log, target, models.weight, models.weight * target, models.outcome_column)
+
+    @cached_property
+    def monitor(self) -> Monitor | None:
+        """Estimates at all moments; None for a log without times."""
+        return None if self.log.time is None else Monitor(self)
+
+    # Values and their refusals.
+
+    @cached_property
+    def refused(self) -> str | None:
+        """What cannot be estimated, and why; None where everything can."""
+        if self.refused_value is not None:
+            return self.refused_value
+        if self.refused_rates is not None:
+            return f"no {', '.join(MEASURES[name].label for name in BY_LABEL)}: {self.refused_rates}"
+        return None
+
+    @cached_property
+    def refused_value(self) -> str | None:
+        """Why the value cannot be estimated; None where it can."""
+        if not self.log.revealed.any():
+            return "the log has no labels: only acceptance rates are known"
+        models = self.models
+        if self.target.sum() <= 0 or (self.logged and models.labelled is None):  # 0, or observed
+            return None
+        read = self.value("dr" if models.outcome else "ips")
+        if self.logged:
+            error, kept = float(read.error / self.log.stake.mean()), self.people.kept.value
+            return checks.lacking(
+                self.log, models.known, False, self.target, kept, "who were accepted", error
+            )
+        if models.impossible is not None:
+            return models.impossible
+        if not models.separable:  # else residuals of decision and policy hold the same error of the model
+            knows = checks.knows_decision(self.log, models.acceptance, self.target, models.seed)
+            if knows is not None:
+                return knows
+        reason = self.lacking(self.target, self.people.kept.value, "whom the policy accepts", read)
+        possible = limits.value_bounds(self.people, self.labels(), self.sample)
+        for name in ("ips", "dr") if models.outcome else ("ips",):
+            reason = reason or checks.outside(self.value(name), possible, LABELS[name])
+        return reason
+
+    def lacking(self, wanted: np.ndarray, weight: np.ndarray, whom: str, estimate: Estimate) -> str | None:
+        """`checks.lacking`, for an estimate that people of weight `wanted` enter."""
+        models = self.models
+        chance, error = models.acceptance * models.known, float(estimate.error / self.log.stake.mean())
+        return checks.lacking(self.log, chance, models.separable, wanted, weight, whom, error)
+
+    def refused_estimator(self, name: str) -> str | None:
+        """Why the value has no estimate of that name; None where it has."""
+        needs_model = name in ("dr", "sndr", "dm") and self.models.outcome is None
+        return self.refused_value or (NO_MODEL if needs_model else None)
+
+    def value(self, estimator: str) -> Estimate:
+        """An estimate of the value; 0 where the policy accepts nobody."""
+        people, nobody = self.people, self.target.sum() <= 0
+        found = self.sample.mean(self.target) if nobody else ESTIMATORS[estimator](people, self.sample)
+        return found.on(value_support(people, people.kept.value, self.sample))
 
     @cached_property
     def values(self) -> dict[str, Interval]:
@@ -60,75 +171,27 @@ class Evaluation(Viewed, Judgement):
         found = {}
         for name in ESTIMATORS:
             refused = self.refused_estimator(name)
-            own = NOTHING if refused else interval(self.value(name))
-            found[name] = own.without_ends(refused or self.no_interval(name))
+            estimate = NOTHING if refused else interval(self.value(name))
+            found[name] = estimate.without_ends(refused or self.no_interval(name))
         return found
+
+    @property
+    def refused_guarantee(self) -> str | None:
+        """Why the value has no guaranteed interval, of rows of different people; None where it has."""
+        log, needs = self.log, None
+        if not log.labels_complete or log.propensity is None or log.cost is None:
+            needs = "it needs recorded propensities, labels of all accepted people, and one cost for all"
+        return self.refused_value or needs
 
     @cached_property
     def guarantee(self) -> Interval:
         """The interval of `estimators.guaranteed_interval`, without an estimate, where it holds."""
-        log, why = self.log, self.refused_guarantee
-        if why is None and log.person is not None and len(np.unique(log.person)) < len(log):
+        why = self.refused_guarantee
+        if why is None and self.log.several_rows:
             why = "it needs rows of different people"
         if why is not None:
             return NOTHING.without_ends(why)
         return Interval(np.nan, *guaranteed_interval(self.people))
-
-    @property
-    def intervals_of_value(self) -> list[Interval]:
-        """The value by estimator, the guaranteed interval, and the bounds without assumption."""
-        return [*self.values.values(), self.guarantee, self.bounds["utility"].interval]
-
-    def _draw(self, what: str, axes: Axes) -> None:
-        """Draw `value` or `fairness`."""
-        from fairall.evaluate.shown import panels  # imports matplotlib
-
-        if what == "value":
-            panels.value_on(axes, [self.intervals_of_value])
-            return
-        panels.fairness_on(axes, self.fairness, self.bounds)
-        lines = panels.lines_of_views()
-        axes.legend(lines.values(), lines, loc="upper center", bbox_to_anchor=(0.5, -0.2), ncols=2)
-
-    @cached_property
-    def fairness(self) -> dict[str, dict[View, Interval]]:
-        """Each measure of unfairness in each view."""
-        return {name: {view: self._interval(name, view) for view in VIEWS} for name in MEASURES}
-
-    def _interval(self, name: str, view: View, code: int | None = None) -> Interval:
-        """Of a group's rate or, without a group, of the gap."""
-        may, why = self.doubt(name, view, code)
-        if not may:
-            return NOTHING.without_ends(why)
-        rates = self.rates[view][name]
-        found = gap_interval(rates[self.models.shown]) if code is None else interval(rates, code)
-        return found.without_ends(why)
-
-    @cached_property
-    def bounds(self) -> dict[str, Limits]:
-        """Bounds of utility and gaps without assumption (`bounds.manski`), and 95 % intervals of them."""
-        return self._bounds(self.labels())
-
-    @cached_property
-    def officers(self) -> dict[str, Limits]:
-        """The same by decision makers as an instrument (`officers`); empty where they bound nothing."""
-        return {} if self.models.why_no_officers else self._bounds(self.labels(OFFICERS))
-
-    def _bounds(
-        self, labels: limits.Labels, names: Sequence[str] = ("utility", *MEASURES)
-    ) -> dict[str, Limits]:
-        shown, found = self.models.shown, {}
-        for name in names:
-            if name == "utility":
-                found[name] = limits.value_bounds(self.people, labels, self.sample).limits()
-            elif len(shown) >= 2:
-                low, high = limits.rate_bounds(name, self.people, labels, self.by_group, logged=self.logged)
-                found[name] = limits.gap_bounds(low[shown], high[shown])
-        return found
-
-    def _certain(self, name: str, gamma: float) -> bool:
-        """Whether the sign of the utility, or a gap above 0, is certain for an odds ratio Γ."""
-        return self._bounds(self.labels(gamma), [name])[name].exclude_0
 
     @cached_property
     def few(self) -> str | None:
@@ -136,22 +199,120 @@ class Evaluation(Viewed, Judgement):
         known = next((name for name in ESTIMATORS if self.refused_estimator(name) is None), None)
         return None if known is None else lacking(self.value(known))
 
+    # Rates of groups, gaps, and their refusals.
+
     @cached_property
-    def sensitivity(self) -> ByName | None:
-        """Bounds by odds ratio Γ, where conclusions turn, and the Γ of hiding a feature of the log."""
-        if self.refused_value is not None or self.models.outcome is None or self.few is not None:
+    def refused_rates(self) -> str | None:
+        """Why the measures `BY_LABEL`, whose denominators hold the rejected too, cannot be estimated."""
+        if self.refused_value is not None:
+            return self.refused_value
+        if self.models.impossible is not None:
+            return self.models.impossible
+        of_labels = columns("dr" if self.models.outcome else "ips", self.people).positive
+        wanted = np.ones_like(self.target)
+        return self.lacking(wanted, self.people.weight.value, "of the log", self.sample.mean(of_labels))
+
+    def refused_measure(self, measure: str, view: View) -> str | None:
+        """Why a measure of fairness has no estimate in a view; None where it has.
+
+        The naive view needs a label. In the others acceptance is always known, measures about people of one
+        label (`BY_LABEL`) need overlap for everybody, and the rest overlap for those whom the policy accepts.
+        """
+        if MEASURES[measure].labels == "none" and view != "naive":
             return None
-        doing("what a hidden feature could change")
-        answered = ["utility", *(name for name in limits.SENSITIVE if self.doubt(name, "dr") == (True, None))]
-        bounds = [self._bounds(self.labels(gamma), answered) for gamma in limits.GAMMAS]
-        frames = {name: pd.DataFrame([one[name] for one in bounds]) for name in answered}
-        for frame in frames.values():
-            frame.insert(0, "gamma", limits.GAMMAS)
-        return {
-            "bounds": frames,
-            "turning_points": {name: limits.turning_point(partial(self._certain, name)) for name in answered},
-            "benchmarks": limits.benchmarks(self.log, self.models.outcome.probability),
-        }
+        if not self.log.revealed.any():
+            return self.refused_value
+        if view == "naive":
+            return None
+        if view == "dr" and self.models.outcome is None:
+            return NO_MODEL
+        return self.refused_rates if measure in BY_LABEL else self.refused_value
+
+    @cached_property
+    def rates(self) -> dict[View, dict[str, Estimate]]:
+        """The rate of each measure by group, shape (G,), by view and name."""
+        # Without labels, or a model of them, only acceptance is read from the corrected views.
+        corrected: View = "dr" if self.log.revealed.any() and self.models.outcome else "ips"
+        used: dict[View, View] = {"naive": "naive", "ips": "ips", "dr": corrected}
+        return {view: rates(used[view], self.people, self.by_group) for view in VIEWS}
+
+    @cached_property
+    def fairness(self) -> dict[str, dict[View, Interval]]:
+        """Each measure of unfairness in each view."""
+        return {name: {view: self.rate(name, view) for view in VIEWS} for name in MEASURES}
+
+    def rate(self, name: str, view: View, code: int | None = None) -> Interval:
+        """A group's rate of a measure in a view or, without a group, the gap."""
+        may, why = self.doubt(name, view, code)
+        if not may:
+            return NOTHING.without_ends(why)
+        estimates = self.rates[view][name]
+        found = gap_interval(estimates[self.models.shown]) if code is None else interval(estimates, code)
+        return found.without_ends(why)
+
+    def doubt(self, measure: str, view: View, code: int | None = None) -> tuple[bool, str | None]:
+        """Whether the rate of a group may be shown, and why it is not or has no interval.
+
+        Args:
+            measure: of `MEASURES`.
+            view: of the labels.
+            code: of the group; None for the gap over all shown groups.
+        """
+        least = self.models.smallest_cell
+        if code is None:
+            if self.log.probabilities is not None:
+                return False, "of the groups only probabilities are known: see the bounds of adverse impact"
+            if len(self.models.shown) < 2:
+                return False, f"fewer than two groups have {least} people"
+            doubts = [self.doubt(measure, view, group) for group in self.models.shown]
+            doubts.sort(key=lambda doubt: doubt[0])  # what is not shown comes first
+            return doubts[0][0], next((why for _, why in doubts if why), None)
+        why = self.refused_measure(measure, view)
+        if why is not None:
+            return False, why
+        needed, members = MEASURES[measure].labels, self.log.group == code
+        if needed == "none" and view != "naive":
+            return True, None
+        what = f"{needed} labels" if needed in ("positive", "negative") else "labels"
+        weights = support(MEASURES[measure], view, self.people)[members]
+        may, why = self.few_labels(weights, what, f"group {self.log.groups[code]}")
+        return may, why or self.no_interval(view, needed != "accepted")
+
+    def few_labels(self, weights: np.ndarray, what: str, whose: str) -> tuple[bool, str | None]:
+        """Whether an estimate from labels may be shown, and why it is not, or has no interval.
+
+        Args:
+            weights: of the labels, shape (K,), 0 for those that do not count.
+            what: the labels, in words.
+            whose: whose they are, likewise.
+        """
+        labels, effective = int(np.count_nonzero(weights)), effective_sample_size(np.abs(weights))
+        if labels < self.models.smallest_cell:
+            return False, f"{whose} has fewer than {self.models.smallest_cell} {what} that count"
+        if effective >= LEAST_EFFECTIVE:
+            return True, None
+        below = math.floor(10 * effective) / 10  # 29.97 is below 30
+        counted = f"count as {below} equally weighted ones, below {LEAST_EFFECTIVE}"
+        return True, f"the {labels} {what} of {whose} {counted}"
+
+    def no_interval(self, estimator: str, by_label: bool = False) -> str | None:
+        """Why an estimator, or the rates of its view, have no interval.
+
+        Args:
+            estimator: of `ESTIMATORS`, or a view.
+            by_label: whether the estimate rests on the labels of all people, not of accepted ones only.
+        """
+        models, needed = self.models, []
+        if estimator == "dm":
+            needed = [("outcome is", models.outcome)]
+        if estimator in ("ips", "snips"):
+            needed = [("known labels are", models.labelled)]
+            if self.log.propensity is None and (by_label or not self.logged):
+                needed.append(("propensities are", models.propensity))
+        for what, fitted in needed:
+            if fitted is not None and fitted.parametric is None:
+                return f"the {what} modelled by {fitted.name}, whose error has no theory: read DR"
+        return None
 
     def overlap(self, rows: np.ndarray | None = None) -> dict[str, float]:
         """Effective sample size (Kish 1965), largest value and concentration of the weights of labels.
@@ -169,37 +330,41 @@ class Evaluation(Viewed, Judgement):
             "share_of_top_percent": top.sum() / total if total > 0 else np.nan,
         }
 
+    # Bounds.
+
+    def labels(self, assumption: float | str | None = None) -> limits.Labels:
+        """Low and high labels by an odds ratio Γ, by decision makers (`OFFICERS`), or without assumption."""
+        if assumption is None:
+            return limits.manski(self.people)
+        if isinstance(assumption, str):
+            assert self.models.officers is not None
+            return self.models.officers.labels(self.people, self.logged)
+        return limits.odds_ratio(assumption, self.people, self.logged)
+
     @cached_property
-    def groups(self) -> dict[str, ByName]:
-        """By group: numbers of people, overlap, and rates in each view."""
-        log, found = self.log, {}
-        for code in self.models.shown:
-            members = log.group == code
-            found[log.groups[code]] = {
-                "people": int(members.sum()),
-                "accepted": int(log.accepted[members].sum()),
-                "labelled": int(log.revealed[members].sum()),
-                "acceptance": float(self.target[members].mean()),
-                "overlap": self.overlap(members),
-                "rates": {
-                    name: {view: self._interval(name, view, code) for view in VIEWS} for name in MEASURES
-                },
-            }
+    def bounds(self) -> dict[str, Limits]:
+        """Bounds of utility and gaps without assumption (`bounds.manski`), and 95 % intervals of them."""
+        return self.bounded(self.labels())
+
+    @cached_property
+    def officers(self) -> dict[str, Limits]:
+        """The same by decision makers as an instrument (`officers`); empty where they bound nothing."""
+        return {} if self.models.why_no_officers else self.bounded(self.labels(OFFICERS))
+
+    def bounded(
+        self, labels: limits.Labels, names: Sequence[str] = ("utility", *MEASURES)
+    ) -> dict[str, Limits]:
+        """Bounds of utility and gaps where labels are free between two ends."""
+        shown, found = self.models.shown, {}
+        for name in names:
+            if name == "utility":
+                found[name] = limits.value_bounds(self.people, labels, self.sample).limits()
+            elif len(shown) >= 2:
+                low, high = limits.rate_bounds(name, self.people, labels, self.by_group, logged=self.logged)
+                found[name] = limits.gap_bounds(low[shown], high[shown])
         return found
 
-    def _of_officers(self) -> ByName | None:
-        """Bounds by decision makers, and the test of their assignment; None where the log names none."""
-        if self.log.decision_maker is None:
-            return None
-        found, why = self.models.officers, self.models.why_no_officers
-        return {"bounds": self.officers, "why": why} | (
-            {} if found is None else {"levels": found.levels, "p_assignment": found.p_assignment}
-        )
-
-    @cached_property
-    def monitor(self) -> Monitor | None:
-        """Estimates at all moments; None for a log without times."""
-        return None if self.log.time is None else Monitor(self)
+    # Doubts.
 
     @cached_property
     def disagreement(self) -> str | None:
@@ -213,9 +378,7 @@ class Evaluation(Viewed, Judgement):
                 reason = "the outcome model fails among the people whom the policy accepts"
                 if name == "ips":
                     worst = validation.worst_balance(self.log, self.people)
-                    reason = (
-                        f"weighted people with labels are unlike all people{worst}: doubt the propensities"
-                    )
+                    reason = f"weighted people with labels are unlike all people{worst}"
                 return (
                     f"{LABELS[name]} and doubly robust differ by {100 * abs(change.value):.1f} per 100 "
                     f"people (standard error {100 * change.error:.1f}): {reason}"
@@ -242,47 +405,34 @@ class Evaluation(Viewed, Judgement):
     @cached_property
     def warnings(self) -> tuple[str, ...]:
         """Doubts about the estimates, and what they lack."""
-        told = self.in_doubt
-        told += [] if self.few is None else [f"no interval of the utility: {self.few}"]
-        if hidden := [name for g, name in enumerate(self.log.groups) if g not in self.models.shown]:
-            told.append(
-                f"nothing is shown of groups with fewer than {self.models.smallest_cell} people, which are "
+        log, models, texts = self.log, self.models, self.in_doubt
+        if self.few is not None:
+            texts.append(f"no interval of the utility: {self.few}")
+        if hidden := [name for code, name in enumerate(log.groups) if code not in models.shown]:
+            texts.append(
+                f"nothing is shown of groups with fewer than {models.smallest_cell} people, which are "
                 f"no part of gaps: {', '.join(hidden)}"
             )
-        groups = self.log.probable_groups or self.models.shown
+        groups = log.probable_groups or models.shown
         if len(groups) > 1 and not self.adverse_impact and not self.impact_bounds:
-            told.append(f"no adverse impact: {impact.NO_REFERENCE}")
-        person = self.log.person
-        if self.log.time is not None and person is not None and person.max() + 1 < len(person):
-            told.append(
+            texts.append(f"no adverse impact: {impact.NO_REFERENCE}")
+        if log.time is not None and log.several_rows:
+            texts.append(
                 "people have several rows: that intervals hold at every moment, and alarms are rare, is "
                 "known of rows of different people only"
             )
-        told += self.models.changes
-        if self.models.past is not None:
-            told += self.models.past.lacking
-        if self.log.revealed.any():
-            reasons: dict[str, list[str]] = {}
-            for name, measure in MEASURES.items():
-                why = self.doubt(name, "dr")[1]
-                if why and why != self.refused_measure(name, "dr"):
-                    reasons.setdefault(why, []).append(measure.label)
-            told += [f"no interval of {', '.join(names)}: {why}" for why, names in reasons.items()]
-        return tuple(told)
+        texts += models.changes
+        if models.past is not None:
+            texts += models.past.lacking
+        reasons: dict[str, list[str]] = {}
+        for name, measure in MEASURES.items() if log.revealed.any() else ():
+            why = self.doubt(name, "dr")[1]
+            if why and why != self.refused_measure(name, "dr"):
+                reasons.setdefault(why, []).append(measure.label)
+        texts += [f"no interval of {', '.join(names)}: {why}" for why, names in reasons.items()]
+        return tuple(texts)
 
-    @cached_property
-    def about_log(self) -> ByName:
-        """Size, cost and propensities of the log."""
-        log = self.log
-        return {
-            "people": len(log),
-            "accepted": int(log.accepted.sum()),
-            "labelled": int(log.revealed.sum()),
-            "persons": None if log.person is None else int(log.person.max()) + 1,
-            "cost": log.cost,
-            "policy_versions": None if log.policy_version is None else len(np.unique(log.policy_version)),
-            "propensities": "estimated" if log.propensity is None else "recorded",
-        }
+    # What Python and notebooks show.
 
     @property
     def title(self) -> str:
@@ -298,12 +448,13 @@ class Evaluation(Viewed, Judgement):
             ends of its 95 % interval, and `why`, the reason where one of them is missing (NaN).
         """
         known: dict[str, Any] = {"utility": self.values | {"guaranteed": self.guarantee}} | self.fairness
-        rows: list[ByName] = []
+        rows: list[dict[str, Any]] = []
         for measure, estimates in known.items():
             if measure in self.bounds:
                 estimates = estimates | {"no assumption": self.bounds[measure].interval}
             rows += [
-                {"measure": measure, "estimator": name} | own._asdict() for name, own in estimates.items()
+                {"measure": measure, "estimator": name} | estimate._asdict()
+                for name, estimate in estimates.items()
             ]
         return pd.DataFrame(rows).drop(columns="probability")
 
@@ -315,47 +466,19 @@ class Evaluation(Viewed, Judgement):
         rows = self.to_frame().set_index(["estimator", "measure"])
         names = rows.index.unique("measure")
         read, naive, free = (rows.loc[name].reindex(names) for name in ("dr", "naive", "no assumption"))
-        columns = {"naive": naive["estimate"]} | {name: read[name] for name in ("estimate", "low", "high")}
+        shown = {"naive": naive["estimate"]} | {name: read[name] for name in ("estimate", "low", "high")}
         bounds = {"bound_low": free["low"], "bound_high": free["high"], "why": read["why"]}
-        return pd.DataFrame(columns | bounds).rename_axis(None)
+        return pd.DataFrame(shown | bounds).rename_axis(None)
 
-    def to_plain(self) -> ByName:
-        """The content of evaluation.json."""
-        return plain(
-            {
-                "policy": self.policy,
-                "rule": self.rule,
-                "draw": self.draw,
-                "log": self.about_log,
-                "acceptance": float(self.target.mean()),
-                "value": self.values,
-                "guarantee": {name: one for name, one in plain(self.guarantee).items() if name != "estimate"},
-                "fairness": self.fairness,
-                "acceptance_ratio": self.acceptance_ratio,
-                "adverse_impact": self.adverse_impact,
-                "impact_bounds": self.impact_bounds,
-                "groups": self.groups,
-                "bounds": self.bounds,
-                "officers": self._of_officers(),
-                "sensitivity": self.sensitivity,
-                "overlap": self.overlap(),
-                "scorecard": self.scorecard,
-                "calibration": self.calibration,
-                "balance": self.balance,
-                "thresholds": self.thresholds,
-                "costs": self.costs,
-                "monitor": self.monitor and self.monitor.to_plain(),
-                "periods": self.models.periods,
-                "models": {
-                    name: fitted and {"name": fitted.name, "log_loss": fitted.log_loss, "auc": fitted.auc}
-                    for name, fitted in self.models.fitted.items()
-                },
-                "notes": [*self.log.notes, *self.notes],
-                "warnings": self.warnings,
-                "misfit": self.misfit and self.misfit._asdict(),
-                "refused": self.refused,
-            }
-        )
+    def _draw(self, what: str, axes: Axes) -> None:
+        """Draw `value` or `fairness`."""
+        from fairall.evaluate.analyses import fairness, value  # import matplotlib when they draw
+
+        if what == "value":
+            value.draw_on(axes, [self])
+            return
+        lines = fairness.draw_on(axes, self)
+        axes.legend(lines.values(), lines, loc="upper center", bbox_to_anchor=(0.5, -0.2), ncols=2)
 
 
 def judge(
@@ -395,16 +518,16 @@ def judge(
         named = [one for one in policies if isinstance(one, str) and one != of_score]
         named += np.atleast_1d(options.pop("not_features", [])).tolist()
         log = DecisionLog.of(log, not_features=named, score=of_score, **options)
-    of = [*proba] if isinstance(proba, Iterable) and not isinstance(proba, str) else [proba] * len(policies)
-    if len(of) != len(policies):
+    words = [*proba] if isinstance(proba, list | tuple) else [proba] * len(policies)
+    if len(words) != len(policies):
         raise FairAllError(
-            f"{len(of)} words for {count(len(policies), 'policy', 'policies')}: give one for all, or one for "
-            f"each: {SAY}"
+            f"{len(words)} words for {count(len(policies), 'policy', 'policies')}: give one for all, or one "
+            f"for each: {SAY}"
         )
     places = {"outputs_dir": outputs_dir, "tracking_uri": tracking_uri, "modules": trust}
     targets = [
         target_policy(policy, log, **places, proba=one, draw=draw)
-        for policy, one in zip(policies, of, strict=True)
+        for policy, one in zip(policies, words, strict=True)
     ]
     if draw is not None and all(one.draw is None for one in targets):
         raise FairAllError(
@@ -454,8 +577,8 @@ def evaluate(policy: Any, log: AnyLog, **options: Any) -> Evaluation:
         ...                     "granted": accepted.astype(int), "repaid": repaid})
         >>> found = evaluate(lambda people: (people["score"] > 0).astype(float), log, decision="granted",
         ...                  label="repaid", sensitive="sex", propensity="p")
-        >>> plain = found.to_plain()
-        >>> plain["value"]["dr"]["low"] < 0.1 < plain["value"]["dr"]["high"]
+        >>> value = found.table("value").set_index("estimator").loc["dr"]
+        >>> bool(value["low"] < 0.1 < value["high"])
         True
     """
     return judge([policy], log, **options)[0]

@@ -262,6 +262,11 @@ class DecisionLog:
         return bool(self.revealed[self.accepted].all())
 
     @property
+    def several_rows(self) -> bool:
+        """Whether a person has several rows."""
+        return self.person is not None and len(np.unique(self.person)) < len(self)
+
+    @property
     def stake(self) -> np.ndarray:
         """Gain + loss, shape (N,); the utility of a decision a is a · stake · (y − break_even)."""
         return self.gain + self.loss

@@ -12,8 +12,8 @@ import pandas as pd
 import pytest
 from scipy.stats import t
 
-from fairall.evaluate.shown import write
-from tests.conftest import refused, succeeded
+from fairall.evaluate.analysis import Analysis
+from tests.conftest import records, refused, succeeded
 
 A = "decision=decision accepted=yes label=repaid positive=good sensitive=sex"
 P = f"{A} propensity=prop"
@@ -23,7 +23,7 @@ COST = 0.5
 @pytest.fixture(scope="module", autouse=True)
 def _undrawn() -> Any:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(write, "pictures", lambda _: [])
+        patch.setattr(Analysis, "figure", lambda *_: None)
         yield
 
 
@@ -71,8 +71,7 @@ def check_utility(plain: dict[str, Any], table: pd.DataFrame, good: str, label: 
     # As if two more labels had been seen of whom the opposite was expected.
     error = math.sqrt(gain.var(ddof=1) / len(gain) + 2.0 / len(gain) ** 2)
     right = gain.mean() + np.array([0, -1, 1]) * t.ppf(0.975, accepted.sum() - 1) * error
-    values = plain["value"]["dr"], plain["value"]["ips"]
-    value = next(value for value in values if value["estimate"] is not None)
+    value = next(row for row in records(plain, "value") if "estimate" in row)
     assert [value[name] for name in ("estimate", "low", "high")] == pytest.approx(right, abs=3e-4)
     return right
 
@@ -128,9 +127,10 @@ def test_a_group_na_is_named_with_the_key_that_makes_it_one(report: Report) -> N
     _, plain = report.evaluated(P)
     (note,) = plain["notes"]
     assert f"{n} rows without a value, taken for a group, (missing); 'NA' in {n} rows means" in note
-    assert set(plain["groups"]) == {"(missing)", "WH"}
+    assert [row["group"] for row in records(plain, "groups", measure="people")] == ["(missing)", "WH"]
     _, plain = report.evaluated(P, "missing_by_default=[None]")
-    assert (set(plain["groups"]), plain["groups"]["NA"]["people"]) == ({"NA", "WH"}, n)
+    sizes = {row["group"]: row["value"] for row in records(plain, "groups", measure="people")}
+    assert sizes == {"NA": n, "WH": len(report.table) - n}
 
 
 @of("nobody_repaid")
@@ -153,7 +153,7 @@ def test_an_index_without_a_name_is_no_feature(report: Report) -> None:
     _, plain = report.evaluated(P)
     check_utility(plain, report.table, "good")
     assert sum("'column 1' is left out" in note for note in plain["notes"]) == 1
-    assert "column 1" not in json.dumps(plain["balance"])
+    assert "column 1" not in json.dumps(records(plain, "groups", measure="balance"))
 
 
 @of("monitor_99_rows")
@@ -191,7 +191,7 @@ def test_a_precision_of_labels_that_are_all_good_has_a_width(report: Report) -> 
     _, plain = report.evaluated(P)
     table = report.table
     labels = table["repaid"][(table["sex"] == "f") & (table["decision"] == "yes")]
-    found = plain["groups"]["f"]["rates"]["predictive_parity"]["dr"]
+    (found,) = records(plain, "groups", group="f", measure="precision")
     assert (found["estimate"], found["high"]) == (1.0, 1.0)
     # With two good and two bad labels more (Agresti and Coull).
     n = len(labels) + 3.84

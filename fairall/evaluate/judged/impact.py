@@ -17,7 +17,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from math import comb
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from scipy.stats import fisher_exact
@@ -26,8 +26,10 @@ from fairall.evaluate.estimated import gaps, proxies
 from fairall.evaluate.estimated.bounds import Bounds, Limits
 from fairall.evaluate.estimated.fairness import rates as rates_of
 from fairall.evaluate.estimated.gaps import Ends, Interval, interval, lacking, ratios
-from fairall.evaluate.judged.judgement import Judgement
 from fairall.evaluate.log import DecisionLog
+
+if TYPE_CHECKING:
+    from fairall.evaluate.evaluation import Evaluation
 
 FOUR_FIFTHS = 0.8
 SHARES = np.arange(1, 10) / 10  # of all people, accepted by score
@@ -44,7 +46,7 @@ PERMUTATIONS = 5_000
 TINY = 1e-12
 
 
-def adverse_impact(of: Judgement) -> dict[str, Any] | None:
+def adverse_impact(of: Evaluation) -> dict[str, Any] | None:
     """Each group that is shown beside the reference group; None with fewer than two, or without a reference.
 
     `reference`: its name, and `reference_group` how it was chosen; `test`: that `p` is of; `difference_of`:
@@ -104,7 +106,7 @@ def adverse_impact(of: Judgement) -> dict[str, Any] | None:
 
 
 def reference_group(
-    of: Judgement, names: Sequence[str], rates: np.ndarray, people: np.ndarray
+    of: Evaluation, names: Sequence[str], rates: np.ndarray, people: np.ndarray
 ) -> tuple[int, int, str] | None:
     """The given reference group, or that of the highest rate; None where no group has people enough.
 
@@ -233,7 +235,7 @@ def _moments(column: np.ndarray, side: np.ndarray) -> tuple[np.ndarray, np.ndarr
     return number, mean, np.bincount(side, (column - mean[side]) ** 2) / number
 
 
-def impact_bounds(of: Judgement) -> dict[str, Any] | None:
+def impact_bounds(of: Evaluation) -> dict[str, Any] | None:
     """What is possible of groups of which only probabilities are known; None where groups are known.
 
     `reference`: name of the reference group, and `reference_group` how it was chosen; None without one;

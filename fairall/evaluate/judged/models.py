@@ -21,6 +21,7 @@ from fairall.evaluate.log import DecisionLog
 from fairall.measuring.sequences import LARGEST_GAP
 from fairall.tables.cells import spelling
 
+NO_MODEL = "a model of the label needs two people with either label"
 Model: TypeAlias = str | ClassifierMixin
 # Of `Models`.
 OPTIONS = "propensity_model outcome_model folds seed smallest_cell score largest_gap reference".split()

@@ -10,7 +10,7 @@ Where people have several rows, standard errors are by person; guarantee and bet
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -20,7 +20,6 @@ from fairall.evaluate.estimated.fairness import MEASURES, Sums, columns
 from fairall.evaluate.estimated.gaps import Interval
 from fairall.evaluate.estimated.influence import Column
 from fairall.evaluate.estimated.past import FIRST_FIT, few_rows
-from fairall.evaluate.judged.judgement import Judgement
 from fairall.evaluate.plain import plain, spelt
 from fairall.measuring.sequences import (
     ALARM,
@@ -32,6 +31,9 @@ from fairall.measuring.sequences import (
     largest_gap,
 )
 from fairall.tables.overlap import LEAST_EFFECTIVE
+
+if TYPE_CHECKING:
+    from fairall.evaluate.evaluation import Evaluation
 
 RATES = ("dpu", "equal_opportunity")  # whose rates and gaps are watched
 
@@ -79,7 +81,7 @@ class Monitor:
         judged: the policy.
     """
 
-    def __init__(self, judged: Judgement) -> None:
+    def __init__(self, judged: Evaluation) -> None:
         assert judged.models.past is not None
         self.judged, self.past, self.models = judged, judged.models.past, judged.models
         self.log, target = judged.log.rows(self.past.order), judged.target[self.past.order]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -16,10 +16,13 @@ from fairall.evaluate.estimated.fairness import View, rates
 from fairall.evaluate.estimated.gaps import NOTHING, Interval, interval, joint_normal
 from fairall.evaluate.estimated.influence import Column, Estimate, Groups
 from fairall.evaluate.estimated.scores import Partial, Scored
-from fairall.evaluate.judged.judgement import NO_MODEL, Judgement
+from fairall.evaluate.judged.models import NO_MODEL
 from fairall.evaluate.judged.periods import numbered
 from fairall.evaluate.judged.validation import QUANTILES
 from fairall.evaluate.plain import ByName
+
+if TYPE_CHECKING:
+    from fairall.evaluate.evaluation import Evaluation
 
 EVERYBODY = "everybody"  # the groups together
 BAYESIAN = "bayesian"
@@ -62,7 +65,7 @@ MEASURES = {
 }
 
 
-def scorecard(of: Judgement) -> ByName | None:
+def scorecard(of: Evaluation) -> ByName | None:
     """Measures of the given score, of everybody and by group, and shares of people above its thresholds.
 
     Each measure has an interval in three views, and bounds:
@@ -96,7 +99,7 @@ def scorecard(of: Judgement) -> ByName | None:
     return found | {"groups": groups, "periods": of_periods, "curves": curves}
 
 
-def _measured(of: Judgement, score: np.ndarray, by_group: Groups, named: dict[str, int]) -> Measured:
+def _measured(of: Evaluation, score: np.ndarray, by_group: Groups, named: dict[str, int]) -> Measured:
     """The measures of some groups, by name of the group, of the measure and of the view.
 
     Args:
@@ -144,7 +147,7 @@ def _measured(of: Judgement, score: np.ndarray, by_group: Groups, named: dict[st
     return found
 
 
-def _by_period(of: Judgement, score: np.ndarray) -> dict[str, ByName]:
+def _by_period(of: Evaluation, score: np.ndarray) -> dict[str, ByName]:
     """The measures and the stability of the score by `periods.Period`; none in a log without them."""
     code, names = numbered(of.log)
     if len(names) < 2:
@@ -159,7 +162,7 @@ def _by_period(of: Judgement, score: np.ndarray) -> dict[str, ByName]:
     return {name: own | {"psi": drifts.get(name)} for name, own in found.items()}
 
 
-def _doubt(of: Judgement, view: str, members: np.ndarray, name: str) -> tuple[bool, str | None]:
+def _doubt(of: Evaluation, view: str, members: np.ndarray, name: str) -> tuple[bool, str | None]:
     """Whether measures of some people may be shown in a view, and why not, or without an interval.
 
     Args:
@@ -181,7 +184,7 @@ def _doubt(of: Judgement, view: str, members: np.ndarray, name: str) -> tuple[bo
     return True, "Bayesian evaluation gives no interval" if view == BAYESIAN else None
 
 
-def _curves(of: Judgement, score: np.ndarray) -> pd.DataFrame:
+def _curves(of: Evaluation, score: np.ndarray) -> pd.DataFrame:
     """See `scorecard`."""
     levels = np.unique(np.quantile(score, QUANTILES))
     above = [of.with_target((score >= level).astype(float)) for level in levels]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from math import comb
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -19,9 +20,11 @@ from fairall.evaluate.estimated.gaps import (
     joint_normal,
     ratio_interval,
 )
-from fairall.evaluate.judged.judgement import Judgement
 from fairall.evaluate.log import DecisionLog
 from fairall.evaluate.plain import ByName
+
+if TYPE_CHECKING:
+    from fairall.evaluate.evaluation import Evaluation
 
 BINS = 10  # of equal width on [0, 1], of probabilities
 UNBALANCED = 0.1  # standardised difference of means from which a feature is unbalanced (Austin 2009)
@@ -30,7 +33,7 @@ COSTS = np.linspace(0.1, 0.9, 9)
 ON_CURVE = ("dpu", "equal_opportunity")
 
 
-def acceptance_ratio(of: Judgement) -> Interval:
+def acceptance_ratio(of: Evaluation) -> Interval:
     """Smallest acceptance rate by the largest, below 0.8 a sign of adverse impact (four-fifths rule).
 
     References:
@@ -43,7 +46,7 @@ def acceptance_ratio(of: Judgement) -> Interval:
     return found.without_ends("nobody is accepted" if np.isnan(found.estimate) else None)
 
 
-def calibration(of: Judgement) -> ByName | None:
+def calibration(of: Evaluation) -> ByName | None:
     """By group, the mean label less the mean probability of a positive label, and the same by bins of it.
 
     The probability is the given score's, else the outcome model's; labels are doubly robust, so that all
@@ -93,7 +96,7 @@ def _differences(log: DecisionLog, people: People, rows: np.ndarray) -> list[np.
     return [(mean - everyone) / deviation for mean in means]
 
 
-def balance(of: Judgement) -> ByName | None:
+def balance(of: Evaluation) -> ByName | None:
     """Whether weighted people with labels are like all people, and propensities those of the decisions.
 
     By group: for each feature the standardised difference of means of its inputs (the largest in absolute
@@ -131,7 +134,7 @@ def worst_balance(log: DecisionLog, people: People) -> str:
     return f" in {name} (by {after.max():.2f} standard deviations)"
 
 
-def thresholds(of: Judgement) -> list[ByName] | None:
+def thresholds(of: Evaluation) -> list[ByName] | None:
     """Value and gaps of accepting everybody whose score is above a threshold, doubly robust.
 
     The score is the given one, else the policy's acceptance probability; thresholds are its quantiles. The
@@ -158,7 +161,7 @@ def thresholds(of: Judgement) -> list[ByName] | None:
     return rows
 
 
-def costs(of: Judgement) -> pd.DataFrame | None:
+def costs(of: Evaluation) -> pd.DataFrame | None:
     """The doubly robust value for other costs c than the log's; None with amounts, or without a value."""
     if of.log.cost is None or of.refused_value is not None or of.models.outcome is None:
         return None

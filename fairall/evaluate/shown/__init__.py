@@ -1,1 +1,0 @@
-"""Evaluations as sentences, tables, figures and a page."""
