@@ -23,8 +23,6 @@ from fairall.evaluate.estimated.influence import Estimate, Z
 from fairall.evaluate.estimated.officers import OFFICERS
 from fairall.evaluate.evaluation import AnyLog, Evaluation, judge
 
-# Names of `Interval.probability`.
-BETTER, FAIRER = {"probability": "probability_better"}, {"probability": "probability_fairer"}
 OVERALL = "equal_opportunity", "false_positive", "predictive_parity"  # whose rates of all people are bounded
 SHOWN_GAMMAS = 1.5, 2.0
 UNKNOWN = NOTHING._replace(probability=np.nan)
@@ -65,23 +63,12 @@ class Comparison(Answered):
         support = difference_support(first, second, weight, self.first.sample)
         return (self.second.value(estimator) - self.first.value(estimator)).on(support)
 
-    def _utility(self, assumption: float | str | None) -> Bounds:
-        """Bounds of the difference in value; `assumption` as of `Judgement.labels`."""
-        first, second = self.first, self.second
-        if first.logged or second.logged:  # its value was observed
-            before, after = (
-                bounds.value_bounds(policy.people, policy.labels(assumption), policy.sample)
-                for policy in (first, second)
-            )
-            return Bounds(after.low - before.high, after.high - before.low)
-        return bounds.difference_bounds(first.people, second.people, second.labels(assumption), first.sample)
-
     @cached_property
     def turning_point(self) -> float | None:
         """The odds ratio Γ up to which the sign of the difference in value is certain; None for any Γ."""
         if self.refused_value is not None or self.first.models.outcome is None:
             return None
-        return bounds.turning_point(lambda gamma: self._utility(gamma).limits().exclude_0)
+        return bounds.turning_point(lambda gamma: self._bounds("utility", gamma).limits().exclude_0)
 
     @cached_property
     def bounds(self) -> dict[str, dict[str, Limits]]:
@@ -92,21 +79,32 @@ class Comparison(Answered):
         without assumption, for odds ratios Γ where there is a model of the label, and by decision makers
         where the log names them; none of rates where one policy took the logged decisions.
         """
-        models = self.first.models
-        views: dict[str, float | str | None] = {"no assumption": None}
+        models, names = self.first.models, ["utility", *OVERALL]
+        assumptions: dict[str, float | str | None] = {"no assumption": None}
         if models.outcome is not None and self.refused_value is None:
-            views |= {f"Γ = {gamma:g}": gamma for gamma in SHOWN_GAMMAS}
+            assumptions |= {f"Γ = {gamma:g}": gamma for gamma in SHOWN_GAMMAS}
         if models.why_no_officers is None:
-            views[OFFICERS] = OFFICERS
+            assumptions[OFFICERS] = OFFICERS
+        if self.first.logged or self.second.logged:
+            names = ["utility"]
+        return {
+            view: {name: self._bounds(name, assumption).limits() for name in names}
+            for view, assumption in assumptions.items()
+        }
+
+    def _bounds(self, name: str, assumption: float | str | None) -> Bounds:
+        """Bounds of the difference in utility or in a rate; `assumption` as of `Judgement.labels`."""
         first, second = self.first, self.second
-        found = {}
-        for view, assumption in views.items():
-            own, labels = {"utility": self._utility(assumption)}, second.labels(assumption)
-            for name in () if first.logged or second.logged else OVERALL:
-                people = first.people, second.people
-                own[name] = bounds.rate_difference_bounds(name, *people, labels, first.sample)
-            found[view] = {name: one.limits() for name, one in own.items()}
-        return found
+        if first.logged or second.logged:  # its value was observed
+            before, after = (
+                bounds.value_bounds(policy.people, policy.labels(assumption), policy.sample)
+                for policy in (first, second)
+            )
+            return Bounds(after.low - before.high, after.high - before.low)
+        log = first.people, second.people, second.labels(assumption), first.sample
+        return (
+            bounds.difference_bounds(*log) if name == "utility" else bounds.rate_difference_bounds(name, *log)
+        )
 
     @cached_property
     def values(self) -> dict[str, Interval]:

@@ -21,6 +21,7 @@ from fairall.display.table import PageTable, print_table
 from fairall.errors import FairAllError, SeveralErrors, count
 from fairall.evaluate.analyses.fairness import GAPS
 from fairall.evaluate.analyses.groups import GROUPS, RATES
+from fairall.evaluate.analyses.swaps import SWAPS
 from fairall.evaluate.analyses.value import VALUES
 from fairall.evaluate.analysis import CHOICES, SECTIONS, chance
 from fairall.evaluate.comparison import Comparison
@@ -41,7 +42,7 @@ MODELS = {
     "labelled": "Model of which labels are known",
     "outcome": "Model of the label",
 }
-ANALYSES = {one.key: one for one in (VALUES, GAPS, GROUPS)}
+ANALYSES = {one.key: one for one in (VALUES, SWAPS, GAPS, GROUPS)}
 PRINTED = ("value", "fairness", "groups", "treatment", "impact", "score")  # on the terminal
 
 
@@ -105,7 +106,8 @@ class Shown:
         """The records of an analysis; see `Answered.table`."""
         if key not in ANALYSES:
             raise FairAllError(f"table {key!r}: the tables are {', '.join(ANALYSES)}")
-        return self.tables[key].records.infer_objects() if key in self.tables else pd.DataFrame()
+        table = ANALYSES[key].table(self)
+        return pd.DataFrame() if table is None else table.records.infer_objects()
 
     @cached_property
     def content(self) -> dict[str, Any]:

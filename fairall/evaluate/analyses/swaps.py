@@ -11,15 +11,17 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fairall.evaluate.analysis import VALUE, Analysis, Record, text
-from fairall.evaluate.comparison import Comparison
 from fairall.evaluate.estimated.estimators import People
 from fairall.evaluate.estimated.fairness import rates
 from fairall.evaluate.estimated.gaps import NOTHING, interval
 from fairall.evaluate.estimated.influence import Estimate
-from fairall.evaluate.page import Shown
+
+if TYPE_CHECKING:
+    from fairall.evaluate.comparison import Comparison
+    from fairall.evaluate.page import Shown
 
 SETS = {"both": "A and B accept", "first": "only A accepts", "second": "only B accepts", "neither": "neither"}
 NOTE = (
@@ -29,8 +31,8 @@ NOTE = (
     "estimated until B is worth no more than A; below 0 the change does not pay even as estimated."
 )
 SENTENCE = (
-    "Swap sets: only B accepts {people} people, of whom {good} % have a positive label. B is worth as much as "
-    "A if this is {margin} points lower than estimated"
+    "Swap sets: only B accepts {people} people, of whom {good} % have a positive label. B is worth as much "
+    "as A if this is {margin} points lower than estimated"
 )
 PAYS_NOT = ": by the estimate the change from A to B does not pay"
 
