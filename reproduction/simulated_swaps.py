@@ -15,9 +15,9 @@ from reproduction.simulations import Case
 TITLE = "Swap sets"
 NOTE = (
     "Policies whose probabilities rise with a score, or one of them and the decisions taken (p). good: share "
-    "of positive labels of those whom only B accepts; margin: by how much it may be lower until B is worth no "
-    "more than A. Propensities are recorded, or estimated by logistic regression, as labels are. The truth "
-    "is of a million people; a log in which an interval is refused does not count for it."
+    "of positive labels of those whom only B accepts; margin: by how much it may be lower until B is worth "
+    "no more than A. Propensities are recorded, or estimated by logistic regression, as labels are. The "
+    "truth is of a million people; a log in which an interval is refused does not count for it."
 )
 TESTED = (
     "fairall/evaluate/analyses/swaps.py",
