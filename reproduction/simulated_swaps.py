@@ -73,6 +73,10 @@ CASES = tuple(
         250,
         {"good": ("≥", 0.91), "margin": ("≥", 0.91)},
     )
-    for first, second in (("mild", "strict"), ("p", "strict"), ("strict", "p"))
-    for propensity, rows in (("recorded", 500), ("estimated", 2000))
+    for first, second, propensity, rows in (
+        ("mild", "strict", "recorded", 500),
+        ("mild", "strict", "estimated", 2000),
+        ("p", "strict", "estimated", 2000),
+        ("strict", "p", "recorded", 500),
+    )
 )

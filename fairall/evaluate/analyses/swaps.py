@@ -43,13 +43,13 @@ def swap_sets(comparison: Comparison) -> dict[str, People]:
     Where the decisions of the log are one of the policies, a label is weighted by the probability of being
     known given these decisions: r/ℓ where they accept, r/p − r/ℓ where both are counted as rejected.
     """
-    one, other, names = comparison.first.people, comparison.second.people, [*SETS]
+    policy, other, names = comparison.first.people, comparison.second.people, [*SETS]
     if comparison.second.logged:
-        one, other, names = other, one, ["both", "second", "first", "neither"]
-    accepted, rejected = (one.target, one.kept), (1.0 - one.target, one.weight - one.kept)
+        policy, other, names = other, policy, ["both", "second", "first", "neither"]
+    accepted, rejected = (policy.target, policy.kept), (1.0 - policy.target, policy.weight - policy.kept)
     parts = itertools.product((accepted, rejected), (other.target, 1.0 - other.target))
     return {
-        name: replace(one, target=share * chance, kept=weight * chance)
+        name: replace(policy, target=share * chance, kept=weight * chance)
         for name, ((share, weight), chance) in zip(names, parts, strict=True)
     }
 
@@ -66,7 +66,7 @@ def margin(comparison: Comparison, swapped_in: People) -> Estimate:
     return (change / stake).on(change.support.moved(1.0 / stake.value, 0.0))
 
 
-def about(comparison: Comparison, name: str) -> dict[str, Any]:
+def measures(comparison: Comparison, name: str) -> dict[str, Any]:
     """What is known of a set of `SETS`: people, rate of positive labels, shares of groups.
 
     Of those whom only B accepts the margin too. What is refused has the reason in its `Interval`.
@@ -94,13 +94,13 @@ def records(shown: Shown) -> Iterator[Record]:
     """What is known of each set; nothing of one policy."""
     if shown.difference is not None:
         for name in SETS:
-            for measure, value in about(shown.difference, name).items():
+            for measure, value in measures(shown.difference, name).items():
                 yield {"set": name, "measure": measure, "value": value}
 
 
 def told(shown: Shown) -> Iterator[str]:
     """Who is swapped in, and by how much worse they may be; nothing where that is not known."""
-    values = about(shown.difference, "second") if shown.difference else {"margin": NOTHING}
+    values = measures(shown.difference, "second") if shown.difference else {"margin": NOTHING}
     if values["margin"].low == values["margin"].low:
         texts = {name: text(value, {}) for name, value in values.items()}
         yield SENTENCE.format(**texts) + (PAYS_NOT if values["margin"].estimate <= 0 else "")

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fairall.evaluate.analyses.swaps import SETS, SWAPS, about
+from fairall.evaluate.analyses.swaps import SETS, SWAPS, measures
 from fairall.evaluate.comparison import Comparison
 from fairall.evaluate.page import Shown
 from tests.evaluate.simulated import COST, applicants, judged, models_of
@@ -28,14 +28,14 @@ def test_sets_of_known_labels_by_hand(stake: float, margin: float) -> None:
     people["repaid"] = number[::-1] < good[place]
     models = models_of(people, propensity="p", gain="gain", loss="loss", cost=None, accepts_all=True)
     found = Comparison(judged(models, place < 2), judged(models, place % 2 == 0))
-    values = [about(found, name) for name in SETS]
-    assert [one["people"] for one in values] == [100] * 4
-    assert [one["good"].estimate for one in values] == pytest.approx(good / 100)
-    assert [one["group f"].estimate for one in values] == pytest.approx(women / 100)
+    values = [measures(found, name) for name in SETS]
+    assert [entry["people"] for entry in values] == [100] * 4
+    assert [entry["good"].estimate for entry in values] == pytest.approx(good / 100)
+    assert [entry["group f"].estimate for entry in values] == pytest.approx(women / 100)
     assert values[2]["margin"].estimate == pytest.approx(margin)
     assert SWAPS.table(Shown(found.first, Path())) is None
     pays, pays_not = (
-        "".join(SWAPS.told(Shown(one, Path()))) for one in (found, Comparison(found.second, found.first))
+        "".join(SWAPS.told(Shown(pair, Path()))) for pair in (found, Comparison(found.second, found.first))
     )
     assert pays.endswith("points lower than estimated")
     assert pays_not.endswith("the change from A to B does not pay")
@@ -54,7 +54,7 @@ def test_intervals_cover_by_the_labels_of_all_people(first: str | None, second: 
             expected = {"good": truth["chance"], "group f": truth["sex"] == "f"}
             if name == "second":
                 expected["margin"] = (truth["chance"] - COST) * (b - a) / share
-            values = about(found, name)
+            values = measures(found, name)
             for key, column in expected.items():
                 covered.append(values[key].low < np.average(column, weights=share) < values[key].high)
     assert np.mean(covered) > 0.88
@@ -68,11 +68,11 @@ def test_sets_without_overlap_or_people_enough_are_refused() -> None:
         Comparison(judged(models, a), judged(models, b))
         for a, b in ((low, people["score"] > 0.5), (low & ~few, low), (low, 0.5 * low))
     )
-    values = about(closed, "second")
+    values = measures(closed, "second")
     assert values["people"] > 300
     assert values["good"].why == values["margin"].why == closed.refused_value
     assert not [*SWAPS.told(Shown(closed, Path()))]
-    values = about(small, "second")
+    values = measures(small, "second")
     assert values["good"].why == "the set has fewer than 10 people that count"
     assert "group f" not in values
-    assert about(alike, "neither")["good"].why.startswith("no overlap")
+    assert measures(alike, "neither")["good"].why.startswith("no overlap")
