@@ -71,12 +71,12 @@ CASES = tuple(
         f"A: {first}, B: {second}, {propensity} propensities, {rows:,} rows",
         partial(replicate, rows=rows, first=first, second=second, propensity=propensity),
         250,
-        {"good": ("≥", 0.91), "margin": ("≥", 0.91)},
+        {"good": ("≥", 0.9), "margin": ("≥", 0.9)},
     )
     for first, second, propensity, rows in (
         ("mild", "strict", "recorded", 500),
         ("mild", "strict", "estimated", 2000),
-        ("p", "strict", "estimated", 2000),
+        ("p", "strict", "estimated", 500),
         ("strict", "p", "recorded", 500),
     )
 )

@@ -27,15 +27,16 @@ def test_sets_of_known_labels_by_hand(stake: float, margin: float) -> None:
     people["sex"] = np.where(number < women[place], "f", "m")
     people["repaid"] = number[::-1] < good[place]
     models = models_of(people, propensity="p", gain="gain", loss="loss", cost=None, accepts_all=True)
-    found = Comparison(judged(models, place < 2), judged(models, place % 2 == 0))
-    values = [measures(found, name) for name in SETS]
+    comparison = Comparison(judged(models, place < 2), judged(models, place % 2 == 0))
+    values = [measures(comparison, name) for name in SETS]
     assert [entry["people"] for entry in values] == [100] * 4
     assert [entry["good"].estimate for entry in values] == pytest.approx(good / 100)
     assert [entry["group f"].estimate for entry in values] == pytest.approx(women / 100)
     assert values[2]["margin"].estimate == pytest.approx(margin)
-    assert SWAPS.table(Shown(found.first, Path())) is None
+    assert SWAPS.table(Shown(comparison.first, Path())) is None
     pays, pays_not = (
-        "".join(SWAPS.told(Shown(pair, Path()))) for pair in (found, Comparison(found.second, found.first))
+        "".join(SWAPS.told(Shown(pair, Path())))
+        for pair in (comparison, Comparison(comparison.second, comparison.first))
     )
     assert pays.endswith("points lower than estimated")
     assert pays_not.endswith("the change from A to B does not pay")
@@ -49,12 +50,12 @@ def test_intervals_cover_by_the_labels_of_all_people(first: str | None, second: 
     for seed in range(8):
         people = applicants(800, seed=seed + 2)
         models = models_of(people.drop(columns="score"), propensity="p")
-        found = Comparison(*(judged(models, name and people[name]) for name in (first, second)))
+        comparison = Comparison(*(judged(models, name and people[name]) for name in (first, second)))
         for name, share in zip(SETS, (a * b, a * (1 - b), (1 - a) * b, (1 - a) * (1 - b)), strict=True):
             expected = {"good": truth["chance"], "group f": truth["sex"] == "f"}
             if name == "second":
                 expected["margin"] = (truth["chance"] - COST) * (b - a) / share
-            values = measures(found, name)
+            values = measures(comparison, name)
             for key, column in expected.items():
                 covered.append(values[key].low < np.average(column, weights=share) < values[key].high)
     assert np.mean(covered) > 0.88
