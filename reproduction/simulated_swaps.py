@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache, partial
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -26,9 +27,9 @@ TESTED = (
 )
 
 COST = 0.4
-ROLES = {"decision": "granted", "label": "repaid", "sensitive": "sex", "cost": COST}
-MODELS = {"propensity_model": "logistic", "outcome_model": "logistic"}
-PROPENSITY = {"recorded": {"propensity": "p"}, "estimated": {"drop": ["p"]}}
+ROLES: dict[str, Any] = {"decision": "granted", "label": "repaid", "sensitive": "sex", "cost": COST}
+MODELS: dict[str, Any] = {"propensity_model": "logistic", "outcome_model": "logistic"}
+PROPENSITY: dict[str, dict[str, Any]] = {"recorded": {"propensity": "p"}, "estimated": {"drop": ["p"]}}
 
 
 def applicants(random: np.random.Generator, rows: int) -> pd.DataFrame:
@@ -56,8 +57,8 @@ def replicate(
     granted = random.random(rows) < people["p"]
     repaid = (random.random(rows) < people["chance"]).where(granted)
     log = people[["score", "sex", "p"]].assign(granted=granted.astype(int), repaid=repaid)
-    pair = (None if name == "p" else people[name].to_numpy() for name in (first, second))
-    table = compare(*pair, log, **ROLES, **MODELS, **PROPENSITY[propensity]).table("swaps")
+    a, b = (None if name == "p" else people[name].to_numpy() for name in (first, second))
+    table = compare(a, b, log, **ROLES, **MODELS, **PROPENSITY[propensity]).table("swaps")
     known = table[table["set"] == "second"].set_index("measure")[["low", "high"]].dropna()
     true = truth(first, second)
     return {
