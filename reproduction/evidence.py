@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import subprocess
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,77 +19,80 @@ from reproduction.evidence_logs import CASES, GAPS, ODDS, SCORED, Case
 
 LOGS, BATCH = 2_000, 10
 POPULATION = 2_000_000  # people that the truth of a population is computed from, by their probabilities
+ESTIMATORS, VIEWS = ("dr", "sndr", "ips", "snips", "dm"), ("ips", "dr")
 COLUMNS = ("log", "quantity", "estimator", "estimate", "low", "high", "truth", "why")
 STANDARD = {"decision": "decision", "label": "label", "sensitive": "s"}
-Answer = tuple[str, str, Mapping[str, Any]]  # quantity, estimator, and estimate, low, high and why
+Found = Evaluation | Comparison
+Answer = tuple[str, str, Mapping[Hashable, Any]]  # quantity, estimator, and estimate, low, high and why
+DIFFERENCE = "B − A"  # policy of a row of a comparison
+BOUNDED = {"utility": "value"} | {name: name for name in GAPS[1:]}  # quantities that have bounds
 
 
-def _value(evaluations: Sequence[Evaluation], _: Comparison | None) -> Iterator[Answer]:
-    for name, found in evaluations[0].values.items():
-        yield "value", name, found._asdict()
+def _rows(found: Found, table: str, second: bool = False) -> list[Mapping[Hashable, Any]]:
+    """Rows of a table on the first or the second policy."""
+    rows = found.table(table).to_dict("records")
+    named = [name for name in dict.fromkeys(row.get("policy") for row in rows) if name != DIFFERENCE]
+    return [row for row in rows if row.get("policy") == named[second]]
 
 
-def _gaps(evaluations: Sequence[Evaluation], _: Comparison | None) -> Iterator[Answer]:
-    for k, one in enumerate(evaluations):
-        for name in GAPS:
-            for view in ("ips", "dr"):
-                found = one.fairness[name][view]
-                yield f"{name}{' of the second policy' * k}", view, found._asdict()
+def _value(found: Found) -> Iterator[Answer]:
+    for row in _rows(found, "value"):
+        if row["estimator"] in ESTIMATORS:
+            yield "value", row["estimator"], row
 
 
-def _differences(_: Sequence[Evaluation], difference: Comparison | None) -> Iterator[Answer]:
-    assert difference is not None
-    for name in ("ips", "dr"):
-        yield "difference: value", name, difference.values[name]._asdict()
-        for measure in GAPS:
-            yield f"difference: {measure}", name, difference.fairness[measure][name]._asdict()
+def _gaps(found: Found) -> Iterator[Answer]:
+    for second in (False, True) if isinstance(found, Comparison) else (False,):
+        for row in _rows(found, "fairness", second):
+            if row["measure"] in GAPS and row["view"] in VIEWS:
+                yield f"{row['measure']}{' of the second policy' * second}", row["view"], row
 
 
-BOUNDED = (("value", "utility"), *((name, name) for name in GAPS[1:]))  # and their keys in an evaluation
+def _differences(found: Found) -> Iterator[Answer]:
+    for table, view in (("value", "estimator"), ("fairness", "view")):
+        for row in found.table(table).to_dict("records"):
+            name = "value" if row["measure"] == "utility" else row["measure"]
+            if row["policy"] == DIFFERENCE and row[view] in VIEWS and name in ("value", *GAPS):
+                yield f"difference: {name}", row[view], row
 
 
-def _guarantee(evaluations: Sequence[Evaluation], _: Comparison | None) -> Iterator[Answer]:
-    yield "value", "guarantee", evaluations[0].guarantee._asdict()
+def _guarantee(found: Found) -> Iterator[Answer]:
+    for row in _rows(found, "value"):
+        if row["estimator"] == "guaranteed":
+            yield "value", "guarantee", row
 
 
-def _bounds(evaluations: Sequence[Evaluation], _: Comparison | None) -> Iterator[Answer]:
-    for name, key in BOUNDED:
-        found = evaluations[0].bounds.get(key)  # of gaps only where two groups are shown
-        yield name, "bounds without assumption", found.interval._asdict() if found else refused("refused")
+def _bounds(
+    found: Found, view: str = "no assumption", name: str = "bounds without assumption"
+) -> Iterator[Answer]:
+    known = {row["measure"]: row for row in _rows(found, "sensitivity") if row["view"] == view}
+    for measure, quantity in BOUNDED.items():  # of gaps only where two groups are shown
+        yield quantity, name, known.get(measure, refused("refused"))
 
 
-def _sensitivity(evaluations: Sequence[Evaluation], _: Comparison | None) -> Iterator[Answer]:
-    found = evaluations[0].sensitivity
-    for name, key in BOUNDED:
-        rows = None if found is None else found["bounds"].get(key)
-        own = refused("refused")
-        if rows is not None:
-            (row,) = rows[np.isclose(rows["gamma"], ODDS)].to_dict("records")
-            own = {"low": row["interval_low"], "high": row["interval_high"]}
-        yield name, f"bounds for Γ = {ODDS:g}", own
+def _sensitivity(found: Found) -> Iterator[Answer]:
+    return _bounds(found, f"Γ = {ODDS:g}", f"bounds for Γ = {ODDS:g}")
 
 
-def _groups(evaluations: Sequence[Evaluation], _: Comparison | None) -> Iterator[Answer]:
-    for group, of in evaluations[0].groups.items():
-        yield f"TPR of group {group}", "dr", of["rates"]["equal_opportunity"]["dr"]._asdict()
+def _groups(found: Found) -> Iterator[Answer]:
+    for row in _rows(found, "groups"):
+        if row["measure"] == "true-positive rate":
+            yield f"TPR of group {row['group']}", "dr", row
 
 
-def _scores(evaluations: Sequence[Evaluation], _: Comparison | None) -> Iterator[Answer]:
-    found = evaluations[0].scorecard
-    assert found is not None
-    for name in SCORED:
-        views = found["everybody"][name]
-        for view in ("dr", "accepted", "bayesian"):
-            yield f"score: {name}", view, views[view]._asdict()
-        yield f"score: {name}", "bounds without assumption", views["bounds"].interval._asdict()
+def _scores(found: Found) -> Iterator[Answer]:
+    for row in found.table("score").to_dict("records"):
+        if row["group"] == "everybody" and row["measure"] in SCORED:
+            view = "bounds without assumption" if row["view"] == "bounds" else row["view"]
+            yield f"score: {row['measure']}", view, row
 
 
-def refused(why: str) -> dict[str, Any]:
+def refused(why: str) -> Mapping[Hashable, Any]:
     """Neither an estimate nor an interval, for a reason."""
     return {"estimate": None, "low": None, "high": None, "why": why}
 
 
-PARTS: dict[str, Callable[[Sequence[Evaluation], Comparison | None], Iterator[Answer]]] = {
+PARTS: dict[str, Callable[[Found], Iterator[Answer]]] = {
     "value": _value,
     "gaps": _gaps,
     "differences": _differences,
@@ -117,12 +120,12 @@ def judged(case: Case, n: int, number: int) -> list[Answer]:
     if "gain" not in options:
         options["cost"] = cost
     try:
+        found: Found
         if second:
-            difference = compare(case.policy, "second", log, **options)
-            evaluations = [difference.first, difference.second]
+            found = compare(case.policy, "second", log, **options)
         else:
-            difference, evaluations = None, [evaluate(case.policy, log, **options)]
-        return [answer for part in case.asked for answer in PARTS[part](evaluations, difference)]
+            found = evaluate(case.policy, log, **options)
+        return [answer for part in case.asked for answer in PARTS[part](found)]
     except FairAllError as error:
         return [("value", "dr", refused(f"error: {error}"))]
 
@@ -136,8 +139,8 @@ def batch(place: int, n: int, numbers: Sequence[int], population: int) -> str:
             quantity,
             estimator,
             found.get("estimate"),
-            found["low"],
-            found["high"],
+            found.get("low"),
+            found.get("high"),
             true[quantity],
             str(found.get("why") or "")[:80],
         )

@@ -234,15 +234,14 @@ def intervals(table: Any, deciders: Sequence[Any], seed: int, cost: float) -> di
     if len(deciders) > 1:
         log, columns = log.assign(officer=officer), columns | {"decision_maker": "officer"}
     found = evaluate(np.ones(len(log)), log, sensitive="group", cost=cost, **columns)
-    limits = {NOTHING: found.bounds["utility"]} | (
-        {OFFICERS: found.officers["utility"]} if found.officers else {}
-    )
-    ends = {name: (one.interval_low, one.interval_high) for name, one in limits.items()}
-    if found.sensitivity is not None:
-        bounds = found.sensitivity["bounds"]["utility"].set_index("gamma")
-        for gamma in ASSUMED:
-            low, high = bounds.loc[gamma, ["interval_low", "interval_high"]]
-            ends[_assumed(gamma)] = (float(low), float(high))
+    table = found.table("sensitivity").query("measure == 'utility'").set_index("view")
+    views = {NOTHING: "no assumption", OFFICERS: "decision makers"}
+    views |= {_assumed(gamma): f"Γ = {gamma:g}" for gamma in ASSUMED}
+    ends = {
+        name: (float(table.loc[view, "low"]), float(table.loc[view, "high"]))
+        for name, view in views.items()
+        if view in table.index
+    }
     return ends
 
 

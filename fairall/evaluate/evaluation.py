@@ -45,7 +45,7 @@ BY_LABEL = ("equal_opportunity", "false_positive", "false_negative")
 AnyLog: TypeAlias = pd.DataFrame | str | Path | DecisionLog
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Evaluation(Answered, Viewed):
     """A policy on a log: estimates about it, and why some are refused.
 
@@ -441,22 +441,15 @@ class Evaluation(Answered, Viewed):
         return f"{self.policy} on {len(log)} people, {int(log.revealed.sum())} of them with a label"
 
     def to_frame(self) -> pd.DataFrame:
-        """All estimates of the value and of each gap between groups.
+        """All estimates of the value and of each gap between groups: the tables `value` and `fairness`.
 
         Returns:
             A row per `measure` and `estimator` (`no assumption`: bounds): `estimate`, `low` and `high`, the
             ends of its 95 % interval, and `why`, the reason where one of them is missing (NaN).
         """
-        known: dict[str, Any] = {"utility": self.values | {"guaranteed": self.guarantee}} | self.fairness
-        rows: list[dict[str, Any]] = []
-        for measure, estimates in known.items():
-            if measure in self.bounds:
-                estimates = estimates | {"no assumption": self.bounds[measure].interval}
-            rows += [
-                {"measure": measure, "estimator": name} | estimate._asdict()
-                for name, estimate in estimates.items()
-            ]
-        return pd.DataFrame(rows).drop(columns="probability")
+        columns = ["measure", "estimator", "estimate", "low", "high", "why"]
+        gaps = self.table("fairness").rename(columns={"view": "estimator"})
+        return pd.concat([self.table("value"), gaps], ignore_index=True).reindex(columns=columns)
 
     def summary(self) -> pd.DataFrame:
         """A row per measure: `naive` or by accepted people, the doubly robust `estimate`, `low` and `high`.
@@ -518,7 +511,7 @@ def judge(
         named = [one for one in policies if isinstance(one, str) and one != of_score]
         named += np.atleast_1d(options.pop("not_features", [])).tolist()
         log = DecisionLog.of(log, not_features=named, score=of_score, **options)
-    words = [*proba] if isinstance(proba, list | tuple) else [proba] * len(policies)
+    words: list[Any] = [*proba] if isinstance(proba, list | tuple) else [proba] * len(policies)
     if len(words) != len(policies):
         raise FairAllError(
             f"{len(words)} words for {count(len(policies), 'policy', 'policies')}: give one for all, or one "

@@ -123,11 +123,9 @@ def test_evaluate_covers_the_truth_from_the_true_odds_ratio_on_and_not_at_1() ->
             propensity="p",
             cost=COST,
         )
-        assert found.sensitivity is not None
-        bounds = found.sensitivity["bounds"]["utility"].set_index("gamma")
         for assumed in covered:
-            row = bounds.loc[assumed]
-            covered[assumed] += row["interval_low"] <= truth <= row["interval_high"]
+            bounds = found.bounded(found.labels(assumed), ["utility"])["utility"]
+            covered[assumed] += bounds.interval_low <= truth <= bounds.interval_high
     assert covered[1.0] <= 0.2 * replicates
     # The truth is the lower end of the bounds of the true Γ: the interval misses it in at most 5 of 100.
     assert covered[2.0] >= 0.85 * replicates
