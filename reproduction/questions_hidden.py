@@ -237,12 +237,11 @@ def intervals(table: Any, deciders: Sequence[Any], seed: int, cost: float) -> di
     table = found.table("sensitivity").query("measure == 'utility'").set_index("view")
     views = {NOTHING: "no assumption", OFFICERS: "decision makers"}
     views |= {_assumed(gamma): f"Γ = {gamma:g}" for gamma in ASSUMED}
-    ends = {
+    return {
         name: (float(table.loc[view, "low"]), float(table.loc[view, "high"]))
         for name, view in views.items()
         if view in table.index
     }
-    return ends
 
 
 def _assumed(gamma: float) -> str:

@@ -93,7 +93,7 @@ class Comparison(Answered):
         }
 
     def _bounds(self, name: str, assumption: float | str | None) -> Bounds:
-        """Bounds of the difference in utility or in a rate; `assumption` as of `Judgement.labels`."""
+        """Bounds of the difference in utility or in a rate; `assumption` as of `Evaluation.labels`."""
         first, second = self.first, self.second
         if first.logged or second.logged:  # its value was observed
             before, after = (

@@ -28,10 +28,9 @@ from fairall.evaluate.estimated.fairness import MEASURES, VIEWS, View, columns, 
 from fairall.evaluate.estimated.gaps import NOTHING, Interval, gap_interval, interval, lacking
 from fairall.evaluate.estimated.influence import Estimate, Groups, Sample
 from fairall.evaluate.estimated.officers import OFFICERS
-from fairall.evaluate.judged import checks, impact, scorecard, validation
+from fairall.evaluate.judged import checks, impact, validation
 from fairall.evaluate.judged.checks import Misfit
 from fairall.evaluate.judged.models import NO_MODEL, OPTIONS, Models
-from fairall.evaluate.judged.monitor import Monitor
 from fairall.evaluate.log import DecisionLog
 from fairall.evaluate.policies import SAY, label_score, target_policy
 from fairall.tables.overlap import LEAST_EFFECTIVE, effective_sample_size
@@ -73,10 +72,6 @@ class Evaluation(Answered, Viewed):
     panels = ("value", "fairness")
 
     acceptance_ratio = cached_property(validation.acceptance_ratio)
-    calibration = cached_property(validation.calibration)
-    thresholds = cached_property(validation.thresholds)
-    costs = cached_property(validation.costs)
-    scorecard = cached_property(scorecard.scorecard)
     adverse_impact = cached_property(impact.adverse_impact)
     impact_bounds = cached_property(impact.impact_bounds)
 
@@ -105,11 +100,6 @@ class Evaluation(Answered, Viewed):
         """The log's people, judged by other acceptance probabilities (N,)."""
         models = self.models
         return People.of(self.log, target, models.weight, models.weight * target, models.outcome_column)
-
-    @cached_property
-    def monitor(self) -> Monitor | None:
-        """Estimates at all moments; None for a log without times."""
-        return None if self.log.time is None else Monitor(self)
 
     # Values and their refusals.
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pandas as pd
 import yaml
@@ -19,8 +19,11 @@ from fairall.display.format import interval, number
 from fairall.display.progress import Display
 from fairall.display.table import PageTable, print_table
 from fairall.errors import FairAllError, SeveralErrors, count
+from fairall.evaluate.analyses.choices import CHOICES as THRESHOLDS
 from fairall.evaluate.analyses.fairness import GAPS
 from fairall.evaluate.analyses.groups import GROUPS, RATES
+from fairall.evaluate.analyses.monitor import MONITOR
+from fairall.evaluate.analyses.score import SCORE
 from fairall.evaluate.analyses.swaps import SWAPS
 from fairall.evaluate.analyses.value import VALUES
 from fairall.evaluate.analysis import CHOICES, SECTIONS, chance
@@ -34,6 +37,7 @@ from fairall.evaluate.plain import plain
 from fairall.evaluate.policies import LOGGED
 from fairall.runtime.reading import why_no_file
 
+T = TypeVar("T")
 JSON = "evaluation.json"
 TITLE = "FairAll: evaluation from past decisions"
 OPTIONS = {"groups": "--groups", "decision_maker": "--decision-maker", "time": "--monitor"}  # by key
@@ -42,7 +46,7 @@ MODELS = {
     "labelled": "Model of which labels are known",
     "outcome": "Model of the label",
 }
-ANALYSES = {one.key: one for one in (VALUES, SWAPS, GAPS, GROUPS)}
+ANALYSES = {one.key: one for one in (VALUES, SWAPS, GAPS, GROUPS, SCORE, THRESHOLDS, MONITOR)}
 PRINTED = ("value", "fairness", "groups", "treatment", "impact", "score")  # on the terminal
 
 
@@ -59,6 +63,7 @@ class Shown:
     found: Evaluation | Comparison
     file: Path | None = None
     folder: Path | None = None
+    _known: dict[str, Any] = field(default_factory=dict, repr=False)
 
     @property
     def difference(self) -> Comparison | None:
@@ -96,17 +101,27 @@ class Shown:
         on = "" if self.file is None else f" on {self.file.name}"
         return f"{'Comparison' if self.difference else 'Evaluation'} of {policies}{on}"
 
-    @cached_property
+    @property
     def tables(self) -> dict[str, PageTable]:
         """Those that have records, by key of the analysis."""
-        made = {key: analysis.table(self) for key, analysis in ANALYSES.items()}
+        made = {key: self.made(key) for key in ANALYSES}
         return {key: table for key, table in made.items() if table is not None}
+
+    def made(self, key: str) -> PageTable | None:
+        """The table of an analysis; None without records."""
+        if key not in ANALYSES:
+            raise FairAllError(f"table {key!r}: the tables are {', '.join(ANALYSES)}")
+        return self.once(f"table {key}", ANALYSES[key].table)
+
+    def once(self, name: str, compute: Callable[[Shown], T]) -> T:
+        """What a function of this gives, computed once and kept by a name."""
+        if name not in self._known:
+            self._known[name] = compute(self)
+        return self._known[name]
 
     def records(self, key: str) -> pd.DataFrame:
         """The records of an analysis; see `Answered.table`."""
-        if key not in ANALYSES:
-            raise FairAllError(f"table {key!r}: the tables are {', '.join(ANALYSES)}")
-        table = ANALYSES[key].table(self)
+        table = self.made(key)
         return pd.DataFrame() if table is None else table.records.infer_objects()
 
     @cached_property

@@ -1,6 +1,5 @@
-"""Simulated logs of a learner, whose propensities depend on the labels so far, with the truth at each row."""
+"""A simulated log of a learner, whose propensities depend on the labels so far, with the truth."""
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,92 +16,54 @@ KEYS: dict[str, Any] = {
     "time": "row",
     "not_features": ["new"],
 }
-NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(64)
-WEIGHTS = WEIGHTS / WEIGHTS.sum()
-LENIENCY = np.linspace(-1.5, 1.5, 301)
-LARGE = np.array([-0.3, 0.3])  # mean of x in the groups
+X = np.array([-1.5, -0.5, 0.5, 1.5])
+CHANCE = np.array([[0.35, 0.3, 0.2, 0.15], [0.15, 0.2, 0.3, 0.35]])  # of x in the groups
+GOOD, NEW = expit(X), expit(1.5 * X)  # by x the chance of a positive label, and the policy `new`
+TRUTHS = "utility", "gap of acceptance rates", "gap of true-positive rates"
 
 
-@dataclass
-class Truth:
-    """Of the policy `new`, and of the decisions of each log until each row, shape (logs, n)."""
+def learner(n: int, seed: int = 0) -> tuple[pd.DataFrame, dict[str, np.ndarray], dict[str, np.ndarray]]:
+    """A log whose leniency to a group follows the labels of its accepted people.
 
-    new: dict[str, float]
-    taken: dict[str, np.ndarray]
-
-
-def new_policy(x: np.ndarray) -> np.ndarray:
-    return expit(1.5 * x)
-
-
-def propensity(x: np.ndarray, leniency: np.ndarray) -> np.ndarray:
-    return 0.1 + 0.8 * expit(x + leniency)
-
-
-def logs(number: int, n: int, seed: int = 0) -> tuple[list[pd.DataFrame], Truth]:
-    """Logs whose leniency to a group follows the labels of its accepted people, and the truth."""
+    Returns:
+        The log, and by name what is true of `new` and of the decisions taken until each row, shape (n,).
+    """
     draw = np.random.default_rng(seed)
-    group = (draw.random((number, n)) > SHARE).astype(int)
-    x = LARGE[group] + draw.normal(size=(number, n))
-    label = draw.random((number, n)) < expit(x)
-    uniform, p, leniency = draw.random((number, n)), np.empty((number, n)), np.empty((number, n))
-    seen, each = np.zeros((number, 2)), np.arange(number)
-    surplus = np.zeros((number, 2))
-    for row in range(n):
-        own = each, group[:, row]
-        leniency[:, row] = np.clip(6.0 * surplus[own] / (seen[own] + 5.0), -1.5, 1.5)
-        p[:, row] = propensity(x[:, row], leniency[:, row])
-        accepted = uniform[:, row] < p[:, row]
-        seen[own] += accepted
-        surplus[own] += accepted * (label[:, row] - 0.6)
-    accepted = uniform < p
-    tables = [
-        pd.DataFrame(
-            {
-                "row": np.arange(1.0, n + 1) * 0.5,
-                "x": x[k],
-                "group": np.array(["a", "b"])[group[k]],
-                "p": p[k],
-                "granted": accepted[k].astype(int),
-                "new": new_policy(x[k]),
-                "repaid": np.where(accepted[k], label[k], np.nan),
-            }
-        )
-        for k in range(number)
+    group = (draw.random(n) > SHARE).astype(int)
+    x = (draw.random(n)[:, None] > CHANCE.cumsum(1)[group, :-1]).sum(1)
+    label, uniform, policy = draw.random(n) < GOOD[x], draw.random(n), np.empty((n, len(X)))
+    accepted, surplus = np.zeros(2), np.zeros(2)
+    for row, g in enumerate(group):
+        leniency = np.clip(6.0 * surplus[g] / (accepted[g] + 5.0), -1.5, 1.5)
+        policy[row] = 0.1 + 0.8 * expit(X + leniency)
+        if uniform[row] < policy[row, x[row]]:
+            accepted[g] += 1
+            surplus[g] += label[row] - 0.6
+    p = policy[np.arange(n), x]
+    table = pd.DataFrame(
+        {
+            "row": np.arange(1.0, n + 1) * 0.5,
+            "x": X[x],
+            "group": np.array(["a", "b"])[group],
+            "p": p,
+            "granted": (uniform < p).astype(int),
+            "new": NEW[x],
+            "repaid": np.where(uniform < p, label, np.nan),
+        }
+    )
+    return table, truth(group, np.tile(NEW, (n, 1))), truth(group, policy)
+
+
+def truth(group: np.ndarray, policy: np.ndarray) -> dict[str, np.ndarray]:
+    """Expectations of acceptance probabilities by x, shape (n, 4), of the groups' people until each row."""
+
+    def until(part: np.ndarray, members: Any = True) -> np.ndarray:
+        return np.cumsum((CHANCE[group] * part).sum(1) * members)
+
+    rows = np.ones_like(policy)
+    rates = [
+        [until(over, group == g) / np.maximum(until(under, group == g), 1e-9) for g in (0, 1)]
+        for over, under in ((policy, rows), (policy * GOOD, rows * GOOD))
     ]
-    return tables, _truth(group, leniency)
-
-
-def _truth(group: np.ndarray, leniency: np.ndarray) -> Truth:
-    shares, found = np.array([SHARE, 1.0 - SHARE]), {}
-    x = LARGE[:, None] + NODES
-    good, new = expit(x), new_policy(x)
-    acceptance, positive = new @ WEIGHTS, (new * good) @ WEIGHTS
-    found["value"] = float(shares @ ((new * (good - COST)) @ WEIGHTS))
-    found["dpu"] = float(abs(np.diff(acceptance))[0])
-    found["equal_opportunity"] = float(abs(np.diff(positive / (good @ WEIGHTS)))[0])
-    # Means by leniency of a group, from which those of each row follow.
-    p = propensity(x[:, None], LENIENCY[:, None])
-    by_leniency = {
-        "accepted": p @ WEIGHTS,
-        "positive": (p * good[:, None]) @ WEIGHTS,
-        "gain": (p * (good[:, None] - COST)) @ WEIGHTS,
-    }
-
-    def so_far(what: str, chosen: np.ndarray | None = None) -> np.ndarray:
-        low, high = (np.interp(leniency, LENIENCY, one) for one in by_leniency[what])
-        own = np.where(group == 0, low, high)
-        return np.cumsum(own if chosen is None else own * chosen, axis=1)
-
-    members = [np.cumsum(group == code, axis=1) for code in (0, 1)]
-    rates = {
-        name: [so_far(what, group == code) / np.maximum(members[code] * below[code], 1e-9) for code in (0, 1)]
-        for name, what, below in (
-            ("dpu", "accepted", np.ones(2)),
-            ("equal_opportunity", "positive", good @ WEIGHTS),
-        )
-    }
-    taken = {name: np.abs(one - other) for name, (one, other) in rates.items()}
-    # The value is of the applicants so far of either group, which vary with them.
-    taken["value"] = so_far("gain") / np.arange(1, group.shape[1] + 1)
-    return Truth(found, taken)
+    utility = until(policy * (GOOD - COST)) / until(rows)
+    return dict(zip(TRUTHS, [utility, *(abs(first - second) for first, second in rates)], strict=True))

@@ -40,7 +40,12 @@ def log(propensity: str | None = "p", groups: int = GROUPS, **options: Any) -> D
         "repaid": np.where(accepted, random.random(N) < 0.7, np.nan),
     }
     amounts = dict.fromkeys(options.values(), 100.0)
-    keys = {"decision": "granted", "label": "repaid", "sensitive": "region", "propensity": propensity}
+    keys: dict[str, Any] = {
+        "decision": "granted",
+        "label": "repaid",
+        "sensitive": "region",
+        "propensity": propensity,
+    }
     return DecisionLog.of(pd.DataFrame(table | amounts), **keys, not_features=["p"], **options)
 
 
@@ -77,7 +82,12 @@ def test_policies_of_one_name_are_told_apart(compared: Shown) -> None:
 def test_values_as_the_page_and_the_files_have_them() -> None:
     reasons: dict[str, int] = {}
     known, lacking = Interval(0.1, 0.05, 0.2), Interval(0.1, np.nan, np.nan, "few")
-    values = [known, known._replace(probability=0.99999), lacking, lacking._replace(estimate=np.nan)]
+    values: list[Any] = [
+        known,
+        known._replace(probability=0.99999),
+        lacking,
+        lacking._replace(estimate=np.nan),
+    ]
     values += [Limits(0.1, 0.2, 0.0, 0.3), Limits(0.1, 0.2, np.nan, np.nan, "few")]
     assert [text(one, reasons) for one in (*values, 7, "word")] == [
         *("10.0 [5.0, 20.0]", "10.0 [5.0, 20.0], P > 99.9 %", "10.0 [*1]", "[*2]"),

@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 
 from fairall.evaluate import evaluate
+from fairall.evaluate.analyses.monitor import watch
 from fairall.measuring import LARGEST_GAP
 from reproduction.alarms import alarm_table, watched
 from reproduction.logs import DECISIONS
@@ -43,11 +44,12 @@ def test_a_gap_is_found_none_is_excluded_and_intervals_hold_the_truth() -> None:
 def test_the_findings_are_those_of_an_evaluation() -> None:
     log = log_of(0, 0.12, steps=40)
     columns = {"decision": "decision", "label": "label", "sensitive": "sex", "propensity": "propensity"}
-    monitor = evaluate(None, log, **columns, time="time_step", drop=["seed"]).monitor
-    assert monitor is not None
-    found, alarm, gap = watched(log), monitor.alarms["dpu"], monitor.gaps["dpu"]
-    assert found.found == alarm.time < 40
-    below = monitor.moments[gap.high <= LARGEST_GAP]
+    one = evaluate(None, log, **columns, time="time_step", drop=["seed"])
+    assert one.models.past is not None
+    monitor, name = watch(one, one.models.past), "gap of acceptance rates"
+    found, (alarm, _) = watched(log), monitor.alarms[name]
+    assert found.found == alarm < 40
+    below = monitor.moments[np.array([value.high for value in monitor.courses[name]]) <= LARGEST_GAP]
     assert found.excluded == (below[0] if len(below) else np.inf)
 
 

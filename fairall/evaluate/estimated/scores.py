@@ -18,92 +18,72 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
+from scipy.stats import rankdata
 
 from fairall.evaluate.estimated.bounds import Bounds
-from fairall.evaluate.estimated.influence import Column, Estimate, Groups
+from fairall.evaluate.estimated.influence import Column, Estimate, Sample, Support
 
 FOLDS, REPEATS = 5, 4  # of the threshold of `Scored.ks`
 
 
 @dataclass(frozen=True)
 class Scored:
-    """People with a score and labels that count in part, by group.
+    """People with a score and labels that count in part.
 
     Attributes:
+        sample: all N people.
         score: f, probability of a positive label, shape (N,).
-        positive: g, how much each counts as a positive label, N rows.
+        positive: g, how much each counts as a positive label, N rows; 0 of people who do not count.
         negative: b, likewise as a negative one.
-        by_group: the rows by their G groups.
+        weights: of the known positive and negative labels that all this rests on, shape (2, N).
     """
 
+    sample: Sample
     score: np.ndarray
     positive: Column
     negative: Column
-    by_group: Groups
+    weights: np.ndarray
 
     @cached_property
-    def order(self) -> np.ndarray:
-        """Rows by group, then by increasing score, shape (N,)."""
-        return np.lexsort((self.score, self.by_group.group))
+    def supports(self) -> list[Support]:
+        """Of shares of the positive and of the negative labels."""
+        return [self.sample.support(weight) for weight in self.weights]
+
+    @property
+    def fewest(self) -> Support:
+        """Of a comparison of positive and negative labels: that of the fewer ones."""
+        return min(self.supports, key=lambda support: float(support.clusters))
 
     @cached_property
-    def cell(self) -> np.ndarray:
-        """Number of the distinct pair of group and score of each row of `order`, shape (N,)."""
-        group, score = self.by_group.group[self.order], self.score[self.order]
-        return np.cumsum(np.append(0, (np.diff(group) != 0) | (np.diff(score) != 0)))
+    def rank(self) -> np.ndarray:
+        """Place of each score among the R different ones of people who count, (N,); of others the last."""
+        counts = (self.positive.value != 0) | (self.negative.value != 0)
+        return np.unique(np.where(counts, self.score, np.inf), return_inverse=True)[1]
 
-    @cached_property
-    def of_cell(self) -> np.ndarray:
-        """Group of each cell, shape (cells,)."""
-        return self.by_group.group[self.order][np.append(True, np.diff(self.cell) > 0)]
-
-    @cached_property
-    def last(self) -> np.ndarray:
-        """Last cell of each group, shape (G,)."""
-        return np.searchsorted(self.of_cell, np.arange(self.by_group.groups), side="right") - 1
-
-    def argmax(self, of: np.ndarray) -> np.ndarray:
-        """Cell of each group with the largest of some values (cells,), shape (G,)."""
-        starts = np.append(0, self.last[:-1] + 1)
-        cells = zip(starts, self.last, strict=True)  # none of a group without rows
-        return np.array([a + np.argmax(of[a : b + 1]) if a <= b else -1 for a, b in cells])
-
-    def up_to(self, cell: np.ndarray) -> np.ndarray:
-        """Whether a row is at most in a cell (G,) of its group, shape (N,), bool."""
-        found = np.empty(len(self.score), dtype=bool)
-        found[self.order] = self.cell <= cell[self.of_cell[self.cell]]
-        return found
-
-    def until(self, mass: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Mass of the rows of the same group up to each cell, with it, and of the cell, shape (cells,)."""
-        own = np.bincount(self.cell, weights=mass[self.order])
-        total = np.cumsum(own)
-        first = np.searchsorted(self.of_cell, self.of_cell)
-        return total - (total - own)[first], own
-
-    def below(self, mass: np.ndarray) -> np.ndarray:
-        """Mass of the rows of the same group with a lower score, and half of an equal one, shape (N,)."""
-        total, own = self.until(mass)
-        found = np.empty_like(mass)
-        found[self.order] = (total - own / 2.0)[self.cell]
-        return found
+    def up_to(self, mass: np.ndarray) -> np.ndarray:
+        """Sum of a mass (N,), which only people who count have, up to each different score, shape (R,)."""
+        return np.cumsum(np.bincount(self.rank, mass))
 
     def auc(self) -> Estimate:
-        """P(a positive label has the higher score than a negative one), ties counting half, shape (G,)."""
-        mean, n = self.by_group.mean, len(self.score)
-        g, b = self.positive.value, self.negative.value
-        totals = np.bincount(self.by_group.group, weights=g, minlength=self.by_group.groups)
-        above = totals[self.by_group.group] - self.below(g)
-        pairs = mean(self.positive * (self.below(b) / n) + self.negative * (above / n))
-        own = mean(g * b).value / n  # of each with itself, which are no pairs
-        ordered = Estimate((pairs.value - own) / 2.0, pairs.phi)
-        both = mean(self.positive) * mean(self.negative)
-        return ordered / Estimate(both.value - own, both.phi)
+        """P(a positive label has the higher score than a negative one), ties counting half."""
+        mean, n, labels = self.sample.mean, len(self.score), (self.positive.value, self.negative.value)
+        totals = [self.up_to(mass) for mass in labels]
+        # Mass of people with a lower score, and half of an equal one.
+        g, b = ((total + np.append(0.0, total[:-1]))[self.rank] / (2.0 * n) for total in totals)
+        pairs = mean(self.positive * b + self.negative * (totals[0][-1] / n - g))
+        with_itself = mean(np.multiply(*labels)).value / n  # of each person, which is no pair
+        ordered = Estimate((pairs.value - with_itself) / 2.0, pairs.phi)
+        return (ordered / (mean(self.positive) * mean(self.negative) - with_itself)).on(self.fewest)
+
+    def gini(self) -> Estimate:
+        """2·AUC − 1."""
+        return 2.0 * self.auc() - 1.0
 
     def ks(self) -> Estimate:
-        """Largest difference of the scores' distribution functions by label (Kolmogorov–Smirnov), (G,).
+        """Largest difference of the scores' distribution functions by label (Kolmogorov–Smirnov).
 
         At the threshold that is best for the same people the difference is too large, by 3·L; at the one that
         is best for other people it is too small, by L, as for the maximum of a Brownian motion with a
@@ -111,42 +91,52 @@ class Scored:
         others, L grows by (K/(K − 1))^⅔. The estimate is the mean in which both cancel. Half of this
         correction is added to the standard error, for its own.
         """
-        sample, n = self.by_group.sample, len(self.score)
-        draw, outside = np.random.default_rng(sample.seed), np.zeros(n)
+        draw, outside = np.random.default_rng(self.sample.seed), np.zeros(len(self.score))
         for _ in range(REPEATS):
-            fold = (draw.permutation(sample.clusters) % FOLDS)[sample.cluster]
-            for one in range(FOLDS):
-                own = fold == one
-                outside[own] += self._until_apart(~own)[own] / REPEATS
+            fold = (draw.permutation(self.sample.clusters) % FOLDS)[self.sample.cluster]
+            for k in range(FOLDS):
+                outside += (fold == k) * self._below_furthest(fold != k) / REPEATS
         growth = (FOLDS / (FOLDS - 1)) ** (2 / 3)
-        found = self._apart(self._until_apart(np.ones(n, dtype=bool)))
-        size, error = np.abs(found.value), found.error
-        value = (growth * size + 3.0 * np.abs(self._apart(outside).value)) / (growth + 3.0)
-        share = np.divide((size - value) / 2.0, error, out=np.zeros_like(size), where=error > 0)
-        return Estimate(value, found.phi * (np.sign(found.value) * np.sqrt(1.0 + share**2))[:, None])
+        same, other = map(self.apart, (self._below_furthest(1.0), outside))
+        size, error = np.abs(same.value), same.error
+        value = (growth * size + 3.0 * np.abs(other.value)) / (growth + 3.0)
+        share = (size - value) / (2.0 * error) if error > 0 else 0.0
+        return Estimate(value, same.phi * np.sign(same.value) * np.sqrt(1.0 + share**2), self.fewest)
 
-    def _apart(self, below: np.ndarray) -> Estimate:
-        """Difference of shares of negative and of positive labels that are `below`, (N,), shape (G,)."""
-        mean = self.by_group.mean
-        found = mean(self.negative * below) / mean(self.negative)
-        return found - mean(self.positive * below) / mean(self.positive)
+    def share(self, kind: int, rows: np.ndarray) -> Estimate:
+        """Share of the positive (0) or negative (1) labels of some rows, as far as they count (N,)."""
+        labels = (self.positive, self.negative)[kind]
+        return (self.sample.mean(labels * rows) / self.sample.mean(labels)).on(self.supports[kind])
 
-    def _until_apart(self, rows: np.ndarray) -> np.ndarray:
-        """Whether a row is below the threshold where the distributions of some `rows` differ most, (N,)."""
-        (g, _), (b, _) = (self.until(of.value * rows) for of in (self.positive, self.negative))
-        end = self.last[self.of_cell]
+    def apart(self, rows: np.ndarray) -> Estimate:
+        """Share of some rows in the negative labels less that in the positive ones."""
+        return self.share(1, rows) - self.share(0, rows)
+
+    def _below_furthest(self, rows: np.ndarray | float) -> np.ndarray:
+        """Who is below the threshold where the distribution functions of some rows differ most, (N,)."""
+        g, b = (self.up_to(labels.value * rows) for labels in (self.positive, self.negative))
         with np.errstate(divide="ignore", invalid="ignore"):
-            return self.up_to(self.argmax(np.nan_to_num(np.abs(b / b[end] - g / g[end]))))
+            apart = np.nan_to_num(np.abs(b / b[-1] - g / g[-1]))
+        return self.rank <= apart.argmax()
 
     def brier(self) -> Estimate:
-        """Mean squared difference of label and score, shape (G,)."""
-        squares = self.positive * (1.0 - self.score) ** 2 + self.negative * self.score**2
-        return self.by_group.mean(squares) / self.by_group.mean(self.positive + self.negative)
+        """Mean squared difference of label and score."""
+        return self._mean((1.0 - self.score) ** 2, self.score**2)
 
     def calibration(self) -> Estimate:
-        """Mean label less mean score, shape (G,)."""
-        error = self.positive * (1.0 - self.score) - self.negative * self.score
-        return self.by_group.mean(error) / self.by_group.mean(self.positive + self.negative)
+        """Mean label less mean score."""
+        return 2.0 * self._mean(1.0 - self.score / 2.0, (1.0 - self.score) / 2.0) - 1.0
+
+    def error(self) -> Estimate:
+        """The same as a mean, whose interval is by Student's t, of an out-of-fold probability."""
+        support = self.sample.support(self.weights.sum(0), lowest=-0.5, highest=0.5, cut=False)
+        return self.calibration().on(support)
+
+    def _mean(self, of_positive: np.ndarray, of_negative: np.ndarray) -> Estimate:
+        """Mean of what a positive and a negative label of each person count, between 0 and 1, shape (N,)."""
+        mean, positive, negative = self.sample.mean, self.positive, self.negative
+        ratio = mean(positive * of_positive + negative * of_negative) / mean(positive + negative)
+        return ratio.on(self.sample.support(self.weights.sum(0)))
 
 
 @dataclass(frozen=True)
@@ -154,74 +144,71 @@ class Partial:
     """People with a score of whom some have no label, which may then be 0 or 1: bounds of all measures.
 
     Attributes:
+        sample: all N people.
         score: f, shape (N,).
         label: y, NaN where it is not known, shape (N,).
-        by_group: the rows by their G groups.
+        members: who counts, shape (N,), bool.
     """
 
+    sample: Sample
     score: np.ndarray
     label: np.ndarray
-    by_group: Groups
+    members: np.ndarray
 
-    def with_labels(self, unknown: np.ndarray) -> Scored:
+    def labelled(self, unknown: np.ndarray | float) -> Scored:
         """The people with labels (N,) in the place of unknown ones."""
-        label = np.where(np.isnan(self.label), unknown, self.label)
-        return Scored(self.score, Column(label), Column(1.0 - label), self.by_group)
+        label = np.where(np.isnan(self.label), unknown, self.label) * self.members
+        weights = np.stack([self.members, self.members])
+        return Scored(self.sample, self.score, Column(label), Column(self.members - label), weights)
 
-    def auc(self) -> Bounds:
-        """Sharp: for each number of positive labels the highest scores have them, or the lowest."""
-        scored = self.with_labels(np.zeros(len(self.score)))
-        rank, group = scored.below(np.ones(len(self.score))) + 0.5, self.by_group.group
-        low, high = np.zeros((2, len(self.score)))
-        for code in range(self.by_group.groups):
-            rows = scored.order[group[scored.order] == code]
-            free = rows[np.isnan(self.label[rows])]
-            known = self.label[rows][~np.isnan(self.label[rows])].sum()
-            ranks = np.nansum(self.label[rows] * rank[rows])
-            positive = known + np.arange(len(free) + 1)
-            pairs = positive * (len(rows) - positive)
-            for labels, ordered, sign in ((low, free, -1.0), (high, free[::-1], 1.0)):
-                ordered_pairs = ranks + np.append(0.0, np.cumsum(rank[ordered]))
-                ordered_pairs -= positive * (positive + 1.0) / 2.0
-                auc = np.divide(
-                    sign * ordered_pairs, pairs, out=np.full(len(pairs), -np.inf), where=pairs > 0
-                )
-                labels[ordered[: int(np.argmax(auc))]] = 1.0
-        return Bounds(self.with_labels(low).auc(), self.with_labels(high).auc())
+    def bounds(self, measure: str) -> Bounds:
+        """Least and greatest value of a measure, which is the name of a method of `Scored`.
 
-    def ks(self) -> Bounds:
-        """Largest of the thresholds' bounds; the upper one is sharp, the lower one may be too low.
+        They are sharp, except for the least KS, which may be too low.
+        """
+        if measure == "ks":
+            return self._ks()
+        near = self.score >= 0.5
+        extremes: list[Any] = [near, ~near] if measure == "brier" else [0.0, 1.0]
+        if measure in ("auc", "gini"):
+            extremes = self._ordered()
+        return Bounds(*(getattr(self.labelled(unknown), measure)() for unknown in extremes))
+
+    def _ordered(self) -> list[np.ndarray]:
+        """Unknown labels (N,) for the least and the greatest AUC.
+
+        Of each number of positive labels the lowest scores have them, or the highest.
+        """
+        rows = np.flatnonzero(self.members)
+        label, rank = self.label[rows], rankdata(self.score[rows])
+        free = np.flatnonzero(np.isnan(label))
+        free = free[np.argsort(rank[free], kind="stable")]
+        positive, extremes = np.nansum(label) + np.arange(len(free) + 1), []
+        pairs = positive * (len(rows) - positive)
+        for order, sign in ((free, 1.0), (free[::-1], -1.0)):
+            ranks = np.nansum(label * rank) + np.append(0.0, np.cumsum(rank[order]))
+            ordered = sign * (ranks - positive * (positive + 1.0) / 2.0)
+            auc = np.divide(ordered, pairs, out=np.full(len(pairs), np.inf), where=pairs > 0)
+            extremes.append(np.isin(np.arange(len(self.score)), rows[order[: auc.argmin()]]))
+        return extremes
+
+    def _ks(self) -> Bounds:
+        """Largest of the thresholds' bounds.
 
         At one threshold the distributions are furthest apart where all unknown labels below it are negative
         and those above positive, or the other way round.
         """
-        scored = self.with_labels(np.zeros(len(self.score)))
-        known = [np.nan_to_num(of) for of in (self.label, 1.0 - self.label)]
-        (g, _), (b, _), (u, _) = map(scored.until, (*known, np.isnan(self.label).astype(float)))
-        end = scored.last[scored.of_cell]
+        scored, extremes = self.labelled(0.0), []
+        masses = (self.label == 1, self.label == 0, np.isnan(self.label))
+        g, b, u = (scored.up_to(self.members & mass) for mass in masses)
         with np.errstate(divide="ignore", invalid="ignore"):
-            apart = (b + u) / (b[end] + u) - g / (g[end] + u[end] - u)
-            near = b / (b[end] + u[end] - u) - (g + u) / (g[end] + u)
-        apart, near = np.nan_to_num(apart), np.nan_to_num(near)
-        found = []
-        # Of each end: the difference by threshold, and whether unknown labels above it are positive.
-        ends = (np.maximum(near, -apart), near < -apart), (np.maximum(apart, -near), apart >= -near)
-        for size, above in ends:
-            best = scored.argmax(size)
-            below = scored.up_to(best)
-            labels = np.where(above[best][self.by_group.group], ~below, below).astype(float)
-            difference = self.with_labels(labels)._apart(below)
-            sign = np.where(size[best] > 0, np.sign(difference.value), 0.0)
-            phi = np.nan_to_num(difference.phi * sign[:, None])
-            found.append(Estimate(np.maximum(size[best], 0.0), phi))
-        return Bounds(*found)
-
-    def brier(self) -> Bounds:
-        """Sharp: unknown labels are those nearest to the score, or the others."""
-        near = (self.score >= 0.5).astype(float)
-        return Bounds(self.with_labels(near).brier(), self.with_labels(1.0 - near).brier())
-
-    def calibration(self) -> Bounds:
-        """Sharp: unknown labels are all negative, or all positive."""
-        ends = (np.full(len(self.score), label) for label in (0.0, 1.0))
-        return Bounds(*(self.with_labels(labels).calibration() for labels in ends))
+            ways = [(y + u) / (y[-1] + u) - z / (z[-1] + u[-1] - u) for y, z in ((b, g), (g, b))]
+        apart = np.nan_to_num(ways)
+        for size in (-apart, apart):
+            way, best = np.unravel_index(size.argmax(), size.shape)
+            below = scored.rank <= best
+            difference = self.labelled(below if way else ~below).apart(below)
+            sign = np.sign(difference.value) if size.max() > 0 else 0.0
+            phi = np.nan_to_num(difference.phi * sign)
+            extremes.append(Estimate(np.maximum(size.max(), 0.0), phi, scored.fewest))
+        return Bounds(*extremes)

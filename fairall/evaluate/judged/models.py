@@ -15,8 +15,8 @@ from fairall.evaluate.estimated.influence import Column, Sample
 from fairall.evaluate.estimated.nuisance import Fitted, fit, fit_by_version
 from fairall.evaluate.estimated.officers import Officers, officers, why_not
 from fairall.evaluate.estimated.past import Past, past
+from fairall.evaluate.estimated.periods import changes
 from fairall.evaluate.judged import checks
-from fairall.evaluate.judged.periods import Period, changes, periods
 from fairall.evaluate.log import DecisionLog
 from fairall.measuring.sequences import LARGEST_GAP
 from fairall.tables.cells import spelling
@@ -177,11 +177,6 @@ class Models:
                 "given the features, or who decides changes the label"
             )
         return None
-
-    @cached_property
-    def periods(self) -> list[Period]:
-        """The log by policy version or quarter."""
-        return periods(self.log, self.sample, self.smallest_cell)
 
     @cached_property
     def changes(self) -> tuple[str, ...]:

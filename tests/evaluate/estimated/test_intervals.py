@@ -12,6 +12,7 @@ from scipy.stats import binomtest, t
 
 from fairall.errors import FairAllError
 from fairall.evaluate import compare, evaluate
+from fairall.evaluate.analyses.monitor import by_version
 from fairall.evaluate.estimated.gaps import (
     LEAST_FREEDOM,
     Interval,
@@ -24,7 +25,6 @@ from fairall.evaluate.estimated.gaps import (
 )
 from fairall.evaluate.estimated.influence import Estimate, Sample
 from fairall.evaluate.evaluation import Evaluation
-from fairall.evaluate.judged.periods import Period
 from tests.evaluate.simulated import KEYS, applicants, judged, models_of
 
 Z = float(ndtri(0.975))
@@ -382,11 +382,10 @@ def of_decisions(found: Evaluation, n: int, p: float) -> Iterator[tuple[str, Int
     yield f"naive precision {n}", found.groups["few"]["rates"]["predictive_parity"]["naive"], p
     yield f"DPU {n}", found.fairness["dpu"]["dr"], 0.0
     yield f"precision gap {n}", found.fairness["predictive_parity"]["dr"], abs(p - 0.6)
-    periods: list[Period] = found.models.periods
-    for one in periods[:1]:
-        yield f"period acceptance {n}", one.acceptance, rate
-        yield f"period labels {n}", one.positive, mean
-        yield f"period gap {n}", one.gap, 0.0
+    truths = {"acceptance rate": rate, "positive labels": mean, "gap of acceptance rates": 0.0}
+    for record in by_version(found.models):
+        if record["version"] == "a" and record["what"] in truths:
+            yield f"version {record['what']} {n}", record["value"], truths[record["what"]]
 
 
 CLUSTERS = {

@@ -1,0 +1,73 @@
+"""Value and gaps by thresholds, and the value by costs."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.special import expit
+
+from fairall.evaluate import evaluate
+from fairall.evaluate.analyses.choices import CHOICES, GAPS, costs, thresholds
+from fairall.evaluate.estimated.gaps import joint_normal
+from fairall.evaluate.evaluation import Evaluation
+from fairall.evaluate.judged.models import Models
+from fairall.evaluate.page import Shown
+from tests.evaluate.simulated import COST, applicants, judged, log_of
+
+
+@pytest.fixture(scope="module")
+def people() -> pd.DataFrame:
+    return applicants(2000)
+
+
+def scored(people: pd.DataFrame, score: Any) -> Evaluation:
+    models = Models(log_of(people, propensity="p"), outcome_model="logistic", score=np.asarray(score))
+    return judged(models, people["new"])
+
+
+def test_thresholds_are_policies_of_the_score_with_a_wider_interval(people: pd.DataFrame) -> None:
+    score = expit(people["score"] + 0.5 * (people["sex"] == "m")).to_numpy()
+    evaluation = scored(people, score)
+    rows = {(row["threshold"], row["measure"]): row["value"] for row in thresholds(evaluation)}
+    levels = list(dict.fromkeys(level for level, _ in rows))
+    assert levels == pytest.approx(np.quantile(score, np.linspace(0.05, 0.95, 19)))
+    for level in levels[::6]:
+        policy = judged(evaluation.models, score >= level)
+        assert rows[level, "acceptance"] == policy.target.mean()
+        alone, value = policy.values["dr"], rows[level, "value"]
+        assert value.estimate == pytest.approx(alone.estimate)
+        # All thresholds together, by Bonferroni's inequality.
+        wider = (value.high - value.low) / (alone.high - alone.low)
+        assert wider == pytest.approx(joint_normal(19) / 1.96, rel=0.03)
+        for name in GAPS:
+            gap, value = policy.fairness[name]["dr"], rows[level, name]
+            assert value.estimate == pytest.approx(gap.estimate)
+            assert value.low <= gap.low + 1e-9
+            assert value.high >= gap.high - 1e-9
+    assert not [*thresholds(scored(people, np.where(people["score"] > 0, 0.8, 0.2)))]
+
+
+def test_the_value_is_linear_in_the_cost(people: pd.DataFrame) -> None:
+    evaluation = scored(people, people["chance"])
+    values = {row["cost"]: row["value"] for row in costs(evaluation)}
+    assert list(values) == pytest.approx(np.linspace(0.1, 0.9, 9))
+    slopes = np.diff([value.estimate for value in values.values()]) / 0.1
+    np.testing.assert_allclose(slopes, -people["new"].mean())
+    for cost, value in values.items():
+        if np.isclose(cost, [COST, 0.7]).any():
+            log = log_of(people, propensity="p", cost=cost)
+            other = evaluate(people["new"].to_numpy(), log, outcome_model="logistic").values["dr"]
+            assert value[:3] == pytest.approx(other[:3])
+
+
+def test_the_table_has_a_line_per_threshold_and_cost(people: pd.DataFrame) -> None:
+    table = CHOICES.table(Shown(scored(people, people["chance"]), Path("log.csv")))
+    assert table is not None
+    assert [name[:5] for _, name in table.frame.index] == ["score"] * 19 + ["c = 0"] * 9
+    assert list(table.frame) == ["acceptance", "utility", "DPU", "equal-opportunity gap"]
+    amounts = log_of(people.assign(win=0.6, lose=0.4), propensity="p", cost=None, gain="win", loss="lose")
+    evaluation = evaluate(people["new"].to_numpy(), amounts, outcome_model="logistic")
+    assert [*thresholds(evaluation)]
+    assert not [*costs(evaluation)]
