@@ -23,8 +23,6 @@ from fairall.evaluate.estimated.influence import Estimate, Z
 from fairall.evaluate.estimated.officers import OFFICERS
 from fairall.evaluate.evaluation import AnyLog, Evaluation, judge
 
-# Names of `Interval.probability`.
-BETTER, FAIRER = {"probability": "probability_better"}, {"probability": "probability_fairer"}
 OVERALL = "equal_opportunity", "false_positive"  # whose rates of all people are bounded
 SHOWN_GAMMAS = 1.5, 2.0
 UNKNOWN = NOTHING._replace(probability=np.nan)
@@ -40,52 +38,37 @@ class Comparison(Answered):
     @cached_property
     def refused(self) -> str | None:
         """`Evaluation.refused` of the first of the two that has one, else why there is no difference."""
-        for one in (self.first, self.second):
-            if one.refused is not None:
-                return f"{one.policy}: {one.refused}"
+        for policy in (self.first, self.second):
+            if policy.refused is not None:
+                return f"{policy.policy}: {policy.refused}"
         return self.refused_value
 
     @cached_property
     def refused_value(self) -> str | None:
         """Why the difference in value cannot be estimated: overlap must hold where the policies differ."""
-        for one in (self.first, self.second):
-            if one.refused_value is not None:
-                return f"{one.policy}: {one.refused_value}"
+        for policy in (self.first, self.second):
+            if policy.refused_value is not None:
+                return f"{policy.policy}: {policy.refused_value}"
         models = self.second.models
         if models.impossible is not None:
             return models.impossible
         change = np.abs(self.second.target - self.first.target)
-        read = self.difference("dr" if models.outcome else "ips")
-        return self.second.lacking(change, models.weight.value * change, "whom only one policy accepts", read)
+        weight, estimate = models.weight.value * change, self.difference("dr" if models.outcome else "ips")
+        return self.second.lacking(change, weight, "whom only one policy accepts", estimate)
 
     def difference(self, estimator: str) -> Estimate:
-        """Second value minus first."""
+        """Second value minus first, by an estimator of `ESTIMATORS`."""
         first, second = self.first.people, self.second.people
         weight = np.abs(second.kept.value - first.kept.value)
         support = difference_support(first, second, weight, self.first.sample)
         return (self.second.value(estimator) - self.first.value(estimator)).on(support)
-
-    @property
-    def _logged(self) -> bool:
-        return self.first.logged or self.second.logged
-
-    def _utility(self, assumption: float | str | None) -> Bounds:
-        """Bounds of the difference in value; `assumption` as of `Evaluation.labels`."""
-        first, second = self.first, self.second
-        if self._logged:  # its value was observed
-            own, other = (
-                bounds.value_bounds(one.people, one.labels(assumption), one.sample) for one in (second, first)
-            )
-            return Bounds(own.low - other.high, own.high - other.low)
-        people = first.people, second.people
-        return bounds.difference_bounds("utility_gap", *people, second.labels(assumption), first.sample)
 
     @cached_property
     def turning_point(self) -> float | None:
         """The odds ratio Γ up to which the sign of the difference in value is certain; None for any Γ."""
         if self.refused_value is not None or self.first.models.outcome is None:
             return None
-        return bounds.turning_point(lambda gamma: self._utility(gamma).limits())
+        return bounds.turning_point(lambda gamma: self._bounds("utility", gamma).limits())
 
     @cached_property
     def bounds(self) -> dict[str, dict[str, Limits]]:
@@ -96,21 +79,30 @@ class Comparison(Answered):
         without assumption, for odds ratios Γ where there is a model of the label, and by decision makers
         where the log names them; none of rates where one policy took the logged decisions.
         """
-        models = self.first.models
-        views: dict[str, float | str | None] = {"no assumption": None}
+        models, names = self.first.models, ["utility", *OVERALL]
+        assumptions: dict[str, float | str | None] = {"no assumption": None}
         if models.outcome is not None and self.refused_value is None:
-            views |= {f"Γ = {gamma:g}": gamma for gamma in SHOWN_GAMMAS}
+            assumptions |= {f"Γ = {gamma:g}": gamma for gamma in SHOWN_GAMMAS}
         if models.why_no_officers is None:
-            views[OFFICERS] = OFFICERS
+            assumptions[OFFICERS] = OFFICERS
+        if self.first.logged or self.second.logged:
+            names = ["utility"]
+        return {
+            view: {name: self._bounds(name, assumption).limits() for name in names}
+            for view, assumption in assumptions.items()
+        }
+
+    def _bounds(self, name: str, assumption: float | str | None) -> Bounds:
+        """Bounds of the difference in utility or in a rate; `assumption` as of `Evaluation.labels`."""
         first, second = self.first, self.second
-        found = {}
-        for view, assumption in views.items():
-            own, labels = {"utility": self._utility(assumption)}, second.labels(assumption)
-            for name in () if self._logged else OVERALL:
-                people = first.people, second.people
-                own[name] = bounds.difference_bounds(name, *people, labels, first.sample)
-            found[view] = {name: one.limits() for name, one in own.items()}
-        return found
+        if first.logged or second.logged:  # its value was observed
+            before, after = (
+                bounds.value_bounds(policy.people, policy.labels(assumption), policy.sample)
+                for policy in (first, second)
+            )
+            return Bounds(after.low - before.high, after.high - before.low)
+        log = first.people, second.people, second.labels(assumption), first.sample
+        return bounds.difference_bounds("utility_gap" if name == "utility" else name, *log)
 
     @cached_property
     def values(self) -> dict[str, Interval]:
@@ -132,15 +124,14 @@ class Comparison(Answered):
 
     def gap(self, measure: str, view: View) -> Interval:
         """The difference of the gap of a measure of `MEASURES` in a view."""
-        doubts = [one.doubt(measure, view) for one in (self.first, self.second)]
+        pair, shown = (self.first, self.second), self.first.models.shown
+        doubts = [policy.doubt(measure, view) for policy in pair]
         why = next((reason for _, reason in doubts if reason), None)
         if not all(may for may, _ in doubts):
             return UNKNOWN.without_ends(why)
         if view != "naive" and MEASURES[measure].labels != "none" and self.refused_value is not None:
             return UNKNOWN.without_ends(self.refused_value)
-        shown = self.first.models.shown
-        found = gap_difference(*(one.rates[view][measure][shown] for one in (self.first, self.second)))
-        return found.without_ends(why)
+        return gap_difference(*(policy.rates[view][measure][shown] for policy in pair)).without_ends(why)
 
 
 def compare(first: Any, second: Any, log: AnyLog, **options: Any) -> Comparison:

@@ -26,6 +26,7 @@ from fairall.evaluate.analyses.impact import IMPACT
 from fairall.evaluate.analyses.monitor import MONITOR
 from fairall.evaluate.analyses.score import SCORE
 from fairall.evaluate.analyses.sensitivity import SENSITIVITY, up_to
+from fairall.evaluate.analyses.swaps import SWAPS
 from fairall.evaluate.analyses.treatment import TREATMENT
 from fairall.evaluate.analyses.value import VALUES
 from fairall.evaluate.analysis import CHOICES, SECTIONS, chance
@@ -47,7 +48,11 @@ MODELS = {
     "outcome": "Model of the label",
 }
 ANALYSES = {
-    one.key: one for one in (VALUES, GAPS, TREATMENT, IMPACT, GROUPS, SCORE, THRESHOLDS, MONITOR, SENSITIVITY)
+    analysis.key: analysis
+    for analysis in (
+        *(VALUES, SWAPS, GAPS, TREATMENT, IMPACT, GROUPS),
+        *(SCORE, THRESHOLDS, MONITOR, SENSITIVITY),
+    )
 }
 PRINTED = ("value", "fairness", "groups", "treatment", "impact", "score")  # on the terminal
 
