@@ -17,7 +17,7 @@ NOTE = (
     "Decisions on different people, without a given reference group. All groups have one acceptance rate, "
     "drawn between 10 and 90 % for each log; in the last case the first group has 50 %, the others 30 %."
 )
-TESTED = ("fairall/evaluate/analyses/impact.py", "fairall/evaluate/estimated/gaps.py")
+TESTED = ("fairall/evaluate/analyses/impact.py", "fairall/evaluate/estimated/estimates.py")
 
 LEVEL = 0.05
 SIZES = (

@@ -18,7 +18,7 @@ NOTE = (
     "sin 2πct at the position t of a row, from 0 to 1, or by 2t − 1. Covered: the true value is in the "
     "95 % interval of the doubly robust value. Marked: a warning says that the value is in doubt."
 )
-TESTED = ("fairall/evaluate/judged/checks.py",)
+TESTED = ("fairall/evaluate/checks.py",)
 
 COST, ROWS, POPULATION = 0.4, 1000, 200_000
 FASTEST = 50  # cycles, from which on a window of the check holds a whole one

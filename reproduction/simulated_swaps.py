@@ -23,7 +23,7 @@ NOTE = (
 TESTED = (
     "fairall/evaluate/analyses/swaps.py",
     "fairall/evaluate/estimated/fairness.py",
-    "fairall/evaluate/estimated/gaps.py",
+    "fairall/evaluate/estimated/estimates.py",
 )
 
 COST = 0.4

@@ -12,7 +12,7 @@ import pandas as pd
 from fairall.display.format import interval, number
 from fairall.display.table import PageTable, records_of, without_empty
 from fairall.evaluate.estimated.bounds import Limits
-from fairall.evaluate.estimated.gaps import Interval
+from fairall.evaluate.estimated.estimates import Interval
 from fairall.evaluate.plain import plain
 
 if TYPE_CHECKING:

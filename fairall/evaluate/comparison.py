@@ -16,10 +16,9 @@ import numpy as np
 from fairall.evaluate.analysis import Answered
 from fairall.evaluate.estimated import bounds
 from fairall.evaluate.estimated.bounds import Bounds, Limits
+from fairall.evaluate.estimated.estimates import NOTHING, Estimate, Interval, Z, gap_difference
 from fairall.evaluate.estimated.estimators import ESTIMATORS, difference_support
 from fairall.evaluate.estimated.fairness import MEASURES, VIEWS, View
-from fairall.evaluate.estimated.gaps import NOTHING, Interval, difference_interval, gap_difference
-from fairall.evaluate.estimated.influence import Estimate, Z
 from fairall.evaluate.estimated.officers import OFFICERS
 from fairall.evaluate.evaluation import AnyLog, Evaluation, judge
 
@@ -110,12 +109,12 @@ class Comparison(Answered):
         return {name: self.value(name) for name in ESTIMATORS}
 
     def value(self, estimator: str, k: float = Z) -> Interval:
-        """The difference in value by an estimator of `ESTIMATORS`; k as of `gaps.ends`."""
+        """The difference in value by an estimator of `ESTIMATORS`; k as of `Estimate.ends`."""
         refused = self.refused_value or self.first.refused_estimator(estimator)
         if refused is not None:
             return UNKNOWN.without_ends(refused)
         why = self.first.no_interval(estimator) or self.second.no_interval(estimator)
-        return difference_interval(self.difference(estimator), k).without_ends(why)
+        return self.difference(estimator).difference_interval(k).without_ends(why)
 
     @cached_property
     def fairness(self) -> dict[str, dict[View, Interval]]:

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from fairall.display.style import BLUE, COLUMN, ORANGE
-from fairall.evaluate.estimated.gaps import Interval
+from fairall.evaluate.estimated.estimates import Interval
 from fairall.evaluate.evaluation import Evaluation
 
 POLICIES = (BLUE, ORANGE)

@@ -14,9 +14,20 @@ import pandas as pd
 
 from fairall.display.viewed import Viewed
 from fairall.errors import FairAllError, count
+from fairall.evaluate import checks
 from fairall.evaluate.analysis import Answered
+from fairall.evaluate.checks import Misfit
 from fairall.evaluate.estimated import bounds as limits
 from fairall.evaluate.estimated.bounds import Limits
+from fairall.evaluate.estimated.estimates import (
+    NOTHING,
+    Estimate,
+    Groups,
+    Interval,
+    Sample,
+    gap_interval,
+    lacking,
+)
 from fairall.evaluate.estimated.estimators import (
     ESTIMATORS,
     LABELS,
@@ -25,13 +36,9 @@ from fairall.evaluate.estimated.estimators import (
     value_support,
 )
 from fairall.evaluate.estimated.fairness import MEASURES, VIEWS, View, columns, rates, support
-from fairall.evaluate.estimated.gaps import NOTHING, Interval, gap_interval, interval, lacking
-from fairall.evaluate.estimated.influence import Estimate, Groups, Sample
 from fairall.evaluate.estimated.officers import OFFICERS
-from fairall.evaluate.judged import checks, validation
-from fairall.evaluate.judged.checks import Misfit
-from fairall.evaluate.judged.models import NO_MODEL, OPTIONS, Models
 from fairall.evaluate.log import DecisionLog
+from fairall.evaluate.models import NO_MODEL, OPTIONS, Models
 from fairall.evaluate.policies import SAY, label_score, target_policy
 from fairall.tables.overlap import LEAST_EFFECTIVE, effective_sample_size
 
@@ -40,6 +47,10 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 DISAGREEING = 3.0  # standard errors between two estimators
+LIKELY = {
+    "ips": "doubt the propensities: weighted people with labels may be unlike all people, see their balance",
+    "dm": "the outcome model fails among the people whom the policy accepts",
+}
 # Measures about people of one label, accepted or not.
 BY_LABEL = ("equal_opportunity", "false_positive", "false_negative")
 AnyLog: TypeAlias = pd.DataFrame | str | Path | DecisionLog
@@ -71,8 +82,6 @@ class Evaluation(Answered, Viewed):
     draw: int | None = None
 
     panels = ("value", "fairness")
-
-    acceptance_ratio = cached_property(validation.acceptance_ratio)
 
     def once(self, compute: Callable[[Evaluation], T]) -> T:
         """What a function of an evaluation gives of this one, computed once."""
@@ -170,7 +179,7 @@ class Evaluation(Answered, Viewed):
         found = {}
         for name in ESTIMATORS:
             refused = self.refused_estimator(name)
-            estimate = NOTHING if refused else interval(self.value(name))
+            estimate = NOTHING if refused else self.value(name).interval()
             found[name] = estimate.without_ends(refused or self.no_interval(name))
         return found
 
@@ -246,7 +255,7 @@ class Evaluation(Answered, Viewed):
         if not may:
             return NOTHING.without_ends(why)
         estimates = self.rates[view][name]
-        found = gap_interval(estimates[self.models.shown]) if code is None else interval(estimates, code)
+        found = gap_interval(estimates[self.models.shown]) if code is None else estimates.interval(code)
         return found.without_ends(why)
 
     def doubt(self, measure: str, view: View, code: int | None = None) -> tuple[bool, str | None]:
@@ -368,13 +377,9 @@ class Evaluation(Answered, Viewed):
         for name in ("ips", "dm"):
             change = self.value(name) - read
             if abs(change.value) > max(DISAGREEING * change.error, read.error):
-                reason = "the outcome model fails among the people whom the policy accepts"
-                if name == "ips":
-                    worst = validation.worst_balance(self.log, self.people)
-                    reason = f"weighted people with labels are unlike all people{worst}"
                 return (
                     f"{LABELS[name]} and doubly robust differ by {100 * abs(change.value):.1f} per 100 "
-                    f"people (standard error {100 * change.error:.1f}): {reason}"
+                    f"people (standard error {100 * change.error:.1f}): {LIKELY[name]}"
                 )
         return None
 

@@ -107,7 +107,7 @@ def log_of(connection: sql.Connection, policy: Policy, settings: Settings, *, he
 def compared(log: Log, first: np.ndarray, second: np.ndarray, gap: float, number: int = 1) -> dict[str, Any]:
     """Whether a challenger is better than the policy on duty, by a log of held-out people.
 
-    Estimates are doubly robust, with intervals of `evaluate.estimated.gaps`, which have a width even where no
+    Estimates are doubly robust, with intervals of `estimated.estimates`, which have a width even where no
     bad outcome is known yet. That of the k-th comparison leaves out the truth with probability
     α/(k·(k + 1)), α = `ERROR`. These sum to α, so that all intervals of a ledger hold together with 95 %,
     however often it learns (Bonferroni, over challengers that are compared on the same people or on new

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from fairall.evaluate.judged import checks
+from fairall.evaluate import checks
 from fairall.evaluate.log import DecisionLog
 
 

@@ -7,8 +7,8 @@ import pandas as pd
 from scipy.special import expit
 
 from fairall.evaluate.evaluation import Evaluation
-from fairall.evaluate.judged.models import Models
 from fairall.evaluate.log import DecisionLog
+from fairall.evaluate.models import Models
 
 COST = 0.4
 KEYS: dict[str, Any] = {"decision": "granted", "label": "repaid", "sensitive": "sex", "cost": COST}

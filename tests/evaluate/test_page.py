@@ -16,8 +16,8 @@ from fairall.evaluate.analyses import groups, value
 from fairall.evaluate.analysis import chance, flat, text
 from fairall.evaluate.comparison import Comparison
 from fairall.evaluate.estimated.bounds import Limits
+from fairall.evaluate.estimated.estimates import Interval
 from fairall.evaluate.estimated.fairness import MEASURES
-from fairall.evaluate.estimated.gaps import Interval
 from fairall.evaluate.evaluation import Evaluation, Models
 from fairall.evaluate.log import DecisionLog
 from fairall.evaluate.page import Shown
@@ -101,7 +101,7 @@ def test_values_as_the_page_and_the_files_have_them() -> None:
 
 def test_every_measure_and_group_has_a_row(compared: Shown) -> None:
     found = compared.tables
-    assert len(found["fairness"].frame) == 3 * len(MEASURES) + 2  # two ratios of acceptance
+    assert len(found["fairness"].frame) == 3 * len(MEASURES)
     names = found["groups"].frame.index.get_level_values(1)
     assert list(names) == 2 * [f"region {i}" for i in range(GROUPS)]
     for table in found.values():

@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from scipy.stats import norm
 
 from fairall import Ledger
-from fairall.evaluate.estimated.gaps import Interval, ends
+from fairall.evaluate.estimated.estimates import Interval
 from fairall.live import guard, page
 from fairall.live.guard import LEAST, NAMES, Log, compared, lacking, unexpected
 from fairall.live.status import frames, sentences
@@ -106,7 +106,7 @@ def test_intervals_are_those_of_evaluate_at_the_level_of_the_comparison(number: 
     shown = compared(of, first, second, 0.2, number)["value"]
     difference = guard._comparison(of, first, second).difference("dr")
     level = 0.05 / (number * (number + 1))
-    value, low, high = ends(difference, norm.isf(level / 2))
+    value, low, high = difference.ends(norm.isf(level / 2))
     assert (shown["estimate"], shown["low"], shown["high"]) == pytest.approx((value, low, high))
     assert value - low > norm.isf(level / 2) * difference.error
 

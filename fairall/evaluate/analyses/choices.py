@@ -12,10 +12,9 @@ import numpy as np
 from fairall.display.progress import doing
 from fairall.evaluate.analysis import CHOICES as SECTION
 from fairall.evaluate.analysis import INTERVALS, Analysis, Record
+from fairall.evaluate.estimated.estimates import Interval, Z, gap_interval, joint_normal
 from fairall.evaluate.estimated.estimators import ESTIMATORS, People, value_support
 from fairall.evaluate.estimated.fairness import rates
-from fairall.evaluate.estimated.gaps import Interval, gap_interval, interval, joint_normal
-from fairall.evaluate.estimated.influence import Z
 
 if TYPE_CHECKING:
     from fairall.evaluate.evaluation import Evaluation
@@ -34,7 +33,7 @@ def levels_of(score: np.ndarray) -> np.ndarray:
 def _value(judgement: Evaluation, people: People, k: float = Z) -> Interval:
     """The doubly robust value of some people."""
     support = value_support(people, people.kept.value, judgement.sample)
-    return interval(ESTIMATORS["dr"](people, judgement.sample).on(support), k=k)
+    return ESTIMATORS["dr"](people, judgement.sample).on(support).interval(k=k)
 
 
 def thresholds(judgement: Evaluation) -> Iterator[Record]:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 from fairall.evaluate.analyses.value import BY_OFFICERS
 from fairall.evaluate.analysis import FAIRNESS, INTERVALS, NO_ASSUMPTION, Analysis, Picture, Record
 from fairall.evaluate.estimated.fairness import MEASURES
-from fairall.evaluate.estimated.gaps import NOTHING, Interval, ratio_interval
 from fairall.evaluate.estimated.officers import OFFICERS
 
 if TYPE_CHECKING:
@@ -25,29 +24,14 @@ VIEWS_TOLD = (
 )
 
 
-def acceptance_ratio(evaluation: Evaluation) -> Interval:
-    """Smallest acceptance rate by the largest, below 0.8 a sign of adverse impact (four-fifths rule).
-
-    References:
-        Uniform guidelines on employee selection procedures, 29 CFR 1607.4 D (1978).
-    """
-    shown = evaluation.models.shown
-    if len(shown) < 2:
-        return NOTHING.without_ends(evaluation.doubt("dpu", "dr")[1])
-    ratio = ratio_interval(evaluation.rates["dr"]["dpu"][shown])
-    return ratio.without_ends("nobody is accepted" if ratio.estimate != ratio.estimate else None)
-
-
 def records(shown: Shown) -> Iterator[Record]:
-    """By measure and view, with bounds of each policy and the ratio of acceptance rates."""
+    """By measure and view, with bounds of each policy."""
     for policy, evaluation in shown.evaluations.items():
         bounds = {"no assumption": evaluation.bounds, OFFICERS: evaluation.officers}
         for measure, views in evaluation.fairness.items():
             possible = {view: found[measure] for view, found in bounds.items() if measure in found}
             for view, gap in (views | possible).items():
                 yield {"policy": policy, "measure": measure, "view": view, "value": gap}
-        ratio = {"policy": policy, "measure": "acceptance_ratio", "view": "dr"}
-        yield ratio | {"value": acceptance_ratio(evaluation)}
     if shown.difference is not None:
         for measure, views in shown.difference.fairness.items():
             for view, gap in views.items():
@@ -56,11 +40,8 @@ def records(shown: Shown) -> Iterator[Record]:
 
 def note(shown: Shown) -> str:
     """What the columns are."""
-    return (
-        f"Largest difference between groups, 0 is fair, {INTERVALS}. {VIEWS_TOLD} {NO_ASSUMPTION}"
-        f"{BY_OFFICERS * bool(shown.first.officers)} acceptance ratio: smallest acceptance rate by the "
-        "largest; below 80 is a sign of adverse impact (four-fifths rule)."
-    )
+    note = f"Largest difference between groups, 0 is fair, {INTERVALS}. {VIEWS_TOLD} {NO_ASSUMPTION}"
+    return note + (BY_OFFICERS if shown.first.officers else "")
 
 
 def draw(shown: Shown) -> Figure:
@@ -107,8 +88,7 @@ GAPS = Analysis(
     records=records,
     line="measure",
     column="view",
-    lines={name: measure.label for name, measure in MEASURES.items()}
-    | {"acceptance_ratio": "acceptance ratio"},
+    lines={name: measure.label for name, measure in MEASURES.items()},
     columns=NAMES | {"no assumption": "no assumption", OFFICERS: OFFICERS},
     picture=Picture(
         "gaps",

@@ -6,14 +6,15 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 
 from fairall.evaluate.analysis import DATA, INTERVALS, Analysis, Picture, Record
 from fairall.evaluate.estimated.fairness import MEASURES, VIEWS
-from fairall.evaluate.judged.validation import balance
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from fairall.evaluate.evaluation import Evaluation
     from fairall.evaluate.page import Shown
 
 MOST_GROUPS = 8  # drawn, the largest
@@ -36,7 +37,6 @@ def records(shown: Shown) -> Iterator[Record]:
     """By group its sizes, the balance of its labels, and rates in each view."""
     for k, (policy, evaluation) in enumerate(shown.evaluations.items()):
         log = evaluation.log
-        balanced = (balance(evaluation) if k == 0 else None) or {}
         for code in evaluation.models.shown:
             group, members = log.groups[code], log.group == code
             about = {"policy": policy, "group": group}
@@ -45,18 +45,45 @@ def records(shown: Shown) -> Iterator[Record]:
             sizes.append(round(evaluation.overlap(members)["effective_sample_size"]))
             for measure, size in zip(SIZES, sizes, strict=True):
                 yield about | {"measure": measure, "value": size}
-            if group in balanced:
-                ratio, features = balanced[group].values()
-                ordered = sorted(features.items(), key=lambda item: -abs(item[1]["after"]))
-                worst = (f"{name} {of['before']:.2f} → {of['after']:.2f}" for name, of in ordered[:WORST])
-                yield about | {"measure": BALANCE[0], "value": f"{ratio:.2f}"}
+            if k == 0 and log.revealed.any():
+                known = members & np.isfinite(evaluation.models.acceptance)
+                expected = evaluation.models.acceptance[known].sum()
+                features = balance(evaluation, members)
+                worst = [
+                    f"{name} {of.before:.2f} → {of.after:.2f}" for name, of in features[:WORST].iterrows()
+                ]
+                yield about | {"measure": BALANCE[0], "value": f"{log.accepted[known].sum() / expected:.2f}"}
                 yield about | {"measure": BALANCE[1], "value": "; ".join(worst).replace("-", "−")}
-                for feature, differences in ordered:
-                    yield about | {"measure": "balance", "feature": feature, "value": None} | differences
+                for feature, differences in features.iterrows():
+                    keys = {"measure": "balance", "feature": feature, "value": None}
+                    yield about | keys | differences.to_dict()
             for name in MEASURES:
                 for view in VIEWS:
                     rate = MEASURES[name].rate + ("" if view == "dr" else f", {view}")
                     yield about | {"measure": rate, "value": evaluation.rate(name, view, code)}
+
+
+def balance(evaluation: Evaluation, rows: np.ndarray) -> pd.DataFrame:
+    """Whether people with labels are like all people of some rows (N,).
+
+    Returns:
+        By feature, the least balanced first, the standardised difference of means of its inputs (the largest
+        in absolute value), `before` and `after` weighting by 1/p.
+
+    References:
+        Austin, P. (2009). Balance diagnostics for comparing the distribution of baseline covariates between
+        treatment groups. Statistics in Medicine.
+    """
+    design, log = evaluation.log.design[rows], evaluation.log
+    spread = np.maximum(design.std(0), np.finfo(np.float32).tiny)
+    weights = {"before": log.revealed.astype(float), "after": evaluation.people.weight.value}
+    means = {
+        when: weight[rows] @ design / max(weight[rows].sum(), 1e-300) for when, weight in weights.items()
+    }
+    inputs = pd.DataFrame({when: (mean - design.mean(0)) / spread for when, mean in means.items()})
+    names = pd.Series(log.input_names, dtype=object).replace("", np.nan)  # the group has no name
+    features = inputs.groupby(names, sort=False).agg(lambda column: max(column, key=abs))
+    return features.sort_values("after", key=lambda after: -after.abs(), kind="stable")
 
 
 def draw(shown: Shown) -> Figure:

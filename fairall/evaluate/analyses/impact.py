@@ -35,11 +35,10 @@ from scipy.stats import chi2, fisher_exact, permutation_test, rankdata
 from sklearn.cluster import KMeans
 
 from fairall.evaluate.analysis import FAIRNESS, INTERVALS, Analysis, Record
-from fairall.evaluate.estimated import gaps
+from fairall.evaluate.estimated import estimates
 from fairall.evaluate.estimated.bounds import Limits
+from fairall.evaluate.estimated.estimates import NOTHING, Ends, Estimate, Interval, Sample, lacking, ratios
 from fairall.evaluate.estimated.fairness import rates as rates_of
-from fairall.evaluate.estimated.gaps import NOTHING, Ends, Interval, interval, lacking, ratios
-from fairall.evaluate.estimated.influence import Estimate, Sample
 from fairall.evaluate.log import DecisionLog
 
 if TYPE_CHECKING:
@@ -118,7 +117,7 @@ def known_groups(evaluation: Evaluation) -> Iterator[Record]:
     reference, pairs = chosen(evaluation, rates.value, persons)
     if reference is None:
         return
-    k = gaps.joint_normal(pairs)
+    k = estimates.joint_normal(pairs)
     compared: list[tuple[Record, Ends]] = [({"measure": "ratio"}, ratios(rates, rates[[reference]], k))]
     for share in SHARES if score is not None else ():
         rank = rankdata(score, "max")
@@ -134,7 +133,7 @@ def known_groups(evaluation: Evaluation) -> Iterator[Record]:
         measures = {
             "people": int(people[code]),
             "accepted": float(accepted[code]),
-            "rate": interval(rates, code),
+            "rate": rates.interval(code),
             "shortfall": max(float(short[code] - accepted[code]), 0.0),
             "shortfall_of_four_fifths": max(float(FOUR_FIFTHS * short[code] - accepted[code]), 0.0),
         }
@@ -190,7 +189,7 @@ def standardised(log: DecisionLog, x: np.ndarray, codes: Sequence[int], k: float
     parts = added(log, np.where(first, z, -z) - over * np.where(first, *sizes) * z**2, codes)
     error = sum(part.var() / max(len(part) - 1, 1) for part in parts)
     error = np.sqrt(max(error, (1 / sizes).sum() + over * d))
-    half = float(gaps.student_quantile(k, min(map(len, parts)) - 1) * error)
+    half = float(estimates.student_quantile(k, min(map(len, parts)) - 1) * error)
     return Interval(d, d - half, d + half).without_ends(ALIKE if spreads.min() <= TINY else None)
 
 
@@ -226,19 +225,19 @@ def probable_groups(evaluation: Evaluation, probabilities: np.ndarray) -> Iterat
     reference, pairs = chosen(evaluation, np.array(rates), people)
     if reference is None:
         return
-    k, (least, most, base) = gaps.joint_normal(pairs), (rate[None] for rate in bounds[reference])
+    k, (least, most, base) = estimates.joint_normal(pairs), (rate[None] for rate in bounds[reference])
     for code, (low, high, rate) in enumerate(bounds):
         own = reasons[code]
         why = ITSELF if code == reference else own or reasons[reference]
         sides = (low[None], most, k), (high[None], least, k)
         measures = {
             "people": float(people[code]),
-            "weighted_rate": NOTHING.without_ends(own) if own else interval(rate),
+            "weighted_rate": NOTHING.without_ends(own) if own else rate.interval(),
             "weighted_ratio": NOTHING.without_ends(why)
             if own
             else ratio(ratios(rate[None], base, k), 0, why),
-            "rate": limits([gaps.ends(low), gaps.ends(high)], own),
-            "gap": limits([gaps.differences(*side) for side in sides], why),
+            "rate": limits([low.ends(), high.ends()], own),
+            "gap": limits([estimates.differences(*side) for side in sides], why),
             "ratio": limits([ratios(*side) for side in sides], why),
         }
         group = {"group": names[code], "reference": names[reference], "pairs": pairs}

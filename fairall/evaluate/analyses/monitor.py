@@ -18,13 +18,12 @@ import pandas as pd
 from fairall.data.drift import drift_by_column
 from fairall.display.format import number
 from fairall.evaluate.analysis import STABILITY, Analysis, Picture, Record, text
+from fairall.evaluate.estimated.estimates import NOTHING, Column, Estimate, Groups, Interval, gap_interval
 from fairall.evaluate.estimated.estimators import People, clipped_gains
 from fairall.evaluate.estimated.fairness import MEASURES, columns
-from fairall.evaluate.estimated.gaps import NOTHING, Interval, gap_interval, interval
-from fairall.evaluate.estimated.influence import Column, Estimate, Groups
 from fairall.evaluate.estimated.past import FIRST_FIT
 from fairall.evaluate.estimated.periods import numbered
-from fairall.evaluate.judged.models import Models
+from fairall.evaluate.models import Models
 from fairall.evaluate.plain import plain, spelt
 from fairall.measuring.sequences import (
     ALARM,
@@ -185,9 +184,7 @@ def by_version(models: Models) -> Iterator[Record]:
         n = int(rows.sum())
         period = {"period": f"version {name}, {n} rows", "version": name, "rows": n}
         rates, large = share(groups, log.accepted, rows), np.bincount(log.group[rows]) >= least
-        values = {
-            f"{ACCEPTANCE}, {log.groups[g]}": interval(rates, g) for g in np.flatnonzero(large).tolist()
-        }
+        values = {f"{ACCEPTANCE}, {log.groups[g]}": rates.interval(g) for g in np.flatnonzero(large).tolist()}
         if len(values) > 1:
             values[GAPS[0]] = gap_interval(rates[np.flatnonzero(large)])
         for what, outcome, counted in (
@@ -195,7 +192,7 @@ def by_version(models: Models) -> Iterator[Record]:
             (POSITIVE, label, rows & log.revealed),
         ):
             if counted.sum() >= least:
-                values[what] = interval(share(sample.everybody, outcome, counted), 0)
+                values[what] = share(sample.everybody, outcome, counted).interval(0)
         yield from (period | {"what": what, "value": value} for what, value in values.items())
         pairs = {column: (parts[0][column], parts[k][column], kind) for column, kind in numeric.items()}
         drifts = drift_by_column(pairs).items() if k else ()

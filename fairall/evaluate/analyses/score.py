@@ -26,11 +26,10 @@ from fairall.evaluate.analysis import (
     Record,
     text,
 )
-from fairall.evaluate.estimated.gaps import NOTHING, interval, joint_normal
-from fairall.evaluate.estimated.influence import Column
+from fairall.evaluate.estimated.estimates import NOTHING, Column, joint_normal
 from fairall.evaluate.estimated.periods import numbered
 from fairall.evaluate.estimated.scores import Partial, Scored
-from fairall.evaluate.judged.models import NO_MODEL
+from fairall.evaluate.models import NO_MODEL
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -125,7 +124,7 @@ def estimates(
     for measure in measures:
         record = {"about": f"{whose}: {MEASURES[measure]}", "measure": measure}
         for view, (scored, why) in views.items():
-            value = NOTHING if scored is None else interval(getattr(scored, measure)())
+            value = NOTHING if scored is None else getattr(scored, measure)().interval()
             yield record | {"view": view, "value": value.without_ends(why)}
         yield record | {"view": "bounds", "value": partial.bounds(measure).limits()}
 
@@ -145,7 +144,7 @@ def curves(judgement: Evaluation) -> Iterator[Record]:
         lines = {}
         for view, (scored, _) in views.items():
             if scored is not None:
-                lines[view] = interval(scored.share(kind, above), k=joint_normal(len(levels)))[:3]
+                lines[view] = scored.share(kind, above).interval(k=joint_normal(len(levels)))[:3]
         # A share is extreme where unknown labels above the threshold are of one kind, and those below not.
         ends = (partial.labelled(unknown).share(kind, above).value for unknown in (above, ~above))
         low, high = sorted(map(float, ends))
@@ -170,7 +169,7 @@ def calibration(judgement: Evaluation) -> Iterator[Record]:
         rows = (log.group == code) & (bins == k)
         if (rows & log.revealed).sum() >= judgement.models.smallest_cell:
             mean = judgement.sample.mean(label * rows) / judgement.sample.mean(rows.astype(float))
-            value = interval(mean.on(judgement.sample.support(judgement.people.weight.value * rows)))
+            value = mean.on(judgement.sample.support(judgement.people.weight.value * rows)).interval()
             where = {"score": score[rows].mean(), "share": rows.sum() / (log.group == code).sum()}
             yield {"group": log.groups[code], "measure": "mean label", "view": "bin", "value": value} | where
 

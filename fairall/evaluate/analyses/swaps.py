@@ -14,10 +14,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from fairall.evaluate.analysis import VALUE, Analysis, Record, text
+from fairall.evaluate.estimated.estimates import NOTHING, Estimate
 from fairall.evaluate.estimated.estimators import People
 from fairall.evaluate.estimated.fairness import rates
-from fairall.evaluate.estimated.gaps import NOTHING, interval
-from fairall.evaluate.estimated.influence import Estimate
 
 if TYPE_CHECKING:
     from fairall.evaluate.comparison import Comparison
@@ -78,14 +77,14 @@ def measures(comparison: Comparison, name: str) -> dict[str, Any]:
         why = judge.lacking(share, weight, "in the set", sample.mean(members.accepted_pseudo_label))
     values = {"people": round(share.sum()), "good": NOTHING.without_ends(why)}
     if why is None:
-        values["good"] = interval(rates("dr", members, sample.everybody)["predictive_parity"], 0)
+        values["good"] = rates("dr", members, sample.everybody)["predictive_parity"].interval(0)
     if name == "second":
-        values["margin"] = interval(margin(comparison, members)) if why is None else values["good"]
+        values["margin"] = margin(comparison, members).interval() if why is None else values["good"]
     if few is None and len(judge.log.groups) > 1:
         of_groups = judge.by_group.mean(share) / sample.mean(share)
         for code in judge.models.shown:
             estimate = of_groups[code].on(sample.support(share))
-            values[f"group {judge.log.groups[code]}"] = interval(estimate)
+            values[f"group {judge.log.groups[code]}"] = estimate.interval()
     return values
 
 

@@ -32,8 +32,7 @@ from scipy.special import logit
 
 from fairall.evaluate.analyses.impact import LEAST_PEOPLE, TWO_WORDS, adverse_impact
 from fairall.evaluate.analysis import FAIRNESS, INTERVALS, Analysis, Record, text
-from fairall.evaluate.estimated.gaps import NOTHING, Interval, interval, joint_normal
-from fairall.evaluate.estimated.influence import Estimate, Sample
+from fairall.evaluate.estimated.estimates import NOTHING, Estimate, Interval, Sample, joint_normal
 from fairall.evaluate.estimated.nuisance import fit
 from fairall.evaluate.log import DecisionLog
 from fairall.tables.overlap import LEAST_EFFECTIVE
@@ -114,11 +113,11 @@ def compared(means: list[Estimate], k: float) -> Record:
     if all(0 < rate.value < 1 for rate in (first, second)):
         odds = [Estimate(logit(one.value), one.phi / (one.value - one.value**2)) for one in (first, second)]
         exact = replace(raw.support, lowest=np.zeros(()), highest=np.zeros(()))
-        of_log = interval((odds[0] - odds[1]).on(exact), k=k)
+        of_log = (odds[0] - odds[1]).on(exact).interval(k=k)
         estimate, low, high = np.exp(of_log[:3]).tolist()
         ratio = Interval(estimate, low, high, of_log.why)
     differences = {"raw": raw, "adjusted": adjusted, "explained": (raw - adjusted).on(raw.support)}
-    measures = {name: interval(one, k=k) for name, one in differences.items()}
+    measures = {name: one.interval(k=k) for name, one in differences.items()}
     certain = abs(raw.value) > k * raw.error
     share = {"share": f"{100 * (1 - adjusted.value / raw.value):.0f} %"} if certain else {}
     return measures | {"odds_ratio": ratio} | share
@@ -155,7 +154,7 @@ def equal_treatment(evaluation: Evaluation) -> list[Record]:
                 measures |= compared(means, k)
             else:
                 within = outcome - np.where(first, outcome[first].mean(), outcome[~first].mean())
-                measures["score"] = interval(means[2] * (1 / within.std()), k=k)
+                measures["score"] = (means[2] * (1 / within.std())).interval(k=k)
         keys = {
             "who": f"{name}, decided by {maker}" if maker else name,
             "group": name,

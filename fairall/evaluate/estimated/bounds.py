@@ -29,9 +29,8 @@ import numpy as np
 from scipy.linalg import solve
 from scipy.special import logit
 
+from fairall.evaluate.estimated.estimates import Estimate, Groups, Interval, Sample, gap_interval
 from fairall.evaluate.estimated.estimators import People, value_support
-from fairall.evaluate.estimated.gaps import Interval, gap_interval, interval
-from fairall.evaluate.estimated.influence import Estimate, Groups, Sample
 from fairall.evaluate.estimated.nuisance import CHUNK
 from fairall.evaluate.log import DecisionLog
 
@@ -93,7 +92,7 @@ class Bounds(NamedTuple):
 
     def limits(self) -> Limits:
         """Bounds of a scalar with their sampling errors."""
-        low, high = interval(self.low), interval(self.high)
+        low, high = self.low.interval(), self.high.interval()
         return Limits(float(self.low.value), float(self.high.value), low.low, high.high, low.why or high.why)
 
 

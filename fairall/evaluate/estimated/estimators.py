@@ -37,7 +37,7 @@ from functools import cached_property
 
 import numpy as np
 
-from fairall.evaluate.estimated.influence import Column, Estimate, Sample, Support
+from fairall.evaluate.estimated.estimates import Column, Estimate, Sample, Support
 from fairall.evaluate.log import DecisionLog
 from fairall.measuring.sequences import LEVEL
 

@@ -23,8 +23,8 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from fairall.evaluate.estimated.estimates import Column, Estimate, Groups
 from fairall.evaluate.estimated.estimators import People
-from fairall.evaluate.estimated.influence import Column, Estimate, Groups
 
 View = Literal["naive", "ips", "dr"]
 VIEWS: tuple[View, ...] = ("naive", "ips", "dr")

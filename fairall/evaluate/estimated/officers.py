@@ -25,8 +25,8 @@ import pandas as pd
 from scipy.stats import chi2
 
 from fairall.evaluate.estimated.bounds import SIDES, Labels, second_moments
+from fairall.evaluate.estimated.estimates import Estimate, Sample
 from fairall.evaluate.estimated.estimators import People
-from fairall.evaluate.estimated.influence import Estimate, Sample
 from fairall.evaluate.estimated.nuisance import fit
 from fairall.evaluate.log import DecisionLog
 

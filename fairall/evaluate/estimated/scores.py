@@ -24,7 +24,7 @@ import numpy as np
 from scipy.stats import rankdata
 
 from fairall.evaluate.estimated.bounds import Bounds
-from fairall.evaluate.estimated.influence import Column, Estimate, Sample, Support
+from fairall.evaluate.estimated.estimates import Column, Estimate, Sample, Support
 
 FOLDS, REPEATS = 5, 4  # of the threshold of `Scored.ks`
 

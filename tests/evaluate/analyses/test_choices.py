@@ -10,9 +10,9 @@ from scipy.special import expit
 
 from fairall.evaluate import evaluate
 from fairall.evaluate.analyses.choices import CHOICES, GAPS, costs, thresholds
-from fairall.evaluate.estimated.gaps import joint_normal
+from fairall.evaluate.estimated.estimates import joint_normal
 from fairall.evaluate.evaluation import Evaluation
-from fairall.evaluate.judged.models import Models
+from fairall.evaluate.models import Models
 from fairall.evaluate.page import Shown
 from tests.evaluate.simulated import COST, applicants, judged, log_of
 

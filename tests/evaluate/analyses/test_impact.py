@@ -13,11 +13,10 @@ from fairall.errors import FairAllError
 from fairall.evaluate import evaluate
 from fairall.evaluate.analyses import impact
 from fairall.evaluate.analyses.impact import MOST_CELLS, adverse_impact, cells, rate_bounds
-from fairall.evaluate.estimated.gaps import interval, ratios
-from fairall.evaluate.estimated.influence import Sample
+from fairall.evaluate.estimated.estimates import Sample, ratios
 from fairall.evaluate.evaluation import Evaluation
-from fairall.evaluate.judged.models import Models
 from fairall.evaluate.log import DecisionLog
+from fairall.evaluate.models import Models
 from fairall.evaluate.page import Shown
 from tests.evaluate.simulated import applicants, judged, models_of
 
@@ -363,7 +362,7 @@ def test_the_truth_is_within_the_intervals(how: str) -> None:
     for seed in range(40):
         p, _, decided = drawn(1000, seed)
         low, high, rate = rate_bounds(decided, p, Sample(1000), seed)[0]
-        inside += bool(interval(low).low <= true <= interval(high).high)
-        weighted += bool(interval(rate).low <= true <= interval(rate).high)
+        inside += bool(low.interval().low <= true <= high.interval().high)
+        weighted += bool(rate.interval().low <= true <= rate.interval().high)
     assert inside >= 35
     assert (weighted >= 34) == (how == "independent")

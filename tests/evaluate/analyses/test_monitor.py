@@ -11,8 +11,8 @@ from fairall.evaluate.analyses import monitor
 from fairall.evaluate.analyses.monitor import GUARANTEED, MONITOR, Monitor, ratio, watch
 from fairall.evaluate.estimated.past import FIRST_FIT, MOST_MOMENTS
 from fairall.evaluate.evaluation import Evaluation
-from fairall.evaluate.judged.models import Models
 from fairall.evaluate.log import DecisionLog
+from fairall.evaluate.models import Models
 from fairall.evaluate.page import Shown
 from fairall.measuring.sequences import OBSERVATIONS
 from tests.evaluate.adaptive import KEYS, TRUTHS, learner

@@ -5,8 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from fairall.evaluate.estimated.estimates import Column, Sample
 from fairall.evaluate.estimated.estimators import CLIP, ESTIMATORS, LABELS, People, guaranteed_interval
-from fairall.evaluate.estimated.influence import Column, Sample
 
 COST = 0.4
 

@@ -7,12 +7,12 @@ from scipy.integrate import quad
 from scipy.special import expit, k0
 from scipy.stats import norm
 
+from fairall.evaluate import checks
+from fairall.evaluate.checks import Misfit
 from fairall.evaluate.estimated.terms import Products, deviations
 from fairall.evaluate.evaluation import Evaluation
-from fairall.evaluate.judged import checks
-from fairall.evaluate.judged.checks import Misfit
-from fairall.evaluate.judged.models import Models
 from fairall.evaluate.log import DecisionLog
+from fairall.evaluate.models import Models
 from tests.evaluate.truths import KEYS, Drawn, drawn
 
 

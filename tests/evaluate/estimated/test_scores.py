@@ -8,8 +8,7 @@ from scipy.special import expit
 from scipy.stats import ks_2samp
 from sklearn.metrics import brier_score_loss, roc_auc_score
 
-from fairall.evaluate.estimated.gaps import interval
-from fairall.evaluate.estimated.influence import Column, Sample
+from fairall.evaluate.estimated.estimates import Column, Sample
 from fairall.evaluate.estimated.scores import Partial, Scored
 
 MEASURES = ("auc", "ks", "brier", "calibration")
@@ -115,4 +114,4 @@ def test_rows_of_a_person_make_the_error_larger() -> None:
     positive, negative = map(Column, weights)
     together = Scored(Sample(1000, person=rows), score[rows], positive, negative, weights).auc()
     assert together.error == pytest.approx(alone.error, rel=0.02)
-    assert interval(together).low == pytest.approx(interval(alone).low, abs=0.01)
+    assert together.interval().low == pytest.approx(alone.interval().low, abs=0.01)

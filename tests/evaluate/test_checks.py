@@ -7,11 +7,11 @@ import pandas as pd
 import pytest
 from scipy.special import expit
 
+from fairall.evaluate import checks
 from fairall.evaluate.comparison import Comparison
 from fairall.evaluate.estimated.bounds import Bounds
-from fairall.evaluate.estimated.influence import Estimate
+from fairall.evaluate.estimated.estimates import Estimate
 from fairall.evaluate.evaluation import Evaluation
-from fairall.evaluate.judged import checks
 from tests.evaluate.simulated import COST, applicants, judged, log_of, models_of
 
 

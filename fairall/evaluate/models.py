@@ -10,13 +10,12 @@ from sklearn.base import ClassifierMixin
 
 from fairall.config.checks import between, number, whole_number
 from fairall.errors import FairAllError, count
-from fairall.evaluate.estimated.gaps import interval
-from fairall.evaluate.estimated.influence import Column, Sample
+from fairall.evaluate import checks
+from fairall.evaluate.estimated.estimates import Column, Sample
 from fairall.evaluate.estimated.nuisance import Fitted, fit, fit_by_version
 from fairall.evaluate.estimated.officers import Officers, officers, why_not
 from fairall.evaluate.estimated.past import Past, past
 from fairall.evaluate.estimated.periods import changes
-from fairall.evaluate.judged import checks
 from fairall.evaluate.log import DecisionLog
 from fairall.measuring.sequences import LARGEST_GAP
 from fairall.tables.cells import spelling
@@ -168,7 +167,7 @@ class Models:
         """Why decision makers bound nothing; None where they do."""
         if self.officers is None:
             return why_not(self.log)
-        if interval(self.officers.crossed(self.sample)).high < 0:
+        if self.officers.crossed(self.sample).interval().high < 0:
             return (
                 "those of different decision makers exclude each other: cases are not assigned at random "
                 "given the features, or who decides changes the label"

@@ -19,7 +19,7 @@ from sklearn.model_selection import KFold, cross_val_predict
 from fairall.display.progress import doing
 from fairall.errors import count
 from fairall.evaluate.estimated.bounds import Bounds
-from fairall.evaluate.estimated.influence import Estimate
+from fairall.evaluate.estimated.estimates import Estimate
 from fairall.evaluate.estimated.terms import Products, deviations
 from fairall.evaluate.log import DecisionLog
 from fairall.tables.overlap import (
@@ -49,9 +49,9 @@ def impossible(log: DecisionLog, propensity: np.ndarray, recorded: bool) -> str 
     """Why the propensities cannot be those of the decisions.
 
     Σ d/π over any set of people is their number in expectation (Horvitz & Thompson 1952), with the variance
-    Σ (1 − π)/π. It is compared with their number: of all, of each group, and of each
-    region of a feature where π is recorded for everybody. A deviation is too large if Bernstein's inequality
-    gives it a probability below 10⁻⁴; the largest by the number of people is told.
+    Σ (1 − π)/π. It is compared with the number of those with π > 0: of all, of each group, and of each region
+    of a feature where π is recorded for everybody. A deviation is too large if Bernstein's inequality gives
+    it a probability below 10⁻⁴; the largest by the number of people is told.
 
     Args:
         log: the people.
@@ -64,13 +64,14 @@ def impossible(log: DecisionLog, propensity: np.ndarray, recorded: bool) -> str 
         whom = count(certain, "rejected person", "rejected people")
         return f"{whom} had a recorded propensity of 1: these are not the propensities of the decisions"
     inverse = np.where(d, 1.0 / np.where(d, propensity, 1.0), 0.0)
-    largest = np.where(unknown, inverse.max(), 1.0 / propensity)
+    possible = unknown | (propensity > 0)
+    largest = np.where(unknown, inverse.max(), 1.0 / np.where(possible, propensity, 1.0))
     # Of each row where π is known, which is more stable than the estimate d (1 − π)/π² by the accepted.
     variance = np.where(unknown, inverse * (inverse - 1.0), largest - 1.0)
     regions = log.regions() if recorded and not unknown.any() else log.members.items()
     worst, told = 0.0, None
     for name, rows in itertools.chain([("in the log", np.ones_like(d))], regions):
-        expected, total = int(rows.sum()), inverse[rows].sum()
+        expected, total = int(possible[rows].sum()), inverse[rows].sum()
         jump = SURPRISE * largest[rows].max() / 3.0
         noise = jump + np.sqrt(jump**2 + 2.0 * SURPRISE * variance[rows].sum())
         deviation = abs(total - expected)

@@ -1,3 +1,0 @@
-"""Names of `estimates`."""
-
-from fairall.evaluate.estimated.estimates import *  # noqa: F403

@@ -1,1 +1,0 @@
-"""What estimates support: refusals, warnings, validation, and a policy over time."""
