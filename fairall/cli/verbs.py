@@ -183,7 +183,7 @@ def evaluate(
     log: str, words: Words, policy: Words, monitor: str | None, trust: Words, **options: Any
 ) -> tuple[Any, int]:
     """Judge the decisions of a log, a policy, or the difference of two."""
-    from fairall.evaluate.page import evaluate_log
+    from fairall.evaluate.command import evaluate_log
 
     if len(policy) > 2:
         raise FairAllError("--policy: one is judged, two are compared; more than two cannot be")

@@ -5,12 +5,9 @@ from typing import TYPE_CHECKING
 from fairall.runtime import imported_lazily
 
 if TYPE_CHECKING:
-    from fairall.evaluate.comparison import Comparison, compare
-    from fairall.evaluate.evaluation import Evaluation, evaluate, judge
+    from fairall.evaluate.evaluation import Comparison, Evaluation, compare, evaluate, judge
 
 __all__ = ["Comparison", "Evaluation", "compare", "evaluate", "judge"]
 
 # `python -m fairall evaluate --help` needs none of them.
-_, __getattr__ = imported_lazily(
-    __name__, {"comparison": "Comparison compare", "evaluation": "Evaluation evaluate judge"}
-)
+_, __getattr__ = imported_lazily(__name__, {"evaluation": "Comparison Evaluation compare evaluate judge"})

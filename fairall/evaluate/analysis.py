@@ -11,15 +11,17 @@ import pandas as pd
 
 from fairall.display.format import interval, number
 from fairall.display.table import PageTable, records_of, without_empty
+from fairall.evaluate.comparison import Difference
 from fairall.evaluate.estimated.bounds import Limits
 from fairall.evaluate.estimated.estimates import Interval
+from fairall.evaluate.judgement import Judgement
+from fairall.evaluate.log import DecisionLog
 from fairall.evaluate.plain import plain
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from fairall.display.page import PageFigure
-    from fairall.evaluate.page import Shown
 
 Record = dict[str, Any]
 """A row of the table of an analysis: what it is about, by key, and its `value`.
@@ -40,6 +42,29 @@ DATA, DISCRIMINATION, CALIBRATION, STABILITY, FAIRNESS, VALUE, CHOICES, LIMITS =
 )
 INTERVALS = "with 95 % intervals"
 NO_ASSUMPTION = "no assumption: 95 % interval of what is possible, whatever the missing labels are."
+
+
+@dataclass
+class Shown:
+    """One policy, or two that are compared.
+
+    Attributes:
+        evaluations: by the name shown.
+        difference: of two policies; None for one.
+    """
+
+    evaluations: Mapping[str, Judgement]
+    difference: Difference | None = None
+
+    @property
+    def first(self) -> Judgement:
+        """The first policy, for what all of them share."""
+        return next(iter(self.evaluations.values()))
+
+    @property
+    def log(self) -> DecisionLog:
+        """The log."""
+        return self.first.log
 
 
 @dataclass(frozen=True)
@@ -182,31 +207,3 @@ def flat(record: Record) -> Record:
     if isinstance(value, Interval):
         return keys | plain(value)
     return keys if value is None else keys | {"value": plain(value)}
-
-
-class Answered:
-    """What the analyses say of an evaluation or a comparison."""
-
-    def table(self, key: str) -> pd.DataFrame:
-        """The answer of an analysis.
-
-        Args:
-            key: of `fairall.evaluate.page.ANALYSES`, such as `value`, `fairness`, `impact` or `treatment`.
-
-        Returns:
-            A row per estimate, with `estimate`, `low` and `high`, the ends of its 95 % interval, and `why`
-            where one of them is missing; empty where nothing can be said.
-
-        Raises:
-            FairAllError: where there is no such analysis.
-        """
-        return self._shown().records(key)
-
-    def to_plain(self) -> dict[str, Any]:
-        """The content of evaluation.json."""
-        return self._shown().content
-
-    def _shown(self) -> Shown:
-        from fairall.evaluate.page import Shown  # imports all analyses
-
-        return Shown(self)  # type: ignore[arg-type]  # one of both

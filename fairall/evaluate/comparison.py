@@ -9,18 +9,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
-from fairall.evaluate.analysis import Answered
 from fairall.evaluate.estimated import bounds
 from fairall.evaluate.estimated.bounds import Bounds, Limits
 from fairall.evaluate.estimated.estimates import NOTHING, Estimate, Interval, Z, gap_difference
 from fairall.evaluate.estimated.estimators import ESTIMATORS, difference_support
 from fairall.evaluate.estimated.fairness import MEASURES, VIEWS, View
 from fairall.evaluate.estimated.officers import OFFICERS
-from fairall.evaluate.evaluation import AnyLog, Evaluation, judge
+from fairall.evaluate.judgement import Judgement
 
 OVERALL = "equal_opportunity", "false_positive"  # whose rates of all people are bounded
 SHOWN_GAMMAS = 1.5, 2.0
@@ -28,11 +26,11 @@ UNKNOWN = NOTHING._replace(probability=np.nan)
 
 
 @dataclass(frozen=True)
-class Comparison(Answered):
+class Difference:
     """Differences between two policies, second minus first, paired over people."""
 
-    first: Evaluation
-    second: Evaluation
+    first: Judgement
+    second: Judgement
 
     @cached_property
     def refused(self) -> str | None:
@@ -131,18 +129,3 @@ class Comparison(Answered):
         if view != "naive" and MEASURES[measure].labels != "none" and self.refused_value is not None:
             return UNKNOWN.without_ends(self.refused_value)
         return gap_difference(*(policy.rates[view][measure][shown] for policy in pair)).without_ends(why)
-
-
-def compare(first: Any, second: Any, log: AnyLog, **options: Any) -> Comparison:
-    """Compare two policies on the people of a log, with the same models.
-
-    Args:
-        first: a policy, as for `evaluate`; None for the one that took the logged decisions.
-        second: likewise.
-        log: as for `evaluate`.
-        options: of `evaluate`.
-
-    Raises:
-        FairAllError: where the log or a policy cannot be used.
-    """
-    return Comparison(*judge([first, second], log, **options))

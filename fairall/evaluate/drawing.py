@@ -13,13 +13,13 @@ from matplotlib.lines import Line2D
 
 from fairall.display.style import BLUE, COLUMN, ORANGE
 from fairall.evaluate.estimated.estimates import Interval
-from fairall.evaluate.evaluation import Evaluation
+from fairall.evaluate.judgement import Judgement
 
 POLICIES = (BLUE, ORANGE)
 SIDE_BY_SIDE = 4  # panels
 
 
-def coloured(evaluations: Mapping[str, Evaluation]) -> Iterator[tuple[str, str, Evaluation]]:
+def coloured(evaluations: Mapping[str, Judgement]) -> Iterator[tuple[str, str, Judgement]]:
     """Name and colour of each policy."""
     return ((name, colour, one) for colour, (name, one) in zip(POLICIES, evaluations.items(), strict=False))
 

@@ -1,10 +1,9 @@
-"""From the file of a log to page, files and terminal output: what `python -m fairall evaluate` does."""
+"""What all analyses say of one policy or two: verdict, evaluation.json, page and terminal output."""
 
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from importlib.resources import files
@@ -16,9 +15,8 @@ import yaml
 
 from fairall.display.console import AnyConsole
 from fairall.display.format import interval, number
-from fairall.display.progress import Display
 from fairall.display.table import PageTable, print_table
-from fairall.errors import FairAllError, SeveralErrors, count
+from fairall.errors import FairAllError, count
 from fairall.evaluate.analyses.choices import CHOICES as THRESHOLDS
 from fairall.evaluate.analyses.fairness import GAPS
 from fairall.evaluate.analyses.groups import GROUPS, RATES
@@ -29,19 +27,15 @@ from fairall.evaluate.analyses.sensitivity import SENSITIVITY, up_to
 from fairall.evaluate.analyses.swaps import SWAPS
 from fairall.evaluate.analyses.treatment import TREATMENT
 from fairall.evaluate.analyses.value import VALUES
-from fairall.evaluate.analysis import CHOICES, SECTIONS, chance
-from fairall.evaluate.comparison import Comparison
+from fairall.evaluate.analysis import CHOICES, SECTIONS, Shown, chance
+from fairall.evaluate.comparison import Difference
 from fairall.evaluate.estimated.estimators import LABELS
 from fairall.evaluate.estimated.fairness import MEASURES
-from fairall.evaluate.evaluation import Evaluation, judge
-from fairall.evaluate.log import DecisionLog
+from fairall.evaluate.judgement import Judgement
 from fairall.evaluate.plain import plain
-from fairall.evaluate.policies import LOGGED
-from fairall.runtime.reading import why_no_file
 
 JSON = "evaluation.json"
 TITLE = "FairAll: evaluation from past decisions"
-OPTIONS = {"groups": "--groups", "decision_maker": "--decision-maker", "time": "--monitor"}  # by key
 MODELS = {
     "propensity": "Model of the decision",
     "labelled": "Model of which labels are known",
@@ -58,42 +52,22 @@ PRINTED = ("value", "fairness", "groups", "treatment", "impact", "score")  # on 
 
 
 @dataclass
-class Shown:
-    """An evaluation or a comparison as it is shown.
+class Page(Shown):
+    """All that the analyses say, and the verdict.
 
     Attributes:
-        found: what is shown.
         file: the log's; None in Python.
         folder: written to; None before.
     """
 
-    found: Evaluation | Comparison
     file: Path | None = None
     folder: Path | None = None
     _made: dict[str, PageTable | None] = field(default_factory=dict, repr=False)
 
     @property
-    def difference(self) -> Comparison | None:
-        """Of a comparison; None for one policy."""
-        return self.found if isinstance(self.found, Comparison) else None
-
-    @cached_property
-    def evaluations(self) -> dict[str, Evaluation]:
-        """One, or the two that are compared, by the name shown."""
-        if isinstance(self.found, Evaluation):
-            return {self.found.policy: self.found}
-        first, second = self.found.first, self.found.second
-        return {f"A: {first.policy}": first, f"B: {second.policy}": second}
-
-    @property
-    def first(self) -> Evaluation:
-        """The first policy, for what all of them share."""
-        return next(iter(self.evaluations.values()))
-
-    @property
-    def log(self) -> DecisionLog:
-        """The log."""
-        return self.first.log
+    def found(self) -> Judgement | Difference:
+        """The policy, or the difference of two."""
+        return self.difference or self.first
 
     @property
     def failure(self) -> str | None:
@@ -176,7 +150,7 @@ class Shown:
     @cached_property
     def verdict(self) -> list[str]:
         """What the policy is worth, whether groups are treated alike, how far to trust it: a line each."""
-        of_policies: dict[str, Evaluation | Comparison] = {**self.evaluations}
+        of_policies: dict[str, Judgement | Difference] = {**self.evaluations}
         if self.difference is not None:
             of_policies["B − A"] = self.difference
         lines = []
@@ -255,7 +229,7 @@ def _rows(records: pd.DataFrame) -> list[dict[str, Any]]:
     ]
 
 
-def _worth(found: Evaluation | Comparison) -> str:
+def _worth(found: Judgement | Difference) -> str:
     """The first estimate of the utility that there is."""
     for estimator, value in found.values.items():
         if not pd.isna(value.estimate):
@@ -265,7 +239,7 @@ def _worth(found: Evaluation | Comparison) -> str:
     return "not known"
 
 
-def _alike(found: Evaluation | Comparison) -> str:
+def _alike(found: Judgement | Difference) -> str:
     """The gap of each rate, and whether it is above 0 for certain."""
     refused = found.fairness["dpu"]["dr"]
     if pd.isna(refused.estimate):
@@ -282,9 +256,9 @@ def _alike(found: Evaluation | Comparison) -> str:
     return f"gaps in {'; '.join(texts)}"
 
 
-def _trust(found: Evaluation | Comparison) -> str:
+def _trust(found: Judgement | Difference) -> str:
     """What is refused or in doubt, and what the estimates rest on."""
-    if isinstance(found, Comparison):
+    if isinstance(found, Difference):
         one_refused = found.first.refused_value or found.second.refused_value
         if found.refused_value:
             return "" if one_refused else found.refused_value
@@ -299,89 +273,3 @@ def _trust(found: Evaluation | Comparison) -> str:
             else "right if the log holds everything that decided"
         )
     return "; ".join(texts)
-
-
-def evaluate_log(
-    path: str | Path,
-    words: Sequence[str] = (),
-    *,
-    frame: pd.DataFrame | None = None,
-    policies: Sequence[str | None] = (None,),
-    groups: Sequence[str] = (),
-    decision_maker: str | None = None,
-    score: str | None = None,
-    score_of: str = "positive",
-    monitor: str | None = None,
-    proba: Sequence[str] = (),
-    outputs_dir: str | Path = "outputs",
-    out: Path | None = None,
-    typed: str = "",
-    **options: Any,
-) -> Shown:
-    """Read a log, judge one policy or compare two, write the page and its files, and print the result.
-
-    Args:
-        path: of the log, CSV or Parquet, or a ledger.
-        words: KEY=VALUE, see `DecisionLog.read`.
-        frame: likewise.
-        policies: one or two, as of `target_policy`; None for the one that took the logged decisions.
-        groups: columns whose combinations are the groups; by default `sensitive`.
-        decision_maker: column of who decided, for bounds.
-        score: column of a probability by a model that is to be validated.
-        score_of: label that it is the probability of, `positive` or `negative`.
-        monitor: column of times, to watch the policy at all of them.
-        proba: what the probabilities of policies are of, as of `judge`: one word, or one for each policy.
-        outputs_dir: where runs are looked for by their ids.
-        out: folder to write to; by default `evaluations/` in `outputs_dir`, which is beside the file of a
-            `frame`, by the names of log and policies.
-        typed: command line of the user, for the last line of the page.
-        options: further ones of `judge`.
-
-    Returns:
-        What was shown, with its `folder`, the content of evaluation.json, and `failure` where the exit code
-        is to be 1.
-
-    Raises:
-        FairAllError: where the log or a policy cannot be used, or the folder cannot be written.
-    """
-    display = Display()
-    with display.phase("Reading", 1) as done:
-        not_features = [name for name in policies if name is not None and name != score]
-        further = {"decision_maker": decision_maker, "time": monitor, "score": score}
-        try:
-            log = DecisionLog.read(
-                path, words, frame=frame, groups=groups, not_features=not_features, **further
-            )
-        except FairAllError as error:
-            lines = [f"{key}= is {option}" for key, option in OPTIONS.items() if f"{key}=" in str(error)]
-            raise SeveralErrors([*str(error).splitlines(), *lines]) from error
-        if score is not None and score not in log.raw:
-            raise FairAllError(f"--score {score}: the log has no such column")
-        done()
-    with display.phase("Fitting", 1) as done:
-        found = judge(
-            policies,
-            log,
-            outputs_dir=outputs_dir,
-            score=score,
-            score_of=score_of,
-            proba=proba[0] if len(proba) == 1 else proba or None,
-            **options,
-        )
-        done()
-    with display.phase("Judging", 1) as done:
-        shown = Shown(found[0] if len(found) == 1 else Comparison(*found), Path(path))
-        shown.content  # noqa: B018  computes everything
-        done()
-    if out is None:
-        names = ("decisions" if one.policy == LOGGED else one.policy for one in found)
-        name = re.sub(r"[^\w.-]+", "-", "-".join([Path(path).stem, *names]))
-        beside = Path() if frame is None or why_no_file(Path(path)) else Path(path).parent
-        out = beside / outputs_dir / "evaluations" / name
-    shown.folder = out
-    with display.phase("Writing", 1) as done:
-        shown.write(out, typed)
-        done()
-    shown.print()
-    print(f"Evaluation: {out / 'index.html'}")
-    return shown

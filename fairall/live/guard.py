@@ -22,7 +22,7 @@ from fairall.tables.overlap import LEAST_EFFECTIVE, effective_sample_size
 from fairall.tables.people import CODED
 
 if TYPE_CHECKING:
-    from fairall.evaluate.comparison import Comparison
+    from fairall.evaluate.evaluation import Comparison
 
 LEAST = 100  # held-out people, below which versions are not compared
 LEAST_OUTCOMES = 2  # good ones and bad ones, which a model of the outcome needs
@@ -192,7 +192,7 @@ def _comparison(log: Log, first: np.ndarray, second: np.ndarray) -> Comparison:
     Raises:
         FairAllError: where the log cannot be used.
     """
-    from fairall.evaluate.comparison import compare  # what decides on people does not need it
+    from fairall.evaluate.evaluation import compare  # what decides on people does not need it
 
     names = log.names
     return compare(

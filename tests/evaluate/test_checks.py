@@ -8,10 +8,9 @@ import pytest
 from scipy.special import expit
 
 from fairall.evaluate import checks
-from fairall.evaluate.comparison import Comparison
 from fairall.evaluate.estimated.bounds import Bounds
 from fairall.evaluate.estimated.estimates import Estimate
-from fairall.evaluate.evaluation import Evaluation
+from fairall.evaluate.evaluation import Comparison, Evaluation
 from tests.evaluate.simulated import COST, applicants, judged, log_of, models_of
 
 

@@ -12,11 +12,10 @@ from sklearn.naive_bayes import GaussianNB
 
 from fairall.errors import FairAllError
 from fairall.evaluate import compare, evaluate, judge
-from fairall.evaluate.comparison import Comparison
 from fairall.evaluate.estimated.estimates import Interval
 from fairall.evaluate.estimated.estimators import ESTIMATORS
 from fairall.evaluate.estimated.fairness import MEASURES, VIEWS
-from fairall.evaluate.evaluation import Evaluation
+from fairall.evaluate.evaluation import Comparison, Evaluation
 from fairall.evaluate.models import Models
 from tests.evaluate.simulated import COST, KEYS, applicants, judged, log_of, models_of
 

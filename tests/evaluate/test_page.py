@@ -14,13 +14,12 @@ from fairall.display.style import STYLE
 from fairall.display.table import to_latex, to_markdown
 from fairall.evaluate.analyses import groups, value
 from fairall.evaluate.analysis import chance, flat, text
-from fairall.evaluate.comparison import Comparison
 from fairall.evaluate.estimated.bounds import Limits
 from fairall.evaluate.estimated.estimates import Interval
 from fairall.evaluate.estimated.fairness import MEASURES
-from fairall.evaluate.evaluation import Evaluation, Models
+from fairall.evaluate.evaluation import Comparison, Evaluation, Models
 from fairall.evaluate.log import DecisionLog
-from fairall.evaluate.page import Shown
+from fairall.evaluate.page import Page
 
 N = 1500
 GROUPS = 10
@@ -49,9 +48,11 @@ def log(propensity: str | None = "p", groups: int = GROUPS, **options: Any) -> D
     return DecisionLog.of(pd.DataFrame(table | amounts), **keys, not_features=["p"], **options)
 
 
-def shown_of(models: Models, *targets: np.ndarray) -> Shown:
+def shown_of(models: Models, *targets: np.ndarray) -> Page:
     both = [Evaluation(models, "column", target) for target in targets]
-    return Shown(both[0] if len(both) == 1 else Comparison(*both), LOG)
+    page = both[0].page if len(both) == 1 else Comparison(*both).page
+    page.file = LOG
+    return page
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +61,7 @@ def models() -> Models:
 
 
 @pytest.fixture(scope="module")
-def compared(models: Models) -> Shown:
+def compared(models: Models) -> Page:
     """Of two policies of one name."""
     rising = np.linspace(0.1, 0.9, N)
     return shown_of(models, rising, 1.0 - rising)
@@ -72,9 +73,9 @@ def _style() -> Iterator[None]:
         yield
 
 
-def test_policies_of_one_name_are_told_apart(compared: Shown) -> None:
+def test_policies_of_one_name_are_told_apart(compared: Page) -> None:
     assert list(compared.evaluations) == ["A: column", "B: column"]
-    frame, records = compared.tables["value"].frame, compared.found.table("value")
+    frame, records = compared.tables["value"].frame, compared.records("value")
     assert list(dict.fromkeys(frame.index.get_level_values(0))) == ["A: column", "B: column", "B − A"]
     assert frame.iloc[-1, -1].endswith(chance(records["probability"].iloc[-1]))
 
@@ -99,7 +100,7 @@ def test_values_as_the_page_and_the_files_have_them() -> None:
     assert flat({"policy": "new", "value": values[4]}) == {"policy": "new"} | limits
 
 
-def test_every_measure_and_group_has_a_row(compared: Shown) -> None:
+def test_every_measure_and_group_has_a_row(compared: Page) -> None:
     found = compared.tables
     assert len(found["fairness"].frame) == 3 * len(MEASURES)
     names = found["groups"].frame.index.get_level_values(1)
@@ -134,7 +135,7 @@ def test_a_refused_policy_has_bounds_only(models: Models, capsys: pytest.Capture
     assert refused is not None
     utility, _, trust = shown.verdict
     assert (utility, trust) == ("Utility: not known", f"Trust: refused, {refused}")
-    table = shown.found.table("value").set_index("estimator")
+    table = shown.records("value").set_index("estimator")
     assert table["estimate"].isna().all()
     assert table["low"].notna().to_dict() == {name: name == "no assumption" for name in table.index}
     shown.print()
@@ -163,7 +164,7 @@ def test_the_verdict_of_one_policy(models: Models) -> None:
         assert ("may be 0" in of_groups.split(";")[0]) == (target is not by_group)
         assert trust.startswith("Trust: right if the log holds everything that decided")
     past = Evaluation(models, "the logged decisions", models.log.accepted.astype(float), logged=True)
-    assert Shown(past).verdict[2].startswith("Trust: utility observed, rates by label right if")
+    assert past.page.verdict[2].startswith("Trust: utility observed, rates by label right if")
     one_group = Models(log(groups=2), outcome_model="logistic", smallest_cell=1200)
     alike = shown_of(one_group, HALF).verdict[1]
     assert alike == "Groups: not compared, fewer than two groups have 1200 people"
@@ -176,7 +177,7 @@ def test_an_interval_that_is_shown_to_begin_at_0_may_be_0(models: Models) -> Non
     assert shown.verdict[1].startswith("Groups: gaps in acceptance rate 2.0 [0.0, 4.0], may be 0;")
 
 
-def test_the_verdict_of_two_policies(models: Models, compared: Shown) -> None:
+def test_the_verdict_of_two_policies(models: Models, compared: Page) -> None:
     assert len(compared.verdict) == 3
     names = ("A: column", "B: column", "B − A")
     assert all(f"{name}: " in line for line in compared.verdict for name in names)
@@ -201,7 +202,7 @@ def test_a_page_begins_with_the_verdict_and_the_gaps(models: Models, tmp_path: P
 
 
 def test_lines_fit_a_terminal_of_80_columns(
-    compared: Shown, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    compared: Page, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     compared.print()

@@ -17,8 +17,8 @@ from fairall.evaluate.estimated.estimators import ESTIMATORS, People, value_supp
 from fairall.evaluate.estimated.fairness import rates
 
 if TYPE_CHECKING:
-    from fairall.evaluate.evaluation import Evaluation
-    from fairall.evaluate.page import Shown
+    from fairall.evaluate.analysis import Shown
+    from fairall.evaluate.judgement import Judgement
 
 LEAST_LEVELS = 10  # thresholds below which a score has none
 COSTS = np.linspace(0.1, 0.9, 9)
@@ -30,13 +30,13 @@ def levels_of(score: np.ndarray) -> np.ndarray:
     return np.unique(np.quantile(score, np.linspace(0.05, 0.95, 19)))
 
 
-def _value(judgement: Evaluation, people: People, k: float = Z) -> Interval:
+def _value(judgement: Judgement, people: People, k: float = Z) -> Interval:
     """The doubly robust value of some people."""
     support = value_support(people, people.kept.value, judgement.sample)
     return ESTIMATORS["dr"](people, judgement.sample).on(support).interval(k=k)
 
 
-def thresholds(judgement: Evaluation) -> Iterator[Record]:
+def thresholds(judgement: Judgement) -> Iterator[Record]:
     """Value and gaps of accepting everybody whose score is at least a threshold, doubly robust.
 
     The score is the given one, else the policy's acceptance probability. The intervals of a measure are
@@ -62,7 +62,7 @@ def thresholds(judgement: Evaluation) -> Iterator[Record]:
             yield {"choice": f"score ≥ {level:.3f}", "threshold": level, "measure": measure, "value": value}
 
 
-def costs(judgement: Evaluation) -> Iterator[Record]:
+def costs(judgement: Judgement) -> Iterator[Record]:
     """The doubly robust value for costs c of 0.1 to 0.9; none with amounts, or without a value."""
     if judgement.log.cost is None or judgement.refused_value is not None or judgement.models.outcome is None:
         return

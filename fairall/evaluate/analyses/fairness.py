@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from fairall.evaluate.evaluation import Evaluation
-    from fairall.evaluate.page import Shown
+    from fairall.evaluate.analysis import Shown
+    from fairall.evaluate.judgement import Judgement
 
 NAMES = {"naive": "naive", "ips": "IPS", "dr": "DR"}
 VIEWS_TOLD = (
@@ -60,7 +60,7 @@ def draw(shown: Shown) -> Figure:
     return figure
 
 
-def draw_on(axes: Axes, evaluation: Evaluation) -> dict[str, Any]:
+def draw_on(axes: Axes, evaluation: Judgement) -> dict[str, Any]:
     """Draw the gaps of a policy by measure in each view, and their bounds; the lines of a legend."""
     from fairall.display.style import BLUE, GREY, ORANGE
     from fairall.evaluate.drawing import lines_of, point, rows_of

@@ -14,8 +14,8 @@ from fairall.evaluate.estimated.fairness import MEASURES, VIEWS
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from fairall.evaluate.evaluation import Evaluation
-    from fairall.evaluate.page import Shown
+    from fairall.evaluate.analysis import Shown
+    from fairall.evaluate.judgement import Judgement
 
 MOST_GROUPS = 8  # drawn, the largest
 BINS = 20  # of propensities
@@ -63,7 +63,7 @@ def records(shown: Shown) -> Iterator[Record]:
                     yield about | {"measure": rate, "value": evaluation.rate(name, view, code)}
 
 
-def balance(evaluation: Evaluation, rows: np.ndarray) -> pd.DataFrame:
+def balance(evaluation: Judgement, rows: np.ndarray) -> pd.DataFrame:
     """Whether people with labels are like all people of some rows (N,).
 
     Returns:

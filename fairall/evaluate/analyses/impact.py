@@ -42,8 +42,8 @@ from fairall.evaluate.estimated.fairness import rates as rates_of
 from fairall.evaluate.log import DecisionLog
 
 if TYPE_CHECKING:
-    from fairall.evaluate.evaluation import Evaluation
-    from fairall.evaluate.page import Shown
+    from fairall.evaluate.analysis import Shown
+    from fairall.evaluate.judgement import Judgement
 
 FOUR_FIFTHS = 0.8
 SHARES = np.arange(1, 10) / 10  # of all people, accepted by score
@@ -79,7 +79,7 @@ DIGITS = 3  # of probabilities that count as equal
 FOLDS = 5
 
 
-def adverse_impact(evaluation: Evaluation) -> list[Record]:
+def adverse_impact(evaluation: Judgement) -> list[Record]:
     """Measures of each group beside the reference group; none with fewer than two, or without such a group.
 
     `people`, `accepted` (a sum of probabilities) and `rate`; `ratio`, the adverse impact ratio; `p` of equal
@@ -99,7 +99,7 @@ def adverse_impact(evaluation: Evaluation) -> list[Record]:
     return [*known_groups(evaluation)] if len(evaluation.models.shown) > 1 else []
 
 
-def chosen(evaluation: Evaluation, rates: np.ndarray, people: np.ndarray) -> tuple[int | None, int]:
+def chosen(evaluation: Judgement, rates: np.ndarray, people: np.ndarray) -> tuple[int | None, int]:
     """Number of the reference group, None without one, and `pairs`, by rates and people of groups (G,)."""
     models, log = evaluation.models, evaluation.log
     if models.reference is not None:
@@ -109,7 +109,7 @@ def chosen(evaluation: Evaluation, rates: np.ndarray, people: np.ndarray) -> tup
     return int(np.where(enough, rates, -1.0).argmax()) if enough.any() else None, pairs
 
 
-def known_groups(evaluation: Evaluation) -> Iterator[Record]:
+def known_groups(evaluation: Judgement) -> Iterator[Record]:
     """`adverse_impact` of groups that are known."""
     log, target, score = evaluation.log, evaluation.target, evaluation.models.score
     rates, by_group = evaluation.rates["dr"]["dpu"], evaluation.by_group
@@ -211,7 +211,7 @@ def permuted(both: Sequence[np.ndarray], seed: int) -> float:
     return float(permutation_test(both, distance, rng=seed, **how).pvalue)
 
 
-def probable_groups(evaluation: Evaluation, probabilities: np.ndarray) -> Iterator[Record]:
+def probable_groups(evaluation: Judgement, probabilities: np.ndarray) -> Iterator[Record]:
     """`adverse_impact` of groups of which only the probabilities (N, K) are known."""
     models, names, people = evaluation.models, evaluation.log.probable_groups, probabilities.sum(0)
     bounds = rate_bounds(evaluation.target, probabilities, evaluation.sample, models.seed)

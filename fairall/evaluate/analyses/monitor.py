@@ -40,8 +40,8 @@ from fairall.tables.overlap import LEAST_EFFECTIVE
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from fairall.evaluate.evaluation import Evaluation
-    from fairall.evaluate.page import Shown
+    from fairall.evaluate.analysis import Shown
+    from fairall.evaluate.judgement import Judgement
 
 UTILITY, GUARANTEED = "utility", "guaranteed utility"
 ACCEPTANCE, POSITIVE, DRIFT = "acceptance rate", "positive labels", "drift"
@@ -67,7 +67,7 @@ class Monitor(NamedTuple):
     alarms: dict[str, tuple[Any, str]]
 
 
-def watch(judged: Evaluation) -> Monitor | None:
+def watch(judged: Judgement) -> Monitor | None:
     """Estimate value, rates and gaps of a policy at all moments; None for a log without times."""
     models, past = judged.models, judged.models.past
     if past is None:

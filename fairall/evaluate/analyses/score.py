@@ -34,8 +34,8 @@ from fairall.evaluate.models import NO_MODEL
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from fairall.evaluate.evaluation import Evaluation
-    from fairall.evaluate.page import Shown
+    from fairall.evaluate.analysis import Shown
+    from fairall.evaluate.judgement import Judgement
 
 EVERYBODY = "everybody"  # the groups together
 BINS = 10  # of equal width on [0, 1], of probabilities
@@ -59,7 +59,7 @@ COLUMNS = {
 }
 
 
-def score_of(judgement: Evaluation) -> np.ndarray:
+def score_of(judgement: Judgement) -> np.ndarray:
     """The score, or without one the probability of a positive label by the outcome model, shape (N,)."""
     if judgement.models.score is not None:
         return judgement.models.score
@@ -68,7 +68,7 @@ def score_of(judgement: Evaluation) -> np.ndarray:
 
 
 def labels_of(
-    judgement: Evaluation, view: str, members: np.ndarray, whose: str
+    judgement: Judgement, view: str, members: np.ndarray, whose: str
 ) -> tuple[Scored | None, str | None]:
     """Labels of some people in a view; None where nothing may be shown of them. Why there is no interval.
 
@@ -111,7 +111,7 @@ def labels_of(
 
 
 def estimates(
-    judgement: Evaluation, members: np.ndarray, whose: str, measures: Iterable[str] = MEASURES
+    judgement: Judgement, members: np.ndarray, whose: str, measures: Iterable[str] = MEASURES
 ) -> Iterator[Record]:
     """Measures of the score of some people in each view, and their bounds; arguments as of `labels_of`.
 
@@ -129,7 +129,7 @@ def estimates(
         yield record | {"view": "bounds", "value": partial.bounds(measure).limits()}
 
 
-def curves(judgement: Evaluation) -> Iterator[Record]:
+def curves(judgement: Judgement) -> Iterator[Record]:
     """Shares of people of either label whose score is at least a threshold.
 
     Yields:
@@ -154,7 +154,7 @@ def curves(judgement: Evaluation) -> Iterator[Record]:
             yield record | {"view": view, "value": None} | dict(zip(ENDS, line, strict=True))
 
 
-def calibration(judgement: Evaluation) -> Iterator[Record]:
+def calibration(judgement: Judgement) -> Iterator[Record]:
     """Mean labels by group and bins of the score with enough labels, of all people, doubly robust.
 
     References:
@@ -174,7 +174,7 @@ def calibration(judgement: Evaluation) -> Iterator[Record]:
             yield {"group": log.groups[code], "measure": "mean label", "view": "bin", "value": value} | where
 
 
-def by_period(judgement: Evaluation) -> Iterator[Record]:
+def by_period(judgement: Judgement) -> Iterator[Record]:
     """Measures of the score by period, and its stability against the first one; none without periods.
 
     P of the stability indices (`measure` is `psi`) is corrected for all periods.

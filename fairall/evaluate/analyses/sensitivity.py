@@ -24,8 +24,8 @@ from fairall.evaluate.estimated.officers import OFFICERS
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from fairall.evaluate.evaluation import Evaluation
-    from fairall.evaluate.page import Shown
+    from fairall.evaluate.analysis import Shown
+    from fairall.evaluate.judgement import Judgement
 
 DRAWN = ("utility", *SENSITIVE[:3])
 COLUMNS = ("no assumption", OFFICERS, "Γ = 1.5", "Γ = 2", "Γ = 3", "turning point", "greatest benchmark")
@@ -62,7 +62,7 @@ class Sensitivity(NamedTuple):
     benchmark: tuple[str, float] | None
 
 
-def sensitivity(evaluation: Evaluation) -> Sensitivity | None:
+def sensitivity(evaluation: Judgement) -> Sensitivity | None:
     """Bounds by odds ratio, and where signs turn; None where the value is refused or has no interval."""
     outcome = evaluation.models.outcome
     if evaluation.refused_value is not None or outcome is None or evaluation.few is not None:

@@ -19,8 +19,8 @@ from fairall.evaluate.estimated.estimators import People
 from fairall.evaluate.estimated.fairness import rates
 
 if TYPE_CHECKING:
-    from fairall.evaluate.comparison import Comparison
-    from fairall.evaluate.page import Shown
+    from fairall.evaluate.analysis import Shown
+    from fairall.evaluate.comparison import Difference
 
 SETS = {"both": "A and B accept", "first": "only A accepts", "second": "only B accepts", "neither": "neither"}
 NOTE = (
@@ -36,7 +36,7 @@ SENTENCE = (
 PAYS_NOT = ": by the estimate the change from A to B does not pay"
 
 
-def swap_sets(comparison: Comparison) -> dict[str, People]:
+def swap_sets(comparison: Difference) -> dict[str, People]:
     """The people of the log, with membership in each set of `SETS` as their acceptance probability.
 
     Where the decisions of the log are one of the policies, a label is weighted by the probability of being
@@ -53,7 +53,7 @@ def swap_sets(comparison: Comparison) -> dict[str, People]:
     }
 
 
-def margin(comparison: Comparison, swapped_in: People) -> Estimate:
+def margin(comparison: Difference, swapped_in: People) -> Estimate:
     """By how much the rate of those whom only B accepts may be lower until B is worth as much as A.
 
     With a rate that is lower by δ for each of them B loses δ·E[(1 − a)·b·s], s the stake, so that δ is the
@@ -64,7 +64,7 @@ def margin(comparison: Comparison, swapped_in: People) -> Estimate:
     return (change / stake).on((change * (1.0 / stake.value)).support)
 
 
-def measures(comparison: Comparison, name: str) -> dict[str, Any]:
+def measures(comparison: Difference, name: str) -> dict[str, Any]:
     """What is known of a set of `SETS`: people, rate of positive labels, shares of groups.
 
     Of those whom only B accepts the margin too. What is refused has the reason in its `Interval`.

@@ -38,8 +38,8 @@ from fairall.evaluate.log import DecisionLog
 from fairall.tables.overlap import LEAST_EFFECTIVE
 
 if TYPE_CHECKING:
-    from fairall.evaluate.evaluation import Evaluation
-    from fairall.evaluate.page import Shown
+    from fairall.evaluate.analysis import Shown
+    from fairall.evaluate.judgement import Judgement
 
 UNLIKELY, MOST_UNLIKELY = 0.01, 0.05  # P(group | x), and the share of people who may be below it
 MOST_ROWS, MOST_LEARNT = 20_000, 5_000  # drawn at random to be compared, and for a model to learn from
@@ -123,7 +123,7 @@ def compared(means: list[Estimate], k: float) -> Record:
     return measures | {"odds_ratio": ratio} | share
 
 
-def equal_treatment(evaluation: Evaluation) -> list[Record]:
+def equal_treatment(evaluation: Judgement) -> list[Record]:
     """Measures of each group beside the reference group of adverse impact, overall and by decision maker.
 
     `raw`: difference in acceptance rates; `adjusted` and `odds_ratio`: among people of equal features;

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from fairall.evaluate.evaluation import Evaluation
-    from fairall.evaluate.page import Shown
+    from fairall.evaluate.analysis import Shown
+    from fairall.evaluate.judgement import Judgement
 
 LINES = LABELS | {"guaranteed": "guaranteed interval", "no assumption": "no assumption"}
 BY_OFFICERS = (
@@ -64,7 +64,7 @@ def draw(shown: Shown) -> Figure:
     return figure
 
 
-def draw_on(axes: Axes, evaluations: Iterable[Evaluation]) -> None:
+def draw_on(axes: Axes, evaluations: Iterable[Judgement]) -> None:
     """Draw the utility of at most two policies by estimator."""
     from fairall.display.style import GREY
     from fairall.evaluate.drawing import POLICIES, point, rows_of

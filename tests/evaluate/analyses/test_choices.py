@@ -1,6 +1,5 @@
 """Value and gaps by thresholds, and the value by costs."""
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,6 @@ from fairall.evaluate.analyses.choices import CHOICES, GAPS, costs, thresholds
 from fairall.evaluate.estimated.estimates import joint_normal
 from fairall.evaluate.evaluation import Evaluation
 from fairall.evaluate.models import Models
-from fairall.evaluate.page import Shown
 from tests.evaluate.simulated import COST, applicants, judged, log_of
 
 
@@ -63,7 +61,7 @@ def test_the_value_is_linear_in_the_cost(people: pd.DataFrame) -> None:
 
 
 def test_the_table_has_a_line_per_threshold_and_cost(people: pd.DataFrame) -> None:
-    table = CHOICES.table(Shown(scored(people, people["chance"]), Path("log.csv")))
+    table = CHOICES.table(scored(people, people["chance"]).page)
     assert table is not None
     assert [name[:5] for _, name in table.frame.index] == ["score"] * 19 + ["c = 0"] * 9
     assert list(table.frame) == ["acceptance", "utility", "DPU", "equal-opportunity gap"]

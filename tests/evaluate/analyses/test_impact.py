@@ -17,7 +17,6 @@ from fairall.evaluate.estimated.estimates import Sample, ratios
 from fairall.evaluate.evaluation import Evaluation
 from fairall.evaluate.log import DecisionLog
 from fairall.evaluate.models import Models
-from fairall.evaluate.page import Shown
 from tests.evaluate.simulated import applicants, judged, models_of
 
 PROBABLE = ["p_black", "p_other", "p_white"]
@@ -131,7 +130,7 @@ def test_a_group_of_few_people_is_never_chosen_as_the_reference(
 def test_without_a_group_of_people_enough_there_is_no_adverse_impact() -> None:
     nobody = of_groups(*table_of(a=(9, 20), b=(12, 25)))
     assert adverse_impact(nobody) == []
-    assert [*impact.told(Shown(nobody))] == [f"Adverse impact: none, {impact.NO_REFERENCE}"]
+    assert [*impact.told(nobody.page)] == [f"Adverse impact: none, {impact.NO_REFERENCE}"]
 
 
 def test_the_level_of_a_chosen_reference_group_is_that_of_all_pairs() -> None:

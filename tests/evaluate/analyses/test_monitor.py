@@ -1,6 +1,5 @@
 """The monitor: intervals at all moments of a learner's log, alarms, and what is refused."""
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,6 @@ from fairall.evaluate.estimated.past import FIRST_FIT, MOST_MOMENTS
 from fairall.evaluate.evaluation import Evaluation
 from fairall.evaluate.log import DecisionLog
 from fairall.evaluate.models import Models
-from fairall.evaluate.page import Shown
 from fairall.measuring.sequences import OBSERVATIONS
 from tests.evaluate.adaptive import KEYS, TRUTHS, learner
 from tests.evaluate.simulated import judged
@@ -212,7 +210,7 @@ def test_what_is_refused_stays_refused(table: pd.DataFrame) -> None:
 
 
 def test_the_table_has_some_moments_the_files_have_all(table: pd.DataFrame) -> None:
-    shown = Shown(evaluation(table), Path("log.csv"))
+    shown = evaluation(table).page
     found = MONITOR.table(shown)
     assert found is not None
     until = [f"until {n // 2}, {n} rows" for n in (10, 510, 1010, 1500, 2000)]
@@ -230,7 +228,7 @@ def test_the_table_has_some_moments_the_files_have_all(table: pd.DataFrame) -> N
 
 
 def test_a_log_without_times_and_versions_has_no_table(table: pd.DataFrame) -> None:
-    shown = Shown(evaluation(table, "new", {"time": None, "drop": ["row"]}), Path("log.csv"))
+    shown = evaluation(table, "new", {"time": None, "drop": ["row"]}).page
     assert MONITOR.table(shown) is None
     assert MONITOR.figure(shown) is None
     assert [*MONITOR.told(shown)] == []
@@ -239,7 +237,7 @@ def test_a_log_without_times_and_versions_has_no_table(table: pd.DataFrame) -> N
 def test_the_figure_has_a_panel_each_and_first_alarms(table: pd.DataFrame) -> None:
     days = pd.Timestamp("2025-01-01") + pd.to_timedelta(np.arange(N) // 50, unit="D")
     one = evaluation(table.assign(row=days), largest_gap=0.0)
-    shown = Shown(one, Path("log.csv"))
+    shown = one.page
     assert "until 2025-02-09, ×100" in next(MONITOR.told(shown))
     found = MONITOR.figure(shown)
     assert found is not None

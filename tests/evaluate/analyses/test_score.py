@@ -1,6 +1,5 @@
 """The analysis of a score: views, refusals, calibration, periods and curves."""
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,17 +12,17 @@ from sklearn.metrics import roc_auc_score
 from fairall import FairAllError
 from fairall.evaluate import evaluate
 from fairall.evaluate.analyses.score import MEASURES, SCORE
-from fairall.evaluate.page import Shown
+from fairall.evaluate.page import Page
 from tests.evaluate.simulated import KEYS, NOT_FEATURES, applicants
 
 
-def shown(people: pd.DataFrame, score: Any = "chance", **options: Any) -> Shown:
+def shown(people: pd.DataFrame, score: Any = "chance", **options: Any) -> Page:
     unused = people.columns.intersection(NOT_FEATURES).drop(score or [])
     models = {"propensity_model": "logistic", "outcome_model": "logistic", "drop": [*unused]}
-    return Shown(evaluate(None, people, score=score, **(KEYS | models | options)), Path("log.csv"))
+    return evaluate(None, people, score=score, **(KEYS | models | options)).page
 
 
-def values(about: Shown) -> dict[str, Any]:
+def values(about: Page) -> dict[str, Any]:
     """By group or period, measure and view, as "everybody auc dr"."""
     rows = [row for row in SCORE.records(about) if row["measure"] in MEASURES]
     return {
@@ -31,7 +30,7 @@ def values(about: Shown) -> dict[str, Any]:
     }
 
 
-def frame(about: Shown, measure: str) -> pd.DataFrame:
+def frame(about: Page, measure: str) -> pd.DataFrame:
     return pd.DataFrame(row for row in SCORE.records(about) if row["measure"] == measure)
 
 
@@ -41,17 +40,17 @@ def people() -> pd.DataFrame:
 
 
 @pytest.fixture(scope="module")
-def card(people: pd.DataFrame) -> Shown:
+def card(people: pd.DataFrame) -> Page:
     return shown(people)
 
 
 @pytest.fixture(scope="module")
-def known(card: Shown) -> dict[str, Any]:
+def known(card: Page) -> dict[str, Any]:
     return values(card)
 
 
 def test_measures_of_the_accepted_and_of_everybody(
-    people: pd.DataFrame, card: Shown, known: dict[str, Any]
+    people: pd.DataFrame, card: Page, known: dict[str, Any]
 ) -> None:
     accepted = people.dropna()
     auc = known["everybody auc accepted"].estimate
@@ -70,7 +69,7 @@ def test_measures_of_the_accepted_and_of_everybody(
     assert f"doubly robust: {text}" in "".join(SCORE.told(card))
 
 
-def test_bayesian_evaluation_is_the_mean_over_drawn_labels(people: pd.DataFrame, card: Shown) -> None:
+def test_bayesian_evaluation_is_the_mean_over_drawn_labels(people: pd.DataFrame, card: Page) -> None:
     """Of labels of the rejected that are drawn from the model of the label, as its authors do."""
     outcome, draw, aucs = card.first.models.outcome, np.random.default_rng(0), []
     assert outcome is not None
@@ -131,7 +130,7 @@ def test_what_cannot_be_told_is_refused(people: pd.DataFrame) -> None:
     assert not np.isnan(brier["m brier accepted"].low)
     keys = {name: value for name, value in KEYS.items() if name != "label"}
     unlabelled = evaluate(None, people.drop(columns="repaid"), score="chance", drop=["truth"], **keys)
-    assert not [*SCORE.records(Shown(unlabelled, Path("log.csv")))]
+    assert not [*SCORE.records(unlabelled.page)]
 
 
 def test_without_a_score_it_is_the_calibration_of_the_model(people: pd.DataFrame) -> None:
@@ -179,7 +178,7 @@ def test_periods_have_their_measures_and_the_stability_of_the_score(people: pd.D
     assert drift.psi > 0.1 > 1e-6 > drift.p
 
 
-def test_curves_are_shares_of_people_above_thresholds(people: pd.DataFrame, card: Shown) -> None:
+def test_curves_are_shares_of_people_above_thresholds(people: pd.DataFrame, card: Page) -> None:
     curves = dict(iter(frame(card, "share above").groupby(["view", "label"])))
     repaid, true = (people["chance"][people[name] == label] for name, label in (("repaid", 1), ("truth", 0)))
     for row in curves["accepted", "positive"].itertuples():

@@ -1,13 +1,11 @@
 """Records, figure and sentences of the sensitivity analysis."""
 
-from pathlib import Path
-
 import pytest
 
 from fairall.evaluate import compare, evaluate
 from fairall.evaluate.analyses.sensitivity import SENSITIVITY, sensitivity
 from fairall.evaluate.estimated.officers import OFFICERS
-from fairall.evaluate.page import Shown
+from fairall.evaluate.page import Page
 from tests.evaluate.estimated.test_officers import KEYS, cases
 from tests.evaluate.simulated import applicants, judged, models_of
 
@@ -15,13 +13,13 @@ LOGISTIC = {"propensity_model": "logistic", "outcome_model": "logistic"}
 
 
 @pytest.fixture(scope="module")
-def shown() -> Shown:
+def shown() -> Page:
     """Two policies on a log of decision makers."""
     people = cases(3000, 1).drop(columns="truth")
-    return Shown(compare("new", "other", people, **LOGISTIC, **KEYS), Path("log.csv"))
+    return compare("new", "other", people, **LOGISTIC, **KEYS).page
 
 
-def test_records_are_bounds_turning_points_and_the_greatest_benchmark(shown: Shown) -> None:
+def test_records_are_bounds_turning_points_and_the_greatest_benchmark(shown: Page) -> None:
     first = shown.first
     rows = {
         (row["measure"], row["view"]): (row["value"], row["gamma"])
@@ -40,7 +38,7 @@ def test_records_are_bounds_turning_points_and_the_greatest_benchmark(shown: Sho
         assert rows[measure, "turning point"] == ("> 10" if point is None else f"{point:.2f}", point)
 
 
-def test_the_table_has_a_few_odds_ratios_and_differences_of_rates_of_all_people(shown: Shown) -> None:
+def test_the_table_has_a_few_odds_ratios_and_differences_of_rates_of_all_people(shown: Page) -> None:
     table = SENSITIVITY.table(shown)
     assert table is not None
     columns = ["no assumption", OFFICERS, "Γ = 1.5", "Γ = 2", "Γ = 3", "turning point", "greatest benchmark"]
@@ -51,7 +49,7 @@ def test_the_table_has_a_few_odds_ratios_and_differences_of_rates_of_all_people(
     assert differences.loc["utility", "turning point"] == f"{shown.difference.turning_point:.2f}"
 
 
-def test_the_figure_has_a_panel_for_each_measure_and_a_band_for_each_policy(shown: Shown) -> None:
+def test_the_figure_has_a_panel_for_each_measure_and_a_band_for_each_policy(shown: Page) -> None:
     figure = SENSITIVITY.figure(shown)
     assert figure is not None
     assert figure.draw is not None
@@ -73,13 +71,13 @@ def test_the_figure_has_a_panel_for_each_measure_and_a_band_for_each_policy(show
 )
 def test_what_decision_makers_tell_is_said(keys: dict[str, float], sentence: str) -> None:
     people = cases(4000, 1, **keys).drop(columns=["truth", "other"])  # type: ignore[arg-type]
-    one = Shown(evaluate("new", people, **LOGISTIC, **KEYS), Path("log.csv"))
+    one = evaluate("new", people, **LOGISTIC, **KEYS).page
     assert sentence in " ".join(SENSITIVITY.told(one))
 
 
 def test_without_labels_there_are_bounds_without_assumption_alone() -> None:
     people = applicants(600)
-    unlabelled = Shown(judged(models_of(people, label=None), people["new"]), Path("log.csv"))
+    unlabelled = judged(models_of(people, label=None), people["new"]).page
     assert {record["view"] for record in SENSITIVITY.records(unlabelled)} == {"no assumption"}
     assert SENSITIVITY.figure(unlabelled) is None
     assert [*SENSITIVITY.told(unlabelled)] == []

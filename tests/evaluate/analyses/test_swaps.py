@@ -1,13 +1,11 @@
 """Swap sets of two policies: by hand, by simulation, and where nothing is said of them."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
 from fairall.evaluate.analyses.swaps import SETS, SWAPS, measures
-from fairall.evaluate.comparison import Comparison
-from fairall.evaluate.page import Shown
+from fairall.evaluate.analysis import Shown
+from fairall.evaluate.evaluation import Comparison
 from tests.evaluate.simulated import COST, applicants, judged, models_of
 
 
@@ -33,9 +31,9 @@ def test_sets_of_known_labels_by_hand(stake: float, margin: float) -> None:
     assert [entry["good"].estimate for entry in values] == pytest.approx(good / 100)
     assert [entry["group f"].estimate for entry in values] == pytest.approx(women / 100)
     assert values[2]["margin"].estimate == pytest.approx(margin)
-    assert SWAPS.table(Shown(comparison.first, Path())) is None
+    assert SWAPS.table(Shown({"A": comparison.first})) is None
     pays, pays_not = (
-        "".join(SWAPS.told(Shown(pair, Path())))
+        "".join(SWAPS.told(pair.page))
         for pair in (comparison, Comparison(comparison.second, comparison.first))
     )
     assert pays.endswith("points lower than estimated")
@@ -72,7 +70,7 @@ def test_sets_without_overlap_or_people_enough_are_refused() -> None:
     values = measures(closed, "second")
     assert values["people"] > 300
     assert values["good"].why == values["margin"].why == closed.refused_value
-    assert not [*SWAPS.told(Shown(closed, Path()))]
+    assert not [*SWAPS.told(closed.page)]
     values = measures(small, "second")
     assert values["good"].why == "the set has fewer than 10 people that count"
     assert "group f" not in values

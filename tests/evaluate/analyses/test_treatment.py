@@ -12,7 +12,6 @@ from fairall.evaluate.analyses import treatment
 from fairall.evaluate.analyses.treatment import equal_treatment
 from fairall.evaluate.estimated.nuisance import Fitted
 from fairall.evaluate.evaluation import Evaluation
-from fairall.evaluate.page import Shown
 
 KEYS: dict[str, Any] = {"decision": "granted", "sensitive": "sex", "propensity": "p", "reference": "m"}
 
@@ -94,7 +93,7 @@ def test_groups_that_cannot_be_compared_are_refused(table: pd.DataFrame, why: st
     evaluation = judged(table)
     assert measures(evaluation)["adjusted"].why == why
     assert np.isnan(measures(evaluation)["adjusted"].estimate)
-    assert f"Equal treatment of f, the logged decisions: {why}" in [*treatment.told(Shown(evaluation))]
+    assert f"Equal treatment of f, the logged decisions: {why}" in [*treatment.told(evaluation.page)]
 
 
 def test_groups_by_probabilities_are_refused() -> None:
@@ -149,6 +148,6 @@ def test_the_table_and_the_sentence_of_each_group() -> None:
     values = measures(evaluation)
     shown = evaluation.table("treatment").set_index("measure")
     assert shown.loc["adjusted", "estimate"] == values["adjusted"].estimate
-    (sentence,) = treatment.told(Shown(evaluation))
+    (sentence,) = treatment.told(evaluation.page)
     assert f"{100 * values['adjusted'].estimate:.1f}".replace("-", "−") in sentence
     assert sentence.startswith("Equal treatment of f, the logged decisions: of people with equal features")

@@ -1,6 +1,5 @@
 """Logs of several policy versions, whose truth is known: their models, what changed, and how it is shown."""
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,6 @@ from fairall.errors import FairAllError
 from fairall.evaluate import evaluate
 from fairall.evaluate.analyses.monitor import MONITOR, by_version
 from fairall.evaluate.evaluation import Evaluation
-from fairall.evaluate.page import Shown
 from tests.evaluate.simulated import log_of
 
 UNVERSIONED: dict[str, Any] = {"policy_version": None, "drop": ["version"], "time": "day"}
@@ -110,7 +108,7 @@ def test_versions_have_acceptance_labels_and_drift() -> None:
     drift = {record["column"]: record["p"] for record in by_version(one.models) if record["what"] == "drift"}
     assert drift["score"] < 1e-6
     assert drift["group"] > 0.001
-    found = MONITOR.table(Shown(one, Path("log.csv")))
+    found = MONITOR.table(one.page)
     assert found is not None
     assert [name for _, name in found.frame.index] == ["version first, 3000 rows", "version later, 3000 rows"]
     assert found.frame["drift"].iloc[-1].startswith("score 0.2")
