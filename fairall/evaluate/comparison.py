@@ -13,14 +13,13 @@ from functools import cached_property
 import numpy as np
 
 from fairall.evaluate.estimated import bounds
-from fairall.evaluate.estimated.bounds import Bounds, Limits
+from fairall.evaluate.estimated.bounds import Limits
 from fairall.evaluate.estimated.estimates import NOTHING, Estimate, Interval, Z, gap_difference
 from fairall.evaluate.estimated.estimators import ESTIMATORS, difference_support
 from fairall.evaluate.estimated.fairness import MEASURES, VIEWS, View
 from fairall.evaluate.estimated.officers import OFFICERS
 from fairall.evaluate.judgement import Judgement
 
-OVERALL = "equal_opportunity", "false_positive"  # whose rates of all people are bounded
 SHOWN_GAMMAS = 1.5, 2.0
 UNKNOWN = NOTHING._replace(probability=np.nan)
 
@@ -65,41 +64,33 @@ class Difference:
         """The odds ratio Γ up to which the sign of the difference in value is certain; None for any Γ."""
         if self.refused_value is not None or self.first.models.outcome is None:
             return None
-        return bounds.turning_point(lambda gamma: self._bounds("utility", gamma).limits())
+        return bounds.turning_point(self.bounded)
 
     @cached_property
-    def bounds(self) -> dict[str, dict[str, Limits]]:
-        """Bounds of differences in utility and in rates of all people, by what is assumed.
+    def bounds(self) -> dict[str, Limits]:
+        """Bounds of the difference in utility by what is assumed.
 
         The same labels count for both policies, so that those of people on whom they agree hardly matter,
         and bounds are much narrower than the difference of two (Guerdan et al. 2024). There are bounds
         without assumption, for odds ratios Γ where there is a model of the label, and by decision makers
-        where the log names them; none of rates where one policy took the logged decisions.
+        where the log names them.
         """
-        models, names = self.first.models, ["utility", *OVERALL]
+        models = self.first.models
         assumptions: dict[str, float | str | None] = {"no assumption": None}
         if models.outcome is not None and self.refused_value is None:
             assumptions |= {f"Γ = {gamma:g}": gamma for gamma in SHOWN_GAMMAS}
         if models.why_no_officers is None:
             assumptions[OFFICERS] = OFFICERS
-        if self.first.logged or self.second.logged:
-            names = ["utility"]
-        return {
-            view: {name: self._bounds(name, assumption).limits() for name in names}
-            for view, assumption in assumptions.items()
-        }
+        return {view: self.bounded(assumption) for view, assumption in assumptions.items()}
 
-    def _bounds(self, name: str, assumption: float | str | None) -> Bounds:
-        """Bounds of the difference in utility or in a rate; `assumption` as of `Evaluation.labels`."""
+    def bounded(self, assumption: float | str | None) -> Limits:
+        """Bounds of the difference in utility; `assumption` as of `Judgement.labels`."""
         first, second = self.first, self.second
-        if first.logged or second.logged:  # its value was observed
-            before, after = (
-                bounds.value_bounds(policy.people, policy.labels(assumption), policy.sample)
-                for policy in (first, second)
-            )
-            return Bounds(after.low - before.high, after.high - before.low)
-        log = first.people, second.people, second.labels(assumption), first.sample
-        return bounds.difference_bounds("utility_gap" if name == "utility" else name, *log)
+        before, after = first.labels(assumption), second.labels(assumption)
+        # Those of the logged decisions know the labels of accepted people apart from the others.
+        labels = (before if first.logged else after)._replace(target=after.target - before.target)
+        people = second.with_target(second.target - first.target)
+        return bounds.value_bounds(people, labels, first.sample).limits()
 
     @cached_property
     def values(self) -> dict[str, Interval]:
@@ -124,8 +115,7 @@ class Difference:
         pair, shown = (self.first, self.second), self.first.models.shown
         doubts = [policy.doubt(measure, view) for policy in pair]
         why = next((reason for _, reason in doubts if reason), None)
-        if not all(may for may, _ in doubts):
-            return UNKNOWN.without_ends(why)
-        if view != "naive" and MEASURES[measure].labels != "none" and self.refused_value is not None:
-            return UNKNOWN.without_ends(self.refused_value)
+        refused = None if view == "naive" or MEASURES[measure].labels == "none" else self.refused_value
+        if refused or not all(may for may, _ in doubts):
+            return UNKNOWN.without_ends(refused or why)
         return gap_difference(*(policy.rates[view][measure][shown] for policy in pair)).without_ends(why)

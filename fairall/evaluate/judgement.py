@@ -351,11 +351,11 @@ class Judgement:
         return {} if self.models.why_no_officers else self.bounded(OFFICERS)
 
     def bounded(
-        self, assumption: float | str | None = None, names: Sequence[str] = ("utility", *MEASURES)
+        self, assumption: float | str | None = None, measures: Sequence[str] = tuple(MEASURES)
     ) -> dict[str, Limits]:
-        """Bounds of utility and gaps by name; `assumption` as of `labels`."""
+        """Bounds of the utility and of gaps by measure; `assumption` as of `labels`."""
         labels = self.labels(assumption)
-        return limits.limits_of(names, self.people, labels, self.by_group, self.models.shown)
+        return limits.limits_of(measures, self.people, labels, self.by_group, self.models.shown)
 
     # Doubts.
 

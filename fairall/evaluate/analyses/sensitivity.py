@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from functools import partial
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from fairall.display.progress import doing
 from fairall.evaluate.analysis import LIMITS, NO_ASSUMPTION, Analysis, Picture, Record
-from fairall.evaluate.estimated.bounds import (
-    GAMMAS,
-    LARGEST_GAMMA,
-    SENSITIVE,
-    Limits,
-    greatest_benchmark,
-    turning_point,
-)
+from fairall.evaluate.estimated.bounds import LARGEST_GAMMA, Limits, greatest_benchmark, turning_point
 from fairall.evaluate.estimated.fairness import MEASURES
 from fairall.evaluate.estimated.officers import OFFICERS
 
@@ -27,39 +19,32 @@ if TYPE_CHECKING:
     from fairall.evaluate.analysis import Shown
     from fairall.evaluate.judgement import Judgement
 
-DRAWN = ("utility", *SENSITIVE[:3])
-COLUMNS = ("no assumption", OFFICERS, "Γ = 1.5", "Γ = 2", "Γ = 3", "turning point", "greatest benchmark")
-LABELS = {name: measure.label for name, measure in MEASURES.items()}
-DEPENDS = 0.01  # p below which the assignment of cases is said to depend on features
+GAMMAS = np.linspace(1.0, 3.0, 9).tolist()
+COLUMNS = ("no assumption", OFFICERS, "Γ = 1.5", "Γ = 2", "Γ = 3", "turning point")
 HIDDEN = (
     "the odds of a positive label of rejected people differ from those of accepted people of equal features "
     "by a factor up to Γ"
 )
 NOTE = (
     f"{NO_ASSUMPTION} {OFFICERS}: the same by their different strictness, if cases are assigned to them at "
-    f"random given the features. Γ: if {HIDDEN}. turning point: the largest Γ for which the 95 % limits "
-    "exclude 0. greatest benchmark: the Γ that would arise if that feature were hidden. B − A: the same "
-    "labels count for both policies, so that little depends on those of people on whom they agree; rates are "
-    "of all people."
+    f"random given the features. Γ: if {HIDDEN}. turning point: the Γ up to which the 95 % limits exclude 0. "
+    "B − A: the same labels count for both policies, so that little depends on those of people on whom they "
+    "agree."
 )
-RANDOM = {
-    False: "no sign that cases were assigned by features",
-    True: "the bounds allow for cases that were assigned by the features, and for no other assignment",
-}
 
 
 class Sensitivity(NamedTuple):
-    """What unrevealed labels could change, by name of the utility or a measure.
+    """What unrevealed labels could change.
 
     Attributes:
-        bounds: for each Γ of `GAMMAS`.
-        turning_points: as of `bounds.turning_point`.
-        benchmark: feature whose hiding would make the greatest odds ratio, and this Γ; None without features.
+        bounds: for each Γ of `GAMMAS`, by name of the utility or a measure.
+        turning_point: of the utility, as of `bounds.turning_point`.
+        benchmark: the greatest Γ that hiding a feature would make, and the feature; None without features.
     """
 
-    bounds: dict[str, list[Limits]]
-    turning_points: dict[str, float | None]
-    benchmark: tuple[str, float] | None
+    bounds: dict[float, dict[str, Limits]]
+    turning_point: float | None
+    benchmark: tuple[float, str] | None
 
 
 def sensitivity(evaluation: Judgement) -> Sensitivity | None:
@@ -68,125 +53,82 @@ def sensitivity(evaluation: Judgement) -> Sensitivity | None:
     if evaluation.refused_value is not None or outcome is None or evaluation.few is not None:
         return None
     doing("what a hidden feature could change")
-
-    def limits(name: str, gamma: float) -> Limits:
-        return evaluation.bounded(gamma, [name])[name]
-
-    answered = [name for name in SENSITIVE if evaluation.doubt(name, "dr") == (True, None)]
-    names = ["utility", *answered]
-    bounds = {name: [limits(name, gamma) for gamma in GAMMAS] for name in names}
-    points = {name: turning_point(partial(limits, name)) for name in names}
-    return Sensitivity(bounds, points, greatest_benchmark(evaluation.log, outcome.probability))
+    measures = [name for name in MEASURES if evaluation.doubt(name, "dr") == (True, None)]
+    return Sensitivity(
+        {gamma: evaluation.bounded(gamma, measures) for gamma in GAMMAS},
+        turning_point(lambda gamma: evaluation.bounded(gamma, ())["utility"]),
+        greatest_benchmark(evaluation.log, outcome.probability),
+    )
 
 
 def answers(shown: Shown) -> dict[str, Sensitivity]:
     """Those of policies that have one, by name."""
-    known = {name: evaluation.once(sensitivity) for name, evaluation in shown.evaluations.items()}
-    return {name: found for name, found in known.items() if found is not None}
+    evaluations = shown.evaluations.items()
+    return {name: answer for name, policy in evaluations if (answer := policy.once(sensitivity))}
 
 
 def records(shown: Shown) -> Iterator[Record]:
     """A row for each policy, measure and assumption; of Γ with the number as `gamma`."""
-    found = answers(shown)
     for policy, evaluation in shown.evaluations.items():
-        for view, possible in (("no assumption", evaluation.bounds), (OFFICERS, evaluation.officers)):
-            yield from (_record(policy, measure, view, limits) for measure, limits in possible.items())
-        if policy not in found:
-            continue
-        by_gamma, turning_points, benchmark = found[policy]
-        for measure, point in turning_points.items():
-            for gamma, limits in zip(GAMMAS, by_gamma[measure], strict=True):
-                yield _record(policy, measure, f"Γ = {gamma:g}", limits, gamma)
-            yield _record(policy, measure, "turning point", turning(point), point)
-        if benchmark is not None:
-            feature, gamma = benchmark
-            yield _record(policy, "utility", "greatest benchmark", f"{gamma:.2f} ({feature})", gamma)
-    difference = shown.difference
-    for view, possible in difference.bounds.items() if difference else ():
-        for name, limits in possible.items():
-            measure = MEASURES[name].rate if name in MEASURES else name
-            yield _record("B − A", measure, view, limits)
-    if difference and "Γ = 2" in difference.bounds:
-        point = difference.turning_point
-        yield _record("B − A", "utility", "turning point", turning(point), point)
+        yield from _records(policy, "no assumption", evaluation.bounds)
+        yield from _records(policy, OFFICERS, evaluation.officers)
+        if answer := evaluation.once(sensitivity):
+            for gamma, limits in answer.bounds.items():
+                yield from _records(policy, f"Γ = {gamma:g}", limits, gamma)
+            point = answer.turning_point
+            yield from _records(policy, "turning point", {"utility": up_to(point)}, point)
+    if difference := shown.difference:
+        for view, limits in difference.bounds.items():
+            yield from _records("B − A", view, {"utility": limits})
+        if "Γ = 2" in difference.bounds:
+            point = difference.turning_point
+            yield from _records("B − A", "turning point", {"utility": up_to(point)}, point)
 
 
-def _record(policy: str, measure: str, view: str, value: Any, gamma: float | None = None) -> Record:
-    return {"policy": policy, "measure": measure, "view": view, "gamma": gamma, "value": value}
-
-
-def answered(shown: Shown) -> bool:
-    """Whether a policy has bounds by odds ratio."""
-    return bool(answers(shown))
+def _records(
+    policy: str, view: str, values: Mapping[str, Any], gamma: float | None = None
+) -> Iterator[Record]:
+    for measure, value in values.items():
+        yield {"policy": policy, "measure": measure, "view": view, "gamma": gamma, "value": value}
 
 
 def up_to(point: float | None) -> str:
     """Up to which odds ratio Γ a sign is certain."""
-    if point == 1.0:
-        return "for no Γ, not even 1"
     return f"for every Γ up to {LARGEST_GAMMA:g}" if point is None else f"up to Γ = {point:.2f}"
 
 
-def turning(point: float | None) -> str:
-    """A turning point as it is shown; None is above the largest Γ that was tried."""
-    return f"> {LARGEST_GAMMA:g}" if point is None else f"{point:.2f}"
-
-
 def told(shown: Shown) -> Iterator[str]:
-    """What Γ is, and why decision makers bound something, or nothing."""
-    models = shown.first.models
-    if answered(shown):
-        yield "Γ: odds ratio of positive labels between accepted and rejected people of equal features"
-    for policy, (_, turning_points, benchmark) in answers(shown).items():
-        point = turning_points["utility"]
-        if benchmark is not None and point != 1.0:  # at 1 the sign is open already
-            could = "could" if point is not None and point <= benchmark[1] else "could not"
+    """What a hidden feature could change, and why decision makers bound something, or nothing."""
+    for policy, (_, point, benchmark) in answers(shown).items():
+        if benchmark is not None:
+            gamma, feature = benchmark
             yield (
-                f"{policy}: a hidden feature that matters as {benchmark[0]} does (Γ = {benchmark[1]:.2f}) "
-                f"{could} change the sign of the utility, which is certain {up_to(point)}"
+                f"{policy}: the sign of the utility is certain {up_to(point)}; a hidden feature that matters "
+                f"as {feature} does makes Γ = {gamma:.2f}"
             )
-    if models.officers is not None and models.why_no_officers is None:
-        levels, p = models.officers.levels, models.officers.p_assignment
-        yield (
-            f"Decision makers as an instrument, {levels} levels of strictness: {RANDOM[p < DEPENDS]} "
-            f"(p = {p:.2g})"
-        )
-    elif models.log.decision_maker is not None:
-        yield f"Bounds by decision makers: none, {models.why_no_officers}"
+    models = shown.first.models
+    if models.log.decision_maker is not None:
+        yield f"Bounds by decision makers: {models.why_no_officers or models.officers}"
 
 
 def draw(shown: Shown) -> Figure:
-    """Draw bounds by the odds ratio Γ, turning points, and the greatest benchmark; a panel per measure."""
+    """Draw limits of the utility by the odds ratio Γ, turning points, and the greatest benchmark."""
     from fairall.display.style import GREY, legend_below
     from fairall.evaluate import drawing
 
-    found = answers(shown)
-    figure, panels = drawing.grid(len(DRAWN), height=1.6)
+    figure, (axes,) = drawing.grid(1, height=2.0)
     handles: dict[str, Any] = {}
-    for axes, measure in zip(panels, DRAWN, strict=True):
-        points = []
-        for policy, colour, _ in drawing.coloured(shown.evaluations):
-            if policy not in found or measure not in found[policy].bounds:
-                continue
-            point = found[policy].turning_points[measure]
-            low, high, *limits = (
-                100 * np.array([of_gamma[:4] for of_gamma in found[policy].bounds[measure]]).T
-            )
-            handles[policy] = axes.fill_between(GAMMAS, low, high, color=colour, alpha=0.3, lw=0)
-            handles["95 % limits"], _ = axes.plot(GAMMAS, np.transpose(limits), color=colour, ls="--", lw=0.7)
-            handles["turning point"] = axes.axvline(point or np.nan, color=colour, ls=":", lw=1.2)
-            for feature, hidden in filter(None, [found[policy].benchmark]):
-                handles[f"hiding {feature}"] = axes.axvline(hidden, color="tab:red", lw=0.7)
-            points.append(turning(point))
-        axes.axhline(0.0, color=GREY, lw=0.5)
-        title = f"turning point {', '.join(points)}" if points else "refused"
-        axes.set(
-            title=f"{LABELS.get(measure, measure)}\n{title}",
-            xlabel="odds ratio Γ",
-            xlim=(GAMMAS[0], GAMMAS[-1]),
-        )
-    panels[0].set_ylabel("×100")
-    legend_below(figure, handles, 4)
+    for (policy, answer), colour in zip(answers(shown).items(), drawing.POLICIES, strict=False):
+        ends = [limits["utility"].interval[1:3] for limits in answer.bounds.values()]
+        band = 100 * np.transpose(ends)
+        handles[policy] = axes.fill_between(GAMMAS, *band, color=colour, alpha=0.3, lw=0)
+        handles["turning point"] = axes.axvline(answer.turning_point or np.nan, color=colour, ls=":", lw=1.2)
+        if answer.benchmark is not None:
+            gamma, feature = answer.benchmark
+            handles[f"hiding {feature}"] = axes.axvline(gamma, color="tab:red", lw=0.7)
+    axes.axhline(0.0, color=GREY, lw=0.5)
+    axes.set(xlabel="odds ratio Γ", ylabel="utility per person ×100", xlim=(GAMMAS[0], GAMMAS[-1]))
+    legend_below(figure, handles, 2)
     return figure
 
 
@@ -198,15 +140,16 @@ SENSITIVITY = Analysis(
     records=records,
     line="measure",
     column="view",
-    lines=LABELS,
+    lines={name: measure.label for name, measure in MEASURES.items()},
     columns={view: view for view in COLUMNS},
     picture=Picture(
         key="sensitivity",
         title="Sensitivity",
-        note=f"Bounds if {HIDDEN}. At the turning point the 95 % limits reach 0. Red: the Γ that would arise "
-        "if the feature that matters most were hidden.",
+        note=f"95 % limits of the utility if {HIDDEN}. At the turning point they reach 0. Red: the Γ that "
+        "would arise if the feature that matters most were hidden.",
         draw=draw,
-        there=answered,
+        there=lambda shown: bool(answers(shown)),
+        wide=False,
     ),
     told=told,
 )

@@ -23,8 +23,9 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 from scipy.stats import chi2
+from sklearn.linear_model import LinearRegression
 
-from fairall.evaluate.estimated.bounds import SIDES, Labels, second_moments
+from fairall.evaluate.estimated.bounds import Labels, observed
 from fairall.evaluate.estimated.estimates import Estimate, Sample
 from fairall.evaluate.estimated.estimators import People
 from fairall.evaluate.estimated.nuisance import fit
@@ -34,7 +35,6 @@ OFFICERS = "decision makers"  # name of their bounds
 LEVELS = 4  # of strictness, that decision makers are merged to
 LEAST_ROWS = 100  # of a level
 LEAST_PROPENSITY = 0.01  # of a level, given x
-SINGULAR = 1e-8  # share of the greatest variance below which one is rounding
 
 
 @dataclass(frozen=True)
@@ -42,14 +42,12 @@ class Officers:
     """Bounds of each row's label by decision makers, as estimates of their means.
 
     Attributes:
-        low: lower end of P(y = 1 | x) with the correction of `officers`, shape (N,).
-        high: upper end, likewise.
+        ends: of P(y = 1 | x), lower and upper, with the correction of `officers`, shape (2, N).
         levels: number of levels of strictness.
-        p_assignment: of the test that levels do not depend on the features and groups.
+        p_assignment: of the test that strictness does not depend on the features and groups.
     """
 
-    low: np.ndarray
-    high: np.ndarray
+    ends: np.ndarray
     levels: int
     p_assignment: float
 
@@ -60,16 +58,21 @@ class Officers:
             people: with the policy to judge, whose acceptance depends on the features.
             logged: whether the policy took the logged decisions; the labels of the accepted are then known.
         """
+        a = people.target
         if not logged:
-            return Labels(people.target, self.low, self.high, 1.0)
-        parts = np.stack([people.target, 1.0 - people.target])
-        low, high = (np.stack([people.label, end - people.label]) for end in (self.low, self.high))
-        return Labels(SIDES, low, high, parts, parts)
+            return Labels(a, *self.ends, 1.0)
+        return observed(self.ends, np.stack([people.label, people.label]), np.stack([a, 1.0 - a]))
+
+    def __str__(self) -> str:
+        return (
+            f"an instrument of {self.levels} levels of strictness, for which features may tell who decides a "
+            f"case; p = {self.p_assignment:.2g} that they do not"
+        )
 
     def crossed(self, sample: Sample) -> Estimate:
         """Mean of the upper less the lower end, below 0 only where the assumption fails (Kitagawa 2015)."""
-        support = sample.support(np.ones_like(self.low), lowest=-1.0, cut=False)
-        return sample.mean(self.high - self.low).on(support)
+        low, high = self.ends
+        return sample.mean(high - low)
 
 
 def strictness(log: DecisionLog) -> np.ndarray:
@@ -93,38 +96,33 @@ def why_not(log: DecisionLog) -> str | None:
         return "no decision makers are given"
     if not log.labels_complete:
         return "some of the accepted have no label"
-    if len(np.unique(log.decision_maker)) == 1:
-        return "one decision maker is no instrument: their strictness must differ"
     if strictness(log).max() == 0:
         return f"the decision makers give fewer than two levels of strictness of {LEAST_ROWS} rows each"
     return None
 
 
 def p_of_assignment(log: DecisionLog, level: np.ndarray) -> float:
-    """P value of the hypothesis that levels of decision makers do not depend on features and groups.
+    """P value of the hypothesis that the strictness of decision makers does not depend on the inputs.
 
-    The score test of a multinomial logistic regression of the level on the inputs: N times Pillai's trace of
-    the two sets of columns is χ² with (levels − 1)·D degrees of freedom. Where it fails, cases were
-    assigned by what the inputs tell; the bounds, which need an assignment at random *given* these, allow for
-    that.
+    The score test of a linear regression of the level on features and groups: N·R² is χ² with as many degrees
+    of freedom as there are independent inputs. Where it fails, cases were assigned by what the inputs tell;
+    the bounds, which need an assignment at random *given* these, allow for that.
     """
-    k = level.max() + 1
-    moments = second_moments(np.eye(k)[level], log.inputs)
-    cross = moments[k:, :k]
-    slopes, _, rank, _ = np.linalg.lstsq(moments[k:, k:], cross, rcond=SINGULAR)
-    pillai = ((cross * slopes).sum(0) / moments.diagonal()[:k]).sum() - 1.0  # 1 of the intercept
-    return float(chi2.sf(len(level) * pillai, (k - 1) * (rank - 1)))
+    inputs = log.design.astype(float)
+    model = LinearRegression().fit(inputs, level)
+    return float(chi2.sf(len(log) * model.score(inputs, level), model.rank_))
 
 
 def officers(log: DecisionLog, folds: int = 5, seed: int = 0) -> Officers:
     """Bounds of labels by the log's decision makers.
 
-    For each level z of strictness u_z(x) = P(r = 1, y = 1 | x, z) and v_z(x) = P(r = 0 | x, z) are
-    cross-fitted, and P(z | x). A row takes z*, the level that by models of other folds has the least
-    u_z + v_z; its upper end is u_z* + v_z* + 1[z = z*]/P(z* | x)·(r·y + 1 − r − u_z* − v_z*), whose mean is
-    that of an upper bound of the label whatever z* is, to the product of two errors of the models (Levis et
-    al. 2025). The lower end is that of the greatest u_z. All models are logistic regressions: where that of
-    P(z | x) is right, as it is of an assignment at random, ends are valid, if wider, with any u and v.
+    Without assumption the label of a row is between r·y and r·y + 1 − r. For each level z of strictness the
+    means b_z(x) of the upper one are cross-fitted, and P(z | x). A row takes z*, the level that by models of
+    other folds has the least b_z; its upper end is b_z* + 1[z = z*]/P(z* | x)·(r·y + 1 − r − b_z*), whose
+    mean is that of an upper bound of the label whatever z* is, to the product of two errors of the models
+    (Levis et al. 2025). The lower end is likewise that of the greatest mean of r·y. All models are logistic
+    regressions: where that of P(z | x) is right, as it is of an assignment at random, ends are valid, if
+    wider, with any b.
 
     Args:
         log: with decision makers, and without a reason of `why_not`.
@@ -132,26 +130,21 @@ def officers(log: DecisionLog, folds: int = 5, seed: int = 0) -> Officers:
         seed: of folds and models.
     """
     level = strictness(log)
-    levels, row = np.arange(level.max() + 1), np.arange(len(log))
-    positive, missing, decided = np.nan_to_num(log.label), 1.0 - log.revealed, level == levels[:, None]
+    decided = level == np.arange(level.max() + 1)[:, None]
 
     def fitted(target: np.ndarray) -> np.ndarray:
         """Cross-fitted means of a column that is NaN where it is not known, or its mean, shape (N,)."""
         model = fit(log, target, "decision maker", "logistic", folds, seed)
         return np.full(len(log), np.nanmean(target)) if model is None else model.probability
 
-    u, v, chance = (
-        np.stack([*map(fitted, targets)])
-        for targets in (
-            np.where(decided, positive, np.nan),
-            np.where(decided, missing, np.nan),
-            decided.astype(float),
-        )
-    )
+    chance = np.stack([fitted(rows.astype(float)) for rows in decided])
+    share = np.maximum(chance.T[decided.T], LEAST_PROPENSITY)  # of the level of each row
 
-    def end(bound: np.ndarray, best: np.ndarray, observed: np.ndarray) -> np.ndarray:
-        expected, share = bound[best, row], np.maximum(chance[best, row], LEAST_PROPENSITY)
-        return expected + (level == best) / share * (observed - expected)
+    def end(sign: float, known: np.ndarray) -> np.ndarray:
+        """The greatest mean of a column over levels where the sign is 1, and the least where it is −1."""
+        means = sign * np.stack([fitted(np.where(rows, known, np.nan)) for rows in decided])
+        expected = sign * means.max(0)
+        return expected + (level == means.argmax(0)) / share * (known - expected)
 
-    low, high = end(u, u.argmax(0), positive), end(u + v, (u + v).argmin(0), positive + missing)
-    return Officers(low, high, len(levels), p_of_assignment(log, level))
+    ends = [end(sign, np.where(log.revealed, log.label, missing)) for sign, missing in ((1, 0.0), (-1, 1.0))]
+    return Officers(np.stack(ends), len(decided), p_of_assignment(log, level))
