@@ -124,7 +124,7 @@ def test_evaluate_covers_the_truth_from_the_true_odds_ratio_on_and_not_at_1() ->
             cost=COST,
         )
         for assumed in covered:
-            bounds = found.bounded(assumed, ["utility"])["utility"]
+            bounds = found.bounded(assumed, ())["utility"]
             covered[assumed] += bounds.interval_low <= truth <= bounds.interval_high
     assert covered[1.0] <= 0.2 * replicates
     # The truth is the lower end of the bounds of the true Γ: the interval misses it in at most 5 of 100.

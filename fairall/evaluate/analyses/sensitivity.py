@@ -78,8 +78,8 @@ def records(shown: Shown) -> Iterator[Record]:
             point = answer.turning_point
             yield from _records(policy, "turning point", {"utility": up_to(point)}, point)
     if difference := shown.difference:
-        for view, limits in difference.bounds.items():
-            yield from _records("B − A", view, {"utility": limits})
+        for view, possible in difference.bounds.items():
+            yield from _records("B − A", view, {"utility": possible})
         if "Γ = 2" in difference.bounds:
             point = difference.turning_point
             yield from _records("B − A", "turning point", {"utility": up_to(point)}, point)

@@ -139,7 +139,7 @@ def odds_ratio(gamma: float, people: People, logged: bool = False) -> Labels:
     correction = np.where(r, ratio / scale**2 * (people.label - q), 0.0)
     ends = label + (w - r) * correction
     if not logged:
-        return Labels(people.target, *ends, w)
+        return Labels(people.target, ends[0], ends[1], w)
     accepted = people.target * label + (kept - r) * correction
     return observed(ends, accepted, np.stack([kept, np.maximum(w - kept, 0.0)]))
 

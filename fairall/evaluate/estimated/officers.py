@@ -60,7 +60,7 @@ class Officers:
         """
         a = people.target
         if not logged:
-            return Labels(a, *self.ends, 1.0)
+            return Labels(a, self.ends[0], self.ends[1], 1.0)
         return observed(self.ends, np.stack([people.label, people.label]), np.stack([a, 1.0 - a]))
 
     def __str__(self) -> str:

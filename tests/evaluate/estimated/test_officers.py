@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.special import expit
-from scipy.stats import chi2_contingency
+from scipy.stats import chi2
 
 from fairall.evaluate import compare, evaluate
 from fairall.evaluate.estimated.bounds import Limits
@@ -77,15 +77,14 @@ def test_bounds_cover_the_truth_and_are_narrower_than_without_officers() -> None
     assert width(difference) < 0.7 * (width(one) + width(two))
 
 
-def test_the_test_of_assignment_is_pearsons_where_there_are_groups_only() -> None:
+def test_the_test_of_assignment_is_that_of_a_correlation_where_there_are_groups_only() -> None:
     """With a feature that is the group, which adds nothing."""
     people = cases(1000, 0, by_score=1.0).drop(columns=["truth", "new", "other"])
     people["score"] = np.where(people["sex"] == "f", "low", "high")
     log = DecisionLog.of(people, **KEYS)
     level = strictness(log)
-    table = pd.crosstab(level, log.group)
-    expected = chi2_contingency(table, correction=False).pvalue
-    assert p_of_assignment(log, level) == pytest.approx(expected, rel=1e-4)
+    correlation = np.corrcoef(level, log.group)[0, 1]
+    assert p_of_assignment(log, level) == pytest.approx(chi2.sf(1000 * correlation**2, 1), rel=1e-4)
     by_score = log_of(cases(1000, 0, by_score=1.0))
     assert p_of_assignment(by_score, strictness(by_score)) < 1e-6
 
@@ -101,7 +100,7 @@ def test_ends_are_those_of_the_known_population() -> None:
     log = DecisionLog.of(people, **KEYS)
     assert strictness(log).tolist() == z.tolist()
     found = officers(log)
-    ends = [[end[x == value].mean() for end in (found.low, found.high)] for value in (0, 1)]
+    ends = [found.ends[:, x == value].mean(1) for value in (0, 1)]
     expected = np.array([[0.5 * 0.3, 0.5 * 0.3 + 0.5], [0.9 * 0.7, 0.9 * 0.7 + 0.1]])
     np.testing.assert_allclose(ends, expected, atol=0.015)
     assert found.p_assignment > 0.001
@@ -112,22 +111,18 @@ def test_why_there_are_no_bounds() -> None:
     assert why_not(log_of(people)) is None
     assert why_not(log_of(people, decision_maker=None)) == "no decision makers are given"
     unknown = people.assign(repaid=people["repaid"].where(people.index % 7 > 0))
-    for table, why in (
-        (people.assign(officer="officer 1"), "one decision maker is no instrument"),
-        (people.head(150), "fewer than two levels of strictness of 100 rows each"),
-        (unknown, "some of the accepted have no label"),
-    ):
-        assert why in str(why_not(log_of(table)))
+    assert why_not(log_of(unknown)) == "some of the accepted have no label"
+    few = "the decision makers give fewer than two levels of strictness of 100 rows each"
+    for table in (people.assign(officer="officer 1"), people.head(150)):
+        assert why_not(log_of(table)) == few
 
 
 @pytest.mark.parametrize(
     ("sizes", "levels"),
     [
         ((300, 300, 1), (0, 1, 1)),
-        ((150, 20, 130), (0, 1, 1)),
         ((60, 60, 60, 60), (0, 0, 1, 1)),
         ((100, 100, 100, 100), (0, 1, 2, 3)),
-        ((400, 40), (0, 0)),
     ],
 )
 def test_there_are_as_many_levels_as_have_rows_enough(
