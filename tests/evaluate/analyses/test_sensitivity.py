@@ -3,7 +3,7 @@
 import pytest
 
 from fairall.evaluate import compare, evaluate
-from fairall.evaluate.analyses.sensitivity import SENSITIVITY, sensitivity
+from fairall.evaluate.analyses.sensitivity import SENSITIVITY
 from fairall.evaluate.estimated.officers import OFFICERS
 from fairall.evaluate.evaluation import Comparison
 from fairall.evaluate.page import Page
@@ -16,39 +16,31 @@ LOGISTIC = {"propensity_model": "logistic", "outcome_model": "logistic"}
 @pytest.fixture(scope="module")
 def shown() -> Page:
     """Two policies on a log of decision makers."""
-    people = cases(3000, 1).drop(columns="truth")
-    return compare("new", "other", people, **LOGISTIC, **KEYS).page
+    return compare("new", "other", cases(3000, 1), **LOGISTIC, **KEYS).page
 
 
-def test_records_are_bounds_and_the_turning_point(shown: Page) -> None:
-    first, rows = shown.first, dict[tuple[str, str], tuple[object, float]]()
+def test_records_are_bounds_and_turning_points(shown: Page) -> None:
+    first, difference, rows = shown.first, shown.difference, dict[tuple[str, ...], tuple[object, float]]()
     for row in SENSITIVITY.records(shown):
-        if row["policy"] == "A: new":
-            rows[row["measure"], row["view"]] = row["value"], row["gamma"]
-    answer = sensitivity(first)
-    assert answer is not None
-    for view, limits in (("no assumption", first.bounds), (OFFICERS, first.officers)):
-        assert {name: rows[name, view] for name in limits} == {name: (limits[name], None) for name in limits}
-    assert rows["utility", "Γ = 3"] == (answer.bounds[3.0]["utility"], 3.0)
-    point = answer.turning_point
-    assert point is not None
-    assert rows["utility", "turning point"] == (f"up to Γ = {point:.2f}", point)
-    for gamma, certain in ((point - 0.01, True), (point + 0.01, False)):
-        assert first.bounded(gamma, ())["utility"].exclude_0 is certain
-
-
-def test_the_table_has_a_few_odds_ratios_and_the_difference_in_utility(shown: Page) -> None:
-    table, difference = SENSITIVITY.table(shown), shown.difference
-    assert table is not None
+        rows[row["policy"], row["measure"], row["view"]] = row["value"], row["gamma"]
+    for view, bounds in (("no assumption", first.bounds), (OFFICERS, first.officers)):
+        for name, limits in bounds.items():
+            assert rows["A: new", name, view] == (limits, None)
+    assert rows["A: new", "utility", "Γ = 3"] == (first.bounded(3.0)["utility"], 3.0)
+    assert rows["A: new", "utility", "turning point"] == ("for every Γ up to 10", None)
     assert difference is not None
-    views = ["no assumption", OFFICERS, "Γ = 1.5", "Γ = 2", "Γ = 3", "turning point"]
-    assert list(table.frame) == views
+    point = difference.turning_point
+    assert point is not None
+    assert rows["B − A", "utility", "turning point"] == (f"up to Γ = {point:.2f}", point)
+    assert difference.bounded(point - 0.01).exclude_0
+    assert not difference.bounded(point + 0.01).exclude_0
+
+
+def test_the_table_has_a_few_odds_ratios_and_the_figure_a_band_for_each_policy(shown: Page) -> None:
+    table, figure = SENSITIVITY.table(shown), SENSITIVITY.figure(shown)
+    assert table is not None
+    assert [*table.frame] == ["no assumption", OFFICERS, "Γ = 1.5", "Γ = 2", "Γ = 3", "turning point"]
     assert [*table.frame.loc["B − A"].index] == ["utility"]
-    assert f"up to Γ = {difference.turning_point:.2f}" in table.frame.loc["B − A"].to_numpy()
-
-
-def test_the_figure_has_a_band_for_each_policy(shown: Page) -> None:
-    figure = SENSITIVITY.figure(shown)
     assert figure is not None
     assert figure.draw is not None
     (panel,) = figure.draw().axes
@@ -66,7 +58,7 @@ def test_the_figure_has_a_band_for_each_policy(shown: Page) -> None:
     ],
 )
 def test_what_decision_makers_tell_is_said(keys: dict[str, bool], sentence: str) -> None:
-    people = cases(4000, 1, **keys).drop(columns=["truth", "other"])  # type: ignore[arg-type]
+    people = cases(4000, 1, **keys).drop(columns="other")  # type: ignore[arg-type]
     page = evaluate("new", people, **LOGISTIC, **KEYS).page
     assert sentence in " ".join(SENSITIVITY.told(page))
 
@@ -78,11 +70,10 @@ def test_bounds_of_a_difference_from_the_logged_decisions_are_those_of_the_polic
     logged, policy = judged(models, None), judged(models, people["new"])
     value = logged.values["dr"].estimate
     for assumption in (None, 2.0):
-        limits = policy.bounded(assumption, ())["utility"]
-        expected = limits.low - value, limits.high - value
-        assert Comparison(logged, policy).bounded(assumption)[:2] == pytest.approx(expected)
-        turned = -limits.high + value, -limits.low + value
-        assert Comparison(policy, logged).bounded(assumption)[:2] == pytest.approx(turned)
+        low, high, *_ = policy.bounded(assumption, ())["utility"]
+        difference, turned = Comparison(logged, policy), Comparison(policy, logged)
+        assert difference.bounded(assumption)[:2] == pytest.approx((low - value, high - value))
+        assert turned.bounded(assumption)[:2] == pytest.approx((value - high, value - low))
 
 
 def test_without_labels_there_are_bounds_without_assumption_alone() -> None:
