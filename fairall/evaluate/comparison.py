@@ -62,9 +62,7 @@ class Difference:
     @cached_property
     def turning_point(self) -> float | None:
         """The odds ratio Γ up to which the sign of the difference in value is certain; None for any Γ."""
-        if self.refused_value is not None or self.first.models.outcome is None:
-            return None
-        return bounds.turning_point(self.bounded)
+        return bounds.turning_point(self.bounded) if "Γ = 2" in self.bounds else None
 
     @cached_property
     def bounds(self) -> dict[str, Limits]:

@@ -120,13 +120,12 @@ def draw(shown: Shown) -> Figure:
     handles: dict[str, Any] = {}
     for (policy, answer), colour in zip(answers(shown).items(), drawing.POLICIES, strict=False):
         ends = [limits["utility"].interval[1:3] for limits in answer.bounds.values()]
-        band = 100 * np.transpose(ends)
-        handles[policy] = axes.fill_between(GAMMAS, *band, color=colour, alpha=0.3, lw=0)
-        handles["turning point"] = axes.axvline(answer.turning_point or np.nan, color=colour, ls=":", lw=1.2)
+        handles[policy] = axes.fill_between(GAMMAS, *100 * np.transpose(ends), color=colour, alpha=0.3)
+        handles["turning point"] = axes.axvline(answer.turning_point or np.nan, color=colour, ls=":")
         if answer.benchmark is not None:
             gamma, feature = answer.benchmark
-            handles[f"hiding {feature}"] = axes.axvline(gamma, color="tab:red", lw=0.7)
-    axes.axhline(0.0, color=GREY, lw=0.5)
+            handles[f"hiding {feature}"] = axes.axvline(gamma, color="tab:red")
+    axes.axhline(0.0, color=GREY)
     axes.set(xlabel="odds ratio Γ", ylabel="utility per person ×100", xlim=(GAMMAS[0], GAMMAS[-1]))
     legend_below(figure, handles, 2)
     return figure

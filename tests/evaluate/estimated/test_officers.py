@@ -22,18 +22,17 @@ KEYS: dict[str, Any] = {
 }
 
 
-def cases(n: int, seed: int, *, by_score: float = 0.0, forgers: bool = False) -> pd.DataFrame:
+def cases(n: int, seed: int, *, forgers: bool = False) -> pd.DataFrame:
     """Cases decided by ten officers, who see a hidden variable `u` that the label depends on too.
 
     Args:
         n: rows.
         seed: of the draw.
-        by_score: how far the assignment depends on the score; 0 is at random.
         forgers: whether labels depend on who decides, which the bounds do not allow.
     """
     draw = np.random.default_rng(seed)
     score, hidden, sex = draw.normal(size=n), draw.normal(size=n), draw.choice(["f", "m"], n)
-    officer = np.clip(draw.integers(10, size=n) + np.round(by_score * score), 0, 9).astype(int)
+    officer = draw.integers(10, size=n)
     lenient = officer / 2.0 - 1.0
     chance = expit(0.3 + score + hidden + (4.0 * (lenient - 1.25) if forgers else 0.0))
     accepted = draw.random(n) < expit(lenient + 0.7 * score + hidden - 0.3 * (sex == "f"))
@@ -58,7 +57,7 @@ def log_of(people: pd.DataFrame, **keys: Any) -> DecisionLog:
 
 def test_the_test_of_assignment_is_that_of_a_correlation_where_there_are_groups_only() -> None:
     """With a feature that is the group, which adds nothing."""
-    people = cases(1000, 0, by_score=1.0)
+    people = cases(1000, 0)
     people["score"] = np.where(people["sex"] == "f", "low", "high")
     log = log_of(people)
     level = strictness(log)
