@@ -249,5 +249,5 @@ def greatest_benchmark(log: DecisionLog, outcome: np.ndarray) -> tuple[float, st
     for feature in {*log.input_names} - {""}:
         others = names != feature
         precision = np.linalg.inv(moments[others][:, others])
-        gammas.append((float(np.exp(abs(precision[0, -1] / precision[-1, -1]))), feature))
+        gammas.append((np.exp(abs(precision[0, -1] / precision[-1, -1])), feature))
     return max(gammas, default=None)

@@ -11,15 +11,9 @@ from scipy.stats import chi2
 from fairall.evaluate import evaluate
 from fairall.evaluate.estimated.officers import officers, p_of_assignment, strictness, why_not
 from fairall.evaluate.log import DecisionLog
-from tests.evaluate.simulated import COST
+from tests.evaluate import simulated
 
-KEYS: dict[str, Any] = {
-    "decision": "granted",
-    "label": "repaid",
-    "sensitive": "sex",
-    "cost": COST,
-    "decision_maker": "officer",
-}
+KEYS: dict[str, Any] = simulated.KEYS | {"decision_maker": "officer"}
 
 
 def cases(n: int, seed: int, *, forgers: bool = False) -> pd.DataFrame:
@@ -41,7 +35,7 @@ def cases(n: int, seed: int, *, forgers: bool = False) -> pd.DataFrame:
         {
             "score": score,
             "sex": sex,
-            "officer": [f"officer {k}" for k in officer],
+            "officer": officer,
             "granted": accepted.astype(int),
             "repaid": np.where(accepted, repays, np.nan),
             "new": expit(1.5 * score),
@@ -73,7 +67,6 @@ def test_ends_are_those_of_the_known_population() -> None:
     y, accepted = draw.random(n) < np.array([0.3, 0.7])[x], draw.random(n) < chance
     people = pd.DataFrame({"x": x, "sex": draw.choice(["f", "m"], n), "officer": z})
     log = DecisionLog.of(people.assign(granted=1 * accepted, repaid=np.where(accepted, y, np.nan)), **KEYS)
-    assert strictness(log).tolist() == z.tolist()
     ends = officers(log).ends
     for value, expected in enumerate([(0.5 * 0.3, 0.5 * 0.3 + 0.5), (0.9 * 0.7, 0.9 * 0.7 + 0.1)]):
         np.testing.assert_allclose(ends[:, x == value].mean(1), expected, atol=0.015)
@@ -81,7 +74,6 @@ def test_ends_are_those_of_the_known_population() -> None:
 
 def test_why_there_are_no_bounds() -> None:
     people = cases(900, 0)
-    assert why_not(log_of(people)) is None
     assert why_not(log_of(people, decision_maker=None)) == "no decision makers are given"
     unknown = people.assign(repaid=people["repaid"].where(people.index % 7 > 0))
     assert why_not(log_of(unknown)) == "some of the accepted have no label"
