@@ -66,7 +66,7 @@ class Officers:
     def __str__(self) -> str:
         return (
             f"an instrument of {self.levels} levels of strictness, for which features may tell who decides a "
-            f"case; p = {self.p_assignment:.2g} that they do not"
+            f"case; test that they do not: p = {self.p_assignment:.2g}"
         )
 
     def crossed(self, sample: Sample) -> Estimate:

@@ -51,7 +51,7 @@ def test_the_table_has_a_few_odds_ratios_and_the_figure_a_band_for_each_policy(s
 @pytest.mark.parametrize(
     ("forgers", "sentence"),
     [
-        (False, "an instrument of 4 levels of strictness, for which features may tell who decides a case; p"),
+        (False, "an instrument of 4 levels of strictness, for which features may tell who decides a case; "),
         (True, "Bounds by decision makers: those of different decision makers exclude each other"),
     ],
 )
