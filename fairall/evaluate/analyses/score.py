@@ -13,8 +13,9 @@ import pandas as pd
 
 from fairall.data.drift import drift_by_column
 from fairall.display.progress import doing
-from fairall.evaluate.analyses.choices import levels_of
+from fairall.evaluate.analyses.groups import largest
 from fairall.evaluate.analysis import (
+    CALIBRATION,
     DISCRIMINATION,
     INTERVALS,
     NO_ASSUMPTION,
@@ -23,10 +24,10 @@ from fairall.evaluate.analysis import (
     Record,
     text,
 )
-from fairall.evaluate.estimated.estimates import NOTHING, Column, joint_normal
+from fairall.evaluate.estimated.estimates import NOTHING, Column
+from fairall.evaluate.estimated.fairness import View, columns
 from fairall.evaluate.estimated.periods import numbered
 from fairall.evaluate.estimated.scores import Scored, bounds
-from fairall.evaluate.models import NO_MODEL
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -71,22 +72,19 @@ def labels_of(
         sampling bias: a framework for training and evaluating credit scoring models. European Journal of
         Operational Research.
     """
-    models, people, label = judgement.models, judgement.people, judgement.people.label
-    assert models.score is not None
-    if view != "accepted" and models.outcome is None:
-        return None, NO_MODEL
-    if view == "dr" and judgement.refused_rates is not None:
-        return None, judgement.refused_rates
-    weight = people.weight if view == "dr" else Column(people.revealed.astype(float))
-    whole = members * (weight.value if view == "accepted" else 1.0)
-    positive = Column(label) if view == "accepted" else replace(people, weight=weight).pseudo_label
-    positive, weights = positive * whole, weight.value * members * np.stack([label, 1.0 - label])
-    doubts = [
-        judgement.few_labels(part, f"{kind} labels", whose)
-        for part, kind in zip(weights, LABELS, strict=True)
-    ]
+    used: View = "naive" if view == "accepted" else "dr"
+    refused, people = judgement.refused_measure("equal_opportunity", used), judgement.people
+    if refused:
+        return None, refused
+    if view != "dr":
+        people = replace(people, weight=Column(people.revealed.astype(float)))
+    counts, _, positive, *_ = columns(used, people)
+    weights = people.weight.value * members * np.stack([people.label, 1.0 - people.label])
+    texts = (f"{kind} labels" for kind in LABELS)
+    doubts = [judgement.few_labels(*each, whose) for each in zip(weights, texts, strict=True)]
     doubts.sort(key=itemgetter(0))  # what is not shown comes first
-    scored = Scored(judgement.sample, models.score, (positive, whole - positive), weights)
+    labels = positive * members, (counts - positive) * members
+    scored = Scored(judgement.sample, np.asarray(judgement.models.score), labels, weights)
     why = next((why for _, why in doubts if why), NO_ERROR if view == "bayesian" else None)
     return scored if doubts[0][0] else None, why
 
@@ -100,8 +98,7 @@ def estimates(
         Records with `measure`, of `MEASURES`, and `view`, of `VIEWS` or `bounds`: what is possible whatever
         missing labels are, not of KS.
     """
-    score, label = judgement.models.score, judgement.log.label
-    assert score is not None
+    score, label = np.asarray(judgement.models.score), judgement.log.label
     views = {view: labels_of(judgement, view, members, whose) for view in VIEWS}
     for measure in measures:
         record = {"about": f"{whose}: {MEASURES[measure]}", "measure": measure}
@@ -113,23 +110,6 @@ def estimates(
             yield record | {"view": "bounds", "value": extremes}
 
 
-def curves(judgement: Judgement) -> Iterator[Record]:
-    """Shares of people of either label whose score is at least a threshold.
-
-    Yields:
-        By `view` (`accepted` or `dr`), `label` and `threshold`: `acceptance`, the share of all people above
-        it, `estimate`, `low` and `high`. Intervals cover a whole curve with 95 %.
-    """
-    for view in ("accepted", "dr"):
-        scored, why = labels_of(judgement, view, np.ones(len(judgement.log), dtype=bool), EVERYBODY)
-        levels = [] if scored is None else levels_of(scored.score).tolist()
-        for (kind, label), level in product(enumerate(LABELS), levels):
-            above = scored.score >= level
-            share = scored.share(kind, above).interval(k=joint_normal(len(levels))).without_ends(why)
-            about = {"measure": "share above", "view": view, "label": label, "threshold": level}
-            yield about | share._asdict() | {"acceptance": above.mean(), "value": None}
-
-
 def calibration(judgement: Judgement) -> Iterator[Record]:
     """Mean labels by group and bins of the score with enough labels, of all people, doubly robust.
 
@@ -137,52 +117,43 @@ def calibration(judgement: Judgement) -> Iterator[Record]:
         Van Calster, B. et al. (2016). A calibration hierarchy for risk models was defined: from utopia to
         empirical data. Journal of Clinical Epidemiology.
     """
-    log, score, models = judgement.log, judgement.models.score, judgement.models
-    assert score is not None
-    if models.outcome is None or judgement.refused_rates is not None:
+    log, people, sample = judgement.log, judgement.people, judgement.sample
+    if judgement.refused_measure("equal_opportunity", "dr"):
         return
-    cell = log.group * BINS + np.minimum((score * BINS).astype(int), BINS - 1)
-    people, cells = judgement.people, judgement.sample.by(cell, len(log.groups) * BINS)
-    means = cells.mean(people.pseudo_label) / cells.mean(np.ones(len(log)))
-    means, size = means.on(cells.support(people.weight.value)), np.bincount(log.group)
-    for k in np.flatnonzero(np.bincount(cell[log.revealed]) >= models.smallest_cell):
-        code, rows = k // BINS, cell == k
-        if code in models.shown:
-            where = {"score": score[rows].mean(), "share": rows.sum() / size[code]}
+    score = np.asarray(judgement.models.score)
+    label, bins = people.pseudo_label, np.minimum((score * BINS).astype(int), BINS - 1)
+    for code, k in product(judgement.models.shown, range(BINS)):
+        rows = (log.group == code) & (bins == k)
+        if (rows & log.revealed).sum() >= judgement.models.smallest_cell:
+            mean = sample.mean(label * rows) / sample.mean(rows.astype(float))
+            value = mean.on(sample.support(people.weight.value * rows)).interval()
             about = {"group": log.groups[code], "measure": "mean label", "view": "bin"}
-            yield about | where | {"value": means.interval(k)}
-
-
-def by_period(judgement: Judgement) -> Iterator[Record]:
-    """Measures of the score by period, and its stability against the first one; none without periods.
-
-    P of the stability indices (`measure` is `psi`) is corrected for all periods.
-    """
-    code, names = numbered(judgement.log)
-    if len(names) < 2:
-        return
-    for k, name in enumerate(names):
-        for record in estimates(judgement, code == k, name, BY_PERIOD):
-            yield {"period": name} | record
-    people = judgement.log.people_of(code, len(names))
-    first, *later = (pd.Series(judgement.models.score)[rows] for rows in people)
-    pairs = {name: (first, scores, True) for name, scores in zip(names[1:], later, strict=True)}
-    for name, drift in drift_by_column(pairs).items():
-        record = {"period": name, "about": f"{name}: PSI", "measure": "psi", "view": "dr"}
-        yield record | drift._asdict() | {"value": f"{drift.psi:.3f} (p = {drift.p:.2g})"}
+            yield about | {"score": score[rows].mean(), "value": value}
 
 
 def records(judgement: Judgement) -> list[Record]:
-    """All that is said of the score; nothing without one, and without labels."""
-    log, rows = judgement.log, list[Record]()
-    if judgement.models.score is None or not log.revealed.any():
+    """All that is said of the score; nothing without one, and without labels.
+
+    P of the stability indices of periods (`measure` is `psi`) is corrected for all of them.
+    """
+    log, score, rows = judgement.log, judgement.models.score, list[Record]()
+    if score is None or not log.revealed.any():
         return rows
     doing("discrimination and calibration")
-    groups = {EVERYBODY: np.ones(len(log), dtype=bool)}
-    groups |= {log.groups[code]: log.group == code for code in judgement.models.shown}
-    for name, members in groups.items():
-        rows += ({"group": name} | record for record in estimates(judgement, members, name))
-    return [*rows, *calibration(judgement), *by_period(judgement), *curves(judgement)]
+    whose = {("group", EVERYBODY): np.ones(len(log), dtype=bool)}
+    whose |= {("group", log.groups[code]): log.group == code for code in judgement.models.shown}
+    period, names = numbered(log)
+    if len(names) > 1:
+        whose |= {("period", name): period == k for k, name in enumerate(names)}
+        first, *later = (pd.Series(score[people]) for people in log.people_of(period, len(names)))
+        pairs = {name: (first, new, True) for name, new in zip(names[1:], later, strict=True)}
+        for name, drift in drift_by_column(pairs).items():
+            about = {"period": name, "about": f"{name}: PSI", "measure": "psi", "view": "dr"}
+            rows.append(about | drift._asdict() | {"value": f"{drift.psi:.3f} (p = {drift.p:.2g})"})
+    for (kind, name), members in whose.items():
+        measures = MEASURES if kind == "group" else BY_PERIOD
+        rows += ({kind: name} | record for record in estimates(judgement, members, name, measures))
+    return [*rows, *calibration(judgement)]
 
 
 def _records(shown: Shown, **keys: str) -> list[Record]:
@@ -199,19 +170,21 @@ def _told(shown: Shown) -> Iterator[str]:
 
 
 def _draw(shown: Shown) -> Figure:
-    """Draw the shares of people above thresholds of the score, by label; a panel per view."""
-    from fairall.display.style import BLUE, ORANGE, legend_below
-    from fairall.evaluate.drawing import band, grid
+    """Draw mean labels by bins of the score; a panel per group."""
+    from fairall.display.style import BLUE, GREY
+    from fairall.evaluate.drawing import grid
 
-    frame = pd.DataFrame(_records(shown, measure="share above"))
-    handles, (figure, panels) = {}, grid(frame["view"].nunique(), height=1.7, sharey=True)
-    for axes, (view, of_view) in zip(panels, frame.groupby("view"), strict=True):
-        for colour, (label, curve) in zip((ORANGE, BLUE), of_view.groupby("label"), strict=True):
-            x, *lines = curve[["acceptance", "estimate", "low", "high"]].to_numpy().T
-            handles[f"people with a {label} label"] = band(axes, 100 * x, *lines, colour)
-        axes.set(title=VIEWS[view], xlabel="people above the threshold ×100")
-    panels[0].set_ylabel("above the threshold ×100")
-    legend_below(figure, handles, 2)
+    names = [shown.log.groups[code] for code in largest(shown.first)]
+    figure, panels = grid(len(names), height=1.7, sharey=True)
+    for axes, name in zip(panels, names, strict=True):
+        axes.plot([0, 100], [0, 100], color=GREY)
+        for row in _records(shown, measure="mean label", group=name):
+            estimate, *ends = 100 * np.array(row["value"][:3])
+            axes.plot([100 * row["score"]] * 2, ends, color=BLUE)
+            axes.plot(100 * row["score"], estimate, "o", color=BLUE)
+        axes.set(title=name, xlim=(0, 100), ylim=(0, 100))
+    figure.supxlabel("score ×100")
+    figure.supylabel("positive labels ×100")
     return figure
 
 
@@ -224,22 +197,22 @@ SCORE = Analysis(
         "mean probability. accepted: of people with a label, which is another quantity than that of "
         "everybody. DR: doubly robust. Bayesian: a missing label is drawn from the model of the label, "
         f"without an interval. {NO_ASSUMPTION} PSI: population stability index of the score against the "
-        "first period, and p of no change, corrected for all periods. The files have mean labels by bins, "
-        "and shares of people above thresholds."
+        "first period, and p of no change, corrected for all periods. The files have mean labels by bins."
     ),
     records=_records,
     line="about",
     column="view",
     columns=VIEWS | {"bounds": "no assumption"},
     picture=Picture(
-        key="ranks",
-        title="What the score tells apart",
+        key="calibration",
+        title="Calibration of the score",
         note=(
-            "People of either label with a score above a threshold, by all people above it. On the accepted "
-            "alone, and of everybody, doubly robust. A band covers a whole curve with 95 %."
+            f"Share of positive labels of everybody by bins of the score, doubly robust, {INTERVALS}: on the "
+            "line where the score says it. A bin is shown where it has enough labels; of groups the largest."
         ),
         draw=_draw,
-        there=lambda shown: bool(_records(shown, measure="share above")),
+        there=lambda shown: bool(_records(shown, measure="mean label")),
+        section=CALIBRATION,
     ),
     told=_told,
 )

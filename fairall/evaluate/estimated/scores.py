@@ -16,7 +16,6 @@ References:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -80,11 +79,10 @@ class Scored:
         others, L grows by (K/(K − 1))^⅔. The estimate is the mean in which both cancel. Half of this
         correction is added to the standard error, for its own.
         """
-        draw, outside = np.random.default_rng(self.sample.seed), np.zeros(len(self.score))
-        for _ in range(REPEATS):
-            fold = (draw.permutation(self.sample.clusters) % FOLDS)[self.sample.cluster]
-            for k in range(FOLDS):
-                outside += (fold == k) * self._below_furthest(fold != k) / REPEATS
+        sample, draw = self.sample, np.random.default_rng(self.sample.seed)
+        folds = [(draw.permutation(sample.clusters) % FOLDS)[sample.cluster] for _ in range(REPEATS)]
+        parts = ((fold == k, fold != k) for fold in folds for k in range(FOLDS))
+        outside = sum(part * self._below_furthest(others) for part, others in parts) / REPEATS
         growth = (FOLDS / (FOLDS - 1)) ** (2 / 3)
         same, other = map(self._apart, (self._below_furthest(1.0), outside))
         size, error = np.abs(same.value), same.error
@@ -92,20 +90,15 @@ class Scored:
         share = (size - value) / (2.0 * error) if error > 0 else 0.0
         return Estimate(value, same.phi * np.sign(same.value) * np.sqrt(1.0 + share**2), self.fewest)
 
-    def share(self, kind: int, rows: np.ndarray) -> Estimate:
-        """Share of the positive (0) or negative (1) labels of some rows, as far as they count (N,)."""
-        labels, mean = self.labels[kind], self.sample.mean
-        return (mean(labels * rows) / mean(labels)).on(self.sample.support(self.weights[kind]))
-
     def _apart(self, rows: np.ndarray) -> Estimate:
-        return self.share(1, rows) - self.share(0, rows)
+        """Share of some rows in the negative labels, as far as they count (N,), less that in the positive."""
+        g, b = (self.sample.mean(labels * rows) / self.sample.mean(labels) for labels in self.labels)
+        return b - g
 
     def _below_furthest(self, rows: np.ndarray | float) -> np.ndarray:
         """Who is below the threshold where the distribution functions of some rows differ most, (N,)."""
         g, b = (np.cumsum(np.bincount(self.rank, labels.value * rows)) for labels in self.labels)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            apart = np.nan_to_num(np.abs(b / b[-1] - g / g[-1]))
-        return self.rank <= apart.argmax()
+        return self.rank <= np.abs(b * g[-1] - g * b[-1]).argmax()
 
     def brier(self) -> Estimate:
         """Mean squared difference of label and score."""
@@ -134,33 +127,25 @@ def bounds(measure: str, sample: Sample, score: np.ndarray, label: np.ndarray, m
     """
     f, y = score[members], label[members]
     if measure in ("auc", "gini"):
-        extremes = _ordered(f, y)
+        extremes = [_least_ordered(f, y), _least_ordered(-f, y)]
     else:
-        unknown = [f >= 0.5, f < 0.5] if measure == "brier" else [[0.0], [1.0]]
-        extremes = iter(np.where(np.isnan(y), unknown, y))
+        free = [f >= 0.5, f < 0.5] if measure == "brier" else [[0.0], [1.0]]
+        extremes = [*np.where(np.isnan(y), free, y)]
     ends = []
     for labels in extremes:
-        g = np.zeros(len(score))
+        g, weights = np.zeros(len(score)), np.stack([members, members])
         g[members] = labels
-        scored = Scored(sample, score, (Column(g), Column(members - g)), np.stack([members, members]))
-        ends.append(getattr(scored, measure)())
+        ends.append(getattr(Scored(sample, score, (Column(g), Column(members - g)), weights), measure)())
     return Bounds(*ends)
 
 
-def _ordered(score: np.ndarray, label: np.ndarray) -> Iterator[np.ndarray]:
-    """Labels (N,) of the least and of the greatest AUC.
-
-    Of each number of positive labels the lowest scores without a label have them, or the highest.
-    """
-    free, rank = np.flatnonzero(np.isnan(label)), rankdata(score)
+def _least_ordered(score: np.ndarray, label: np.ndarray) -> np.ndarray:
+    """Labels (N,) with the least AUC: of each number of positive ones the lowest free scores have them."""
+    labels, rank, free = np.nan_to_num(label), rankdata(score), np.flatnonzero(np.isnan(label))
     free = free[np.argsort(rank[free], kind="stable")]
-    positive = np.nansum(label) + np.arange(len(free) + 1)
-    for order, sign in ((free, 1.0), (free[::-1], -1.0)):
-        above = (
-            np.nansum(label * rank) + np.append(0.0, np.cumsum(rank[order])) - positive * (positive + 1) / 2
-        )
-        with np.errstate(invalid="ignore"):
-            auc = above / (positive * (len(label) - positive))  # NaN without labels of both kinds
-        labels = np.nan_to_num(label)
-        labels[order[: np.nan_to_num(sign * auc, nan=np.inf).argmin()]] = 1.0
-        yield labels
+    positive = labels.sum() + np.arange(len(free) + 1)
+    ranks = labels @ rank + np.append(0.0, np.cumsum(rank[free]))
+    with np.errstate(invalid="ignore"):  # NaN where all labels are alike
+        auc = (ranks - positive * (positive + 1) / 2) / (positive * (len(label) - positive))
+    labels[free[: np.nan_to_num(auc, nan=np.inf).argmin()]] = 1.0
+    return labels
