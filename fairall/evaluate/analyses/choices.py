@@ -30,8 +30,8 @@ def thresholds(judgement: Judgement) -> Iterator[Record]:
     """Value and gaps of accepting everybody whose score is at least a threshold, doubly robust.
 
     The score is the given one, else the policy's acceptance probability; thresholds are its `QUANTILES`
-    without repetitions. The intervals of a measure are
-    simultaneous: they cover at all thresholds with 95 % (Bonferroni's inequality).
+    without repetitions. The intervals of a measure are simultaneous: they cover at all thresholds with 95 %
+    (Bonferroni's inequality).
 
     Yields:
         Records with `measure`: `acceptance`, `value`, and `GAPS`. None for a score with fewer than

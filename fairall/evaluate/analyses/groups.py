@@ -103,9 +103,8 @@ def draw(shown: Shown) -> Figure:
         for name, colour, weights in people:
             counts = np.histogram(models.acceptance[rows], edges, weights=1.0 * weights[rows])[0]
             handles[name] = axes.stairs(counts, edges, fill=colour in (GREY, GREEN), color=colour)
-        axes.set(title=log.groups[code], xlim=(0.0, 1.0), xticks=[0.0, 0.5, 1.0])
-    figure.supxlabel("propensity")
-    figure.supylabel("people")
+        axes.set(title=log.groups[code], xlabel="propensity", xlim=(0.0, 1.0), xticks=[0.0, 0.5, 1.0])
+    panels[0].set_ylabel("people")
     legend_below(figure, handles, 4)
     return figure
 

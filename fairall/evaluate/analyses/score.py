@@ -181,10 +181,9 @@ def _draw(shown: Shown) -> Figure:
         for row in _records(shown, measure="mean label", group=name):
             estimate, *ends = 100 * np.array(row["value"][:3])
             axes.plot([100 * row["score"]] * 2, ends, color=BLUE)
-            axes.plot(100 * row["score"], estimate, "o", color=BLUE)
-        axes.set(title=name, xlim=(0, 100), ylim=(0, 100))
-    figure.supxlabel("score ×100")
-    figure.supylabel("positive labels ×100")
+            axes.plot(100 * row["score"], estimate, "o", ms=3, color=BLUE)
+        axes.set(title=name, xlabel="score ×100", xlim=(0, 100), ylim=(0, 100))
+    panels[0].set_ylabel("positive labels ×100")
     return figure
 
 
