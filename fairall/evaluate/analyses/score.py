@@ -80,8 +80,7 @@ def labels_of(
         people = replace(people, weight=Column(people.revealed.astype(float)))
     counts, _, positive, *_ = columns(used, people)
     weights = people.weight.value * members * np.stack([people.label, 1.0 - people.label])
-    texts = (f"{kind} labels" for kind in LABELS)
-    doubts = [judgement.few_labels(*each, whose) for each in zip(weights, texts, strict=True)]
+    doubts = [judgement.few_labels(weights[k], f"{kind} labels", whose) for k, kind in enumerate(LABELS)]
     doubts.sort(key=itemgetter(0))  # what is not shown comes first
     labels = positive * members, (counts - positive) * members
     scored = Scored(judgement.sample, np.asarray(judgement.models.score), labels, weights)
@@ -140,19 +139,19 @@ def records(judgement: Judgement) -> list[Record]:
     if score is None or not log.revealed.any():
         return rows
     doing("discrimination and calibration")
+    period, names = numbered(log)
     whose = {("group", EVERYBODY): np.ones(len(log), dtype=bool)}
     whose |= {("group", log.groups[code]): log.group == code for code in judgement.models.shown}
-    period, names = numbered(log)
+    whose |= {("period", name): period == k for k, name in enumerate(names) if len(names) > 1}
+    for (kind, name), members in whose.items():
+        measures = MEASURES if kind == "group" else BY_PERIOD
+        rows += ({kind: name} | record for record in estimates(judgement, members, name, measures))
     if len(names) > 1:
-        whose |= {("period", name): period == k for k, name in enumerate(names)}
         first, *later = (pd.Series(score[people]) for people in log.people_of(period, len(names)))
         pairs = {name: (first, new, True) for name, new in zip(names[1:], later, strict=True)}
         for name, drift in drift_by_column(pairs).items():
             about = {"period": name, "about": f"{name}: PSI", "measure": "psi", "view": "dr"}
             rows.append(about | drift._asdict() | {"value": f"{drift.psi:.3f} (p = {drift.p:.2g})"})
-    for (kind, name), members in whose.items():
-        measures = MEASURES if kind == "group" else BY_PERIOD
-        rows += ({kind: name} | record for record in estimates(judgement, members, name, measures))
     return [*rows, *calibration(judgement)]
 
 

@@ -5,7 +5,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.special import expit
 from sklearn.metrics import roc_auc_score
 
 from fairall.evaluate import evaluate
@@ -68,23 +67,6 @@ def test_bayesian_evaluation_is_the_mean_over_drawn_labels(people: pd.DataFrame,
     bayesian = values(card)["everybody: AUC, bayesian"]
     assert bayesian.estimate == pytest.approx(np.mean(aucs), abs=4 * np.std(aucs) / np.sqrt(200) + 1e-4)
     assert bayesian.why == "Bayesian evaluation gives no interval"
-
-
-def test_decisions_by_the_score_are_modelled_by_it() -> None:
-    """Where a score is not a function of the features, decisions by it can only be told by it."""
-    draw = np.random.default_rng(0)
-    people = pd.DataFrame(draw.normal(size=(2, 4000)).T, columns=["hidden", "x"])
-    people["chance"] = expit(0.2 + 1.2 * people["hidden"] + 0.3 * people["x"])
-    people["sex"] = draw.choice(["f", "m"], 4000)
-    people["granted"] = (draw.random(4000) < expit(1.5 * people.pop("hidden"))).astype(int)
-    label = pd.Series(draw.random(4000) < people["chance"]).astype(float)
-    people["repaid"], truth = label.where(people["granted"] == 1), roc_auc_score(label, people["chance"])
-    auc = values(shown(people))
-    assert auc["everybody: AUC, dr"].low < truth < auc["everybody: AUC, dr"].high
-    assert auc["everybody: AUC, accepted"].high < truth
-    blind = shown(people, drop=["chance"])
-    assert blind.log.names == ["x"]
-    assert values(blind)["everybody: AUC, dr"].high < truth
 
 
 def test_what_cannot_be_told_is_refused(people: pd.DataFrame) -> None:
