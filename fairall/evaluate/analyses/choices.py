@@ -44,12 +44,15 @@ def thresholds(judgement: Judgement) -> Iterator[Record]:
         return
     k, k_gaps = (joint_normal(len(levels) * many) for many in (1, comb(len(models.shown), 2)))
     for level in levels.tolist():
-        people, about = judgement.with_target(score >= level), {"threshold": level}
+        people, about = (
+            judgement.with_target(score >= level),
+            {"threshold": level, "choice": f"score ≥ {level:.3f}"},
+        )
         gaps = rates("dr", people, judgement.by_group)
-        values = {"acceptance": float(people.target.mean()), "value": _value(judgement, people, k)}
-        values |= {name: gap_interval(gaps[name][models.shown], k=k_gaps) for name in GAPS}
-        for measure, value in values.items():
-            yield about | {"choice": f"score ≥ {level:.3f}", "measure": measure, "value": value}
+        yield about | {"measure": "acceptance", "value": float(people.target.mean())}
+        yield about | {"measure": "value", "value": _value(judgement, people, k)}
+        for name in GAPS:
+            yield about | {"measure": name, "value": gap_interval(gaps[name][models.shown], k=k_gaps)}
 
 
 def costs(judgement: Judgement) -> Iterator[Record]:
@@ -57,8 +60,7 @@ def costs(judgement: Judgement) -> Iterator[Record]:
     if judgement.log.cost is None or judgement.refused_estimator("dr"):
         return
     for cost in COSTS:
-        people = replace(judgement.people, break_even=np.full(len(judgement.log), cost))
-        value = _value(judgement, people)
+        value = _value(judgement, replace(judgement.people, break_even=np.full(len(judgement.log), cost)))
         yield {"choice": f"c = {cost:g}", "cost": cost, "measure": "value", "value": value}
 
 

@@ -88,7 +88,7 @@ class Scored:
         size, error = np.abs(same.value), same.error
         value = (growth * size + 3.0 * np.abs(other.value)) / (growth + 3.0)
         share = (size - value) / (2.0 * error) if error > 0 else 0.0
-        return Estimate(value, same.phi * np.sign(same.value) * np.sqrt(1.0 + share**2), self.fewest)
+        return Estimate(value, same.phi * np.sign(same.value) * np.hypot(1.0, share), self.fewest)
 
     def _apart(self, rows: np.ndarray) -> Estimate:
         """Share of some rows in the negative labels, as far as they count (N,), less that in the positive."""

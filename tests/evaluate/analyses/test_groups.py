@@ -18,12 +18,12 @@ def test_right_weights_balance_and_wrong_ones_do_not() -> None:
         # By hand: standardised by the deviation in the group.
         means = accepted["score"].mean(), np.average(accepted["score"], weights=1 / accepted["p"])
         expected = (np.array(means) - members["score"].mean()) / members["score"].std(ddof=0)
-        before, after = balance(right, rows).loc["score", ["before", "after"]]
-        np.testing.assert_allclose([before, after], expected, atol=1e-5)
-        assert abs(after) < 0.1 < 0.2 < before
+        differences = balance(right, rows).loc["score", ["before", "after"]]
+        np.testing.assert_allclose(differences, expected, atol=1e-5)
+        assert abs(expected[1]) < 0.1 < 0.2 < expected[0]
         wrong = balance(flat, rows).loc["score"]
         np.testing.assert_allclose(wrong["after"], wrong["before"], rtol=1e-5)
-        assert table.loc[(sex, "balance"), "after"].item() == after
+        assert table.loc[(sex, "balance"), "after"].item() == differences["after"]
         assert (
             table.loc[(sex, "accepted by expected"), "value"] == f"{len(accepted) / members['p'].sum():.2f}"
         )
