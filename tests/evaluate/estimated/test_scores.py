@@ -1,6 +1,7 @@
 """Measures of a score, by hand, beside scikit-learn, and by simulation against a known truth."""
 
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,9 +19,7 @@ MEASURES = {  # of labels and scores, by other libraries
 }
 
 
-def labelled(
-    score: np.ndarray, label: np.ndarray, weight: np.ndarray | float = 1.0, **sample: np.ndarray
-) -> Scored:
+def labelled(score: np.ndarray, label: np.ndarray, weight: np.ndarray | float = 1.0, **sample: Any) -> Scored:
     weights = np.stack([label * weight, (1.0 - label) * weight])
     return Scored(Sample(len(score), **sample), score, (Column(weights[0]), Column(weights[1])), weights)
 
