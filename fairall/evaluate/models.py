@@ -37,8 +37,7 @@ class Models:
         folds: of the cross-fitting.
         seed: of folds, blocks and permutations.
         smallest_cell: people of a group, or with a label, below which nothing about them is shown.
-        score: probability of a positive label by a model to be validated, shape (N,); by default the outcome
-            model's.
+        score: probability of a positive label by a model to be validated, shape (N,); None without one.
         largest_gap: ε, the gap between groups above which a monitor gives an alarm.
         reference: name or value of the group beside which adverse impact is, where 1 is 1.0 and True, or the
             values of a combination; by default that of the highest rate, of those with at least 30 people and

@@ -152,22 +152,18 @@ def test_a_score_is_validated(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     words = ["--score", "new", "--smallest-cell", "20", "propensity=p", "drop=[strict,officer]"]
     code, out = run(tmp_path, people(), *words)
     assert code == 0
-    plain = read(out)
-    assert plain["calibration"]["of"] == "score"
-    assert {len(one["bins"]) > 3 for one in plain["calibration"]["groups"].values()} == {True}
-    assert len(plain["thresholds"]) == 19
-    assert "new" in plain["balance"]["f"]["features"]
-    assert plain["scorecard"]["everybody"]["gini"]["dr"]["low"] > 0
-    tables = {path.stem for path in out.glob("tables/*")}
-    assert {"discrimination", "calibration", "thresholds", "balance", "costs"} <= tables
-    assert {"curves", "ranks"} <= {path.stem for path in out.glob("figures/*.png")}
-    reversed_, folder = run(tmp_path, people(), *words, "--score-of", "negative")
-    gini = read(folder)["scorecard"]["everybody"]["gini"]
-    assert (reversed_, gini["dr"]["estimate"]) == (
-        0,
-        pytest.approx(-plain["scorecard"]["everybody"]["gini"]["dr"]["estimate"]),
+    (gini,) = rows(out, "score", group="everybody", measure="gini", view="dr")
+    assert gini["low"] > 0
+    assert {row["group"] for row in rows(out, "score", view="bin")} == {"f", "m"}
+    assert (
+        len({row["threshold"] for row in rows(out, "choices", measure="value") if "threshold" in row}) == 19
     )
-    assert "thresholds" not in capsys.readouterr().out  # on the page only
+    assert "new" in [row["feature"] for row in rows(out, "groups", group="f", measure="balance")]
+    assert (out / "figures" / "calibration.png").exists()
+    assert "score ≥" not in capsys.readouterr().out  # on the page only
+    reversed_, folder = run(tmp_path, people(), *words, "--score-of", "negative")
+    (turned,) = rows(folder, "score", group="everybody", measure="gini", view="dr")
+    assert (reversed_, turned["estimate"]) == (0, pytest.approx(-gini["estimate"]))
 
 
 @pytest.mark.usefixtures("undrawn")

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
+from sklearn.preprocessing import StandardScaler
 
 from fairall.evaluate.analysis import DATA, INTERVALS, Analysis, Picture, Record
 from fairall.evaluate.estimated.fairness import MEASURES, VIEWS
@@ -21,9 +23,8 @@ MOST_GROUPS = 8  # drawn, the largest
 BINS = 20  # of propensities
 WORST = 3  # features named
 RATES = ("dpu", "equal_opportunity", "predictive_parity", "false_positive", "utility_gap")
-SIZES = ("people", "accepted", "labelled", "effective")
-BALANCE = ("accepted by expected", "least balanced")
-COLUMNS = [*SIZES, *BALANCE, *(MEASURES[measure].rate for measure in RATES)]
+SIZES = "people", "accepted", "labelled", "effective", "accepted by expected", "least balanced"
+COLUMNS = [*SIZES, *(MEASURES[measure].rate for measure in RATES)]
 NOTE = (
     "accepted, labelled: by the past decisions; effective: how many equally weighted labels theirs count as. "
     "accepted by expected: number of accepted people by the sum of propensities. least balanced: mean of "
@@ -35,32 +36,30 @@ NOTE = (
 
 def records(shown: Shown) -> Iterator[Record]:
     """By group its sizes, the balance of its labels, and rates in each view."""
-    for k, (policy, evaluation) in enumerate(shown.evaluations.items()):
-        log = evaluation.log
+    for policy, evaluation in shown.evaluations.items():
+        log, chance = evaluation.log, evaluation.models.acceptance
         for code in evaluation.models.shown:
-            group, members = log.groups[code], log.group == code
-            about = {"policy": policy, "group": group}
-            counted = members, members & log.accepted, members & log.revealed
-            sizes = [int(rows.sum()) for rows in counted]
-            sizes.append(round(evaluation.overlap(members)["effective_sample_size"]))
-            for measure, size in zip(SIZES, sizes, strict=True):
-                yield about | {"measure": measure, "value": size}
-            if k == 0 and log.revealed.any():
-                known = members & np.isfinite(evaluation.models.acceptance)
-                expected = evaluation.models.acceptance[known].sum()
-                features = balance(evaluation, members)
+            members = log.group == code
+            about = {"policy": policy, "group": log.groups[code]}
+            values: dict[str, Any] = {
+                "people": int(members.sum()),
+                "accepted": int((members & log.accepted).sum()),
+                "labelled": int((members & log.revealed).sum()),
+                "effective": round(evaluation.overlap(members)["effective_sample_size"]),
+            }
+            if evaluation is shown.first and log.revealed.any():
+                known, features = members & np.isfinite(chance), balance(evaluation, members)
                 worst = [
-                    f"{name} {of.before:.2f} → {of.after:.2f}" for name, of in features[:WORST].iterrows()
+                    f"{row.Index} {row.before:.2f} → {row.after:.2f}" for row in features[:WORST].itertuples()
                 ]
-                yield about | {"measure": BALANCE[0], "value": f"{log.accepted[known].sum() / expected:.2f}"}
-                yield about | {"measure": BALANCE[1], "value": "; ".join(worst).replace("-", "−")}
-                for feature, differences in features.iterrows():
-                    keys = {"measure": "balance", "feature": feature, "value": None}
-                    yield about | keys | differences.to_dict()
-            for name in MEASURES:
-                for view in VIEWS:
-                    rate = MEASURES[name].rate + ("" if view == "dr" else f", {view}")
-                    yield about | {"measure": rate, "value": evaluation.rate(name, view, code)}
+                values["accepted by expected"] = f"{log.accepted[known].sum() / chance[known].sum():.2f}"
+                values["least balanced"] = "; ".join(worst).replace("-", "−")
+                for feature, differences in features.to_dict("index").items():
+                    yield about | {"measure": "balance", "feature": feature, "value": None} | differences
+            for (name, measure), view in product(MEASURES.items(), VIEWS):
+                rate = measure.rate + ("" if view == "dr" else f", {view}")
+                values[rate] = evaluation.rate(name, view, code)
+            yield from (about | {"measure": measure, "value": value} for measure, value in values.items())
 
 
 def balance(evaluation: Judgement, rows: np.ndarray) -> pd.DataFrame:
@@ -74,48 +73,38 @@ def balance(evaluation: Judgement, rows: np.ndarray) -> pd.DataFrame:
         Austin, P. (2009). Balance diagnostics for comparing the distribution of baseline covariates between
         treatment groups. Statistics in Medicine.
     """
-    design, log = evaluation.log.design[rows], evaluation.log
-    spread = np.maximum(design.std(0), np.finfo(np.float32).tiny)
-    weights = {"before": log.revealed.astype(float), "after": evaluation.people.weight.value}
-    means = {
-        when: weight[rows] @ design / max(weight[rows].sum(), 1e-300) for when, weight in weights.items()
-    }
-    inputs = pd.DataFrame({when: (mean - design.mean(0)) / spread for when, mean in means.items()})
+    log, standard = evaluation.log, StandardScaler().fit_transform(evaluation.log.design[rows])
+    weights = {"before": log.revealed[rows], "after": evaluation.people.weight.value[rows]}
+    means = {when: weight @ standard / max(weight.sum(), 1e-300) for when, weight in weights.items()}
     names = pd.Series(log.input_names, dtype=object).replace("", np.nan)  # the group has no name
-    features = inputs.groupby(names, sort=False).agg(lambda column: max(column, key=abs))
+    features = pd.DataFrame(means).groupby(names, sort=False).agg(lambda inputs: max(inputs, key=abs))
     return features.sort_values("after", key=lambda after: -after.abs(), kind="stable")
 
 
-def draw(shown: Shown) -> Figure:
-    """Draw the propensities of accepted and rejected people, acceptance by policies; a panel per group."""
-    from fairall.display.style import GREEN, GREY, legend_below
-    from fairall.evaluate.drawing import SIDE_BY_SIDE, coloured, grid
+def largest(judgement: Judgement) -> list[int]:
+    """Codes of the groups that figures show: of those with people enough the `MOST_GROUPS` largest."""
+    group, shown = judgement.log.group, judgement.models.shown
+    return sorted(sorted(shown, key=lambda code: -(group == code).sum())[:MOST_GROUPS])
 
-    models, log = shown.first.models, shown.log
-    propensity, handles = models.acceptance, dict[str, Any]()
-    known, sizes = np.isfinite(propensity), np.bincount(log.group, minlength=len(log.groups))
-    codes = sorted(sorted(models.shown, key=lambda code: -sizes[code])[:MOST_GROUPS])
+
+def draw(shown: Shown) -> Figure:
+    """Draw how many people of a propensity were accepted, and would be by policies; a panel per group."""
+    from fairall.display.style import GREEN, GREY, legend_below
+    from fairall.evaluate.drawing import coloured, grid
+
+    models, log, edges = shown.first.models, shown.log, np.linspace(0.0, 1.0, BINS + 1)
+    codes, handles = largest(shown.first), dict[str, Any]()
+    people = [("all", GREY, np.ones(len(log))), ("accepted", GREEN, log.accepted)]
+    for name, colour, evaluation in coloured(shown.evaluations):
+        people.append((f"accepted by {name}", colour, evaluation.target))
     figure, panels = grid(len(codes), height=1.5)
-    edges = np.linspace(0.0, 1.0, BINS + 1)
-    for at, (axes, code) in enumerate(zip(panels, codes, strict=True)):
-        members = known & (log.group == code)
-        for label, decided, colour in (("rejected", ~log.accepted, GREY), ("accepted", log.accepted, GREEN)):
-            share = np.histogram(propensity[members & decided], edges)[0] / max(members.sum(), 1)
-            handles[label] = axes.stairs(share, edges, fill=True, color=colour, alpha=0.45)
-        right = axes.twinx()
-        people = np.histogram(propensity[members], edges)[0]
-        for name, colour, evaluation in coloured(shown.evaluations):
-            accepted = np.histogram(propensity[members], edges, weights=evaluation.target[members])[0]
-            mean = np.divide(accepted, people, out=np.full(BINS, np.nan), where=people > 0)
-            (handles[f"acceptance, {name}"],) = right.plot(
-                (edges[1:] + edges[:-1]) / 2, mean, color=colour, marker="o", ms=2, lw=0.9
-            )
-        last = at == len(codes) - 1 or (at + 1) % SIDE_BY_SIDE == 0
-        right.set(ylim=(0.0, 1.02), yticks=[0.0, 0.5, 1.0], ylabel="acceptance by the policy" if last else "")
-        right.spines["right"].set_visible(True)
-        right.tick_params(labelright=last)
+    for axes, code in zip(panels, codes, strict=True):
+        rows = np.isfinite(models.acceptance) & (log.group == code)
+        for name, colour, weights in people:
+            counts = np.histogram(models.acceptance[rows], edges, weights=1.0 * weights[rows])[0]
+            handles[name] = axes.stairs(counts, edges, fill=colour in (GREY, GREEN), color=colour)
         axes.set(title=log.groups[code], xlabel="propensity", xlim=(0.0, 1.0), xticks=[0.0, 0.5, 1.0])
-        axes.set_ylabel("share of the group" if at % SIDE_BY_SIDE == 0 else "")
+    panels[0].set_ylabel("people")
     legend_below(figure, handles, 4)
     return figure
 
@@ -132,9 +121,8 @@ GROUPS = Analysis(
     picture=Picture(
         "overlap",
         "Overlap",
-        "People by the propensity of the past decisions, accepted and rejected; the line is the mean "
-        "acceptance probability of the policy among people of a bin. Where it is high and nobody was "
-        "accepted, labels are missing.",
+        "People by the propensity of the past decisions, those accepted among them, and as a line how many "
+        "the policy accepts. Where it accepts people and nobody was accepted, labels are missing.",
         draw,
         there=lambda shown: len(shown.first.models.shown) > 0,
     ),

@@ -1,7 +1,4 @@
-"""Discrimination and calibration of a score among the accepted, among all people, and at the extremes.
-
-Without a score it is the calibration of the model of the label, whose probability takes the score's place.
-"""
+"""Discrimination and calibration of a score among the accepted, among all people, and at the extremes."""
 
 from __future__ import annotations
 
@@ -16,8 +13,9 @@ import pandas as pd
 
 from fairall.data.drift import drift_by_column
 from fairall.display.progress import doing
-from fairall.evaluate.analyses.choices import levels_of
+from fairall.evaluate.analyses.groups import largest
 from fairall.evaluate.analysis import (
+    CALIBRATION,
     DISCRIMINATION,
     INTERVALS,
     NO_ASSUMPTION,
@@ -26,10 +24,10 @@ from fairall.evaluate.analysis import (
     Record,
     text,
 )
-from fairall.evaluate.estimated.estimates import NOTHING, Column, joint_normal
+from fairall.evaluate.estimated.estimates import NOTHING, Column
+from fairall.evaluate.estimated.fairness import View, columns
 from fairall.evaluate.estimated.periods import numbered
-from fairall.evaluate.estimated.scores import Partial, Scored
-from fairall.evaluate.models import NO_MODEL
+from fairall.evaluate.estimated.scores import Scored, bounds
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -40,40 +38,29 @@ if TYPE_CHECKING:
 EVERYBODY = "everybody"  # the groups together
 BINS = 10  # of equal width on [0, 1], of probabilities
 LABELS = ("positive", "negative")
-ENDS = ("estimate", "low", "high")
 MEASURES = {  # names of methods of `Scored`
     "auc": "AUC",
     "gini": "Gini",
     "ks": "KS",
     "brier": "Brier score",
     "calibration": "label − score",
-    "error": "label − probability",  # of the model of the label
 }
 BY_PERIOD = ["gini", "brier", "calibration"]
-VIEWS = ("accepted", "dr", "bayesian")
-COLUMNS = {
+NO_ERROR = "Bayesian evaluation gives no interval"
+VIEWS = {
     "accepted": "accepted",
     "dr": "everybody, DR",
     "bayesian": "everybody, Bayesian",
-    "bounds": "no assumption",
 }
-
-
-def score_of(judgement: Judgement) -> np.ndarray:
-    """The score, or without one the probability of a positive label by the outcome model, shape (N,)."""
-    if judgement.models.score is not None:
-        return judgement.models.score
-    assert judgement.models.outcome is not None
-    return judgement.models.outcome.probability
 
 
 def labels_of(
     judgement: Judgement, view: str, members: np.ndarray, whose: str
 ) -> tuple[Scored | None, str | None]:
-    """Labels of some people in a view; None where nothing may be shown of them. Why there is no interval.
+    """Score and labels of some people in a view; None where nothing may be shown. Why there is no interval.
 
     Args:
-        judgement: a policy on a log.
+        judgement: a policy on a log, with a score.
         view: `accepted`: people whose label is revealed. `dr`: all people, with doubly robust pseudo-labels.
             `bayesian`: all people; a missing label counts as its probability by the outcome model, the mean
             of the labels that Bayesian evaluation draws from it (Kozodoi et al. 2025).
@@ -85,29 +72,20 @@ def labels_of(
         sampling bias: a framework for training and evaluating credit scoring models. European Journal of
         Operational Research.
     """
-    people, whole = judgement.people, members.astype(float)
-    weight = people.weight if view == "dr" else Column(judgement.log.revealed.astype(float))
-    positive, counts = Column(people.label), whole * weight.value  # the label is 0 where it is not known
-    if view != "accepted":
-        if people.outcome is None:
-            return None, NO_MODEL
-        positive, counts = replace(people, weight=weight).pseudo_label, whole
-    positive, weights = positive * whole, weight.value * whole * np.stack([people.label, 1.0 - people.label])
-    compared = (
-        LABELS if judgement.models.score is not None else LABELS[:1]
-    )  # the error of a model compares none
-    doubts = [
-        (False, judgement.refused_rates if view == "dr" else None),
-        *(
-            judgement.few_labels(part, f"{kind} labels", whose)
-            for part, kind in zip(weights, compared, strict=False)
-        ),
-        (True, "Bayesian evaluation gives no interval" if view == "bayesian" else None),
-    ]
-    # What is not shown comes first.
-    may, why = min((doubt for doubt in doubts if doubt[1]), key=itemgetter(0), default=(True, None))
-    scored = Scored(judgement.sample, score_of(judgement), positive, counts - positive, weights)
-    return scored if may else None, why
+    used: View = "naive" if view == "accepted" else "dr"
+    refused, people = judgement.refused_measure("equal_opportunity", used), judgement.people
+    if refused:
+        return None, refused
+    if view != "dr":
+        people = replace(people, weight=Column(people.revealed.astype(float)))
+    counts, _, positive, *_ = columns(used, people)
+    weights = people.weight.value * members * np.stack([people.label, 1.0 - people.label])
+    doubts = [judgement.few_labels(weights[k], f"{kind} labels", whose) for k, kind in enumerate(LABELS)]
+    doubts.sort(key=itemgetter(0))  # what is not shown comes first
+    labels = positive * members, (counts - positive) * members
+    scored = Scored(judgement.sample, np.asarray(judgement.models.score), labels, weights)
+    why = next((why for _, why in doubts if why), NO_ERROR if view == "bayesian" else None)
+    return scored if doubts[0][0] else None, why
 
 
 def estimates(
@@ -117,41 +95,18 @@ def estimates(
 
     Yields:
         Records with `measure`, of `MEASURES`, and `view`, of `VIEWS` or `bounds`: what is possible whatever
-        missing labels are.
+        missing labels are, not of KS.
     """
+    score, label = np.asarray(judgement.models.score), judgement.log.label
     views = {view: labels_of(judgement, view, members, whose) for view in VIEWS}
-    partial = Partial(judgement.sample, score_of(judgement), judgement.log.label, members)
     for measure in measures:
         record = {"about": f"{whose}: {MEASURES[measure]}", "measure": measure}
         for view, (scored, why) in views.items():
             value = NOTHING if scored is None else getattr(scored, measure)().interval()
             yield record | {"view": view, "value": value.without_ends(why)}
-        yield record | {"view": "bounds", "value": partial.bounds(measure).limits()}
-
-
-def curves(judgement: Judgement) -> Iterator[Record]:
-    """Shares of people of either label whose score is at least a threshold.
-
-    Yields:
-        By `view` (`accepted`, `dr` or `bounds`), `label` and `threshold`: `acceptance`, the share of all
-        people above it, `estimate`, `low` and `high`. Intervals cover a whole curve with 95 %.
-    """
-    score, everybody = score_of(judgement), np.ones(len(judgement.log), dtype=bool)
-    levels, partial = levels_of(score), Partial(judgement.sample, score, judgement.log.label, everybody)
-    views = {view: labels_of(judgement, view, everybody, EVERYBODY) for view in ("accepted", "dr")}
-    for level, (kind, label) in product(levels.tolist(), enumerate(LABELS)):
-        above = score >= level
-        lines = {}
-        for view, (scored, _) in views.items():
-            if scored is not None:
-                lines[view] = scored.share(kind, above).interval(k=joint_normal(len(levels)))[:3]
-        # A share is extreme where unknown labels above the threshold are of one kind, and those below not.
-        ends = (partial.labelled(unknown).share(kind, above).value for unknown in (above, ~above))
-        low, high = sorted(map(float, ends))
-        lines["bounds"] = np.nan, low, high
-        record = {"measure": "share above", "label": label, "threshold": level, "acceptance": above.mean()}
-        for view, line in lines.items():
-            yield record | {"view": view, "value": None} | dict(zip(ENDS, line, strict=True))
+        if measure != "ks":
+            extremes = bounds(measure, judgement.sample, score, label, members).limits()
+            yield record | {"view": "bounds", "value": extremes}
 
 
 def calibration(judgement: Judgement) -> Iterator[Record]:
@@ -161,84 +116,73 @@ def calibration(judgement: Judgement) -> Iterator[Record]:
         Van Calster, B. et al. (2016). A calibration hierarchy for risk models was defined: from utopia to
         empirical data. Journal of Clinical Epidemiology.
     """
-    log, score = judgement.log, score_of(judgement)
-    if judgement.models.outcome is None or judgement.refused_rates is not None:
+    log, people, sample = judgement.log, judgement.people, judgement.sample
+    if judgement.refused_measure("equal_opportunity", "dr"):
         return
-    label, bins = judgement.people.pseudo_label, np.minimum((score * BINS).astype(int), BINS - 1)
+    score = np.asarray(judgement.models.score)
+    label, bins = people.pseudo_label, np.minimum((score * BINS).astype(int), BINS - 1)
     for code, k in product(judgement.models.shown, range(BINS)):
         rows = (log.group == code) & (bins == k)
         if (rows & log.revealed).sum() >= judgement.models.smallest_cell:
-            mean = judgement.sample.mean(label * rows) / judgement.sample.mean(rows.astype(float))
-            value = mean.on(judgement.sample.support(judgement.people.weight.value * rows)).interval()
-            where = {"score": score[rows].mean(), "share": rows.sum() / (log.group == code).sum()}
-            yield {"group": log.groups[code], "measure": "mean label", "view": "bin", "value": value} | where
+            mean = sample.mean(label * rows) / sample.mean(rows.astype(float))
+            value = mean.on(sample.support(people.weight.value * rows)).interval()
+            about = {"group": log.groups[code], "measure": "mean label", "view": "bin"}
+            yield about | {"score": score[rows].mean(), "value": value}
 
 
-def by_period(judgement: Judgement) -> Iterator[Record]:
-    """Measures of the score by period, and its stability against the first one; none without periods.
+def records(judgement: Judgement) -> list[Record]:
+    """All that is said of the score; nothing without one, and without labels.
 
-    P of the stability indices (`measure` is `psi`) is corrected for all periods.
+    P of the stability indices of periods (`measure` is `psi`) is corrected for all of them.
     """
-    code, names = numbered(judgement.log)
-    if len(names) < 2:
-        return
-    first, *later = (
-        pd.Series(score_of(judgement)[rows]) for rows in judgement.log.people_of(code, len(names))
-    )
-    drifts = drift_by_column(
-        {name: (first, scores, True) for name, scores in zip(names[1:], later, strict=True)}
-    )
-    for k, name in enumerate(names):
-        for record in estimates(judgement, code == k, name, BY_PERIOD):
-            yield {"period": name} | record
-    for name, drift in drifts.items():
-        record = {"period": name, "about": f"{name}: PSI", "measure": "psi", "view": "dr"}
-        yield record | drift._asdict() | {"value": f"{drift.psi:.3f} (p = {drift.p:.2g})"}
-
-
-def _scored(shown: Shown) -> bool:
-    return shown.first.models.score is not None and bool(shown.log.revealed.any())
-
-
-def _records(shown: Shown) -> Iterator[Record]:
-    judgement, log, scored = shown.first, shown.log, _scored(shown)
-    if not scored and (judgement.models.outcome is None or judgement.refused_rates is not None):
-        return
+    log, score, rows = judgement.log, judgement.models.score, list[Record]()
+    if score is None or not log.revealed.any():
+        return rows
     doing("discrimination and calibration")
-    groups = {EVERYBODY: np.ones(len(log), dtype=bool)}
-    groups |= {log.groups[code]: log.group == code for code in judgement.models.shown}
-    for name, members in groups.items():
-        for record in estimates(judgement, members, name, [*MEASURES][:-1] if scored else ["error"]):
-            yield {"group": name} | record
-    yield from calibration(judgement)
-    if scored:
-        yield from by_period(judgement)
-        yield from curves(judgement)
+    period, names = numbered(log)
+    whose = {("group", EVERYBODY): np.ones(len(log), dtype=bool)}
+    whose |= {("group", log.groups[code]): log.group == code for code in judgement.models.shown}
+    whose |= {("period", name): period == k for k, name in enumerate(names) if len(names) > 1}
+    for (kind, name), members in whose.items():
+        measures = MEASURES if kind == "group" else BY_PERIOD
+        rows += ({kind: name} | record for record in estimates(judgement, members, name, measures))
+    if len(names) > 1:
+        first, *later = (pd.Series(score[people]) for people in log.people_of(period, len(names)))
+        pairs = {name: (first, new, True) for name, new in zip(names[1:], later, strict=True)}
+        for name, drift in drift_by_column(pairs).items():
+            about = {"period": name, "about": f"{name}: PSI", "measure": "psi", "view": "dr"}
+            rows.append(about | drift._asdict() | {"value": f"{drift.psi:.3f} (p = {drift.p:.2g})"})
+    return [*rows, *calibration(judgement)]
+
+
+def _records(shown: Shown, **keys: str) -> list[Record]:
+    """Records with these keys, of the first policy: the score does not depend on it."""
+    return [row for row in shown.first.once(records) if keys.items() <= row.items()]
 
 
 def _told(shown: Shown) -> Iterator[str]:
     """Gini of everybody beside that of the accepted."""
-    if _scored(shown):
-        everybody = np.ones(len(shown.log), dtype=bool)
-        records = estimates(shown.first, everybody, EVERYBODY, ["gini"])
-        gini = {record["view"]: record["value"].why or text(record["value"], {}) for record in records}
+    rows = _records(shown, group=EVERYBODY, measure="gini")
+    gini = {row["view"]: row["value"].why or text(row["value"], {}) for row in rows}
+    if gini:
         yield f"Score: Gini of everybody, doubly robust: {gini['dr']}; of the accepted: {gini['accepted']}"
 
 
 def _draw(shown: Shown) -> Figure:
-    """Draw the shares of people above thresholds of the score, by label; a panel per view."""
-    from fairall.display.style import BLUE, ORANGE, legend_below
-    from fairall.evaluate.drawing import band, grid
+    """Draw mean labels by bins of the score; a panel per group."""
+    from fairall.display.style import BLUE, GREY
+    from fairall.evaluate.drawing import grid
 
-    frame = pd.DataFrame(curves(shown.first))
-    handles, (figure, panels) = {}, grid(frame["view"].nunique(), height=1.7, sharey=True)
-    for axes, (view, of_view) in zip(panels, frame.groupby("view", sort=False), strict=True):
-        for colour, (label, curve) in zip((ORANGE, BLUE), of_view.groupby("label"), strict=True):
-            x, y, low, high = curve[["acceptance", *ENDS]].to_numpy().T
-            handles[f"people with a {label} label"] = band(axes, 100 * x, y, low, high, colour)
-        axes.set(title=COLUMNS[view], xlabel="people above the threshold ×100")
-    panels[0].set_ylabel("above the threshold ×100")
-    legend_below(figure, handles, 2)
+    names = [shown.log.groups[code] for code in largest(shown.first)]
+    figure, panels = grid(len(names), height=1.7, sharey=True)
+    for axes, name in zip(panels, names, strict=True):
+        axes.plot([0, 100], [0, 100], color=GREY)
+        for row in _records(shown, measure="mean label", group=name):
+            estimate, *ends = 100 * np.array(row["value"][:3])
+            axes.plot([100 * row["score"]] * 2, ends, color=BLUE)
+            axes.plot(100 * row["score"], estimate, "o", ms=3, color=BLUE)
+        axes.set(title=name, xlabel="score ×100", xlim=(0, 100), ylim=(0, 100))
+    panels[0].set_ylabel("positive labels ×100")
     return figure
 
 
@@ -247,27 +191,26 @@ SCORE = Analysis(
     section=DISCRIMINATION,
     title="Discrimination and calibration ×100",
     note=(
-        "Of the probability of a positive label by the score or, without one, by the model of the label; "
-        f"{INTERVALS}. label − score: mean label less mean probability. accepted: of people with a "
-        "label, which is another quantity than that of everybody. DR: doubly robust. Bayesian: a "
-        f"missing label is drawn from the model of the label, without an interval. {NO_ASSUMPTION} PSI: "
-        "population stability index of the score against the first period, and p of no change, corrected "
-        "for all periods. The files have mean labels by bins, and shares of people above thresholds."
+        f"Of the probability of a positive label by the score, {INTERVALS}. label − score: mean label less "
+        "mean probability. accepted: of people with a label, which is another quantity than that of "
+        "everybody. DR: doubly robust. Bayesian: a missing label is drawn from the model of the label, "
+        f"without an interval. {NO_ASSUMPTION} PSI: population stability index of the score against the "
+        "first period, and p of no change, corrected for all periods. The files have mean labels by bins."
     ),
     records=_records,
     line="about",
     column="view",
-    columns=COLUMNS,
+    columns=VIEWS | {"bounds": "no assumption"},
     picture=Picture(
-        key="ranks",
-        title="What the score tells apart",
+        key="calibration",
+        title="Calibration of the score",
         note=(
-            "People of either label with a score above a threshold, by all people above it. On the accepted "
-            "alone; of everybody, doubly robust; and what is possible whatever the missing labels are. A "
-            "band covers a whole curve with 95 %."
+            f"Share of positive labels of everybody by bins of the score, doubly robust, {INTERVALS}: on the "
+            "line where the score says it. A bin is shown where it has enough labels; of groups the largest."
         ),
         draw=_draw,
-        there=_scored,
+        there=lambda shown: bool(_records(shown, measure="mean label")),
+        section=CALIBRATION,
     ),
     told=_told,
 )

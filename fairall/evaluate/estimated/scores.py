@@ -18,7 +18,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from scipy.stats import rankdata
@@ -36,47 +35,36 @@ class Scored:
     Attributes:
         sample: all N people.
         score: f, probability of a positive label, shape (N,).
-        positive: g, how much each counts as a positive label, N rows; 0 of people who do not count.
-        negative: b, likewise as a negative one.
+        labels: g and b, how much each counts as a positive and as a negative label, N rows each; 0 of people
+            who do not count.
         weights: of the known positive and negative labels that all this rests on, shape (2, N).
     """
 
     sample: Sample
     score: np.ndarray
-    positive: Column
-    negative: Column
+    labels: tuple[Column, Column]
     weights: np.ndarray
 
     @cached_property
-    def supports(self) -> list[Support]:
-        """Of shares of the positive and of the negative labels."""
-        return [self.sample.support(weight) for weight in self.weights]
-
-    @property
     def fewest(self) -> Support:
         """Of a comparison of positive and negative labels: that of the fewer ones."""
-        return min(self.supports, key=lambda support: float(support.clusters))
+        return min(map(self.sample.support, self.weights), key=lambda support: float(support.clusters))
 
     @cached_property
     def rank(self) -> np.ndarray:
-        """Place of each score among the R different ones of people who count, (N,); of others the last."""
-        counts = (self.positive.value != 0) | (self.negative.value != 0)
-        return np.unique(np.where(counts, self.score, np.inf), return_inverse=True)[1]
-
-    def up_to(self, mass: np.ndarray) -> np.ndarray:
-        """Sum of a mass (N,), which only people who count have, up to each different score, shape (R,)."""
-        return np.cumsum(np.bincount(self.rank, mass))
+        """Place of each score among the R different ones, (N,)."""
+        return np.unique(self.score, return_inverse=True)[1]
 
     def auc(self) -> Estimate:
         """P(a positive label has the higher score than a negative one), ties counting half."""
-        mean, n, labels = self.sample.mean, len(self.score), (self.positive.value, self.negative.value)
-        totals = [self.up_to(mass) for mass in labels]
+        (g, b), mean, n = self.labels, self.sample.mean, len(self.score)
+        masses = (np.bincount(self.rank, labels.value) / n for labels in (g, b))
         # Mass of people with a lower score, and half of an equal one.
-        g, b = ((total + np.append(0.0, total[:-1]))[self.rank] / (2.0 * n) for total in totals)
-        pairs = mean(self.positive * b + self.negative * (totals[0][-1] / n - g))
-        with_itself = mean(np.multiply(*labels)).value / n  # of each person, which is no pair
-        ordered = Estimate((pairs.value - with_itself) / 2.0, pairs.phi)
-        return (ordered / (mean(self.positive) * mean(self.negative) - with_itself)).on(self.fewest)
+        lower_g, lower_b = ((np.cumsum(mass) - mass / 2.0)[self.rank] for mass in masses)
+        itself = mean(g.value * b.value / n).value  # of each person, which is no pair
+        pairs = mean(g * lower_b + b * (g.value.mean() - lower_g))
+        ordered = Estimate((pairs.value - itself) / 2.0, pairs.phi)
+        return (ordered / (mean(g) * mean(b) - itself)).on(self.fewest)
 
     def gini(self) -> Estimate:
         """2·AUC − 1."""
@@ -91,33 +79,26 @@ class Scored:
         others, L grows by (K/(K − 1))^⅔. The estimate is the mean in which both cancel. Half of this
         correction is added to the standard error, for its own.
         """
-        draw, outside = np.random.default_rng(self.sample.seed), np.zeros(len(self.score))
-        for _ in range(REPEATS):
-            fold = (draw.permutation(self.sample.clusters) % FOLDS)[self.sample.cluster]
-            for k in range(FOLDS):
-                outside += (fold == k) * self._below_furthest(fold != k) / REPEATS
+        sample, draw = self.sample, np.random.default_rng(self.sample.seed)
+        folds = [(draw.permutation(sample.clusters) % FOLDS)[sample.cluster] for _ in range(REPEATS)]
+        parts = ((fold == k, fold != k) for fold in folds for k in range(FOLDS))
+        outside = sum(part * self._below_furthest(others) for part, others in parts) / REPEATS
         growth = (FOLDS / (FOLDS - 1)) ** (2 / 3)
-        same, other = map(self.apart, (self._below_furthest(1.0), outside))
+        same, other = map(self._apart, (self._below_furthest(1.0), outside))
         size, error = np.abs(same.value), same.error
         value = (growth * size + 3.0 * np.abs(other.value)) / (growth + 3.0)
         share = (size - value) / (2.0 * error) if error > 0 else 0.0
-        return Estimate(value, same.phi * np.sign(same.value) * np.sqrt(1.0 + share**2), self.fewest)
+        return Estimate(value, same.phi * np.sign(same.value) * np.hypot(1.0, share), self.fewest)
 
-    def share(self, kind: int, rows: np.ndarray) -> Estimate:
-        """Share of the positive (0) or negative (1) labels of some rows, as far as they count (N,)."""
-        labels = (self.positive, self.negative)[kind]
-        return (self.sample.mean(labels * rows) / self.sample.mean(labels)).on(self.supports[kind])
-
-    def apart(self, rows: np.ndarray) -> Estimate:
-        """Share of some rows in the negative labels less that in the positive ones."""
-        return self.share(1, rows) - self.share(0, rows)
+    def _apart(self, rows: np.ndarray) -> Estimate:
+        """Share of some rows in the negative labels, as far as they count (N,), less that in the positive."""
+        g, b = (self.sample.mean(labels * rows) / self.sample.mean(labels) for labels in self.labels)
+        return b - g
 
     def _below_furthest(self, rows: np.ndarray | float) -> np.ndarray:
         """Who is below the threshold where the distribution functions of some rows differ most, (N,)."""
-        g, b = (self.up_to(labels.value * rows) for labels in (self.positive, self.negative))
-        with np.errstate(divide="ignore", invalid="ignore"):
-            apart = np.nan_to_num(np.abs(b / b[-1] - g / g[-1]))
-        return self.rank <= apart.argmax()
+        g, b = (np.cumsum(np.bincount(self.rank, labels.value * rows)) for labels in self.labels)
+        return self.rank <= np.abs(b * g[-1] - g * b[-1]).argmax()
 
     def brier(self) -> Estimate:
         """Mean squared difference of label and score."""
@@ -127,88 +108,44 @@ class Scored:
         """Mean label less mean score."""
         return 2.0 * self._mean(1.0 - self.score / 2.0, (1.0 - self.score) / 2.0) - 1.0
 
-    def error(self) -> Estimate:
-        """The same as a mean, whose interval is by Student's t, of an out-of-fold probability."""
-        support = self.sample.support(self.weights.sum(0), lowest=-0.5, highest=0.5, cut=False)
-        return self.calibration().on(support)
-
-    def _mean(self, of_positive: np.ndarray, of_negative: np.ndarray) -> Estimate:
+    def _mean(self, positive: np.ndarray, negative: np.ndarray) -> Estimate:
         """Mean of what a positive and a negative label of each person count, between 0 and 1, shape (N,)."""
-        mean, positive, negative = self.sample.mean, self.positive, self.negative
-        ratio = mean(positive * of_positive + negative * of_negative) / mean(positive + negative)
+        (g, b), mean = self.labels, self.sample.mean
+        ratio = mean(g * positive + b * negative) / mean(g + b)
         return ratio.on(self.sample.support(self.weights.sum(0)))
 
 
-@dataclass(frozen=True)
-class Partial:
-    """People with a score of whom some have no label, which may then be 0 or 1: bounds of all measures.
+def bounds(measure: str, sample: Sample, score: np.ndarray, label: np.ndarray, members: np.ndarray) -> Bounds:
+    """Least and greatest value of a measure over the unknown labels of some people; both are sharp.
 
-    Attributes:
+    Args:
+        measure: name of a method of `Scored` other than `ks`.
         sample: all N people.
         score: f, shape (N,).
         label: y, NaN where it is not known, shape (N,).
         members: who counts, shape (N,), bool.
     """
+    f, y = score[members], label[members]
+    if measure in ("auc", "gini"):
+        extremes = [_least_ordered(f, y), _least_ordered(-f, y)]
+    else:
+        free = [f >= 0.5, f < 0.5] if measure == "brier" else [[0.0], [1.0]]
+        extremes = [*np.where(np.isnan(y), free, y)]
+    ends = []
+    for labels in extremes:
+        g, weights = np.zeros(len(score)), np.stack([members, members])
+        g[members] = labels
+        ends.append(getattr(Scored(sample, score, (Column(g), Column(members - g)), weights), measure)())
+    return Bounds(*ends)
 
-    sample: Sample
-    score: np.ndarray
-    label: np.ndarray
-    members: np.ndarray
 
-    def labelled(self, unknown: np.ndarray | float) -> Scored:
-        """The people with labels (N,) in the place of unknown ones."""
-        label = np.where(np.isnan(self.label), unknown, self.label) * self.members
-        weights = np.stack([self.members, self.members])
-        return Scored(self.sample, self.score, Column(label), Column(self.members - label), weights)
-
-    def bounds(self, measure: str) -> Bounds:
-        """Least and greatest value of a measure, which is the name of a method of `Scored`.
-
-        They are sharp, except for the least KS, which may be too low.
-        """
-        if measure == "ks":
-            return self._ks()
-        near = self.score >= 0.5
-        extremes: list[Any] = [near, ~near] if measure == "brier" else [0.0, 1.0]
-        if measure in ("auc", "gini"):
-            extremes = self._ordered()
-        return Bounds(*(getattr(self.labelled(unknown), measure)() for unknown in extremes))
-
-    def _ordered(self) -> list[np.ndarray]:
-        """Unknown labels (N,) for the least and the greatest AUC.
-
-        Of each number of positive labels the lowest scores have them, or the highest.
-        """
-        rows = np.flatnonzero(self.members)
-        label, rank = self.label[rows], rankdata(self.score[rows])
-        free = np.flatnonzero(np.isnan(label))
-        free = free[np.argsort(rank[free], kind="stable")]
-        positive, extremes = np.nansum(label) + np.arange(len(free) + 1), []
-        pairs = positive * (len(rows) - positive)
-        for order, sign in ((free, 1.0), (free[::-1], -1.0)):
-            ranks = np.nansum(label * rank) + np.append(0.0, np.cumsum(rank[order]))
-            ordered = sign * (ranks - positive * (positive + 1.0) / 2.0)
-            auc = np.divide(ordered, pairs, out=np.full(len(pairs), np.inf), where=pairs > 0)
-            extremes.append(np.isin(np.arange(len(self.score)), rows[order[: auc.argmin()]]))
-        return extremes
-
-    def _ks(self) -> Bounds:
-        """Largest of the thresholds' bounds.
-
-        At one threshold the distributions are furthest apart where all unknown labels below it are negative
-        and those above positive, or the other way round.
-        """
-        scored, extremes = self.labelled(0.0), []
-        masses = (self.label == 1, self.label == 0, np.isnan(self.label))
-        g, b, u = (scored.up_to(self.members & mass) for mass in masses)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            ways = [(y + u) / (y[-1] + u) - z / (z[-1] + u[-1] - u) for y, z in ((b, g), (g, b))]
-        apart = np.nan_to_num(ways)
-        for size in (-apart, apart):
-            way, best = np.unravel_index(size.argmax(), size.shape)
-            below = scored.rank <= best
-            difference = self.labelled(below if way else ~below).apart(below)
-            sign = np.sign(difference.value) if size.max() > 0 else 0.0
-            phi = np.nan_to_num(difference.phi * sign)
-            extremes.append(Estimate(np.maximum(size.max(), 0.0), phi, scored.fewest))
-        return Bounds(*extremes)
+def _least_ordered(score: np.ndarray, label: np.ndarray) -> np.ndarray:
+    """Labels (N,) with the least AUC: of each number of positive ones the lowest free scores have them."""
+    labels, rank, free = np.nan_to_num(label), rankdata(score), np.flatnonzero(np.isnan(label))
+    free = free[np.argsort(rank[free], kind="stable")]
+    positive = labels.sum() + np.arange(len(free) + 1)
+    ranks = labels @ rank + np.append(0.0, np.cumsum(rank[free]))
+    with np.errstate(invalid="ignore"):  # NaN where all labels are alike
+        auc = (ranks - positive * (positive + 1) / 2) / (positive * (len(label) - positive))
+    labels[free[: np.nan_to_num(auc, nan=np.inf).argmin()]] = 1.0
+    return labels

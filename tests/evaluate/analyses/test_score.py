@@ -1,33 +1,29 @@
-"""The analysis of a score: views, refusals, calibration, periods and curves."""
+"""The analysis of a score: views, refusals, calibration and periods."""
 
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.special import expit
-from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 
-from fairall import FairAllError
 from fairall.evaluate import evaluate
 from fairall.evaluate.analyses.score import MEASURES, SCORE
+from fairall.evaluate.analysis import text
 from fairall.evaluate.page import Page
 from tests.evaluate.simulated import KEYS, NOT_FEATURES, applicants
 
 
-def shown(people: pd.DataFrame, score: Any = "chance", **options: Any) -> Page:
-    unused = people.columns.intersection(NOT_FEATURES).drop(score or [])
-    models = {"propensity_model": "logistic", "outcome_model": "logistic", "drop": [*unused]}
+def shown(people: pd.DataFrame, score: str | None = "chance", **options: Any) -> Page:
+    unused = [name for name in NOT_FEATURES if name in people and name != score]
+    models = {"propensity_model": "logistic", "outcome_model": "logistic", "drop": unused}
     return evaluate(None, people, score=score, **(KEYS | models | options)).page
 
 
 def values(about: Page) -> dict[str, Any]:
-    """By group or period, measure and view, as "everybody auc dr"."""
+    """By what and view, as "everybody: AUC, dr"."""
     rows = [row for row in SCORE.records(about) if row["measure"] in MEASURES]
-    return {
-        f"{row.get('group', row.get('period'))} {row['measure']} {row['view']}": row["value"] for row in rows
-    }
+    return {f"{row['about']}, {row['view']}": row["value"] for row in rows}
 
 
 def frame(about: Page, measure: str) -> pd.DataFrame:
@@ -44,29 +40,21 @@ def card(people: pd.DataFrame) -> Page:
     return shown(people)
 
 
-@pytest.fixture(scope="module")
-def known(card: Page) -> dict[str, Any]:
-    return values(card)
-
-
-def test_measures_of_the_accepted_and_of_everybody(
-    people: pd.DataFrame, card: Page, known: dict[str, Any]
-) -> None:
-    accepted = people.dropna()
-    auc = known["everybody auc accepted"].estimate
+def test_measures_of_the_accepted_and_of_everybody(people: pd.DataFrame, card: Page) -> None:
+    known, accepted = values(card), people.dropna()
+    auc = known["everybody: AUC, accepted"].estimate
     assert auc == pytest.approx(roc_auc_score(accepted["repaid"], accepted["chance"]))
     truth = roc_auc_score(people["truth"], people["chance"])
-    assert known["everybody auc dr"].low < truth < known["everybody auc dr"].high
+    assert known["everybody: AUC, dr"].low < truth < known["everybody: AUC, dr"].high
     squares = (accepted["repaid"] - accepted["chance"]) ** 2
-    assert known["f brier accepted"].estimate == pytest.approx(squares[accepted["sex"] == "f"].mean())
-    for name in [*MEASURES][:-1]:
-        bounds, estimate = known[f"m {name} bounds"], known[f"m {name} dr"].estimate
+    assert known["f: Brier score, accepted"].estimate == pytest.approx(squares[accepted["sex"] == "f"].mean())
+    for name in ("AUC", "Gini", "Brier score", "label − score"):
+        bounds, estimate = known[f"m: {name}, bounds"], known[f"m: {name}, dr"].estimate
         assert bounds.interval_low <= bounds.low < estimate < bounds.high <= bounds.interval_high
-    table, gini = SCORE.table(card), known["everybody gini dr"]
+    table, gini = SCORE.table(card), text(known["everybody: Gini, dr"], {})
     assert table is not None
-    text = f"{100 * gini.estimate:.1f} [{100 * gini.low:.1f}, {100 * gini.high:.1f}]"
-    assert table.frame.loc[("", "everybody: Gini"), "everybody, DR"] == text
-    assert f"doubly robust: {text}" in "".join(SCORE.told(card))
+    assert table.frame.loc[("", "everybody: Gini"), "everybody, DR"] == gini
+    assert f"doubly robust: {gini};" in "".join(SCORE.told(card))
 
 
 def test_bayesian_evaluation_is_the_mean_over_drawn_labels(people: pd.DataFrame, card: Page) -> None:
@@ -74,40 +62,11 @@ def test_bayesian_evaluation_is_the_mean_over_drawn_labels(people: pd.DataFrame,
     outcome, draw, aucs = card.first.models.outcome, np.random.default_rng(0), []
     assert outcome is not None
     for _ in range(200):
-        label = people["repaid"].fillna(pd.Series(draw.random(3000) < outcome.probability).astype(float))
+        label = np.where(people["repaid"].isna(), draw.random(3000) < outcome.probability, people["repaid"])
         aucs.append(roc_auc_score(label, people["chance"]))
-    bayesian = values(card)["everybody auc bayesian"]
+    bayesian = values(card)["everybody: AUC, bayesian"]
     assert bayesian.estimate == pytest.approx(np.mean(aucs), abs=4 * np.std(aucs) / np.sqrt(200) + 1e-4)
     assert bayesian.why == "Bayesian evaluation gives no interval"
-
-
-def test_a_score_of_the_negative_label_is_turned_around(people: pd.DataFrame, known: dict[str, Any]) -> None:
-    turned = values(shown(people.assign(chance=1.0 - people["chance"]), score_of="negative"))
-    for name in [*MEASURES][:-1]:
-        for key in (f"everybody {name} accepted", f"everybody {name} dr"):
-            assert turned[key][:3] == pytest.approx(known[key][:3], abs=2e-3), key
-    with pytest.raises(FairAllError, match="score_of=bad is not possible: it must be positive or negative"):
-        shown(people, score_of="bad")
-    model = LogisticRegression().fit(people[["score"]], people["truth"])
-    with pytest.raises(FairAllError, match="score LogisticRegression: it says itself what its probabilities"):
-        evaluate(None, people, score=model, score_of="negative", drop=[*NOT_FEATURES], **KEYS)
-
-
-def test_decisions_by_the_score_are_modelled_by_it() -> None:
-    """Where a score is not a function of the features, decisions by it can only be told by it."""
-    draw = np.random.default_rng(0)
-    people = pd.DataFrame(draw.normal(size=(2, 4000)).T, columns=["hidden", "x"])
-    people["chance"] = expit(0.2 + 1.2 * people["hidden"] + 0.3 * people["x"])
-    people["sex"] = draw.choice(["f", "m"], 4000)
-    people["granted"] = (draw.random(4000) < expit(1.5 * people.pop("hidden"))).astype(int)
-    label = pd.Series(draw.random(4000) < people["chance"]).astype(float)
-    people["repaid"], truth = label.where(people["granted"] == 1), roc_auc_score(label, people["chance"])
-    auc = values(shown(people))
-    assert auc["everybody auc dr"].low < truth < auc["everybody auc dr"].high
-    assert auc["everybody auc accepted"].high < truth
-    blind = shown(people, drop=["chance"])
-    assert blind.log.names == ["x"]
-    assert values(blind)["everybody auc dr"].high < truth
 
 
 def test_what_cannot_be_told_is_refused(people: pd.DataFrame) -> None:
@@ -115,38 +74,28 @@ def test_what_cannot_be_told_is_refused(people: pd.DataFrame) -> None:
     never["repaid"] = never["truth"].where(never["granted"] == 1)
     refused = shown(never)
     auc, why = values(refused), refused.first.refused_rates
-    assert np.isnan(auc["everybody auc dr"].estimate)
-    assert auc["everybody auc dr"].why == why
-    assert not np.isnan(auc["everybody auc accepted"].low)
-    assert set(frame(refused, "share above")["view"]) == {"accepted", "bounds"}
-    assert frame(refused, "mean label").empty
+    for view in ("dr", "bayesian"):
+        assert np.isnan(auc[f"everybody: AUC, {view}"].estimate)
+        assert auc[f"everybody: AUC, {view}"].why == why
+    assert not np.isnan(auc["everybody: AUC, accepted"].low)
+    assert SCORE.figure(refused) is None
     assert f"Score: Gini of everybody, doubly robust: {why}" in "".join(SCORE.told(refused))
-    few = people.copy()
-    few.loc[np.flatnonzero((few["repaid"] == 0) & (few["sex"] == "f"))[5:], "repaid"] = 1.0
-    few.loc[np.flatnonzero((few["repaid"] == 1) & (few["sex"] == "f"))[20:], "repaid"] = np.nan
-    brier = values(shown(few))
-    assert brier["f brier accepted"].why == "f has fewer than 10 negative labels that count"
-    assert np.isnan(brier["f brier accepted"].estimate)
-    assert not np.isnan(brier["m brier accepted"].low)
-    keys = {name: value for name, value in KEYS.items() if name != "label"}
-    unlabelled = evaluate(None, people.drop(columns="repaid"), score="chance", drop=["truth"], **keys)
-    assert not [*SCORE.records(unlabelled.page)]
 
 
-def test_without_a_score_it_is_the_calibration_of_the_model(people: pd.DataFrame) -> None:
-    plain = shown(people, None)
-    assert SCORE.figure(plain) is None
-    assert not [*SCORE.told(plain)]
-    table, evaluation, women = SCORE.table(plain), plain.first, (people["sex"] == "f").to_numpy()
-    assert table is not None
-    assert [name for _, name in table.frame.index] == [
-        f"{group}: label − probability" for group in ("everybody", "f", "m")
-    ]
-    assert evaluation.models.outcome is not None
-    error = (evaluation.people.pseudo_label.value - evaluation.models.outcome.probability)[women]
-    half = 1.96 * error.std() / np.sqrt(women.sum())
-    expected = error.mean() + half * np.array([0, -1, 1])
-    assert values(plain)["f error dr"][:3] == pytest.approx(expected, abs=0.002)
+def test_groups_with_few_labels_of_a_kind_are_not_shown(people: pd.DataFrame) -> None:
+    bad = (people["repaid"] == 0) & (people["sex"] == "f")
+    brier = values(shown(people.assign(repaid=people["repaid"].mask(bad & (bad.cumsum() > 5)))))
+    assert brier["f: Brier score, accepted"].why == "f has fewer than 10 negative labels that count"
+    assert np.isnan(brier["f: Brier score, accepted"].estimate)
+    assert not np.isnan(brier["m: Brier score, accepted"].low)
+
+
+def test_nothing_is_said_without_a_score_or_without_labels(people: pd.DataFrame) -> None:
+    unlabelled = shown(people.drop(columns="repaid"), label=None)
+    for about in (shown(people, None), unlabelled):
+        assert SCORE.table(about) is None
+        assert SCORE.figure(about) is None
+        assert not [*SCORE.told(about)]
 
 
 @pytest.mark.parametrize("wrong", [0.0, 0.1])
@@ -154,13 +103,20 @@ def test_the_true_probability_is_calibrated_and_another_is_not(people: pd.DataFr
     """Over all people, though labels of the accepted only are known; bins of few labels are not shown."""
     chance = (people["chance"] - wrong).clip(0, 1).where(people.index > 3, 0.001)
     about = shown(people.assign(chance=chance))
-    error = values(about)["f calibration dr"]
+    error = values(about)["f: label − score, dr"]
     assert error.low < wrong < error.high
     assert error.estimate == pytest.approx(wrong, abs=0.06)
     bins = frame(about, "mean label")
-    assert bins.groupby("group")["share"].sum().tolist() == pytest.approx([1, 1], abs=0.1)
+    assert bins["score"].min() > 0.01
     ends = pd.DataFrame([*bins["value"]])
     assert ends["low"].le(bins["score"] + wrong).mul(ends["high"].ge(bins["score"] + wrong)).mean() >= 0.7
+    figure = SCORE.figure(about)
+    assert figure is not None
+    assert figure.draw is not None
+    women, men = figure.draw().axes
+    assert (women.get_title(), men.get_title()) == ("f", "m")
+    points = [100 * value.estimate for value in bins["value"][bins["group"] == "f"]]
+    assert [line.get_ydata()[0] for line in women.lines[2::2]] == pytest.approx(points)
     strict = shown(people.assign(chance=chance), smallest_cell=150)
     assert 0 < len(frame(strict, "mean label")) < len(bins)
 
@@ -172,23 +128,7 @@ def test_periods_have_their_measures_and_the_stability_of_the_score(people: pd.D
     )
     later = people[half == 1].dropna()
     gini = 2 * roc_auc_score(later["repaid"], later["chance"]) - 1
-    assert values(about)["1 gini accepted"].estimate == pytest.approx(gini)
+    assert values(about)["1: Gini, accepted"].estimate == pytest.approx(gini)
     (drift,) = frame(about, "psi").itertuples()
     assert (drift.period, drift.value) == ("1", f"{drift.psi:.3f} (p = {drift.p:.2g})")
     assert drift.psi > 0.1 > 1e-6 > drift.p
-
-
-def test_curves_are_shares_of_people_above_thresholds(people: pd.DataFrame, card: Page) -> None:
-    curves = dict(iter(frame(card, "share above").groupby(["view", "label"])))
-    repaid, true = (people["chance"][people[name] == label] for name, label in (("repaid", 1), ("truth", 0)))
-    for row in curves["accepted", "positive"].itertuples():
-        assert row.acceptance == pytest.approx((people["chance"] >= row.threshold).mean())
-        assert row.estimate == pytest.approx((repaid >= row.threshold).mean())
-    for view in ("dr", "bounds"):
-        curve = curves[view, "negative"]
-        share = [(true >= level).mean() for level in curve["threshold"]]
-        assert (curve["low"].le(share) & curve["high"].ge(share)).all()
-    figure = SCORE.figure(card)
-    assert figure is not None
-    assert figure.draw is not None
-    assert [axes.get_title() for axes in figure.draw().axes] == ["accepted", "everybody, DR", "no assumption"]
