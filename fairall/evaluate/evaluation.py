@@ -17,7 +17,7 @@ from fairall.evaluate.comparison import Difference
 from fairall.evaluate.judgement import Judgement
 from fairall.evaluate.log import DecisionLog
 from fairall.evaluate.models import OPTIONS, Models
-from fairall.evaluate.page import Page
+from fairall.evaluate.page import ANALYSES, Page
 from fairall.evaluate.policies import SAY, label_score, target_policy
 
 if TYPE_CHECKING:
@@ -42,7 +42,10 @@ class Answered:
         Raises:
             FairAllError: where there is no such analysis.
         """
-        return self.page.records(key)
+        if key not in ANALYSES:
+            raise FairAllError(f"table {key!r}: the tables are {', '.join(ANALYSES)}")
+        table = ANALYSES[key].table(self.page)
+        return pd.DataFrame() if table is None else table.records.infer_objects()
 
     def to_plain(self) -> dict[str, Any]:
         """The content of evaluation.json."""
@@ -89,12 +92,12 @@ class Evaluation(Answered, Viewed, Judgement):
 
         `bound_low` and `bound_high` are the interval without any assumption about missing labels.
         """
-        rows = self.to_frame().set_index(["estimator", "measure"])
-        names = rows.index.unique("measure")
-        read, naive, free = (rows.loc[name].reindex(names) for name in ("dr", "naive", "no assumption"))
-        shown = {"naive": naive["estimate"]} | {name: read[name] for name in ("estimate", "low", "high")}
-        bounds = {"bound_low": free["low"], "bound_high": free["high"], "why": read["why"]}
-        return pd.DataFrame(shown | bounds).rename_axis(None)
+        rows = self.to_frame().set_index("measure")
+        views = dict([*rows.groupby("estimator")])
+        free = views["no assumption"]
+        return views["dr"].assign(
+            naive=views["naive"]["estimate"], bound_low=free["low"], bound_high=free["high"]
+        )[["naive", "estimate", "low", "high", "bound_low", "bound_high", "why"]]
 
     def _draw(self, what: str, axes: Axes) -> None:
         """Draw `value` or `fairness`."""
@@ -167,13 +170,10 @@ def judge(
         raise FairAllError(
             f"--draw {draw}, or draw={draw}: decisions are drawn of saved policies, and none is judged"
         )
-    if proba is not None and all(policy is None for policy in policies):
-        raise FairAllError(f"the logged decisions have no probabilities: leave {SAY} out")
     if score is not None:
         score = label_score(score, log, score_of, **places)
-    held_out = [target.held_out for target in targets if target.held_out is not None]
-    if held_out:  # what a policy has learnt from says too much good of it
-        rows = np.logical_and.reduce(held_out)
+    rows = np.logical_and.reduce([one.held_out for one in targets if one.held_out is not None])
+    if not np.all(rows):  # what a policy has learnt from says too much good of it
         score = None if score is None else score[rows]
         targets = [replace(target, probability=target.probability[rows]) for target in targets]
         log = log.rows(rows)

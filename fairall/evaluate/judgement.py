@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -126,16 +125,14 @@ class Judgement:
             return "the log has no labels: only acceptance rates are known"
         if self.target.sum() <= 0 or (self.logged and models.labelled is None):  # 0, or observed
             return None
-        estimate, kept = self.value(self.corrected), self.people.kept.value
-        if self.logged:
-            error = float(estimate.error / log.stake.mean())
-            return checks.lacking(log, models.known, False, self.target, kept, "who were accepted", error)
-        reason = models.impossible
-        if not models.separable:  # else residuals of decision and policy hold the same error of the model
-            reason = reason or checks.knows_decision(log, models.acceptance, self.target, models.seed)
+        reason, estimate = None, self.value(self.corrected)
+        if not self.logged:
+            reason = models.impossible
+            if not models.separable:  # else residuals of decision and policy hold the same error of the model
+                reason = reason or checks.knows_decision(log, models.acceptance, self.target, models.seed)
+        kept, possible = self.people.kept.value, limits.value_bounds(self.people, self.labels(), self.sample)
         reason = reason or self.lacking(self.target, kept, "whom the policy accepts", estimate)
-        possible = limits.value_bounds(self.people, self.labels(), self.sample)
-        for name in ("ips", self.corrected):
+        for name in () if self.logged else ("ips", self.corrected):
             reason = reason or checks.outside(self.value(name), possible, LABELS[name])
         return reason
 
@@ -258,13 +255,12 @@ class Judgement:
             what: the labels, in words.
             whose: whose they are, likewise.
         """
-        labels, effective = np.count_nonzero(weights), effective_sample_size(np.abs(weights))
-        if labels < self.models.smallest_cell:
-            return False, f"{whose} has fewer than {self.models.smallest_cell} {what} that count"
-        if effective >= LEAST_EFFECTIVE:
+        least, labels = self.models.smallest_cell, np.count_nonzero(weights)
+        if labels < least:
+            return False, f"{whose} has fewer than {least} {what} that count"
+        if effective_sample_size(np.abs(weights)) >= LEAST_EFFECTIVE:
             return True, None
-        below = math.floor(10 * effective) / 10  # 29.97 is below 30
-        counted = f"count as {below} equally weighted ones, below {LEAST_EFFECTIVE}"
+        counted = f"count as fewer than {LEAST_EFFECTIVE} equally weighted ones"
         return True, f"the {labels} {what} of {whose} {counted}"
 
     def no_interval(self, estimator: str, by_label: bool = False) -> str | None:
@@ -274,29 +270,27 @@ class Judgement:
             estimator: of `ESTIMATORS`, or a view.
             by_label: whether the estimate rests on the labels of all people, not of accepted ones only.
         """
-        models, weighted = self.models, estimator in ("ips", "snips")
-        used = {
-            "outcome is": models.outcome if estimator == "dm" else None,
-            "known labels are": models.labelled if weighted else None,
-        }
-        if weighted and self.log.propensity is None and (by_label or not self.logged):
-            used["propensities are"] = models.propensity
-        for what, fitted in used.items():
+        models, used = self.models, []
+        if estimator == "dm":
+            used = [models.outcome]
+        elif estimator in ("ips", "snips"):
+            used = [models.labelled]
+            if self.log.propensity is None and (by_label or not self.logged):
+                used.append(models.propensity)
+        for fitted in used:
             if fitted is not None and fitted.parametric is None:
-                return f"the {what} modelled by {fitted.name}, whose error has no theory: read DR"
+                return f"it rests on {fitted.name}, whose error has no theory: read DR"
         return None
 
-    def overlap(self, rows: np.ndarray | None = None) -> dict[str, float]:
+    def overlap(self, rows: np.ndarray | bool = True) -> dict[str, float]:
         """Effective sample size (Kish 1965) and largest value of the weights of labels.
 
         Args:
-            rows: a selection of people, shape (N,), bool; None for all.
+            rows: a selection of people, shape (N,), bool; all by default.
         """
-        weight = self.people.kept.value[self.log.revealed if rows is None else self.log.revealed & rows]
-        return {
-            "effective_sample_size": effective_sample_size(weight),
-            "largest_weight": weight.max(initial=0.0),
-        }
+        weight = self.people.kept.value[self.log.revealed & rows]
+        largest = weight.max(initial=0.0)
+        return {"effective_sample_size": effective_sample_size(weight), "largest_weight": largest}
 
     # Bounds.
 
@@ -329,21 +323,6 @@ class Judgement:
     # Doubts.
 
     @cached_property
-    def disagreement(self) -> str | None:
-        """Which estimators differ by more than their errors, and the reason that is likely; None for none."""
-        if self.refused_estimator("dr") or self.logged or self.few:
-            return None
-        read = self.value("dr")
-        for name in ("ips", "dm"):
-            change = self.value(name) - read
-            if abs(change.value) > max(DISAGREEING * change.error, read.error):
-                return (
-                    f"{LABELS[name]} and doubly robust differ by {100 * abs(change.value):.1f} per 100 "
-                    f"people (standard error {100 * change.error:.1f}): {LIKELY[name]}"
-                )
-        return None
-
-    @cached_property
     def misfit(self) -> Misfit | None:
         """What the models of weights and outcome both leave over, so that the value is in doubt."""
         models, imbalance = self.models, self.people.kept.value - self.target
@@ -354,16 +333,29 @@ class Judgement:
         error = float(self.value("dr").error)
         return checks.misfit(self.log, models.outcome.probability, imbalance, error, models.seed)
 
-    @property
+    @cached_property
     def in_doubt(self) -> list[str]:
-        """Signs that the value is wrong, or why it has no interval."""
-        few = self.few and f"no interval of the utility: {self.few}"
-        return [text for text in (self.misfit and self.misfit.sentence, self.disagreement, few) if text]
+        """Signs that the value is wrong: a misfit, and estimators that differ by more than their errors.
+
+        Or why it has no interval.
+        """
+        texts = [self.misfit.sentence] if self.misfit else []
+        if self.few:
+            return [*texts, f"no interval of the utility: {self.few}"]
+        if self.logged or self.refused_estimator("dr"):
+            return texts
+        read = self.value("dr")
+        for name, reason in LIKELY.items():
+            change = self.value(name) - read
+            if abs(change.value) > max(DISAGREEING * change.error, read.error):
+                size = f"{100 * abs(change.value):.1f} per 100 people"
+                texts.append(f"{LABELS[name]} and doubly robust differ by {size}: {reason}")
+        return texts
 
     @cached_property
     def warnings(self) -> tuple[str, ...]:
         """Doubts about the estimates, and what they lack."""
-        log, models, texts = self.log, self.models, self.in_doubt
+        log, models, texts = self.log, self.models, [*self.in_doubt]
         if hidden := [name for code, name in enumerate(log.groups) if code not in models.shown]:
             texts.append(
                 f"nothing is shown of groups with fewer than {models.smallest_cell} people, which are "
