@@ -135,7 +135,7 @@ class Analysis:
                 cells[group, line][columns[record[self.column]]] = text(record["value"], reasons)
         note = self.note if isinstance(self.note, str) else self.note(shown)
         names = pd.MultiIndex.from_tuples(cells, names=["group", "name"])
-        frame = pd.DataFrame(cells.values(), names, [*dict.fromkeys(columns.values())])
+        frame = pd.DataFrame(cells.values(), names, [*dict.fromkeys(columns.values())], dtype=object)
         return PageTable(
             key=self.key,
             section=self.section,
@@ -162,40 +162,41 @@ class Analysis:
         )
 
 
-def text(value: Any, reasons: dict[str, int]) -> str:
-    """A value as the page shows it; where an interval lacks, the mark of the reason, which is added."""
+def text(value: Any, reasons: dict[str, int] | None = None) -> str:
+    """A value in words, with a probability that is never certain.
+
+    Args:
+        value: of a record.
+        reasons: by reason why an interval lacks the number of its mark, to be added to; None for no marks.
+
+    Examples:
+        >>> text(Interval(0.2, 0.1, 0.3, probability=0.99999))
+        '20.0 [10.0, 30.0], P = 99.9 %'
+    """
     if isinstance(value, float):
         return f"{value:.1f}".removesuffix(".0")
     if isinstance(value, Limits):
         value = value.interval
     if not isinstance(value, Interval):
         return str(value)
-    ends = interval(value.low, value.high)
+    estimate, ends = number(value.estimate), interval(value.low, value.high)
     if not ends:
-        why = value.why or "nobody whom the rate is about"
-        ends = f"[*{reasons.setdefault(why, len(reasons) + 1)}]"
-    return ", ".join(filter(None, [f"{number(value.estimate)} {ends}".strip(), chance(value.probability)]))
-
-
-def chance(probability: float | None) -> str:
-    """A probability, never shown as certain; empty without one.
-
-    Examples:
-        >>> chance(0.731), chance(0.99999)
-        ('P = 73.1 %', 'P > 99.9 %')
-    """
-    if probability is None or probability != probability:
-        return ""
-    if not 0.001 <= probability <= 0.999:
-        return "P > 99.9 %" if probability > 0.5 else "P < 0.1 %"
-    return f"P = {100 * probability:.1f} %"
+        ends = "without interval" if estimate else "not known"
+        if reasons is not None:
+            why = value.why or "nobody whom the rate is about"
+            ends = f"[*{reasons.setdefault(why, len(reasons) + 1)}]"
+    chance = value.probability
+    if chance is not None and chance == chance:
+        ends += f", P = {100 * min(max(chance, 0.001), 0.999):.1f} %"
+    return f"{estimate} {ends}".strip()
 
 
 def flat(record: Record) -> Record:
     """A record as the files hold it: an interval by its ends, of limits `bound_low` and `bound_high` too."""
-    value, ends = record["value"], dict[str, Any]()
+    fields = {**record}
+    value = fields.pop("value")
     if isinstance(value, Limits):
-        value, ends = value.interval, {"bound_low": value.low, "bound_high": value.high}
-    fields = value._asdict() if isinstance(value, Interval) else {"value": value}
-    keys = record | {"value": None} | ends | fields
-    return {name: plain(field) for name, field in keys.items() if field is not None}
+        fields |= {"bound_low": value.low, "bound_high": value.high}
+        value = value.interval
+    fields |= plain(value if isinstance(value, Interval) else {"value": value})
+    return {name: plain(field) for name, field in fields.items()}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -170,16 +169,14 @@ def judge(
         raise FairAllError(
             f"--draw {draw}, or draw={draw}: decisions are drawn of saved policies, and none is judged"
         )
+    held_out = [one.held_out for one in targets if one.held_out is not None]
+    # What a policy has learnt from says too much good of it.
+    rows: Any = np.logical_and.reduce(held_out) if held_out else slice(None)
     if score is not None:
-        score = label_score(score, log, score_of, **places)
-    rows = np.logical_and.reduce([one.held_out for one in targets if one.held_out is not None])
-    if not np.all(rows):  # what a policy has learnt from says too much good of it
-        score = None if score is None else score[rows]
-        targets = [replace(target, probability=target.probability[rows]) for target in targets]
-        log = log.rows(rows)
-    models = Models(log, score=score, **of_models)
+        score = label_score(score, log, score_of, **places)[rows]
+    models = Models(log.rows(rows), score=score, **of_models)
     return [
-        Evaluation(models, one.name, one.probability, one.logged, one.notes, one.rule, one.draw)
+        Evaluation(models, one.name, one.probability[rows], one.logged, one.notes, one.rule)
         for one in targets
     ]
 

@@ -55,7 +55,6 @@ class Judgement:
         logged: whether it is the policy of the log.
         notes: on the policy.
         rule: how its probabilities become acceptances, in words.
-        draw: seed of its drawn decisions; None where none is drawn by a seed.
     """
 
     models: Models
@@ -64,7 +63,6 @@ class Judgement:
     logged: bool = False
     notes: tuple[str, ...] = ()
     rule: str = ""
-    draw: int | None = None
 
     def once(self, compute: Callable[[Judgement], T]) -> T:
         """What a function of an evaluation gives of this one, computed once."""
@@ -112,10 +110,7 @@ class Judgement:
     @cached_property
     def refused(self) -> str | None:
         """What cannot be estimated, and why; None where everything can."""
-        if self.refused_value or not self.refused_rates:
-            return self.refused_value
-        names = ", ".join(measure.label for measure in MEASURES.values() if measure.labels in BY_LABEL)
-        return f"no {names}: {self.refused_rates}"
+        return self.refused_value or (self.refused_rates and f"no rates by label: {self.refused_rates}")
 
     @cached_property
     def refused_value(self) -> str | None:
@@ -168,10 +163,11 @@ class Judgement:
     def refused_guarantee(self) -> str | None:
         """Why the value has no guaranteed interval; None where it has."""
         log, needs = self.log, None
-        if not log.labels_complete or log.propensity is None or log.cost is None:
-            needs = "it needs recorded propensities, labels of all accepted people, and one cost for all"
-        elif log.several_rows:
-            needs = "it needs rows of different people"
+        if not log.labels_complete or log.propensity is None or log.cost is None or log.several_rows:
+            needs = (
+                "it needs recorded propensities, labels of all accepted people, one cost for all, and rows "
+                "of different people"
+            )
         return self.refused_value or needs
 
     @cached_property
@@ -198,8 +194,8 @@ class Judgement:
     @cached_property
     def rates(self) -> dict[View, dict[str, Estimate]]:
         """The rate of each measure by group, shape (G,), by view and name; `dr` is `corrected`."""
-        used = {view: self.corrected if view == "dr" else view for view in VIEWS}
-        return {view: rates(used[view], self.people, self.by_group) for view in VIEWS}
+        used = dict(zip(VIEWS, ("naive", "ips", self.corrected), strict=True))
+        return {view: rates(labels, self.people, self.by_group) for view, labels in used.items()}
 
     @cached_property
     def fairness(self) -> dict[str, dict[View, Interval]]:
@@ -270,27 +266,18 @@ class Judgement:
             estimator: of `ESTIMATORS`, or a view.
             by_label: whether the estimate rests on the labels of all people, not of accepted ones only.
         """
-        models, used = self.models, []
-        if estimator == "dm":
-            used = [models.outcome]
-        elif estimator in ("ips", "snips"):
-            used = [models.labelled]
-            if self.log.propensity is None and (by_label or not self.logged):
-                used.append(models.propensity)
-        for fitted in used:
+        weights = [self.models.labelled]
+        if self.log.propensity is None and (by_label or not self.logged):
+            weights.append(self.models.propensity)
+        used = {"dm": [self.models.outcome], "ips": weights, "snips": weights}
+        for fitted in used.get(estimator, ()):
             if fitted is not None and fitted.parametric is None:
                 return f"it rests on {fitted.name}, whose error has no theory: read DR"
         return None
 
-    def overlap(self, rows: np.ndarray | bool = True) -> dict[str, float]:
-        """Effective sample size (Kish 1965) and largest value of the weights of labels.
-
-        Args:
-            rows: a selection of people, shape (N,), bool; all by default.
-        """
-        weight = self.people.kept.value[self.log.revealed & rows]
-        largest = weight.max(initial=0.0)
-        return {"effective_sample_size": effective_sample_size(weight), "largest_weight": largest}
+    def effective(self, rows: np.ndarray | bool = True) -> float:
+        """How many equally weighted labels those of some people, a mask (N,), count as (Kish 1965)."""
+        return effective_sample_size(self.people.kept.value[self.log.revealed & rows])
 
     # Bounds.
 

@@ -15,9 +15,9 @@ import pandas as pd
 import yaml
 
 from fairall.display.console import AnyConsole
-from fairall.display.format import interval, number
+from fairall.display.format import number
 from fairall.display.table import PageTable, print_table
-from fairall.errors import FairAllError, count
+from fairall.errors import FairAllError
 from fairall.evaluate.analyses.choices import CHOICES as THRESHOLDS
 from fairall.evaluate.analyses.fairness import GAPS
 from fairall.evaluate.analyses.groups import GROUPS, RATES
@@ -28,7 +28,7 @@ from fairall.evaluate.analyses.sensitivity import SENSITIVITY, up_to
 from fairall.evaluate.analyses.swaps import SWAPS
 from fairall.evaluate.analyses.treatment import TREATMENT
 from fairall.evaluate.analyses.value import VALUES
-from fairall.evaluate.analysis import CHOICES, SECTIONS, Shown, chance
+from fairall.evaluate.analysis import CHOICES, SECTIONS, Shown, text
 from fairall.evaluate.comparison import Difference
 from fairall.evaluate.estimated.estimators import LABELS
 from fairall.evaluate.estimated.fairness import MEASURES
@@ -80,7 +80,7 @@ class Page(Shown):
         """One line."""
         policies = " and ".join(one.policy for one in self.evaluations.values())
         on = "" if self.file is None else f" on {self.file.name}"
-        return f"{'Comparison' if self.difference else 'Evaluation'} of {policies}{on}"
+        return f"Evaluation of {policies}{on}"
 
     @cached_property
     def tables(self) -> dict[str, PageTable]:
@@ -109,7 +109,7 @@ class Page(Shown):
                 "warnings": self._each(lambda one: one.warnings[len(one.in_doubt) :]),
                 "notes": self._each(lambda one: (*one.log.notes, *one.notes)),
                 "policies": [
-                    {"name": name, "rule": one.rule, "draw": one.draw, "acceptance": one.target.mean()}
+                    {"name": name, "rule": one.rule, "acceptance": one.target.mean()}
                     for name, one in policies.items()
                 ],
                 "log": about_log,
@@ -137,25 +137,20 @@ class Page(Shown):
             judged = {f"{name}: ": one for name, one in self.evaluations.items()}
             judged["B − A: "] = self.difference
         return [
-            f"{title}: {'; '.join(name + text for name, one in judged.items() if (text := about(one)))}"
+            f"{title}: {'; '.join(name + said for name, one in judged.items() if (said := about(one)))}"
             for title, about in ABOUT.items()
         ]
 
     def basis(self) -> Iterator[str]:
         """What the verdict rests on: the policies, the log, its models, warnings; a sentence each."""
-        content, cost = self.content, self.log.cost
+        content = self.content
         for policy in content["policies"]:
             accepted = number(policy["acceptance"])
             yield f"{policy['name']}: accepts {accepted} % of the people. Rule: {policy['rule']}"
         for analysis in ANALYSES.values():
             yield from analysis.told(self)
-        log, groups = content["log"], count(len(self.first.models.shown), "group")
-        people = f"rows of {log['persons']} people" if log["persons"] else "people"
-        amounts = "gain and loss of each row" if cost is None else f"cost c = {cost:g}"
-        yield (
-            f"Log: {log['people']} {people}, {log['accepted']} accepted, {log['labelled']} with a label; "
-            f"{groups}; {amounts}; propensities {log['propensities']}"
-        )
+        about_log = [f"{name} {value}" for name, value in content["log"].items() if value is not None]
+        yield f"Log: {', '.join(about_log)}"
         for model in content["models"]:
             scores = f"log loss {model['log_loss']:.3f}, AUC {model['auc']:.2f}"
             yield f"{MODELS[model['model']]}: {model['name']} (out of fold: {scores})"
@@ -206,33 +201,24 @@ class Page(Shown):
 def _worth(judged: Judgement | Difference) -> str:
     """The first estimate of the utility that there is."""
     for estimator, value in judged.values.items():
-        if not pd.isna(value.estimate):
-            ends = interval(value.low, value.high) or "no interval"
-            words = [f"{number(value.estimate)} {ends} per 100 people", LABELS[estimator]]
-            return ", ".join(filter(None, [*words, chance(value.probability)]))
+        if value.estimate == value.estimate:
+            return f"{text(value)}, {LABELS[estimator]}"
     return "not known"
 
 
 def _alike(judged: Judgement | Difference) -> str:
-    """The gap of each rate with its interval."""
+    """The gap of each rate."""
     gaps = {measure: judged.fairness[measure]["dr"] for measure in RATES}
     if pd.isna(gaps["dpu"].estimate):
         return f"not compared, {gaps['dpu'].why}"
-    texts = [
-        f"{MEASURES[measure].rate} "
-        + (f"{number(gap.estimate)} {interval(gap.low, gap.high)}" if gap.low == gap.low else "not known")
-        for measure, gap in gaps.items()
-    ]
-    return f"gaps in {'; '.join(texts)}"
+    return f"gaps in {'; '.join(f'{MEASURES[name].rate} {text(gap)}' for name, gap in gaps.items())}"
 
 
 def _trust(judged: Judgement | Difference) -> str:
     """What is refused or in doubt, and what the estimates rest on."""
     refused = judged.refused_value
     if isinstance(judged, Difference):
-        if refused:
-            return "" if judged.first.refused_value or judged.second.refused_value else refused
-        return f"which of the two earns more is certain {up_to(judged.turning_point)}"
+        return refused or f"which of the two earns more is certain {up_to(judged.turning_point)}"
     texts = [f"refused, {judged.refused}"] if judged.refused else []
     if not refused:
         observed = judged.logged and judged.models.labelled is None
@@ -241,4 +227,4 @@ def _trust(judged: Judgement | Difference) -> str:
 
 
 RIGHT = "right if the log holds everything that decided"
-ABOUT = {"Utility": _worth, "Groups": _alike, "Trust": _trust}  # lines of the verdict
+ABOUT = {"Utility per 100 people": _worth, "Groups": _alike, "Trust": _trust}  # lines of the verdict

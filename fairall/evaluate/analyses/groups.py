@@ -42,7 +42,7 @@ def records(shown: Shown) -> Iterator[Record]:
             about = {"policy": policy, "group": group}
             counted = members, members & log.accepted, members & log.revealed
             sizes = [int(rows.sum()) for rows in counted]
-            sizes.append(round(evaluation.overlap(members)["effective_sample_size"]))
+            sizes.append(round(evaluation.effective(members)))
             for measure, size in zip(SIZES, sizes, strict=True):
                 yield about | {"measure": measure, "value": size}
             if k == 0 and log.revealed.any():
