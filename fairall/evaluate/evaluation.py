@@ -72,8 +72,7 @@ class Evaluation(Answered, Viewed, Judgement):
     @property
     def title(self) -> str:
         """The policy, and the size of the log."""
-        log = self.log
-        return f"{self.policy} on {len(log)} people, {int(log.revealed.sum())} of them with a label"
+        return f"{self.policy} on {len(self.log)} people"
 
     def to_frame(self) -> pd.DataFrame:
         """All estimates of the value and of each gap between groups: the tables `value` and `fairness`.

@@ -350,9 +350,4 @@ class Judgement:
             )
         if models.past is not None:
             texts += models.past.lacking
-            if log.several_rows:
-                texts.append(
-                    "people have several rows: that intervals hold at every moment, and alarms are rare, is "
-                    "known of rows of different people only"
-                )
         return (*texts, *models.changes)

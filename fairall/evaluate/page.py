@@ -10,8 +10,6 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import pandas as pd
 import yaml
 
 from fairall.display.console import AnyConsole
@@ -96,7 +94,7 @@ class Page(Shown):
             "people": len(log),
             "accepted": log.accepted.sum(),
             "labelled": log.revealed.sum(),
-            "persons": None if log.person is None else len(np.unique(log.person)),
+            "persons": None if log.person is None else len(set(log.person)),
             "cost": log.cost,
             "propensities": "estimated" if log.propensity is None else "recorded",
         }
@@ -171,7 +169,11 @@ class Page(Shown):
 
         figures = (analysis.figure(self) for analysis in ANALYSES.values())
         items = [*self.tables.values(), *filter(None, figures)]
-        sections = {name: [item for item in items if item.section == name] for name in ("", *SECTIONS)}
+        sections = {
+            name: some
+            for name in ("", *SECTIONS)
+            if (some := [item for item in items if item.section == name])
+        }
         texts = {
             "opening": [self.title, *self.verdict],
             "basis": [*self.basis()],
@@ -181,7 +183,7 @@ class Page(Shown):
         }
         content = json.dumps(self.content, indent=2, ensure_ascii=False, allow_nan=False)
         try:
-            write_page(folder, TITLE, {name: some for name, some in sections.items() if some}, **texts)
+            write_page(folder, TITLE, sections, **texts)
             write(folder / JSON, content + "\n")
         except OSError as error:
             why = f"{error.strerror or error}; choose another place with -o FOLDER"
@@ -209,7 +211,7 @@ def _worth(judged: Judgement | Difference) -> str:
 def _alike(judged: Judgement | Difference) -> str:
     """The gap of each rate."""
     gaps = {measure: judged.fairness[measure]["dr"] for measure in RATES}
-    if pd.isna(gaps["dpu"].estimate):
+    if not number(gaps["dpu"].estimate):
         return f"not compared, {gaps['dpu'].why}"
     return f"gaps in {'; '.join(f'{MEASURES[name].rate} {text(gap)}' for name, gap in gaps.items())}"
 
