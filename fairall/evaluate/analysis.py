@@ -198,5 +198,4 @@ def flat(record: Record) -> Record:
     if isinstance(value, Limits):
         fields |= {"bound_low": value.low, "bound_high": value.high}
         value = value.interval
-    fields |= plain(value if isinstance(value, Interval) else {"value": value})
-    return {name: plain(field) for name, field in fields.items()}
+    return {**plain(fields), **plain(value if isinstance(value, Interval) else {"value": value})}

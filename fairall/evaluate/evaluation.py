@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -28,6 +29,11 @@ AnyLog: TypeAlias = pd.DataFrame | str | Path | DecisionLog
 class Answered:
     """What the analyses say of an evaluation or a comparison."""
 
+    @property
+    def page(self) -> Page:
+        """All analyses."""
+        raise NotImplementedError
+
     def table(self, key: str) -> pd.DataFrame:
         """The answer of an analysis.
 
@@ -50,11 +56,6 @@ class Answered:
         """The content of evaluation.json."""
         return self.page.content
 
-    @property
-    def page(self) -> Page:
-        """All analyses."""
-        raise NotImplementedError
-
 
 class Evaluation(Answered, Viewed, Judgement):
     """Estimates about one policy.
@@ -64,7 +65,7 @@ class Evaluation(Answered, Viewed, Judgement):
 
     panels = ("value", "fairness")
 
-    @property
+    @cached_property
     def page(self) -> Page:
         """All analyses."""
         return Page({self.policy: self})
@@ -86,16 +87,9 @@ class Evaluation(Answered, Viewed, Judgement):
         return pd.concat([self.table("value"), gaps], ignore_index=True).reindex(columns=columns)
 
     def summary(self) -> pd.DataFrame:
-        """A row per measure: `naive` or by accepted people, the doubly robust `estimate`, `low` and `high`.
-
-        `bound_low` and `bound_high` are the interval without any assumption about missing labels.
-        """
+        """The rows of `to_frame` that are doubly robust, by measure."""
         rows = self.to_frame().set_index("measure")
-        views = dict([*rows.groupby("estimator")])
-        free = views["no assumption"]
-        return views["dr"].assign(
-            naive=views["naive"]["estimate"], bound_low=free["low"], bound_high=free["high"]
-        )[["naive", "estimate", "low", "high", "bound_low", "bound_high", "why"]]
+        return rows[rows["estimator"] == "dr"].drop(columns="estimator")
 
     def _draw(self, what: str, axes: Axes) -> None:
         """Draw `value` or `fairness`."""
@@ -109,7 +103,7 @@ class Evaluation(Answered, Viewed, Judgement):
 class Comparison(Answered, Difference):
     """Differences between two policies, second minus first, paired over people."""
 
-    @property
+    @cached_property
     def page(self) -> Page:
         """All analyses."""
         names = f"A: {self.first.policy}", f"B: {self.second.policy}"

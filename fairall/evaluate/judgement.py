@@ -139,7 +139,7 @@ class Judgement:
 
     def refused_estimator(self, name: str) -> str | None:
         """Why the value has no estimate of that name; None where it has."""
-        needs_model = name in ("dr", "sndr", "dm") and self.models.outcome is None
+        needs_model = name not in ("ips", "snips") and self.models.outcome is None
         return self.refused_value or (NO_MODEL if needs_model else None)
 
     def value(self, estimator: str) -> Estimate:
@@ -159,21 +159,15 @@ class Judgement:
             for name, why in refused.items()
         }
 
-    @property
-    def refused_guarantee(self) -> str | None:
-        """Why the value has no guaranteed interval; None where it has."""
-        log, needs = self.log, None
-        if not log.labels_complete or log.propensity is None or log.cost is None or log.several_rows:
-            needs = (
-                "it needs recorded propensities, labels of all accepted people, one cost for all, and rows "
-                "of different people"
-            )
-        return self.refused_value or needs
-
     @cached_property
     def guarantee(self) -> Interval:
         """The interval of `estimators.guaranteed_interval`, without an estimate, where it holds."""
-        why = self.refused_guarantee
+        log, why = self.log, self.refused_value
+        if not log.labels_complete or log.propensity is None or log.cost is None or log.several_rows:
+            why = why or (
+                "it needs recorded propensities, labels of all accepted people, one cost for all, and rows "
+                "of different people"
+            )
         return NOTHING.without_ends(why) if why else Interval(np.nan, *guaranteed_interval(self.people))
 
     @cached_property
@@ -194,8 +188,8 @@ class Judgement:
     @cached_property
     def rates(self) -> dict[View, dict[str, Estimate]]:
         """The rate of each measure by group, shape (G,), by view and name; `dr` is `corrected`."""
-        used = dict(zip(VIEWS, ("naive", "ips", self.corrected), strict=True))
-        return {view: rates(labels, self.people, self.by_group) for view, labels in used.items()}
+        used: dict[View, View] = {"naive": "naive", "ips": "ips", "dr": self.corrected}
+        return {view: rates(used[view], self.people, self.by_group) for view in VIEWS}
 
     @cached_property
     def fairness(self) -> dict[str, dict[View, Interval]]:
@@ -251,13 +245,12 @@ class Judgement:
             what: the labels, in words.
             whose: whose they are, likewise.
         """
-        least, labels = self.models.smallest_cell, np.count_nonzero(weights)
-        if labels < least:
-            return False, f"{whose} has fewer than {least} {what} that count"
-        if effective_sample_size(np.abs(weights)) >= LEAST_EFFECTIVE:
+        least = self.models.smallest_cell
+        few = np.count_nonzero(weights) < least
+        if not few and effective_sample_size(np.abs(weights)) >= LEAST_EFFECTIVE:
             return True, None
-        counted = f"count as fewer than {LEAST_EFFECTIVE} equally weighted ones"
-        return True, f"the {labels} {what} of {whose} {counted}"
+        limit = least if few else f"{LEAST_EFFECTIVE} equally weighted"
+        return not few, f"{whose} has fewer than {limit} {what} that count"
 
     def no_interval(self, estimator: str, by_label: bool = False) -> str | None:
         """Why an estimator, or the rates of its view, have no interval.
@@ -322,14 +315,9 @@ class Judgement:
 
     @cached_property
     def in_doubt(self) -> list[str]:
-        """Signs that the value is wrong: a misfit, and estimators that differ by more than their errors.
-
-        Or why it has no interval.
-        """
+        """Signs that the value is wrong: a misfit, and estimators that differ by more than their errors."""
         texts = [self.misfit.sentence] if self.misfit else []
-        if self.few:
-            return [*texts, f"no interval of the utility: {self.few}"]
-        if self.logged or self.refused_estimator("dr"):
+        if self.logged or self.few or self.refused_estimator("dr"):
             return texts
         read = self.value("dr")
         for name, reason in LIKELY.items():

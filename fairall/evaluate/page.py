@@ -83,8 +83,7 @@ class Page(Shown):
     @cached_property
     def tables(self) -> dict[str, PageTable]:
         """Those that have records, by key of the analysis."""
-        made = {key: analysis.table(self) for key, analysis in ANALYSES.items()}
-        return {key: table for key, table in made.items() if table is not None}
+        return {key: table for key, analysis in ANALYSES.items() if (table := analysis.table(self))}
 
     @cached_property
     def content(self) -> dict[str, Any]:
@@ -186,8 +185,9 @@ class Page(Shown):
             write_page(folder, TITLE, sections, **texts)
             write(folder / JSON, content + "\n")
         except OSError as error:
-            why = f"{error.strerror or error}; choose another place with -o FOLDER"
-            raise FairAllError(f"cannot write to {folder}: {why}") from error
+            raise FairAllError(
+                f"cannot write to {folder}: {error.strerror}; choose another place with -o FOLDER"
+            ) from error
 
     def print(self) -> None:
         """Print the sentences, and the tables in `PRINTED`."""
@@ -195,9 +195,9 @@ class Page(Shown):
         console.print(self.title, style="bold")
         for line in (*self.verdict, "", *self.basis(), ""):
             console.print(line)
-        for key in PRINTED:
-            if key in self.tables and self.tables[key].shown:
-                print_table(self.tables[key])
+        for key, table in self.tables.items():
+            if key in PRINTED and table.shown:
+                print_table(table)
 
 
 def _worth(judged: Judgement | Difference) -> str:

@@ -143,7 +143,9 @@ def test_a_refused_policy_has_bounds_only(models: Models, capsys: pytest.Capture
 def test_amounts_have_no_cost() -> None:
     page = page_of(Models(log(groups=2, gain="amount", loss="amount"), outcome_model="logistic"), HALF)
     assert not any(", cost" in line for line in page.basis())
-    assert "gains gain or costs loss" in page.tables["value"].note
+    note = page.tables["value"].note
+    assert "gains gain or costs loss" in note
+    assert "it needs recorded propensities, labels of all accepted people, one cost" in note
 
 
 @pytest.mark.parametrize(
