@@ -106,8 +106,8 @@ class Comparison(Answered, Difference):
     @cached_property
     def page(self) -> Page:
         """All analyses."""
-        names = f"A: {self.first.policy}", f"B: {self.second.policy}"
-        return Page(dict(zip(names, (self.first, self.second), strict=True)), self)
+        policies = {f"A: {self.first.policy}": self.first, f"B: {self.second.policy}": self.second}
+        return Page(policies, self)
 
 
 def judge(

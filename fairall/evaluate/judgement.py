@@ -265,7 +265,7 @@ class Judgement:
         used = {"dm": [self.models.outcome], "ips": weights, "snips": weights}
         for fitted in used.get(estimator, ()):
             if fitted is not None and fitted.parametric is None:
-                return f"it rests on {fitted.name}, whose error has no theory: read DR"
+                return "it rests on a model whose error has no theory: read DR"
         return None
 
     def effective(self, rows: np.ndarray | bool = True) -> float:
@@ -330,11 +330,11 @@ class Judgement:
     @cached_property
     def warnings(self) -> tuple[str, ...]:
         """Doubts about the estimates, and what they lack."""
-        log, models, texts = self.log, self.models, [*self.in_doubt]
-        if hidden := [name for code, name in enumerate(log.groups) if code not in models.shown]:
+        models, texts = self.models, [*self.in_doubt]
+        if hidden := len(self.log.groups) - len(models.shown):
             texts.append(
-                f"nothing is shown of groups with fewer than {models.smallest_cell} people, which are "
-                f"no part of gaps: {', '.join(hidden)}"
+                f"nothing is shown of groups with fewer than {models.smallest_cell} people, {hidden} in "
+                "number, which are no part of gaps"
             )
         if models.past is not None:
             texts += models.past.lacking

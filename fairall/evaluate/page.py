@@ -56,11 +56,9 @@ class Page(Shown):
 
     Attributes:
         file: the log's; None in Python.
-        folder: written to; None before.
     """
 
     file: Path | None = None
-    folder: Path | None = None
 
     @property
     def judged(self) -> Judgement | Difference:

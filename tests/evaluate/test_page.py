@@ -7,7 +7,6 @@ from typing import Any
 
 import matplotlib as mpl
 import numpy as np
-import pandas as pd
 import pytest
 
 from fairall.display.style import STYLE
@@ -22,7 +21,7 @@ from fairall.evaluate.evaluation import Comparison
 from fairall.evaluate.log import DecisionLog
 from fairall.evaluate.models import Models
 from fairall.evaluate.page import Page
-from tests.evaluate.simulated import judged
+from tests.evaluate.simulated import applicants, judged, log_of
 
 N = 1500
 GROUPS = 10
@@ -32,18 +31,10 @@ FEW = np.where(np.arange(N) < 5, 1.0, 0.0)  # accepts too few people for a value
 
 def log(groups: int = GROUPS, **options: Any) -> DecisionLog:
     """A log with groups numbered by size, and recorded propensities."""
-    random = np.random.default_rng(1)
-    accepted = random.random(N) < 0.6
-    table = {
-        "score": random.normal(size=N),
-        "region": [f"region {i}" for i in np.sqrt(np.arange(N) * groups**2 // N).astype(int)],
-        "granted": accepted.astype(int),
-        "p": 0.6,
-        "repaid": np.where(accepted, random.random(N) < 0.7, np.nan),
-        "amount": 100.0,
-    }
-    keys = {"decision": "granted", "label": "repaid", "sensitive": "region", "propensity": "p"} | options
-    return DecisionLog.of(pd.DataFrame(table), **keys, not_features=["p", "amount"])
+    regions = np.sqrt(np.arange(N) * groups**2 // N).astype(int)
+    people = applicants(N).assign(region=[f"region {i}" for i in regions], amount=100.0)
+    keys = {"sensitive": "region", "propensity": "p", "drop": ["sex"]}
+    return log_of(people, **(keys | options))
 
 
 def page_of(models: Models, *targets: np.ndarray | None) -> Page:
@@ -141,7 +132,9 @@ def test_a_refused_policy_has_bounds_only(models: Models, capsys: pytest.Capture
 
 
 def test_amounts_have_no_cost() -> None:
-    page = page_of(Models(log(groups=2, gain="amount", loss="amount"), outcome_model="logistic"), HALF)
+    page = page_of(
+        Models(log(groups=2, gain="amount", loss="amount", cost=None), outcome_model="logistic"), HALF
+    )
     assert not any(", cost" in line for line in page.basis())
     note = page.tables["value"].note
     assert "gains gain or costs loss" in note
