@@ -89,7 +89,7 @@ class Evaluation(Answered, Viewed, Judgement):
     def summary(self) -> pd.DataFrame:
         """The rows of `to_frame` that are doubly robust, by measure."""
         rows = self.to_frame().set_index("measure")
-        return rows[rows["estimator"] == "dr"].drop(columns="estimator")
+        return rows[rows["estimator"] == "dr"].drop(columns="estimator").rename_axis(None)
 
     def _draw(self, what: str, axes: Axes) -> None:
         """Draw `value` or `fairness`."""
