@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -122,30 +123,25 @@ class Analysis:
 
     def table(self, shown: Shown) -> PageTable | None:
         """The table of what is shown; None without records."""
-        records, reasons, cells = (
-            [*self.records(shown)],
-            dict[str, int](),
-            dict[tuple[str, str], dict[str, str]](),
-        )
+        records, reasons = [*self.records(shown)], dict[str, int]()
         if not records:
             return None
-        columns = self.columns or {str(one[self.column]): str(one[self.column]) for one in records}
+        columns = self.columns or {record[self.column]: str(record[self.column]) for record in records}
+        cells = defaultdict[tuple[str, str], dict[str, str]](dict)
         for record in records:
-            if record["value"] is None or record[self.column] not in columns:
-                continue
-            line, column = str(record[self.line]), columns[record[self.column]]
-            group = str(record.get("policy", "")) if shown.difference else ""
-            cells.setdefault((group, self.lines.get(line, line)), {})[column] = text(record["value"], reasons)
+            if record["value"] is not None and record[self.column] in columns:
+                group = record.get("policy", "") if shown.difference else ""
+                line = self.lines.get(record[self.line], str(record[self.line]))
+                cells[group, line][columns[record[self.column]]] = text(record["value"], reasons)
         note = self.note if isinstance(self.note, str) else self.note(shown)
-        marks = "".join(f" [*{number}] {reason}." for reason, number in reasons.items())
-        frame = pd.DataFrame(cells.values(), pd.MultiIndex.from_tuples(cells, names=["group", "name"]))
-        known = [name for name in dict.fromkeys(columns.values()) if name in frame]
+        names = pd.MultiIndex.from_tuples(cells, names=["group", "name"])
+        frame = pd.DataFrame(cells.values(), names, [*dict.fromkeys(columns.values())], dtype=object)
         return PageTable(
             key=self.key,
             section=self.section,
             title=self.title,
-            note=note + marks,
-            frame=without_empty(frame[known].fillna("")),
+            note=note + "".join(f" [*{mark}] {reason}." for reason, mark in reasons.items()),
+            frame=without_empty(frame.fillna("")),
             records=records_of(map(flat, records)),
         )
 
@@ -166,44 +162,40 @@ class Analysis:
         )
 
 
-def text(value: Any, reasons: dict[str, int]) -> str:
-    """A value as the page shows it; where an interval lacks, the mark of the reason, which is added."""
-    if isinstance(value, float):
-        return f"{value:.1f}".removesuffix(".0")
-    if not isinstance(value, Interval | Limits):
-        return str(value)
-    known = value.interval if isinstance(value, Limits) else value
-    estimate, ends = number(known.estimate), interval(known.low, known.high)
-    if not ends:
-        what = (
-            "interval" if estimate or (isinstance(value, Limits) and value.low == value.low) else "estimate"
-        )
-        reason = f"no {what}: {value.why or 'nobody whom the rate is about'}"
-        ends = f"[*{reasons.setdefault(reason, len(reasons) + 1)}]"
-    return ", ".join(filter(None, [f"{estimate} {ends}".strip(), chance(known.probability)]))
+def text(value: Any, reasons: dict[str, int] | None = None) -> str:
+    """A value in words, with a probability that is never certain.
 
-
-def chance(probability: float | None) -> str:
-    """A probability, never shown as certain; empty without one.
+    Args:
+        value: of a record.
+        reasons: by reason why an interval lacks the number of its mark, to be added to; None for no marks.
 
     Examples:
-        >>> chance(0.731), chance(0.99999)
-        ('P = 73.1 %', 'P > 99.9 %')
+        >>> text(Interval(0.2, 0.1, 0.3, probability=0.99999))
+        '20.0 [10.0, 30.0], P = 99.9 %'
     """
-    if probability is None or probability != probability:
-        return ""
-    if not 0.001 <= probability <= 0.999:
-        return "P > 99.9 %" if probability > 0.5 else "P < 0.1 %"
-    return f"P = {100 * probability:.1f} %"
+    if isinstance(value, float):
+        return f"{value:.1f}".removesuffix(".0")
+    if isinstance(value, Limits):
+        value = value.interval
+    if not isinstance(value, Interval):
+        return str(value)
+    estimate, ends = number(value.estimate), interval(value.low, value.high)
+    if not ends:
+        ends = "without interval" if estimate else "not known"
+        if reasons is not None:
+            why = value.why or "nobody whom the rate is about"
+            ends = f"[*{reasons.setdefault(why, len(reasons) + 1)}]"
+    chance = value.probability
+    if chance is not None and chance == chance:
+        ends += f", P = {100 * min(max(chance, 0.001), 0.999):.1f} %"
+    return f"{estimate} {ends}".strip()
 
 
 def flat(record: Record) -> Record:
     """A record as the files hold it: an interval by its ends, of limits `bound_low` and `bound_high` too."""
-    keys = {name: plain(value) for name, value in record.items() if name != "value"}
-    value = record["value"]
+    fields = {**record}
+    value = fields.pop("value")
     if isinstance(value, Limits):
-        keys |= {"bound_low": value.low, "bound_high": value.high}
+        fields |= {"bound_low": value.low, "bound_high": value.high}
         value = value.interval
-    if isinstance(value, Interval):
-        return keys | plain(value)
-    return keys if value is None else keys | {"value": plain(value)}
+    return {**plain(fields), **plain(value if isinstance(value, Interval) else {"value": value})}

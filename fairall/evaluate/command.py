@@ -57,8 +57,7 @@ def evaluate_log(
         options: further ones of `judge`.
 
     Returns:
-        What was shown, with its `folder`, the content of evaluation.json, and `failure` where the exit code
-        is to be 1.
+        What was shown, with the content of evaluation.json, and `failure` where the exit code is to be 1.
 
     Raises:
         FairAllError: where the log or a policy cannot be used, or the folder cannot be written.
@@ -98,7 +97,6 @@ def evaluate_log(
         name = re.sub(r"[^\w.-]+", "-", "-".join([Path(path).stem, *names]))
         beside = Path() if frame is None or why_no_file(Path(path)) else Path(path).parent
         out = beside / outputs_dir / "evaluations" / name
-    shown.folder = out
     with display.phase("Writing", 1) as done:
         shown.write(out, typed)
         done()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -17,7 +17,7 @@ from fairall.evaluate.comparison import Difference
 from fairall.evaluate.judgement import Judgement
 from fairall.evaluate.log import DecisionLog
 from fairall.evaluate.models import OPTIONS, Models
-from fairall.evaluate.page import Page
+from fairall.evaluate.page import ANALYSES, Page
 from fairall.evaluate.policies import SAY, label_score, target_policy
 
 if TYPE_CHECKING:
@@ -28,6 +28,11 @@ AnyLog: TypeAlias = pd.DataFrame | str | Path | DecisionLog
 
 class Answered:
     """What the analyses say of an evaluation or a comparison."""
+
+    @property
+    def page(self) -> Page:
+        """All analyses."""
+        raise NotImplementedError
 
     def table(self, key: str) -> pd.DataFrame:
         """The answer of an analysis.
@@ -42,16 +47,14 @@ class Answered:
         Raises:
             FairAllError: where there is no such analysis.
         """
-        return self.page.records(key)
+        if key not in ANALYSES:
+            raise FairAllError(f"table {key!r}: the tables are {', '.join(ANALYSES)}")
+        table = ANALYSES[key].table(self.page)
+        return pd.DataFrame() if table is None else table.records.infer_objects()
 
     def to_plain(self) -> dict[str, Any]:
         """The content of evaluation.json."""
         return self.page.content
-
-    @property
-    def page(self) -> Page:
-        """All analyses."""
-        raise NotImplementedError
 
 
 class Evaluation(Answered, Viewed, Judgement):
@@ -62,7 +65,7 @@ class Evaluation(Answered, Viewed, Judgement):
 
     panels = ("value", "fairness")
 
-    @property
+    @cached_property
     def page(self) -> Page:
         """All analyses."""
         return Page({self.policy: self})
@@ -70,8 +73,7 @@ class Evaluation(Answered, Viewed, Judgement):
     @property
     def title(self) -> str:
         """The policy, and the size of the log."""
-        log = self.log
-        return f"{self.policy} on {len(log)} people, {int(log.revealed.sum())} of them with a label"
+        return f"{self.policy} on {len(self.log)} people"
 
     def to_frame(self) -> pd.DataFrame:
         """All estimates of the value and of each gap between groups: the tables `value` and `fairness`.
@@ -85,16 +87,9 @@ class Evaluation(Answered, Viewed, Judgement):
         return pd.concat([self.table("value"), gaps], ignore_index=True).reindex(columns=columns)
 
     def summary(self) -> pd.DataFrame:
-        """A row per measure: `naive` or by accepted people, the doubly robust `estimate`, `low` and `high`.
-
-        `bound_low` and `bound_high` are the interval without any assumption about missing labels.
-        """
-        rows = self.to_frame().set_index(["estimator", "measure"])
-        names = rows.index.unique("measure")
-        read, naive, free = (rows.loc[name].reindex(names) for name in ("dr", "naive", "no assumption"))
-        shown = {"naive": naive["estimate"]} | {name: read[name] for name in ("estimate", "low", "high")}
-        bounds = {"bound_low": free["low"], "bound_high": free["high"], "why": read["why"]}
-        return pd.DataFrame(shown | bounds).rename_axis(None)
+        """The rows of `to_frame` that are doubly robust, by measure."""
+        rows = self.to_frame().set_index("measure")
+        return rows[rows["estimator"] == "dr"].drop(columns="estimator").rename_axis(None)
 
     def _draw(self, what: str, axes: Axes) -> None:
         """Draw `value` or `fairness`."""
@@ -108,11 +103,11 @@ class Evaluation(Answered, Viewed, Judgement):
 class Comparison(Answered, Difference):
     """Differences between two policies, second minus first, paired over people."""
 
-    @property
+    @cached_property
     def page(self) -> Page:
         """All analyses."""
-        names = f"A: {self.first.policy}", f"B: {self.second.policy}"
-        return Page(dict(zip(names, (self.first, self.second), strict=True)), self)
+        policies = {f"A: {self.first.policy}": self.first, f"B: {self.second.policy}": self.second}
+        return Page(policies, self)
 
 
 def judge(
@@ -167,19 +162,14 @@ def judge(
         raise FairAllError(
             f"--draw {draw}, or draw={draw}: decisions are drawn of saved policies, and none is judged"
         )
-    if proba is not None and all(policy is None for policy in policies):
-        raise FairAllError(f"the logged decisions have no probabilities: leave {SAY} out")
+    held_out = [one.held_out for one in targets if one.held_out is not None]
+    # What a policy has learnt from says too much good of it.
+    rows: Any = np.logical_and.reduce(held_out) if held_out else slice(None)
     if score is not None:
-        score = label_score(score, log, score_of, **places)
-    held_out = [target.held_out for target in targets if target.held_out is not None]
-    if held_out:  # what a policy has learnt from says too much good of it
-        rows = np.logical_and.reduce(held_out)
-        score = None if score is None else score[rows]
-        targets = [replace(target, probability=target.probability[rows]) for target in targets]
-        log = log.rows(rows)
-    models = Models(log, score=score, **of_models)
+        score = label_score(score, log, score_of, **places)[rows]
+    models = Models(log.rows(rows), score=score, **of_models)
     return [
-        Evaluation(models, one.name, one.probability, one.logged, one.notes, one.rule, one.draw)
+        Evaluation(models, one.name, one.probability[rows], one.logged, one.notes, one.rule)
         for one in targets
     ]
 

@@ -122,7 +122,13 @@ def test_the_same_command_writes_the_same_bytes(tmp_path: Path, capsys: pytest.C
     assert written[0] == written[1]
     assert read(folder)["refused"] is None
     shown = capsys.readouterr().out
-    for text in ("Log: 400 people", "doubly robust", "no assumption", "Trust: ", f"Evaluation: {folder}"):
+    for text in (
+        "Log: people 400, accepted ",
+        "doubly robust",
+        "no assumption",
+        "Trust: ",
+        f"Evaluation: {folder}",
+    ):
         assert text in shown
 
 

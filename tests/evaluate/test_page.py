@@ -7,51 +7,40 @@ from typing import Any
 
 import matplotlib as mpl
 import numpy as np
-import pandas as pd
 import pytest
 
 from fairall.display.style import STYLE
 from fairall.display.table import to_latex, to_markdown
+from fairall.errors import FairAllError
 from fairall.evaluate.analyses import groups, value
-from fairall.evaluate.analysis import chance, flat, text
+from fairall.evaluate.analysis import flat, text
 from fairall.evaluate.estimated.bounds import Limits
 from fairall.evaluate.estimated.estimates import Interval
 from fairall.evaluate.estimated.fairness import MEASURES
-from fairall.evaluate.evaluation import Comparison, Evaluation, Models
+from fairall.evaluate.evaluation import Comparison
 from fairall.evaluate.log import DecisionLog
+from fairall.evaluate.models import Models
 from fairall.evaluate.page import Page
+from tests.evaluate.simulated import applicants, judged, log_of
 
 N = 1500
 GROUPS = 10
-LOG = Path("log.csv")
 HALF = np.full(N, 0.5)
+FEW = np.where(np.arange(N) < 5, 1.0, 0.0)  # accepts too few people for a value
 
 
-def log(propensity: str | None = "p", groups: int = GROUPS, **options: Any) -> DecisionLog:
+def log(groups: int = GROUPS, **options: Any) -> DecisionLog:
     """A log with groups numbered by size, and recorded propensities."""
-    random = np.random.default_rng(1)
-    accepted = random.random(N) < 0.6
-    table = {
-        "score": random.normal(size=N),
-        "region": [f"region {i}" for i in np.sqrt(np.arange(N) * groups**2 // N).astype(int)],
-        "granted": accepted.astype(int),
-        "p": 0.6,
-        "repaid": np.where(accepted, random.random(N) < 0.7, np.nan),
-    }
-    amounts = dict.fromkeys(options.values(), 100.0)
-    keys: dict[str, Any] = {
-        "decision": "granted",
-        "label": "repaid",
-        "sensitive": "region",
-        "propensity": propensity,
-    }
-    return DecisionLog.of(pd.DataFrame(table | amounts), **keys, not_features=["p"], **options)
+    regions = np.sqrt(np.arange(N) * groups**2 // N).astype(int)
+    people = applicants(N).assign(region=[f"region {i}" for i in regions], amount=100.0)
+    keys = {"sensitive": "region", "propensity": "p", "drop": ["sex"]}
+    return log_of(people, **(keys | options))
 
 
-def shown_of(models: Models, *targets: np.ndarray) -> Page:
-    both = [Evaluation(models, "column", target) for target in targets]
+def page_of(models: Models, *targets: np.ndarray | None) -> Page:
+    both = [judged(models, target) for target in targets]
     page = both[0].page if len(both) == 1 else Comparison(*both).page
-    page.file = LOG
+    page.file = Path("log.csv")
     return page
 
 
@@ -64,7 +53,7 @@ def models() -> Models:
 def compared(models: Models) -> Page:
     """Of two policies of one name."""
     rising = np.linspace(0.1, 0.9, N)
-    return shown_of(models, rising, 1.0 - rising)
+    return page_of(models, rising, 1.0 - rising)
 
 
 @pytest.fixture(autouse=True)
@@ -74,124 +63,110 @@ def _style() -> Iterator[None]:
 
 
 def test_policies_of_one_name_are_told_apart(compared: Page) -> None:
-    assert list(compared.evaluations) == ["A: column", "B: column"]
-    frame, records = compared.tables["value"].frame, compared.records("value")
-    assert list(dict.fromkeys(frame.index.get_level_values(0))) == ["A: column", "B: column", "B − A"]
-    assert frame.iloc[-1, -1].endswith(chance(records["probability"].iloc[-1]))
+    names = ["A: policy", "B: policy", "B − A"]
+    assert [*compared.evaluations, "B − A"] == names
+    assert list(compared.tables["value"].frame.index.unique("group")) == names
+    assert all(f"{name}: " in line for line in compared.verdict for name in names)
+    assert ", P = " in compared.verdict[0]
 
 
-def test_values_as_the_page_and_the_files_have_them() -> None:
+@pytest.mark.parametrize(
+    ("record", "shown", "in_words"),
+    [
+        (Interval(0.1, 0.05, 0.2), "10.0 [5.0, 20.0]", "10.0 [5.0, 20.0]"),
+        (Interval(0.1, 0.05, 0.2, probability=1.0), *["10.0 [5.0, 20.0], P = 99.9 %"] * 2),
+        (Interval(0.1, np.nan, np.nan, "few", np.nan), "10.0 [*1]", "10.0 without interval"),
+        (Interval(np.nan, np.nan, np.nan, "few"), "[*1]", "not known"),
+        (Limits(0.1, 0.2, 0.0, 0.3), "[0.0, 30.0]", "[0.0, 30.0]"),
+        (7, "7", "7"),
+        (7.04, "7", "7"),
+    ],
+)
+def test_values_as_the_page_has_them(record: Any, shown: str, in_words: str) -> None:
     reasons: dict[str, int] = {}
-    known, lacking = Interval(0.1, 0.05, 0.2), Interval(0.1, np.nan, np.nan, "few")
-    values: list[Any] = [
-        known,
-        known._replace(probability=0.99999),
-        lacking,
-        lacking._replace(estimate=np.nan),
-    ]
-    values += [Limits(0.1, 0.2, 0.0, 0.3), Limits(0.1, 0.2, np.nan, np.nan, "few")]
-    assert [text(one, reasons) for one in (*values, 7, "word")] == [
-        *("10.0 [5.0, 20.0]", "10.0 [5.0, 20.0], P > 99.9 %", "10.0 [*1]", "[*2]"),
-        *("[0.0, 30.0]", "[*1]", "7", "word"),
-    ]
-    assert list(reasons) == ["no interval: few", "no estimate: few"]
-    assert [chance(one) for one in (0.0, 0.5, np.nan, None)] == ["P < 0.1 %", "P = 50.0 %", "", ""]
+    assert (text(record, reasons), text(record)) == (shown, in_words)
+    assert reasons == ({"few": 1} if "*" in shown else {})
+
+
+def test_limits_as_the_files_have_them() -> None:
     limits = {"bound_low": 0.1, "bound_high": 0.2, "estimate": None, "low": 0.0, "high": 0.3}
-    assert flat({"policy": "new", "value": values[4]}) == {"policy": "new"} | limits
+    assert flat({"policy": "new", "value": Limits(0.1, 0.2, 0.0, 0.3)}) == {"policy": "new"} | limits
 
 
 def test_every_measure_and_group_has_a_row(compared: Page) -> None:
-    found = compared.tables
-    assert len(found["fairness"].frame) == 3 * len(MEASURES)
-    names = found["groups"].frame.index.get_level_values(1)
+    assert len(compared.tables["fairness"].frame) == 3 * len(MEASURES)
+    names = compared.tables["groups"].frame.index.get_level_values(1)
     assert list(names) == 2 * [f"region {i}" for i in range(GROUPS)]
-    for table in found.values():
+    for table in compared.tables.values():
         assert len(table.records) > 0
         assert to_latex(table).isascii()
-    assert "[*1]" not in to_markdown(found["value"])  # a star is escaped
+    assert "[*1]" not in to_markdown(compared.tables["value"])  # a star is escaped
     titles = {axes.get_title() for axes in groups.draw(compared).axes if axes.get_title()}
     assert titles == {f"region {i}" for i in range(GROUPS - groups.MOST_GROUPS, GROUPS)}
 
 
 def test_an_estimate_without_an_interval_never_looks_as_if_it_had_one() -> None:
-    shown = shown_of(Models(log(propensity=None, groups=2)), np.linspace(0.2, 0.8, N))
-    table = shown.tables["value"]
+    page = page_of(Models(log(propensity=None, groups=2)), np.linspace(0.2, 0.8, N))
+    table = page.tables["value"]
     lines = table.frame.loc[""]["utility"]
     assert lines["doubly robust"].endswith("]")
-    assert [lines[name][-5:] for name in ("IPS", "self-normalised IPS", "direct method")] == [
-        *(" [*1]", " [*1]", " [*2]"),
-    ]
-    assert table.note.count("[*1] no interval: the propensities are modelled by") == 1
-    gaps = shown.tables["fairness"].frame.iloc[1]
-    assert gaps["IPS"].endswith(" [*1]")
-    assert "[*1]" not in gaps["DR"]
-    points = {line.get_markerfacecolor() for line in value.draw(shown).axes[0].lines[:12]}
+    assert [lines[name][-5:] for name in ("IPS", "direct method")] == [" [*1]", " [*1]"]
+    assert table.note.count("[*1] it rests on ") == 1
+    points = {line.get_markerfacecolor() for line in value.draw(page).axes[0].lines[:12]}
     assert "none" in points
 
 
 def test_a_refused_policy_has_bounds_only(models: Models, capsys: pytest.CaptureFixture[str]) -> None:
-    shown = shown_of(models, np.where(np.arange(N) < 5, 1.0, 0.0))
-    refused = shown.found.refused
-    assert refused is not None
-    utility, _, trust = shown.verdict
-    assert (utility, trust) == ("Utility: not known", f"Trust: refused, {refused}")
-    table = shown.records("value").set_index("estimator")
-    assert table["estimate"].isna().all()
-    assert table["low"].notna().to_dict() == {name: name == "no assumption" for name in table.index}
-    shown.print()
-    assert capsys.readouterr().out.startswith(f"Evaluation of column on log.csv\n{utility}\n")
-    assert value.draw(shown).axes
+    page = page_of(models, FEW)
+    utility, _, trust = page.verdict
+    assert utility == "Utility per 100 people: not known"
+    assert trust == f"Trust: {str(page.failure).replace(':', ',', 1)}"
+    known = page.tables["value"].frame.loc[""]["utility"].str.contains(",")
+    assert known.to_dict() == {name: name == "no assumption" for name in known.index}
+    page.print()
+    assert capsys.readouterr().out.startswith(f"Evaluation of policy on log.csv\n{utility}\n")
+    assert value.draw(page).axes
+    both = page_of(models, FEW, HALF).verdict
+    assert both[0].startswith("Utility per 100 people: A: policy: not known; B: policy: ")
+    assert both[2].startswith(f"Trust: A: policy: refused, {page.judged.refused}; B: policy: right if")
 
 
 def test_amounts_have_no_cost() -> None:
-    amounts = log(groups=2, gain="earned", loss="lost")
-    shown = shown_of(Models(amounts, outcome_model="logistic"), HALF)
-    assert any("gain and loss of each row" in line for line in shown.basis())
-    assert "gains gain or costs loss" in shown.tables["value"].note
+    page = page_of(
+        Models(log(groups=2, gain="amount", loss="amount", cost=None), outcome_model="logistic"), HALF
+    )
+    assert not any(", cost" in line for line in page.basis())
+    note = page.tables["value"].note
+    assert "gains gain or costs loss" in note
+    assert "it needs recorded propensities, labels of all accepted people, one cost" in note
 
 
-def test_the_verdict_of_one_policy(models: Models) -> None:
-    by_group = np.where(models.log.group % 2 == 0, 0.9, 0.2)
-    same = "gaps in acceptance rate 0.0 [0.0, "
-    for target, worth, alike in (
-        (HALF, "] per 100 people, doubly robust", same),
-        (np.zeros(N), "Utility: 0.0 [−0.2, 0.2] per 100 people", same),
-        (by_group, "doubly robust", "gaps in acceptance rate 70.0 ["),
-    ):
-        utility, of_groups, trust = shown_of(models, target).verdict
-        assert worth in utility
-        assert of_groups.startswith(f"Groups: {alike}")
-        assert ("may be 0" in of_groups.split(";")[0]) == (target is not by_group)
-        assert trust.startswith("Trust: right if the log holds everything that decided")
-    past = Evaluation(models, "the logged decisions", models.log.accepted.astype(float), logged=True)
-    assert past.page.verdict[2].startswith("Trust: utility observed, rates by label right if")
-    one_group = Models(log(groups=2), outcome_model="logistic", smallest_cell=1200)
-    alike = shown_of(one_group, HALF).verdict[1]
-    assert alike == "Groups: not compared, fewer than two groups have 1200 people"
+@pytest.mark.parametrize(
+    ("target", "worth", "alike", "trust"),
+    [
+        (HALF, "], doubly robust", "0.0 [0.0, ", "right if"),
+        (np.zeros(N), ": 0.0 [−0.2, 0.2], doubly robust", "0.0 [0.0, ", "right if"),
+        (np.repeat([0.9, 0.2], N // 2), "doubly robust", "70.0 [", "right if"),
+        (None, "doubly robust", "", "utility observed, rates by label right if"),
+    ],
+)
+def test_the_verdict_of_one_policy(
+    target: np.ndarray | None, worth: str, alike: str, trust: str, models: Models
+) -> None:
+    verdict = page_of(models, target).verdict
+    assert worth in verdict[0]
+    assert verdict[1].startswith(f"Groups: gaps in acceptance rate {alike}")
+    assert verdict[2].startswith(f"Trust: {trust} the log holds everything that decided")
 
 
-def test_an_interval_that_is_shown_to_begin_at_0_may_be_0(models: Models) -> None:
-    shown = shown_of(models, HALF)
-    assert isinstance(shown.found, Evaluation)
-    shown.found.fairness["dpu"]["dr"] = Interval(0.02, 0.0004, 0.04)
-    assert shown.verdict[1].startswith("Groups: gaps in acceptance rate 2.0 [0.0, 4.0], may be 0;")
-
-
-def test_the_verdict_of_two_policies(models: Models, compared: Page) -> None:
-    assert len(compared.verdict) == 3
-    names = ("A: column", "B: column", "B − A")
-    assert all(f"{name}: " in line for line in compared.verdict for name in names)
-    assert ", P = " in compared.verdict[0]
-    both = shown_of(models, np.where(np.arange(N) < 5, 1.0, 0.0), HALF)
-    utility, _, trust = both.verdict
-    assert utility.startswith("Utility: A: column: not known; B: column: ")
-    assert utility.endswith("B − A: not known")
-    assert trust.startswith(f"Trust: A: column: refused, {both.first.refused}; B: column: right if")
-    assert trust.count(str(both.first.refused)) == 1
+def test_one_group_is_not_compared() -> None:
+    models = Models(log(groups=2), outcome_model="logistic", smallest_cell=1200)
+    groups = page_of(models, HALF).verdict[1]
+    assert groups == "Groups: not compared, fewer than two groups have 1200 people"
 
 
 def test_a_page_begins_with_the_verdict_and_the_gaps(models: Models, tmp_path: Path) -> None:
-    shown = shown_of(models, HALF)
+    shown = page_of(models, HALF)
     shown.write(tmp_path, "the command")
     page = (tmp_path / "index.html").read_text()
     lines = [*shown.verdict, 'id="figure-gaps"', "<nav>", next(shown.basis()), "<h2"]
@@ -199,6 +174,8 @@ def test_a_page_begins_with_the_verdict_and_the_gaps(models: Models, tmp_path: P
     assert places == sorted(places)
     assert page.count('id="figure-gaps"') == 1
     assert page.count('<div class="scroll" role="region" tabindex="0"') == page.count("<table")
+    with pytest.raises(FairAllError, match=r"^cannot write to .*index\.html: .*; choose another place"):
+        shown.write(tmp_path / "index.html", "the command")
 
 
 def test_lines_fit_a_terminal_of_80_columns(

@@ -81,7 +81,7 @@ def test_equal_rows_are_of_different_people_and_a_warning_asks(report: Report) -
     said, plain = report.evaluated(A)
     right = check_utility(plain, report.table, "good")
     assert [100 * number for number in right[1:]] == pytest.approx([5.7, 11.5], abs=0.1)
-    assert "Log: 600 people, 335 accepted" in said
+    assert "Log: people 600, accepted 335" in said
     assert said.count("person=COLUMN") == 1
     assert "rows that equal an earlier one" in said
 

@@ -45,7 +45,7 @@ def records(shown: Shown) -> Iterator[Record]:
                 "people": int(members.sum()),
                 "accepted": int((members & log.accepted).sum()),
                 "labelled": int((members & log.revealed).sum()),
-                "effective": round(evaluation.overlap(members)["effective_sample_size"]),
+                "effective": round(evaluation.effective(members)),
             }
             if evaluation is shown.first and log.revealed.any():
                 known, features = members & np.isfinite(chance), balance(evaluation, members)

@@ -79,7 +79,7 @@ def watch(judged: Judgement) -> Monitor | None:
     sums, time, everybody = columns("dr", people), np.asarray(log.time), np.ones(len(log))
     gain = ratio(last, log.person, [sums.gain.value, everybody, kept.value], people.stake.mean())
     changing = "the decisions may have changed, and the value with them"
-    refused = changing if judged.logged else judged.refused_guarantee
+    refused = changing if judged.logged else judged.guarantee.why
     courses = {
         UTILITY: course(sequence(*gain), judged.refused_value is None, judged.refused_value),
         GUARANTEED: course(guarantee(people, last), refused is None, refused),

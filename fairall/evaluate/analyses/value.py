@@ -82,14 +82,9 @@ def draw_on(axes: Axes, evaluations: Iterable[Judgement]) -> None:
 def told(shown: Shown) -> Iterator[str]:
     """How many equally weighted labels those of each policy count as."""
     for policy, evaluation in shown.evaluations.items():
-        overlap = evaluation.overlap()
-        if overlap["largest_weight"] > 1.0:
-            yield (
-                f"Overlap, {policy}: the {int(np.sum(shown.log.revealed))} labels count as "
-                f"{overlap['effective_sample_size']:.0f} equally weighted ones; largest weight "
-                f"{overlap['largest_weight']:.1f}; the largest 1 % of the weights hold "
-                f"{100 * overlap['share_of_top_percent']:.0f} % of their sum"
-            )
+        labels, effective = np.sum(shown.log.revealed), evaluation.effective()
+        if round(effective) < labels:
+            yield f"Overlap, {policy}: the {labels} labels count as {effective:.0f} equally weighted ones"
 
 
 VALUES = Analysis(
