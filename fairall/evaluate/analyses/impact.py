@@ -188,7 +188,7 @@ def standardised(judgement: Judgement, pair: list[int], pairs: int) -> Interval:
     pooled = (within[first] + within[second]) / (size[first] + size[second])
     difference = (mean[first] - mean[second]) * (1.0 / np.sqrt(pooled.value))
     phi = (difference - pooled * (difference.value / pooled.value / 2.0)).phi
-    supports = vars(by_group.support(ones, highest=0.0, cut=False)[pair]).values()
+    supports = vars(by_group.support(ones, cut=False)[pair]).values()
     least = Support(*(part.min() for part in supports))
     return Estimate(difference.value, phi, least).interval(k=joint_normal(pairs))
 
