@@ -11,7 +11,7 @@ accepted is not: it is between max(0, d + E[p_k] − 1) and min(d, E[p_k]) (Fré
 the mean of w_k over cells, divided by that of p_k. With the greatest w_k in all cells the least w_j of
 another group is possible too. So the bounds of rates, and of differences and ratios of two rates, are sharp
 given the cells (Kallus, Mao and Zhou 2022). Which of the two sides is the minimum is decided in each cell
-by its other people: either side is a bound, and the minimum of two noisy means is too small.
+by the people of other folds: either side is a bound, and the minimum of two noisy means is too small.
 
 References:
     Uniform guidelines on employee selection procedures, 29 CFR 1607.4 D (1978), for the four-fifths rule.
@@ -35,7 +35,7 @@ from scipy.stats import fisher_exact
 from sklearn.cluster import KMeans
 
 from fairall.evaluate.analysis import FAIRNESS, INTERVALS, Analysis, Record
-from fairall.evaluate.estimated.bounds import Bounds, Limits
+from fairall.evaluate.estimated.bounds import Limits
 from fairall.evaluate.estimated.estimates import (
     NOTHING,
     Ends,
@@ -80,6 +80,7 @@ PROBABLE = (
 TINY = 1e-12
 MOST_CELLS, PEOPLE_OF_A_CELL = 50, 50  # the latter on average
 DIGITS = 3  # of probabilities that count as equal
+FOLDS = 5
 QUANTILES = np.linspace(0.0, 8.0, 8001)  # normal ones, of intervals that are searched for a p-value
 Rates: TypeAlias = Sequence[tuple[Estimate, ...]]  # of each group, shape (1,) each
 
@@ -99,13 +100,13 @@ def adverse_impact(judgement: Judgement) -> list[Record]:
     """
     log, models = judgement.log, judgement.models
     if log.probabilities is None:
-        names, measures = log.groups, known_group
+        names, measures, shown = log.groups, known_group, list(models.shown)
         people = np.array([persons.sum() for persons in log.people_of(log.group, len(names))])
         rates = [(judgement.rates["dr"]["dpu"][[code]],) for code in range(len(names))]
     else:
         names, measures, people = log.probable_groups, probable_group, log.probabilities.sum(0)
         rates = rate_bounds(judgement.target, log.probabilities, judgement.sample, models.seed)
-    shown = np.flatnonzero(people >= models.smallest_cell).tolist()
+        shown = np.flatnonzero(people >= models.smallest_cell).tolist()
     least, pairs = max(LEAST_PEOPLE, LEAST_SHARE * people.sum()), max(comb(len(shown), 2), 1)
     candidates = [code for code in shown if people[code] >= least]
     if models.reference is not None:
@@ -204,7 +205,7 @@ def probable_group(
         "people": float(judgement.log.probabilities[:, code].sum()),
         "weighted_rate": rate.interval(0),
         "weighted_ratio": ratio(rate, base, pairs, why),
-        "rate": Bounds(low[0], high[0]).limits(),
+        "rate": limits(low.ends(), high.ends(), lacking(low)),
         "gap": limits(differences(low, most, k), differences(high, least, k), why),
         "ratio": limits(ratios(low, most, k), ratios(high, least, k), why),
     }
@@ -232,15 +233,16 @@ def rate_bounds(target: np.ndarray, probabilities: np.ndarray, sample: Sample, s
         target: a, shape (N,), in [0, 1].
         probabilities: of the groups, shape (N, K), rows that sum to 1.
         sample: of the people.
-        seed: of cells.
+        seed: of folds and cells.
 
     Returns:
         Three estimates of each group, shape (1,).
     """
     cell, bounds = cells(probabilities, seed), []
     columns = pd.DataFrame(np.column_stack([np.ones_like(target), target, probabilities]))
-    # Sums over the people of a cell but those of the row's cluster.
-    others = columns.groupby(cell).transform("sum") - columns.groupby([cell, sample.cluster]).transform("sum")
+    # Sums over the people of a person's cell in other folds.
+    fold = np.random.default_rng(seed).permutation(sample.clusters)[sample.cluster] % FOLDS
+    others = columns.groupby(cell).transform("sum") - columns.groupby([cell, fold]).transform("sum")
     people, accepted, *expected = others.to_numpy().T
     for p, known in zip(probabilities.T, expected, strict=True):
         low = np.where(accepted + known > people, target + p - 1.0, 0.0)
