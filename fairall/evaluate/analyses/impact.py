@@ -102,7 +102,7 @@ def adverse_impact(judgement: Judgement) -> list[Record]:
     if log.probabilities is None:
         names, measures, shown = log.groups, known_group, list(models.shown)
         people = np.array([persons.sum() for persons in log.people_of(log.group, len(names))])
-        rates = [(judgement.rates["dr"]["dpu"][[code]],) for code in range(len(names))]
+        rates: Rates = [(judgement.rates["dr"]["dpu"][[code]],) for code in range(len(names))]
     else:
         names, measures, people = log.probable_groups, probable_group, log.probabilities.sum(0)
         rates = rate_bounds(judgement.target, log.probabilities, judgement.sample, models.seed)
@@ -144,8 +144,9 @@ def known_group(judgement: Judgement, rates: Rates, code: int, reference: int, p
         "shortfall_of_four_fifths": max(FOUR_FIFTHS * equal - total, 0.0),
     }
     if code != reference:
-        p = min(pairs * p_of_equal_rates(judgement, rates, code, reference), 1.0)
         measures["smd"] = standardised(judgement, [code, reference], pairs)
+    if code != reference and lacking(rate, base) is None:
+        p = min(pairs * p_of_equal_rates(judgement, rates, code, reference), 1.0)
         measures["p"] = {"p": p, "value": f"{p:.3f}" if p >= 0.0005 else "< 0.001"}
     return measures
 
@@ -162,7 +163,7 @@ def p_of_equal_rates(judgement: Judgement, rates: Rates, *pair: int) -> float:
     """P of equal rates of two groups.
 
     Fisher's exact test of decisions on different people. Else the level at which the interval of the
-    difference, as that of the ratio, ends at no difference; NaN where rates have no interval.
+    difference, as that of the ratio, ends at no difference.
     """
     log, accepted = judgement.log, judgement.target
     if not log.several_rows and np.isin(accepted, (0, 1)).all():
@@ -214,14 +215,7 @@ def probable_group(
 def limits(low: Ends, high: Ends, why: str | None) -> Limits:
     """Lower and upper bound with the outer ends of their intervals; NaN where there is a reason."""
     ends = low.value, high.value, low.low, high.high
-    return Limits(*(np.nan if why else end.item() for end in ends), why)
-
-
-def cells(probabilities: np.ndarray, seed: int) -> np.ndarray:
-    """The cell of each person, shape (N,): of equal probabilities (N, K), or of near ones by k-means."""
-    rounded = probabilities.round(DIGITS)
-    most = min(MOST_CELLS, max(1, len(rounded) // PEOPLE_OF_A_CELL), len(np.unique(rounded, axis=0)))
-    return KMeans(most, n_init=1, random_state=seed).fit_predict(rounded)
+    return Limits(*(np.nan if why else end.item() for end in ends), why=why)
 
 
 def rate_bounds(target: np.ndarray, probabilities: np.ndarray, sample: Sample, seed: int = 0) -> Rates:
@@ -238,7 +232,9 @@ def rate_bounds(target: np.ndarray, probabilities: np.ndarray, sample: Sample, s
     Returns:
         Three estimates of each group, shape (1,).
     """
-    cell, bounds = cells(probabilities, seed), []
+    rounded, bounds = probabilities.round(DIGITS), []
+    most = min(MOST_CELLS, max(1, len(rounded) // PEOPLE_OF_A_CELL), len(np.unique(rounded, axis=0)))
+    cell = KMeans(most, n_init=1, random_state=seed).fit_predict(rounded)
     columns = pd.DataFrame(np.column_stack([np.ones_like(target), target, probabilities]))
     # Sums over the people of a person's cell in other folds.
     fold = np.random.default_rng(seed).permutation(sample.clusters)[sample.cluster] % FOLDS

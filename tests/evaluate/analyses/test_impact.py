@@ -13,7 +13,7 @@ from scipy.stats import t as student
 from fairall.errors import FairAllError
 from fairall.evaluate import evaluate
 from fairall.evaluate.analyses import impact
-from fairall.evaluate.analyses.impact import MOST_CELLS, adverse_impact, cells, rate_bounds
+from fairall.evaluate.analyses.impact import adverse_impact, rate_bounds
 from fairall.evaluate.estimated.estimates import Sample, ratios
 from fairall.evaluate.evaluation import Evaluation
 from fairall.evaluate.log import DecisionLog
@@ -236,15 +236,6 @@ def exact(order: Callable[[np.ndarray], np.ndarray], rows: int = 1000) -> tuple[
     group = [(rank[:, None] > vector.cumsum() - 1e-9).sum(1) for vector in VECTORS]
     accepted = np.concatenate([order(rank) < share for share in ACCEPTED])
     return VECTORS.repeat(rows, axis=0), np.concatenate(group), accepted.astype(float)
-
-
-def test_cells_are_equal_vectors_or_near_ones() -> None:
-    draw = np.random.default_rng(0)
-    which = draw.integers(4, size=1000)
-    cell = cells(VECTORS[which], 0)
-    assert len(np.unique(cell)) == len(np.unique(np.stack([cell, which]), axis=1).T) == 4
-    sizes = [len(np.unique(cells(draw.dirichlet([1, 1, 1], n), 0))) for n in (10_000, 200)]
-    assert sizes == [MOST_CELLS, 4]
 
 
 @pytest.mark.parametrize("most", [True, False])
