@@ -44,20 +44,20 @@ def test_the_estimate_is_that_written_by_hand(monkeypatch: pytest.MonkeyPatch) -
     fitted = iter([Fitted(probability, "known", 0.0, 0.5) for probability in models])
     monkeypatch.setattr(treatment, "fit", lambda *_: next(fitted))
     values = measures(judged(table))
-    rates, parts = [], []
-    for side, e, mean in ((woman, models[0], models[1]), (~woman, 1 - models[0], models[2])):
-        weight = side / e / (side / e).mean()
-        rates.append((mean + weight * (a - mean)).mean())
-        parts.append(mean - mean.mean() + weight * (a - mean - (weight * (a - mean)).mean()))
+    rates, parts = np.empty(2), np.empty((2, 600))
+    for k, (side, e) in enumerate(((woman, models[0]), (~woman, 1 - models[0]))):
+        weight, residual = side / e / (side / e).mean(), a - models[1 + k]
+        rates[k] = (models[1 + k] + weight * residual).mean()
+        parts[k] = models[1 + k] + weight * (residual - (weight * residual).mean())
     adjusted, raw = rates[0] - rates[1], a[woman].mean() - a[~woman].mean()
     assert values["adjusted"].estimate == pytest.approx(adjusted)
     assert values["raw"].estimate == pytest.approx(raw)
     assert values["explained"].estimate == pytest.approx(raw - adjusted)
     half = 1.96 * np.std(parts[0] - parts[1]) / np.sqrt(600)
     assert values["adjusted"].high - adjusted == pytest.approx(half, rel=0.05)  # few people are heeded
-    odds = [rate / (1 - rate) for rate in rates]
+    odds = rates / (1 - rates)
     assert values["odds_ratio"].estimate == pytest.approx(odds[0] / odds[1])
-    of_log = [part / (rate * (1 - rate)) for part, rate in zip(parts, rates, strict=True)]
+    of_log = parts / (rates * (1 - rates))[:, None]
     factor = np.exp(1.96 * np.std(of_log[0] - of_log[1]) / np.sqrt(600))
     assert values["odds_ratio"].high == pytest.approx(odds[0] / odds[1] * factor, rel=0.01)
 
