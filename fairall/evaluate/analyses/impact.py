@@ -214,8 +214,9 @@ def probable_group(
 
 def limits(low: Ends, high: Ends, why: str | None) -> Limits:
     """Lower and upper bound with the outer ends of their intervals; NaN where there is a reason."""
-    ends = low.value, high.value, low.low, high.high
-    return Limits(*(np.nan if why else end.item() for end in ends), why=why)
+    if why is not None:
+        return Limits(np.nan, np.nan, np.nan, np.nan, why)
+    return Limits(low.value.item(), high.value.item(), low.low.item(), high.high.item())
 
 
 def rate_bounds(target: np.ndarray, probabilities: np.ndarray, sample: Sample, seed: int = 0) -> Rates:

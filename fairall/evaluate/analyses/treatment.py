@@ -130,7 +130,7 @@ def compared(judgement: Judgement, group: str, reference: str, k: float, maker: 
     values["odds_ratio"] = NOTHING.without_ends(NO_ODDS)
     if odds.value > 0:
         of_log = Estimate(np.log(odds.value), odds.phi / odds.value, raw.support).interval(k=k)
-        values["odds_ratio"] = Interval(*np.exp(of_log[:3]).tolist(), why=of_log.why)
+        values["odds_ratio"] = Interval(*np.exp(of_log[:3]).tolist()).without_ends(of_log.why)
     return values
 
 
