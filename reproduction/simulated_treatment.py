@@ -52,7 +52,7 @@ def replicate(
     evaluation = evaluate(None, table, propensity_model=model, **roles)
     shown = {row["measure"]: row for row in evaluation.table("treatment").to_dict("records")}
     difference, ratio = truth(direct)
-    if np.isnan(shown["adjusted"].get("low", np.nan)):
+    if np.isnan(shown["adjusted"]["low"]):
         return {"refused": True}
     return {
         "refused": False,

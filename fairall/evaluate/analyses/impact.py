@@ -17,36 +17,43 @@ References:
     Uniform guidelines on employee selection procedures, 29 CFR 1607.4 D (1978), for the four-fifths rule.
     Hedges, L. and Olkin, I. (1985). Statistical methods for meta-analysis. Chapter 5, for the standardised
         mean difference.
-    Janssen, A. (1997). Studentized permutation tests for non-i.i.d. hypotheses and the generalized
-        Behrens-Fisher problem. Statistics and Probability Letters.
     Kallus, N., Mao, X. and Zhou, A. (2022). Assessing algorithmic fairness with unobserved protected class
         using data combination. Management Science.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from math import comb
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import pandas as pd
-from scipy.stats import chi2, fisher_exact, permutation_test, rankdata
+from scipy.special import ndtr
+from scipy.stats import fisher_exact
 from sklearn.cluster import KMeans
 
 from fairall.evaluate.analysis import FAIRNESS, INTERVALS, Analysis, Record
-from fairall.evaluate.estimated import estimates
 from fairall.evaluate.estimated.bounds import Limits
-from fairall.evaluate.estimated.estimates import NOTHING, Ends, Estimate, Interval, Sample, lacking, ratios
-from fairall.evaluate.estimated.fairness import rates as rates_of
-from fairall.evaluate.log import DecisionLog
+from fairall.evaluate.estimated.estimates import (
+    NOTHING,
+    Ends,
+    Estimate,
+    Interval,
+    Sample,
+    Support,
+    differences,
+    joint_normal,
+    lacking,
+    ratios,
+)
 
 if TYPE_CHECKING:
     from fairall.evaluate.analysis import Shown
     from fairall.evaluate.judgement import Judgement
 
 FOUR_FIFTHS = 0.8
-SHARES = np.arange(1, 10) / 10  # of all people, accepted by score
 ITSELF = "it is the reference group"
 ALIKE = "all people of a group are alike"
 NOBODY = "nobody of the reference group is accepted"
@@ -57,36 +64,33 @@ CHOSEN = (
     "ratios and differences, hold for all pairs of groups together"
 )
 NO_REFERENCE = "no group has 30 people and 2 % of all, to be the reference group; give one"
-PERMUTATIONS, MOST_PERMUTED = 5_000, 10_000  # of people; beyond these the test is by the normal distribution
-FEW = "fewer than {} people are expected in group {}"
-FLAT = "the probabilities of group {} tell nothing: any rate is possible"
 TWO_WORDS = "Adverse impact is about rates of groups, disparate treatment about equals."
 KNOWN = (
     "AIR: adverse impact ratio, the acceptance rate by that of the reference group, below 80 a sign of "
-    "adverse impact (four-fifths rule); p: of equal rates, Fisher's exact test, or a permutation test of "
-    "people who have several rows or probabilities of acceptance; SMD: standardised mean difference of "
+    "adverse impact (four-fifths rule); p: of equal rates, Fisher's exact test, or that of the interval of "
+    "AIR where people have several rows or probabilities of acceptance; SMD: standardised mean difference of "
     "the score, else of acceptance; short: further people who would have to be accepted for the rate of "
     "the reference group, or for four fifths of it."
 )
 PROBABLE = (
     "people: expected. weighted: if acceptance does not depend on the group given its probabilities, "
     "which such data cannot tell. rate, difference, AIR: what is possible without this assumption; inf: "
-    "no upper bound."
+    "no upper bound. Groups of fewer expected people than --smallest-cell are not shown."
 )
 TINY = 1e-12
 MOST_CELLS, PEOPLE_OF_A_CELL = 50, 50  # the latter on average
 DIGITS = 3  # of probabilities that count as equal
 FOLDS = 5
+QUANTILES = np.linspace(0.0, 8.0, 8001)  # normal ones, of intervals that are searched for a p-value
+Rates: TypeAlias = Sequence[tuple[Estimate, ...]]  # of each group, shape (1,) each
 
 
-def adverse_impact(evaluation: Judgement) -> list[Record]:
+def adverse_impact(judgement: Judgement) -> list[Record]:
     """Measures of each group beside the reference group; none with fewer than two, or without such a group.
 
     `people`, `accepted` (a sum of probabilities) and `rate`; `ratio`, the adverse impact ratio; `p` of equal
     rates; `smd`, the difference of means of the score, else of acceptance, in pooled standard deviations;
-    `shortfall`, further people to accept for the reference group's rate, and for four fifths of it;
-    `ratio_by_score`, if the best `share` of all people were accepted by the score. Of people with equal
-    scores where the share ends each is accepted with the same probability.
+    `shortfall`, further people to accept for the reference group's rate, and for four fifths of it.
 
     Where only probabilities of groups are known: `people`, the expected number; `weighted_rate` and
     `weighted_ratio`, if acceptance does not depend on the group given its probabilities (conditional
@@ -94,177 +98,128 @@ def adverse_impact(evaluation: Judgement) -> list[Record]:
     reference group. Each record has the `reference` group, and the number of `pairs` of groups for which
     p-values and intervals hold together.
     """
-    if evaluation.log.probabilities is not None:
-        return [*probable_groups(evaluation, evaluation.log.probabilities)]
-    return [*known_groups(evaluation)] if len(evaluation.models.shown) > 1 else []
-
-
-def chosen(evaluation: Judgement, rates: np.ndarray, people: np.ndarray) -> tuple[int | None, int]:
-    """Number of the reference group, None without one, and `pairs`, by rates and people of groups (G,)."""
-    models, log = evaluation.models, evaluation.log
+    log, models = judgement.log, judgement.models
+    if log.probabilities is None:
+        names, measures, shown = log.groups, known_group, list(models.shown)
+        people = np.array([persons.sum() for persons in log.people_of(log.group, len(names))])
+        rates: Rates = [(judgement.rates["dr"]["dpu"][[code]],) for code in range(len(names))]
+    else:
+        names, measures, people = log.probable_groups, probable_group, log.probabilities.sum(0)
+        rates = rate_bounds(judgement.target, log.probabilities, judgement.sample, models.seed)
+        shown = np.flatnonzero(people >= models.smallest_cell).tolist()
+    least, pairs = max(LEAST_PEOPLE, LEAST_SHARE * people.sum()), max(comb(len(shown), 2), 1)
+    candidates = [code for code in shown if people[code] >= least]
     if models.reference is not None:
-        return (log.probable_groups or log.groups).index(models.reference), 1
-    enough = people >= max(models.smallest_cell, LEAST_PEOPLE, LEAST_SHARE * people.sum())
-    pairs = max(comb(int((people >= models.smallest_cell).sum()), 2), 1)
-    return int(np.where(enough, rates, -1.0).argmax()) if enough.any() else None, pairs
+        candidates, pairs = [names.index(models.reference)], 1
+    if len(shown) < 2 or not candidates:
+        return []
+    reference = max(candidates, key=lambda code: float(rates[code][-1].value.item()))
+    return [
+        {"group": names[code], "reference": names[reference], "pairs": pairs, "measure": name}
+        | (value if isinstance(value, dict) else {"value": value})
+        for code in shown
+        for name, value in measures(judgement, rates, code, reference, pairs).items()
+    ]
 
 
-def known_groups(evaluation: Judgement) -> Iterator[Record]:
-    """`adverse_impact` of groups that are known."""
-    log, target, score = evaluation.log, evaluation.target, evaluation.models.score
-    rates, by_group = evaluation.rates["dr"]["dpu"], evaluation.by_group
-    persons = np.array([rows.sum() for rows in log.people_of(log.group, len(log.groups))])
-    reference, pairs = chosen(evaluation, rates.value, persons)
-    if reference is None:
-        return
-    k = estimates.joint_normal(pairs)
-    compared: list[tuple[Record, Ends]] = [({"measure": "ratio"}, ratios(rates, rates[[reference]], k))]
-    for share in SHARES if score is not None else ():
-        rank = rankdata(score, "max")
-        best = (rank - (1 - share) * len(log)) / (rank - rankdata(score, "min") + 1)
-        selected = rates_of("ips", evaluation.with_target(best.clip(0, 1)), by_group)["dpu"]
-        keys = {"measure": "ratio_by_score", "share": share}
-        compared.append((keys, ratios(selected, selected[[reference]], k)))
-    people, accepted = (np.bincount(log.group, weight) for weight in (None, target))
-    short = people * rates.value[reference]
-    x = target if score is None else score
-    for code in evaluation.models.shown:
-        why = ITSELF if code == reference else lacking(rates[[code, reference]])
-        measures = {
-            "people": int(people[code]),
-            "accepted": float(accepted[code]),
-            "rate": rates.interval(code),
-            "shortfall": max(float(short[code] - accepted[code]), 0.0),
-            "shortfall_of_four_fifths": max(float(FOUR_FIFTHS * short[code] - accepted[code]), 0.0),
-        }
-        if code != reference:
-            codes = code, reference
-            if np.isin(target, (0, 1)).all() and not log.several_rows:
-                p = fisher_exact([(accepted[one], people[one] - accepted[one]) for one in codes]).pvalue
-            else:
-                p = permuted(added(log, target, codes), evaluation.models.seed)
-            measures["smd"] = standardised(log, x, codes, k).without_ends(why)
-        group = {"group": log.groups[code], "reference": log.groups[reference], "pairs": pairs}
-        yield from (group | {"measure": name, "value": value} for name, value in measures.items())
-        if code != reference:
-            p = min(pairs * float(p), 1.0)
-            yield group | {"measure": "p", "p": p, "value": f"{p:.3f}" if p >= 0.0005 else "< 0.001"}
-        yield from (group | keys | {"value": ratio(ends, code, why)} for keys, ends in compared)
+def known_group(judgement: Judgement, rates: Rates, code: int, reference: int, pairs: int) -> dict[str, Any]:
+    """Measures of a group beside the reference group.
+
+    Args:
+        judgement: of the policy.
+        rates: a single estimate of each group.
+        code: number of the group.
+        reference: that of the reference group.
+        pairs: for how many comparisons intervals hold together.
+    """
+    (rate,), (base,) = rates[code], rates[reference]
+    accepted = judgement.target[judgement.log.group == code]
+    equal, total = len(accepted) * base.value.item(), float(accepted.sum())
+    measures = {
+        "people": len(accepted),
+        "accepted": total,
+        "rate": rate.interval(0),
+        "ratio": ratio(rate, base, pairs, ITSELF if code == reference else None),
+        "shortfall": max(equal - total, 0.0),
+        "shortfall_of_four_fifths": max(FOUR_FIFTHS * equal - total, 0.0),
+    }
+    if code != reference:
+        measures["smd"] = standardised(judgement, [code, reference], pairs)
+    if code != reference and lacking(rate, base) is None:
+        p = min(pairs * p_of_equal_rates(judgement, rates, code, reference), 1.0)
+        measures["p"] = {"p": p, "value": f"{p:.3f}" if p >= 0.0005 else "< 0.001"}
+    return measures
 
 
-def ratio(ends: Ends, code: int, why: str | None) -> Interval:
-    """One of the ratios (G, 1) to the reference group, without interval where there is a reason."""
-    estimate, low, high = (float(end[code, 0]) for end in ends)
-    if not np.isfinite(estimate):
+def ratio(rate: Estimate, base: Estimate, pairs: int, why: str | None) -> Interval:
+    """A ratio of two rates, shape (1,) each, without interval where there is a reason."""
+    if base.value.item() <= 0:
         return NOTHING.without_ends(NOBODY)
-    return Interval(estimate, low, high).without_ends(why)
+    ends = ratios(rate, base, joint_normal(pairs))
+    return Interval(*(end.item() for end in ends)).without_ends(why or lacking(rate, base))
 
 
-def added(log: DecisionLog, column: np.ndarray, codes: Sequence[int]) -> list[np.ndarray]:
-    """What people of each of two groups add to its mean less that of both, by their number; column (N,)."""
-    person = np.arange(len(log)) if log.person is None else log.person
-    mean, parts = column[np.isin(log.group, codes)].mean(), []
-    for members in (log.group == code for code in codes):
-        sums = pd.Series(column[members] - mean).groupby(person[members]).sum().to_numpy()
-        parts.append((sums * len(sums) / members.sum()).round(9))
-    return parts
+def p_of_equal_rates(judgement: Judgement, rates: Rates, *pair: int) -> float:
+    """P of equal rates of two groups.
 
-
-def standardised(log: DecisionLog, x: np.ndarray, codes: Sequence[int], k: float) -> Interval:
-    """Mean of x (N,) of the first of two groups less that of the second, in pooled standard deviations.
-
-    The variance of the difference d is that of its influence function, by group the mean of
-    ±z − d·(n/N)·z²/2 with z = (x − mean of the group)/deviation and n of N rows in the group, and at
-    least 1/n + 1/m + d²/2N, that of Hedges and Olkin (1985) for groups of equal variances. Its quantile
-    is of Student's t, with the degrees of freedom of the smaller group, for the normal quantile k.
-    There is no interval where all people of a group are alike.
+    Fisher's exact test of decisions on different people. Else the level at which the interval of the
+    difference, as that of the ratio, ends at no difference.
     """
-    first, sides = log.group == codes[0], [x[log.group == code] for code in codes]
-    means, spreads, sizes = np.transpose([(side.mean(), side.var(), len(side)) for side in sides])
-    deviation = np.sqrt(sizes @ spreads / max(sizes.sum() - 2, 1))
-    if deviation**2 <= TINY:
+    log, accepted = judgement.log, judgement.target
+    if not log.several_rows and np.isin(accepted, (0, 1)).all():
+        return float(fisher_exact(pd.crosstab(log.group, accepted).loc[[*pair]]).pvalue)
+    low, high = sorted((rates[code][0] for code in pair), key=lambda rate: float(rate.value.item()))
+    place = bisect_left(QUANTILES[:-1], True, key=lambda k: not differences(high, low, k).low.item() > 0)
+    return float(2.0 * ndtr(-QUANTILES[place]))
+
+
+def standardised(judgement: Judgement, pair: list[int], pairs: int) -> Interval:
+    """Mean score, else acceptance, of the first of two groups less that of the second, by its deviation.
+
+    The deviation is the pooled one within both groups. The variance of the difference is that of its
+    influence function, by the chain rule from sums of groups. The quantile is of Student's t with the freedom
+    of the smaller group. There is no difference where all people of a group are alike.
+    """
+    by_group, score = judgement.by_group, judgement.models.score
+    x, ones = judgement.target if score is None else score, np.ones(len(judgement.target))
+    size, (first, second) = by_group.mean(ones), pair
+    mean = by_group.mean(x) / size
+    within = by_group.mean((x - mean.value[judgement.log.group]) ** 2)
+    if within.value[pair].min() <= TINY:
         return NOTHING.without_ends(ALIKE)
-    d, z = float((means[0] - means[1]) / deviation), (x - np.where(first, *means)) / deviation
-    over = d / (2 * sizes.sum())
-    parts = added(log, np.where(first, z, -z) - over * np.where(first, *sizes) * z**2, codes)
-    error = sum(part.var() / max(len(part) - 1, 1) for part in parts)
-    error = np.sqrt(max(error, (1 / sizes).sum() + over * d))
-    half = float(estimates.student_quantile(k, min(map(len, parts)) - 1) * error)
-    return Interval(d, d - half, d + half).without_ends(ALIKE if spreads.min() <= TINY else None)
+    pooled = (within[first] + within[second]) / (size[first] + size[second])
+    difference = (mean[first] - mean[second]) * (1.0 / np.sqrt(pooled.value))
+    phi = (difference - pooled * (difference.value / pooled.value / 2.0)).phi
+    supports = vars(by_group.support(ones, cut=False)[pair]).values()
+    least = Support(*(part.min() for part in supports))
+    return Estimate(difference.value, phi, least).interval(k=joint_normal(pairs))
 
 
-def permuted(both: Sequence[np.ndarray], seed: int) -> float:
-    """P of a permutation test that two groups have one acceptance rate, by what their people add to it.
-
-    People, with all their rows in a group, are dealt to the two groups at random. Means are compared by the
-    square of their difference by its variance (Janssen 1997), since groups may differ in more than their
-    rates; in a small group it is right approximately only where they do.
-    """
-
-    def distance(first: np.ndarray, second: np.ndarray, axis: int) -> np.ndarray:
-        error = first.var(axis) / first.shape[axis] + second.var(axis) / second.shape[axis]
-        return ((first.mean(axis) - second.mean(axis)) ** 2 / np.maximum(error, TINY)).round(9)
-
-    if sum(map(len, both)) > MOST_PERMUTED:
-        return float(chi2.sf(distance(both[0], both[1], 0), 1))
-    how = {"n_resamples": PERMUTATIONS, "batch": 200, "alternative": "greater", "vectorized": True}
-    return float(permutation_test(both, distance, rng=seed, **how).pvalue)
-
-
-def probable_groups(evaluation: Judgement, probabilities: np.ndarray) -> Iterator[Record]:
-    """`adverse_impact` of groups of which only the probabilities (N, K) are known."""
-    models, names, people = evaluation.models, evaluation.log.probable_groups, probabilities.sum(0)
-    bounds = rate_bounds(evaluation.target, probabilities, evaluation.sample, models.seed)
-    reasons = [lacking(low) for low, _, _ in bounds]
-    for code, (low, high, _) in enumerate(bounds):
-        if low.value < TINY and high.value > 1.0 - TINY:
-            reasons[code] = FLAT.format(names[code])
-        if people[code] < models.smallest_cell:
-            reasons[code] = FEW.format(models.smallest_cell, names[code])
-    rates = [0.0 if why else rate.value for why, (_, _, rate) in zip(reasons, bounds, strict=True)]
-    reference, pairs = chosen(evaluation, np.array(rates), people)
-    if reference is None:
-        return
-    k, (least, most, base) = estimates.joint_normal(pairs), (rate[None] for rate in bounds[reference])
-    for code, (low, high, rate) in enumerate(bounds):
-        own = reasons[code]
-        why = ITSELF if code == reference else own or reasons[reference]
-        sides = (low[None], most, k), (high[None], least, k)
-        measures = {
-            "people": float(people[code]),
-            "weighted_rate": NOTHING.without_ends(own) if own else rate.interval(),
-            "weighted_ratio": NOTHING.without_ends(why)
-            if own
-            else ratio(ratios(rate[None], base, k), 0, why),
-            "rate": limits([low.ends(), high.ends()], own),
-            "gap": limits([estimates.differences(*side) for side in sides], why),
-            "ratio": limits([ratios(*side) for side in sides], why),
-        }
-        group = {"group": names[code], "reference": names[reference], "pairs": pairs}
-        yield from (group | {"measure": name, "value": value} for name, value in measures.items())
+def probable_group(
+    judgement: Judgement, rates: Rates, code: int, reference: int, pairs: int
+) -> dict[str, Any]:
+    """The same where only probabilities of groups are known; the rates are of `rate_bounds`."""
+    (low, high, rate), (least, most, base), k = rates[code], rates[reference], joint_normal(pairs)
+    assert judgement.log.probabilities is not None
+    why = ITSELF if code == reference else lacking(low, least)
+    return {
+        "people": float(judgement.log.probabilities[:, code].sum()),
+        "weighted_rate": rate.interval(0),
+        "weighted_ratio": ratio(rate, base, pairs, why),
+        "rate": limits(low.ends(), high.ends(), lacking(low)),
+        "gap": limits(differences(low, most, k), differences(high, least, k), why),
+        "ratio": limits(ratios(low, most, k), ratios(high, least, k), why),
+    }
 
 
-def limits(sides: list[Ends], why: str | None) -> Limits:
+def limits(low: Ends, high: Ends, why: str | None) -> Limits:
     """Lower and upper bound with the outer ends of their intervals; NaN where there is a reason."""
     if why is not None:
         return Limits(np.nan, np.nan, np.nan, np.nan, why)
-    low, high = sides
     return Limits(low.value.item(), high.value.item(), low.low.item(), high.high.item())
 
 
-def cells(probabilities: np.ndarray, seed: int) -> np.ndarray:
-    """The cell of each person, shape (N,): of equal probabilities (N, K), or of near ones by k-means."""
-    distinct, number, people = np.unique(
-        probabilities.round(DIGITS), axis=0, return_inverse=True, return_counts=True
-    )
-    most = min(MOST_CELLS, max(1, len(probabilities) // PEOPLE_OF_A_CELL), len(distinct))
-    fitted = KMeans(most, n_init=1, random_state=seed).fit(distinct, sample_weight=people)
-    return fitted.labels_[number.ravel()]
-
-
-def rate_bounds(
-    target: np.ndarray, probabilities: np.ndarray, sample: Sample, seed: int = 0
-) -> list[tuple[Estimate, ...]]:
+def rate_bounds(target: np.ndarray, probabilities: np.ndarray, sample: Sample, seed: int = 0) -> Rates:
     """Lower and upper bound of the selection rate of each group, and the rate weighted by probabilities.
 
     The latter is that of the group if acceptance does not depend on the group given its probabilities.
@@ -274,25 +229,30 @@ def rate_bounds(
         probabilities: of the groups, shape (N, K), rows that sum to 1.
         sample: of the people.
         seed: of folds and cells.
+
+    Returns:
+        Three estimates of each group, shape (1,).
     """
-    cell = cells(probabilities, seed)
-    fold = np.random.default_rng(seed).permutation(sample.clusters)[sample.cluster] % FOLDS
+    rounded, bounds = probabilities.round(DIGITS), []
+    most = min(MOST_CELLS, max(1, len(rounded) // PEOPLE_OF_A_CELL), len(np.unique(rounded, axis=0)))
+    cell = KMeans(most, n_init=1, random_state=seed).fit_predict(rounded)
     columns = pd.DataFrame(np.column_stack([np.ones_like(target), target, probabilities]))
     # Sums over the people of a person's cell in other folds.
+    fold = np.random.default_rng(seed).permutation(sample.clusters)[sample.cluster] % FOLDS
     others = columns.groupby(cell).transform("sum") - columns.groupby([cell, fold]).transform("sum")
     people, accepted, *expected = others.to_numpy().T
-    bounds = []
     for p, known in zip(probabilities.T, expected, strict=True):
         low = np.where(accepted + known > people, target + p - 1.0, 0.0)
         parts = (low, np.where(known < accepted, p, target), p * target)
-        bounds.append(tuple((sample.mean(part) / sample.mean(p)).on(sample.support(p)) for part in parts))
+        rates = [(sample.mean(part) / sample.mean(p)).on(sample.support(p)) for part in parts]
+        bounds.append(tuple(rate[None] for rate in rates))
     return bounds
 
 
 def records(shown: Shown) -> Iterator[Record]:
     """Of each policy."""
-    for policy, evaluation in shown.evaluations.items():
-        yield from ({"policy": policy} | record for record in evaluation.once(adverse_impact))
+    for policy, judgement in shown.evaluations.items():
+        yield from ({"policy": policy} | record for record in judgement.once(adverse_impact))
 
 
 def note(shown: Shown) -> str:

@@ -13,8 +13,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from fairall.evaluate.analysis import VALUE, Analysis, Record, text
-from fairall.evaluate.estimated.estimates import NOTHING, Estimate
+from fairall.evaluate.estimated.estimates import NOTHING
 from fairall.evaluate.estimated.estimators import People
 from fairall.evaluate.estimated.fairness import rates
 
@@ -31,9 +33,8 @@ NOTE = (
 )
 SENTENCE = (
     "Swap sets: only B accepts {people} people, of whom {good} % have a positive label. B is worth as much "
-    "as A if this is {margin} points lower than estimated"
+    "as A if this is {margin} points lower than estimated (below 0 the change does not pay)"
 )
-PAYS_NOT = ": by the estimate the change from A to B does not pay"
 
 
 def swap_sets(comparison: Difference) -> dict[str, People]:
@@ -53,38 +54,30 @@ def swap_sets(comparison: Difference) -> dict[str, People]:
     }
 
 
-def margin(comparison: Difference, swapped_in: People) -> Estimate:
-    """By how much the rate of those whom only B accepts may be lower until B is worth as much as A.
-
-    With a rate that is lower by δ for each of them B loses δ·E[(1 − a)·b·s], s the stake, so that δ is the
-    difference in value divided by E[(1 − a)·b·s]. Its error is by the delta method.
-    """
-    change = comparison.difference("dr")
-    stake = comparison.second.sample.mean(swapped_in.target * swapped_in.stake)
-    return (change / stake).on((change * (1.0 / stake.value)).support)
-
-
 def measures(comparison: Difference, name: str) -> dict[str, Any]:
     """What is known of a set of `SETS`: people, rate of positive labels, shares of groups.
 
-    Of those whom only B accepts the margin too. What is refused has the reason in its `Interval`.
+    Of those whom only B accepts the margin too: by how much their rate may be lower until B is worth as much
+    as A, with an interval by the delta method. What is refused has the reason in its `Interval`.
     """
     judge, members = comparison.second, swap_sets(comparison)[name]
     sample, share, weight = judge.sample, members.target, members.kept.value
     _, few = judge.few_labels(share, "people", "the set")
     why = few or comparison.values["dr"].why or judge.few_labels(weight, "labels", "the set")[1]
-    if why is None:
-        why = judge.lacking(share, weight, "in the set", sample.mean(members.accepted_pseudo_label))
-    values = {"people": round(share.sum()), "good": NOTHING.without_ends(why)}
-    if why is None:
-        values["good"] = rates("dr", members, sample.everybody)["predictive_parity"].interval(0)
+    why = why or judge.lacking(share, weight, "in the set", sample.mean(members.accepted_pseudo_label))
+    refused = NOTHING.without_ends(why)
+    good = refused if why else rates("dr", members, sample.everybody)["predictive_parity"].interval(0)
+    values = {"people": round(share.sum()), "good": good}
     if name == "second":
-        values["margin"] = margin(comparison, members).interval() if why is None else values["good"]
+        values["margin"] = refused
+    if name == "second" and why is None:
+        # With a rate that is lower by δ for each of these people B loses δ·E[(1 − a)·b·s], s the stake.
+        change, stake = comparison.difference("dr"), sample.mean(share * members.stake)
+        values["margin"] = (change / stake).on((change * (1.0 / stake.value)).support).interval()
     if few is None and len(judge.log.groups) > 1:
-        of_groups = judge.by_group.mean(share) / sample.mean(share)
+        of_groups = (judge.by_group.mean(share) / sample.mean(share)).on(sample.support(share))
         for code in judge.models.shown:
-            estimate = of_groups[code].on(sample.support(share))
-            values[f"group {judge.log.groups[code]}"] = estimate.interval()
+            values[f"group {judge.log.groups[code]}"] = of_groups.interval(code)
     return values
 
 
@@ -99,9 +92,8 @@ def records(shown: Shown) -> Iterator[Record]:
 def told(shown: Shown) -> Iterator[str]:
     """Who is swapped in, and by how much worse they may be; nothing where that is not known."""
     values = measures(shown.difference, "second") if shown.difference else {"margin": NOTHING}
-    if values["margin"].low == values["margin"].low:
-        texts = {name: text(value, {}) for name, value in values.items()}
-        yield SENTENCE.format(**texts) + (PAYS_NOT if values["margin"].estimate <= 0 else "")
+    if np.isfinite(values["margin"].low):
+        yield SENTENCE.format(**{name: text(value, {}) for name, value in values.items()})
 
 
 SWAPS = Analysis(

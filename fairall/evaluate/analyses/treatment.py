@@ -28,158 +28,146 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.special import logit
+import pandas as pd
 
 from fairall.evaluate.analyses.impact import LEAST_PEOPLE, TWO_WORDS, adverse_impact
 from fairall.evaluate.analysis import FAIRNESS, INTERVALS, Analysis, Record, text
 from fairall.evaluate.estimated.estimates import NOTHING, Estimate, Interval, Sample, joint_normal
-from fairall.evaluate.estimated.nuisance import fit
+from fairall.evaluate.estimated.nuisance import Fitted, fit
 from fairall.evaluate.log import DecisionLog
 from fairall.tables.overlap import LEAST_EFFECTIVE
 
 if TYPE_CHECKING:
     from fairall.evaluate.analysis import Shown
     from fairall.evaluate.judgement import Judgement
+    from fairall.evaluate.models import Models
 
 UNLIKELY, MOST_UNLIKELY = 0.01, 0.05  # P(group | x), and the share of people who may be below it
 MOST_ROWS, MOST_LEARNT = 20_000, 5_000  # drawn at random to be compared, and for a model to learn from
 SAME = 0.9999  # correlation of a feature with an outcome from which on they are the same
 PROBABLE = "of the groups only probabilities are known"
-SMALL = f"a group has fewer than {LEAST_PEOPLE} people"
+SMALL = "a group has fewer than 30 people"
 NO_FEATURES = "the log has no features by which people are equal"
 NO_OVERLAP = (
-    f"the groups do not overlap: more than {100 * MOST_UNLIKELY:.0f} % of people have features with which "
-    f"fewer than {100 * UNLIKELY:.0f} % are of a group, or its weights count as fewer than {LEAST_EFFECTIVE}"
+    "the groups do not overlap: more than 5 % of people have features with which fewer than 1 % are of a "
+    "group, or its weights count as fewer than 30"
 )
-TOLD = (
-    "of people with equal features the acceptance rate differs from that of {} by {} points; features "
-    "explain {} of the raw gap of {}"
-)
+TOLD = "of people with equal features the acceptance rate differs from that of {} by {} points"
 NO_ODDS = "nobody, or everybody, of a group is accepted"
 
 
 def standardised(
-    log: DecisionLog, first: np.ndarray, outcome: np.ndarray, model: Any, folds: int, seed: int
+    outcome: np.ndarray, log: DecisionLog, first: np.ndarray, model: Any, models: Models
 ) -> list[Estimate] | str:
-    """Mean outcome if all people were of the first group, and of the other one, at equal features.
+    """Mean outcomes of two groups, if all people were of the first one or of the other.
 
     Args:
+        outcome: in [0, 1], shape (N,); a feature that is nothing else is left out.
         log: of two groups, N rows.
         first: whether a row is of the first group, shape (N,), bool.
-        outcome: in [0, 1], shape (N,); a feature that is nothing else is left out.
         model: of group and outcome, as of `nuisance.fit`.
-        folds: likewise.
-        seed: likewise.
+        models: with folds and seed.
 
     Returns:
-        S_g and S_r of the module, their difference, and that of the means of both groups; or why there are
-        none.
+        S_g, S_r, their difference, and that of the means of both groups; or why there are none.
     """
-    sample, random = Sample(len(log), person=log.person, seed=seed), np.random.default_rng(seed)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        covariance = (outcome - outcome.mean()) @ log.design / len(log)
-        same = np.abs(covariance / log.design.std(0)) > SAME * outcome.std()
-    seen = np.append(True, (np.array(log.input_names) != "") & ~same)
-    if min(rows.sum() for rows in log.people_of(first.astype(int), 2)) < LEAST_PEOPLE:
+    if min(first.sum(), (~first).sum()) < LEAST_PEOPLE:
         return SMALL
-    if seen.sum() == 1:
+    sample, random = Sample(len(log), person=log.person), np.random.default_rng(models.seed)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        same = np.abs(np.corrcoef(outcome, log.design, rowvar=False)[0, 1:]) > SAME
+    seen = (np.array(log.input_names) != "") & ~same
+    if not seen.any():
         return NO_FEATURES
-    features = replace(log, inputs=log.inputs[:, seen])
+    features = replace(log, inputs=log.inputs[:, np.append(True, seen)])
 
-    def learnt(target: np.ndarray, what: str) -> Any:
+    def learnt(target: np.ndarray, what: str) -> Fitted | None:
         target[random.permutation(np.flatnonzero(~np.isnan(target)))[MOST_LEARNT:]] = np.nan
-        return fit(features, target, what, model, folds, seed)
+        return fit(features, target, what, model, models.folds, models.seed)
 
-    group, weights, means, raw = learnt(first * 1.0, "group"), np.zeros(len(log)), [], []
+    group, weights, adjusted, raw = learnt(first * 1.0, "group"), np.zeros(len(log)), [], []
+    if group is None:
+        return NO_OVERLAP
     for side, chance in ((first, group), (~first, replace(group, probability=1 - group.probability))):
-        weight = np.where(side, chance.inverse(), 0.0)
+        weight = side * chance.inverse()
         few = sample.support(weight).clusters < LEAST_EFFECTIVE
         if few or (chance.probability < UNLIKELY).mean() > MOST_UNLIKELY:
             return NO_OVERLAP
         drawn = learnt(np.where(side, random.random(len(log)) < outcome, np.nan), "acceptance by group")
         mean = np.full(len(log), outcome[side].mean()) if drawn is None else drawn.probability
-        means.append(sample.mean(mean) + sample.mean(weight * (outcome - mean)) / sample.mean(weight))
+        adjusted.append(sample.mean(mean) + sample.mean(weight * (outcome - mean)) / sample.mean(weight))
         raw.append(sample.mean(side * outcome) / sample.mean(side * 1.0))
         weights += weight
     support = sample.support(weights, lowest=-1.0, cut=False)
-    return [estimate.on(support) for estimate in (*means, means[0] - means[1], raw[0] - raw[1])]
+    return [estimate.on(support) for estimate in (*adjusted, adjusted[0] - adjusted[1], raw[0] - raw[1])]
 
 
-def compared(means: list[Estimate], k: float) -> Record:
-    """Measures of the estimates of `standardised`, with the normal quantile k of their intervals."""
-    first, second, adjusted, raw = means
-    assert raw.support is not None
-    ratio = NOTHING.without_ends(NO_ODDS)
-    if all(0 < rate.value < 1 for rate in (first, second)):
-        odds = [Estimate(logit(one.value), one.phi / (one.value - one.value**2)) for one in (first, second)]
-        exact = replace(raw.support, lowest=np.zeros(()), highest=np.zeros(()))
-        of_log = (odds[0] - odds[1]).on(exact).interval(k=k)
-        estimate, low, high = np.exp(of_log[:3]).tolist()
-        ratio = Interval(estimate, low, high, of_log.why)
-    differences = {"raw": raw, "adjusted": adjusted, "explained": (raw - adjusted).on(raw.support)}
-    measures = {name: one.interval(k=k) for name, one in differences.items()}
-    certain = abs(raw.value) > k * raw.error
-    share = {"share": f"{100 * (1 - adjusted.value / raw.value):.0f} %"} if certain else {}
-    return measures | {"odds_ratio": ratio} | share
+def compared(judgement: Judgement, group: str, reference: str, k: float, maker: str | None) -> dict[str, Any]:
+    """Values by measure of a group beside the reference group.
+
+    Args:
+        judgement: of the policy.
+        group: name of the group.
+        reference: that of the reference group.
+        k: normal quantile of intervals.
+        maker: the decision maker, None for all of them; nothing where there is no estimate of one.
+    """
+    log, models, values = judgement.log, judgement.models, dict[str, Any]()
+    members = [log.group == log.groups.index(name) for name in (group, reference)]
+    here = (members[0] | members[1]) & (maker is None or log.decision_maker == maker)
+    rows = np.sort(np.random.default_rng(models.seed).permutation(np.flatnonzero(here))[:MOST_ROWS])
+    data = log.rows(rows), members[0][rows], "logistic" if maker else models.propensity_model, models
+    if models.score is not None and not isinstance(means := standardised(models.score[rows], *data), str):
+        variances = pd.Series(models.score[rows]).groupby(members[0][rows]).transform("var")
+        values["score"] = (means[2] * variances.mean() ** -0.5).interval(k=k)
+    means = standardised(judgement.target[rows], *data)
+    if isinstance(means, str):
+        return values if maker else values | {"adjusted": NOTHING.without_ends(means)}
+    rate, other, adjusted, raw = means
+    explained, odds = (raw - adjusted).on(raw.support), rate * (1.0 - other) / (other * (1.0 - rate))
+    differences = {"raw": raw, "adjusted": adjusted, "explained": explained}
+    values |= {name: difference.interval(k=k) for name, difference in differences.items()}
+    values["odds_ratio"] = NOTHING.without_ends(NO_ODDS)
+    if odds.value > 0:
+        of_log = Estimate(np.log(odds.value), odds.phi / odds.value, raw.support).interval(k=k)
+        values["odds_ratio"] = Interval(*np.exp(of_log[:3]).tolist()).without_ends(of_log.why)
+    return values
 
 
-def equal_treatment(evaluation: Judgement) -> list[Record]:
+def equal_treatment(judgement: Judgement) -> list[Record]:
     """Measures of each group beside the reference group of adverse impact, overall and by decision maker.
 
     `raw`: difference in acceptance rates; `adjusted` and `odds_ratio`: among people of equal features;
-    `explained`: the rest of the raw gap, and its `share` where the raw gap is not 0 for certain; `score`: the
-    adjusted difference of the score in pooled standard deviations. By decision maker the models are logistic,
-    and there are those with enough people of both groups.
+    `explained`: the rest of the raw gap; `score`: the adjusted difference of the score in pooled standard
+    deviations. By decision maker the models are logistic, and there are those with enough people of both
+    groups.
     """
-    models, log, impact = evaluation.models, evaluation.log, evaluation.once(adverse_impact)
-    if log.probabilities is not None:
-        refused = NOTHING.without_ends(PROBABLE)
-        return [{"who": name, "measure": "adjusted", "value": refused} for name in log.probable_groups]
-    random, records = np.random.default_rng(models.seed), list[Record]()
-    outcomes = {"adjusted": evaluation.target, "score": models.score}
-    names = dict.fromkeys(record["group"] for record in impact if record["group"] != record["reference"])
+    log, records, values = judgement.log, list[Record](), {"adjusted": NOTHING.without_ends(PROBABLE)}
     makers = [] if log.decision_maker is None else sorted(set(log.decision_maker))
-    for name, maker in itertools.product(names, [None, *makers]):
-        reference, k = impact[0]["reference"], joint_normal(impact[0]["pairs"])
-        both = log.groups.index(name), log.groups.index(reference)
-        here = np.isin(log.group, both) & (maker is None or log.decision_maker == maker)
-        rows = np.sort(random.permutation(np.flatnonzero(here))[:MOST_ROWS])
-        people, first = log.rows(rows), log.group[rows] == both[0]
-        model, measures = models.propensity_model if maker is None else "logistic", Record()
-        for measure, outcome in ((name, one[rows]) for name, one in outcomes.items() if one is not None):
-            means = standardised(people, first, outcome, model, models.folds, models.seed)
-            if isinstance(means, str):
-                measures |= {measure: NOTHING.without_ends(means)} if maker is None or means != SMALL else {}
-            elif measure == "adjusted":
-                measures |= compared(means, k)
-            else:
-                within = outcome - np.where(first, outcome[first].mean(), outcome[~first].mean())
-                measures["score"] = (means[2] * (1 / within.std())).interval(k=k)
-        keys = {
-            "who": f"{name}, decided by {maker}" if maker else name,
-            "group": name,
-            "decision_maker": maker,
-        }
-        keys |= {"reference": reference}
-        records += [keys | {"measure": one, "value": value} for one, value in measures.items()]
+    others = [record for record in judgement.once(adverse_impact) if record["measure"] in ("smd", "gap")]
+    for record, maker in itertools.product(others, [None, *makers]):
+        name, reference = record["group"], record["reference"]
+        if log.probabilities is None:
+            values = compared(judgement, name, reference, joint_normal(record["pairs"]), maker)
+        who = f"{name}, decided by {maker}" if maker else name
+        keys = {"who": who, "group": name, "decision_maker": maker, "reference": reference}
+        records += [keys | {"measure": measure, "value": value} for measure, value in values.items()]
     return records
 
 
 def records(shown: Shown) -> Iterator[Record]:
     """Of each policy."""
-    for policy, evaluation in shown.evaluations.items():
-        yield from ({"policy": policy} | record for record in evaluation.once(equal_treatment))
+    for policy, judgement in shown.evaluations.items():
+        yield from ({"policy": policy} | record for record in judgement.once(equal_treatment))
 
 
 def told(shown: Shown) -> Iterator[str]:
-    """The adjusted difference of each group, and what of the raw gap the features explain."""
-    for policy, evaluation in shown.evaluations.items():
-        records = [one for one in evaluation.once(equal_treatment) if one.get("decision_maker") is None]
-        values = {(one["who"], one["measure"]): one["value"] for one in records}
-        for group, reference in {one["who"]: one.get("reference") for one in records}.items():
-            known = [values.get((group, name), NOTHING) for name in ("adjusted", "explained", "raw")]
-            texts = [text(value, {}) for value in known]
-            yield f"Equal treatment of {group}, {policy}: {known[0].why or TOLD.format(reference, *texts)}"
+    """The adjusted difference of each group."""
+    for record in records(shown):
+        if record["measure"] == "adjusted" and record["decision_maker"] is None:
+            value, reference = record["value"], record["reference"]
+            sentence = value.why or TOLD.format(reference, text(value, {}))
+            yield f"Equal treatment of {record['group']}, {record['policy']}: {sentence}"
 
 
 TREATMENT = Analysis(
@@ -189,7 +177,7 @@ TREATMENT = Analysis(
     note=(
         "Acceptance of each group less that of the reference group of adverse impact. adjusted: among people "
         "of equal features, doubly robust over the people of both groups; odds ratio: likewise, 100 is "
-        "equal; explained: the rest of the raw gap, and its share; SMD of the score: its adjusted difference "
+        "equal; explained: the rest of the raw gap; SMD of the score: its adjusted difference "
         "in pooled standard deviations, where a feature that is the score is left out. By decision maker by "
         f"logistic models. {INTERVALS}. {TWO_WORDS} Features may carry past treatment."
     ),
@@ -201,7 +189,6 @@ TREATMENT = Analysis(
         "adjusted": "adjusted",
         "odds_ratio": "odds ratio",
         "explained": "explained",
-        "share": "share explained",
         "score": "SMD of the score",
     },
     told=told,
