@@ -28,6 +28,7 @@ from fairall.evaluate.estimated.estimates import NOTHING, Column
 from fairall.evaluate.estimated.fairness import View, columns
 from fairall.evaluate.estimated.periods import numbered
 from fairall.evaluate.estimated.scores import Scored, bounds
+from fairall.evaluate.models import NO_MODEL
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -73,9 +74,11 @@ def labels_of(
         Operational Research.
     """
     used: View = "naive" if view == "accepted" else "dr"
-    refused, people = judgement.refused_measure("equal_opportunity", used), judgement.people
-    if refused:
-        return None, refused
+    people = judgement.people
+    if used == "dr":
+        refused = judgement.refused_rates or (None if people.outcome else NO_MODEL)
+        if refused:
+            return None, refused
     if view != "dr":
         people = replace(people, weight=Column(people.revealed.astype(float)))
     counts, _, positive, *_ = columns(used, people)
@@ -117,7 +120,7 @@ def calibration(judgement: Judgement) -> Iterator[Record]:
         empirical data. Journal of Clinical Epidemiology.
     """
     log, people, sample = judgement.log, judgement.people, judgement.sample
-    if judgement.refused_measure("equal_opportunity", "dr"):
+    if judgement.refused_rates or people.outcome is None:
         return
     score = np.asarray(judgement.models.score)
     label, bins = people.pseudo_label, np.minimum((score * BINS).astype(int), BINS - 1)
