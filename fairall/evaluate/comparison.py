@@ -22,7 +22,7 @@ from fairall.evaluate.judgement import Judgement
 
 OVERALL = "equal_opportunity", "false_positive"  # whose rates of all people are bounded
 SHOWN_GAMMAS = 1.5, 2.0
-UNKNOWN = NOTHING._replace(probability=np.nan)
+UNKNOWN = NOTHING
 
 
 @dataclass(frozen=True)
