@@ -48,7 +48,7 @@ LIKELY = {
     "dm": "the outcome model fails among the people whom the policy accepts",
 }
 # Measures about people of one label, accepted or not.
-BY_LABEL = ("equal_opportunity", "false_positive", "false_negative")
+BY_LABEL = ("equal_opportunity", "false_positive")
 AnyLog: TypeAlias = pd.DataFrame | str | Path | DecisionLog
 
 

@@ -188,7 +188,6 @@ def rate_bounds(
     n, c, d, e = {
         "dpu": (accepted, 0.0, size, 0.0),
         "equal_opportunity": (0.0, t, 0.0, 1.0),
-        "false_negative": (0.0, 1.0 - t, 0.0, 1.0),
         "false_positive": (accepted, -t, size, -1.0),
         "predictive_parity": (0.0, t, accepted, 0.0),
         "utility_gap": (-accepted * people.stake * people.break_even, t * people.stake, size, 0.0),

@@ -225,7 +225,9 @@ class Estimate(Chained):
         phi = sum(estimate.phi * np.asarray(factor)[..., None] for factor, estimate in terms)
         if len(terms) > 1:
             return Estimate(value, phi)
-        ends = [value + terms[0][0] * (end - self.value) for end in (self.support.lowest, self.support.highest)]
+        ends = [
+            value + terms[0][0] * (end - self.value) for end in (self.support.lowest, self.support.highest)
+        ]
         support = replace(self.support, lowest=np.minimum(*ends), highest=np.maximum(*ends))
         return Estimate(value, phi, support)
 
@@ -253,7 +255,7 @@ class Estimate(Chained):
         """
         support = self.support
         width = support.highest - support.lowest
-        variance = self.error**2 / np.maximum(support.shrinkage, TINY)
+        variance = self.error**2 / support.shrinkage
         share = np.clip(_divided(self.value - support.lowest, width), 0.0, 1.0)
         n = share * (1.0 - share) * width**2 / np.maximum(variance, TINY)
         n = np.clip(n, support.clusters, support.rows)
@@ -267,19 +269,18 @@ class Estimate(Chained):
                 taken.
 
         Returns:
-            Shape (...). Values and ends of rates are between their bounds. NaN ends where there are fewer
-            than `LEAST_FREEDOM` degrees of freedom.
+            Shape (...). Values and ends of rates are between their bounds. Those of estimates that are
+            `lacking` tell nothing.
         """
         support, (share, n, variance, further) = self.support, self._outcomes
         quantile = student_quantile(k, support.freedom)
         if not support.cut:
             half = quantile * np.sqrt(variance + further)
             return Ends(self.value, self.value - half, self.value + half)
-        width, total = support.highest - support.lowest, n + quantile**2
-        spread = n**2 * _divided(variance, width**2) + quantile**2 * (0.25 + n * (share - 0.5) ** 2 / total)
-        middle, half = n * share + quantile**2 / 2.0, quantile * np.sqrt(spread)
-        low, high = np.minimum((middle - half) / total, share), np.maximum((middle + half) / total, share)
-        ends = share, np.maximum(low, 0.0), np.minimum(high, 1.0)
+        width, added = support.highest - support.lowest, quantile**2
+        spread = n**2 * _divided(variance, width**2) + added * (0.25 + n * (share - 0.5) ** 2 / (n + added))
+        middle, half = (n * share + added / 2.0) / (n + added), quantile * np.sqrt(spread) / (n + added)
+        ends = share, (middle - half).clip(0.0, share), (middle + half).clip(share, 1.0)
         return Ends(*(support.lowest + width * end for end in ends))
 
     def interval(self, index: Any = (), k: float = Z) -> Interval:
@@ -315,7 +316,7 @@ def _interval(ends: Iterable[Number], *estimates: Estimate, probability: float |
 
 
 def student_quantile(k: float, freedom: Number) -> Array:
-    """Quantile of t with the probability of the normal quantile k; NaN below `LEAST_FREEDOM`.
+    """Quantile of t with the probability of the normal quantile k.
 
     Args:
         k: quantile.
@@ -324,7 +325,7 @@ def student_quantile(k: float, freedom: Number) -> Array:
     Returns:
         Shape (...).
     """
-    return np.where(np.less(freedom, LEAST_FREEDOM), np.nan, -stdtrit(freedom, ndtr(-k)))
+    return np.asarray(-stdtrit(freedom, ndtr(-k)))
 
 
 def joint_normal(many: int) -> float:
@@ -362,32 +363,28 @@ def gap_interval(low: Estimate, high: Estimate | None = None, k: float | None = 
 
 
 def gap_difference(first: Estimate, second: Estimate) -> Interval:
-    """The gap of the second rates (G,) minus that of the first, with the probability that it is negative.
+    """The gap of the second rates (G,) minus that of the first; none between rates that are the same.
 
-    The probability is that of the confidence distribution: the level at which a one-sided interval ends at 0;
-    1/2 where neither sign can be told at any level, and where both are the same. Errors of differences of
-    differences are those of the influence functions, with `OBSERVATIONS` more than there are.
+    Errors of differences of differences are those of the influence functions, with `OBSERVATIONS` more than
+    there are.
     """
     if np.array_equal(first.value, second.value) and np.array_equal(first.phi, second.phi):
-        return Interval(0.0, 0.0, 0.0, probability=0.5).without_ends(lacking(first))
+        return Interval(0.0, 0.0, 0.0).without_ends(lacking(first))
     g, h, k = _pairs(first)
     policies = [replace(rates, value=rates.ends().value) for rates in (second, first)]
     after, before = (rates[g] - rates[h] for rates in policies)
-    further = np.add.outer(*(rates._outcomes[-1][g] + rates._outcomes[-1][h] for rates in policies))
+    further = [rates._outcomes[-1][g] + rates._outcomes[-1][h] for rates in policies]
     supports = [(rates.support.freedom.min(), rates.support.shrinkage.min()) for rates in policies]
-    freedom, shrinkage = np.maximum(np.min(supports, 0), TINY)
-    variance = cdist(after.phi, before.phi, "sqeuclidean") / shrinkage + further / 2.0
-    error = np.sqrt(np.maximum(variance, TINY))
-    change, half = np.subtract.outer(after.value, before.value), student_quantile(k, freedom) * error
+    freedom, shrinkage = np.min(supports, 0)
+    variance = cdist(after.phi, before.phi, "sqeuclidean") / shrinkage + np.add.outer(*further) / 2.0
+    change, half = np.subtract.outer(after.value, before.value), student_quantile(k, freedom) * variance**0.5
     estimate = after.value.max() - before.value.max()
     ends = estimate, min((change - half).max(0).min(), estimate), max((change + half).min(1).max(), estimate)
-    deviation = change / error
-    certain = deviation.max(0).min().clip(0.0) + deviation.min(1).max().clip(None, 0.0)
-    return _interval(ends, first, second, probability=float(stdtr(freedom, -certain * Z / k)))
+    return _interval(ends, first, second)
 
 
 def _distances(first: Estimate, second: Estimate, k: float) -> tuple[Array, Array, Array, Array, Array]:
-    """What lower and upper ends for all pairs of estimates (G,) and (H,) are made of; k as of `Estimate.ends`.
+    """What lower and upper ends for all pairs of estimates (G,) and (H,) are made of.
 
     Returns:
         The values, shapes (G, 1) and (H,); the distances of the first to its lower and upper ends, (2, G, 1),
@@ -504,9 +501,8 @@ class Groups:
         value = sums.sum(-1) / sample.n_rows
         phi = (sums - value[:, None] * sample.size) / sample.n_rows
         for name, slope in column.slope.items():
-            rows = (self.group == code for code in range(self.groups))
-            by_parameter = [sample.models[name].inputs[own].T @ slope[own] for own in rows]
-            phi += np.stack(by_parameter) / sample.n_rows @ sample.moves[name]
+            slopes = np.where(self.group == np.arange(self.groups)[:, None], slope, 0.0)
+            phi += slopes @ sample.models[name].inputs / sample.n_rows @ sample.moves[name]
         return Estimate(value, phi)
 
     def support(
@@ -527,11 +523,11 @@ class Groups:
         two, three, four, five = ((shares**power).sum(-1) for power in (2, 3, 4, 5))
         rows = _divided(total**2, np.bincount(self.group, weight**2, self.groups))
         clusters = _divided(1.0, two)
-        unknown = (two > 0) & ~(cut & (clusters > rows * (1.0 - 1e-9)))
+        unknown = (two > 0) & ~(cut & np.isclose(clusters, rows, 1e-9))
         trace = two - 2.0 * three + two**2
         square = two**4 + 2.0 * three**2 + (1.0 + 4.0 * two) * four - 4.0 * (two**2 * three + five)
         freedom = np.where(unknown, _divided(trace**2, square), np.inf)
-        shrinkage = np.where(unknown, trace * clusters, 1.0)
+        shrinkage = np.where(unknown, np.maximum(trace * clusters, TINY), 1.0)
         return Support(*map(np.asarray, (lowest, highest, cut, rows, clusters, freedom, shrinkage)))
 
     def _sums(self, values: Array) -> Array:
