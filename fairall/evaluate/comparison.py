@@ -22,7 +22,6 @@ from fairall.evaluate.judgement import Judgement
 
 OVERALL = "equal_opportunity", "false_positive"  # whose rates of all people are bounded
 SHOWN_GAMMAS = 1.5, 2.0
-UNKNOWN = NOTHING
 
 
 @dataclass(frozen=True)
@@ -110,13 +109,13 @@ class Difference:
         """The difference in value by an estimator of `ESTIMATORS`; k as of `Estimate.ends`."""
         refused = self.refused_value or self.first.refused_estimator(estimator)
         if refused is not None:
-            return UNKNOWN.without_ends(refused)
+            return NOTHING.without_ends(refused)
         why = self.first.no_interval(estimator) or self.second.no_interval(estimator)
         return self.difference(estimator).difference_interval(k).without_ends(why)
 
     @cached_property
     def fairness(self) -> dict[str, dict[View, Interval]]:
-        """The difference of each gap in each view, with the probability that it is below 0."""
+        """The difference of each gap in each view."""
         return {name: {view: self.gap(name, view) for view in VIEWS} for name in MEASURES}
 
     def gap(self, measure: str, view: View) -> Interval:
@@ -125,7 +124,7 @@ class Difference:
         doubts = [policy.doubt(measure, view) for policy in pair]
         why = next((reason for _, reason in doubts if reason), None)
         if not all(may for may, _ in doubts):
-            return UNKNOWN.without_ends(why)
+            return NOTHING.without_ends(why)
         if view != "naive" and MEASURES[measure].labels != "none" and self.refused_value is not None:
-            return UNKNOWN.without_ends(self.refused_value)
+            return NOTHING.without_ends(self.refused_value)
         return gap_difference(*(policy.rates[view][measure][shown] for policy in pair)).without_ends(why)

@@ -86,8 +86,7 @@ def told(shown: Shown) -> Iterator[str]:
             yield (
                 f"Overlap, {policy}: the {int(np.sum(shown.log.revealed))} labels count as "
                 f"{overlap['effective_sample_size']:.0f} equally weighted ones; largest weight "
-                f"{overlap['largest_weight']:.1f}; the largest 1 % of the weights hold "
-                f"{100 * overlap['share_of_top_percent']:.0f} % of their sum"
+                f"{overlap['largest_weight']:.1f}"
             )
 
 
