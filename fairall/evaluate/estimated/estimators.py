@@ -123,9 +123,8 @@ def sndr(people: People, sample: Sample) -> Estimate:
 
     Consistent as `dr`, with a bounded correction; the weighted DR of Thomas & Brunskill (2016).
     """
-    assert people.outcome is not None
-    correction = sample.mean(people.kept * (people.label - people.outcome) * people.stake)
-    return dm(people, sample) + sample.mean(people.target) * (correction / sample.mean(people.kept))
+    direct = dm(people, sample)
+    return direct + sample.mean(people.target) * ((dr(people, sample) - direct) / sample.mean(people.kept))
 
 
 def value_support(people: People, weight: np.ndarray, sample: Sample) -> Support:

@@ -1,13 +1,11 @@
-"""Rates and gaps by hand, beside fairlearn, and of all people from selective labels."""
+"""Rates by hand, and of all people from selective labels."""
 
-import fairlearn.metrics
 import numpy as np
 import pytest
-from sklearn.metrics import precision_score
 
 from fairall.evaluate.estimated.estimates import Column, Sample
 from fairall.evaluate.estimated.estimators import People
-from fairall.evaluate.estimated.fairness import MEASURES, VIEWS, View, columns, rates, support
+from fairall.evaluate.estimated.fairness import MEASURES, VIEWS, View, rates, support
 
 COST = 0.4
 
@@ -48,20 +46,6 @@ def test_rates_by_hand() -> None:
     assert found.keys() == MEASURES.keys()
 
 
-def test_columns_of_two_people_by_hand() -> None:
-    """One accepted with a label and a propensity of 1/4, and one rejected."""
-    people = people_of(np.array([0.5, 0.8]), np.array([1.0, np.nan]), np.full(2, 4.0), np.array([0.6, 0.3]))
-    expected: dict[View, list[list[float]]] = {
-        "naive": [[1, 0.5, 1, 0.5, 0.3], [0] * 5],
-        "ips": [[4, 2, 4, 2, 1.2], [0] * 5],
-        # q + w (y − q) = 0.6 + 4 · 0.4
-        "dr": [[1, 0.5, 2.2, 1.1, 0.5 * 1.8], [1, 0.8, 0.3, 0.24, -0.08]],
-    }
-    for view, values in expected.items():
-        found = np.stack([column.value for column in columns(view, people)], -1)
-        np.testing.assert_allclose(found, values, atol=1e-12)
-
-
 def test_labels_that_a_rate_rests_on() -> None:
     people = people_of(np.array([0.5, 0.8, 1.0]), np.array([1.0, 0.0, np.nan]), np.array([4.0, 2.0, 1.0]))
     expected: dict[tuple[str, View], list[float]] = {
@@ -73,23 +57,6 @@ def test_labels_that_a_rate_rests_on() -> None:
     }
     for (name, view), weights in expected.items():
         np.testing.assert_allclose(support(MEASURES[name], view, people), weights)
-
-
-@pytest.mark.parametrize("groups", [2, 4])
-def test_gaps_agree_with_fairlearn(groups: int) -> None:
-    draw = np.random.default_rng(groups)
-    group, y = draw.integers(groups, size=500), draw.integers(0, 2, 500).astype(float)
-    a = (draw.random(500) < 0.2 + 0.1 * group + 0.3 * y).astype(float)
-    metrics = {
-        "dpu": fairlearn.metrics.selection_rate,
-        "equal_opportunity": fairlearn.metrics.true_positive_rate,
-        "predictive_parity": precision_score,
-        "false_positive": fairlearn.metrics.false_positive_rate,
-    }
-    frame = fairlearn.metrics.MetricFrame(metrics=metrics, y_true=y, y_pred=a, sensitive_features=group)
-    found = rates_of(people_of(a, y), group, groups=groups)
-    for name, expected in frame.difference(method="between_groups").items():
-        assert np.ptp(found[name]) == pytest.approx(expected, abs=1e-9)
 
 
 def test_rates_without_people_are_nan() -> None:

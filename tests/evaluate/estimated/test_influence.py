@@ -46,25 +46,6 @@ def by_weights(statistic: Callable[[np.ndarray], np.ndarray], person: np.ndarray
     return np.stack([(statistic(1.0 + step) - statistic(1.0 - step)) / 2e-4 for step in steps], -1)
 
 
-# Arithmetic
-
-
-def test_arithmetic_of_estimates_is_that_of_derivatives() -> None:
-    columns, person = np.random.default_rng(0).uniform(0.2, 1.0, (3, 40)), np.repeat(np.arange(20), 2)
-
-    def combined(sample: Any) -> Estimate:
-        a, b, c = (sample.mean(column) for column in columns)
-        both = stack(1.0 - a * 2.0 + 0.3, a / b * c - b, np.float64(0.5) * (c - 1.0) / (a + b))
-        return stack(both[1] + both[2], both[0], (both * np.array([1.0, 2.0, 3.0]))[2])
-
-    found = combined(Sample(40, person=person))
-    np.testing.assert_allclose(found.value, combined(Weighted(np.ones(40))).value)
-    expected = by_weights(lambda weight: combined(Weighted(weight)).value, person)
-    np.testing.assert_allclose(found.phi, expected, atol=1e-8)
-    np.testing.assert_allclose(found.error, np.sqrt((expected**2).sum(-1)))
-    assert np.isnan((found / Estimate(np.array([0.0, -1.0, np.nan]), np.ones((3, 20)))).value).all()
-
-
 # Clusters
 
 

@@ -19,7 +19,6 @@ from fairall.evaluate.estimated.estimates import (
     differences,
     gap_difference,
     gap_interval,
-    joint_normal,
     ratios,
 )
 from tests.evaluate.simulated import KEYS, applicants
@@ -178,11 +177,6 @@ def test_intervals_of_bounded_gaps_cover_wherever_the_rates_are() -> None:
     found = [gap_interval(both[:3], both[3:]) for both in drawn([0.3, 0.5, 0.6, 0.35, 0.55, 0.8], 300)]
     for size in (0.25, 0.3, 0.5):  # of the least, of the greatest, and the greatest gap within the bounds
         assert covers(size, found) >= 0.92
-
-
-def test_intervals_that_hold_together() -> None:
-    assert joint_normal(1) == pytest.approx(Z)
-    assert 1 - 6 * 2 * ndtr(-joint_normal(6)) == pytest.approx(0.95)
 
 
 @pytest.mark.parametrize("rates", [[0.5] * 4, [0.3, 0.7, 0.35, 0.75], [0.5] * 4 + [0.3, 0.5, 0.5, 0.7]])
