@@ -64,7 +64,7 @@ def small_group(people: int, accepts: float, good: float) -> Case:
     """People of one row each, some of whom are in a small group."""
     group, rates = np.repeat([0, 1], [people, LARGE]), [[accepts, 0.5], [good, 0.6]]
     claims = CLAIMS | ({"precision": ("≥", 0.92)} if people >= LARGE else {})
-    log = partial(covered, rows=np.ones_like(group), group=group, rates=rates)
+    log = partial(covered, rows=[1] * len(group), group=group, rates=rates)
     return Case(f"a group of {people}, {100 * accepts:g} % accepted, {100 * good:g} % good", log, 500, claims)
 
 

@@ -32,16 +32,14 @@ def band(axes: Axes, x: Any, y: Any, low: Any, high: Any, colour: str) -> Line2D
 
 def grid(n: int, height: float, sharey: bool = False) -> tuple[Figure, list[Axes]]:
     """A figure with n panels, `SIDE_BY_SIDE` side by side at most."""
-    columns = min(n, SIDE_BY_SIDE)
-    rows = math.ceil(n / columns)
+    columns, rows = min(n, SIDE_BY_SIDE), math.ceil(n / SIDE_BY_SIDE)
     width = COLUMN if columns <= 2 else 2 * COLUMN
     figure = Figure(figsize=(width, 0.3 + height * rows), layout="constrained")
-    panels = figure.subplots(rows, columns, squeeze=False, sharey=sharey).ravel()
-    for axes in panels[:n]:
+    panels = [*figure.subplots(rows, columns, squeeze=False, sharey=sharey).flat]
+    for place, axes in enumerate(panels):
         axes.locator_params(nbins=4)
-    for unused in panels[n:]:
-        unused.set_axis_off()
-    return figure, list(panels[:n])
+        axes.set_visible(place < n)
+    return figure, panels[:n]
 
 
 def points(axes: Axes, rows: Sequence[str], series: Sequence[tuple[str, str, Iterable[Interval]]]) -> None:
@@ -58,6 +56,5 @@ def points(axes: Axes, rows: Sequence[str], series: Sequence[tuple[str, str, Ite
         axes.plot([low, high], [y, y], color=colour, lw=1.0, label=name)
         fill = np.where(np.isnan(low), "none", colour)
         axes.scatter(estimate, y, s=6.0, edgecolors=colour, facecolors=fill, linewidths=0.7)
-    axes.set_yticks(range(len(rows)), rows)
-    axes.set_ylim(len(rows) - 0.4, -0.6)
+    axes.set(yticks=range(len(rows)), yticklabels=rows, ylim=(len(rows) - 0.4, -0.6))
     axes.tick_params(axis="y", length=0)

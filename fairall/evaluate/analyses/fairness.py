@@ -42,12 +42,6 @@ def records(shown: Shown) -> Iterator[Record]:
                 yield {"policy": policy, "measure": measure, "view": view, "value": gap}
 
 
-def note(shown: Shown) -> str:
-    """What the columns are."""
-    note = f"Largest difference between groups, 0 is fair, {INTERVALS}. {VIEWS_TOLD} {NO_ASSUMPTION}"
-    return note + (BY_OFFICERS if shown.first.officers else "")
-
-
 def draw(shown: Shown) -> Figure:
     """Draw each measure naive, by IPS and by DR, with intervals, and its bounds; a panel for each policy."""
     from fairall.display.style import COLUMN, legend_below
@@ -82,7 +76,10 @@ GAPS = Analysis(
     key="fairness",
     section=FAIRNESS,
     title="Unfairness ×100",
-    note=note,
+    note=(
+        f"Largest difference between groups, 0 is fair, {INTERVALS}. {VIEWS_TOLD} {NO_ASSUMPTION} "
+        f"{BY_OFFICERS}"
+    ),
     records=records,
     line="measure",
     column="view",

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 LINES = LABELS | {"guaranteed": "guaranteed interval", "no assumption": "no assumption"}
 BY_OFFICERS = (
-    f" {OFFICERS}: the same by their different strictness, if cases are assigned to them at random given the "
-    "features."
+    f"{OFFICERS}, where the log names them: the same by their different strictness, if cases are assigned to "
+    "them at random given the features."
 )
 
 
@@ -37,19 +37,6 @@ def records(shown: Shown) -> Iterator[Record]:
     for policy, by_estimator in values.items():
         for estimator, value in by_estimator.items():
             yield {"policy": policy, "measure": "utility", "estimator": estimator, "value": value}
-
-
-def note(shown: Shown) -> str:
-    """Units, and what the lines are."""
-    gain = "gain or costs loss, in the unit of these columns"
-    if shown.log.cost is not None:
-        gain = f"y − c with the label y and c = {shown.log.cost:g}"
-    by_officers = BY_OFFICERS if shown.first.officers else ""
-    return (
-        f"An acceptance gains {gain}, a rejection 0. Estimates {INTERVALS}; guaranteed interval: valid at "
-        f"any sample size if the propensities are right; {NO_ASSUMPTION}{by_officers} "
-        "P: level at which a one-sided interval of a difference ends at 0."
-    )
 
 
 def draw(shown: Shown) -> Figure:
@@ -94,7 +81,12 @@ VALUES = Analysis(
     key="value",
     section=VALUE,
     title="Utility per person of the log ×100",
-    note=note,
+    note=(
+        "An acceptance gains y − c with the label y and one cost c, or else gain or costs loss, in the unit "
+        f"of these columns; a rejection 0. Estimates {INTERVALS}; guaranteed interval: valid at any sample "
+        f"size if the propensities are right; {NO_ASSUMPTION} {BY_OFFICERS} P: level at which a one-sided "
+        "interval of a difference ends at 0."
+    ),
     records=records,
     line="estimator",
     column="measure",

@@ -143,9 +143,9 @@ def test_intervals_of_gaps_and_ratios_of_two_groups_cover_exactly() -> None:
     covered = np.zeros((2, len(p)))
     for k, other in np.ndindex(n + 1, m + 1):
         rates, chance = of_counts((k, n), (other, m)), binom.pmf(k, n, p) * binom.pmf(other, m, q)
-        ratio = (float(end.item()) for end in ratios(rates[[0]], rates[[1]]))
-        for place, found, truth in ((0, gap_interval(rates), np.abs(p - q)), (1, Interval(*ratio), p / q)):
-            covered[place] += chance * ((found.low <= truth) & (truth <= found.high))
+        gap, ratio = gap_interval(rates), ratios(rates[[0]], rates[[1]])
+        covered[0] += chance * ((gap.low <= np.abs(p - q)) & (np.abs(p - q) <= gap.high))
+        covered[1] += chance * ((ratio.low[0] <= p / q) & (p / q <= ratio.high[0]))
     assert covered.mean(1) == pytest.approx([0.972, 0.959], abs=0.002)
     assert covered.min() > 0.93
 
