@@ -125,8 +125,8 @@ def test_an_estimate_without_an_interval_never_looks_as_if_it_had_one() -> None:
     gaps = shown.tables["fairness"].frame.iloc[1]
     assert gaps["IPS"].endswith(" [*1]")
     assert "[*1]" not in gaps["DR"]
-    points = {line.get_markerfacecolor() for line in value.draw(shown).axes[0].lines[:12]}
-    assert "none" in points
+    (points,) = value.draw(shown).axes[0].collections
+    assert set(points.get_facecolor()[:, 3]) == {0.0, 1.0}, "some are hollow"
 
 
 def test_a_refused_policy_has_bounds_only(models: Models, capsys: pytest.CaptureFixture[str]) -> None:
@@ -147,7 +147,6 @@ def test_amounts_have_no_cost() -> None:
     amounts = log(groups=2, gain="earned", loss="lost")
     shown = shown_of(Models(amounts, outcome_model="logistic"), HALF)
     assert any("gain and loss of each row" in line for line in shown.basis())
-    assert "gains gain or costs loss" in shown.tables["value"].note
 
 
 def test_the_verdict_of_one_policy(models: Models) -> None:

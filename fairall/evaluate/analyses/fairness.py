@@ -44,16 +44,16 @@ def records(shown: Shown) -> Iterator[Record]:
 
 def draw(shown: Shown) -> Figure:
     """Draw each measure naive, by IPS and by DR, with intervals, and its bounds; a panel for each policy."""
-    from fairall.display.style import COLUMN, legend_below
+    from fairall.display.style import COLUMN, handles_of, legend_below
     from fairall.evaluate.drawing import grid
 
-    many, lines = len(shown.evaluations), dict[str, Any]()
+    many = len(shown.evaluations)
     figure, panels = grid(many, height=0.3 + 0.27 * len(MEASURES), sharey=True)
     figure.set_figwidth(COLUMN * many)
     for axes, (name, evaluation) in zip(panels, shown.evaluations.items(), strict=True):
-        lines = draw_on(axes, evaluation)
+        draw_on(axes, evaluation)
         axes.set_title(name if many > 1 else "")
-    legend_below(figure, lines, 4)
+    legend_below(figure, handles_of(panels), 4)
     return figure
 
 

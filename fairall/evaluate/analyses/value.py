@@ -44,7 +44,7 @@ def draw(shown: Shown) -> Figure:
     from fairall.display.style import handles_of, legend_below
     from fairall.evaluate.drawing import grid
 
-    figure, (axes,) = grid(1, height=0.2 + 0.17 * len(LINES) * len(shown.evaluations) ** 0.7)
+    figure, (axes,) = grid(1, height=0.7 + 0.7 * len(shown.evaluations))
     draw_on(axes, shown.evaluations)
     if shown.difference is not None:
         legend_below(figure, handles_of([axes]), 2)
