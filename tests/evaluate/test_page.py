@@ -126,7 +126,7 @@ def test_an_estimate_without_an_interval_never_looks_as_if_it_had_one() -> None:
     assert gaps["IPS"].endswith(" [*1]")
     assert "[*1]" not in gaps["DR"]
     (points,) = value.draw(shown).axes[0].collections
-    assert set(points.get_facecolor()[:, 3]) == {0.0, 1.0}, "some are hollow"
+    assert set(np.array(points.get_facecolor())[:, 3]) == {0.0, 1.0}, "some are hollow"
 
 
 def test_a_refused_policy_has_bounds_only(models: Models, capsys: pytest.CaptureFixture[str]) -> None:
