@@ -21,7 +21,6 @@ from fairall.evaluate.estimated.officers import OFFICERS
 from fairall.evaluate.judgement import Judgement
 
 SHOWN_GAMMAS = 1.5, 2.0
-UNKNOWN = NOTHING._replace(probability=np.nan)
 
 
 @dataclass(frozen=True)
@@ -99,13 +98,13 @@ class Difference:
         """The difference in value by an estimator of `ESTIMATORS`; k as of `Estimate.ends`."""
         refused = self.refused_value or self.first.refused_estimator(estimator)
         if refused is not None:
-            return UNKNOWN.without_ends(refused)
+            return NOTHING.without_ends(refused)
         why = self.first.no_interval(estimator) or self.second.no_interval(estimator)
         return self.difference(estimator).difference_interval(k).without_ends(why)
 
     @cached_property
     def fairness(self) -> dict[str, dict[View, Interval]]:
-        """The difference of each gap in each view, with the probability that it is below 0."""
+        """The difference of each gap in each view."""
         return {name: {view: self.gap(name, view) for view in VIEWS} for name in MEASURES}
 
     def gap(self, measure: str, view: View) -> Interval:
@@ -115,5 +114,5 @@ class Difference:
         why = next((reason for _, reason in doubts if reason), None)
         refused = None if view == "naive" or MEASURES[measure].labels == "none" else self.refused_value
         if refused or not all(may for may, _ in doubts):
-            return UNKNOWN.without_ends(refused or why)
+            return NOTHING.without_ends(refused or why)
         return gap_difference(*(policy.rates[view][measure][shown] for policy in pair)).without_ends(why)

@@ -32,34 +32,29 @@ def band(axes: Axes, x: Any, y: Any, low: Any, high: Any, colour: str) -> Line2D
 
 def grid(n: int, height: float, sharey: bool = False) -> tuple[Figure, list[Axes]]:
     """A figure with n panels, `SIDE_BY_SIDE` side by side at most."""
-    columns = min(n, SIDE_BY_SIDE)
-    rows = math.ceil(n / columns)
+    columns, rows = min(n, SIDE_BY_SIDE), math.ceil(n / SIDE_BY_SIDE)
     width = COLUMN if columns <= 2 else 2 * COLUMN
     figure = Figure(figsize=(width, 0.3 + height * rows), layout="constrained")
-    panels = figure.subplots(rows, columns, squeeze=False, sharey=sharey).ravel()
-    for axes in panels[:n]:
+    panels = [*figure.subplots(rows, columns, squeeze=False, sharey=sharey).flat]
+    for place, axes in enumerate(panels):
         axes.locator_params(nbins=4)
-    for unused in panels[n:]:
-        unused.set_axis_off()
-    return figure, list(panels[:n])
+        axes.set_visible(place < n)
+    return figure, panels[:n]
 
 
-def lines_of(names: Iterable[Sequence[Any]]) -> dict[str, Any]:
-    """What a legend shows of names and their colours, the first two of each sequence."""
-    return {name: Line2D([], [], color=colour, marker="o", ms=3) for name, colour, *_ in names}
+def points(axes: Axes, rows: Sequence[str], series: Sequence[tuple[str, str, Iterable[Interval]]]) -> None:
+    """Draw estimates ×100 with their intervals in named rows; hollow without interval.
 
-
-def point(axes: Axes, interval: Interval, y: float, colour: str, lw: float = 1.0) -> None:
-    """Draw an estimate ×100 with its interval, hollow without one; an interval without estimate as a line."""
-    ends, hollow = np.array([100 * interval.low, 100 * interval.high]), np.isnan(interval.low)
-    marker = "|" if np.isnan(interval.estimate) else ""
-    axes.plot(ends, [y, y], color=colour, lw=lw, marker=marker, ms=3)
-    fill = "none" if hollow else colour
-    axes.plot(100 * interval.estimate, y, "o", ms=2.5, color=colour, mfc=fill, mew=0.7)
-
-
-def rows_of(axes: Axes, labels: Sequence[str]) -> None:
-    """Name the rows of a panel of points."""
-    axes.set_yticks(range(len(labels)), labels)
-    axes.set_ylim(len(labels) - 0.4, -0.6)
+    Args:
+        axes: of the panel.
+        rows: their names.
+        series: name, colour, and an interval for each row.
+    """
+    for k, (name, colour, intervals) in enumerate(series):
+        estimate, low, high = 100 * np.array([interval[:3] for interval in intervals]).T
+        y = np.arange(len(rows)) + 0.2 * (k - (len(series) - 1) / 2)
+        axes.plot([low, high], [y, y], color=colour, lw=1.0, label=name)
+        fill = np.where(np.isnan(low), "none", colour)
+        axes.scatter(estimate, y, s=6.0, edgecolors=colour, facecolors=fill, linewidths=0.7)
+    axes.set(yticks=range(len(rows)), yticklabels=rows, ylim=(len(rows) - 0.4, -0.6))
     axes.tick_params(axis="y", length=0)

@@ -94,7 +94,7 @@ class Evaluation(Answered, Viewed, Judgement):
     def _draw(self, what: str, axes: Axes) -> None:
         """Draw `value` or `fairness`."""
         if what == "value":
-            value.draw_on(axes, [self])
+            value.draw_on(axes, {self.policy: self})
             return
         lines = fairness.draw_on(axes, self)
         axes.legend(lines.values(), lines, loc="upper center", bbox_to_anchor=(0.5, -0.2), ncols=2)

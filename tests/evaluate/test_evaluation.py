@@ -305,9 +305,10 @@ def test_the_order_of_policies_turns_the_sign_and_pairing_narrows(
     pairs += [(ours.fairness[name][view], theirs.fairness[name][view]) for name in MEASURES for view in VIEWS]
     for one, other in pairs:
         assert (one.estimate, one.low) == pytest.approx((-other.estimate, -other.high), abs=1e-12)
-        assert (one.probability or 0) + (other.probability or 0) == pytest.approx(1)
     for name in ESTIMATORS:
         difference, (first, second) = ours.values[name], [one.values[name] for one in both]
+        chances = difference.probability or 0, theirs.values[name].probability or 0
+        assert sum(chances) == pytest.approx(1)
         assert difference.estimate == pytest.approx(second.estimate - first.estimate, abs=1e-12)
         assert difference.high - difference.low < 0.2 * (first.high - first.low)
     assert ours.turning_point == theirs.turning_point
@@ -321,10 +322,11 @@ def test_better_and_fairer_policies_are_found(recorded: Models, people: pd.DataF
     fairer = Comparison(unfair, judged(recorded, np.full(1500, 0.6))).fairness
     for name in ("dpu", "equal_opportunity", "false_positive"):
         for gained in fairer[name].values():
-            assert (gained.estimate, gained.probability) == pytest.approx((-0.6, 1.0), abs=0.1)
+            assert gained.high < 0
+            assert gained.estimate == pytest.approx(-0.6, abs=0.1)
     some = judged(recorded, np.where(people["sex"] == "m", 0.6, 0.0))  # no precision of women
     nothing = Comparison(some, unfair).fairness["predictive_parity"]["dr"]
-    assert np.isnan([nothing.estimate, nothing.probability or 0.0]).all()
+    assert np.isnan(nothing[:3]).all()
     same = Comparison(unfair, unfair).values
     assert set(same.values()) == {(0.0, 0.0, 0.0, None, 0.5)}
 

@@ -112,8 +112,8 @@ def test_an_estimate_without_an_interval_never_looks_as_if_it_had_one() -> None:
     assert lines["doubly robust"].endswith("]")
     assert [lines[name][-5:] for name in ("IPS", "direct method")] == [" [*1]", " [*1]"]
     assert table.note.count("[*1] it rests on ") == 1
-    points = {line.get_markerfacecolor() for line in value.draw(page).axes[0].lines[:12]}
-    assert "none" in points
+    (points,) = value.draw(page).axes[0].collections
+    assert set(np.array(points.get_facecolor())[:, 3]) == {0.0, 1.0}, "some are hollow"
 
 
 def test_a_refused_policy_has_bounds_only(models: Models, capsys: pytest.CaptureFixture[str]) -> None:

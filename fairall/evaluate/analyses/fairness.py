@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from fairall.evaluate.analyses.value import BY_OFFICERS
 from fairall.evaluate.analysis import FAIRNESS, INTERVALS, NO_ASSUMPTION, Analysis, Picture, Record
-from fairall.evaluate.estimated.fairness import MEASURES
+from fairall.evaluate.estimated.estimates import NOTHING
+from fairall.evaluate.estimated.fairness import MEASURES, VIEWS
 from fairall.evaluate.estimated.officers import OFFICERS
 
 if TYPE_CHECKING:
@@ -26,65 +27,59 @@ VIEWS_TOLD = (
 
 def records(shown: Shown) -> Iterator[Record]:
     """By measure and view, with bounds of each policy."""
+    gaps: dict[str, Mapping[str, Any]] = {}
     for policy, evaluation in shown.evaluations.items():
         bounds = {"no assumption": evaluation.bounds, OFFICERS: evaluation.officers}
-        for measure, views in evaluation.fairness.items():
-            possible = {view: found[measure] for view, found in bounds.items() if measure in found}
-            for view, gap in (views | possible).items():
-                yield {"policy": policy, "measure": measure, "view": view, "value": gap}
+        gaps[policy] = {
+            measure: views | {view: limits[measure] for view, limits in bounds.items() if measure in limits}
+            for measure, views in evaluation.fairness.items()
+        }
     if shown.difference is not None:
-        for measure, views in shown.difference.fairness.items():
+        gaps["B − A"] = shown.difference.fairness
+    for policy, by_measure in gaps.items():
+        for measure, views in by_measure.items():
             for view, gap in views.items():
-                yield {"policy": "B − A", "measure": measure, "view": view, "value": gap}
-
-
-def note(shown: Shown) -> str:
-    """What the columns are."""
-    note = f"Largest difference between groups, 0 is fair, {INTERVALS}. {VIEWS_TOLD} {NO_ASSUMPTION}"
-    return note + (BY_OFFICERS if shown.first.officers else "")
+                yield {"policy": policy, "measure": measure, "view": view, "value": gap}
 
 
 def draw(shown: Shown) -> Figure:
     """Draw each measure naive, by IPS and by DR, with intervals, and its bounds; a panel for each policy."""
-    from matplotlib.figure import Figure
+    from fairall.display.style import COLUMN, handles_of, legend_below
+    from fairall.evaluate.drawing import grid
 
-    from fairall.display.style import COLUMN, legend_below
-
-    many, lines = len(shown.evaluations), dict[str, Any]()
-    figure = Figure(figsize=(COLUMN * many, 0.6 + 0.27 * len(MEASURES)), layout="constrained")
-    panels = figure.subplots(1, many, sharey=True, squeeze=False)[0]
+    many = len(shown.evaluations)
+    figure, panels = grid(many, height=0.3 + 0.27 * len(MEASURES), sharey=True)
+    figure.set_figwidth(COLUMN * many)
     for axes, (name, evaluation) in zip(panels, shown.evaluations.items(), strict=True):
-        lines = draw_on(axes, evaluation)
+        draw_on(axes, evaluation)
         axes.set_title(name if many > 1 else "")
-    legend_below(figure, lines, 4)
+    legend_below(figure, handles_of(panels), 4)
     return figure
 
 
 def draw_on(axes: Axes, evaluation: Judgement) -> dict[str, Any]:
     """Draw the gaps of a policy by measure in each view, and their bounds; the lines of a legend."""
-    from fairall.display.style import BLUE, GREY, ORANGE
-    from fairall.evaluate.drawing import lines_of, point, rows_of
+    from fairall.display.style import BLUE, GREEN, GREY, ORANGE, handles_of
+    from fairall.evaluate.drawing import points
 
-    colours = {"naive": GREY, "ips": ORANGE, "dr": BLUE}
-    for row, measure in enumerate(MEASURES):
-        for k, (view, gap) in enumerate(evaluation.fairness[measure].items()):
-            point(axes, gap, row + 0.2 * (k - 1.5), colours[view])
-        if measure in evaluation.bounds:
-            point(axes, evaluation.bounds[measure].interval, row + 0.3, GREY, lw=0.6)
-    rows_of(axes, [measure.label for measure in MEASURES.values()])
+    gaps, colours = evaluation.fairness.values(), {"naive": GREY, "ips": ORANGE, "dr": BLUE}
+    series = [(NAMES[view], colours[view], [views[view] for views in gaps]) for view in VIEWS]
+    limits = [evaluation.bounds.get(name) for name in MEASURES]
+    series.append(("no assumption", GREEN, [one.interval if one else NOTHING for one in limits]))
+    points(axes, [measure.label for measure in MEASURES.values()], series)
     axes.set_xlabel("unfairness ×100")
     axes.set_xlim(left=0.0)
-    lines = lines_of((NAMES[view], colour) for view, colour in colours.items())
-    bounds = lines_of([("no assumption", GREY)])
-    bounds["no assumption"].set(marker="", linewidth=0.6)
-    return lines | bounds
+    return handles_of([axes])
 
 
 GAPS = Analysis(
     key="fairness",
     section=FAIRNESS,
     title="Unfairness ×100",
-    note=note,
+    note=(
+        f"Largest difference between groups, 0 is fair, {INTERVALS}. {VIEWS_TOLD} {NO_ASSUMPTION} "
+        f"{BY_OFFICERS}"
+    ),
     records=records,
     line="measure",
     column="view",
@@ -93,8 +88,8 @@ GAPS = Analysis(
     picture=Picture(
         "gaps",
         "What selection hides",
-        f"{VIEWS_TOLD} With 95 % intervals; hollow: estimates without one. Thin lines: whatever the missing "
-        "labels are.",
+        f"{VIEWS_TOLD} With 95 % intervals; hollow: estimates without one. no assumption: whatever the "
+        "missing labels are.",
         draw,
         wide=False,
         section="",

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,62 +20,48 @@ if TYPE_CHECKING:
 
 LINES = LABELS | {"guaranteed": "guaranteed interval", "no assumption": "no assumption"}
 BY_OFFICERS = (
-    f" {OFFICERS}: the same by their different strictness, if cases are assigned to them at random given the "
-    "features."
+    f"{OFFICERS}, where the log names them: the same by their different strictness, if cases are assigned to "
+    "them at random given the features."
 )
 
 
 def records(shown: Shown) -> Iterator[Record]:
     """By estimator, with the guaranteed interval and bounds of each policy."""
+    values: dict[str, Mapping[str, Any]] = {}
     for policy, evaluation in shown.evaluations.items():
-        known = evaluation.values | {"guaranteed": evaluation.guarantee}
-        bounds = {"no assumption": evaluation.bounds["utility"]}
-        if evaluation.officers:
-            bounds[OFFICERS] = evaluation.officers["utility"]
-        for estimator, value in (known | bounds).items():
-            yield {"policy": policy, "measure": "utility", "estimator": estimator, "value": value}
+        bounds = {"no assumption": evaluation.bounds, OFFICERS: evaluation.officers}
+        possible = {name: limits["utility"] for name, limits in bounds.items() if limits}
+        values[policy] = evaluation.values | {"guaranteed": evaluation.guarantee} | possible
     if shown.difference is not None:
-        for estimator, value in shown.difference.values.items():
-            yield {"policy": "B − A", "measure": "utility", "estimator": estimator, "value": value}
-
-
-def note(shown: Shown) -> str:
-    """Units, and what the lines are."""
-    gain = "gain or costs loss, in the unit of these columns"
-    if shown.log.cost is not None:
-        gain = f"y − c with the label y and c = {shown.log.cost:g}"
-    by_officers = BY_OFFICERS if shown.first.officers else ""
-    return (
-        f"An acceptance gains {gain}, a rejection 0. Estimates {INTERVALS}; guaranteed interval: valid at "
-        f"any sample size if the propensities are right; {NO_ASSUMPTION}{by_officers} "
-        "P: level at which a one-sided interval of a difference ends at 0."
-    )
+        values["B − A"] = shown.difference.values
+    for policy, by_estimator in values.items():
+        for estimator, value in by_estimator.items():
+            yield {"policy": policy, "measure": "utility", "estimator": estimator, "value": value}
 
 
 def draw(shown: Shown) -> Figure:
     """Draw each policy's utility by estimator with its interval, the guaranteed interval, and the bounds."""
-    from fairall.display.style import legend_below
-    from fairall.evaluate.drawing import coloured, grid, lines_of
+    from fairall.display.style import handles_of, legend_below
+    from fairall.evaluate.drawing import grid
 
-    figure, (axes,) = grid(1, height=0.2 + 0.17 * len(LINES) * len(shown.evaluations) ** 0.7)
-    draw_on(axes, shown.evaluations.values())
+    figure, (axes,) = grid(1, height=0.7 + 0.7 * len(shown.evaluations))
+    draw_on(axes, shown.evaluations)
     if shown.difference is not None:
-        legend_below(figure, lines_of(coloured(shown.evaluations)), 2)
+        legend_below(figure, handles_of([axes]), 2)
     return figure
 
 
-def draw_on(axes: Axes, evaluations: Iterable[Judgement]) -> None:
+def draw_on(axes: Axes, evaluations: Mapping[str, Judgement]) -> None:
     """Draw the utility of at most two policies by estimator."""
     from fairall.display.style import GREY
-    from fairall.evaluate.drawing import POLICIES, point, rows_of
+    from fairall.evaluate.drawing import coloured, points
 
-    evaluations = [*evaluations]
-    for k, (evaluation, colour) in enumerate(zip(evaluations, POLICIES, strict=False)):
-        bounds = evaluation.bounds["utility"].interval
-        for row, value in enumerate([*evaluation.values.values(), evaluation.guarantee, bounds]):
-            point(axes, value, row + (k - (len(evaluations) - 1) / 2) * 0.22, colour)
+    series = [
+        (name, colour, [*one.values.values(), one.guarantee, one.bounds["utility"].interval])
+        for name, colour, one in coloured(evaluations)
+    ]
+    points(axes, [*LINES.values()], series)
     axes.axvline(0.0, color=GREY, lw=0.5, zorder=0)
-    rows_of(axes, [*LINES.values()])
     axes.set_xlabel("utility per person ×100")
 
 
@@ -91,7 +77,12 @@ VALUES = Analysis(
     key="value",
     section=VALUE,
     title="Utility per person of the log ×100",
-    note=note,
+    note=(
+        "An acceptance gains y − c with the label y and one cost c, or else gain or costs loss, in the unit "
+        f"of these columns; a rejection 0. Estimates {INTERVALS}; guaranteed interval: valid at any sample "
+        f"size if the propensities are right; {NO_ASSUMPTION} {BY_OFFICERS} P: level at which a one-sided "
+        "interval of a difference ends at 0."
+    ),
     records=records,
     line="estimator",
     column="measure",

@@ -168,7 +168,6 @@ def rate_bounds(name: str, people: People, labels: Labels, by_group: Groups) -> 
     n, c, d, e = {
         "dpu": (a, 0.0, 1.0, 0.0),
         "equal_opportunity": (0.0, t, 0.0, 1.0),
-        "false_negative": (0.0, 1.0 - t, 0.0, 1.0),
         "false_positive": (a, -t, 1.0, -1.0),
         "predictive_parity": (0.0, t, a, 0.0),
         "utility_gap": (-a * stake * people.break_even, t * stake, 1.0, 0.0),

@@ -67,6 +67,7 @@ from functools import cached_property
 from typing import Any, NamedTuple, Self, TypeAlias
 
 import numpy as np
+from scipy.spatial.distance import cdist
 from scipy.special import ndtr, ndtri, stdtr, stdtrit
 
 from fairall.evaluate.estimated.nuisance import Parametric
@@ -88,7 +89,7 @@ class Interval(NamedTuple):
         low: end of the interval.
         high: likewise.
         why: the reason why there is no interval, or no estimate.
-        probability: of a difference, that it is to the better.
+        probability: of a difference with an interval, that it is to the better.
     """
 
     estimate: float
@@ -99,10 +100,7 @@ class Interval(NamedTuple):
 
     def without_ends(self, why: str | None) -> Interval:
         """The estimate without its interval, if there is a reason for that."""
-        if why is None:
-            return self
-        probability = None if self.probability is None else np.nan
-        return self._replace(low=np.nan, high=np.nan, why=why, probability=probability)
+        return self if why is None else Interval(self.estimate, np.nan, np.nan, why)
 
 
 class Ends(NamedTuple):
@@ -175,16 +173,13 @@ class Chained:
             return self._chained(self.value * other.value, (other.value, self), (self.value, other))
         return self._chained(self.value * other, (other, self))
 
-    def __neg__(self) -> Self:
-        return self * -1.0
-
     def __sub__(self, other: Self | Number) -> Self:
-        return self + (-other)
+        return self + other * -1.0
 
     def __rsub__(self, other: Number) -> Self:
-        return -self + other
+        return self * -1.0 + other
 
-    __radd__, __rmul__ = __add__, __mul__
+    __rmul__ = __mul__
 
 
 @dataclass(frozen=True)
@@ -201,11 +196,10 @@ class Column(Chained):
     slope: Mapping[str, Array] = field(default_factory=dict)
 
     def _chained(self, value: Array, *terms: tuple[Number, Column]) -> Column:
-        slopes: dict[str, Array] = {}
+        slope: dict[str, Any] = {}
         for factor, column in terms:
-            for name, slope in column.slope.items():
-                slopes[name] = slopes.get(name, 0.0) + slope * factor
-        return Column(value, slopes)
+            slope |= {name: slope.get(name, 0.0) + factor * part for name, part in column.slope.items()}
+        return Column(value, slope)
 
 
 @dataclass(frozen=True)
@@ -231,11 +225,11 @@ class Estimate(Chained):
         phi = sum(estimate.phi * np.asarray(factor)[..., None] for factor, estimate in terms)
         if len(terms) > 1:
             return Estimate(value, phi)
-        bounds = self.support.lowest, self.support.highest
-        ends = [value + terms[0][0] * (bound - self.value) for bound in bounds]
-        return Estimate(
-            value, phi, replace(self.support, lowest=np.minimum(*ends), highest=np.maximum(*ends))
-        )
+        ends = [
+            value + terms[0][0] * (end - self.value) for end in (self.support.lowest, self.support.highest)
+        ]
+        support = replace(self.support, lowest=np.minimum(*ends), highest=np.maximum(*ends))
+        return Estimate(value, phi, support)
 
     def __truediv__(self, other: Estimate) -> Estimate:
         """The quotient; NaN where the denominator is not positive."""
@@ -256,18 +250,16 @@ class Estimate(Chained):
         """What intervals are made of, shape (...) each.
 
         Returns:
-            The variance, corrected for clusters; where the estimate is between its bounds, from 0 to 1; n of
-            the module; and the variance of `OBSERVATIONS` outcomes.
+            Where the estimate is between its bounds, from 0 to 1; n of the module; the variance, corrected
+            for clusters; and that of `OBSERVATIONS` outcomes.
         """
         support = self.support
-        width, variance = (
-            support.highest - support.lowest,
-            self.error**2 / np.maximum(support.shrinkage, TINY),
-        )
+        width = support.highest - support.lowest
+        variance = self.error**2 / support.shrinkage
         share = np.clip(_divided(self.value - support.lowest, width), 0.0, 1.0)
         n = share * (1.0 - share) * width**2 / np.maximum(variance, TINY)
         n = np.clip(n, support.clusters, support.rows)
-        return variance, share, n, OBSERVATIONS * (width / np.maximum(n, 1.0)) ** 2
+        return share, n, variance, OBSERVATIONS * (width / np.maximum(n, 1.0)) ** 2
 
     def ends(self, k: float = Z) -> Ends:
         """Intervals of the module, each by itself.
@@ -277,21 +269,19 @@ class Estimate(Chained):
                 taken.
 
         Returns:
-            Shape (...). Values and ends of rates are between their bounds. NaN ends where there are fewer
-            than `LEAST_FREEDOM` degrees of freedom.
+            Shape (...). Values and ends of rates are between their bounds. Those of estimates that are
+            `lacking` tell nothing.
         """
-        value, support, (variance, share, n, further) = self.value, self.support, self._outcomes
+        support, (share, n, variance, further) = self.support, self._outcomes
         quantile = student_quantile(k, support.freedom)
         if not support.cut:
             half = quantile * np.sqrt(variance + further)
-            return Ends(value, value - half, value + half)
-        value, width = np.clip(value, support.lowest, support.highest), support.highest - support.lowest
-        added = quantile**2
-        spread = n**2 * _divided(variance, width**2) + added / 4.0
-        spread += n * added * (share - 0.5) ** 2 / (n + added)
-        middle, half = n * share + added / 2.0, quantile * np.sqrt(spread)
-        low, high = (support.lowest + width * end / (n + added) for end in (middle - half, middle + half))
-        return Ends(value, np.clip(low, support.lowest, value), np.clip(high, value, support.highest))
+            return Ends(self.value, self.value - half, self.value + half)
+        width, added = support.highest - support.lowest, quantile**2
+        spread = n**2 * _divided(variance, width**2) + added * (0.25 + n * (share - 0.5) ** 2 / (n + added))
+        middle, half = (n * share + added / 2.0) / (n + added), quantile * np.sqrt(spread) / (n + added)
+        ends = share, (middle - half).clip(0.0, share), (middle + half).clip(share, 1.0)
+        return Ends(*(support.lowest + width * end for end in ends))
 
     def interval(self, index: Any = (), k: float = Z) -> Interval:
         """The interval of one of the estimates; k as of `ends`."""
@@ -304,8 +294,7 @@ class Estimate(Chained):
         The probability is that of the confidence distribution: the level at which a one-sided interval ends
         at 0.
         """
-        variance, *_, further = self._outcomes
-        deviation = _divided(self.value, np.sqrt(variance + further))
+        deviation = _divided(self.value, np.sqrt(sum(self._outcomes[2:])))
         return _interval(self.ends(k), self, probability=float(stdtr(self.support.freedom, deviation)))
 
 
@@ -327,7 +316,7 @@ def _interval(ends: Iterable[Number], *estimates: Estimate, probability: float |
 
 
 def student_quantile(k: float, freedom: Number) -> Array:
-    """Quantile of t with the probability of the normal quantile k; NaN below `LEAST_FREEDOM`.
+    """Quantile of t with the probability of the normal quantile k.
 
     Args:
         k: quantile.
@@ -336,7 +325,7 @@ def student_quantile(k: float, freedom: Number) -> Array:
     Returns:
         Shape (...).
     """
-    return np.where(np.less(freedom, LEAST_FREEDOM), np.nan, -stdtrit(freedom, ndtr(-k)))
+    return np.asarray(-stdtrit(freedom, ndtr(-k)))
 
 
 def joint_normal(many: int) -> float:
@@ -373,75 +362,59 @@ def gap_interval(low: Estimate, high: Estimate | None = None, k: float | None = 
     return _interval(ends, low, high)
 
 
-def ratio_interval(rates: Estimate) -> Interval:
-    """The smallest of rates (G,) by the largest, between 0 and 1; NaN where the largest is 0.
-
-    It is the least ratio of two of them, so that its interval is made as that of a gap.
-    """
-    value, (g, h, joint) = rates.ends().value, _pairs(rates)
-    if not value.max() > 0:
-        return NOTHING
-    low, high = ratios(rates, rates).low[g, h], ratios(rates, rates, joint).high[g, h]
-    return _interval((value.min() / value.max(), low.min(), min(high.min(), 1.0)), rates)
-
-
 def gap_difference(first: Estimate, second: Estimate) -> Interval:
-    """The gap of the second rates (G,) minus that of the first, with the probability that it is negative.
+    """The gap of the second rates (G,) minus that of the first; none between rates that are the same.
 
-    The probability is that of the confidence distribution: the level at which a one-sided interval ends at 0;
-    1/2 where neither sign can be told at any level, and where both are the same. Errors of differences of
-    differences are those of the influence functions, with `OBSERVATIONS` more than there are.
+    Errors of differences of differences are those of the influence functions, with `OBSERVATIONS` more than
+    there are.
     """
     if np.array_equal(first.value, second.value) and np.array_equal(first.phi, second.phi):
-        return Interval(0.0, 0.0, 0.0, probability=0.5).without_ends(lacking(first))
+        return Interval(0.0, 0.0, 0.0).without_ends(lacking(first))
     g, h, k = _pairs(first)
     policies = [replace(rates, value=rates.ends().value) for rates in (second, first)]
-    pairs = [rates[g] - rates[h] for rates in policies]
+    after, before = (rates[g] - rates[h] for rates in policies)
     further = [rates._outcomes[-1][g] + rates._outcomes[-1][h] for rates in policies]
-    variance = np.add.outer(*(pair.error**2 for pair in pairs)) - 2.0 * pairs[0].phi @ pairs[1].phi.T
-    variance /= max(min(rates.support.shrinkage.min() for rates in policies), TINY)
-    error = np.sqrt(np.maximum(variance + np.add.outer(*further) / 2.0, TINY))
-    freedom = min(rates.support.freedom.min() for rates in policies)
-    deviation, quantile = (
-        np.subtract.outer(*(pair.value for pair in pairs)) / error,
-        student_quantile(k, freedom),
-    )
-    estimate = pairs[0].value.max() - pairs[1].value.max()
-    low = ((deviation - quantile) * error).max(0).min()
-    high = ((deviation + quantile) * error).min(1).max()
-    certain = max(deviation.max(0).min(), 0.0) + min(deviation.min(1).max(), 0.0)
-    ends = estimate, min(low, estimate), max(high, estimate)
-    return _interval(ends, first, second, probability=float(stdtr(freedom, -certain * Z / k)))
+    supports = [(rates.support.freedom.min(), rates.support.shrinkage.min()) for rates in policies]
+    freedom, shrinkage = np.min(supports, 0)
+    variance = cdist(after.phi, before.phi, "sqeuclidean") / shrinkage + np.add.outer(*further) / 2.0
+    change, half = np.subtract.outer(after.value, before.value), student_quantile(k, freedom) * variance**0.5
+    estimate = after.value.max() - before.value.max()
+    ends = estimate, min((change - half).max(0).min(), estimate), max((change + half).min(1).max(), estimate)
+    return _interval(ends, first, second)
 
 
-def differences(first: Estimate, second: Estimate, k: float = Z, *, ratio: bool = False) -> Ends:
-    """All differences first_g − second_h, or ratios; k as of `Estimate.ends`.
+def _distances(first: Estimate, second: Estimate, k: float) -> tuple[Array, Array, Array, Array, Array]:
+    """What lower and upper ends for all pairs of estimates (G,) and (H,) are made of.
 
     Returns:
-        Shape (G, H). Ratios are of rates that are at least 0: NaN to one of 0; upper ends may be infinite.
+        The values, shapes (G, 1) and (H,); the distances of the first to its lower and upper ends, (2, G, 1),
+        and of the second to its upper and lower ends, (2, 1, H); and their products times the correlation.
     """
     (value, *ends), (other, *other_ends) = first.ends(k), second.ends(k)
-    value, recovered = value[:, None], []
+    distance, other_distance = (np.stack(ends) - value)[..., None], np.stack(other_ends)[::-1, None] - other
     correlation = _divided(first.phi @ second.phi.T, np.outer(first.error, second.error))
-    for sign, end, other_end in zip((-1.0, 1.0), ends, reversed(other_ends), strict=True):
-        distance, other_distance = end[:, None] - value, other_end - other
-        shared = correlation * distance * other_distance
-        if not ratio:
-            square = distance**2 + 2.0 * shared + other_distance**2
-            recovered.append(value - other + sign * np.sqrt(np.maximum(square, 0.0)))
-            continue
-        # The solutions q of (r_g − q·r_h)² = d_g² + 2·q·ρ·d_g·d_h + q²·d_h² with the signed distances d.
-        square, rest, middle = other**2 - other_distance**2, value**2 - distance**2, value * other + shared
-        root = middle + np.sqrt(np.maximum(middle**2 - square * rest, 0.0))
-        high = np.where(square > 0, _divided(root, square), np.inf)
-        recovered.append(_divided(rest, root) if sign < 0 else high)
-    quotient = value / np.where(other > 0, other, np.nan)
-    return Ends(quotient if ratio else value - other, *recovered)
+    return value[:, None], other, distance, other_distance, correlation * distance * other_distance
+
+
+def differences(first: Estimate, second: Estimate, k: float = Z) -> Ends:
+    """All differences first_g − second_h, shape (G, H); k as of `Estimate.ends`."""
+    value, other, distance, other_distance, shared = _distances(first, second, k)
+    change, square = value - other, distance**2 + 2.0 * shared + other_distance**2
+    below, above = np.sqrt(np.maximum(square, 0.0))
+    return Ends(change, change - below, change + above)
 
 
 def ratios(first: Estimate, second: Estimate, k: float = Z) -> Ends:
-    """`differences` with ratio."""
-    return differences(first, second, k, ratio=True)
+    """All ratios first_g/second_h of rates that are at least 0, shape (G, H); k as of `Estimate.ends`.
+
+    NaN to a rate of 0; upper ends may be infinite.
+    """
+    value, other, distance, other_distance, shared = _distances(first, second, k)
+    # The solutions q of (r_g − q·r_h)² = d_g² + 2·q·ρ·d_g·d_h + q²·d_h² with the signed distances d.
+    square, rest, middle = other**2 - other_distance**2, value**2 - distance**2, value * other + shared
+    root = middle + np.sqrt(np.maximum(middle**2 - square * rest, 0.0))
+    high = np.where(square > 0, _divided(root, square), np.inf)[1]
+    return Ends(value / np.where(other > 0, other, np.nan), _divided(rest, root)[0], high)
 
 
 @dataclass(frozen=True)
@@ -527,10 +500,9 @@ class Groups:
         sums = self._sums(column.value)
         value = sums.sum(-1) / sample.n_rows
         phi = (sums - value[:, None] * sample.size) / sample.n_rows
-        rows = [self.group == code for code in range(self.groups)]
         for name, slope in column.slope.items():
-            by_parameter = [sample.models[name].inputs[own].T @ slope[own] for own in rows]
-            phi += np.stack(by_parameter) / sample.n_rows @ sample.moves[name]
+            slopes = np.where(self.group == np.arange(self.groups)[:, None], slope, 0.0)
+            phi += slopes @ sample.models[name].inputs / sample.n_rows @ sample.moves[name]
         return Estimate(value, phi)
 
     def support(
@@ -551,11 +523,11 @@ class Groups:
         two, three, four, five = ((shares**power).sum(-1) for power in (2, 3, 4, 5))
         rows = _divided(total**2, np.bincount(self.group, weight**2, self.groups))
         clusters = _divided(1.0, two)
-        known = cut & (clusters > rows * (1.0 - 1e-9))
+        unknown = (two > 0) & ~(cut & np.isclose(clusters, rows, 1e-9))
         trace = two - 2.0 * three + two**2
         square = two**4 + 2.0 * three**2 + (1.0 + 4.0 * two) * four - 4.0 * (two**2 * three + five)
-        freedom = np.where((two > 0) & ~known, _divided(trace**2, square), np.inf)
-        shrinkage = np.where(known, 1.0, 1.0 - 2.0 * _divided(three, two) + two)
+        freedom = np.where(unknown, _divided(trace**2, square), np.inf)
+        shrinkage = np.where(unknown, np.maximum(trace * clusters, TINY), 1.0)
         return Support(*map(np.asarray, (lowest, highest, cut, rows, clusters, freedom, shrinkage)))
 
     def _sums(self, values: Array) -> Array:

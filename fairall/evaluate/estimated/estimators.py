@@ -32,8 +32,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -73,11 +72,6 @@ class People:
         """Those of a log; arguments as the attributes."""
         label = np.nan_to_num(log.label)
         return cls(target, log.revealed, label, weight, kept, outcome, log.stake, log.break_even)
-
-    @cached_property
-    def order(self) -> np.ndarray:
-        """Rows by increasing a, shape (N,)."""
-        return np.argsort(self.target, kind="stable")
 
     @property
     def pseudo_label(self) -> Column:
@@ -129,9 +123,8 @@ def sndr(people: People, sample: Sample) -> Estimate:
 
     Consistent as `dr`, with a bounded correction; the weighted DR of Thomas & Brunskill (2016).
     """
-    assert people.outcome is not None
-    correction = sample.mean(people.kept * (people.label - people.outcome) * people.stake)
-    return dm(people, sample) + sample.mean(people.target) * (correction / sample.mean(people.kept))
+    direct = dm(people, sample)
+    return direct + sample.mean(people.target) * ((dr(people, sample) - direct) / sample.mean(people.kept))
 
 
 def value_support(people: People, weight: np.ndarray, sample: Sample) -> Support:
@@ -144,21 +137,17 @@ def value_support(people: People, weight: np.ndarray, sample: Sample) -> Support
         weight: of each label, shape (N,).
         sample: of the people.
     """
-    accepts = people.target
-    if not accepts.any():
-        accepts = weight = np.ones_like(accepts)
-    loss = accepts * people.stake * people.break_even
-    gain = accepts * people.stake - loss
-    return sample.support(weight, lowest=-loss.mean(), highest=gain.mean(), cut=False)
+    nobody = np.zeros_like(people.target)
+    if not people.target.any():
+        people, weight = replace(people, target=nobody + 1.0), nobody + 1.0
+    return difference_support(replace(people, target=nobody), people, weight, sample)
 
 
 def difference_support(first: People, second: People, weight: np.ndarray, sample: Sample) -> Support:
     """What the second value minus the first rests on: the labels of people on whom the policies differ."""
-    change = second.target - first.target
-    gain = change * second.stake * (1.0 - second.break_even)
-    loss = -change * second.stake * second.break_even
-    ends = {"lowest": np.minimum(gain, loss).mean(), "highest": np.maximum(gain, loss).mean()}
-    return sample.support(weight, **ends, cut=False)
+    change = (second.target - first.target) * second.stake
+    ends = np.sort([-change * second.break_even, change * (1.0 - second.break_even)], 0).mean(1)
+    return sample.support(weight, lowest=ends[0], highest=ends[1], cut=False)
 
 
 ESTIMATORS: dict[str, Callable[[People, Sample], Estimate]] = {
@@ -174,8 +163,8 @@ LABELS = {
 CLIP = 10.0  # largest a/π of the guaranteed interval, fixed before any log is seen
 
 
-def guaranteed_interval(people: People, level: float = LEVEL) -> tuple[float, float]:
-    """An interval that covers the value with at least `level` at any sample size, if propensities are right.
+def guaranteed_interval(people: People) -> tuple[float, float]:
+    """An interval that covers the value with at least `LEVEL` at any sample size, if propensities are right.
 
     The lower end is an empirical-Bernstein bound (Maurer & Pontil 2009, theorem 4) on the mean of
     s·(min(kept, M)·y − b·a), whose expectation is at most V; the upper end one on the mean of
@@ -186,7 +175,6 @@ def guaranteed_interval(people: People, level: float = LEVEL) -> tuple[float, fl
 
     Args:
         people: with weights from recorded propensities, all of whose accepted have labels.
-        level: of both ends together.
 
     Returns:
         Lower and upper end; NaN where no value is possible.
@@ -195,11 +183,12 @@ def guaranteed_interval(people: People, level: float = LEVEL) -> tuple[float, fl
         Maurer, A. and Pontil, M. (2009). Empirical Bernstein bounds and sample variance penalization. COLT.
         Thomas, P., Theocharous, G. and Ghavamzadeh, M. (2015). High-confidence off-policy evaluation. AAAI.
     """
-    cost, error = float(people.break_even[0]), (1.0 - level) / 2.0
-    lower, upper = clipped_gains(people)
-    low = lower.mean() - _bernstein(lower, CLIP + cost, error)
-    high = upper.mean() + _bernstein(upper, CLIP + 1.0 - cost, error)
-    return (max(float(low), -cost), min(float(high), 1.0 - cost)) if low <= high else (math.nan, math.nan)
+    gains, least = np.stack(clipped_gains(people)), -people.break_even[0]
+    n, log = gains.shape[1], math.log(4.0 / (1.0 - LEVEL))  # of either end
+    further = 7.0 * (CLIP + np.array([-least, 1.0 + least])) * log / (3.0 * (n - 1))
+    deviation = np.sqrt(2.0 * gains.var(1, ddof=1) * log / n) + further
+    low, high = map(float, gains.mean(1) + (-1.0, 1.0) * deviation)
+    return (max(low, least), min(high, 1.0 + least)) if low <= high else (math.nan, math.nan)
 
 
 def clipped_gains(people: People) -> tuple[np.ndarray, np.ndarray]:
@@ -207,12 +196,6 @@ def clipped_gains(people: People) -> tuple[np.ndarray, np.ndarray]:
 
     The first is at least −c, the second at most 1 − c.
     """
-    kept, cost = np.minimum(people.kept.value, CLIP), float(people.break_even[0])
+    kept, cost = np.minimum(people.kept.value, CLIP), people.break_even[0]
     lower = kept * people.label - cost * people.target
     return lower, people.target * (1.0 - cost) - kept * (1.0 - people.label)
-
-
-def _bernstein(values: np.ndarray, width: float, error: float) -> float:
-    """One-sided deviation of a mean of independent values (N,) in a range of `width`."""
-    n, log = len(values), math.log(2.0 / error)
-    return math.sqrt(2.0 * values.var(ddof=1) * log / n) + 7.0 * width * log / (3.0 * (n - 1))

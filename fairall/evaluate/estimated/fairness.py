@@ -17,7 +17,6 @@ Chouldechova (2021), "Characterizing fairness over the set of good models under 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
@@ -38,8 +37,6 @@ class Sums(NamedTuple):
     positive: Any  # w·y
     accepted_positive: Any  # w·a·y
     gain: Any  # w·a·s·(y − b)
-    least: Any  # of the gain, with y = 0
-    most: Any  # likewise with y = 1
 
 
 @dataclass(frozen=True)
@@ -48,52 +45,24 @@ class FairnessMeasure:
 
     Attributes:
         label: in tables and figures.
-        rate: what is compared between groups.
-        formula: the rate of means within groups.
+        rate: what is compared between groups, by `rates`.
         labels: whose labels it needs: nobody's, those of people of one label, or those of the accepted.
-        bounds: of the rate, of means within groups; None for those of a share, 0 and 1.
     """
 
     label: str
     rate: str
-    formula: Callable[[Sums], Any]
     labels: Literal["none", "positive", "negative", "accepted"]
-    bounds: Callable[[Sums], tuple[Any, Any]] | None = None
 
 
 MEASURES = {
-    # Demographic parity (Calders and Verwer 2010; definition 2.2): E[a].
-    "dpu": FairnessMeasure("DPU", "acceptance rate", lambda m: m.accepted / m.weight, "none"),
-    # E[a y] / E[y] (Hardt et al. 2016).
-    "equal_opportunity": FairnessMeasure(
-        "equal-opportunity gap", "true-positive rate", lambda m: m.accepted_positive / m.positive, "positive"
-    ),
-    # E[a y] / E[a] (Chouldechova 2017).
-    "predictive_parity": FairnessMeasure(
-        "predictive-parity gap", "precision", lambda m: m.accepted_positive / m.accepted, "accepted"
-    ),
-    # E[a (1 − y)] / E[1 − y] (Hardt et al. 2016, with true positives equalised odds).
-    "false_positive": FairnessMeasure(
-        "false-positive gap",
-        "false-positive rate",
-        lambda m: (m.accepted - m.accepted_positive) / (m.weight - m.positive),
-        "negative",
-    ),
-    # E[(1 − a) y] / E[y] (Chouldechova 2017); its gap is that of equal opportunity.
-    "false_negative": FairnessMeasure(
-        "false-negative gap",
-        "false-negative rate",
-        lambda m: (m.positive - m.accepted_positive) / m.positive,
-        "positive",
-    ),
-    # E[a s (y − b)].
-    "utility_gap": FairnessMeasure(
-        "utility gap",
-        "utility per person",
-        lambda m: m.gain / m.weight,
-        "accepted",
-        lambda m: (m.least / m.weight, m.most / m.weight),
-    ),
+    # Demographic parity (Calders and Verwer 2010; definition 2.2).
+    "dpu": FairnessMeasure("DPU", "acceptance rate", "none"),
+    # Hardt et al. 2016; with false positives equalised odds.
+    "equal_opportunity": FairnessMeasure("equal-opportunity gap", "true-positive rate", "positive"),
+    # Chouldechova 2017.
+    "predictive_parity": FairnessMeasure("predictive-parity gap", "precision", "accepted"),
+    "false_positive": FairnessMeasure("false-positive gap", "false-positive rate", "negative"),
+    "utility_gap": FairnessMeasure("utility gap", "utility per person", "accepted"),
 }
 
 
@@ -104,18 +73,15 @@ def columns(view: View, people: People) -> Sums:
         AssertionError: in the view dr, without an outcome model.
     """
     a, y = people.target, people.label
-    margin, loss = people.stake * (y - people.break_even), people.stake * people.break_even
-    gained = people.stake - loss
     if view == "dr":
         accepted = people.accepted_pseudo_label
         gain = (accepted - a * people.break_even) * people.stake
-        ends = Column(a * -loss), Column(a * gained)
-        return Sums(Column(np.ones_like(a)), Column(a), people.pseudo_label, accepted, gain, *ends)
+        return Sums(Column(np.ones_like(a)), Column(a), people.pseudo_label, accepted, gain)
     w, kept = people.weight, people.kept
     if view == "naive":
         w = Column(people.revealed.astype(float))
         kept = w * a
-    return Sums(w, kept, w * y, kept * y, kept * margin, kept * -loss, kept * gained)
+    return Sums(w, kept, w * y, kept * y, kept * (people.stake * (y - people.break_even)))
 
 
 def rates(view: View, people: People, by_group: Groups) -> dict[str, Estimate]:
@@ -126,21 +92,24 @@ def rates(view: View, people: People, by_group: Groups) -> dict[str, Estimate]:
         people: the rows.
         by_group: the same by their G groups.
     """
-    found = Sums(*map(by_group.mean, columns(view, people)))
-    everyone = found
-    if view == "ips":  # acceptance has no sampling error of weights
-        one, a = np.ones_like(people.target), people.target
-        everyone = found._replace(weight=by_group.mean(one), accepted=by_group.mean(a))
-
-    def rate(one: FairnessMeasure) -> Estimate:
-        ends: dict[str, Any] = {}
-        if one.bounds is not None:
-            lowest, highest = one.bounds(found)
-            ends = {"lowest": lowest.value, "highest": highest.value, "cut": False}
-        value = one.formula(everyone if one.labels == "none" else found)
-        return value.on(by_group.support(support(one, view, people), **ends))
-
-    return {name: rate(one) for name, one in MEASURES.items()}
+    of_rows = columns(view, people)
+    m, everyone = Sums(*map(by_group.mean, of_rows)), by_group.mean(np.ones_like(people.target))
+    found = {
+        "dpu": m.accepted / m.weight if view == "naive" else by_group.mean(people.target) / everyone,
+        "equal_opportunity": m.accepted_positive / m.positive,  # E[a·y]/E[y]
+        "predictive_parity": m.accepted_positive / m.accepted,  # E[a·y]/E[a]
+        "false_positive": (m.accepted - m.accepted_positive) / (m.weight - m.positive),
+        "utility_gap": m.gain / m.weight,
+    }
+    at_stake = of_rows.accepted.value * people.stake
+    losses, stakes = (by_group.mean(at_stake * part) / m.weight for part in (people.break_even, 1.0))
+    ends: dict[str, dict[str, Any]] = {
+        "utility_gap": {"lowest": -losses.value, "highest": (stakes - losses).value, "cut": False}
+    }
+    return {
+        name: rate.on(by_group.support(support(MEASURES[name], view, people), **ends.get(name, {})))
+        for name, rate in found.items()
+    }
 
 
 def support(measure: FairnessMeasure, view: View, people: People) -> np.ndarray:
@@ -148,11 +117,11 @@ def support(measure: FairnessMeasure, view: View, people: People) -> np.ndarray:
 
     These are revealed labels, and of acceptance the decisions on people.
     """
-    w = people.revealed.astype(float) if view == "naive" else people.weight.value
-    if measure.labels == "none":
-        return w if view == "naive" else np.ones_like(w)
-    if measure.labels == "positive":
-        return w * people.label
-    if measure.labels == "negative":
-        return w * (1.0 - people.label)
-    return w * people.target if view == "naive" else people.kept.value
+    naive = view == "naive"
+    w = people.revealed.astype(float) if naive else people.weight.value
+    return {
+        "none": w if naive else np.ones_like(w),
+        "positive": w * people.label,
+        "negative": w * (1.0 - people.label),
+        "accepted": w * people.target if naive else people.kept.value,
+    }[measure.labels]
