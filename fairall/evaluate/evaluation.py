@@ -137,8 +137,8 @@ def judge(
         trust: modules of methods that may be imported, see `fairall.load_policy`.
         proba: what the probabilities of all policies are of, or of each, see `target_policy`.
         draw: seed of the drawn decisions of saved policies, likewise.
-        score_of: label that a `score` in a column, an array or a function is the probability of, `positive`
-            or `negative` (as a probability of default is).
+        score_of: label that the `score` is the probability of, `positive` or `negative` (as a probability of
+            default is).
         options: of `Models`, its `score` also as the name of a column; and of `DecisionLog.of` where the log
             is a DataFrame or a file.
 
@@ -170,7 +170,7 @@ def judge(
     if proba is not None and all(policy is None for policy in policies):
         raise FairAllError(f"the logged decisions have no probabilities: leave {SAY} out")
     if score is not None:
-        score = label_score(score, log, score_of, **places)
+        score = label_score(score, log, score_of)
     held_out = [target.held_out for target in targets if target.held_out is not None]
     if held_out:  # what a policy has learnt from says too much good of it
         rows = np.logical_and.reduce(held_out)

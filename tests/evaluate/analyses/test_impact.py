@@ -247,7 +247,7 @@ def bounded(people: pd.DataFrame, policy: Any = None, **keys: Any) -> Evaluation
 def test_probabilities_give_bounds_and_refuse_gaps(people: pd.DataFrame) -> None:
     labels = people.assign(repaid=np.where(people["granted"], people["x"] > 0, np.nan))
     one = bounded(labels, label="repaid")
-    assert (one.log.groups, one.log.names) == (("everybody",), ["x"])
+    assert (one.log.groups, [*one.log.x]) == (("everybody",), ["x"])
     assert np.isfinite(one.values["dr"].low)
     gap = one.fairness["dpu"]["dr"]
     assert np.isnan(gap.estimate)
