@@ -28,7 +28,7 @@ _PAIRS = r"""
     \ \textbackslash{}  & \&  % \%  $ \$  # \#  _ \_  { \{  } \}  ~ \textasciitilde{}  ^ \textasciicircum{}
     < \textless{}  > \textgreater{}  | \textbar{}  " \textquotedbl{}  − $-$  ± $\pm$  × $\times$  ↑ $\uparrow$
     ↓ $\downarrow$  → $\to$  π $\pi$  λ $\lambda$  β $\beta$  μ $\mu$  † \dag{}  ỹ $\tilde{y}$  ũ $\tilde{u}$
-    Γ $\Gamma$  ε $\varepsilon$
+    Γ $\Gamma$  ε $\varepsilon$  ≥ $\geq$
 """.split()
 WIDTH = r"\ifdim\width>\textwidth\textwidth\else\width\fi"  # of a table, at most that of the text
 LATEX = str.maketrans(dict(zip(_PAIRS[::2], _PAIRS[1::2], strict=True)))

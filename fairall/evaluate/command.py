@@ -10,14 +10,11 @@ from typing import Any
 import pandas as pd
 
 from fairall.display.progress import Display
-from fairall.errors import FairAllError, SeveralErrors
 from fairall.evaluate.evaluation import Comparison, judge
-from fairall.evaluate.log import DecisionLog
+from fairall.evaluate.log import log_keywords
 from fairall.evaluate.page import Page
 from fairall.evaluate.policies import LOGGED
 from fairall.runtime.reading import why_no_file
-
-OPTIONS = {"groups": "--groups", "decision_maker": "--decision-maker", "time": "--monitor"}  # by key
 
 
 def evaluate_log(
@@ -26,10 +23,6 @@ def evaluate_log(
     *,
     frame: pd.DataFrame | None = None,
     policies: Sequence[str | None] = (None,),
-    groups: Sequence[str] = (),
-    decision_maker: str | None = None,
-    score: str | None = None,
-    score_of: str = "positive",
     monitor: str | None = None,
     proba: Sequence[str] = (),
     outputs_dir: str | Path = "outputs",
@@ -41,13 +34,9 @@ def evaluate_log(
 
     Args:
         path: of the log, CSV or Parquet, or a ledger.
-        words: KEY=VALUE, see `DecisionLog.read`.
-        frame: likewise.
+        words: KEY=VALUE, see `log_keywords`.
+        frame: the log in a ledger; None to read the file.
         policies: one or two, as of `target_policy`; None for the one that took the logged decisions.
-        groups: columns whose combinations are the groups; by default `sensitive`.
-        decision_maker: column of who decided, for bounds.
-        score: column of a probability by a model that is to be validated.
-        score_of: label that it is the probability of, `positive` or `negative`.
         monitor: column of times, to watch the policy at all of them.
         proba: what the probabilities of policies are of, as of `judge`: one word, or one for each policy.
         outputs_dir: where runs are looked for by their ids.
@@ -62,44 +51,25 @@ def evaluate_log(
     Raises:
         FairAllError: where the log or a policy cannot be used, or the folder cannot be written.
     """
-    display = Display()
-    with display.phase("Reading", 1) as done:
-        not_features = [name for name in policies if name is not None and name != score]
-        further = {"decision_maker": decision_maker, "time": monitor, "score": score}
-        try:
-            log = DecisionLog.read(
-                path, words, frame=frame, groups=groups, not_features=not_features, **further
-            )
-        except FairAllError as error:
-            lines = [f"{key}= is {option}" for key, option in OPTIONS.items() if f"{key}=" in str(error)]
-            raise SeveralErrors([*str(error).splitlines(), *lines]) from error
-        if score is not None and score not in log.raw:
-            raise FairAllError(f"--score {score}: the log has no such column")
-        done()
-    with display.phase("Fitting", 1) as done:
-        found = judge(
+    keys = log_keywords(words) | {"path": str(path), "time": monitor} | options
+    file = Path(path)
+    with Display().phase("Evaluating", 1) as done:
+        judged = judge(
             policies,
-            log,
+            file if frame is None else frame,
             outputs_dir=outputs_dir,
-            score=score,
-            score_of=score_of,
             proba=proba[0] if len(proba) == 1 else proba or None,
-            **options,
+            **keys,
         )
+        page = judged[0].page if len(judged) == 1 else Comparison(*judged).page
+        page.file = file
+        if out is None:
+            names = ("decisions" if one.policy == LOGGED else one.policy for one in judged)
+            name = re.sub(r"[^\w.-]+", "-", "-".join([file.stem, *names]))
+            beside = Path() if frame is None or why_no_file(file) else file.parent
+            out = beside / outputs_dir / "evaluations" / name
+        page.write(out, typed)
         done()
-    with display.phase("Judging", 1) as done:
-        shown = found[0].page if len(found) == 1 else Comparison(*found).page
-        shown.file = Path(path)
-        shown.content  # noqa: B018  computes everything
-        done()
-    if out is None:
-        names = ("decisions" if one.policy == LOGGED else one.policy for one in found)
-        name = re.sub(r"[^\w.-]+", "-", "-".join([Path(path).stem, *names]))
-        beside = Path() if frame is None or why_no_file(Path(path)) else Path(path).parent
-        out = beside / outputs_dir / "evaluations" / name
-    with display.phase("Writing", 1) as done:
-        shown.write(out, typed)
-        done()
-    shown.print()
+    page.print()
     print(f"Evaluation: {out / 'index.html'}")
-    return shown
+    return page

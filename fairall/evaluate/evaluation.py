@@ -132,8 +132,8 @@ def judge(
         trust: modules of methods that may be imported, see `fairall.load_policy`.
         proba: what the probabilities of all policies are of, or of each, see `target_policy`.
         draw: seed of the drawn decisions of saved policies, likewise.
-        score_of: label that a `score` in a column, an array or a function is the probability of, `positive`
-            or `negative` (as a probability of default is).
+        score_of: label that the `score` is the probability of, `positive` or `negative` (as a probability of
+            default is).
         options: of `Models`, its `score` also as the name of a column; and of `DecisionLog.of` where the log
             is a DataFrame or a file.
 
@@ -166,7 +166,7 @@ def judge(
     # What a policy has learnt from says too much good of it.
     rows: Any = np.logical_and.reduce(held_out) if held_out else slice(None)
     if score is not None:
-        score = label_score(score, log, score_of, **places)[rows]
+        score = label_score(score, log, score_of)[rows]
     models = Models(log.rows(rows), score=score, **of_models)
     return [
         Evaluation(models, one.name, one.probability[rows], one.logged, one.notes, one.rule)

@@ -12,11 +12,10 @@ import numpy as np
 import pandas as pd
 
 from fairall.config.checks import number, open_unit
-from fairall.display.progress import doing
 from fairall.errors import FairAllError
 from fairall.tables.applicants import Applicants, RowValues
 from fairall.tables.declared import Declared, csv_defaults, keywords
-from fairall.tables.features import DISCRETE, MISSING_LEVEL, Feature
+from fairall.tables.features import MISSING_LEVEL, Feature
 from fairall.tables.groups import display_name
 from fairall.tables.overlap import feature_regions
 from fairall.tables.roles import read
@@ -58,8 +57,7 @@ class DecisionLog:
         cost: c, of an acceptance, in units of the gain from a positive label; None if the log has amounts.
         gain: of an accepted person with a positive label, shape (N,); 1 − c without amounts.
         loss: of an accepted person with a negative label, at least 0, shape (N,); c without amounts.
-        words: texts of a rejection and of an acceptance by `decision`, of a negative and of a positive label
-            by `label`; "" for one that no row has.
+        declared: names of columns, and the values of an acceptance and of a positive label.
         features: what decisions may have been based on.
         x: their values, categories as codes, NaN where a number is missing, shape (N, number of features).
         notes: on how the log was read, one sentence each.
@@ -84,39 +82,13 @@ class DecisionLog:
     cost: float | None
     gain: np.ndarray
     loss: np.ndarray
-    words: dict[str, list[str]]
+    declared: Declared
     features: Sequence[Feature]
     x: pd.DataFrame
     notes: Sequence[str]
     probabilities: RowValues
     probable_groups: Sequence[str]
     telling: Sequence[str]
-
-    @classmethod
-    def read(
-        cls, path: str | Path, words: Sequence[str] = (), *, frame: pd.DataFrame | None = None, **further: Any
-    ) -> DecisionLog:
-        """Read a CSV or Parquet file, or take what another kind of file holds.
-
-        Args:
-            path: of the file.
-            words: KEY=VALUE with the keys of `dataset=csv`, such as `label=repaid` or `dataset.label=repaid`.
-                `decision` and `accepted` are needed, and `sensitive` or `groups`; without `label` only what
-                needs no label can be estimated. `advantaged` has no effect. `person` names the column of who
-                was decided on, by default each row is another person; `gain` and `loss` name those of
-                amounts, instead of `cost`; `policy_version` that of the policy that decided, where it was
-                changed. `sensitive=[A,B,...]` names columns of probabilities of groups, or of values whose
-                combinations are the groups.
-            frame: the log in a file that is no table, such as a ledger; None to read the file.
-            further: keywords of `of`.
-
-        Raises:
-            FairAllError: if a key is unknown or a value invalid, or the file cannot be read or is no log.
-        """
-        typed = keywords(words, KEYS)
-        typed["part"] = typed.pop("split.column", None)
-        defaults = {"accepted": None, "positive": None, "path": str(path)}
-        return cls.of(Path(path) if frame is None else frame, **(defaults | typed | further))
 
     @classmethod
     def of(
@@ -137,13 +109,13 @@ class DecisionLog:
             score: column of a score, which is a feature, since decisions may be taken by it, and may rank
                 people as the decisions do.
             columns: other keywords of `Declared`: decision, accepted (by default 1), label, positive (by
-                default 1), sensitive, propensity, ..., as the keys of `read`; `decision_maker`, column of who
+                default 1), sensitive, propensity, ..., see `log_keywords`; `decision_maker`, column of who
                 decided; `time`, of when, numbers or dates, for a monitor; `not_features`, columns that are
                 no features of the log, such as probabilities of target policies, where names of no column
                 have no effect.
 
         Raises:
-            FairAllError: if a keyword is unknown, or as `read`.
+            FairAllError: if a keyword is unknown or a value invalid, or the file cannot be read or is no log.
         """
         if isinstance(people, str | Path):
             people, columns = Path(people), {"path": str(people)} | columns
@@ -152,12 +124,12 @@ class DecisionLog:
                 f"a log is a DataFrame or a file with a row for each decision, not {type(people).__name__}"
             )
         declared = Declared.of(**({"accepted": 1, "positive": 1, "intersections": groups} | columns))
-        amounts = [declared.gain, declared.loss]
-        if cost is not None and any(amounts):
+        amounts = [declared.gain, declared.loss].count(None)
+        if amounts == 1:
+            raise FairAllError("gain= and loss= are needed both: give the other one too")
+        if not amounts and cost is not None:
             raise FairAllError(f"cost={cost}: each row has its own gain and loss: leave cost out")
         c = number("cost", csv_defaults()["cost"] if cost is None else cost, open_unit())
-        if amounts.count(None) == 1:
-            raise FairAllError("gain= and loss= are needed both: give the other one too")
         table = read(people, declared, needs=NEEDS).checked()
         features, x, of_features = table.coded()
         if not features and table.propensity is None:
@@ -165,29 +137,26 @@ class DecisionLog:
                 f"{declared.path}: no propensity is recorded, and no feature is left to estimate it from; "
                 "give propensity=COLUMN, or columns that tell whom the decisions accepted"
             )
-        doing("columns that tell what is not known before the decision")
         leaks = table.leaks([feature for feature in features if feature.name != score])
         inputs, input_names, of_missing = _inputs(table, features, x)
         raw, n = table.cells, len(table)
         if isinstance(people, pd.DataFrame):
             raw = people.set_axis(raw.columns, axis=1).reset_index(drop=True)
-        label = np.full(n, np.nan) if table.label is None else table.label
+        values = {
+            name: np.full(n, without if (column := getattr(table, name)) is None else column)
+            for name, without in (("label", np.nan), ("gain", 1.0 - c), ("loss", c))
+        }
         no_label = ["there is no label: only what needs none can be estimated"] * (declared.label is None)
         return cls(
             **{name: getattr(table, name) for name in SAME},
-            cost=None if any(amounts) else c,
-            gain=np.full(n, 1 - c) if table.gain is None else table.gain,
-            loss=np.full(n, c) if table.loss is None else table.loss,
+            **values,
+            cost=c if amounts else None,
             raw=raw,
             inputs=inputs,
             input_names=input_names,
             groups=tuple(map(display_name, table.groups)),
-            label=label,
             person=None if table.person is None else pd.factorize(table.person, sort=True)[0],
-            words={
-                "decision": _texts(raw[declared.decision], table.accepted),
-                "label": _texts(raw[declared.label or declared.decision], label),
-            },
+            declared=declared,
             features=features,
             x=x,
             notes=(*table.notes, *of_features, *no_label, *of_missing, *table.warnings, *leaks.values()),
@@ -208,11 +177,6 @@ class DecisionLog:
         if self.person is not None:
             parts["person"] = np.unique(parts["person"], return_inverse=True)[1]
         return replace(self, **parts)
-
-    @property
-    def names(self) -> list[str]:
-        """Of the features."""
-        return [one.name for one in self.features]
 
     @property
     def design(self) -> np.ndarray:
@@ -266,32 +230,44 @@ class DecisionLog:
         return {f"of group {name}": self.group == code for code, name in enumerate(self.groups)}
 
 
-def _texts(column: pd.Series, value: Any) -> list[str]:
-    """Texts of the cells of value 0 and of value 1, shape (N,); "" where there is none."""
-    return [next(map(str, column[value == code]), "") for code in (0, 1)]
+def log_keywords(words: Sequence[str]) -> dict[str, Any]:
+    """Keywords of `DecisionLog.of` by the words of a command line.
+
+    Args:
+        words: KEY=VALUE with the keys of `dataset=csv`, such as `label=repaid` or `dataset.label=repaid`.
+            `decision` and `accepted` are needed, and `sensitive` or `groups`; without `label` only what needs
+            no label can be estimated. `advantaged` has no effect. `person` names the column of who was
+            decided on, by default each row is another person; `gain` and `loss` name those of amounts,
+            instead of `cost`; `policy_version` that of the policy that decided, where it was changed.
+            `sensitive=[A,B,...]` names columns of probabilities of groups, or of values whose combinations
+            are the groups.
+
+    Raises:
+        FairAllError: if a key is unknown, or a value cannot be read.
+    """
+    typed = keywords(words, KEYS)
+    return {"accepted": None, "positive": None, "part": typed.pop("split.column", None)} | typed
 
 
 def _inputs(
     people: Applicants, features: Sequence[Feature], x: pd.DataFrame
 ) -> tuple[np.ndarray, Sequence[str], list[str]]:
     """See `DecisionLog.inputs` and `input_names`; and a note on cells whose number is missing."""
-    columns = [("", np.ones(len(x), dtype=np.float32))]
-    for feature in sorted(features, key=lambda feature: feature.kind in DISCRETE):
-        codes, values = feature.codes, x[feature.name].to_numpy()
-        columns += [(feature.name, values == code) for code in codes[len(codes) == 2 :]]
-        if not codes:
-            values = np.nan_to_num(values, nan=feature.fill or 0.0)
-            deviations = (values - values.mean()) / max(values.std(), np.finfo(float).tiny)
-            columns.append((feature.name, np.clip(deviations, -FURTHEST, FURTHEST).astype(np.float32)))
-    missing = people.missing(features)
-    of_levels = [feature.name for feature in features if MISSING_LEVEL in feature.levels]
-    known = {missing.pop(name).tobytes() for name in of_levels if name in missing}
-    masks = {rows.tobytes(): (name, rows) for name, rows in missing.items() if rows.tobytes() not in known}
-    columns += masks.values()
+    fill = {feature.name: feature.fill or 0.0 for feature in features if not feature.codes}
+    numbers = x[[*fill]].fillna(fill)
+    deviations = (numbers - numbers.mean()) / numbers.std(ddof=0).replace(0.0, 1.0)
+    missing = people.missing([feature for feature in features if MISSING_LEVEL not in feature.levels])
+    masks = {rows.tobytes(): (name, rows) for name, rows in missing.items()}
     of_group = people.probabilities
     if of_group is None:
         of_group = pd.get_dummies(people.group).to_numpy()
-    names, arrays = zip(*columns, *(("", column) for column in of_group.T[1:]), strict=True)
-    marked = ", ".join(f"{name} ({rows.sum()})" for name, rows in missing.items())
-    note = f"empty cells of features are imputed, and marked by indicators of their own: {marked}"
-    return np.column_stack(arrays).astype(np.float32, copy=False), names[1:], [note] * bool(missing)
+    columns = [
+        *deviations.clip(-FURTHEST, FURTHEST).astype(np.float32).items(),
+        *((one.name, x[one.name] == code) for one in features for code in one.codes[len(one.codes) == 2 :]),
+        *masks.values(),
+        *(("", column) for column in of_group.T[1:]),
+    ]
+    inputs = np.column_stack([np.ones(len(x), dtype=np.float32), *(column for _, column in columns)])
+    note = f"empty cells of features are imputed, and marked by indicators: {', '.join(missing)}"
+    names = [str(name) for name, _ in columns]
+    return inputs.astype(np.float32, copy=False), names, [note] * bool(missing)

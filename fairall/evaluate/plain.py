@@ -2,35 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
-import pandas as pd
-
-ByName = dict[str, Any]  # results by name
 
 
-def plain(value: Any, names: Mapping[str, str] = MappingProxyType({})) -> Any:
+def plain(value: Any) -> Any:
     """Nested containers as JSON holds them.
 
-    Numbers that are not finite become None, tables a list of their rows, and named tuples dicts without the
-    fields that are None.
-
-    Args:
-        value: anything.
-        names: other names of fields of named tuples.
+    Numbers that are not finite become None, and named tuples dicts without the fields that are None.
     """
-    if isinstance(value, pd.DataFrame):
-        value = value.to_dict("records")
     if hasattr(value, "_asdict"):
-        fields = value._asdict().items()
-        value = {names.get(name, name): field for name, field in fields if field is not None}
+        value = {name: field for name, field in value._asdict().items() if field is not None}
     if isinstance(value, dict):
-        return {name: plain(item, names) for name, item in value.items()}
+        return {name: plain(item) for name, item in value.items()}
     if isinstance(value, list | tuple):
-        return [plain(item, names) for item in value]
+        return [plain(item) for item in value]
     if hasattr(value, "tolist"):  # of NumPy
         return plain(value.tolist())
     return None if isinstance(value, float) and not np.isfinite(value) else value

@@ -13,11 +13,11 @@ import pandas as pd
 from fairall.config.checks import require
 from fairall.errors import FairAllError
 from fairall.evaluate.log import DecisionLog
-from fairall.tables.cells import numbers_of, refuse, spelling
+from fairall.tables.cells import is_text, numbers_of, refuse, spelling
 from fairall.tables.features import Feature, Kind
 
 LOGGED = "the logged decisions"
-PROBA = ("decision", "label")  # what a probability is of: acceptance, a positive label
+PROBA = {"decision": "accepted", "label": "positive"}  # what a probability is of, and the key of its value
 RULES = {
     "decision": "accept with the given probability",
     "label": "accept where the probability of a positive label is at least c = loss/(gain + loss)",
@@ -60,9 +60,9 @@ def target_policy(
 ) -> Target:
     """A policy with its acceptance probabilities and the rows of the log that it can be judged on.
 
-    A policy looks better than it is on people whom it was learnt from. Those of a finished run with
-    `dataset=csv` are found in its data file, see `saved.learnt_from`; of other policies a note says that they
-    cannot be told.
+    A policy looks better than it is on people whom it was learnt from. Of a finished run with `dataset=csv`
+    these are known where the log has the rows of its data file, see `saved.learnt_from`; else a note says
+    that they cannot be told.
 
     A run has a policy for every seed. Their mean decides as the command `decide` does: it accepts where the
     mean probability is at least the threshold of the method, or, with `draw`, with that probability.
@@ -76,14 +76,13 @@ def target_policy(
             - beginning of the id of a run;
             - `fairall.policy.Policy`;
             - object with `decision_proba`, π, shape (N,), or (N, 2) with acceptance last; else with
-              `predict_proba`, see `_place`. It gets the columns in its `feature_names_in_`, all if it has
-              none, as numbers where all values are;
+              `predict_proba`, see `_place`, which needs `proba`. It gets the columns in its
+              `feature_names_in_`, all if it has none; those of text as numbers where all values are;
             - function of such a DataFrame of all columns, which returns probabilities, shape (N,);
             - array of probabilities, shape (N,).
         log: the people.
         proba: what the probabilities are of: `decision`, acceptance, or `label`, a positive label, of which
-            at least c is accepted (`DecisionLog.break_even` where rows have amounts). By default those of a
-            predictor are of what its classes say, and others of acceptance.
+            at least c is accepted (`DecisionLog.break_even` where rows have amounts). By default acceptance.
         draw: seed of the drawn decisions of a saved policy, which changes nothing here but the rule.
         places: of `saved.saved_policy`.
 
@@ -95,8 +94,23 @@ def target_policy(
     if policy is None:
         return Target(log.accepted.astype(float), LOGGED, logged=True, rule="as in the log")
     require(proba in (None, *PROBA), "proba", proba, " or ".join(PROBA))
-    target, run = _read(policy, log, proba, draw, "", places)
-    name = target.name
+    name, run = str(policy), None
+    if not isinstance(policy, str | Path):
+        name = getattr(policy, "__name__", type(policy).__name__)
+    elif name not in log.raw:
+        from fairall.evaluate.saved import saved_policy  # imports torch, and reads configurations
+
+        policy, name, run = saved_policy(name, log, **places)
+    values, kind = _values(policy, log, proba)
+    probability = _probabilities(values, name, log)
+    if kind == "saved":
+        from fairall.decide.rules import Rule
+
+        rule = Rule(policy.threshold, draw)
+        target = Target(rule.acceptance(probability), name, rule=rule.told(), draw=draw)
+    else:
+        accepts = (probability >= log.break_even).astype(float) if kind == "label" else probability
+        target = Target(accepts, name, rule=RULES[kind])
     if (target.probability == log.accepted).all():
         return replace(target, logged=True)
     learnt, reason = None, ""
@@ -110,140 +124,108 @@ def target_policy(
     if learnt is None:
         note = f"whether {name} was learnt from people of this log cannot be told{reason}"
         return replace(target, notes=(f"{note}; if it was, its estimates are too good",))
-    if not learnt.any():
-        return target
     known = f"policy {name} was learnt from {learnt.sum()} of the log's {len(log)} rows"
-    n, unlabelled = (~learnt).sum(), log.revealed.any() and not log.revealed[~learnt].any()
-    if n < LEAST_HELD_OUT or unlabelled:
-        lacking = "have no label" if unlabelled else f"are too few: at least {LEAST_HELD_OUT} are needed"
+    n, labels = (~learnt).sum(), log.revealed[~learnt]
+    if n < LEAST_HELD_OUT or log.revealed.any() > labels.any():
         raise FairAllError(
-            f"{known}, on which it looks better than it is, and the other {n} {lacking}; give a log of other "
-            "people"
+            f"{known}, on which it looks better than it is, and of the other {n} at least {LEAST_HELD_OUT} "
+            "are needed, some of them with a label; give a log of other people"
         )
     note = f"{known}, as training or validation rows, and is judged on the other {n} only"
     return replace(target, held_out=~learnt, notes=(note,))
 
 
-def label_score(score: Any, log: DecisionLog, score_of: str = "positive", **places: Any) -> np.ndarray:
+def label_score(score: Any, log: DecisionLog, score_of: str = "positive") -> np.ndarray:
     """The probability of a positive label that a model gives each person of the log, shape (N,).
 
     Args:
-        score: as for `target_policy`; of a saved policy `Policy.predict_proba`, of a predictor
-            `predict_proba` of the positive label.
+        score: name of a column of the log, or an array, shape (N,).
         log: the people.
-        score_of: the label that a column, an array or a function is the probability of, `positive` or
-            `negative`.
-        places: of `saved.saved_policy`.
+        score_of: the label that it is the probability of, `positive` or `negative`.
 
     Raises:
-        FairAllError: as `target_policy`, and where a saved policy has no estimate of the label, or `score_of`
-            is no label, or it is `negative` of a predictor or a saved policy, which say it themselves.
+        FairAllError: if the log has no such column, the score is no probability, or `score_of` no label.
     """
     require(score_of in SCORE_OF, "score_of", score_of, " or ".join(SCORE_OF))
-    probability = _read(score, log, "label", None, score_of, places)[0].probability
+    name = "score"
+    if isinstance(score, str):
+        if score not in log.raw:
+            raise FairAllError(f"score {score}: the log has no such column")
+        name, score = score, log.raw[score]
+    probability = _probabilities(score, name, log)
     return probability if score_of == "positive" else 1.0 - probability
 
 
-def _read(
-    policy: Any, log: DecisionLog, proba: str | None, draw: int | None, score_of: str, places: dict[str, Any]
-) -> tuple[Target, Path | None]:
-    """A policy, or with `score_of` a score, whose probabilities stay as they are; and the folder of a run."""
-    run, name, role = None, str(policy), "score" if score_of else "policy"
-    if not isinstance(policy, str | Path):
-        kind = type(getattr(policy, "learner", policy)).__name__
-        name = str(getattr(policy, "__name__", None) or getattr(policy, "name", None) or kind)
-    elif name not in log.raw:
-        from fairall.evaluate.saved import saved_policy  # imports torch, and reads configurations
-
-        policy, name, run = saved_policy(name, log, **places)
-    try:
-        values, kind = _values(policy, log, proba, score_of)
-        column = pd.Series(np.asarray(values), name=name)
-        probability, _ = Feature(name, Kind.REAL).read(column)
-        if len(probability) != len(log):
-            raise ValueError(f"shape ({len(column)},) instead of ({len(log)},)")
-        wrong = ~((probability >= 0) & (probability <= 1))
-        refuse(column, wrong, "is no probability, a number from 0 to 1")
-    except FairAllError as error:
-        raise FairAllError(f"{role} {name}: {error}") from error
-    except (TypeError, ValueError, KeyError) as error:  # of a user's object
-        reason = str(error).strip().split("\n")[0] or type(error).__name__
-        raise FairAllError(f"{role} {name} gives no probabilities of this log ({reason})") from error
-    if kind == "saved":
-        from fairall.decide.rules import Rule
-
-        rule = Rule(policy.threshold, draw)
-        return Target(rule.acceptance(probability), name, rule=rule.told(), draw=draw), run
-    if kind == "label" and not score_of:
-        probability = (probability >= log.break_even).astype(float)
-    return Target(probability, name, rule=RULES[kind]), run
+def _probabilities(values: Any, name: str, log: DecisionLog) -> np.ndarray:
+    column = np.asarray(values)
+    if column.shape != (len(log),):
+        raise FairAllError(f"{name}: one probability for each row is needed, {len(log)} in all")
+    cells = pd.Series(column, name=name)
+    probability, _ = Feature(name, Kind.REAL).read(cells)
+    refuse(cells, ~((probability >= 0) & (probability <= 1)), "is no probability, a number from 0 to 1")
+    return probability
 
 
-def _values(policy: Any, log: DecisionLog, proba: str | None, score_of: str) -> tuple[Any, str]:
-    """Probabilities (N,), unchecked, and what they are of: a key of `RULES`, or `saved`."""
-    kind, people = proba or "decision", log.raw
+def _values(policy: Any, log: DecisionLog, proba: str | None) -> tuple[Any, str]:
+    """Probabilities (N,), unchecked, and what they are of: a key of `RULES`, or `saved`.
+
+    A column that has the values of the decision and no other ones holds decisions.
+    """
+    kind, people, place = proba or "decision", log.raw, 1
     if isinstance(policy, str | Path):
-        column = people[str(policy)]
-        accepts, _ = Feature.discrete(str(policy), log.words["decision"], first_code=0).read(column)
-        return column if proba == "label" or np.isnan(accepts).any() else accepts, kind
-    module = sys.modules.get("fairall.policy")  # there is no saved policy before its import
-    saved = module is not None and isinstance(policy, module.Policy)
-    method = "predict_proba" if score_of or not hasattr(policy, "decision_proba") else "decision_proba"
-    if not hasattr(policy, method):
-        values = policy(_with_numbers(people)) if callable(policy) else policy
-        return np.asarray(values, dtype=float), kind
-    if score_of == "negative" or (proba == "label" and method == "decision_proba"):
+        words, decisions = (people[name].map(spelling) for name in (str(policy), log.declared.decision))
+        decides = kind == "decision" and words.isin(decisions.unique()).all()
+        return words == spelling(log.declared.accepted) if decides else people[str(policy)], kind
+    decide = getattr(policy, "decision_proba", None)
+    predict = decide or getattr(policy, "predict_proba", None)
+    if predict is None:
+        return policy(_with_numbers(people)) if callable(policy) else policy, kind
+    if decide is None:
+        place = _place(policy, log, proba)
+    elif kind == "label":
         raise FairAllError(
-            "it says itself what its probabilities are of: leave --proba, or --score-of, out (in Python "
-            "proba=, score_of=); of several policies give one for each"
+            "decision_proba is of acceptance, and not of a label; of several policies give proba= for each"
         )
-    place = 1
-    if saved:
-        kind = kind if score_of else "saved"
+    # There is no saved policy before its import.
+    if isinstance(policy, getattr(sys.modules.get("fairall.policy"), "Policy", ())):
+        kind = "saved"
     else:
-        if method == "predict_proba":
-            kind, place = _place(policy, log, proba)
         people = _with_numbers(people[[*getattr(policy, "feature_names_in_", people)]])
-    values = np.asarray(getattr(policy, method)(people))
+    values = np.asarray(predict(people))
     return values[:, place] if values.shape[1:] == (2,) else values, kind
 
 
-def _place(policy: Any, log: DecisionLog, proba: str | None) -> tuple[str, int]:
-    """What `predict_proba` of a predictor is of, a key of `RULES`, and its column.
+def _place(policy: Any, log: DecisionLog, proba: str | None) -> int:
+    """The column of `predict_proba` that is of the positive value: of an acceptance, or a positive label.
 
-    Without `proba` its classes must be the two values of the decision or of the label, and not of both. With
-    it the positive value must be one of two classes, or they are 0 and 1, or False and True; without
-    `classes_` it is the last column.
+    It is that of this value, or of 1 or True where the classes are 0 and 1, or False and True; without
+    `classes_` the last one.
 
     Raises:
-        FairAllError: where the classes are others.
+        FairAllError: where it is not said what `predict_proba` is of, or the classes are others.
     """
-    if proba and not hasattr(policy, "classes_"):
-        return proba, 1
-    words = np.ravel(getattr(policy, "classes_", [])).tolist()
-    classes = [*map(spelling, words)]
-    kinds = [proba] if proba else [kind for kind in PROBA if {*map(spelling, log.words[kind])} == {*classes}]
-    if len(kinds) == 1 and len(classes) == 2:
-        positive = log.words[kinds[0]][1]
-        digits = {*classes} == {0.0, 1.0} and spelling(positive) != 0.0
-        for place, value in enumerate(classes):
-            # False may be the positive value 0, or mean that a value is not positive.
-            unclear = words[place] is False and positive.casefold() != "false"
-            if value == (1.0 if digits else spelling(positive)) and not unclear:
-                return kinds[0], place
-    say = "give a predictor of these values, or a function of the people" if proba else f"say it: {SAY}"
-    raise FairAllError(
-        f"its classes_ are {words}, the values of the decision {log.words['decision']}, of the label "
-        f"{log.words['label']}: what its predict_proba is of cannot be told; {say}"
-    )
+    if proba is None:
+        raise FairAllError(f"what predict_proba is of cannot be told: say {SAY}")
+    positive = getattr(log.declared, PROBA[proba])
+    words = np.ravel(getattr(policy, "classes_", ["", positive]))
+    classes, value = [*map(spelling, words.tolist())], spelling(positive)
+    if value not in classes and {*classes} == {0.0, 1.0}:
+        value = 1.0
+    # False may be the positive value 0, or mean that a value is not positive.
+    if len(classes) != 2 or value not in classes or (words.dtype == bool and value == 0.0):
+        raise FairAllError(
+            f"which of the classes_ {words.tolist()} is {PROBA[proba]}={positive} cannot be told; give a "
+            "function of the people"
+        )
+    return classes.index(value)
 
 
 def _with_numbers(raw: pd.DataFrame) -> pd.DataFrame:
     """The columns, those of text as numbers where all their values are; missing ones are NaN."""
-    columns = dict(raw.items())
-    for name, column in raw.items():
-        if column.dtype == object or isinstance(column.dtype, pd.CategoricalDtype):
-            numbers = numbers_of(column)
-            words = (np.isnan(numbers) & column.notna()).any()
-            columns[name] = column.astype(object) if words else numbers
-    return pd.DataFrame(columns, index=raw.index)
+    texts = {str(name): (column, numbers_of(column)) for name, column in raw.items() if is_text(column)}
+    return raw.assign(
+        **{
+            name: column.astype(object) if (np.isnan(numbers) & column.notna()).any() else numbers
+            for name, (column, numbers) in texts.items()
+        }
+    )

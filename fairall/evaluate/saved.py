@@ -18,9 +18,9 @@ from fairall.errors import FairAllError
 from fairall.evaluate.log import DecisionLog
 from fairall.policy import Policy
 from fairall.results.runs import load_result, run_folder
-from fairall.tables.cells import spelling, taken, words_of
+from fairall.tables.cells import spelling
 
-MOST_ALIKE = 0.01  # share of rows equal to another one; with more, equal rows may be of different people
+OWN_TABLE = "fairall.data.own_table.OwnTable"  # the data set dataset=csv
 
 
 def saved_policy(
@@ -33,7 +33,7 @@ def saved_policy(
 ) -> tuple[Policy, str, Path | None]:
     """The policy of a run, a folder or an address that the user named, its name, and the folder of the run.
 
-    There is no such folder for an address, or for a policy outside of the folder of its run.
+    There is no such folder for an address. A policy outside of the folder of its run has another one.
 
     Args:
         word: by which the user named it.
@@ -50,57 +50,42 @@ def saved_policy(
     try:
         path = run_folder(word, Path(outputs_dir) / "runs")
     except FairAllError as error:
-        hint = nearest(word, list(log.raw)).replace("mean", "mean the column")
+        hint = nearest(word, list(log.raw))
         raise FairAllError(f"policy {error}; the log has no such column{hint}") from error
-    run = path.parent if path.name == "policy" else path
-    return *saved_in(path, modules), run if (run / "DONE").exists() else None
+    return *saved_in(path, modules), path.parent if path.name == "policy" else path
 
 
 def learnt_from(folder: Path, log: DecisionLog) -> np.ndarray:
     """The rows of the log that a finished run learnt from, shape (N,), bool.
 
     These are training and validation rows, on which hyperparameters may have been chosen. All seeds have the
-    same. Rows are those of the run's file at the same positions if the tables are equal, else the rows equal
-    to one of the file, in all columns of both but those of the outcome, which may have been completed since.
+    same. They are known where the log has the rows of the run's file in the same order, equal in all columns
+    of both but those of the outcome, which may have been completed since.
 
     The path of the file is in the folder of the run, which may be a stranger's. The file is read from this
-    machine, as a table of `dataset=csv`, and nothing of it is shown but how many rows are equal. For policies
-    that come without the folder of a run nothing is read.
+    machine, as a table of `dataset=csv`, and nothing of it is shown but whether its rows are equal. For
+    policies that come without the folder of a run nothing is read.
 
     Raises:
         FairAllError: with a reason, where that cannot be told.
     """
     run = load_result(folder)
-    of_file = run.config.dataset["_target_"] == f"{OwnTable.__module__}.{OwnTable.__qualname__}"
-    if not of_file or run.config.splits > 1:
+    if run.config.dataset["_target_"] != OWN_TABLE or run.config.splits > 1:
         raise FairAllError("it was not learnt from one split of a file, dataset=csv")
     config: OwnTableConfig = checked_node({"dataset": run.config.dataset}, "dataset")
-    source = OwnTable(config)
-    fingerprint = None
+    source, fingerprint = OwnTable(config), None
     with suppress(FairAllError):
         fingerprint = source.prepare(scaler=run.config.protocol.scaler).fingerprint()
     if run.fingerprint != fingerprint:
         raise FairAllError(f"its data, {config.path}, are no longer those that it was learnt from")
-    of_run = source.applicants.cells
-    learnt = np.ones(len(of_run), dtype=bool)
+    cells, outcome = source.applicants.cells, (config.label, config.decision, config.propensity)
+    shared = log.cells.columns.intersection(cells.columns).difference([*outcome, config.split.column])
+    if not len(shared) or not all(_spelt(cells[name]).equals(_spelt(log.cells[name])) for name in shared):
+        raise FairAllError(f"the rows of the log are not those of its data, {config.path}, in their order")
+    learnt = np.ones(len(log), dtype=bool)
     learnt[source.splits.test] = False
-
-    outcome = (config.label, config.decision, config.propensity, config.split.column)
-    shared = [name for name in of_run if name in log.cells and name not in outcome]
-    in_log, in_run = (
-        pd.util.hash_pandas_object(pd.DataFrame({name: _spelt(cells[name]) for name in shared}), index=False)
-        for cells in (log.cells, of_run)
-    )
-    if shared and in_log.equals(in_run):
-        return learnt
-    if not shared or in_run.duplicated(keep=False).mean() > MOST_ALIKE:
-        raise FairAllError(
-            f"its data, {config.path}, have many equal rows, so that people cannot be told apart"
-        )
-    return in_log.isin(in_run[learnt]).to_numpy()
+    return learnt
 
 
-def _spelt(column: pd.Series) -> np.ndarray:
-    """Cells by their `spelling`, as text, shape (N,)."""
-    codes, words = words_of(column)
-    return taken(np.array([str(spelling(word)) for word in words], dtype=object), codes, "")
+def _spelt(column: pd.Series) -> pd.Series:
+    return column.astype(str).map(spelling)

@@ -29,21 +29,9 @@ def test_an_evaluation_of_a_table_imports_no_framework() -> None:
 
 
 def test_the_command_imports_no_framework(tmp_path: Path) -> None:
-    typed = ["evaluate", str(LOANS), *(f"{key}={value}" for key, value in KEYS.items())]
-    typed += [
-        "--policy",
-        "propensity",
-        "--groups",
-        "sex,purpose",
-        "drop=[id]",
-        'missing=["no job"]',
-        "--outcome-model",
-        "logistic",
-        "--json",
-    ]
-    code = (
-        f"from fairall.cli.main import main\ncode = main({[*typed, '-o', str(tmp_path)]!r})\nassert code < 2"
-    )
+    words = "--policy propensity --groups sex,purpose drop=[id] --outcome-model logistic --json -o".split()
+    typed = ["evaluate", str(LOANS), *(f"{key}={value}" for key, value in KEYS.items()), *words]
+    code = f"from fairall.cli.main import main\nassert main({[*typed, str(tmp_path)]!r}) < 2"
     said, found = imported(code, *FRAMEWORKS)
     assert found == []
     assert json.loads(said)["log"]["people"] == 400

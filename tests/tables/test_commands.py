@@ -14,7 +14,7 @@ from fairall.config import compose
 from fairall.data import describe
 from fairall.decide import explain
 from fairall.errors import FairAllError
-from fairall.evaluate.log import DecisionLog
+from fairall.evaluate.log import DecisionLog, log_keywords
 from fairall.experiment import Job, job
 from fairall.policy import Policy
 from fairall.tables.features import Kind
@@ -359,7 +359,7 @@ class Asked:
 
     @cached_property
     def log(self) -> Any:
-        return answer(lambda: DecisionLog.read(self.folder / self.name, self.words))
+        return answer(lambda: DecisionLog.of(self.folder / self.name, **log_keywords(self.words)))
 
     @cached_property
     def policy(self) -> Policy:

@@ -183,7 +183,7 @@ def test_probabilities_give_bounds_and_refuse_gaps(people: pd.DataFrame) -> None
     judgement = bounded(
         people.assign(repaid=np.where(people["granted"], people["x"] > 0, np.nan)), label="repaid"
     )
-    assert (judgement.log.groups, judgement.log.names) == (("everybody",), ["x"])
+    assert (judgement.log.groups, [*judgement.log.x]) == (("everybody",), ["x"])
     assert np.isfinite(judgement.values["dr"].low)
     assert "only probabilities are known" in str(judgement.fairness["dpu"]["dr"].why)
     assert reference(judgement) == "p_white"
