@@ -19,7 +19,7 @@ from fairall.tables.features import DISCRETE
 from fairall.tables.overlap import LEAST_EFFECTIVE
 
 FIRST_FIT = 100  # rows before the first fit
-FITS = FIRST_FIT * 1.5 ** np.arange(60)  # rows at which models are fitted
+GROWTH = 1.5  # of the rows, at which models are fitted again
 MOST_MOMENTS = 200
 
 
@@ -45,7 +45,7 @@ class Past(NamedTuple):
 
 
 def past(log: DecisionLog, propensity_model: Any, outcome_model: Any, folds: int, seed: int) -> Past:
-    """Fit the models of a log with times again and again, at the first moments of at least `FITS` rows.
+    """Fit the models of a log with times again and again, whenever its rows have grown by `GROWTH`.
 
     Args:
         log: with times.
@@ -110,9 +110,11 @@ def _learnt(
     numeric = [feature.name for feature in log.features if feature.kind not in DISCRETE]
     numbers = log.x[numeric].astype(float)
     inputs = log.inputs.copy()
-    ends = _last(log) + 1
-    starts = np.unique(ends[np.searchsorted(ends, np.minimum(FITS, len(log)))])
-    for start, end in pairwise(starts.tolist()):
+    starts: list[int] = []
+    for end in (_last(log)[:-1] + 1).tolist():
+        if end >= (GROWTH * starts[-1] if starts else FIRST_FIT):
+            starts.append(end)
+    for start, end in pairwise([*starts, len(log)]):
         earlier = numbers[:start]
         rows = np.arange(end)
         scaled = (numbers - earlier.mean()) / earlier.std().replace(0.0, 1.0)

@@ -68,4 +68,4 @@ def changes(log: DecisionLog, propensity: Fitted | None, outcome: Fitted | None)
     else:
         return
     if p < SURPRISING:
-        yield f"{text} (p = {p:.1g})"
+        yield f"{text}; p = {p:.1g}"
