@@ -161,7 +161,7 @@ def test_a_monitor_of_99_rows_says_that_they_are_too_few(report: Report) -> None
     said, plain = report.evaluated(P, "--monitor=time=t")
     check_utility(plain, report.table, "good")
     seen = records(plain, "monitor", what="utility")
-    assert [row["low"] for row in seen] == [None] * len(seen)
+    assert not any("low" in row for row in seen)
     assert seen[-1]["rows"] == len(report.table)
     assert "intervals that hold" not in said
 
@@ -180,7 +180,9 @@ def test_labels_of_a_version_of_60_rows_do_not_count_yet(report: Report) -> None
     assert last["low"] < value < last["high"]
     # No label of the new version moves the gap by label.
     gaps = records(plain, "monitor", what="gap of true-positive rates")
-    assert len({row["estimate"] for row in gaps if row["rows"] >= (table["version"] == "old").sum()}) == 1
+    assert (
+        len({row["estimate"] for row in gaps if row.get("rows", 0) >= (table["version"] == "old").sum()}) == 1
+    )
 
 
 @of("all_labels_of_f_good")

@@ -122,8 +122,8 @@ def ratio(last: np.ndarray, person: np.ndarray | None, parts: Sequence[np.ndarra
             does not count.
 
     Returns:
-        The ratio, its variance, and the number of rows that count, shape (3, T); NaN where there are fewer
-        than `FIRST_FIT` rows or the weights count as `LEAST_EFFECTIVE` equal ones at most.
+        The ratio, its variance, and the number of rows that count, shape (3, T); NaN until there are
+        `FIRST_FIT` rows and the weights have counted as more than `LEAST_EFFECTIVE` equal ones.
     """
     counts = np.isfinite(parts).all(0)
     now = np.where(counts, parts, 0.0)
@@ -133,7 +133,8 @@ def ratio(last: np.ndarray, person: np.ndarray | None, parts: Sequence[np.ndarra
     products = after[first] * after[second] - before[first] * before[second]
     until = np.vstack([now, now[2] ** 2, products, counts]).cumsum(1)[:, last]
     begun = (until[2] ** 2 > LEAST_EFFECTIVE * until[3]) & (last + 1 >= FIRST_FIT)
-    over, under, _, _, over_over, over_under, under_under, rows = np.where(begun, until, np.nan)
+    until = np.where(np.maximum.accumulate(begun), until, np.nan)
+    over, under, _, _, over_over, over_under, under_under, rows = until
     value = over / under
     left = np.maximum(over_over - 2.0 * value * over_under + value**2 * under_under, 0.0)
     return np.stack([value, (left + OBSERVATIONS) / under**2, rows])
