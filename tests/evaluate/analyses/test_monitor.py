@@ -157,7 +157,7 @@ def test_the_table_has_the_last_moment_the_files_have_all(table: pd.DataFrame) -
 
 def test_a_log_without_times_and_versions_has_no_table(table: pd.DataFrame) -> None:
     shown = evaluation(table, "new", {"time": None, "drop": ["row"]}).page
-    assert MONITOR.table(shown) is MONITOR.figure(shown) is None
+    assert (MONITOR.table(shown), MONITOR.figure(shown)) == (None, None)
     assert [*MONITOR.told(shown)] == []
 
 
