@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from scipy.special import expit
+from scipy.stats import binom
 
 COST = 0.5
-SHARE = 0.4  # of group "a"
 KEYS: dict[str, Any] = {
     "decision": "granted",
     "label": "repaid",
@@ -16,9 +16,11 @@ KEYS: dict[str, Any] = {
     "time": "row",
     "not_features": ["new"],
 }
-X = np.array([-1.5, -0.5, 0.5, 1.5])
-CHANCE = np.array([[0.35, 0.3, 0.2, 0.15], [0.15, 0.2, 0.3, 0.35]])  # of x in the groups
-GOOD, NEW = expit(X), expit(1.5 * X)  # by x the chance of a positive label, and the policy `new`
+X = np.arange(4) - 1.5
+TIMES = np.array([0.4, 0.6])  # that x is greater by 1, of three, by group
+CHANCE = binom.pmf(np.arange(4), 3, TIMES[:, None])  # of x in the groups
+GOOD = expit(X)  # by x the chance of a positive label
+NEW = expit(1.5 * X)  # and the policy `new`
 TRUTHS = "utility", "gap of acceptance rates", "gap of true-positive rates"
 
 
@@ -29,13 +31,15 @@ def learner(n: int, seed: int = 0) -> tuple[pd.DataFrame, dict[str, np.ndarray],
         The log, and by name what is true of `new` and of the decisions taken until each row, shape (n,).
     """
     draw = np.random.default_rng(seed)
-    group = (draw.random(n) > SHARE).astype(int)
-    x = (draw.random(n)[:, None] > CHANCE.cumsum(1)[group, :-1]).sum(1)
-    label, uniform, policy = draw.random(n) < GOOD[x], draw.random(n), np.empty((n, len(X)))
-    accepted, surplus = np.zeros(2), np.zeros(2)
+    group = (draw.random(n) > 0.4).astype(int)
+    x = draw.binomial(3, TIMES[group])
+    label = draw.random(n) < GOOD[x]
+    uniform = draw.random(n)
+    policy = np.empty((n, len(X)))
+    accepted = np.zeros(2)
+    surplus = np.zeros(2)
     for row, g in enumerate(group):
-        leniency = np.clip(6.0 * surplus[g] / (accepted[g] + 5.0), -1.5, 1.5)
-        policy[row] = 0.1 + 0.8 * expit(X + leniency)
+        policy[row] = 0.1 + 0.8 * expit(X + np.clip(6.0 * surplus[g] / (accepted[g] + 5.0), -1.5, 1.5))
         if uniform[row] < policy[row, x[row]]:
             accepted[g] += 1
             surplus[g] += label[row] - 0.6
@@ -57,13 +61,12 @@ def learner(n: int, seed: int = 0) -> tuple[pd.DataFrame, dict[str, np.ndarray],
 def truth(group: np.ndarray, policy: np.ndarray) -> dict[str, np.ndarray]:
     """Expectations of acceptance probabilities by x, shape (n, 4), of the groups' people until each row."""
 
-    def until(part: np.ndarray, members: Any = True) -> np.ndarray:
-        return np.cumsum((CHANCE[group] * part).sum(1) * members)
+    def gap(weight: Any) -> np.ndarray:
+        rates = []
+        for g in (0, 1):
+            chance = CHANCE[group] * weight * (group == g)[:, None]
+            rates.append(np.cumsum((chance * policy).sum(1)) / np.maximum(np.cumsum(chance.sum(1)), 1e-9))
+        return abs(rates[0] - rates[1])
 
-    rows = np.ones_like(policy)
-    rates = [
-        [until(over, group == g) / np.maximum(until(under, group == g), 1e-9) for g in (0, 1)]
-        for over, under in ((policy, rows), (policy * GOOD, rows * GOOD))
-    ]
-    utility = until(policy * (GOOD - COST)) / until(rows)
-    return dict(zip(TRUTHS, [utility, *(abs(first - second) for first, second in rates)], strict=True))
+    utility = np.cumsum((CHANCE[group] * policy * (GOOD - COST)).sum(1)) / np.arange(1, len(group) + 1)
+    return dict(zip(TRUTHS, [utility, gap(1.0), gap(GOOD)], strict=True))
