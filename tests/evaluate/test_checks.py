@@ -81,7 +81,7 @@ def test_right_propensities_are_not_refused(least: float, accepted_only: bool) -
         p = np.where(np.arange(600) % 10 == 0, least, people["p"].clip(least))
         log = log_of(decided(people, np.random.default_rng(seed).random(600) < p, p=p), propensity="p")
         known = np.where(log.accepted, p, np.nan) if accepted_only else p
-        assert checks.impossible(log, known, recorded=True) is None
+        assert checks.impossible(log, known) is None
 
 
 @pytest.mark.parametrize(("value", "refused"), [(0.25, False), (0.36, False), (0.37, True), (-0.07, True)])
