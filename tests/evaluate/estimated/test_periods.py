@@ -11,7 +11,7 @@ from fairall.errors import FairAllError
 from fairall.evaluate import evaluate
 from fairall.evaluate.analyses.monitor import MONITOR, by_version
 from fairall.evaluate.evaluation import Evaluation
-from tests.evaluate.simulated import log_of
+from tests.evaluate.simulated import log_of, models_of
 
 UNVERSIONED: dict[str, Any] = {"policy_version": None, "drop": ["version"], "time": "day"}
 
@@ -51,12 +51,6 @@ def judged(people: pd.DataFrame, **keys: Any) -> Evaluation:
     return evaluate(people["new"].to_numpy(), log, propensity_model="logistic", outcome_model="logistic")
 
 
-def propensities(people: pd.DataFrame, **keys: Any) -> np.ndarray:
-    model = judged(people, **keys).models.propensity
-    assert model is not None
-    return model.probability
-
-
 def values(one: Evaluation, version: str) -> dict[str, Any]:
     return {
         str(record["what"]): record["value"]
@@ -65,16 +59,14 @@ def values(one: Evaluation, version: str) -> dict[str, Any]:
     }
 
 
-def test_the_mixture_is_that_of_the_versions() -> None:
+def test_propensities_are_those_of_all_versions_together() -> None:
     people = changed(8000)
     first = np.exp(-0.5 * people["score"] ** 2)
     later = np.exp(-0.5 * (people["score"] - 0.4) ** 2)
     share = later / (first + later)
     mixture = share * expit(-3.0 * people["score"] - 0.5) + (1 - share) * expit(3.0 * people["score"] + 0.5)
-    assert np.abs(propensities(people) - mixture).max() < 0.06
-    # One logistic regression for both policies knows of neither.
-    pooled = propensities(people, policy_version=None, drop=["version", "day"])
-    assert np.abs(pooled - mixture).max() > 0.2
+    one = models_of(log_of(people, drop=["day"], policy_version="version"), "auto")
+    assert np.abs(one.acceptance - mixture).mean() < 0.03
 
 
 def test_a_new_policy_is_learnt_from_its_own_past() -> None:
