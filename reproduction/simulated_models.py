@@ -58,7 +58,7 @@ SHARED: dict[str, Shift] = {
     "product of three": lambda _, x: 1.2 * x[:, :3].prod(1),
     "parity of two": lambda _, x: 1.2 * np.sign(x[:, :2]).prod(1),
     "parity of three": lambda _, x: 1.2 * np.sign(x[:, :3]).prod(1),
-    "corner": lambda _, x: 3.0 * (x[:, :2] > 0.5).all(1),
+    "corner": lambda _, x: 3.0 * ((x[:, 0] > 0.5) & (x[:, 1] > 0.5)),
     "drift": lambda _, x: np.linspace(-1.0, 1.0, len(x)),
 }
 

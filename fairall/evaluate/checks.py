@@ -225,14 +225,16 @@ def _misses_over_time(
     for width in WIDTHS:
         size = 2 * max(1, int(width * len(known))) + 1
 
-        def of_others(values: np.ndarray, size: int = size) -> np.ndarray:
-            return size * uniform_filter1d(values, size, mode="constant") - values
-
-        labels = np.maximum(of_others(known.astype(float)).round(), 1.0)
-        miss, weights = of_others(residual) / labels, of_others(weighted / labels)
+        labels = np.maximum(_of_others(known.astype(float), size).round(), 1.0)
+        miss, weights = _of_others(residual, size) / labels, _of_others(weighted / labels, size)
         z = deviations(weighted, miss[None], person), deviations(residual, weights[None], person)
         p = 2.0 * len(WIDTHS) * float(norm.sf(np.abs(z).min()))
         yield Misfit([], float(weighted @ (miss - miss.mean())) / len(miss), p)
+
+
+def _of_others(values: np.ndarray, size: int) -> np.ndarray:
+    """Sums of the other values in a window around each, shape (N,)."""
+    return np.asarray(size * uniform_filter1d(values, size, mode="constant") - values)
 
 
 def _sorted(values: np.ndarray) -> bool:

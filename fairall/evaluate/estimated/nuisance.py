@@ -32,7 +32,6 @@ PENALTY = 1.0  # of squared coefficients, halved
 MOST_ROWS, MOST_ROWS_OF_SCORES = 100_000, 20_000
 LEAST_PROBABILITY = 1e-4
 MOST_WEIGHT = 100.0  # 1/p; `checks.lacking` refuses where more people than chance explains are so unlikely
-MOST_VARIANCE = 1.0  # of log odds
 TOLERANCE = 1e-5  # of the mean gradient; the rounding of float32 hinders Newton steps below
 MANY_ROWS = 400_000  # beyond which half of them train the models as well as more would
 CHUNK = 65_536  # rows at once, which bounds memory
@@ -54,10 +53,6 @@ class Parametric:
     residual: np.ndarray
     inverse_information: np.ndarray
 
-    def variance(self) -> np.ndarray:
-        """Variance of the log odds of each row, zᵢᵀ H⁻¹ zᵢ, shape (N,)."""
-        return ((self.inputs @ self.inverse_information.astype(np.float32)) * self.inputs).sum(1)
-
 
 @dataclass(frozen=True)
 class Fitted:
@@ -78,17 +73,8 @@ class Fitted:
     parametric: Parametric | None = None
 
     def inverse(self) -> np.ndarray:
-        """1/p for weights, at most `MOST_WEIGHT`, shape (N,).
-
-        Of a logistic regression without the bias of second order.
-        The log odds η̂ of a row are those of a model fitted on other rows, with an error of about N(0, v).
-        Then 1/p̂ = 1 + exp(−η̂) has the expectation 1 + exp(−η + v/2), so that v/2 is added to η̂, at most
-        `MOST_VARIANCE`/2, beyond which the approximation fails.
-        """
-        shift = 0.0
-        if self.parametric is not None:
-            shift = np.minimum(self.parametric.variance(), MOST_VARIANCE) / 2.0
-        return np.minimum(1.0 + np.exp(-logit(self.probability) - shift), MOST_WEIGHT)
+        """1/p for weights, at most `MOST_WEIGHT`, shape (N,)."""
+        return np.minimum(1.0 / self.probability, MOST_WEIGHT)
 
 
 def fit(log: DecisionLog, target: np.ndarray, what: str, model: Any, folds: int, seed: int) -> Fitted | None:
@@ -117,11 +103,9 @@ def fit(log: DecisionLog, target: np.ndarray, what: str, model: Any, folds: int,
         van der Laan, M., Polley, E. and Hubbard, A. (2007). Super learner. Statistical Applications in
         Genetics and Molecular Biology.
     """
-    if isinstance(model, str) and model not in MODELS:
-        known = f"{', '.join(MODELS)}, or a scikit-learn classifier"
+    if not (model in MODELS if isinstance(model, str) else hasattr(model, "predict_proba")):
+        known = f"{', '.join(MODELS)}, or a scikit-learn classifier with probabilities"
         raise FairAllError(f"model {model!r} is not possible: it must be {known}")
-    if not isinstance(model, str) and not hasattr(model, "predict_proba"):
-        raise FairAllError(f"the model {type(model).__name__} is no classifier with probabilities")
     if _rarer(target) < 2:
         return None
     members = _members(model, seed)

@@ -1,12 +1,13 @@
 """Nuisance models against populations whose probabilities are known."""
 
+import re
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.special import expit, logit
+from scipy.special import expit
 from sklearn.naive_bayes import GaussianNB
 from sklearn.svm import LinearSVC
 
@@ -110,23 +111,6 @@ def test_the_theory_of_the_logistic_regression() -> None:
     np.testing.assert_allclose(theory.inverse_information @ information, np.eye(4), atol=0.03)
 
 
-def test_log_odds_vary_as_in_theory_and_inverse_probabilities_are_without_bias() -> None:
-    """Over small logs, for which 1/p is too large on average."""
-    errors, variances, biases = [], [], []
-    for seed in range(60):
-        log, chance, _ = population(150, seed=seed)
-        one = fitted(log, "logistic")
-        assert one.parametric is not None
-        errors.append(logit(one.probability) - logit(chance))
-        variances.append(one.parametric.variance().mean())
-        biases.append([np.mean(inverse - 1 / chance) for inverse in (1 / one.probability, one.inverse())])
-    assert np.var(np.concatenate(errors)) == pytest.approx(np.mean(variances), rel=0.35)
-    plain, corrected = np.mean(biases, axis=0)
-    assert plain > 0.08
-    assert abs(corrected) < 0.5 * plain
-    assert fitted(population(300)[0], "auto").inverse().max() <= nuisance.MOST_WEIGHT
-
-
 def test_large_logs_are_fitted_on_some_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("MOST_ROWS", "MOST_ROWS_OF_SCORES"):
         monkeypatch.setattr(nuisance, name, 1500)
@@ -144,8 +128,8 @@ def test_rare_targets(model: str, positives: int) -> None:
     label[rows[:positives]] = 1.0
     person = np.where(np.isin(np.arange(300), rows[:positives]), rows[0], np.arange(300))
     alone = replace(log, person=np.unique(person, return_inverse=True)[1])
-    for rows in (log, alone):
-        one = fit(rows, label, "label", model, 5, 0)
+    for sample in (log, alone):
+        one = fit(sample, label, "label", model, 5, 0)
         assert (one is None) == (positives < 2)
         if one is not None:
             assert one.probability.min() > 0
@@ -155,6 +139,9 @@ def test_rare_targets(model: str, positives: int) -> None:
 
 def test_unusable_models() -> None:
     log, *_ = population(100)
-    for model, message in (("forest", "model 'forest' is not possible"), (LinearSVC(), "LinearSVC is no")):
+    for model, message in (
+        ("forest", "model 'forest' is not possible"),
+        (LinearSVC(), r"LinearSVC\(\) is not possible"),
+    ):
         with pytest.raises(FairAllError, match=message):
             fit(log, log.accepted.astype(float), "decision", model, 5, 0)
