@@ -1,6 +1,5 @@
 """Nuisance models against populations whose probabilities are known."""
 
-import re
 from dataclasses import replace
 from typing import Any
 
