@@ -20,7 +20,7 @@ from fairall.display.progress import doing
 from fairall.errors import count
 from fairall.evaluate.estimated.bounds import Bounds
 from fairall.evaluate.estimated.estimates import Estimate
-from fairall.evaluate.estimated.terms import Products, deviations
+from fairall.evaluate.estimated.terms import deviations, products
 from fairall.evaluate.log import DecisionLog
 from fairall.tables.overlap import (
     LEAST_EFFECTIVE,
@@ -42,21 +42,21 @@ LEAST_DEVIATION = 2.0  # of either residual from 0, in standard errors, for a mi
 LEAST_SHIFT = 0.1  # standard errors of the value by which a misfit moves it, below which it matters little
 LEAST_SHOWN = 1e-6  # p
 WIDTHS = (0.01, 0.04, 0.16)  # of half a window around a row, as shares of the rows
+TINY = np.finfo(float).tiny
 LEAST_CHANGES = 0.25  # of those between neighbours in random order, below which a file is sorted by a column
 
 
-def impossible(log: DecisionLog, propensity: np.ndarray, recorded: bool) -> str | None:
+def impossible(log: DecisionLog, propensity: np.ndarray) -> str | None:
     """Why the propensities cannot be those of the decisions.
 
     Σ d/π over any set of people is their number in expectation (Horvitz & Thompson 1952), with the variance
     Σ (1 − π)/π. It is compared with the number of those with π > 0: of all, of each group, and of each region
     of a feature where π is recorded for everybody. A deviation is too large if Bernstein's inequality gives
-    it a probability below 10⁻⁴; the largest by the number of people is told.
+    it a probability below 10⁻⁴.
 
     Args:
         log: the people.
-        propensity: π, shape (N,), NaN where unknown.
-        recorded: whether it is recorded, not estimated.
+        propensity: π, recorded or estimated, shape (N,), NaN where unknown.
     """
     doing("sums of 1/π in all regions")
     d, unknown = log.accepted, np.isnan(propensity)
@@ -68,21 +68,19 @@ def impossible(log: DecisionLog, propensity: np.ndarray, recorded: bool) -> str 
     largest = np.where(unknown, inverse.max(), 1.0 / np.where(possible, propensity, 1.0))
     # Of each row where π is known, which is more stable than the estimate d (1 − π)/π² by the accepted.
     variance = np.where(unknown, inverse * (inverse - 1.0), largest - 1.0)
-    regions = log.regions() if recorded and not unknown.any() else log.members.items()
-    worst, told = 0.0, None
+    by_feature = log.propensity is not None and not unknown.any()
+    regions = log.regions() if by_feature else log.members.items()
     for name, rows in itertools.chain([("in the log", np.ones_like(d))], regions):
         expected, total = int(possible[rows].sum()), inverse[rows].sum()
         jump = SURPRISE * largest[rows].max() / 3.0
         noise = jump + np.sqrt(jump**2 + 2.0 * SURPRISE * variance[rows].sum())
-        deviation = abs(total - expected)
-        if deviation > max(TOTAL_TOLERANCE * expected, noise, worst * expected):
-            worst = deviation / max(expected, 1)
-            told = (
-                f"1/π of the accepted, by the {'recorded' if recorded else 'estimated'} propensities π, adds "
-                f"up to {total:.0f} for the people {name} instead of their number {expected}: π is not the "
-                "probability of these decisions, or some had almost no chance"
+        if abs(total - expected) > max(TOTAL_TOLERANCE * expected, noise):
+            return (
+                f"1/π of the accepted, by the {'estimated' if log.propensity is None else 'recorded'} "
+                f"propensities π, adds up to {total:.0f} for the people {name} instead of their number "
+                f"{expected}: π is not the probability of these decisions, or some had almost no chance"
             )
-    return told
+    return None
 
 
 def lacking(
@@ -194,23 +192,23 @@ def misfit(
     person = None if log.person is None else log.person[rows]
     residual = np.where(log.revealed, np.nan_to_num(log.label) - outcome, 0.0)[rows]
     known, weighted = log.revealed[rows], (imbalance * log.stake)[rows]
-    products, parts = Products().fit(log.design[rows]), []
-    for h in products.values(log.design[rows]):
+    parts = []
+    for terms, h in products(log.design[rows]):
         h -= h.mean(1, keepdims=True)
-        slope = h @ residual / np.maximum((h[:, known] ** 2).sum(1), np.finfo(float).tiny)
-        of_both = deviations(residual, h, person), deviations(weighted, h, person)
-        parts.append(np.stack([*of_both, h @ weighted / len(rows) * slope]))
-    of_label, of_weights, shift = np.concatenate(parts, axis=1)
-    least = np.minimum(np.abs(of_label), np.abs(of_weights))
-    product = np.where(least >= LEAST_DEVIATION, np.abs(of_label * of_weights), 0.0)
-    best = int(product.argmax())
-    p = len(product) * (1.0 - 2.0 / np.pi * float(iti0k0(product[best])[1]))
-    tests = [Misfit(products.inputs_of(best, log.input_names), float(shift[best]), max(p, 0.0))]
+        slope = h @ residual / np.maximum((h[:, known] ** 2).sum(1), TINY)
+        z = np.abs([deviations(values, h, person) for values in (residual, weighted)])
+        both = np.where(z.min(0) >= LEAST_DEVIATION, z.prod(0), 0.0)
+        parts.append([*terms.T, both, h @ weighted / len(rows) * slope])
+    *inputs, both, shift = np.concatenate(parts, axis=1)
+    best = int(both.argmax())
+    names = [log.input_names[int(values[best])] for values in inputs if values[best] >= 0]
+    p = max(0.0, len(both) * (1.0 - 2.0 / np.pi * float(iti0k0(both[best])[1])))
+    tests = [Misfit(list(dict.fromkeys(names)), float(shift[best]), p)]
     if not any(map(_sorted, (log.accepted[rows], log.label[rows][known]))):
         tests += _misses_over_time(residual, known, weighted, person)
     worst = min(tests, key=lambda test: test.p)
-    p = worst.p * (1 + (len(tests) > 1))
-    return worst._replace(p=p) if p < LEVEL and abs(worst.shift) >= LEAST_SHIFT * error else None
+    worst = worst._replace(p=2.0 * worst.p)
+    return worst if worst.p < LEVEL and abs(worst.shift) >= LEAST_SHIFT * error else None
 
 
 def _misses_over_time(
@@ -227,14 +225,16 @@ def _misses_over_time(
     for width in WIDTHS:
         size = 2 * max(1, int(width * len(known))) + 1
 
-        def of_others(values: np.ndarray, size: int = size) -> np.ndarray:
-            return size * uniform_filter1d(values, size, mode="constant") - values
-
-        labels = np.maximum(of_others(known.astype(float)).round(), 1.0)
-        miss, weights = of_others(residual) / labels, of_others(weighted / labels)
+        labels = np.maximum(_of_others(known.astype(float), size).round(), 1.0)
+        miss, weights = _of_others(residual, size) / labels, _of_others(weighted / labels, size)
         z = deviations(weighted, miss[None], person), deviations(residual, weights[None], person)
         p = 2.0 * len(WIDTHS) * float(norm.sf(np.abs(z).min()))
         yield Misfit([], float(weighted @ (miss - miss.mean())) / len(miss), p)
+
+
+def _of_others(values: np.ndarray, size: int) -> np.ndarray:
+    """Sums of the other values in a window around each, shape (N,)."""
+    return np.asarray(size * uniform_filter1d(values, size, mode="constant") - values)
 
 
 def _sorted(values: np.ndarray) -> bool:

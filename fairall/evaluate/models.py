@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from functools import cached_property
-from typing import TypeAlias
+from dataclasses import KW_ONLY, dataclass, fields
+from functools import cached_property, partial
+from typing import Any, TypeAlias
 
 import numpy as np
 from sklearn.base import ClassifierMixin
@@ -12,7 +13,7 @@ from fairall.config.checks import between, number, whole_number
 from fairall.errors import FairAllError, count
 from fairall.evaluate import checks
 from fairall.evaluate.estimated.estimates import Column, Sample
-from fairall.evaluate.estimated.nuisance import Fitted, fit, fit_by_version
+from fairall.evaluate.estimated.nuisance import Fitted, fit
 from fairall.evaluate.estimated.officers import Officers, officers, why_not
 from fairall.evaluate.estimated.past import Past, past
 from fairall.evaluate.estimated.periods import changes
@@ -22,10 +23,9 @@ from fairall.tables.cells import spelling
 
 NO_MODEL = "a model of the label needs two people with either label"
 Model: TypeAlias = str | ClassifierMixin
-# Of `Models`.
-OPTIONS = "propensity_model outcome_model folds seed smallest_cell score largest_gap reference".split()
 
 
+@dataclass(eq=False)
 class Models:
     """The models of a log, which serve any number of policies.
 
@@ -43,37 +43,44 @@ class Models:
             values of a combination; by default that of the highest rate, of those with at least 30 people and
             2 % of all.
 
+    Attributes:
+        acceptance: π, the probability that the logged decision was acceptance, estimated where not recorded,
+            shape (N,).
+        propensity: the model of the decision; None where all are recorded.
+        labelled: of known labels of accepted people; None where all are known, or none.
+        outcome: of the label; None where fewer than two labels are of one value.
+        sample: the rows.
+
     Raises:
         FairAllError: where a model or number cannot be used, all labels are of one person, or `reference` is
             not shown.
     """
 
-    def __init__(
-        self,
-        log: DecisionLog,
-        *,
-        propensity_model: Model = "auto",
-        outcome_model: Model = "auto",
-        folds: int = 5,
-        seed: int = 0,
-        smallest_cell: int = 10,
-        score: np.ndarray | None = None,
-        largest_gap: float = LARGEST_GAP,
-        reference: object = None,
-    ) -> None:
-        folds, seed = whole_number("folds", folds, 2), whole_number("seed", seed)
-        self.log, self.seed, self.folds, self.score = log, seed, folds, score
-        self.propensity_model, self.outcome_model = propensity_model, outcome_model
-        self.smallest_cell = whole_number("smallest_cell", smallest_cell, 1)
-        self.largest_gap = number("largest_gap", largest_gap, between(0, 1))
-        names = log.probable_groups or [log.groups[code] for code in self.shown]
-        self.reference: str | None = None
-        if reference is not None:
-            values = reference if isinstance(reference, list | tuple) else [reference]
+    log: DecisionLog
+    _: KW_ONLY
+    propensity_model: Model = "auto"
+    outcome_model: Model = "auto"
+    folds: int = 5
+    seed: int = 0
+    smallest_cell: int = 10
+    score: np.ndarray | None = None
+    largest_gap: float = LARGEST_GAP
+    reference: Any = None
+
+    def __post_init__(self) -> None:
+        log = self.log
+        self.folds, self.seed = whole_number("folds", self.folds, 2), whole_number("seed", self.seed)
+        self.smallest_cell = whole_number("smallest_cell", self.smallest_cell, 1)
+        self.largest_gap = number("largest_gap", self.largest_gap, between(0, 1))
+        if self.reference is not None:
+            values = self.reference if isinstance(self.reference, list | tuple) else [self.reference]
+            groups = [log.groups[code] for code in self.shown]
             wanted = spelling(", ".join(map(str, values)))
-            self.reference = next((name for name in names if spelling(name) == wanted), None)
-            if self.reference is None:
-                raise FairAllError(f"reference {reference!r}: no such group; there are {', '.join(names)}")
+            names = {spelling(name): name for name in log.probable_groups or groups}
+            if wanted not in names:
+                known = ", ".join(names.values())
+                raise FairAllError(f"reference {self.reference!r}: no such group; there are {known}")
+            self.reference = names[wanted]
         counted = log.revealed if log.revealed.any() else np.ones(len(log), dtype=bool)
         if log.person is not None and np.ptp(log.person[counted]) == 0:
             what = count(int(counted.sum()), "label" if log.revealed.any() else "row")
@@ -81,22 +88,24 @@ class Models:
                 f"person: all {what} are of one person, from whom nothing follows for others; leave out "
                 "label to compare acceptance rates, or person if rows are of different people"
             )
-        decision, known = log.accepted.astype(float), np.where(log.accepted, log.revealed, np.nan)
-        self.propensity: Fitted | None = None
-        if log.propensity is None or np.isnan(log.propensity).any():
-            self.propensity = fit_by_version(log, decision, "decision", propensity_model, folds, seed)
+        by_decision, by_label = (
+            partial(fit, log, model=model, folds=self.folds, seed=self.seed)
+            for model in (self.propensity_model, self.outcome_model)
+        )
+        recorded = np.full(len(log), np.nan) if log.propensity is None else log.propensity
+        self.acceptance, self.propensity = recorded, None
+        if np.isnan(recorded).any():
+            self.propensity = by_decision(log.accepted.astype(float), "decision")
             if self.propensity is None:
                 raise FairAllError(
-                    f"{count(int(decision.sum()), 'person was', 'people were')} accepted: a model of the "
+                    f"{count(int(log.accepted.sum()), 'person was', 'people were')} accepted: a model of the "
                     "decision needs two people with either decision"
                 )
-        # None where all labels are known, or none.
-        self.labelled = fit(log, known, "known label", propensity_model, folds, seed)
-        self.outcome = fit(log, log.label, "label", outcome_model, folds, seed)
+            self.acceptance = np.where(np.isnan(recorded), self.propensity.probability, recorded)
+        self.labelled = by_decision(np.where(log.accepted, log.revealed, np.nan), "known label")
+        self.outcome = by_label(log.label, "label")
         parametric = {name: one.parametric for name, one in self.fitted.items() if one and one.parametric}
-        if log.propensity is not None:  # the model then stands in for rejected people only
-            parametric.pop("propensity", None)
-        self.sample = Sample(len(log), parametric, log.person, seed)
+        self.sample = Sample(len(log), parametric, log.person, self.seed)
 
     @cached_property
     def past(self) -> Past | None:
@@ -109,13 +118,6 @@ class Models:
     def fitted(self) -> dict[str, Fitted | None]:
         """The models by name; None where one is not needed or cannot be fitted."""
         return {"propensity": self.propensity, "labelled": self.labelled, "outcome": self.outcome}
-
-    @cached_property
-    def acceptance(self) -> np.ndarray:
-        """π, the probability that the logged decision was acceptance, estimated where not recorded, (N,)."""
-        recorded = np.full(len(self.log), np.nan) if self.log.propensity is None else self.log.propensity
-        estimated = recorded if self.propensity is None else self.propensity.probability
-        return np.where(np.isnan(recorded), estimated, recorded)
 
     @property
     def known(self) -> np.ndarray:
@@ -152,9 +154,7 @@ class Models:
     def impossible(self) -> str | None:
         """`checks.impossible` of the propensities of the decisions."""
         recorded = self.log.propensity
-        return checks.impossible(
-            self.log, self.acceptance if recorded is None else recorded, recorded is not None
-        )
+        return checks.impossible(self.log, self.acceptance if recorded is None else recorded)
 
     @cached_property
     def officers(self) -> Officers | None:
@@ -191,3 +191,6 @@ def _inverse(name: str, fitted: Fitted | None) -> Column:
         return Column(np.array(1.0))
     inverse = fitted.inverse()
     return Column(inverse, {name: -inverse * (1.0 - fitted.probability)} if fitted.parametric else {})
+
+
+OPTIONS = [option.name for option in fields(Models)[1:]]

@@ -6,16 +6,15 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.special import expit, logit
+from scipy.special import expit
 from sklearn.naive_bayes import GaussianNB
 from sklearn.svm import LinearSVC
 
-from fairall.display.progress import steps_told
 from fairall.errors import FairAllError
 from fairall.evaluate.estimated import nuisance
 from fairall.evaluate.estimated.nuisance import Fitted, fit
 from fairall.evaluate.log import DecisionLog
-from tests.evaluate.truths import drawn
+from reproduction.simulated_models import COLUMNS, SHARED, people
 
 
 def population(n: int, *, seed: int = 0) -> tuple[DecisionLog, np.ndarray, np.ndarray]:
@@ -49,27 +48,17 @@ def test_models_converge_to_a_logistic_truth(model: str) -> None:
     assert np.mean(errors[1]) < 0.6 * np.mean(errors[0])
 
 
-def test_each_fit_is_told() -> None:
-    log, steps = population(300)[0], list[str]()
-    with steps_told(steps.append):
-        fitted(log, "auto")
-        fitted(log, "logistic")
-    assert (steps[1], steps[14]) == ("fit 2 of 15: target, fold 2", "fit 15 of 15: target, fold 5")
-    assert steps[15:17] == ["fit 1 of 5: target, fold 1", "fit 2 of 5: target, fold 2"]
-    assert len(steps) == 20
-
-
-@pytest.mark.parametrize("name", ["parity of two", "parity of three", "product of three"])
-def test_auto_finds_what_the_logistic_regression_cannot_and_is_calibrated(name: str) -> None:
-    one = drawn(name, 3000)
-    log = one.log()
+@pytest.mark.parametrize("world", [{"shared": SHARED["parity of two"]}, {"kind": "tails"}])
+def test_auto_finds_what_the_logistic_regression_cannot_and_is_calibrated(world: dict[str, Any]) -> None:
+    one = people(np.random.default_rng(0), 3000, **world)
+    log = DecisionLog.of(one.table, **COLUMNS)
     for target, truth in ((log.accepted.astype(float), one.propensity), (log.label, one.chance)):
         known = ~np.isnan(target)
         auto, logistic = (fitted(log, model, target) for model in ("auto", "logistic"))
         assert auto.parametric is None
         assert auto.log_loss < logistic.log_loss
         p = auto.probability
-        assert np.abs(p - truth).mean() < 0.6 * np.abs(logistic.probability - truth).mean()
+        assert np.abs(p - truth).mean() < 0.7 * np.abs(logistic.probability - truth).mean()
         bins = pd.qcut(p[known], 5, labels=False)
         means = pd.DataFrame({"p": p[known], "y": target[known]}).groupby(bins).mean()
         assert (means["p"] - means["y"]).abs().max() < 0.08
@@ -116,35 +105,16 @@ def test_the_theory_of_the_logistic_regression() -> None:
     theory = one.parametric
     assert theory is not None
     assert (theory.residual[~log.revealed] == 0).all()
-    score = log.inputs.astype(float) * theory.residual[:, None]
-    assert (np.abs(score.sum(0)) < 0.5 * np.sqrt((score**2).sum(0))).all()
     weight = np.where(log.revealed, one.probability * (1 - one.probability), 0)
     information = log.inputs.T @ (log.inputs * weight[:, None])
     np.testing.assert_allclose(theory.inverse_information @ information, np.eye(4), atol=0.03)
 
 
-def test_log_odds_vary_as_in_theory_and_inverse_probabilities_are_without_bias() -> None:
-    """Over small logs, for which 1/p is too large on average."""
-    errors, variances, biases = [], [], []
-    for seed in range(60):
-        log, chance, _ = population(150, seed=seed)
-        one = fitted(log, "logistic")
-        assert one.parametric is not None
-        errors.append(logit(one.probability) - logit(chance))
-        variances.append(one.parametric.variance().mean())
-        biases.append([np.mean(inverse - 1 / chance) for inverse in (1 / one.probability, one.inverse())])
-    assert np.var(np.concatenate(errors)) == pytest.approx(np.mean(variances), rel=0.35)
-    plain, corrected = np.mean(biases, axis=0)
-    assert plain > 0.08
-    assert abs(corrected) < 0.5 * plain
-    assert fitted(population(300)[0], "auto").inverse().max() <= nuisance.MOST_WEIGHT
-
-
 def test_large_logs_are_fitted_on_some_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("MOST_ROWS", "MOST_ROWS_OF_PRODUCTS", "CHUNK"):
+    for name in ("MOST_ROWS", "MOST_ROWS_OF_SCORES"):
         monkeypatch.setattr(nuisance, name, 1500)
-    one = drawn("parity of two", 5000)
-    assert np.abs(fitted(one.log()).probability - one.propensity).mean() < 0.08
+    log, chance, _ = population(5000)
+    assert np.abs(fitted(log).probability - chance).mean() < 0.05
 
 
 @pytest.mark.parametrize("model", ["logistic", "auto"])
@@ -157,8 +127,8 @@ def test_rare_targets(model: str, positives: int) -> None:
     label[rows[:positives]] = 1.0
     person = np.where(np.isin(np.arange(300), rows[:positives]), rows[0], np.arange(300))
     alone = replace(log, person=np.unique(person, return_inverse=True)[1])
-    for people in (log, alone):
-        one = fit(people, label, "label", model, 5, 0)
+    for sample in (log, alone):
+        one = fit(sample, label, "label", model, 5, 0)
         assert (one is None) == (positives < 2)
         if one is not None:
             assert one.probability.min() > 0
@@ -168,6 +138,9 @@ def test_rare_targets(model: str, positives: int) -> None:
 
 def test_unusable_models() -> None:
     log, *_ = population(100)
-    for model, message in (("forest", "model 'forest' is not possible"), (LinearSVC(), "LinearSVC is no")):
+    for model, message in (
+        ("forest", "model 'forest' is not possible"),
+        (LinearSVC(), r"LinearSVC\(\) is not possible"),
+    ):
         with pytest.raises(FairAllError, match=message):
             fit(log, log.accepted.astype(float), "decision", model, 5, 0)
