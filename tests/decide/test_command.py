@@ -475,7 +475,7 @@ def test_commands_of_the_page(saved: Path, tmp_path: Path) -> None:
     said = typed_line(evaluating, tmp_path)
     assert (said.returncode, said.stderr) == (0, "")
     accepted = pd.read_csv(tmp_path / "decisions.csv")["decision"].sum()
-    assert f"200 people, {accepted} accepted, {accepted} with a label" in said.stdout
+    assert f"Log: people 200, accepted {accepted}, labelled {accepted}" in said.stdout
 
 
 def test_a_policy_is_evaluated_by_decisions_without_labels(saved: Path, tmp_path: Path) -> None:
@@ -525,7 +525,6 @@ def test_evaluate_judges_what_decide_decides(
     (used,) = saved["policies"]
     assert ips["estimate"] == pytest.approx(utility, abs=1e-6)
     assert used["acceptance"] == pytest.approx(people[column].mean(), abs=1e-6)
-    assert used.get("draw") == (7 if options else None)
     assert (used["rule"] == "accept with the probability, drawn with seed 7") == bool(options)
     refused = typed("evaluate", "log.csv", "--policy", "mine", *log, "--draw", "7", cwd=tmp_path)
     assert refused.stderr.startswith("fairall: --draw 7, or draw=7: decisions are drawn of saved policies")

@@ -137,7 +137,6 @@ def test_amounts_have_no_cost() -> None:
     )
     assert not any(", cost" in line for line in page.basis())
     note = page.tables["value"].note
-    assert "gains gain or costs loss" in note
     assert "it needs recorded propensities, labels of all accepted people, one cost" in note
 
 

@@ -117,8 +117,9 @@ def test_a_label_none_is_settled_by_the_keys_of_the_refusal(report: Report) -> N
     _, plain = report.evaluated(P, *words, "missing_by_default=[NA]")
     assert check_utility(plain, table, good, label)[0] == pytest.approx(0.09, abs=5e-4)
     # As no label, all of the known ones are good.
-    said, _ = report.evaluated(P, *words, f"positive={other}", "missing=[None]")
-    assert f"158 accepted, {(table[label] == other).sum()} with a label" in said
+    _, plain = report.evaluated(P, *words, f"positive={other}", "missing=[None]")
+    counts = plain["log"]["accepted"], plain["log"]["labelled"]
+    assert counts == (158, (table[label] == other).sum())
 
 
 @of("group_NA")

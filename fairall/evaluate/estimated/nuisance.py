@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import sys
 import warnings
 from dataclasses import dataclass
@@ -110,7 +111,8 @@ def fit(log: DecisionLog, target: np.ndarray, what: str, model: Any, folds: int,
         return None
     members = _members(model, seed)
     order, fold = folds_of(log, target, folds, seed)
-    probability, steps = np.empty((len(members), len(target))), [*np.ndindex(len(members), fold.max() + 1)]
+    probability = np.empty((len(members), len(target)))
+    steps = [*itertools.product(range(len(members)), np.unique(fold).tolist())]
     for number, (member, k) in enumerate(steps, 1):
         doing(f"fit {number} of {len(steps)}: {what}, fold {k + 1}")
         estimator, most = members[member]
