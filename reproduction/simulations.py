@@ -91,13 +91,14 @@ def study(name: str) -> Any:
 
 
 def make(name: str, folder: Path, jobs: int) -> None:
-    """Append the replicates that are missing to a file for each case, interrupted or not."""
+    """Append the replicates that are missing to a file for each case; all cases progress alike."""
     folder.mkdir(parents=True, exist_ok=True)
     batches = []
     for place, case in enumerate(study(name).CASES):
         done = set(found(folder, place)["replicate"])
         left = [number for number in range(case.replicates) if number not in done]
         batches += [(name, place, left[start : start + BATCH]) for start in range(0, len(left), BATCH)]
+    batches.sort(key=lambda batch: batch[2][0] / study(name).CASES[batch[1]].replicates)
     for (_, place, _), lines in computed(batch, batches, jobs):
         with (folder / f"{place:02d}.csv").open("a") as opened:
             opened.write(lines)
