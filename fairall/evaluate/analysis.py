@@ -87,7 +87,7 @@ class Picture:
     note: str
     draw: Callable[[Shown], Figure]
     there: Callable[[Shown], bool] = lambda _: True
-    wide: bool = True
+    wide: Callable[[Shown], bool] = lambda _: True
     section: str | None = None
 
 
@@ -157,7 +157,7 @@ class Analysis:
             title=picture.title,
             note=picture.note,
             section=self.section if picture.section is None else picture.section,
-            wide=picture.wide,
+            wide=picture.wide(shown),
             draw=partial(picture.draw, shown),
         )
 

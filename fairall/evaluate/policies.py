@@ -101,8 +101,12 @@ def target_policy(
         from fairall.evaluate.saved import saved_policy  # imports torch, and reads configurations
 
         policy, name, run = saved_policy(name, log, **places)
-    values, kind = _values(policy, log, proba)
-    probability = _probabilities(values, name, log)
+    try:
+        values, kind = _values(policy, log, proba)
+        probability = _probabilities(values, name, log)
+    except (TypeError, ValueError, KeyError) as error:  # of a user's object
+        reason = str(error).strip().split("\n")[0] or type(error).__name__
+        raise FairAllError(f"policy {name} gives no probabilities of this log ({reason})") from error
     if kind == "saved":
         from fairall.decide.rules import Rule
 

@@ -91,7 +91,7 @@ GAPS = Analysis(
         f"{VIEWS_TOLD} With 95 % intervals; hollow: estimates without one. no assumption: whatever the "
         "missing labels are.",
         draw,
-        wide=False,
+        wide=lambda shown: shown.difference is not None,
         section="",
     ),
 )

@@ -56,7 +56,8 @@ def records(shown: Shown) -> Iterator[Record]:
                 values["least balanced"] = "; ".join(worst).replace("-", "−")
                 for feature, differences in features.to_dict("index").items():
                     yield about | {"measure": "balance", "feature": feature, "value": None} | differences
-            for (name, measure), view in product(MEASURES.items(), VIEWS):
+            known_rates = MEASURES if log.revealed.any() else {"dpu": MEASURES["dpu"]}
+            for (name, measure), view in product(known_rates.items(), VIEWS):
                 rate = measure.rate + ("" if view == "dr" else f", {view}")
                 values[rate] = evaluation.rate(name, view, code)
             yield from (about | {"measure": measure, "value": value} for measure, value in values.items())
@@ -125,5 +126,6 @@ GROUPS = Analysis(
         "the policy accepts. Where it accepts people and nobody was accepted, labels are missing.",
         draw,
         there=lambda shown: len(shown.first.models.shown) > 0,
+        wide=lambda shown: len(shown.first.models.shown) > 2,
     ),
 )

@@ -148,7 +148,7 @@ SENSITIVITY = Analysis(
         "would arise if the feature that matters most were hidden.",
         draw=draw,
         there=lambda shown: bool(answers(shown)),
-        wide=False,
+        wide=lambda _: False,
     ),
     told=told,
 )

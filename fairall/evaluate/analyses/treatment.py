@@ -52,7 +52,10 @@ NO_OVERLAP = (
     "the groups do not overlap: more than 5 % of people have features with which fewer than 1 % are of a "
     "group, or its weights count as fewer than 30"
 )
-TOLD = "of people with equal features the acceptance rate differs from that of {} by {} points"
+TOLD = (
+    "of people with equal features the acceptance rate differs from that of {reference} by {adjusted} "
+    "points; features explain {explained} of the raw gap of {raw}"
+)
 NO_ODDS = "nobody, or everybody, of a group is accepted"
 
 
@@ -162,12 +165,15 @@ def records(shown: Shown) -> Iterator[Record]:
 
 
 def told(shown: Shown) -> Iterator[str]:
-    """The adjusted difference of each group."""
-    for record in records(shown):
-        if record["measure"] == "adjusted" and record["decision_maker"] is None:
-            value, reference = record["value"], record["reference"]
-            sentence = value.why or TOLD.format(reference, text(value, {}))
-            yield f"Equal treatment of {record['group']}, {record['policy']}: {sentence}"
+    """The adjusted difference of each group, and how much of the raw gap the features explain."""
+    for policy, judgement in shown.evaluations.items():
+        overall = [record for record in judgement.once(equal_treatment) if record["decision_maker"] is None]
+        for group, reference in {record["group"]: record["reference"] for record in overall}.items():
+            values = {one["measure"]: one["value"] for one in overall if one["group"] == group}
+            why = values["adjusted"].why
+            texts = {measure: text(value, {}) for measure, value in values.items()}
+            sentence = why or TOLD.format(reference=reference, **texts)
+            yield f"Equal treatment of {group}, {policy}: {sentence}"
 
 
 TREATMENT = Analysis(

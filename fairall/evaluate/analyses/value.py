@@ -92,7 +92,7 @@ VALUES = Analysis(
         "Utility by estimator",
         "With 95 % intervals; hollow: estimates without one. no assumption: whatever the missing labels are.",
         draw,
-        wide=False,
+        wide=lambda _: False,
     ),
     told=told,
 )
