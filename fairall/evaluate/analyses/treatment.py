@@ -165,14 +165,17 @@ def records(shown: Shown) -> Iterator[Record]:
 
 
 def told(shown: Shown) -> Iterator[str]:
-    """The adjusted difference of each group, and how much of the raw gap the features explain."""
+    """The largest adjusted difference, and how much of the raw gap the features explain."""
     for policy, judgement in shown.evaluations.items():
-        overall = [record for record in judgement.once(equal_treatment) if record["decision_maker"] is None]
-        for group, reference in {record["group"]: record["reference"] for record in overall}.items():
-            values = {one["measure"]: one["value"] for one in overall if one["group"] == group}
-            why = values["adjusted"].why
-            texts = {measure: text(value, {}) for measure, value in values.items()}
-            sentence = why or TOLD.format(reference=reference, **texts)
+        groups: dict[str, dict[str, Any]] = {}
+        for record in judgement.once(equal_treatment):
+            if record["decision_maker"] is None:
+                groups.setdefault(record["group"], record)[record["measure"]] = record["value"]
+        sizes = {group: np.nan_to_num(abs(values["adjusted"].estimate)) for group, values in groups.items()}
+        for group in sorted(groups, key=lambda name: -sizes[name])[:1]:
+            values = groups[group]
+            texts = {name: text(values.get(name, NOTHING), {}) for name in ("adjusted", "explained", "raw")}
+            sentence = values["adjusted"].why or TOLD.format(reference=values["reference"], **texts)
             yield f"Equal treatment of {group}, {policy}: {sentence}"
 
 
