@@ -50,7 +50,11 @@ class Answered:
         if key not in ANALYSES:
             raise FairAllError(f"table {key!r}: the tables are {', '.join(ANALYSES)}")
         table = ANALYSES[key].table(self.page)
-        return pd.DataFrame() if table is None else table.records.infer_objects()
+        if table is None:
+            return pd.DataFrame()
+        records = table.records.infer_objects()
+        ends = {name: float for name in ("estimate", "low", "high") if name in records}
+        return records.astype(ends)
 
     def to_plain(self) -> dict[str, Any]:
         """The content of evaluation.json."""

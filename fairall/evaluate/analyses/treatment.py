@@ -188,7 +188,7 @@ TREATMENT = Analysis(
         "of equal features, doubly robust over the people of both groups; odds ratio: likewise, 100 is "
         "equal; explained: the rest of the raw gap; SMD of the score: its adjusted difference "
         "in pooled standard deviations, where a feature that is the score is left out. By decision maker by "
-        f"logistic models. {INTERVALS}. {TWO_WORDS} Features may carry past treatment."
+        f"logistic models; {INTERVALS}. {TWO_WORDS} Features may carry past treatment."
     ),
     records=records,
     line="who",
