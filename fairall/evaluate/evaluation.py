@@ -166,6 +166,8 @@ def judge(
         raise FairAllError(
             f"--draw {draw}, or draw={draw}: decisions are drawn of saved policies, and none is judged"
         )
+    if proba is not None and all(policy is None for policy in policies):
+        raise FairAllError(f"the logged decisions have no probabilities: leave {SAY} out")
     held_out = [one.held_out for one in targets if one.held_out is not None]
     # What a policy has learnt from says too much good of it.
     rows: Any = np.logical_and.reduce(held_out) if held_out else slice(None)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass, fields
+from dataclasses import KW_ONLY, dataclass, fields, replace
 from functools import cached_property, partial
 from typing import Any, TypeAlias
 
@@ -101,6 +101,8 @@ class Models:
                     f"{count(int(log.accepted.sum()), 'person was', 'people were')} accepted: a model of the "
                     "decision needs two people with either decision"
                 )
+            if log.policy_version is not None:  # of which no logistic regression is right
+                self.propensity = replace(self.propensity, parametric=None)
             self.acceptance = np.where(np.isnan(recorded), self.propensity.probability, recorded)
         self.labelled = by_decision(np.where(log.accepted, log.revealed, np.nan), "known label")
         self.outcome = by_label(log.label, "label")

@@ -390,6 +390,7 @@ WHOLE = "it must be a whole number of at least"
         ({"largest_gap": "x"}, "largest_gap='x' is not possible: it must be from 0 to 1"),
         ({"reference": 1}, "reference 1: no such group; there are f, m"),
         ({"policy": "x" * 300}, "policy xxx"),
+        ({"policy": None, "proba": "label"}, "the logged decisions have no probabilities: leave --proba"),
     ],
 )
 def test_arguments_of_a_wrong_type_are_refused_in_one_line(

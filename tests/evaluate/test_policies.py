@@ -142,6 +142,13 @@ def test_classes_of_predictors(classes: Any, labels: Any, proba: str | None, exp
         target_policy(policy, log, proba=proba)
 
 
+@pytest.mark.parametrize("policy", [lambda people: people["no column"], lambda: 1, Fixed([0, 1, 2])])
+def test_an_object_that_gives_no_probabilities_is_refused_in_one_line(policy: Any, log: DecisionLog) -> None:
+    with pytest.raises(FairAllError) as caught:
+        target_policy(policy, log, proba="label")
+    assert "\n" not in str(caught.value)
+
+
 def test_who_is_accepted_by_the_label_pays_at_the_amounts_of_the_row() -> None:
     people = applicants(gain=np.linspace(1, 900, 600), loss=300.0, target=TARGET)
     log = log_of(people, gain="gain", loss="loss", not_features=["target"])

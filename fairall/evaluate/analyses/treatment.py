@@ -120,9 +120,13 @@ def compared(judgement: Judgement, group: str, reference: str, k: float, maker: 
     here = (members[0] | members[1]) & (maker is None or log.decision_maker == maker)
     rows = np.sort(np.random.default_rng(models.seed).permutation(np.flatnonzero(here))[:MOST_ROWS])
     data = log.rows(rows), members[0][rows], "logistic" if maker else models.propensity_model, models
-    if models.score is not None and not isinstance(means := standardised(models.score[rows], *data), str):
-        variances = pd.Series(models.score[rows]).groupby(members[0][rows]).transform("var")
-        values["score"] = (means[2] * variances.mean() ** -0.5).interval(k=k)
+    if models.score is not None and np.ptp(score := models.score[rows]) > 0:
+        means, variances = (
+            standardised(score, *data),
+            pd.Series(score).groupby(members[0][rows]).transform("var"),
+        )
+        if not isinstance(means, str):
+            values["score"] = (means[2] * variances.mean() ** -0.5).interval(k=k)
     means = standardised(judgement.target[rows], *data)
     if isinstance(means, str):
         return values if maker else values | {"adjusted": NOTHING.without_ends(means)}

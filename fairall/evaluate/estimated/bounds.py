@@ -191,7 +191,10 @@ def rate_bounds(name: str, people: People, labels: Labels, by_group: Groups) -> 
                 break
         free = np.minimum(*totals) < 0
         # Of shares, rows with a label of 1 count; pseudo-labels of revealed ones are above 1 or below 0.
-        outcomes = weight.sum(0) * below.clip(0.0, 1.0) if e else (weight * np.abs(t)).sum(0)
+        # Where all labels give the share at the other end, only those count that have it for certain.
+        alike = (rate.value == 1.0 - end)[by_group.group]
+        counted = np.where(alike, d + np.minimum(e * low, e * high).sum(0), below)
+        outcomes = weight.sum(0) * counted.clip(0.0, 1.0) if e else (weight * np.abs(t)).sum(0)
         support = by_group.support(np.ones_like(a) if name == "dpu" else outcomes, **ends)
         phi = np.where(free[:, None], 0.0, rate.phi)
         found.append(Estimate(np.where(free, end, rate.value), phi, support))

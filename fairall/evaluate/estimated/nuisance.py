@@ -12,25 +12,26 @@ import numpy as np
 from scipy.optimize import Bounds, minimize
 from scipy.special import expit, logit
 from sklearn.base import clone
+from sklearn.compose import make_column_transformer
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss, roc_auc_score
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer, RobustScaler
+from sklearn.preprocessing import FunctionTransformer, PolynomialFeatures, RobustScaler, StandardScaler
 
 from fairall.display.progress import doing
 from fairall.errors import FairAllError
-from fairall.evaluate.estimated.terms import TAIL
+from fairall.evaluate.estimated.terms import TAIL, widest
 from fairall.evaluate.log import DecisionLog
 
 MODELS = {
-    "auto": "logistic regression, of inputs and of cut inputs, and gradient boosting",
+    "auto": "logistic regression, with and without products of two inputs, and gradient boosting",
     "logistic": "logistic regression",
 }
 PENALTY = 1.0  # of squared coefficients, halved
 # Training rows of a fold, beyond which these models gain little; the logistic regression uses all rows.
-MOST_ROWS, MOST_ROWS_OF_SCORES = 100_000, 20_000
+MOST_ROWS, MOST_ROWS_OF_PAIRS = 100_000, 20_000
 LEAST_PROBABILITY = 1e-4
 MOST_WEIGHT = 100.0  # 1/p; `checks.lacking` refuses where more people than chance explains are so unlikely
 TOLERANCE = 1e-5  # of the mean gradient; the rounding of float32 hinders Newton steps below
@@ -86,10 +87,10 @@ def fit(log: DecisionLog, target: np.ndarray, what: str, model: Any, folds: int,
         target: 0 or 1, NaN where unknown, shape (N,).
         what: of the target, in messages.
         model: `auto`, `logistic` or a scikit-learn classifier, which is cloned. `auto` stacks a logistic
-            regression, one of inputs from the median that are cut at `TAIL` robust standard deviations, and
-            gradient boosting: a logistic regression with non-negative coefficients of their out-of-fold log
-            odds (Wolpert 1992; van der Laan et al. 2007), which also calibrates them. A classifier is stacked
-            alone.
+            regression, one with all products of two inputs, of the `widest` that are cut at `TAIL`
+            robust standard deviations from the median, and gradient boosting: a logistic regression with
+            non-negative coefficients of their out-of-fold log odds (Wolpert 1992; van der Laan et al. 2007),
+            which also calibrates them. A classifier is stacked alone.
         folds: of cross-fitting, see `folds_of`.
         seed: of the folds and the gradient boosting.
 
@@ -109,7 +110,7 @@ def fit(log: DecisionLog, target: np.ndarray, what: str, model: Any, folds: int,
         raise FairAllError(f"model {model!r} is not possible: it must be {known}")
     if _rarer(target) < 2:
         return None
-    members = _members(model, seed)
+    members = _members(model, seed, widest(log.design))
     order, fold = folds_of(log, target, folds, seed)
     probability = np.empty((len(members), len(target)))
     steps = [*itertools.product(range(len(members)), np.unique(fold).tolist())]
@@ -141,19 +142,24 @@ def _rarer(target: np.ndarray) -> int:
     return min(int((target == value).sum()) for value in (0, 1))
 
 
-def _members(model: Any, seed: int) -> list[tuple[Any, int]]:
-    """Classifiers of a model, with the most rows that each is fitted on."""
+def _members(model: Any, seed: int, columns: np.ndarray) -> list[tuple[Any, int]]:
+    """Classifiers of a model, with the most rows that each is fitted on; `columns` are multiplied."""
     if not isinstance(model, str):
         return [(model, MOST_ROWS)]
     logistic = LogisticRegression(C=1.0 / PENALTY, tol=TOLERANCE, solver="newton-cholesky")
     boosting = HistGradientBoostingClassifier(
         max_iter=80, max_leaf_nodes=8, l2_regularization=5.0, early_stopping=False, random_state=seed
     )
-    cut = FunctionTransformer(np.clip, kw_args={"a_min": -TAIL, "a_max": TAIL})
-    more = [
-        (make_pipeline(RobustScaler(unit_variance=True), cut, logistic), MOST_ROWS_OF_SCORES),
-        (boosting, MOST_ROWS),
-    ]
+    # Tails are cut, which products would make heavier.
+    pairs = make_pipeline(
+        make_column_transformer(("passthrough", columns)),
+        RobustScaler(unit_variance=True),
+        FunctionTransformer(np.clip, kw_args={"a_min": -TAIL, "a_max": TAIL}),
+        PolynomialFeatures(include_bias=False),
+        StandardScaler(),
+        LogisticRegression(C=0.1 / PENALTY, tol=TOLERANCE, solver="newton-cholesky"),
+    )
+    more = [(pairs, MOST_ROWS_OF_PAIRS), (boosting, MOST_ROWS)]
     return [(logistic, sys.maxsize), *(more if model == "auto" else [])]
 
 

@@ -15,6 +15,11 @@ STEP = 0.1  # width of steps, below which the error of a median matters
 BLOCK = 16  # products at once, which stay in the cache
 
 
+def widest(inputs: np.ndarray) -> np.ndarray:
+    """Columns of at most `MOST_INPUTS` inputs (N, D), those of the largest standard deviations."""
+    return np.sort(np.argsort(-inputs.std(0), kind="stable")[:MOST_INPUTS])
+
+
 def products(inputs: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """All products of up to three scores of inputs (N, D), and of up to three steps, some at a time.
 
@@ -23,7 +28,7 @@ def products(inputs: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     Returns:
         The three inputs of each product, −1 for 1 in place of an input, shape (M, 3), and its values (M, N).
     """
-    columns = np.sort(np.argsort(-inputs.std(0), kind="stable")[:MOST_INPUTS])
+    columns = widest(inputs)
     scores = RobustScaler(unit_variance=True).fit_transform(inputs[:, columns]).T.astype(float)
     scores = scores.clip(-TAIL, TAIL)
     terms = np.array([*combinations_with_replacement(range(-1, len(columns)), 3)])

@@ -157,3 +157,12 @@ def test_the_greatest_benchmark_is_that_of_a_regression_without_the_feature() ->
     gamma, feature = greatest_benchmark(log, expit(log_odds)) or (0.0, "")
     assert feature == "word"
     assert gamma == pytest.approx(np.exp(abs(slope)), rel=1e-5)
+
+
+@pytest.mark.parametrize(("label", "measure"), [(1.0, "false_positive"), (0.0, "equal_opportunity")])
+def test_a_label_that_was_never_seen_tells_nothing_of_its_people(label: float, measure: str) -> None:
+    """Among the accepted none has it, so that the rejected decide whether there is a rate at all."""
+    people = applicants(1000)
+    people["repaid"] = np.where(people["granted"] == 1, label, np.nan)
+    limits = judged(models_of(people), None).bounds[measure]
+    assert (limits.interval_low, limits.interval_high) == (0.0, 1.0)
