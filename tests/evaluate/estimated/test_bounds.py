@@ -25,6 +25,7 @@ from fairall.evaluate.estimated.estimators import People, dr
 from fairall.evaluate.estimated.fairness import MEASURES, rates
 from fairall.evaluate.log import DecisionLog
 from tests.evaluate.estimated.test_fairness import COST, people_of, rates_of
+from tests.evaluate.simulated import applicants, judged, models_of
 
 
 @settings(deadline=None, max_examples=40)
