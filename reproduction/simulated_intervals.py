@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 
 import numpy as np
@@ -30,22 +30,22 @@ CLAIMS = dict.fromkeys(("value", "acceptance", "DPU", "difference of DPU"), ("â‰
 
 
 def replicate(
-    random: np.random.Generator, rows: Sequence[int], group: np.ndarray, rates: Sequence[Sequence[float]]
-) -> Mapping[str, bool]:
+    rows: Sequence[int], group: np.ndarray, rates: np.ndarray, random: np.random.Generator
+) -> dict[str, bool]:
     """Which 95 % intervals contain the truth; those that do not exist are left out.
 
     Args:
-        random: of the log.
         rows: of each person; where some have several, the rates of a person differ by a normal deviate.
         group: 0 or 1 of each row, shape (N,).
-        rates: shares of accepted people and of good labels, in each group.
+        rates: shares of accepted people and of good labels, in each group, shape (2, 2).
+        random: of the log.
     """
-    who, (accepts, good) = np.repeat(np.arange(len(rows)), rows), np.array(rates)
+    who, (accepts, good) = np.repeat(range(len(rows)), rows), rates
     deviates = random.normal(0.0, 0.2 * (max(rows) > 1), (2, len(rows)))
-    chances = (np.array(rates)[:, group] + deviates[:, who]).clip(0, 1)
+    chances = (rates[:, group] + deviates[:, who]).clip(0, 1)
     accepted, repays = random.random(chances.shape) < chances
     table = pd.DataFrame({"score": random.normal(size=len(who)), "group": group, "who": who})
-    table = table.assign(granted=accepted, repaid=np.where(accepted, repays, np.nan))
+    table["granted"], table["repaid"] = accepted, np.where(accepted, repays, np.nan)
     other = (accepted ^ (random.random(len(who)) < 0.1)).astype(float)
     both = compare(None, other, table, sensitive="group", person="who", **ESTIMATED)
     gap = np.ptp(accepts)
@@ -66,9 +66,9 @@ CASES = (
             f"a group of {people}, {100 * accepts:g} % accepted, {100 * good:g} % good",
             partial(
                 replicate,
-                rows=[1] * (people + LARGE),
-                group=np.repeat([0, 1], [people, LARGE]),
-                rates=[[accepts, 0.5], [good, 0.6]],
+                [1] * (people + LARGE),
+                np.repeat([0, 1], [people, LARGE]),
+                np.array([[accepts, 0.5], [good, 0.6]]),
             ),
             500,
             CLAIMS | ({"precision": ("â‰¥", 0.92)} if people >= LARGE else {}),
@@ -78,7 +78,7 @@ CASES = (
     *(
         Case(
             f"{len(rows)} people with {', '.join(map(str, dict.fromkeys(rows)))} rows",
-            partial(replicate, rows=rows, group=np.arange(sum(rows)) % 2, rates=[[0.5, 0.5]] * 2),
+            partial(replicate, rows, np.arange(sum(rows)) % 2, np.full((2, 2), 0.5)),
             500,
             CLAIMS,
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -26,68 +26,50 @@ SMALL = (10, 20, 40)
 
 
 def decisions(random: np.random.Generator, rate: np.ndarray, rows: int) -> np.ndarray:
-    """Decisions on P people by their rate (P,), shape (P, rows)."""
-    first, others = random.random(rate.shape) < rate, random.random((len(rate), rows)) < rate[:, None]
-    return np.where(random.random(others.shape) < ALIKE, first[:, None], others).astype(float)
+    """Decisions on P people by their rate (P, 1), shape (P, rows)."""
+    first, others = random.random(rate.shape) < rate, random.random((len(rate), rows)) < rate
+    return np.where(random.random(others.shape) < ALIKE, first, others).astype(float)
 
 
 def probabilities(random: np.random.Generator, rate: np.ndarray, rows: int) -> np.ndarray:
-    """Acceptance probabilities of P people by their rate (P,), shape (P, rows)."""
-    first, others = (random.beta(3.0 * of, 3.0 - 3.0 * of) for of in (rate, rate[:, None].repeat(rows, 1)))
-    return ALIKE * first[:, None] + (1.0 - ALIKE) * others
+    """Acceptance probabilities of P people by their rate (P, 1), shape (P, rows)."""
+    shape = 3.0 * rate, 3.0 * (1.0 - rate)
+    return ALIKE * random.beta(*shape) + (1.0 - ALIKE) * random.beta(*shape, (len(rate), rows))
 
 
 def replicate(
-    random: np.random.Generator,
     small: int,
-    draw: Callable[..., np.ndarray],
+    draw: Any,
     rows: int,
     rates: Sequence[float],
     spreads: Sequence[float],
-) -> Mapping[str, bool]:
+    random: np.random.Generator,
+) -> dict[str, bool]:
     """What happens in a log of a small group, of one rate that is drawn where none are given."""
     sizes = (small, PEOPLE - small)
-    policy = draw(random, np.repeat(rates or [random.uniform(0.1, 0.9)] * 2, sizes), rows)
+    rate = np.repeat(rates or [random.uniform(0.1, 0.9)] * 2, sizes)
+    policy = draw(random, rate[:, None], rows)
     if spreads:
         policy = random.beta(*[np.repeat(spreads, sizes)] * 2)
-    found = adverse_impact(random, sizes, rows=rows, policy=policy.ravel())
-    return {"p < .05": found["p"].min() < LEVEL}
+    return {"p < .05": adverse_impact(random, sizes, rows=rows, policy=policy.ravel())["p"].min() < LEVEL}
 
 
-EQUAL: tuple[Any, ...] = (SMALL, 500, {"p < .05": ("≤", 0.06)}, ())
-UNEQUAL = ((40,), 200, {"p < .05": ("≥", 0.8)}, (0.3, 0.6))
+EQUAL = ("", SMALL, 500, {"p < .05": ("≤", 0.06)})
+UNEQUAL = (", unequal rates", (40,), 200, {"p < .05": ("≥", 0.8)})
 CASES = tuple(
     Case(
-        name.format(small),
-        partial(replicate, small=small, draw=draw, rows=rows, rates=rates, spreads=spreads),
+        f"{name}, {small} people in the small group{rest}",
+        partial(replicate, small, *log),
         replicates,
         claims,
     )
-    for name, draw, rows, spreads, (sizes, replicates, claims, rates) in (
-        ("decisions, three rows each, {} people in the small group", decisions, ROWS, (), EQUAL),
-        ("probabilities, different people, {} people in the small group", probabilities, 1, (), EQUAL),
-        ("probabilities, three rows each, {} people in the small group", probabilities, ROWS, (), EQUAL),
-        (
-            "probabilities of unlike spreads, {} people in the small group",
-            probabilities,
-            1,
-            (0.5, 20.0),
-            (SMALL, 500, {}, ()),
-        ),
-        (
-            "decisions, three rows each, {} people in the small group, unequal rates",
-            decisions,
-            ROWS,
-            (),
-            UNEQUAL,
-        ),
-        (
-            "probabilities, different people, {} people in the small group, unequal rates",
-            probabilities,
-            1,
-            (),
-            UNEQUAL,
-        ),
+    for name, log, (rest, sizes, replicates, claims) in (
+        ("decisions, three rows each", (decisions, ROWS, (), ()), EQUAL),
+        ("probabilities, different people", (probabilities, 1, (), ()), EQUAL),
+        ("probabilities, three rows each", (probabilities, ROWS, (), ()), EQUAL),
+        ("probabilities of unlike spreads", (probabilities, 1, (), (0.5, 20.0)), (*EQUAL[:3], {})),
+        ("decisions, three rows each", (decisions, ROWS, (0.3, 0.6), ()), UNEQUAL),
+        ("probabilities, different people", (probabilities, 1, (0.3, 0.6), ()), UNEQUAL),
     )
     for small in sizes
 )

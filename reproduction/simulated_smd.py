@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
@@ -24,36 +23,36 @@ LARGE = 200
 SMALL = (10, 20, 40)
 
 
-def replicate(random: np.random.Generator, small: int, own: Any, other: Any, rows: int) -> Mapping[str, bool]:
+def replicate(small: int, own: Any, other: Any, rows: int, random: np.random.Generator) -> dict[str, bool]:
     """Whether the small group has an interval, and whether it covers.
 
     Args:
-        random: of the log.
         small: number of people in the small group.
         own: distribution of acceptance or score in the small group.
         other: the same in the large group.
-        rows: of each person; 0: of a score, one row.
+        rows: of each person, of acceptance; 0: of a score.
+        random: of the log.
     """
-    sizes, both = (small, LARGE), (own, other)
+    sizes, means = (small, LARGE), (own.mean(), other.mean())
     if rows:
-        chance = np.repeat([of.mean() for of in both], sizes)
-        of = {"policy": decisions(random, chance, rows).ravel(), "rows": rows}
+        policy = decisions(random, np.repeat(means, sizes)[:, None], rows)
+        log: dict[str, Any] = {"policy": policy.ravel(), "rows": rows}
     else:
-        of = {"score": np.concatenate([own.rvs(small, random), other.rvs(LARGE, random)])}
-    found = adverse_impact(random, sizes, reference="1", **of).loc["smd"]
-    pooled = np.average([of.var() for of in both], weights=sizes)
-    events = covered({"covered": (found, (own.mean() - other.mean()) / np.sqrt(pooled))})
+        log = {"score": np.concatenate([own.rvs(small, random), other.rvs(LARGE, random)])}
+    found = adverse_impact(random, sizes, reference="1", **log).loc["smd"]
+    pooled = np.average([own.var(), other.var()], weights=sizes)
+    events = covered({"covered": (found, (means[0] - means[1]) / np.sqrt(pooled))})
     return {"has an interval": bool(events)} | events
 
 
 CASES = tuple(
     Case(
         f"{name}; {small} people",
-        partial(replicate, small=small, own=own, other=other, rows=rows),
+        partial(replicate, small, *log),
         400,
         {"covered": ("≥", 0.93)},
     )
-    for name, own, other, rows in (
+    for name, *log in (
         ("acceptance, 80 and 80 %", bernoulli(0.8), bernoulli(0.8), 1),
         ("acceptance, 95 and 95 %", bernoulli(0.95), bernoulli(0.95), 1),
         ("acceptance, 90 and 60 %", bernoulli(0.9), bernoulli(0.6), 1),

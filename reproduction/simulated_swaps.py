@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import cache, partial
 from typing import Any
 
@@ -29,26 +28,23 @@ TESTED = (
 
 COST = 0.4
 # Columns and models of a log whose labels are known of accepted people.
-ESTIMATED: dict[str, Any] = {
+ESTIMATED: Any = {
     "decision": "granted",
     "label": "repaid",
     "cost": COST,
     "propensity_model": "logistic",
     "outcome_model": "logistic",
 }
-PROPENSITY = {"recorded": {"propensity": "p"}, "estimated": {"drop": ["p"]}}
+PROPENSITY: Any = {"recorded": {"propensity": "p"}, "estimated": {"drop": ["p"]}}
 
 
 def applicants(random: np.random.Generator, rows: int) -> pd.DataFrame:
     """Features, probability of a good label, propensities `p`, and those of two policies."""
     people = pd.DataFrame({"score": random.normal(size=rows), "sex": random.choice(["f", "m"], rows)})
-    log_odds = {
-        "p": 0.2 + 0.8 * people["score"] - 0.8 * (people["sex"] == "f"),
-        "mild": 1.0 + people["score"],
-        "strict": 1.7 * people["score"] - 0.5,
-        "chance": 0.3 + people["score"],
-    }
-    return people.assign(**{name: expit(of) for name, of in log_odds.items()})
+    log_odds = np.add(np.outer(people["score"], (0.8, 1.0, 1.7, 1.0)), (0.2, 1.0, -0.5, 0.3))
+    log_odds[:, 0] -= 0.8 * (people["sex"] == "f")
+    people[["p", "mild", "strict", "chance"]] = expit(log_odds)
+    return people
 
 
 @cache
@@ -61,27 +57,27 @@ def truth(first: str, second: str) -> dict[str, float]:
 
 
 def replicate(
-    random: np.random.Generator, rows: int, first: str, second: str, propensity: str
-) -> Mapping[str, bool]:
+    first: str, second: str, propensity: str, rows: int, random: np.random.Generator
+) -> dict[str, bool]:
     """What happens in a log of some rows."""
     people = applicants(random, rows)
-    granted = random.random(rows) < people["p"]
-    repaid = (random.random(rows) < people["chance"]).where(granted)
-    log = people[["score", "sex", "p"]].assign(granted=granted, repaid=repaid)
-    policies = (None if name == "p" else people[name].to_numpy() for name in (first, second))
-    table = compare(*policies, log, sensitive="sex", **ESTIMATED, **PROPENSITY[propensity]).table("swaps")
-    found = table[table["set"] == "second"].set_index("measure")
+    people["granted"] = random.random(rows) < people["p"]
+    people["repaid"] = (random.random(rows) < people["chance"]).where(people["granted"])
+    a, b = (None if name == "p" else people[name].to_numpy() for name in (first, second))
+    log = people.drop(columns=["mild", "strict", "chance"])
+    table = compare(a, b, log, sensitive="sex", **ESTIMATED, **PROPENSITY[propensity]).table("swaps")
+    found = table.set_index(["set", "measure"]).loc["second"]
     return covered({name: (found.loc[name], true) for name, true in truth(first, second).items()})
 
 
 CASES = tuple(
     Case(
-        f"A: {first}, B: {second}, {propensity} propensities, {rows:,} rows",
-        partial(replicate, rows=rows, first=first, second=second, propensity=propensity),
+        "A: {}, B: {}, {} propensities, {:,} rows".format(*log),
+        partial(replicate, *log),
         250,
         dict.fromkeys(("good", "margin"), ("≥", 0.9)),
     )
-    for first, second, propensity, rows in (
+    for log in (
         ("mild", "strict", "recorded", 500),
         ("mild", "strict", "estimated", 2000),
         ("p", "strict", "estimated", 500),
