@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -20,14 +20,14 @@ NOTE = (
 TESTED = ("fairall/evaluate/analyses/impact.py", "fairall/evaluate/estimated/estimates.py")
 
 LEVEL = 0.05
-SIZES = (
-    (150, 150),
-    (560, 40),
-    (100, 100, 100, 100),
-    (600, 250, 35, 12),
-    (100, 100, 100, 100, 100, 100),
-    (1000, 400, 120, 60, 35, 12),
-)
+SIZES = {
+    (150, 150): 800,
+    (560, 40): 800,
+    (100,) * 4: 500,
+    (600, 250, 35, 12): 500,
+    (100,) * 6: 500,
+    (1000, 400, 120, 60, 35, 12): 500,
+}
 NONE = ("≤", 0.06)
 CLAIMS = {
     "some p < .05": NONE,
@@ -38,53 +38,58 @@ CLAIMS = {
 
 
 def adverse_impact(
-    group: np.ndarray, decision: np.ndarray, policy: Any = None, **options: Any
-) -> dict[str, dict[str, Any]]:
-    """The table `impact` of a log without labels, by the decisions or by a policy.
+    random: np.random.Generator,
+    sizes: Sequence[int],
+    chance: Any = 0.5,
+    rows: int = 1,
+    policy: np.ndarray | None = None,
+    **options: Any,
+) -> pd.DataFrame:
+    """The table `impact` of a log without labels, by the decisions or by a policy, with measures as index.
 
     Args:
-        group: of each row, shape (N,).
-        decision: whether it was accepted, shape (N,), bool.
+        random: of the decisions.
+        sizes: number of people in each group, whose name is its place.
+        chance: of an accepted row, one or of shape (N,).
+        rows: of each person.
         policy: acceptance probabilities, shape (N,).
-        options: of `evaluate`; `person` as codes, shape (N,).
-
-    Returns:
-        Group → measure → row of the table.
+        options: of `evaluate`.
     """
-    table = pd.DataFrame({"group": group, "granted": decision.astype(int), "propensity": 0.5})
-    table["number"] = np.arange(len(table), dtype=float)
-    if "person" in options:
-        table["who"], options["person"] = options["person"], "who"
-    roles = {"sensitive": "group", "decision": "granted", "propensity": "propensity"}
-    groups: dict[str, dict[str, Any]] = {}
-    for row in evaluate(policy, table, **roles, **options).table("impact").to_dict("records"):
-        groups.setdefault(row["group"], {})[row["measure"]] = row
-    return groups
+    group = np.repeat(range(len(sizes)), np.multiply(sizes, rows))
+    number = np.arange(len(group))
+    table = pd.DataFrame({"group": group, "number": number, "who": number // rows, "propensity": 0.5})
+    table["granted"] = random.random(len(group)) < chance
+    options |= {"sensitive": "group", "decision": "granted", "propensity": "propensity", "person": "who"}
+    return evaluate(policy, table, **options).table("impact").set_index("measure")
 
 
-def compared(groups: Mapping[str, Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
-    """The groups beside the reference group, which has no p-value."""
-    return (measures for measures in groups.values() if "p" in measures)
+def outside(row: Any, value: float) -> Any:
+    """Whether the interval of a row, or each of those of a table, is known and excludes a value."""
+    return (row["low"] > value) | (row["high"] < value)
 
 
-def outside(row: Mapping[str, Any], value: float) -> bool:
-    """Whether the interval of a row is known and excludes a value."""
-    return bool(row["low"] > value or row["high"] < value)
+def covered(intervals: Mapping[str, tuple[Any, float]]) -> dict[str, bool]:
+    """Whether intervals contain the truth, to rounding; those that do not exist are left out.
 
-
-def replicate(
-    random: np.random.Generator, sizes: Sequence[int], rates: Sequence[float] | None = None
-) -> Mapping[str, bool]:
-    """What happens in a log of groups of some sizes, of rates that are drawn as one by default."""
-    chances = [random.uniform(0.1, 0.9)] * len(sizes) if rates is None else rates
-    group = np.repeat([f"g{number}" for number in range(len(sizes))], sizes)
-    groups = adverse_impact(group, random.random(len(group)) < np.repeat(chances, sizes))
-    (reference,) = (measures for measures in groups.values() if "p" not in measures)
+    Args:
+        intervals: name → what has the attributes `low` and `high`, and the truth.
+    """
     return {
-        "some p < .05": any(one["p"]["p"] < LEVEL for one in compared(groups)),
-        "some interval of AIR without 100": any(outside(one["ratio"], 1.0) for one in compared(groups)),
-        "some interval of SMD without 0": any(outside(one["smd"], 0.0) for one in compared(groups)),
-        "a reference group of fewer than 30 people": reference["people"]["value"] < 30,
+        name: of.low - 1e-9 <= truth <= of.high + 1e-9
+        for name, (of, truth) in intervals.items()
+        if not np.isnan(of.low)
+    }
+
+
+def replicate(sizes: Sequence[int], rates: Sequence[float], random: np.random.Generator) -> dict[str, Any]:
+    """What happens in a log of groups of some sizes, of rates that are drawn as one where none are given."""
+    chances = rates or [random.uniform(0.1, 0.9)] * len(sizes)
+    found = adverse_impact(random, sizes, np.repeat(chances, sizes))
+    return {
+        "some p < .05": found["p"].min() < LEVEL,
+        "some interval of AIR without 100": outside(found.loc["ratio"], 1.0).any(),
+        "some interval of SMD without 0": outside(found.loc["smd"], 0.0).any(),
+        "a reference group of fewer than 30 people": sizes[int(found["reference"].iloc[0])] < 30,
     }
 
 
@@ -92,15 +97,15 @@ CASES = (
     *(
         Case(
             f"{len(sizes)} groups of {', '.join(map(str, sizes))}",
-            partial(replicate, sizes=sizes),
-            800 if len(sizes) == 2 else 500,
+            partial(replicate, sizes, ()),
+            replicates,
             CLAIMS,
         )
-        for sizes in SIZES
+        for sizes, replicates in SIZES.items()
     ),
     Case(
         "4 groups of 200, rates of 50 and 30 %",
-        partial(replicate, sizes=(200, 200, 200, 200), rates=(0.5, 0.3, 0.3, 0.3)),
+        partial(replicate, (200,) * 4, (0.5, 0.3, 0.3, 0.3)),
         200,
         {"some p < .05": ("≥", 0.8)},
     ),

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 
 import numpy as np
 import pandas as pd
 
 from fairall.evaluate import compare
+from reproduction.simulated_impact import covered
+from reproduction.simulated_swaps import COST, ESTIMATED
 from reproduction.simulations import Case
 
 TITLE = "Intervals of few outcomes, labels and people"
@@ -21,58 +23,65 @@ NOTE = (
 )
 TESTED = ("fairall/evaluate/estimated/estimates.py",)
 
-COST = 0.4
 LARGE = 80  # people of the group beside the small one
 SMALL = ((10, 0.3, 0.9), (20, 0.5, 0.98), (20, 0.9, 0.9), (80, 0.5, 0.98), (100, 0.9, 0.9))
 ROWS = ([24] * 5, [12] * 10, [4] * 30, [60, 45, 30, 15, 10, 10, 10, 5, 5, 5])
-ROLES = {"decision": "granted", "label": "repaid", "sensitive": "group", "person": "who", "cost": COST}
 CLAIMS = dict.fromkeys(("value", "acceptance", "DPU", "difference of DPU"), ("≥", 0.92))
 
 
-def covered(
-    random: np.random.Generator, rows: Sequence[int], group: np.ndarray, rates: Sequence[Sequence[float]]
-) -> Mapping[str, bool]:
+def replicate(
+    rows: Sequence[int], group: np.ndarray, rates: np.ndarray, random: np.random.Generator
+) -> dict[str, bool]:
     """Which 95 % intervals contain the truth; those that do not exist are left out.
 
     Args:
-        random: of the log.
         rows: of each person; where some have several, the rates of a person differ by a normal deviate.
         group: 0 or 1 of each row, shape (N,).
-        rates: shares of accepted people and of good labels, in each group.
+        rates: shares of accepted people and of good labels, in each group, shape (2, 2).
+        random: of the log.
     """
-    who, (accepts, good) = np.repeat(np.arange(len(rows)), rows), np.array(rates)
+    who, (accepts, good) = np.repeat(range(len(rows)), rows), rates
     deviates = random.normal(0.0, 0.2 * (max(rows) > 1), (2, len(rows)))
-    chances = (np.array(rates)[:, group] + deviates[:, who]).clip(0, 1)
+    chances = (rates[:, group] + deviates[:, who]).clip(0, 1)
     accepted, repays = random.random(chances.shape) < chances
     table = pd.DataFrame({"score": random.normal(size=len(who)), "group": group, "who": who})
-    table = table.assign(granted=accepted.astype(int), repaid=np.where(accepted, repays, np.nan))
+    table["granted"], table["repaid"] = accepted, np.where(accepted, repays, np.nan)
     other = (accepted ^ (random.random(len(who)) < 0.1)).astype(float)
-    both = compare(None, other, table, **ROLES, propensity_model="logistic", outcome_model="logistic")
-    gap = abs(accepts[0] - accepts[1])
-    intervals = {
-        "value": (both.first.values["dr"], (accepts * (good - COST))[group].mean()),
-        "acceptance": (both.first.rate("dpu", "dr", 0), accepts[0]),
-        "DPU": (both.first.fairness["dpu"]["dr"], gap),
-        "difference of DPU": (both.fairness["dpu"]["dr"], -0.2 * gap),
-        "precision": (both.first.rate("predictive_parity", "dr", 0), good[0]),
-    }
-    known = {name: pair for name, pair in intervals.items() if not np.isnan(pair[0].low)}
-    return {name: bool(it.low - 1e-9 <= truth <= it.high + 1e-9) for name, (it, truth) in known.items()}
+    both = compare(None, other, table, sensitive="group", person="who", **ESTIMATED)
+    gap = np.ptp(accepts)
+    return covered(
+        {
+            "value": (both.first.values["dr"], (accepts * (good - COST))[group].mean()),
+            "acceptance": (both.first.rate("dpu", "dr", 0), accepts[0]),
+            "DPU": (both.first.fairness["dpu"]["dr"], gap),
+            "difference of DPU": (both.fairness["dpu"]["dr"], -0.2 * gap),
+            "precision": (both.first.rate("predictive_parity", "dr", 0), good[0]),
+        }
+    )
 
 
-def small_group(people: int, accepts: float, good: float) -> Case:
-    """People of one row each, some of whom are in a small group."""
-    group, rates = np.repeat([0, 1], [people, LARGE]), [[accepts, 0.5], [good, 0.6]]
-    claims = CLAIMS | ({"precision": ("≥", 0.92)} if people >= LARGE else {})
-    log = partial(covered, rows=[1] * len(group), group=group, rates=rates)
-    return Case(f"a group of {people}, {100 * accepts:g} % accepted, {100 * good:g} % good", log, 500, claims)
-
-
-def several_rows(rows: Sequence[int]) -> Case:
-    """People with rows in both groups, in which they are alike."""
-    log = partial(covered, rows=rows, group=np.arange(sum(rows)) % 2, rates=[[0.5, 0.5]] * 2)
-    name = f"{len(rows)} people with {', '.join(map(str, dict.fromkeys(rows)))} rows"
-    return Case(name, log, 500, CLAIMS)
-
-
-CASES = (*(small_group(*row) for row in SMALL), *map(several_rows, ROWS))
+CASES = (
+    *(
+        Case(
+            f"a group of {people}, {100 * accepts:g} % accepted, {100 * good:g} % good",
+            partial(
+                replicate,
+                [1] * (people + LARGE),
+                np.repeat([0, 1], [people, LARGE]),
+                np.array([[accepts, 0.5], [good, 0.6]]),
+            ),
+            500,
+            CLAIMS | ({"precision": ("≥", 0.92)} if people >= LARGE else {}),
+        )
+        for people, accepts, good in SMALL
+    ),
+    *(
+        Case(
+            f"{len(rows)} people with {', '.join(map(str, dict.fromkeys(rows)))} rows",
+            partial(replicate, rows, np.arange(sum(rows)) % 2, np.full((2, 2), 0.5)),
+            500,
+            CLAIMS,
+        )
+        for rows in ROWS
+    ),
+)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from functools import partial
+from typing import Any
 
 import numpy as np
 
-from reproduction.simulated_impact import LEVEL, adverse_impact, compared
+from reproduction.simulated_impact import LEVEL, adverse_impact
 from reproduction.simulations import Case
 
 TITLE = "Tests by person and of probabilities"
@@ -25,69 +26,50 @@ SMALL = (10, 20, 40)
 
 
 def decisions(random: np.random.Generator, rate: np.ndarray, rows: int) -> np.ndarray:
-    """Decisions on P people by their rate (P,), shape (P, rows)."""
-    first, others = random.random(rate.shape) < rate, random.random((len(rate), rows)) < rate[:, None]
-    return np.where(random.random(others.shape) < ALIKE, first[:, None], others).astype(float)
+    """Decisions on P people by their rate (P, 1), shape (P, rows)."""
+    first, others = random.random(rate.shape) < rate, random.random((len(rate), rows)) < rate
+    return np.where(random.random(others.shape) < ALIKE, first, others).astype(float)
 
 
 def probabilities(random: np.random.Generator, rate: np.ndarray, rows: int) -> np.ndarray:
-    """Acceptance probabilities of P people by their rate (P,), shape (P, rows)."""
-    first, others = (random.beta(3.0 * of, 3.0 * (1.0 - of)) for of in (rate, rate[:, None].repeat(rows, 1)))
-    return ALIKE * first[:, None] + (1.0 - ALIKE) * others
+    """Acceptance probabilities of P people by their rate (P, 1), shape (P, rows)."""
+    shape = 3.0 * rate, 3.0 * (1.0 - rate)
+    return ALIKE * random.beta(*shape) + (1.0 - ALIKE) * random.beta(*shape, (len(rate), rows))
 
 
 def replicate(
-    random: np.random.Generator,
     small: int,
-    kind: str,
-    rows: int = ROWS,
-    rates: tuple[float, float] | None = None,
-) -> Mapping[str, bool]:
-    """What happens in a log of a small group, of one rate that is drawn by default."""
-    own, other = (random.uniform(0.1, 0.9),) * 2 if rates is None else rates
-    side = np.arange(PEOPLE) < small
-    policy = (decisions if kind == "decisions" else probabilities)(random, np.where(side, own, other), rows)
-    if kind == "unlike spreads":
-        shape = np.where(side, 0.5, 20.0)
-        policy = random.beta(shape, shape)
-    person, group = np.arange(PEOPLE).repeat(rows), np.where(side, "a", "b").repeat(rows)
-    logged = random.random(policy.size) < 0.5
-    found = adverse_impact(group, logged, policy.ravel(), person=person)
-    return {"p < .05": any(one["p"]["p"] < LEVEL for one in compared(found))}
+    draw: Any,
+    rows: int,
+    rates: Sequence[float],
+    spreads: Sequence[float],
+    random: np.random.Generator,
+) -> dict[str, bool]:
+    """What happens in a log of a small group, of one rate that is drawn where none are given."""
+    sizes = (small, PEOPLE - small)
+    rate = np.repeat(rates or [random.uniform(0.1, 0.9)] * 2, sizes)
+    policy = draw(random, rate[:, None], rows)
+    if spreads:
+        policy = random.beta(*[np.repeat(spreads, sizes)] * 2)
+    return {"p < .05": adverse_impact(random, sizes, rows=rows, policy=policy.ravel())["p"].min() < LEVEL}
 
 
-KINDS = (
-    ("decisions, three rows each", "decisions", ROWS),
-    ("probabilities, different people", "probabilities", 1),
-    ("probabilities, three rows each", "probabilities", ROWS),
-)
-CASES = (
-    *(
-        Case(
-            f"{name}, {small} people in the small group",
-            partial(replicate, small=small, kind=kind, rows=rows),
-            500,
-            {"p < .05": ("≤", 0.06)},
-        )
-        for name, kind, rows in KINDS
-        for small in SMALL
-    ),
-    *(
-        Case(
-            f"probabilities of unlike spreads, {small} people in the small group",
-            partial(replicate, small=small, kind="unlike spreads", rows=1),
-            500,
-            {},
-        )
-        for small in SMALL
-    ),
-    *(
-        Case(
-            f"{name}, 40 people in the small group, unequal rates",
-            partial(replicate, small=40, kind=kind, rows=rows, rates=(0.3, 0.6)),
-            200,
-            {"p < .05": ("≥", 0.8)},
-        )
-        for name, kind, rows in KINDS[:2]
-    ),
+EQUAL = ("", SMALL, 500, {"p < .05": ("≤", 0.06)})
+UNEQUAL = (", unequal rates", (40,), 200, {"p < .05": ("≥", 0.8)})
+CASES = tuple(
+    Case(
+        f"{name}, {small} people in the small group{rest}",
+        partial(replicate, small, *log),
+        replicates,
+        claims,
+    )
+    for name, log, (rest, sizes, replicates, claims) in (
+        ("decisions, three rows each", (decisions, ROWS, (), ()), EQUAL),
+        ("probabilities, different people", (probabilities, 1, (), ()), EQUAL),
+        ("probabilities, three rows each", (probabilities, ROWS, (), ()), EQUAL),
+        ("probabilities of unlike spreads", (probabilities, 1, (), (0.5, 20.0)), (*EQUAL[:3], {})),
+        ("decisions, three rows each", (decisions, ROWS, (0.3, 0.6), ()), UNEQUAL),
+        ("probabilities, different people", (probabilities, 1, (0.3, 0.6), ()), UNEQUAL),
+    )
+    for small in sizes
 )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import cache, partial
 from typing import Any
 
@@ -11,6 +10,7 @@ import pandas as pd
 from scipy.special import expit
 
 from fairall.evaluate import compare
+from reproduction.simulated_impact import covered
 from reproduction.simulations import Case
 
 TITLE = "Swap sets"
@@ -27,54 +27,57 @@ TESTED = (
 )
 
 COST = 0.4
-ROLES: dict[str, Any] = {"decision": "granted", "label": "repaid", "sensitive": "sex", "cost": COST}
-MODELS: dict[str, Any] = {"propensity_model": "logistic", "outcome_model": "logistic"}
-PROPENSITY: dict[str, dict[str, Any]] = {"recorded": {"propensity": "p"}, "estimated": {"drop": ["p"]}}
+# Columns and models of a log whose labels are known of accepted people.
+ESTIMATED: Any = {
+    "decision": "granted",
+    "label": "repaid",
+    "cost": COST,
+    "propensity_model": "logistic",
+    "outcome_model": "logistic",
+}
+PROPENSITY: Any = {"recorded": {"propensity": "p"}, "estimated": {"drop": ["p"]}}
 
 
 def applicants(random: np.random.Generator, rows: int) -> pd.DataFrame:
     """Features, probability of a good label, propensities `p`, and those of two policies."""
     people = pd.DataFrame({"score": random.normal(size=rows), "sex": random.choice(["f", "m"], rows)})
-    people["p"] = expit(0.2 + 0.8 * people["score"] - 0.8 * (people["sex"] == "f"))
-    people["mild"], people["strict"] = expit(1.0 + people["score"]), expit(1.7 * people["score"] - 0.5)
-    return people.assign(chance=expit(0.3 + people["score"]))
+    log_odds = np.add(np.outer(people["score"], (0.8, 1.0, 1.7, 1.0)), (0.2, 1.0, -0.5, 0.3))
+    log_odds[:, 0] -= 0.8 * (people["sex"] == "f")
+    people[["p", "mild", "strict", "chance"]] = expit(log_odds)
+    return people
 
 
 @cache
-def truth(first: str, second: str) -> pd.Series:
+def truth(first: str, second: str) -> dict[str, float]:
     """The share of positive labels, and the margin."""
     people = applicants(np.random.default_rng(0), 1_000_000)
     swapped_in = (1.0 - people[first]) * people[second]
     gained = (people[second] - people[first]) @ (people["chance"] - COST)
-    return pd.Series({"good": swapped_in @ people["chance"], "margin": gained}) / swapped_in.sum()
+    return {"good": swapped_in @ people["chance"] / swapped_in.sum(), "margin": gained / swapped_in.sum()}
 
 
 def replicate(
-    random: np.random.Generator, rows: int, first: str, second: str, propensity: str
-) -> Mapping[str, bool]:
+    first: str, second: str, propensity: str, rows: int, random: np.random.Generator
+) -> dict[str, bool]:
     """What happens in a log of some rows."""
     people = applicants(random, rows)
-    granted = random.random(rows) < people["p"]
-    repaid = (random.random(rows) < people["chance"]).where(granted)
-    log = people[["score", "sex", "p"]].assign(granted=granted.astype(int), repaid=repaid)
+    people["granted"] = random.random(rows) < people["p"]
+    people["repaid"] = (random.random(rows) < people["chance"]).where(people["granted"])
     a, b = (None if name == "p" else people[name].to_numpy() for name in (first, second))
-    table = compare(a, b, log, **ROLES, **MODELS, **PROPENSITY[propensity]).table("swaps")
-    known = table[table["set"] == "second"].set_index("measure")[["low", "high"]].dropna()
-    true = truth(first, second)
-    return {
-        name: known["low"][name] <= true[name] <= known["high"][name]
-        for name in true.index.intersection(known.index)
-    }
+    log = people.drop(columns=["mild", "strict", "chance"])
+    table = compare(a, b, log, sensitive="sex", **ESTIMATED, **PROPENSITY[propensity]).table("swaps")
+    found = table.set_index(["set", "measure"]).loc["second"]
+    return covered({name: (found.loc[name], true) for name, true in truth(first, second).items()})
 
 
 CASES = tuple(
     Case(
-        f"A: {first}, B: {second}, {propensity} propensities, {rows:,} rows",
-        partial(replicate, rows=rows, first=first, second=second, propensity=propensity),
+        "A: {}, B: {}, {} propensities, {:,} rows".format(*log),
+        partial(replicate, *log),
         250,
-        {"good": ("≥", 0.9), "margin": ("≥", 0.9)},
+        dict.fromkeys(("good", "margin"), ("≥", 0.9)),
     )
-    for first, second, propensity, rows in (
+    for log in (
         ("mild", "strict", "recorded", 500),
         ("mild", "strict", "estimated", 2000),
         ("p", "strict", "estimated", 500),
