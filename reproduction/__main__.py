@@ -180,7 +180,7 @@ def _parsed(words: list[str]) -> argparse.Namespace:
     if name == "report":
         parser.add_argument("--mlflow", action="store_true", help="take the runs from the MLflow store")
     if name == "evidence":
-        parser.add_argument("--logs", type=_whole, default=2000, metavar="N", help="of a basic kind (2000)")
+        parser.add_argument("--logs", type=_whole, default=200, metavar="N", help="of a basic kind (200)")
         hours = "until no log is begun any more; 0 only writes the page (until all are done)"
         parser.add_argument("--hours", type=float, default=math.inf, metavar="H", help=hours)
     return parser.parse_intermixed_args(words[1:])

@@ -5,7 +5,9 @@ from __future__ import annotations
 import functools
 import subprocess
 import zlib
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -13,78 +15,53 @@ import numpy as np
 import pandas as pd
 
 from fairall import FairAllError
+from fairall.display import write
 from fairall.evaluate import Comparison, Evaluation, compare, evaluate
 from reproduction.batches import computed
-from reproduction.evidence_logs import CASES, GAPS, ODDS, SCORED, Case
+from reproduction.evidence_logs import CASES, GAPS, ODDS, SCORED, Case, truth_of
 
-LOGS, BATCH = 2_000, 10
+LOGS, BATCH = 200, 10
 POPULATION = 2_000_000  # people that the truth of a population is computed from, by their probabilities
-ESTIMATORS, VIEWS = ("dr", "sndr", "ips", "snips", "dm"), ("ips", "dr")
+ESTIMATORS, VIEWS = ("dr", "sndr", "ips", "snips", "dm"), {"ips": "ips", "dr": "dr"}
 COLUMNS = ("log", "quantity", "estimator", "estimate", "low", "high", "truth", "why")
 STANDARD = {"decision": "decision", "label": "label", "sensitive": "s"}
-Found = Evaluation | Comparison
 Answer = tuple[str, str, Mapping[Hashable, Any]]  # quantity, estimator, and estimate, low, high and why
-DIFFERENCE = "B − A"  # policy of a row of a comparison
-BOUNDED = {"utility": "value"} | {name: name for name in GAPS[1:]}  # quantities that have bounds
+FIRST, SECOND, DIFFERENCE = "{}", "{} of the second policy", "difference: {}"  # names of quantities
+POLICIES = {"B: second": SECOND, "B − A": DIFFERENCE}  # of a comparison, but for the first
+VALUE, RATES = {"utility": "value"}, {name: name for name in GAPS}
+BOUNDED = VALUE | {name: name for name in GAPS[1:]}  # quantities that have bounds
+NO_ASSUMPTION = "bounds without assumption"
+PROMISED = {"guaranteed": "guarantee"}
+RATE = {"true-positive rate": "TPR of group {group}"}
+SCORES = {name: f"score: {name}" for name in SCORED}
+SCORE_VIEWS = {"bounds": NO_ASSUMPTION} | {view: view for view in ("accepted", "dr", "bayesian")}
+# What each part reads: a table, of whom, quantities by measure, and estimators by view.
+PARTS: dict[str, list[tuple[str, str, Mapping[str, str], Mapping[str, str]]]] = {
+    "value": [("value", FIRST, VALUE, {name: name for name in ESTIMATORS})],
+    "gaps": [("fairness", FIRST, RATES, VIEWS), ("fairness", SECOND, RATES, VIEWS)],
+    "differences": [("value", DIFFERENCE, VALUE, VIEWS), ("fairness", DIFFERENCE, RATES, VIEWS)],
+    "guarantee": [("value", FIRST, VALUE, PROMISED)],
+    "bounds": [("sensitivity", FIRST, BOUNDED, {"no assumption": NO_ASSUMPTION})],
+    "sensitivity": [("sensitivity", FIRST, BOUNDED, {f"Γ = {ODDS:g}": f"bounds for Γ = {ODDS:g}"})],
+    "groups": [("groups", FIRST, RATE, {"": "dr"})],
+    "score": [("score", FIRST, SCORES, SCORE_VIEWS)],
+}
 
 
-def _rows(found: Found, table: str, second: bool = False) -> list[Mapping[Hashable, Any]]:
-    """Rows of a table on the first or the second policy."""
-    rows = found.table(table).to_dict("records")
-    named = [name for name in dict.fromkeys(row.get("policy") for row in rows) if name != DIFFERENCE]
-    return [row for row in rows if row.get("policy") == named[second]]
-
-
-def _value(found: Found) -> Iterator[Answer]:
-    for row in _rows(found, "value"):
-        if row["estimator"] in ESTIMATORS:
-            yield "value", row["estimator"], row
-
-
-def _gaps(found: Found) -> Iterator[Answer]:
-    for second in (False, True) if isinstance(found, Comparison) else (False,):
-        for row in _rows(found, "fairness", second):
-            if row["measure"] in GAPS and row["view"] in VIEWS:
-                yield f"{row['measure']}{' of the second policy' * second}", row["view"], row
-
-
-def _differences(found: Found) -> Iterator[Answer]:
-    for table, view in (("value", "estimator"), ("fairness", "view")):
+def answers(found: Evaluation | Comparison, part: str) -> Iterator[Answer]:
+    """What an evaluation or a comparison with `second` says on one of `PARTS`."""
+    for table, whose, quantities, views in PARTS[part]:
+        left = dict(quantities)
         for row in found.table(table).to_dict("records"):
-            name = "value" if row["measure"] == "utility" else row["measure"]
-            if row["policy"] == DIFFERENCE and row[view] in VIEWS and name in ("value", *GAPS):
-                yield f"difference: {name}", row[view], row
-
-
-def _guarantee(found: Found) -> Iterator[Answer]:
-    for row in _rows(found, "value"):
-        if row["estimator"] == "guaranteed":
-            yield "value", "guarantee", row
-
-
-def _bounds(
-    found: Found, view: str = "no assumption", name: str = "bounds without assumption"
-) -> Iterator[Answer]:
-    known = {row["measure"]: row for row in _rows(found, "sensitivity") if row["view"] == view}
-    for measure, quantity in BOUNDED.items():  # of gaps only where two groups are shown
-        yield quantity, name, known.get(measure, refused("refused"))
-
-
-def _sensitivity(found: Found) -> Iterator[Answer]:
-    return _bounds(found, f"Γ = {ODDS:g}", f"bounds for Γ = {ODDS:g}")
-
-
-def _groups(found: Found) -> Iterator[Answer]:
-    for row in _rows(found, "groups"):
-        if row["measure"] == "true-positive rate":
-            yield f"TPR of group {row['group']}", "dr", row
-
-
-def _scores(found: Found) -> Iterator[Answer]:
-    for row in found.table("score").to_dict("records"):
-        if row["group"] == "everybody" and row["measure"] in SCORED:
-            view = "bounds without assumption" if row["view"] == "bounds" else row["view"]
-            yield f"score: {row['measure']}", view, row
+            measure, view = row["measure"], row.get("estimator", row.get("view", ""))
+            of_score = table != "score" or row["group"] == "everybody"
+            own = of_score and POLICIES.get(row.get("policy", ""), FIRST) == whose
+            if own and measure in quantities and view in views:
+                left.pop(measure, None)
+                yield whose.format(quantities[measure].format_map(row)), views[view], row
+        if table == "sensitivity":  # has bounds of gaps only where two groups are shown
+            for quantity, view in product(left.values(), views.values()):
+                yield quantity, view, refused("refused")
 
 
 def refused(why: str) -> Mapping[Hashable, Any]:
@@ -92,40 +69,26 @@ def refused(why: str) -> Mapping[Hashable, Any]:
     return {"estimate": None, "low": None, "high": None, "why": why}
 
 
-PARTS: dict[str, Callable[[Found], Iterator[Answer]]] = {
-    "value": _value,
-    "gaps": _gaps,
-    "differences": _differences,
-    "guarantee": _guarantee,
-    "bounds": _bounds,
-    "sensitivity": _sensitivity,
-    "groups": _groups,
-    "score": _scores,
-}
-
-
 @functools.cache
 def truth(place: int, population: int) -> dict[str, float]:
     """The truth of the case at a place in `CASES`, of many people drawn from its population."""
-    return CASES[place].draw(population, np.random.default_rng(1)).truth()
+    return truth_of(CASES[place].draw(population, np.random.default_rng(1)), CASES[place].cost)
 
 
 def judged(case: Case, n: int, number: int) -> list[Answer]:
     """What the evaluation of one log says; nothing but a reason where it raises."""
     random = np.random.default_rng([number, n, zlib.crc32(f"{case.setting}/{case.name}".encode())])
-    log, cost = case.log(n, random)
-    second = "differences" in case.asked
-    log = log if second else log.drop(columns="second", errors="ignore")
-    options = STANDARD | dict(case.options) | ({"propensity": "propensity"} if case.recorded else {})
-    if "gain" not in options:
-        options["cost"] = cost
+    log = case.log(n, random)
+    options = STANDARD | ({} if "gain" in case.options else {"cost": case.cost}) | dict(case.options)
+    if case.recorded:
+        options["propensity"] = "propensity"
+    found: Evaluation | Comparison
     try:
-        found: Found
-        if second:
+        if "differences" in case.asked:
             found = compare(case.policy, "second", log, **options)
         else:
             found = evaluate(case.policy, log, **options)
-        return [answer for part in case.asked for answer in PARTS[part](found)]
+        return [answer for part in case.asked for answer in answers(found, part)]
     except FairAllError as error:
         return [("value", "dr", refused(f"error: {error}"))]
 
@@ -133,41 +96,34 @@ def judged(case: Case, n: int, number: int) -> list[Answer]:
 def batch(place: int, n: int, numbers: Sequence[int], population: int) -> str:
     """Evaluations of some logs as lines of CSV, with `COLUMNS`."""
     true = truth(place, population)
-    rows = [
-        (
-            number,
-            quantity,
-            estimator,
-            found.get("estimate"),
-            found.get("low"),
-            found.get("high"),
-            true[quantity],
-            str(found.get("why") or "")[:80],
-        )
+    rows: list[dict[Hashable, Any]] = [
+        {
+            **found,
+            "log": number,
+            "quantity": quantity,
+            "estimator": estimator,
+            "truth": true[quantity],
+            "why": str(found.get("why") or "")[:80],
+        }
         for number in numbers
         for quantity, estimator, found in judged(CASES[place], n, number)
     ]
-    return pd.DataFrame(rows, columns=COLUMNS).to_csv(index=False, header=False, float_format="%.6g")
+    return pd.DataFrame(rows)[[*COLUMNS]].to_csv(index=False, header=False, float_format="%.6g")
 
 
+@dataclass
 class Study:
     """A folder with a CSV file of the evaluations of each case and size.
 
-    Args:
+    Attributes:
         folder: where they are; what it has is gone on with.
         logs: of a basic case; others have their share of it.
         cases: places in `CASES`.
-
-    Raises:
-        FairAllError: where the folder cannot be written.
     """
 
-    def __init__(self, folder: Path, logs: int = LOGS, cases: Sequence[int] = range(len(CASES))) -> None:
-        self.folder, self.logs, self.cases = folder, logs, cases
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise FairAllError(f"-o {folder}: {error.strerror}") from error
+    folder: Path
+    logs: int = LOGS
+    cases: Sequence[int] = range(len(CASES))
 
     def file(self, place: int, n: int) -> Path:
         """Evaluations of logs of a case."""
@@ -176,7 +132,7 @@ class Study:
     def found(self, place: int, n: int) -> pd.DataFrame:
         """The same, with `COLUMNS`."""
         file = self.file(place, n)
-        return pd.read_csv(file, keep_default_na=True) if file.exists() else pd.DataFrame(columns=COLUMNS)
+        return pd.read_csv(file) if file.exists() else pd.DataFrame(columns=COLUMNS)
 
     def batches(self) -> list[tuple[int, int, list[int]]]:
         """Numbers of logs that are still to be done, in an order in which all cases progress alike."""
@@ -194,28 +150,25 @@ class Study:
         """Evaluate the logs that are left, until all are done or the time is up.
 
         Raises:
-            FairAllError: where the folder has evaluations by another revision.
+            FairAllError: where the folder has evaluations by another revision, or cannot be written.
         """
         batches = self.batches() if hours else []
         if batches:
             self._claim()
         tasks = [(place, n, numbers, population) for place, n, numbers in batches]
         for (place, n, *_), lines in computed(batch, tasks, jobs, hours):
-            self._append(place, n, lines)
+            file = self.file(place, n)
+            head = "" if file.exists() else ",".join(COLUMNS) + "\n"
+            with file.open("a") as opened:
+                opened.write(head + lines)
 
     def _claim(self) -> None:
         """Note the revision, which must be the same for all evaluations."""
         noted, own = self.folder / "revision.txt", revision()
-        if noted.exists() and noted.read_text().strip() != own:
-            kept = noted.read_text().strip()
+        kept = noted.read_text().strip() if noted.exists() else own
+        if kept != own:
             raise FairAllError(f"-o {self.folder}: has evaluations by another revision, {kept}")
-        noted.write_text(f"{own}\n")
-
-    def _append(self, place: int, n: int, lines: str) -> None:
-        file = self.file(place, n)
-        head = "" if file.exists() else ",".join(COLUMNS) + "\n"
-        with file.open("a") as opened:
-            opened.write(head + lines)
+        write(noted, f"{own}\n")
 
 
 def revision() -> str:
@@ -242,20 +195,18 @@ def summary(found: pd.DataFrame) -> pd.DataFrame:
         refused (share without estimate and interval), logs.
     """
     logs = found["log"].nunique()
-    shown = found["low"].notna()
     table = found.assign(
         error=found["estimate"] - found["truth"],
-        shown=shown,
-        told=shown | found["estimate"].notna(),
-        covered=covers(found).astype(float).where(shown),
+        told=found["low"].fillna(found["estimate"]),
+        covered=covers(found).astype(float).where(found["low"].notna()),
     )
     told = table.groupby(["quantity", "estimator"], sort=False).agg(
         truth=("truth", "first"),
         error=("error", "mean"),
         error_se=("error", "sem"),
         covered=("covered", "mean"),
-        answered=("shown", "sum"),
-        refused=("told", "sum"),
+        answered=("low", "count"),
+        refused=("told", "count"),
     )
     n = told["answered"]
     share = (told["covered"] * n + 2) / (n + 4)

@@ -1,4 +1,4 @@
-"""Tables and figure of docs/evidence.md, of a folder of `evidence.Study`."""
+"""Tables of docs/evidence.md and a figure of docs/scorecard.md, of a folder of `evidence.Study`."""
 
 from __future__ import annotations
 
@@ -16,8 +16,6 @@ from fairall.display import (
     GREEN,
     GREY,
     ORANGE,
-    PALETTE,
-    PURPLE,
     Item,
     PageFigure,
     PageTable,
@@ -27,7 +25,7 @@ from fairall.display import (
     number,
     records_of,
 )
-from reproduction.evidence import Study, covers, summary
+from reproduction.evidence import NO_ASSUMPTION, Study, covers, summary
 from reproduction.evidence_logs import CASES
 from reproduction.pages import publish
 
@@ -56,14 +54,8 @@ SCORE_LABELS = {
     "score: brier": "Brier score",
     "score: calibration": "label − score",
 }
-GUARANTEE, NO_ASSUMPTION, ACCEPTED = "guarantee", "bounds without assumption", "accepted"
-KINDS = {  # of quantities, with a colour
-    "value": BLUE,
-    "difference of values": ORANGE,
-    "gap or rate": GREEN,
-    "difference of gaps": PURPLE,
-    "measure of a score": PALETTE[1],
-}
+ACCEPTED = "accepted"
+KINDS = ("value", "difference of values", "gap or rate", "difference of gaps", "measure of a score")
 NOTES = {
     "Basic: synthetic": (
         "Two features; the propensities are logistic in them, the labels are not (but for the wrong "
@@ -95,7 +87,7 @@ NOTES = {
     "Rare labels": "2 % of the labels are positive, or 1 % negative; few people of a group have them.",
     "Scores": (
         "Of everybody. The score is not the best possible; decisions are random, with a chance that depends "
-        "on it, on other features, or on nothing. Models are logistic regressions unless said otherwise. "
+        "on it, on other features, or on nothing. Models are logistic regressions. "
         "Intervals of the accepted alone are of another quantity."
     ),
     "Unobserved confounding": (
@@ -116,29 +108,26 @@ def results(study: Study) -> tuple[pd.DataFrame, pd.DataFrame]:
     Raises:
         FairAllError: where nothing has been evaluated yet.
     """
-    found, by_log = [], []
-    for place, case in enumerate(CASES):
-        for n in case.sizes:
-            rows = study.found(place, n)
-            if rows.empty:
-                continue
-            own = {"setting": case.setting, "name": case.name, "size": n}
-            found.append(summary(rows).assign(**own, wrong=case.wrong))
-            if not case.wrong:
-                shown = rows[rows["low"].notna() & _exact(rows)]
-                kinds = shown["quantity"].map(_kind).rename("kind")
-                by_log.append(
-                    covers(shown).groupby([shown["log"], kinds]).mean().rename("covered").reset_index()
-                )
-                by_log[-1] = by_log[-1].assign(**own)
+    found = [
+        study.found(place, n).assign(setting=case.setting, name=case.name, size=n, wrong=case.wrong)
+        for place, case in enumerate(CASES)
+        for n in case.sizes
+        if study.file(place, n).exists()
+    ]
     if not found:
         raise FairAllError(f"{study.folder}: nothing has been evaluated yet")
-    return pd.concat(found, ignore_index=True), pd.concat(by_log, ignore_index=True)
+    own = ["setting", "name", "size"]
+    told = pd.concat([summary(rows).assign(**rows[[*own, "wrong"]].iloc[0]) for rows in found])
+    rows = pd.concat(found)
+    shown = rows[rows["low"].notna() & _exact(rows) & ~rows["wrong"]]
+    kinds = shown.assign(kind=shown["quantity"].map(_kind), covered=covers(shown))
+    by_log = kinds.groupby([*own, "log", "kind"], sort=False)["covered"].mean().reset_index()
+    return told.reset_index(drop=True), by_log
 
 
 def _exact(rows: pd.DataFrame) -> pd.Series:
     """Which intervals are made to cover in 95 % of logs, and not in more."""
-    return ~(rows["estimator"].str.contains("bounds") | rows["estimator"].isin([GUARANTEE, ACCEPTED]))
+    return ~(rows["estimator"].str.contains("bounds") | rows["estimator"].isin(["guarantee", ACCEPTED]))
 
 
 def _kind(quantity: str) -> str:
@@ -150,12 +139,16 @@ def _kind(quantity: str) -> str:
 
 
 def write_pages(study: Study, folder: Path, into: Sequence[Path] = ()) -> None:
-    """Write a page of tables and the figure, and the blocks of pages of the documentation."""
+    """Write a page of tables and a figure, and the blocks of pages of the documentation."""
     told, by_log = results(study)
     scores = told[told["setting"] == "Scores"]
-    pictures = [figure(by_log), *([score_figure(scores)] if len(scores) else [])]
     sections: dict[str, list[Item]] = {
-        "": [*pictures, counts_table(told), low_table(told), coverage_table(by_log)],
+        "": [
+            *([score_figure(scores)] if len(scores) else []),
+            counts_table(told),
+            low_table(told),
+            coverage_table(by_log),
+        ],
         "All settings": [
             setting_table(name, told[told["setting"] == name]) for name in told["setting"].unique()
         ],
@@ -195,24 +188,17 @@ def counts_table(told: pd.DataFrame) -> PageTable:
         title="Counts",
         note="Shares of logs that are refused, and numbers of intervals.",
         frame=frame_of(["number"], [Row("", name, [value]) for name, value in counts.items()]),
-        records=records_of({"count": name, "value": value} for name, value in counts.items()),
+        records=pd.DataFrame(counts.items(), columns=["count", "value"], dtype=object),
     )
 
 
 def coverage_table(by_log: pd.DataFrame) -> PageTable:
     """Coverage by setting and kind of quantity, over all cases, sizes and estimators."""
     by = by_log.groupby(["setting", "kind"], sort=False)["covered"].agg(["mean", "sem", "count"])
-    rows = []
-    for setting in by_log["setting"].unique():
-        known = by.loc[setting]
-        cells = [
-            f"{100 * known['mean'][kind]:.1f} % ({100 * known['sem'][kind]:.1f})"
-            if kind in known.index
-            else ""
-            for kind in KINDS
-        ]
-        logs = by_log[by_log["setting"] == setting].drop_duplicates(["name", "size", "log"])
-        rows.append(Row(setting, f"{len(logs):,}", cells))
+    shares = [f"{100 * of.mean:.1f} % ({100 * of.sem:.1f})" for of in by.itertuples(name="Of")]
+    cells = pd.Series(shares, by.index).unstack(fill_value="").reindex(columns=KINDS, fill_value="")
+    logs = by_log.drop_duplicates(["setting", "name", "size", "log"])["setting"].value_counts(sort=False)
+    rows = [Row(setting, f"{n:,}", [*cells.loc[setting]]) for setting, n in logs.items()]
     return PageTable(
         key="coverage",
         title="Coverage by setting",
@@ -257,18 +243,13 @@ def low_table(told: pd.DataFrame) -> PageTable:
 def setting_table(setting: str, told: pd.DataFrame) -> PageTable:
     """A row per case and estimate, a column per size."""
     gap = ~told["quantity"].isin(["value", "difference: value"])
-    hidden = (
-        told["estimator"].isin(BESIDE)
-        if not setting.startswith(("Basic", "Interactions"))
-        else ((told["estimator"] == "ips") & (told["quantity"] != "value"))
-    )
-    if setting == "Refusals":
-        hidden |= gap
-    if setting != "Differences of gaps":
-        hidden |= told["quantity"].str.endswith("of the second policy")
-    if setting not in ("Unobserved confounding", "Scores"):
-        hidden |= gap & (told["estimator"] == NO_ASSUMPTION)
-    shown = told[~hidden]
+    beside = told["estimator"].isin(BESIDE)
+    if setting.startswith(("Basic", "Interactions")):
+        beside = (told["estimator"] == "ips") & (told["quantity"] != "value")
+    second = told["quantity"].str.endswith("of the second policy") & (setting != "Differences of gaps")
+    bounds = told["estimator"] == NO_ASSUMPTION
+    hidden = setting == "Refusals" or (bounds & (setting not in ("Unobserved confounding", "Scores")))
+    shown = told[~(beside | second | (gap & hidden))]
     sizes = sorted(shown["size"].unique())
     rows = []
     for (name, quantity, estimator), of in shown.groupby(["name", "quantity", "estimator"], sort=False):
@@ -305,19 +286,6 @@ def _told(of: Any) -> str:
     return "; ".join(parts)
 
 
-def figure(by_log: pd.DataFrame) -> PageFigure:
-    """Coverage by setting and kind of quantity."""
-    return PageFigure(
-        key="evidence",
-        title="Coverage of the 95 % intervals by setting",
-        note="A diamond is the share of the 95 % intervals of a setting that cover the truth, with two "
-        "standard errors; a dot that of one kind of log and number of rows; grey: "
-        f"{100 * LOWEST:.0f} to {100 * HIGHEST:.0f} %.",
-        wide=True,
-        draw=lambda: _draw(by_log),
-    )
-
-
 def score_figure(told: pd.DataFrame) -> PageFigure:
     """Coverage of measures of a score of everybody, doubly robust and of the accepted alone."""
     return PageFigure(
@@ -326,51 +294,25 @@ def score_figure(told: pd.DataFrame) -> PageFigure:
         note="Of everybody. Dots: doubly robust; crosses: of the accepted alone, which is what is usually "
         f"reported; grey: {100 * LOWEST:.0f} to {100 * HIGHEST:.0f} %.",
         wide=True,
-        draw=lambda: _draw_scores(told[~told["name"].str.contains("default")]),
+        draw=lambda: _draw_scores(told),
     )
 
 
 def _draw_scores(told: pd.DataFrame) -> Figure:
     """A panel per kind of selection; measures below each other, sizes by colour."""
-    names, sizes = told["name"].unique(), np.sort(told["size"].unique())
+    names, sizes = told["name"].unique(), sorted(told["size"].unique())
     figure = Figure(figsize=(6.8, 2.3), layout="constrained")
     handles: dict[str, Any] = {}
     for axes, name in zip(figure.subplots(1, len(names), sharey=True, squeeze=False)[0], names, strict=True):
         axes.axvspan(100 * LOWEST, 100 * HIGHEST, color=GREY, alpha=0.2, lw=0)
-        for k, (size, colour) in enumerate(zip(sizes, (ORANGE, GREEN, BLUE), strict=False)):
-            for estimator, marker in ((ACCEPTED, "x"), ("dr", "o")):
-                of = told[(told["name"] == name) & (told["size"] == size) & (told["estimator"] == estimator)]
-                at = [[*SCORE_LABELS].index(one) + 0.2 * (k - 1) for one in of["quantity"]]
-                label = f"{size:,} rows" if estimator == "dr" else ""
-                (drawn,) = axes.plot(100 * of["covered"], at, marker, ms=3.5, color=colour)
-                handles |= {label: drawn} if label else {}
+        shown = told[(told["name"] == name) & told["estimator"].isin([ACCEPTED, "dr"])]
+        for (size, estimator), of in shown.groupby(["size", "estimator"]):
+            k, marker = sizes.index(size), "o" if estimator == "dr" else "x"
+            at = [[*SCORE_LABELS].index(one) + 0.2 * (k - 1) for one in of["quantity"]]
+            colour = (ORANGE, GREEN, BLUE)[k]
+            (handles[f"{size:,} rows"],) = axes.plot(100 * of["covered"], at, marker, ms=3.5, color=colour)
         axes.set(title=name, xlim=(-3, 103), xlabel="% that cover the truth")
         axes.set_yticks(range(len(SCORE_LABELS)), SCORE_LABELS.values())
         axes.set_ylim(len(SCORE_LABELS) - 0.5, -0.5)
     legend_below(figure, handles, len(sizes))
-    return figure
-
-
-def _draw(by_log: pd.DataFrame) -> Figure:
-    """Coverage by setting and kind of quantity: of each case and size, and of all with two errors."""
-    settings = list(by_log["setting"].unique())
-    figure = Figure(figsize=(6.8, 0.9 + 0.36 * len(settings)), layout="constrained")
-    axes = figure.subplots()
-    axes.axvspan(100 * LOWEST, 100 * HIGHEST, color=GREY, alpha=0.2, lw=0)
-    axes.axvline(95, color=GREY, lw=0.8)
-    for k, (kind, colour) in enumerate(KINDS.items()):
-        own = by_log[by_log["kind"] == kind]
-        for keys, size, alpha in ((["setting", "name", "size"], 2, 0.4), (["setting"], 4, 1.0)):
-            of = own.groupby(keys)["covered"].agg(["mean", "sem"]).reset_index()
-            at = [settings.index(one) + 0.2 * (k - 1.5) for one in of["setting"]]
-            if len(keys) == 1:
-                ends: dict[str, Any] = {"fmt": "D", "ms": size, "lw": 1, "color": colour, "label": kind}
-                axes.errorbar(100 * of["mean"], at, xerr=200 * of["sem"], **ends)
-            else:
-                axes.plot(100 * of["mean"], at, "o", ms=size, alpha=alpha, color=colour, mew=0)
-    axes.set_yticks(range(len(settings)), settings)
-    axes.set_xlim(right=100.5)
-    axes.invert_yaxis()
-    axes.set_xlabel("share of 95 % intervals that cover the truth, in %")
-    legend_below(figure, dict(zip(*reversed(axes.get_legend_handles_labels()), strict=True)), len(KINDS))
     return figure
