@@ -111,7 +111,7 @@ def test_the_theory_of_the_logistic_regression() -> None:
 
 
 def test_large_logs_are_fitted_on_some_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("MOST_ROWS", "MOST_ROWS_OF_SCORES"):
+    for name in ("MOST_ROWS", "MOST_ROWS_OF_PAIRS"):
         monkeypatch.setattr(nuisance, name, 1500)
     log, chance, _ = population(5000)
     assert np.abs(fitted(log).probability - chance).mean() < 0.05
