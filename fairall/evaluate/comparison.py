@@ -32,7 +32,7 @@ class Difference:
 
     @cached_property
     def refused(self) -> str | None:
-        """`Evaluation.refused` of the first of the two that has one, else why there is no difference."""
+        """`Judgement.refused` of the first of the two that has one, else why there is no difference."""
         for policy in (self.first, self.second):
             if policy.refused is not None:
                 return f"{policy.policy}: {policy.refused}"

@@ -12,7 +12,7 @@ confounding), and p > 0 wherever a > 0 (overlap). Models are cross-fitted (Chern
 doubly robust estimators, which are to be read first, have intervals with models of any kind: the error of the
 models enters them only as the product of two errors. For the others it enters directly, so that they have an
 interval only where the propensities are recorded, or the model is a logistic regression, whose theory
-`influence` adds.
+`estimates` adds.
 
 References:
     Horvitz, D. and Thompson, D. (1952). A generalization of sampling without replacement from a finite
