@@ -467,4 +467,6 @@ def test_decide_and_evaluate_tell_each_group(outputs: Path) -> None:
         decision=decision label=label positive=1 sensitive=race propensity=propensity drop=[seed,time_step]
     """.split()
     ended = typed("evaluate", str(log), *words, "-o", str(outputs / "evaluation"), cwd=outputs)
-    assert "4 groups" in ended.stdout, ended.stderr
+    table = pd.read_csv(outputs / "evaluation" / "tables" / "groups.csv")
+    people = table[table["measure"] == "people"].set_index("group")["value"].astype(int)
+    assert people.to_dict() == {name: groups[name]["people"] for name in FOUR}
