@@ -162,6 +162,16 @@ class Analysis:
         )
 
 
+def of_each(compute: Callable[[Judgement], Iterable[Record]]) -> Callable[[Shown], Iterator[Record]]:
+    """What is computed once for each policy, with its name: `records` of an analysis."""
+
+    def records(shown: Shown) -> Iterator[Record]:
+        for policy, judgement in shown.evaluations.items():
+            yield from ({"policy": policy} | record for record in judgement.once(compute))
+
+    return records
+
+
 def text(value: Any, reasons: dict[str, int] | None = None) -> str:
     """A value in words, with a probability that is never certain.
 

@@ -11,13 +11,12 @@ import numpy as np
 
 from fairall.display.progress import doing
 from fairall.evaluate.analysis import CHOICES as SECTION
-from fairall.evaluate.analysis import INTERVALS, Analysis, Record
+from fairall.evaluate.analysis import INTERVALS, Analysis, Record, of_each
 from fairall.evaluate.estimated.estimates import Interval, Z, gap_interval, joint_normal
 from fairall.evaluate.estimated.estimators import People
 from fairall.evaluate.estimated.fairness import rates
 
 if TYPE_CHECKING:
-    from fairall.evaluate.analysis import Shown
     from fairall.evaluate.judgement import Judgement
 
 LEAST_LEVELS = 10  # thresholds below which a score has none
@@ -68,11 +67,10 @@ def _value(judgement: Judgement, people: People, k: float = Z) -> Interval:
     return rates("dr", people, judgement.sample.everybody)["utility_gap"].interval(0, k)
 
 
-def _records(shown: Shown) -> Iterator[Record]:
+def choices(judgement: Judgement) -> list[Record]:
+    """Those of `thresholds` and `costs`."""
     doing("values and gaps over thresholds")
-    for name, evaluation in shown.evaluations.items():
-        for record in (*thresholds(evaluation), *costs(evaluation)):
-            yield {"policy": name} | record
+    return [*thresholds(judgement), *costs(judgement)]
 
 
 CHOICES = Analysis(
@@ -84,7 +82,7 @@ CHOICES = Analysis(
         "the intervals of a column cover at all thresholds together with 95 %. c: the policy's utility if "
         "an acceptance costs c."
     ),
-    records=_records,
+    records=of_each(choices),
     line="choice",
     column="measure",
     columns={

@@ -34,7 +34,7 @@ from scipy.special import ndtr
 from scipy.stats import fisher_exact
 from sklearn.cluster import KMeans
 
-from fairall.evaluate.analysis import FAIRNESS, INTERVALS, Analysis, Record
+from fairall.evaluate.analysis import FAIRNESS, INTERVALS, Analysis, Record, of_each
 from fairall.evaluate.estimated.bounds import Limits
 from fairall.evaluate.estimated.estimates import (
     NOTHING,
@@ -249,12 +249,6 @@ def rate_bounds(target: np.ndarray, probabilities: np.ndarray, sample: Sample, s
     return bounds
 
 
-def records(shown: Shown) -> Iterator[Record]:
-    """Of each policy."""
-    for policy, judgement in shown.evaluations.items():
-        yield from ({"policy": policy} | record for record in judgement.once(adverse_impact))
-
-
 def note(shown: Shown) -> str:
     """What the columns are."""
     how = CHOSEN if shown.first.models.reference is None else GIVEN
@@ -274,7 +268,7 @@ IMPACT = Analysis(
     section=FAIRNESS,
     title="Adverse impact",
     note=note,
-    records=records,
+    records=of_each(adverse_impact),
     line="group",
     column="measure",
     columns={

@@ -31,7 +31,7 @@ import numpy as np
 import pandas as pd
 
 from fairall.evaluate.analyses.impact import LEAST_PEOPLE, TWO_WORDS, adverse_impact
-from fairall.evaluate.analysis import FAIRNESS, INTERVALS, Analysis, Record, text
+from fairall.evaluate.analysis import FAIRNESS, INTERVALS, Analysis, Record, of_each, text
 from fairall.evaluate.estimated.estimates import NOTHING, Estimate, Interval, Sample, joint_normal
 from fairall.evaluate.estimated.nuisance import Fitted, fit
 from fairall.evaluate.log import DecisionLog
@@ -162,12 +162,6 @@ def equal_treatment(judgement: Judgement) -> list[Record]:
     return records
 
 
-def records(shown: Shown) -> Iterator[Record]:
-    """Of each policy."""
-    for policy, judgement in shown.evaluations.items():
-        yield from ({"policy": policy} | record for record in judgement.once(equal_treatment))
-
-
 def told(shown: Shown) -> Iterator[str]:
     """The largest adjusted difference, and how much of the raw gap the features explain."""
     for policy, judgement in shown.evaluations.items():
@@ -194,7 +188,7 @@ TREATMENT = Analysis(
         "in pooled standard deviations, where a feature that is the score is left out. By decision maker by "
         f"logistic models; {INTERVALS}. {TWO_WORDS} Features may carry past treatment."
     ),
-    records=records,
+    records=of_each(equal_treatment),
     line="who",
     column="measure",
     columns={

@@ -36,7 +36,6 @@ LEAST_PROBABILITY = 1e-4
 MOST_WEIGHT = 100.0  # 1/p; `checks.lacking` refuses where more people than chance explains are so unlikely
 TOLERANCE = 1e-5  # of the mean gradient; the rounding of float32 hinders Newton steps below
 MANY_ROWS = 400_000  # beyond which half of them train the models as well as more would
-CHUNK = 65_536  # rows at once, which bounds memory
 
 
 @dataclass(frozen=True)
