@@ -36,6 +36,7 @@ LEAST_PROBABILITY = 1e-4
 MOST_WEIGHT = 100.0  # 1/p; `checks.lacking` refuses where more people than chance explains are so unlikely
 TOLERANCE = 1e-5  # of the mean gradient; the rounding of float32 hinders Newton steps below
 MANY_ROWS = 400_000  # beyond which half of them train the models as well as more would
+CHUNK = 65_536  # most rows that are predicted at once, which bounds the memory of products
 
 
 @dataclass(frozen=True)
@@ -126,7 +127,9 @@ def fit(log: DecisionLog, target: np.ndarray, what: str, model: Any, folds: int,
             # The tolerance is near the precision of float32, at which the last line search may fail.
             warnings.simplefilter("ignore", ConvergenceWarning)
             fitted = clone(estimator).fit(log.design[train], target[train].astype(int))
-        probability[member, fold == k] = fitted.predict_proba(log.design[fold == k])[:, 1]
+        predicted = np.flatnonzero(fold == k)
+        for rows in np.array_split(predicted, len(predicted) // CHUNK + 1):
+            probability[member, rows] = fitted.predict_proba(log.design[rows])[:, 1]
     log_odds, known, theory = logit(_inside(probability)), ~np.isnan(target), None
     p = _inside(expit(log_odds[0] if model == "logistic" else _stacked(log_odds, target)))
     if model == "logistic":
