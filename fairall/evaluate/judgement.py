@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, TypeVar
@@ -11,8 +11,16 @@ import numpy as np
 
 from fairall.evaluate import checks
 from fairall.evaluate.checks import Misfit
-from fairall.evaluate.estimated import bounds as limits
-from fairall.evaluate.estimated.bounds import Limits
+from fairall.evaluate.estimated.bounds import (
+    GAMMAS,
+    Labels,
+    Limits,
+    manski,
+    odds_ratio,
+    rate_bounds,
+    turning_point,
+    value_bounds,
+)
 from fairall.evaluate.estimated.estimates import (
     NOTHING,
     Estimate,
@@ -20,7 +28,6 @@ from fairall.evaluate.estimated.estimates import (
     Interval,
     Sample,
     gap_interval,
-    lacking,
 )
 from fairall.evaluate.estimated.estimators import (
     ESTIMATORS,
@@ -92,13 +99,21 @@ class Judgement:
     @cached_property
     def people(self) -> People:
         """What the estimators see of the log's people."""
-        people = self.with_target(self.target)
-        return replace(people, kept=self.models.label_weight) if self.logged else people
+        log, models, target = self.log, self.models, self.target
+        return People(
+            target=target,
+            revealed=log.revealed,
+            label=np.nan_to_num(log.label),
+            weight=models.weight,
+            kept=models.label_weight if self.logged else models.weight * target,
+            outcome=models.outcome_column,
+            stake=log.stake,
+            break_even=log.break_even,
+        )
 
     def with_target(self, target: np.ndarray) -> People:
         """The log's people, judged by other acceptance probabilities (N,)."""
-        models = self.models
-        return People.of(self.log, target, models.weight, models.weight * target, models.outcome_column)
+        return replace(self.people, target=target, kept=self.models.weight * target)
 
     @property
     def corrected(self) -> View:
@@ -125,8 +140,9 @@ class Judgement:
             reason = models.impossible
             if not models.separable:  # else residuals of decision and policy hold the same error of the model
                 reason = reason or checks.knows_decision(log, models.acceptance, self.target, models.seed)
-        kept, possible = self.people.kept.value, limits.value_bounds(self.people, self.labels(), self.sample)
-        reason = reason or self.lacking(self.target, kept, "whom the policy accepts", estimate)
+        weight = self.people.kept.value
+        reason = reason or self.lacking(self.target, weight, "whom the policy accepts", estimate)
+        possible = value_bounds(self.people, manski(self.people), self.sample)
         for name in () if self.logged else ("ips", self.corrected):
             reason = reason or checks.outside(self.value(name), possible, LABELS[name])
         return reason
@@ -144,9 +160,12 @@ class Judgement:
 
     def value(self, estimator: str) -> Estimate:
         """An estimate of the value; 0 where the policy accepts nobody."""
-        people, nobody = self.people, self.target.sum() <= 0
-        estimate = self.sample.mean(self.target) if nobody else ESTIMATORS[estimator](people, self.sample)
-        return estimate.on(value_support(people, people.kept.value, self.sample))
+        people, sample = self.people, self.sample
+        if self.target.any():
+            support = value_support(people, self.target, people.kept.value, sample)
+            return ESTIMATORS[estimator](people, sample).on(support)
+        everybody = np.ones_like(self.target)  # whom it might have accepted
+        return sample.mean(self.target).on(value_support(people, everybody, everybody, sample))
 
     @cached_property
     def values(self) -> dict[str, Interval]:
@@ -168,12 +187,7 @@ class Judgement:
                 "it needs recorded propensities, labels of all accepted people, one cost for all, and rows "
                 "of different people"
             )
-        return NOTHING.without_ends(why) if why else Interval(np.nan, *guaranteed_interval(self.people))
-
-    @cached_property
-    def few(self) -> str | None:
-        """Why the value has no interval for lack of people; None where it has one, or is refused."""
-        return None if self.refused_value else lacking(self.value("ips"))
+        return Interval(np.nan, *guaranteed_interval(self.people)).without_ends(why)
 
     # Rates of groups, gaps, and their refusals.
 
@@ -188,8 +202,10 @@ class Judgement:
     @cached_property
     def rates(self) -> dict[View, dict[str, Estimate]]:
         """The rate of each measure by group, shape (G,), by view and name; `dr` is `corrected`."""
-        used: dict[View, View] = {"naive": "naive", "ips": "ips", "dr": self.corrected}
-        return {view: rates(used[view], self.people, self.by_group) for view in VIEWS}
+        return {
+            view: rates(self.corrected if view == "dr" else view, self.people, self.by_group)
+            for view in VIEWS
+        }
 
     @cached_property
     def fairness(self) -> dict[str, dict[View, Interval]]:
@@ -229,8 +245,7 @@ class Judgement:
         if view != "naive":
             if needed == "none":
                 return True, None
-            why = self.refused_rates if by_label else self.refused_value
-            if why := why or (NO_MODEL if view == "dr" and models.outcome is None else None):
+            if why := (by_label and self.refused_rates) or self.refused_estimator(view):
                 return False, why
         what = f"{needed} labels" if by_label else "labels"
         weights = support(MEASURES[measure], view, self.people)[self.log.group == code]
@@ -274,31 +289,46 @@ class Judgement:
 
     # Bounds.
 
-    def labels(self, assumption: float | str | None = None) -> limits.Labels:
+    def labels(self, assumption: float | str) -> Labels:
         """Low and high labels by an odds ratio Γ, by decision makers (`OFFICERS`), or without assumption."""
-        if assumption is None:
-            return limits.manski(self.people)
-        if isinstance(assumption, str):
-            assert self.models.officers is not None
-            return self.models.officers.labels(self.people, self.logged)
-        return limits.odds_ratio(assumption, self.people, self.logged)
+        people = self.people
+        if isinstance(assumption, float):
+            return odds_ratio(assumption, people, self.logged)
+        if assumption == OFFICERS and self.models.officers is not None:
+            labels = Labels(people.target, self.models.officers, 1.0)
+            return labels.observed(people.label, people.target) if self.logged else labels
+        return manski(people)
 
     @cached_property
-    def bounds(self) -> dict[str, Limits]:
-        """Bounds of utility and gaps without assumption (`bounds.manski`), and 95 % intervals of them."""
-        return self.bounded()
+    def bounds(self) -> dict[str, dict[str, Limits]]:
+        """Those of `bounded` without assumption, and by decision makers where they bound something."""
+        return {assumption: self.bounded(assumption) for assumption in self.models.assumptions}
+
+    def bounded(self, assumption: float | str, measures: Iterable[str] = MEASURES) -> dict[str, Limits]:
+        """Bounds of the utility and, where two groups are shown, of gaps by measure.
+
+        Args:
+            assumption: as of `labels`.
+            measures: of `MEASURES`.
+        """
+        labels, shown = self.labels(assumption), self.models.shown
+        limits = {"utility": value_bounds(self.people, labels, self.sample).limits()}
+        for name in measures if len(shown) >= 2 else ():
+            limits[name] = rate_bounds(name, self.people, labels, self.by_group).gap(shown)
+        return limits
 
     @cached_property
-    def officers(self) -> dict[str, Limits]:
-        """The same by decision makers as an instrument (`officers`); empty where they bound nothing."""
-        return {} if self.models.why_no_officers else self.bounded(OFFICERS)
+    def by_odds(self) -> dict[float, dict[str, Limits]]:
+        """Bounds for each Γ of `GAMMAS`; none where the value is refused or has no interval."""
+        if self.models.outcome is None or self.values["dr"].why:
+            return {}
+        measures = [name for name in MEASURES if self.doubt(name, "dr") == (True, None)]
+        return {gamma: self.bounded(gamma, measures) for gamma in GAMMAS}
 
-    def bounded(
-        self, assumption: float | str | None = None, measures: Sequence[str] = tuple(MEASURES)
-    ) -> dict[str, Limits]:
-        """Bounds of the utility and of gaps by measure; `assumption` as of `labels`."""
-        labels = self.labels(assumption)
-        return limits.limits_of(measures, self.people, labels, self.by_group, self.models.shown)
+    @cached_property
+    def turning_point(self) -> float | None:
+        """The odds ratio Γ up to which the sign of the value is certain; None for any Γ."""
+        return turning_point(lambda gamma: self.bounded(gamma, ())) if self.by_odds else None
 
     # Doubts.
 
@@ -317,7 +347,7 @@ class Judgement:
     def in_doubt(self) -> list[str]:
         """Signs that the value is wrong: a misfit, and estimators that differ by more than their errors."""
         texts = [self.misfit.sentence] if self.misfit else []
-        if self.logged or self.few or self.refused_estimator("dr"):
+        if self.logged or self.values["dr"].why:
             return texts
         read = self.value("dr")
         for name, reason in LIKELY.items():
