@@ -16,9 +16,7 @@ from fairall.evaluate.estimated.bounds import Limits, turning_point, value_bound
 from fairall.evaluate.estimated.estimates import NOTHING, Estimate, Interval, Z, gap_difference
 from fairall.evaluate.estimated.estimators import ESTIMATORS, value_support
 from fairall.evaluate.estimated.fairness import MEASURES, VIEWS, View
-from fairall.evaluate.judgement import Judgement
-
-SHOWN_GAMMAS = 1.5, 2.0
+from fairall.evaluate.judgement import Judgement, worst
 
 
 @dataclass(frozen=True)
@@ -32,7 +30,7 @@ class Difference:
     def refused(self) -> str | None:
         """`Judgement.refused` of the first of the two that has one, else why there is no difference."""
         for policy in (self.first, self.second):
-            if policy.refused is not None:
+            if policy.refused:
                 return f"{policy.policy}: {policy.refused}"
         return self.refused_value
 
@@ -40,14 +38,14 @@ class Difference:
     def refused_value(self) -> str | None:
         """Why the difference in value cannot be estimated: overlap must hold where the policies differ."""
         for policy in (self.first, self.second):
-            if policy.refused_value is not None:
+            if policy.refused_value:
                 return f"{policy.policy}: {policy.refused_value}"
         models = self.second.models
-        if models.impossible is not None:
-            return models.impossible
         change = np.abs(self.second.target - self.first.target)
-        weight, estimate = models.weight.value * change, self.difference("dr" if models.outcome else "ips")
-        return self.second.lacking(change, weight, "whom only one policy accepts", estimate)
+        weight, estimate = models.weight.value * change, self.difference(self.second.corrected)
+        return models.impossible or self.second.lacking(
+            change, weight, "whom only one policy accepts", estimate
+        )
 
     def difference(self, estimator: str) -> Estimate:
         """Second value minus first, by an estimator of `ESTIMATORS`."""
@@ -68,9 +66,9 @@ class Difference:
 
     @cached_property
     def by_odds(self) -> dict[float, dict[str, Limits]]:
-        """Bounds for each Γ of `SHOWN_GAMMAS`; none where the value is refused."""
+        """Bounds for two Γ; none where the difference is refused or there is no model of the label."""
         refused = self.refused_value or self.first.models.outcome is None
-        return {} if refused else {gamma: self.bounded(gamma) for gamma in SHOWN_GAMMAS}
+        return {} if refused else {gamma: self.bounded(gamma) for gamma in (1.5, 2.0)}
 
     def bounded(self, assumption: float | str) -> dict[str, Limits]:
         """Bounds of the difference in `utility`; `assumption` as of `Judgement.labels`.
@@ -92,8 +90,7 @@ class Difference:
 
     def value(self, estimator: str, k: float = Z) -> Interval:
         """The difference in value by an estimator of `ESTIMATORS`; k as of `Estimate.ends`."""
-        refused = self.refused_value or self.first.refused_estimator(estimator)
-        if refused is not None:
+        if refused := self.refused_value or self.first.refused_estimator(estimator):
             return NOTHING.without_ends(refused)
         why = self.first.no_interval(estimator) or self.second.no_interval(estimator)
         return self.difference(estimator).difference_interval(k).without_ends(why)
@@ -106,9 +103,8 @@ class Difference:
     def gap(self, measure: str, view: View) -> Interval:
         """The difference of the gap of a measure of `MEASURES` in a view."""
         pair, shown = (self.first, self.second), self.first.models.shown
-        doubts = [policy.doubt(measure, view) for policy in pair]
-        why = next((reason for _, reason in doubts if reason), None)
+        may, why = worst(policy.doubt(measure, view) for policy in pair)
         refused = None if view == "naive" or MEASURES[measure].labels == "none" else self.refused_value
-        if refused or not all(may for may, _ in doubts):
+        if refused or not may:
             return NOTHING.without_ends(refused or why)
         return gap_difference(*(policy.rates[view][measure][shown] for policy in pair)).without_ends(why)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -43,12 +43,18 @@ from fairall.evaluate.models import NO_MODEL, Models
 from fairall.tables.overlap import LEAST_EFFECTIVE, effective_sample_size
 
 T = TypeVar("T")
+Doubt: TypeAlias = tuple[bool, str | None]  # whether an estimate may be shown; why not, or without interval
 DISAGREEING = 3.0  # standard errors between two estimators
 LIKELY = {
     "ips": "doubt the propensities: weighted people with labels may be unlike all people, see their balance",
     "dm": "the outcome model fails among the people whom the policy accepts",
 }
 BY_LABEL = "positive", "negative"  # `labels` of measures about people of one label, accepted or not
+
+
+def worst(doubts: Iterable[Doubt]) -> Doubt:
+    """The first of them that says that nothing may be shown, else that gives a reason for no interval."""
+    return min(doubts, key=lambda doubt: (doubt[0], doubt[1] is None))
 
 
 @dataclass(frozen=True)
@@ -133,15 +139,15 @@ class Judgement:
         log, models = self.log, self.models
         if not log.revealed.any():
             return "the log has no labels: only acceptance rates are known"
-        if self.target.sum() <= 0 or (self.logged and models.labelled is None):  # 0, or observed
+        if not self.target.any() or (self.logged and models.labelled is None):  # 0, or observed
             return None
-        reason, estimate = None, self.value(self.corrected)
-        if not self.logged:
-            reason = models.impossible
-            if not models.separable:  # else residuals of decision and policy hold the same error of the model
-                reason = reason or checks.knows_decision(log, models.acceptance, self.target, models.seed)
-        weight = self.people.kept.value
-        reason = reason or self.lacking(self.target, weight, "whom the policy accepts", estimate)
+        reason = None if self.logged else models.impossible
+        # Residuals of decision and policy may hold the same error of a model that nearly tells decisions.
+        if not (self.logged or models.separable):
+            reason = reason or checks.knows_decision(log, models.acceptance, self.target, models.seed)
+        reason = reason or self.lacking(
+            self.target, self.people.kept.value, "whom the policy accepts", self.value(self.corrected)
+        )
         possible = value_bounds(self.people, manski(self.people), self.sample)
         for name in () if self.logged else ("ips", self.corrected):
             reason = reason or checks.outside(self.value(name), possible, LABELS[name])
@@ -221,7 +227,7 @@ class Judgement:
         interval = gap_interval(estimates[self.models.shown]) if code is None else estimates.interval(code)
         return interval.without_ends(why)
 
-    def doubt(self, measure: str, view: View, code: int | None = None) -> tuple[bool, str | None]:
+    def doubt(self, measure: str, view: View, code: int | None = None) -> Doubt:
         """Whether the rate of a group may be shown, and why it is not or has no interval.
 
         In the views `ips` and `dr` acceptance is always known, measures of `BY_LABEL` need overlap for
@@ -238,8 +244,7 @@ class Judgement:
                 return False, "of the groups only probabilities are known: see the bounds of adverse impact"
             if len(models.shown) < 2:
                 return False, f"fewer than two groups have {models.smallest_cell} people"
-            doubts = [self.doubt(measure, view, group) for group in models.shown]
-            return min(doubts, key=lambda doubt: (doubt[0], doubt[1] is None))  # what is not shown first
+            return worst(self.doubt(measure, view, group) for group in models.shown)
         needed = MEASURES[measure].labels
         by_label = needed in BY_LABEL
         if view != "naive":
@@ -252,7 +257,7 @@ class Judgement:
         may, why = self.few_labels(weights, what, f"group {self.log.groups[code]}")
         return may, why or self.no_interval(view, by_label)
 
-    def few_labels(self, weights: np.ndarray, what: str, whose: str) -> tuple[bool, str | None]:
+    def few_labels(self, weights: np.ndarray, what: str, whose: str) -> Doubt:
         """Whether an estimate from labels may be shown, and why it is not, or has no interval.
 
         Args:
@@ -279,7 +284,7 @@ class Judgement:
             weights.append(self.models.propensity)
         used = {"dm": [self.models.outcome], "ips": weights, "snips": weights}
         for fitted in used.get(estimator, ()):
-            if fitted is not None and fitted.parametric is None:
+            if fitted and not fitted.parametric:
                 return "it rests on a model whose error has no theory: read DR"
         return None
 
@@ -320,7 +325,7 @@ class Judgement:
     @cached_property
     def by_odds(self) -> dict[float, dict[str, Limits]]:
         """Bounds for each Γ of `GAMMAS`; none where the value is refused or has no interval."""
-        if self.models.outcome is None or self.values["dr"].why:
+        if self.values["dr"].why:
             return {}
         measures = [name for name in MEASURES if self.doubt(name, "dr") == (True, None)]
         return {gamma: self.bounded(gamma, measures) for gamma in GAMMAS}
@@ -336,9 +341,9 @@ class Judgement:
     def misfit(self) -> Misfit | None:
         """What the models of weights and outcome both leave over, so that the value is in doubt."""
         models, imbalance = self.models, self.people.kept.value - self.target
-        if models.outcome is None or self.refused_value or not imbalance.any():
+        if self.refused_value or models.outcome is None or not imbalance.any():
             return None
-        if models.propensity is None and models.labelled is None:  # all weights are recorded
+        if not (models.propensity or models.labelled):  # all weights are recorded
             return None
         error = float(self.value("dr").error)
         return checks.misfit(self.log, models.outcome.probability, imbalance, error, models.seed)
@@ -353,8 +358,10 @@ class Judgement:
         for name, reason in LIKELY.items():
             change = self.value(name) - read
             if abs(change.value) > max(DISAGREEING * change.error, read.error):
-                size = f"{100 * abs(change.value):.1f} per 100 people"
-                texts.append(f"{LABELS[name]} and doubly robust differ by {size}: {reason}")
+                texts.append(
+                    f"{LABELS[name]} and doubly robust differ by {100 * abs(change.value):.1f} per 100 "
+                    f"people: {reason}"
+                )
         return texts
 
     @cached_property

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from fairall.display.progress import doing
+from fairall.evaluate.analyses.fairness import GAPS
 from fairall.evaluate.analysis import LIMITS, NO_ASSUMPTION, Analysis, Picture, Record
 from fairall.evaluate.estimated.bounds import GAMMAS, LARGEST_GAMMA, greatest_benchmark
-from fairall.evaluate.estimated.fairness import MEASURES
 from fairall.evaluate.estimated.officers import OFFICERS
 
 if TYPE_CHECKING:
@@ -20,16 +20,9 @@ if TYPE_CHECKING:
     from fairall.evaluate.comparison import Difference
     from fairall.evaluate.judgement import Judgement
 
-COLUMNS = ("no assumption", OFFICERS, "Γ = 1.5", "Γ = 2", "Γ = 3", "turning point")
 HIDDEN = (
     "the odds of a positive label of rejected people differ from those of accepted people of equal features "
     "by a factor up to Γ"
-)
-NOTE = (
-    f"{NO_ASSUMPTION} {OFFICERS}: the same by their different strictness, if cases are assigned to them at "
-    f"random given the features. Γ: if {HIDDEN}. turning point: the Γ up to which the 95 % limits exclude 0. "
-    "B − A: the same labels count for both policies, so that little depends on those of people on whom they "
-    "agree."
 )
 
 
@@ -40,25 +33,14 @@ def records(shown: Shown) -> Iterator[Record]:
     if shown.difference is not None:
         judged["B − A"] = shown.difference
     for policy, answer in judged.items():
-        for assumption, limits in answer.bounds.items():
-            yield from _records(policy, assumption, limits)
-        for gamma, limits in answer.by_odds.items():
-            yield from _records(policy, f"Γ = {gamma:g}", limits, gamma)
+        views: list[Any] = [(assumption, None, limits) for assumption, limits in answer.bounds.items()]
+        views += [(f"Γ = {gamma:g}", gamma, limits) for gamma, limits in answer.by_odds.items()]
         if answer.by_odds:
             point = answer.turning_point
-            yield from _records(policy, "turning point", {"utility": up_to(point)}, point)
-
-
-def _records(
-    policy: str, view: str, values: Mapping[str, Any], gamma: float | None = None
-) -> Iterator[Record]:
-    for measure, value in values.items():
-        yield {"policy": policy, "measure": measure, "view": view, "gamma": gamma, "value": value}
-
-
-def answers(shown: Shown) -> dict[str, Judgement]:
-    """Policies with bounds by odds ratio, by name."""
-    return {name: policy for name, policy in shown.evaluations.items() if policy.by_odds}
+            views.append(("turning point", point, {"utility": up_to(point)}))
+        for view, gamma, values in views:
+            for measure, value in values.items():
+                yield {"policy": policy, "measure": measure, "view": view, "gamma": gamma, "value": value}
 
 
 def benchmark(evaluation: Judgement) -> tuple[float, str] | None:
@@ -76,27 +58,28 @@ def told(shown: Shown) -> Iterator[str]:
     """What a hidden feature could change, and why decision makers bound nothing."""
     if greatest := shown.first.once(benchmark):
         gamma, feature = greatest
-        for policy, evaluation in answers(shown).items():
-            yield (
-                f"{policy}: the sign of the utility is certain {up_to(evaluation.turning_point)}; a hidden "
-                f"feature that matters as {feature} does makes Γ = {gamma:.2f}"
-            )
+        for policy, evaluation in shown.evaluations.items():
+            if evaluation.by_odds:
+                yield (
+                    f"{policy}: the sign of the utility is certain {up_to(evaluation.turning_point)}; a "
+                    f"hidden feature that matters as {feature} does makes Γ = {gamma:.2f}"
+                )
     models = shown.first.models
     if models.log.decision_maker is not None and models.why_no_officers:
         yield f"No bounds by decision makers: {models.why_no_officers}"
 
 
 def draw(shown: Shown) -> Figure:
-    """Draw limits of the utility by the odds ratio Γ, turning points, and the greatest benchmark."""
+    """Draw limits of the utility by the odds ratio Γ, and the greatest benchmark."""
     from fairall.display.style import GREY, legend_below
-    from fairall.evaluate import drawing
+    from fairall.evaluate.drawing import coloured, grid
 
-    figure, (axes,) = drawing.grid(1, height=2.0)
+    figure, (axes,) = grid(1, height=2.0)
     handles: dict[str, Any] = {}
-    for (policy, evaluation), colour in zip(answers(shown).items(), drawing.POLICIES, strict=False):
-        ends = [limits["utility"].interval[1:3] for limits in evaluation.by_odds.values()]
-        handles[policy] = axes.fill_between(GAMMAS, *100 * np.transpose(ends), color=colour, alpha=0.3)
-        handles["turning point"] = axes.axvline(evaluation.turning_point or np.nan, color=colour, ls=":")
+    for policy, colour, evaluation in coloured(shown.evaluations):
+        if evaluation.by_odds:
+            ends = [limits["utility"].interval[1:3] for limits in evaluation.by_odds.values()]
+            handles[policy] = axes.fill_between(GAMMAS, *100 * np.transpose(ends), color=colour, alpha=0.3)
     if greatest := shown.first.once(benchmark):
         gamma, feature = greatest
         handles[f"hiding {feature}"] = axes.axvline(gamma, color="tab:red")
@@ -110,19 +93,26 @@ SENSITIVITY = Analysis(
     key="sensitivity",
     section=LIMITS,
     title="What is possible ×100",
-    note=NOTE,
+    note=(
+        f"{NO_ASSUMPTION} {OFFICERS}: the same by their different strictness, if cases are assigned to them "
+        f"at random given the features. Γ: if {HIDDEN}. turning point: the Γ up to which the 95 % limits "
+        "exclude 0. B − A: the same labels count for both policies, so that little depends on those of "
+        "people on whom they agree."
+    ),
     records=records,
     line="measure",
     column="view",
-    lines={name: measure.label for name, measure in MEASURES.items()},
-    columns={view: view for view in COLUMNS},
+    lines=GAPS.lines,
+    columns={
+        view: view for view in ("no assumption", OFFICERS, "Γ = 1.5", "Γ = 2", "Γ = 3", "turning point")
+    },
     picture=Picture(
-        key="sensitivity",
-        title="Sensitivity",
-        note=f"95 % limits of the utility if {HIDDEN}. At the turning point they reach 0. Red: the Γ that "
+        "sensitivity",
+        "Sensitivity",
+        f"95 % limits of the utility if {HIDDEN}. At the turning point they reach 0. Red: the Γ that "
         "would arise if the feature that matters most were hidden.",
-        draw=draw,
-        there=lambda shown: bool(answers(shown)),
+        draw,
+        there=lambda shown: any(policy.by_odds for policy in shown.evaluations.values()),
         wide=lambda _: False,
     ),
     told=told,

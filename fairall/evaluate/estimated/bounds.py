@@ -99,7 +99,7 @@ class Bounds(NamedTuple):
 
     def gap(self, shown: np.ndarray) -> Limits:
         """Bounds of the gap of rates that are free within theirs, of groups with the codes shown."""
-        low, high = self.low[shown], self.high[shown]
+        low, high = (end[shown] for end in self)
         outer = gap_interval(low, high)
         return Limits(outer.estimate, gap_interval(high, low).estimate, outer.low, outer.high, outer.why)
 
@@ -141,8 +141,7 @@ def odds_ratio(gamma: float, people: People, logged: bool = False) -> Labels:
 
 def value_bounds(people: People, labels: Labels, sample: Sample) -> Bounds:
     """Bounds of the value, the mean of s·(a·y − a·b)."""
-    low, high = rate_bounds("utility_gap", people, labels, sample.everybody)
-    return Bounds(low[0], high[0])
+    return Bounds(*(end[0] for end in rate_bounds("utility_gap", people, labels, sample.everybody)))
 
 
 def rate_bounds(name: str, people: People, labels: Labels, by_group: Groups) -> Bounds:
@@ -173,7 +172,7 @@ def rate_bounds(name: str, people: People, labels: Labels, by_group: Groups) -> 
     if name == "utility_gap":
         least, greatest = (mean(end).value / totals[0] for end in np.sort([n, n + a * stake], 0))
         ends = {"lowest": least, "highest": greatest, "cut": False}
-    found = []
+    free, found = np.minimum(*totals) < 0, []
     for sign, end in ((-1.0, 0.0), (1.0, 1.0)):
         z = high
         for _ in range(STEPS):
@@ -183,7 +182,6 @@ def rate_bounds(name: str, people: People, labels: Labels, by_group: Groups) -> 
             z = np.where(sign * (c - e * rate.value[by_group.group]) >= -e * ROUNDING, high, low)
             if np.array_equal(z, before):
                 break
-        free = np.minimum(*totals) < 0
         # Of shares, rows with a label of 1 count; pseudo-labels of revealed ones are above 1 or below 0.
         # Where all labels give the share at the other end, only those count that have it for certain.
         alike = (rate.value == 1.0 - end)[by_group.group]

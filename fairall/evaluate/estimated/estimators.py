@@ -31,7 +31,6 @@ References:
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -132,9 +131,7 @@ def value_support(people: People, change: np.ndarray, weight: np.ndarray, sample
     return sample.support(weight, lowest=ends[0], highest=ends[1], cut=False)
 
 
-ESTIMATORS: dict[str, Callable[[People, Sample], Estimate]] = {
-    estimator.__name__: estimator for estimator in (dr, sndr, ips, snips, dm)
-}
+ESTIMATORS = {estimator.__name__: estimator for estimator in (dr, sndr, ips, snips, dm)}
 LABELS = {
     "dr": "doubly robust",
     "sndr": "self-normalised DR",

@@ -85,11 +85,10 @@ def officers(log: DecisionLog, folds: int = 5, seed: int = 0) -> np.ndarray:
     chance = np.stack([fitted(rows.astype(float)) for rows in decided])
     share = np.maximum(chance.T[decided.T], LEAST_PROPENSITY)  # of the level of each row
 
-    def end(sign: float, known: np.ndarray) -> np.ndarray:
-        """The greatest mean of a column over levels where the sign is 1, and the least where it is −1."""
+    ends = []
+    for sign, missing in ((1.0, 0.0), (-1.0, 1.0)):
+        known = np.where(log.revealed, log.label, missing)
         means = sign * np.stack([fitted(np.where(rows, known, np.nan)) for rows in decided])
-        expected = sign * means.max(0)
-        return expected + (level == means.argmax(0)) / share * (known - expected)
-
-    ends = [end(sign, np.where(log.revealed, log.label, missing)) for sign, missing in ((1, 0.0), (-1, 1.0))]
+        expected = sign * means.max(0)  # the greatest mean over levels, then the least
+        ends.append(expected + (level == means.argmax(0)) / share * (known - expected))
     return np.stack(ends)
