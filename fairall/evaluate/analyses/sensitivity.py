@@ -64,9 +64,8 @@ def told(shown: Shown) -> Iterator[str]:
                     f"{policy}: the sign of the utility is certain {up_to(evaluation.turning_point)}; a "
                     f"hidden feature that matters as {feature} does makes Γ = {gamma:.2f}"
                 )
-    models = shown.first.models
-    if models.log.decision_maker is not None and models.why_no_officers:
-        yield f"No bounds by decision makers: {models.why_no_officers}"
+    if (why := shown.first.models.why_no_officers) and shown.log.decision_maker is not None:
+        yield f"No bounds by decision makers: {why}"
 
 
 def draw(shown: Shown) -> Figure:

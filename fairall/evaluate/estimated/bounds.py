@@ -172,7 +172,7 @@ def rate_bounds(name: str, people: People, labels: Labels, by_group: Groups) -> 
     if name == "utility_gap":
         least, greatest = (mean(end).value / totals[0] for end in np.sort([n, n + a * stake], 0))
         ends = {"lowest": least, "highest": greatest, "cut": False}
-    free, found = np.minimum(*totals) < 0, []
+    free, extremes = np.minimum(*totals) < 0, []
     for sign, end in ((-1.0, 0.0), (1.0, 1.0)):
         z = high
         for _ in range(STEPS):
@@ -189,8 +189,8 @@ def rate_bounds(name: str, people: People, labels: Labels, by_group: Groups) -> 
         outcomes = weight.sum(0) * counted.clip(0.0, 1.0) if e else (weight * np.abs(t)).sum(0)
         support = by_group.support(np.ones_like(a) if name == "dpu" else outcomes, **ends)
         phi = np.where(free[:, None], 0.0, rate.phi)
-        found.append(Estimate(np.where(free, end, rate.value), phi, support))
-    return Bounds(*found)
+        extremes.append(Estimate(np.where(free, end, rate.value), phi, support))
+    return Bounds(*extremes)
 
 
 def turning_point(limits: Callable[[float], Mapping[str, Limits]]) -> float | None:
