@@ -12,15 +12,11 @@ from functools import cached_property
 
 import numpy as np
 
-from fairall.evaluate.estimated import bounds
-from fairall.evaluate.estimated.bounds import Limits
+from fairall.evaluate.estimated.bounds import Limits, turning_point, value_bounds
 from fairall.evaluate.estimated.estimates import NOTHING, Estimate, Interval, Z, gap_difference
-from fairall.evaluate.estimated.estimators import ESTIMATORS, difference_support
+from fairall.evaluate.estimated.estimators import ESTIMATORS, value_support
 from fairall.evaluate.estimated.fairness import MEASURES, VIEWS, View
-from fairall.evaluate.estimated.officers import OFFICERS
-from fairall.evaluate.judgement import Judgement
-
-SHOWN_GAMMAS = 1.5, 2.0
+from fairall.evaluate.judgement import Judgement, worst
 
 
 @dataclass(frozen=True)
@@ -34,7 +30,7 @@ class Difference:
     def refused(self) -> str | None:
         """`Judgement.refused` of the first of the two that has one, else why there is no difference."""
         for policy in (self.first, self.second):
-            if policy.refused is not None:
+            if policy.refused:
                 return f"{policy.policy}: {policy.refused}"
         return self.refused_value
 
@@ -42,52 +38,50 @@ class Difference:
     def refused_value(self) -> str | None:
         """Why the difference in value cannot be estimated: overlap must hold where the policies differ."""
         for policy in (self.first, self.second):
-            if policy.refused_value is not None:
+            if policy.refused_value:
                 return f"{policy.policy}: {policy.refused_value}"
         models = self.second.models
-        if models.impossible is not None:
-            return models.impossible
         change = np.abs(self.second.target - self.first.target)
-        weight, estimate = models.weight.value * change, self.difference("dr" if models.outcome else "ips")
-        return self.second.lacking(change, weight, "whom only one policy accepts", estimate)
+        weight, estimate = models.weight.value * change, self.difference(self.second.corrected)
+        return models.impossible or self.second.lacking(
+            change, weight, "whom only one policy accepts", estimate
+        )
 
     def difference(self, estimator: str) -> Estimate:
         """Second value minus first, by an estimator of `ESTIMATORS`."""
         first, second = self.first.people, self.second.people
-        weight = np.abs(second.kept.value - first.kept.value)
-        support = difference_support(first, second, weight, self.first.sample)
+        change, weight = second.target - first.target, np.abs(second.kept.value - first.kept.value)
+        support = value_support(first, change, weight, self.first.sample)
         return (self.second.value(estimator) - self.first.value(estimator)).on(support)
 
     @cached_property
     def turning_point(self) -> float | None:
         """The odds ratio Γ up to which the sign of the difference in value is certain; None for any Γ."""
-        return bounds.turning_point(self.bounded) if "Γ = 2" in self.bounds else None
+        return turning_point(self.bounded) if self.by_odds else None
 
     @cached_property
-    def bounds(self) -> dict[str, Limits]:
-        """Bounds of the difference in utility by what is assumed.
+    def bounds(self) -> dict[str, dict[str, Limits]]:
+        """Those of `bounded` by what is assumed, as `Judgement.bounds`."""
+        return {assumption: self.bounded(assumption) for assumption in self.first.models.assumptions}
+
+    @cached_property
+    def by_odds(self) -> dict[float, dict[str, Limits]]:
+        """Bounds for two Γ; none where the difference is refused or there is no model of the label."""
+        refused = self.refused_value or self.first.models.outcome is None
+        return {} if refused else {gamma: self.bounded(gamma) for gamma in (1.5, 2.0)}
+
+    def bounded(self, assumption: float | str) -> dict[str, Limits]:
+        """Bounds of the difference in `utility`; `assumption` as of `Judgement.labels`.
 
         The same labels count for both policies, so that those of people on whom they agree hardly matter,
-        and bounds are much narrower than the difference of two (Guerdan et al. 2024). There are bounds
-        without assumption, for odds ratios Γ where there is a model of the label, and by decision makers
-        where the log names them.
+        and bounds are much narrower than the difference of two (Guerdan et al. 2024).
         """
-        models = self.first.models
-        assumptions: dict[str, float | str | None] = {"no assumption": None}
-        if models.outcome is not None and self.refused_value is None:
-            assumptions |= {f"Γ = {gamma:g}": gamma for gamma in SHOWN_GAMMAS}
-        if models.why_no_officers is None:
-            assumptions[OFFICERS] = OFFICERS
-        return {view: self.bounded(assumption) for view, assumption in assumptions.items()}
-
-    def bounded(self, assumption: float | str | None) -> Limits:
-        """Bounds of the difference in utility; `assumption` as of `Judgement.labels`."""
         first, second = self.first, self.second
         before, after = first.labels(assumption), second.labels(assumption)
         # Those of the logged decisions know the labels of accepted people apart from the others.
         labels = (before if first.logged else after)._replace(target=after.target - before.target)
         people = second.with_target(second.target - first.target)
-        return bounds.value_bounds(people, labels, first.sample).limits()
+        return {"utility": value_bounds(people, labels, first.sample).limits()}
 
     @cached_property
     def values(self) -> dict[str, Interval]:
@@ -96,8 +90,7 @@ class Difference:
 
     def value(self, estimator: str, k: float = Z) -> Interval:
         """The difference in value by an estimator of `ESTIMATORS`; k as of `Estimate.ends`."""
-        refused = self.refused_value or self.first.refused_estimator(estimator)
-        if refused is not None:
+        if refused := self.refused_value or self.first.refused_estimator(estimator):
             return NOTHING.without_ends(refused)
         why = self.first.no_interval(estimator) or self.second.no_interval(estimator)
         return self.difference(estimator).difference_interval(k).without_ends(why)
@@ -110,9 +103,8 @@ class Difference:
     def gap(self, measure: str, view: View) -> Interval:
         """The difference of the gap of a measure of `MEASURES` in a view."""
         pair, shown = (self.first, self.second), self.first.models.shown
-        doubts = [policy.doubt(measure, view) for policy in pair]
-        why = next((reason for _, reason in doubts if reason), None)
+        may, why = worst(policy.doubt(measure, view) for policy in pair)
         refused = None if view == "naive" or MEASURES[measure].labels == "none" else self.refused_value
-        if refused or not all(may for may, _ in doubts):
+        if refused or not may:
             return NOTHING.without_ends(refused or why)
         return gap_difference(*(policy.rates[view][measure][shown] for policy in pair)).without_ends(why)

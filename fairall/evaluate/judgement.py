@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
 from fairall.evaluate import checks
 from fairall.evaluate.checks import Misfit
-from fairall.evaluate.estimated import bounds as limits
-from fairall.evaluate.estimated.bounds import Limits
+from fairall.evaluate.estimated.bounds import (
+    GAMMAS,
+    Labels,
+    Limits,
+    manski,
+    odds_ratio,
+    rate_bounds,
+    turning_point,
+    value_bounds,
+)
 from fairall.evaluate.estimated.estimates import (
     NOTHING,
     Estimate,
@@ -20,7 +28,6 @@ from fairall.evaluate.estimated.estimates import (
     Interval,
     Sample,
     gap_interval,
-    lacking,
 )
 from fairall.evaluate.estimated.estimators import (
     ESTIMATORS,
@@ -36,12 +43,18 @@ from fairall.evaluate.models import NO_MODEL, Models
 from fairall.tables.overlap import LEAST_EFFECTIVE, effective_sample_size
 
 T = TypeVar("T")
+Doubt: TypeAlias = tuple[bool, str | None]  # whether an estimate may be shown; why not, or without interval
 DISAGREEING = 3.0  # standard errors between two estimators
 LIKELY = {
     "ips": "doubt the propensities: weighted people with labels may be unlike all people, see their balance",
     "dm": "the outcome model fails among the people whom the policy accepts",
 }
 BY_LABEL = "positive", "negative"  # `labels` of measures about people of one label, accepted or not
+
+
+def worst(doubts: Iterable[Doubt]) -> Doubt:
+    """The first of them that says that nothing may be shown, else that gives a reason for no interval."""
+    return min(doubts, key=lambda doubt: (doubt[0], doubt[1] is None))
 
 
 @dataclass(frozen=True)
@@ -92,13 +105,21 @@ class Judgement:
     @cached_property
     def people(self) -> People:
         """What the estimators see of the log's people."""
-        people = self.with_target(self.target)
-        return replace(people, kept=self.models.label_weight) if self.logged else people
+        log, models, target = self.log, self.models, self.target
+        return People(
+            target=target,
+            revealed=log.revealed,
+            label=np.nan_to_num(log.label),
+            weight=models.weight,
+            kept=models.label_weight if self.logged else models.weight * target,
+            outcome=models.outcome_column,
+            stake=log.stake,
+            break_even=log.break_even,
+        )
 
     def with_target(self, target: np.ndarray) -> People:
         """The log's people, judged by other acceptance probabilities (N,)."""
-        models = self.models
-        return People.of(self.log, target, models.weight, models.weight * target, models.outcome_column)
+        return replace(self.people, target=target, kept=self.models.weight * target)
 
     @property
     def corrected(self) -> View:
@@ -118,15 +139,16 @@ class Judgement:
         log, models = self.log, self.models
         if not log.revealed.any():
             return "the log has no labels: only acceptance rates are known"
-        if self.target.sum() <= 0 or (self.logged and models.labelled is None):  # 0, or observed
+        if not self.target.any() or (self.logged and models.labelled is None):  # 0, or observed
             return None
-        reason, estimate = None, self.value(self.corrected)
-        if not self.logged:
-            reason = models.impossible
-            if not models.separable:  # else residuals of decision and policy hold the same error of the model
-                reason = reason or checks.knows_decision(log, models.acceptance, self.target, models.seed)
-        kept, possible = self.people.kept.value, limits.value_bounds(self.people, self.labels(), self.sample)
-        reason = reason or self.lacking(self.target, kept, "whom the policy accepts", estimate)
+        reason = None if self.logged else models.impossible
+        # Residuals of decision and policy may hold the same error of a model that nearly tells decisions.
+        if not (self.logged or models.separable):
+            reason = reason or checks.knows_decision(log, models.acceptance, self.target, models.seed)
+        reason = reason or self.lacking(
+            self.target, self.people.kept.value, "whom the policy accepts", self.value(self.corrected)
+        )
+        possible = value_bounds(self.people, manski(self.people), self.sample)
         for name in () if self.logged else ("ips", self.corrected):
             reason = reason or checks.outside(self.value(name), possible, LABELS[name])
         return reason
@@ -144,9 +166,12 @@ class Judgement:
 
     def value(self, estimator: str) -> Estimate:
         """An estimate of the value; 0 where the policy accepts nobody."""
-        people, nobody = self.people, self.target.sum() <= 0
-        estimate = self.sample.mean(self.target) if nobody else ESTIMATORS[estimator](people, self.sample)
-        return estimate.on(value_support(people, people.kept.value, self.sample))
+        people, sample = self.people, self.sample
+        if self.target.any():
+            support = value_support(people, self.target, people.kept.value, sample)
+            return ESTIMATORS[estimator](people, sample).on(support)
+        everybody = np.ones_like(self.target)  # whom it might have accepted
+        return sample.mean(self.target).on(value_support(people, everybody, everybody, sample))
 
     @cached_property
     def values(self) -> dict[str, Interval]:
@@ -168,12 +193,7 @@ class Judgement:
                 "it needs recorded propensities, labels of all accepted people, one cost for all, and rows "
                 "of different people"
             )
-        return NOTHING.without_ends(why) if why else Interval(np.nan, *guaranteed_interval(self.people))
-
-    @cached_property
-    def few(self) -> str | None:
-        """Why the value has no interval for lack of people; None where it has one, or is refused."""
-        return None if self.refused_value else lacking(self.value("ips"))
+        return Interval(np.nan, *guaranteed_interval(self.people)).without_ends(why)
 
     # Rates of groups, gaps, and their refusals.
 
@@ -188,8 +208,10 @@ class Judgement:
     @cached_property
     def rates(self) -> dict[View, dict[str, Estimate]]:
         """The rate of each measure by group, shape (G,), by view and name; `dr` is `corrected`."""
-        used: dict[View, View] = {"naive": "naive", "ips": "ips", "dr": self.corrected}
-        return {view: rates(used[view], self.people, self.by_group) for view in VIEWS}
+        return {
+            view: rates(self.corrected if view == "dr" else view, self.people, self.by_group)
+            for view in VIEWS
+        }
 
     @cached_property
     def fairness(self) -> dict[str, dict[View, Interval]]:
@@ -205,7 +227,7 @@ class Judgement:
         interval = gap_interval(estimates[self.models.shown]) if code is None else estimates.interval(code)
         return interval.without_ends(why)
 
-    def doubt(self, measure: str, view: View, code: int | None = None) -> tuple[bool, str | None]:
+    def doubt(self, measure: str, view: View, code: int | None = None) -> Doubt:
         """Whether the rate of a group may be shown, and why it is not or has no interval.
 
         In the views `ips` and `dr` acceptance is always known, measures of `BY_LABEL` need overlap for
@@ -222,22 +244,20 @@ class Judgement:
                 return False, "of the groups only probabilities are known: see the bounds of adverse impact"
             if len(models.shown) < 2:
                 return False, f"fewer than two groups have {models.smallest_cell} people"
-            doubts = [self.doubt(measure, view, group) for group in models.shown]
-            return min(doubts, key=lambda doubt: (doubt[0], doubt[1] is None))  # what is not shown first
+            return worst(self.doubt(measure, view, group) for group in models.shown)
         needed = MEASURES[measure].labels
         by_label = needed in BY_LABEL
         if view != "naive":
             if needed == "none":
                 return True, None
-            why = self.refused_rates if by_label else self.refused_value
-            if why := why or (NO_MODEL if view == "dr" and models.outcome is None else None):
+            if why := (by_label and self.refused_rates) or self.refused_estimator(view):
                 return False, why
         what = f"{needed} labels" if by_label else "labels"
         weights = support(MEASURES[measure], view, self.people)[self.log.group == code]
         may, why = self.few_labels(weights, what, f"group {self.log.groups[code]}")
         return may, why or self.no_interval(view, by_label)
 
-    def few_labels(self, weights: np.ndarray, what: str, whose: str) -> tuple[bool, str | None]:
+    def few_labels(self, weights: np.ndarray, what: str, whose: str) -> Doubt:
         """Whether an estimate from labels may be shown, and why it is not, or has no interval.
 
         Args:
@@ -264,7 +284,7 @@ class Judgement:
             weights.append(self.models.propensity)
         used = {"dm": [self.models.outcome], "ips": weights, "snips": weights}
         for fitted in used.get(estimator, ()):
-            if fitted is not None and fitted.parametric is None:
+            if fitted and not fitted.parametric:
                 return "it rests on a model whose error has no theory: read DR"
         return None
 
@@ -274,31 +294,46 @@ class Judgement:
 
     # Bounds.
 
-    def labels(self, assumption: float | str | None = None) -> limits.Labels:
+    def labels(self, assumption: float | str) -> Labels:
         """Low and high labels by an odds ratio Γ, by decision makers (`OFFICERS`), or without assumption."""
-        if assumption is None:
-            return limits.manski(self.people)
-        if isinstance(assumption, str):
-            assert self.models.officers is not None
-            return self.models.officers.labels(self.people, self.logged)
-        return limits.odds_ratio(assumption, self.people, self.logged)
+        people = self.people
+        if isinstance(assumption, float):
+            return odds_ratio(assumption, people, self.logged)
+        if assumption == OFFICERS and self.models.officers is not None:
+            labels = Labels(people.target, self.models.officers, 1.0)
+            return labels.observed(people.label, people.target) if self.logged else labels
+        return manski(people)
 
     @cached_property
-    def bounds(self) -> dict[str, Limits]:
-        """Bounds of utility and gaps without assumption (`bounds.manski`), and 95 % intervals of them."""
-        return self.bounded()
+    def bounds(self) -> dict[str, dict[str, Limits]]:
+        """Those of `bounded` without assumption, and by decision makers where they bound something."""
+        return {assumption: self.bounded(assumption) for assumption in self.models.assumptions}
+
+    def bounded(self, assumption: float | str, measures: Iterable[str] = MEASURES) -> dict[str, Limits]:
+        """Bounds of the utility and, where two groups are shown, of gaps by measure.
+
+        Args:
+            assumption: as of `labels`.
+            measures: of `MEASURES`.
+        """
+        labels, shown = self.labels(assumption), self.models.shown
+        limits = {"utility": value_bounds(self.people, labels, self.sample).limits()}
+        for name in measures if len(shown) >= 2 else ():
+            limits[name] = rate_bounds(name, self.people, labels, self.by_group).gap(shown)
+        return limits
 
     @cached_property
-    def officers(self) -> dict[str, Limits]:
-        """The same by decision makers as an instrument (`officers`); empty where they bound nothing."""
-        return {} if self.models.why_no_officers else self.bounded(OFFICERS)
+    def by_odds(self) -> dict[float, dict[str, Limits]]:
+        """Bounds for each Γ of `GAMMAS`; none where the value is refused or has no interval."""
+        if self.values["dr"].why:
+            return {}
+        measures = [name for name in MEASURES if self.doubt(name, "dr") == (True, None)]
+        return {gamma: self.bounded(gamma, measures) for gamma in GAMMAS}
 
-    def bounded(
-        self, assumption: float | str | None = None, measures: Sequence[str] = tuple(MEASURES)
-    ) -> dict[str, Limits]:
-        """Bounds of the utility and of gaps by measure; `assumption` as of `labels`."""
-        labels = self.labels(assumption)
-        return limits.limits_of(measures, self.people, labels, self.by_group, self.models.shown)
+    @cached_property
+    def turning_point(self) -> float | None:
+        """The odds ratio Γ up to which the sign of the value is certain; None for any Γ."""
+        return turning_point(lambda gamma: self.bounded(gamma, ())) if self.by_odds else None
 
     # Doubts.
 
@@ -306,9 +341,9 @@ class Judgement:
     def misfit(self) -> Misfit | None:
         """What the models of weights and outcome both leave over, so that the value is in doubt."""
         models, imbalance = self.models, self.people.kept.value - self.target
-        if models.outcome is None or self.refused_value or not imbalance.any():
+        if self.refused_value or models.outcome is None or not imbalance.any():
             return None
-        if models.propensity is None and models.labelled is None:  # all weights are recorded
+        if not (models.propensity or models.labelled):  # all weights are recorded
             return None
         error = float(self.value("dr").error)
         return checks.misfit(self.log, models.outcome.probability, imbalance, error, models.seed)
@@ -317,14 +352,16 @@ class Judgement:
     def in_doubt(self) -> list[str]:
         """Signs that the value is wrong: a misfit, and estimators that differ by more than their errors."""
         texts = [self.misfit.sentence] if self.misfit else []
-        if self.logged or self.few or self.refused_estimator("dr"):
+        if self.logged or self.values["dr"].why:
             return texts
         read = self.value("dr")
         for name, reason in LIKELY.items():
             change = self.value(name) - read
             if abs(change.value) > max(DISAGREEING * change.error, read.error):
-                size = f"{100 * abs(change.value):.1f} per 100 people"
-                texts.append(f"{LABELS[name]} and doubly robust differ by {size}: {reason}")
+                texts.append(
+                    f"{LABELS[name]} and doubly robust differ by {100 * abs(change.value):.1f} per 100 "
+                    f"people: {reason}"
+                )
         return texts
 
     @cached_property

@@ -14,7 +14,7 @@ from fairall.errors import FairAllError, count
 from fairall.evaluate import checks
 from fairall.evaluate.estimated.estimates import Column, Sample
 from fairall.evaluate.estimated.nuisance import Fitted, fit
-from fairall.evaluate.estimated.officers import Officers, officers, why_not
+from fairall.evaluate.estimated.officers import OFFICERS, officers, why_not
 from fairall.evaluate.estimated.past import Past, past
 from fairall.evaluate.estimated.periods import changes
 from fairall.evaluate.log import DecisionLog
@@ -159,8 +159,8 @@ class Models:
         return checks.impossible(self.log, self.acceptance if recorded is None else recorded)
 
     @cached_property
-    def officers(self) -> Officers | None:
-        """Bounds of labels by the decision makers of the log; None where `why_no_officers` says why."""
+    def officers(self) -> np.ndarray | None:
+        """Ends of labels (2, N) by the decision makers of the log; None where they bound nothing."""
         return None if why_not(self.log) else officers(self.log, self.folds, self.seed)
 
     @cached_property
@@ -168,12 +168,18 @@ class Models:
         """Why decision makers bound nothing; None where they do."""
         if self.officers is None:
             return why_not(self.log)
-        if self.officers.crossed(self.sample).interval().high < 0:
+        low, high = self.officers
+        if self.sample.mean(high - low).interval().high < 0:  # a test of instruments (Kitagawa 2015)
             return (
                 "those of different decision makers exclude each other: cases are not assigned at random "
                 "given the features, or who decides changes the label"
             )
         return None
+
+    @property
+    def assumptions(self) -> list[str]:
+        """By which unknown labels are bounded, whatever the model of the label: none, and `OFFICERS`."""
+        return ["no assumption"] if self.why_no_officers else ["no assumption", OFFICERS]
 
     @cached_property
     def changes(self) -> tuple[str, ...]:

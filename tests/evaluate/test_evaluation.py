@@ -69,7 +69,7 @@ def test_the_content_is_json_with_a_table_for_each_analysis(new: Evaluation, peo
     values = {row["estimator"]: row for row in content["tables"]["value"]}
     for estimator, value in new.values.items():
         assert [values[estimator][end] for end in ("estimate", "low", "high")] == list(value[:3])
-    assert values["no assumption"]["bound_low"] == new.bounds["utility"].low
+    assert values["no assumption"]["bound_low"] == new.bounds["no assumption"]["utility"].low
     with pytest.raises(FairAllError, match=r"^table 'vlaue': the tables are value, "):
         new.table("vlaue")
 
@@ -77,7 +77,7 @@ def test_the_content_is_json_with_a_table_for_each_analysis(new: Evaluation, peo
 def test_the_truth_is_within_intervals_and_bounds(new: Evaluation, people: pd.DataFrame) -> None:
     """The utility of these very people is known; estimates differ from it by less than from that of all."""
     truth, naive = ((people["new"] * (people[label] - COST)).mean() for label in ("truth", "repaid"))
-    for value in (*new.values.values(), new.bounds["utility"].interval):
+    for value in (*new.values.values(), new.bounds["no assumption"]["utility"].interval):
         assert value.low < truth < value.high
     assert naive > new.values["dr"].high, "selection must matter here"
     assert 30 < new.effective() < people["granted"].sum()
@@ -222,7 +222,9 @@ def test_one_default_among_the_labels_leaves_what_needs_no_model(
         assert found.values[name].why == "a model of the label needs two people with either label"
     for value in (found.values["ips"], found.values["snips"], gap(found, "dpu")):
         assert has_ends(value)
-    assert np.isfinite([found.bounds["utility"].low, gap(found, "utility_gap", "ips").estimate]).all()
+    assert np.isfinite(
+        [found.bounds["no assumption"]["utility"].low, gap(found, "utility_gap", "ips").estimate]
+    ).all()
     both = Comparison(found, judged(models, None))
     assert json.dumps([one.to_plain() for one in (found, both)], allow_nan=False)
 
@@ -235,7 +237,7 @@ def test_a_policy_that_accepts_nobody(recorded: Models) -> None:
     two = 1.96 * np.sqrt(2) / 1500  # as if it had accepted two people
     for value in found.values.values():
         assert value[:3] == pytest.approx((0.0, -two, two), rel=2e-3)
-    known = found.bounds["utility"]
+    known = found.bounds["no assumption"]["utility"]
     assert known.low == known.high == 0.0
     assert np.isnan(gap(found, "predictive_parity").estimate)
 
@@ -365,7 +367,7 @@ def test_three_groups_and_intersections() -> None:
     rates = pd.Series(target).groupby(people["region"]).mean()
     size = rates.max() - rates.min()
     assert gap(found, "dpu").estimate == pytest.approx(size, abs=0.01)
-    assert found.bounds["dpu"][:2] == pytest.approx((size, size))
+    assert found.bounds["no assumption"]["dpu"][:2] == pytest.approx((size, size))
     crossed = judged(models_of(people, sensitive=None, groups=("sex", "region")), people["new"])
     names = [f"{sex}, {region}" for sex in "fm" for region in "abc"]
     assert list(crossed.log.groups) == list(dict.fromkeys(crossed.table("groups")["group"])) == names

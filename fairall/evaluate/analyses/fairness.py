@@ -29,9 +29,9 @@ def records(shown: Shown) -> Iterator[Record]:
     """By measure and view, with bounds of each policy."""
     gaps: dict[str, Mapping[str, Any]] = {}
     for policy, evaluation in shown.evaluations.items():
-        bounds = {"no assumption": evaluation.bounds, OFFICERS: evaluation.officers}
         gaps[policy] = {
-            measure: views | {view: limits[measure] for view, limits in bounds.items() if measure in limits}
+            measure: views
+            | {view: limits[measure] for view, limits in evaluation.bounds.items() if measure in limits}
             for measure, views in evaluation.fairness.items()
         }
     if shown.difference is not None:
@@ -64,7 +64,7 @@ def draw_on(axes: Axes, evaluation: Judgement) -> dict[str, Any]:
 
     gaps, colours = evaluation.fairness.values(), {"naive": GREY, "ips": ORANGE, "dr": BLUE}
     series = [(NAMES[view], colours[view], [views[view] for views in gaps]) for view in VIEWS]
-    limits = [evaluation.bounds.get(name) for name in MEASURES]
+    limits = [evaluation.bounds["no assumption"].get(name) for name in MEASURES]
     series.append(("no assumption", GREEN, [one.interval if one else NOTHING for one in limits]))
     points(axes, [measure.label for measure in MEASURES.values()], series)
     axes.set_xlabel("unfairness ×100")

@@ -78,7 +78,8 @@ def watch(judged: Judgement) -> Monitor:
     time = np.asarray(log.time)
     weight = Column(past.weight)
     kept = Column(past.label_weight) if judged.logged else weight * target
-    people = People.of(log, target, weight, kept, Column(past.outcome))
+    label, outcome = np.nan_to_num(log.label), Column(past.outcome)
+    people = People(target, log.revealed, label, weight, kept, outcome, log.stake, log.break_even)
     sums = columns("dr", people)
     stake = people.stake.mean()
     positive = past.weight * people.label

@@ -2,94 +2,51 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from fairall.display.progress import doing
+from fairall.evaluate.analyses.fairness import GAPS
 from fairall.evaluate.analysis import LIMITS, NO_ASSUMPTION, Analysis, Picture, Record
-from fairall.evaluate.estimated.bounds import LARGEST_GAMMA, Limits, greatest_benchmark, turning_point
-from fairall.evaluate.estimated.fairness import MEASURES
+from fairall.evaluate.estimated.bounds import GAMMAS, LARGEST_GAMMA, greatest_benchmark
 from fairall.evaluate.estimated.officers import OFFICERS
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from fairall.evaluate.analysis import Shown
+    from fairall.evaluate.comparison import Difference
     from fairall.evaluate.judgement import Judgement
 
-GAMMAS = np.linspace(1.0, 3.0, 9).tolist()
-COLUMNS = ("no assumption", OFFICERS, "Γ = 1.5", "Γ = 2", "Γ = 3", "turning point")
 HIDDEN = (
     "the odds of a positive label of rejected people differ from those of accepted people of equal features "
     "by a factor up to Γ"
 )
-NOTE = (
-    f"{NO_ASSUMPTION} {OFFICERS}: the same by their different strictness, if cases are assigned to them at "
-    f"random given the features. Γ: if {HIDDEN}. turning point: the Γ up to which the 95 % limits exclude 0. "
-    "B − A: the same labels count for both policies, so that little depends on those of people on whom they "
-    "agree."
-)
-
-
-class Sensitivity(NamedTuple):
-    """What unrevealed labels could change.
-
-    Attributes:
-        bounds: for each Γ of `GAMMAS`, by name of the utility or a measure.
-        turning_point: of the utility, as of `bounds.turning_point`.
-        benchmark: the greatest Γ that hiding a feature would make, and the feature; None without features.
-    """
-
-    bounds: dict[float, dict[str, Limits]]
-    turning_point: float | None
-    benchmark: tuple[float, str] | None
-
-
-def sensitivity(evaluation: Judgement) -> Sensitivity | None:
-    """Bounds by odds ratio, and where signs turn; None where the value is refused or has no interval."""
-    outcome = evaluation.models.outcome
-    if evaluation.refused_value is not None or outcome is None or evaluation.few is not None:
-        return None
-    doing("what a hidden feature could change")
-    measures = [name for name in MEASURES if evaluation.doubt(name, "dr") == (True, None)]
-    return Sensitivity(
-        {gamma: evaluation.bounded(gamma, measures) for gamma in GAMMAS},
-        turning_point(lambda gamma: evaluation.bounded(gamma, ())["utility"]),
-        greatest_benchmark(evaluation.log, outcome.probability),
-    )
-
-
-def answers(shown: Shown) -> dict[str, Sensitivity]:
-    """Those of policies that have one, by name."""
-    evaluations = shown.evaluations.items()
-    return {name: answer for name, policy in evaluations if (answer := policy.once(sensitivity))}
 
 
 def records(shown: Shown) -> Iterator[Record]:
     """A row for each policy, measure and assumption; of Γ with the number as `gamma`."""
-    for policy, evaluation in shown.evaluations.items():
-        yield from _records(policy, "no assumption", evaluation.bounds)
-        yield from _records(policy, OFFICERS, evaluation.officers)
-        if answer := evaluation.once(sensitivity):
-            for gamma, limits in answer.bounds.items():
-                yield from _records(policy, f"Γ = {gamma:g}", limits, gamma)
+    doing("what a hidden feature could change")
+    judged: dict[str, Judgement | Difference] = {**shown.evaluations}
+    if shown.difference is not None:
+        judged["B − A"] = shown.difference
+    for policy, answer in judged.items():
+        views: list[Any] = [(assumption, None, limits) for assumption, limits in answer.bounds.items()]
+        views += [(f"Γ = {gamma:g}", gamma, limits) for gamma, limits in answer.by_odds.items()]
+        if answer.by_odds:
             point = answer.turning_point
-            yield from _records(policy, "turning point", {"utility": up_to(point)}, point)
-    if difference := shown.difference:
-        for view, possible in difference.bounds.items():
-            yield from _records("B − A", view, {"utility": possible})
-        if "Γ = 2" in difference.bounds:
-            point = difference.turning_point
-            yield from _records("B − A", "turning point", {"utility": up_to(point)}, point)
+            views.append(("turning point", point, {"utility": up_to(point)}))
+        for view, gamma, values in views:
+            for measure, value in values.items():
+                yield {"policy": policy, "measure": measure, "view": view, "gamma": gamma, "value": value}
 
 
-def _records(
-    policy: str, view: str, values: Mapping[str, Any], gamma: float | None = None
-) -> Iterator[Record]:
-    for measure, value in values.items():
-        yield {"policy": policy, "measure": measure, "view": view, "gamma": gamma, "value": value}
+def benchmark(evaluation: Judgement) -> tuple[float, str] | None:
+    """The greatest Γ that hiding a feature would make, and the feature; None without features."""
+    outcome = evaluation.models.outcome
+    return None if outcome is None else greatest_benchmark(evaluation.log, outcome.probability)
 
 
 def up_to(point: float | None) -> str:
@@ -98,33 +55,33 @@ def up_to(point: float | None) -> str:
 
 
 def told(shown: Shown) -> Iterator[str]:
-    """What a hidden feature could change, and why decision makers bound something, or nothing."""
-    for policy, (_, point, benchmark) in answers(shown).items():
-        if benchmark is not None:
-            gamma, feature = benchmark
-            yield (
-                f"{policy}: the sign of the utility is certain {up_to(point)}; a hidden feature that matters "
-                f"as {feature} does makes Γ = {gamma:.2f}"
-            )
-    models = shown.first.models
-    if models.log.decision_maker is not None:
-        yield f"Bounds by decision makers: {models.why_no_officers or models.officers}"
+    """What a hidden feature could change, and why decision makers bound nothing."""
+    if greatest := shown.first.once(benchmark):
+        gamma, feature = greatest
+        for policy, evaluation in shown.evaluations.items():
+            if evaluation.by_odds:
+                yield (
+                    f"{policy}: the sign of the utility is certain {up_to(evaluation.turning_point)}; a "
+                    f"hidden feature that matters as {feature} does makes Γ = {gamma:.2f}"
+                )
+    if (why := shown.first.models.why_no_officers) and shown.log.decision_maker is not None:
+        yield f"No bounds by decision makers: {why}"
 
 
 def draw(shown: Shown) -> Figure:
-    """Draw limits of the utility by the odds ratio Γ, turning points, and the greatest benchmark."""
+    """Draw limits of the utility by the odds ratio Γ, and the greatest benchmark."""
     from fairall.display.style import GREY, legend_below
-    from fairall.evaluate import drawing
+    from fairall.evaluate.drawing import coloured, grid
 
-    figure, (axes,) = drawing.grid(1, height=2.0)
+    figure, (axes,) = grid(1, height=2.0)
     handles: dict[str, Any] = {}
-    for (policy, answer), colour in zip(answers(shown).items(), drawing.POLICIES, strict=False):
-        ends = [limits["utility"].interval[1:3] for limits in answer.bounds.values()]
-        handles[policy] = axes.fill_between(GAMMAS, *100 * np.transpose(ends), color=colour, alpha=0.3)
-        handles["turning point"] = axes.axvline(answer.turning_point or np.nan, color=colour, ls=":")
-        if answer.benchmark is not None:
-            gamma, feature = answer.benchmark
-            handles[f"hiding {feature}"] = axes.axvline(gamma, color="tab:red")
+    for policy, colour, evaluation in coloured(shown.evaluations):
+        if evaluation.by_odds:
+            ends = [limits["utility"].interval[1:3] for limits in evaluation.by_odds.values()]
+            handles[policy] = axes.fill_between(GAMMAS, *100 * np.transpose(ends), color=colour, alpha=0.3)
+    if greatest := shown.first.once(benchmark):
+        gamma, feature = greatest
+        handles[f"hiding {feature}"] = axes.axvline(gamma, color="tab:red")
     axes.axhline(0.0, color=GREY)
     axes.set(xlabel="odds ratio Γ", ylabel="utility per person ×100", xlim=(GAMMAS[0], GAMMAS[-1]))
     legend_below(figure, handles, 2)
@@ -135,19 +92,26 @@ SENSITIVITY = Analysis(
     key="sensitivity",
     section=LIMITS,
     title="What is possible ×100",
-    note=NOTE,
+    note=(
+        f"{NO_ASSUMPTION} {OFFICERS}: the same by their different strictness, if cases are assigned to them "
+        f"at random given the features. Γ: if {HIDDEN}. turning point: the Γ up to which the 95 % limits "
+        "exclude 0. B − A: the same labels count for both policies, so that little depends on those of "
+        "people on whom they agree."
+    ),
     records=records,
     line="measure",
     column="view",
-    lines={name: measure.label for name, measure in MEASURES.items()},
-    columns={view: view for view in COLUMNS},
+    lines=GAPS.lines,
+    columns={
+        view: view for view in ("no assumption", OFFICERS, "Γ = 1.5", "Γ = 2", "Γ = 3", "turning point")
+    },
     picture=Picture(
-        key="sensitivity",
-        title="Sensitivity",
-        note=f"95 % limits of the utility if {HIDDEN}. At the turning point they reach 0. Red: the Γ that "
+        "sensitivity",
+        "Sensitivity",
+        f"95 % limits of the utility if {HIDDEN}. At the turning point they reach 0. Red: the Γ that "
         "would arise if the feature that matters most were hidden.",
-        draw=draw,
-        there=lambda shown: bool(answers(shown)),
+        draw,
+        there=lambda shown: any(policy.by_odds for policy in shown.evaluations.values()),
         wide=lambda _: False,
     ),
     told=told,

@@ -29,8 +29,7 @@ def records(shown: Shown) -> Iterator[Record]:
     """By estimator, with the guaranteed interval and bounds of each policy."""
     values: dict[str, Mapping[str, Any]] = {}
     for policy, evaluation in shown.evaluations.items():
-        bounds = {"no assumption": evaluation.bounds, OFFICERS: evaluation.officers}
-        possible = {name: limits["utility"] for name, limits in bounds.items() if limits}
+        possible = {assumption: limits["utility"] for assumption, limits in evaluation.bounds.items()}
         values[policy] = evaluation.values | {"guaranteed": evaluation.guarantee} | possible
     if shown.difference is not None:
         values["B − A"] = shown.difference.values
@@ -57,7 +56,7 @@ def draw_on(axes: Axes, evaluations: Mapping[str, Judgement]) -> None:
     from fairall.evaluate.drawing import coloured, points
 
     series = [
-        (name, colour, [*one.values.values(), one.guarantee, one.bounds["utility"].interval])
+        (name, colour, [*one.values.values(), one.guarantee, one.bounds["no assumption"]["utility"].interval])
         for name, colour, one in coloured(evaluations)
     ]
     points(axes, [*LINES.values()], series)

@@ -20,7 +20,7 @@ References:
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,6 +30,7 @@ from fairall.evaluate.estimated.estimates import Estimate, Groups, Interval, Sam
 from fairall.evaluate.estimated.estimators import People
 from fairall.evaluate.log import DecisionLog
 
+GAMMAS = np.linspace(1.0, 3.0, 9).tolist()  # that are shown
 LARGEST_GAMMA = 10.0  # up to which a turning point is searched
 TRIED = np.geomspace(1.0, LARGEST_GAMMA, 1025).tolist()  # Γ that may be turning points
 RIDGE = 1e-8  # added to variances of columns
@@ -44,15 +45,25 @@ class Labels(NamedTuple):
 
     Attributes:
         target: a, by which a label counts; 1 and 0 of accepted and rejected people, shape (2, 1).
-        low: the least label; of accepted and rejected people times a and 1 − a.
-        high: the greatest, likewise.
+        ends: the least and the greatest label, shape (2, N); of accepted and rejected people times a and
+            1 − a, shape (2, 2, N).
         weight: of the outcome, likewise.
     """
 
     target: np.ndarray
-    low: np.ndarray
-    high: np.ndarray
+    ends: np.ndarray
     weight: Any
+
+    def observed(self, accepted: np.ndarray, kept: np.ndarray) -> Labels:
+        """Those of the logged decisions, with labels of accepted people that are known apart.
+
+        Args:
+            accepted: the part of the ends that is about accepted people, shape (N,) or (2, N).
+            kept: the part of the weight, shape (N,).
+        """
+        ends = np.stack(np.broadcast_arrays(accepted, self.ends - accepted), 1)
+        weight = np.stack([kept, np.maximum(self.weight - kept, 0.0)])
+        return Labels(np.array([[1.0], [0.0]]), ends, weight)
 
 
 class Limits(NamedTuple):
@@ -88,27 +99,14 @@ class Bounds(NamedTuple):
 
     def gap(self, shown: np.ndarray) -> Limits:
         """Bounds of the gap of rates that are free within theirs, of groups with the codes shown."""
-        low, high = self.low[shown], self.high[shown]
+        low, high = (end[shown] for end in self)
         outer = gap_interval(low, high)
         return Limits(outer.estimate, gap_interval(high, low).estimate, outer.low, outer.high, outer.why)
 
 
 def manski(people: People) -> Labels:
     """The label where it is revealed; between 0 and 1 where it is not: no assumption (Manski 1990)."""
-    low, high = (np.where(people.revealed, people.label, end) for end in (0.0, 1.0))
-    return Labels(people.target, low, high, 1.0)
-
-
-def observed(ends: np.ndarray, accepted: np.ndarray, weight: np.ndarray) -> Labels:
-    """Labels of the logged decisions, of which those of accepted people are known apart from the others.
-
-    Args:
-        ends: low and high labels, shape (2, N).
-        accepted: the part of them that is about accepted people, shape (2, N).
-        weight: of the outcomes of accepted and of rejected people, shape (2, N).
-    """
-    low, high = np.stack([accepted, ends - accepted], axis=1)
-    return Labels(np.array([[1.0], [0.0]]), low, high, weight)
+    return Labels(people.target, np.where(people.revealed, people.label, [[0.0], [1.0]]), 1.0)
 
 
 def odds_ratio(gamma: float, people: People, logged: bool = False) -> Labels:
@@ -137,17 +135,13 @@ def odds_ratio(gamma: float, people: People, logged: bool = False) -> Labels:
     scale = 1.0 + (ratio - 1.0) * q
     label = np.where(r, people.label, ratio * q / scale)
     correction = np.where(r, ratio / scale**2 * (people.label - q), 0.0)
-    ends = label + (w - r) * correction
-    if not logged:
-        return Labels(people.target, ends[0], ends[1], w)
-    accepted = people.target * label + (kept - r) * correction
-    return observed(ends, accepted, np.stack([kept, np.maximum(w - kept, 0.0)]))
+    labels = Labels(people.target, label + (w - r) * correction, w)
+    return labels.observed(people.target * label + (kept - r) * correction, kept) if logged else labels
 
 
 def value_bounds(people: People, labels: Labels, sample: Sample) -> Bounds:
     """Bounds of the value, the mean of s·(a·y − a·b)."""
-    low, high = rate_bounds("utility_gap", people, labels, sample.everybody)
-    return Bounds(low[0], high[0])
+    return Bounds(*(end[0] for end in rate_bounds("utility_gap", people, labels, sample.everybody)))
 
 
 def rate_bounds(name: str, people: People, labels: Labels, by_group: Groups) -> Bounds:
@@ -163,8 +157,9 @@ def rate_bounds(name: str, people: People, labels: Labels, by_group: Groups) -> 
         NaN where the rate is undefined whatever the labels; the least and greatest rate that there can be
         where noisy pseudo-labels can give a sum below the line that is negative.
     """
-    t, low, high, weight = map(np.atleast_2d, labels)
     a, stake, mean = people.target, people.stake, by_group.mean
+    t, weight = map(np.atleast_2d, (labels.target, labels.weight))
+    low, high = labels.ends.reshape(2, -1, len(a))
     n, c, d, e = {
         "dpu": (a, 0.0, 1.0, 0.0),
         "equal_opportunity": (0.0, t, 0.0, 1.0),
@@ -175,11 +170,9 @@ def rate_bounds(name: str, people: People, labels: Labels, by_group: Groups) -> 
     totals = [mean(d + (e * z).sum(0)).value for z in (low, high)]
     ends: dict[str, Any] = {}
     if name == "utility_gap":
-        least, greatest = (
-            mean(most(n, n + a * stake)).value / totals[0] for most in (np.minimum, np.maximum)
-        )
+        least, greatest = (mean(end).value / totals[0] for end in np.sort([n, n + a * stake], 0))
         ends = {"lowest": least, "highest": greatest, "cut": False}
-    found = []
+    free, extremes = np.minimum(*totals) < 0, []
     for sign, end in ((-1.0, 0.0), (1.0, 1.0)):
         z = high
         for _ in range(STEPS):
@@ -189,7 +182,6 @@ def rate_bounds(name: str, people: People, labels: Labels, by_group: Groups) -> 
             z = np.where(sign * (c - e * rate.value[by_group.group]) >= -e * ROUNDING, high, low)
             if np.array_equal(z, before):
                 break
-        free = np.minimum(*totals) < 0
         # Of shares, rows with a label of 1 count; pseudo-labels of revealed ones are above 1 or below 0.
         # Where all labels give the share at the other end, only those count that have it for certain.
         alike = (rate.value == 1.0 - end)[by_group.group]
@@ -197,38 +189,20 @@ def rate_bounds(name: str, people: People, labels: Labels, by_group: Groups) -> 
         outcomes = weight.sum(0) * counted.clip(0.0, 1.0) if e else (weight * np.abs(t)).sum(0)
         support = by_group.support(np.ones_like(a) if name == "dpu" else outcomes, **ends)
         phi = np.where(free[:, None], 0.0, rate.phi)
-        found.append(Estimate(np.where(free, end, rate.value), phi, support))
-    return Bounds(*found)
+        extremes.append(Estimate(np.where(free, end, rate.value), phi, support))
+    return Bounds(*extremes)
 
 
-def limits_of(
-    measures: Sequence[str], people: People, labels: Labels, by_group: Groups, shown: np.ndarray
-) -> dict[str, Limits]:
-    """Bounds of a policy's `utility` and, where two groups are shown, of gaps by measure.
+def turning_point(limits: Callable[[float], Mapping[str, Limits]]) -> float | None:
+    """Greatest odds ratio Γ in [1, `LARGEST_GAMMA`] up to which the interval of the utility excludes 0.
 
     Args:
-        measures: of `MEASURES`.
-        people: with the policy.
-        labels: of them.
-        by_group: the people by group.
-        shown: codes of the groups of which gaps are.
-    """
-    limits = {"utility": value_bounds(people, labels, by_group.sample).limits()}
-    for name in measures if len(shown) >= 2 else ():
-        limits[name] = rate_bounds(name, people, labels, by_group).gap(shown)
-    return limits
-
-
-def turning_point(limits: Callable[[float], Limits]) -> float | None:
-    """Greatest odds ratio Γ in [1, `LARGEST_GAMMA`] up to which the interval of bounds excludes 0.
-
-    Args:
-        limits: for Γ; once their interval contains 0, it goes on to do so.
+        limits: those of `utility` for Γ; once their interval contains 0, it goes on to do so.
 
     Returns:
         1 where even Γ = 1 leaves it open; None where it excludes 0 for all Γ.
     """
-    certain = bisect_left(TRIED, True, key=lambda gamma: not limits(gamma).exclude_0)
+    certain = bisect_left(TRIED, True, key=lambda gamma: not limits(gamma)["utility"].exclude_0)
     return TRIED[max(certain - 1, 0)] if certain < len(TRIED) else None
 
 

@@ -31,13 +31,11 @@ References:
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from fairall.evaluate.estimated.estimates import Column, Estimate, Sample, Support
-from fairall.evaluate.log import DecisionLog
 from fairall.measuring.sequences import LEVEL
 
 
@@ -64,14 +62,6 @@ class People:
     outcome: Column | None
     stake: np.ndarray
     break_even: np.ndarray
-
-    @classmethod
-    def of(
-        cls, log: DecisionLog, target: np.ndarray, weight: Column, kept: Column, outcome: Column | None
-    ) -> People:
-        """Those of a log; arguments as the attributes."""
-        label = np.nan_to_num(log.label)
-        return cls(target, log.revealed, label, weight, kept, outcome, log.stake, log.break_even)
 
     @property
     def pseudo_label(self) -> Column:
@@ -127,32 +117,21 @@ def sndr(people: People, sample: Sample) -> Estimate:
     return direct + sample.mean(people.target) * ((dr(people, sample) - direct) / sample.mean(people.kept))
 
 
-def value_support(people: People, weight: np.ndarray, sample: Sample) -> Support:
-    """What a value rests on: the labels of the people whom the policy accepts.
-
-    Of a policy that accepts nobody the decisions on all people, each of whom it might have accepted.
+def value_support(people: People, change: np.ndarray, weight: np.ndarray, sample: Sample) -> Support:
+    """What a value, or a difference of two, rests on.
 
     Args:
-        people: with the policy.
-        weight: of each label, shape (N,).
+        people: of the log.
+        change: acceptance probabilities, or by how much the second ones are greater, shape (N,).
+        weight: of each outcome, shape (N,).
         sample: of the people.
     """
-    nobody = np.zeros_like(people.target)
-    if not people.target.any():
-        people, weight = replace(people, target=nobody + 1.0), nobody + 1.0
-    return difference_support(replace(people, target=nobody), people, weight, sample)
-
-
-def difference_support(first: People, second: People, weight: np.ndarray, sample: Sample) -> Support:
-    """What the second value minus the first rests on: the labels of people on whom the policies differ."""
-    change = (second.target - first.target) * second.stake
-    ends = np.sort([-change * second.break_even, change * (1.0 - second.break_even)], 0).mean(1)
+    gain = change * people.stake
+    ends = np.sort([-gain * people.break_even, gain * (1.0 - people.break_even)], 0).mean(1)
     return sample.support(weight, lowest=ends[0], highest=ends[1], cut=False)
 
 
-ESTIMATORS: dict[str, Callable[[People, Sample], Estimate]] = {
-    one.__name__: one for one in (dr, sndr, ips, snips, dm)
-}
+ESTIMATORS = {estimator.__name__: estimator for estimator in (dr, sndr, ips, snips, dm)}
 LABELS = {
     "dr": "doubly robust",
     "sndr": "self-normalised DR",

@@ -6,10 +6,9 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.special import expit
-from scipy.stats import chi2
 
 from fairall.evaluate import evaluate
-from fairall.evaluate.estimated.officers import officers, p_of_assignment, strictness, why_not
+from fairall.evaluate.estimated.officers import OFFICERS, officers, strictness, why_not
 from fairall.evaluate.log import DecisionLog
 from tests.evaluate import simulated
 
@@ -49,16 +48,6 @@ def log_of(people: pd.DataFrame, **keys: Any) -> DecisionLog:
     return DecisionLog.of(people, not_features=("new", "other"), **(KEYS | keys))
 
 
-def test_the_test_of_assignment_is_that_of_a_correlation_where_there_are_groups_only() -> None:
-    """With a feature that is the group, which adds nothing."""
-    people = cases(1000, 0)
-    people["score"] = np.where(people["sex"] == "f", "low", "high")
-    log = log_of(people)
-    level = strictness(log)
-    correlation = np.corrcoef(level, log.group)[0, 1]
-    assert p_of_assignment(log, level) == pytest.approx(chi2.sf(1000 * correlation**2, 1), rel=1e-4)
-
-
 def test_ends_are_those_of_the_known_population() -> None:
     """Two officers, one feature: the bounds by hand from probabilities, at their sampling errors."""
     draw, n = np.random.default_rng(0), 40_000
@@ -67,7 +56,7 @@ def test_ends_are_those_of_the_known_population() -> None:
     y, accepted = draw.random(n) < np.array([0.3, 0.7])[x], draw.random(n) < chance
     people = pd.DataFrame({"x": x, "sex": draw.choice(["f", "m"], n), "officer": z})
     log = DecisionLog.of(people.assign(granted=1 * accepted, repaid=np.where(accepted, y, np.nan)), **KEYS)
-    ends = officers(log).ends
+    ends = officers(log)
     for value, expected in enumerate([(0.5 * 0.3, 0.5 * 0.3 + 0.5), (0.9 * 0.7, 0.9 * 0.7 + 0.1)]):
         np.testing.assert_allclose(ends[:, x == value].mean(1), expected, atol=0.015)
 
@@ -104,5 +93,5 @@ def test_there_are_as_many_levels_as_have_rows_enough(
 def test_decisions_taken_keep_their_observed_value() -> None:
     people = cases(3000, 1).drop(columns=["new", "other"])
     page = evaluate(None, people, propensity_model="logistic", outcome_model="logistic", **KEYS)
-    limits = page.officers["utility"]
+    limits = page.bounds[OFFICERS]["utility"]
     assert (limits.low, limits.high) == pytest.approx([page.values["dr"].estimate] * 2)
