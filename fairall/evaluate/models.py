@@ -50,6 +50,8 @@ class Models:
         labelled: of known labels of accepted people; None where all are known, or none.
         outcome: of the label; None where fewer than two labels are of one value.
         sample: the rows.
+        by_decision: `nuisance.fit` of a log, a target and its name, by the propensity model.
+        by_label: likewise by the outcome model.
 
     Raises:
         FairAllError: where a model or number cannot be used, all labels are of one person, or `reference` is
