@@ -373,6 +373,4 @@ class Judgement:
                 f"nothing is shown of groups with fewer than {models.smallest_cell} people, {hidden} in "
                 "number, which are no part of gaps"
             )
-        if models.past is not None:
-            texts += models.past.lacking
         return (*texts, *models.changes)

@@ -50,6 +50,8 @@ class Models:
         labelled: of known labels of accepted people; None where all are known, or none.
         outcome: of the label; None where fewer than two labels are of one value.
         sample: the rows.
+        by_decision: `nuisance.fit` of a log, a target and its name, by the propensity model.
+        by_label: likewise by the outcome model.
 
     Raises:
         FairAllError: where a model or number cannot be used, all labels are of one person, or `reference` is
@@ -88,14 +90,14 @@ class Models:
                 f"person: all {what} are of one person, from whom nothing follows for others; leave out "
                 "label to compare acceptance rates, or person if rows are of different people"
             )
-        by_decision, by_label = (
-            partial(fit, log, model=model, folds=self.folds, seed=self.seed)
+        self.by_decision, self.by_label = (
+            partial(fit, model=model, folds=self.folds, seed=self.seed)
             for model in (self.propensity_model, self.outcome_model)
         )
         recorded = np.full(len(log), np.nan) if log.propensity is None else log.propensity
         self.acceptance, self.propensity = recorded, None
         if np.isnan(recorded).any():
-            self.propensity = by_decision(log.accepted.astype(float), "decision")
+            self.propensity = self.by_decision(log, log.accepted.astype(float), "decision")
             if self.propensity is None:
                 raise FairAllError(
                     f"{count(int(log.accepted.sum()), 'person was', 'people were')} accepted: a model of the "
@@ -104,17 +106,15 @@ class Models:
             if log.policy_version is not None:  # of which no logistic regression is right
                 self.propensity = replace(self.propensity, parametric=None)
             self.acceptance = np.where(np.isnan(recorded), self.propensity.probability, recorded)
-        self.labelled = by_decision(np.where(log.accepted, log.revealed, np.nan), "known label")
-        self.outcome = by_label(log.label, "label")
+        self.labelled = self.by_decision(log, np.where(log.accepted, log.revealed, np.nan), "known label")
+        self.outcome = self.by_label(log, log.label, "label")
         parametric = {name: one.parametric for name, one in self.fitted.items() if one and one.parametric}
         self.sample = Sample(len(log), parametric, log.person, self.seed)
 
     @cached_property
-    def past(self) -> Past | None:
-        """Predictions from earlier moments; None without times."""
-        if self.log.time is None:
-            return None
-        return past(self.log, self.propensity_model, self.outcome_model, self.folds, self.seed)
+    def past(self) -> Past:
+        """Predictions from earlier moments, of a log with times."""
+        return past(self.log, self.by_decision, self.by_label)
 
     @property
     def fitted(self) -> dict[str, Fitted | None]:
@@ -184,7 +184,7 @@ class Models:
     @cached_property
     def changes(self) -> tuple[str, ...]:
         """Warnings that policies or labels of the log have changed."""
-        return tuple(changes(self.log, self.propensity, self.outcome))
+        return tuple(changes(self.log, self.acceptance, self.outcome))
 
     @cached_property
     def shown(self) -> np.ndarray:

@@ -18,7 +18,7 @@ from fairall.display.table import PageTable, print_table
 from fairall.errors import FairAllError
 from fairall.evaluate.analyses.choices import CHOICES as THRESHOLDS
 from fairall.evaluate.analyses.fairness import GAPS
-from fairall.evaluate.analyses.groups import GROUPS, RATES
+from fairall.evaluate.analyses.groups import GROUPS
 from fairall.evaluate.analyses.impact import IMPACT
 from fairall.evaluate.analyses.monitor import MONITOR
 from fairall.evaluate.analyses.score import SCORE
@@ -47,7 +47,7 @@ ANALYSES = {
         *(SCORE, THRESHOLDS, MONITOR, SENSITIVITY),
     )
 }
-PRINTED = ("value", "fairness", "groups", "treatment", "impact", "score")  # on the terminal
+PRINTED = ("value", "fairness", "groups", "treatment", "impact", "score", "monitor")  # on the terminal
 
 
 @dataclass
@@ -208,7 +208,7 @@ def _worth(judged: Judgement | Difference) -> str:
 
 def _alike(judged: Judgement | Difference) -> str:
     """The gap of each rate."""
-    gaps = {measure: judged.fairness[measure]["dr"] for measure in RATES}
+    gaps = {measure: judged.fairness[measure]["dr"] for measure in MEASURES}
     if not number(gaps["dpu"].estimate):
         return f"not compared, {gaps['dpu'].why}"
     return f"gaps in {'; '.join(f'{MEASURES[name].rate} {text(gap)}' for name, gap in gaps.items())}"

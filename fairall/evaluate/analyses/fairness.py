@@ -44,12 +44,11 @@ def records(shown: Shown) -> Iterator[Record]:
 
 def draw(shown: Shown) -> Figure:
     """Draw each measure naive, by IPS and by DR, with intervals, and its bounds; a panel for each policy."""
-    from fairall.display.style import COLUMN, handles_of, legend_below
+    from fairall.display.style import handles_of, legend_below
     from fairall.evaluate.drawing import grid
 
     many = len(shown.evaluations)
     figure, panels = grid(many, height=0.3 + 0.27 * len(MEASURES), sharey=True)
-    figure.set_figwidth(COLUMN * many)
     for axes, (name, evaluation) in zip(panels, shown.evaluations.items(), strict=True):
         draw_on(axes, evaluation)
         axes.set_title(name if many > 1 else "")

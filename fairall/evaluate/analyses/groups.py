@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,7 +10,7 @@ import pandas as pd
 from sklearn.preprocessing import StandardScaler
 
 from fairall.evaluate.analysis import DATA, INTERVALS, Analysis, Picture, Record
-from fairall.evaluate.estimated.fairness import MEASURES, VIEWS
+from fairall.evaluate.estimated.fairness import MEASURES
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -21,92 +20,79 @@ if TYPE_CHECKING:
 
 MOST_GROUPS = 8  # drawn, the largest
 BINS = 20  # of propensities
-WORST = 3  # features named
-RATES = ("dpu", "equal_opportunity", "predictive_parity", "false_positive", "utility_gap")
-SIZES = "people", "accepted", "labelled", "effective", "accepted by expected", "least balanced"
-COLUMNS = [*SIZES, *(MEASURES[measure].rate for measure in RATES)]
-NOTE = (
-    "accepted, labelled: by the past decisions; effective: how many equally weighted labels theirs count as. "
-    "accepted by expected: number of accepted people by the sum of propensities. least balanced: mean of "
-    "people with labels less that of all people, in standard deviations, before → after weighting; above 0.1 "
-    "is unbalanced. The CSV file has all features. Rates of the policy ×100, doubly robust, "
-    f"{INTERVALS}."
-)
 
 
 def records(shown: Shown) -> Iterator[Record]:
-    """By group its sizes, the balance of its labels, and rates in each view."""
+    """By group its sizes, doubly robust rates, and the balance of its labels."""
+    log = shown.log
+    labelled = log.revealed.any()
     for policy, evaluation in shown.evaluations.items():
-        log, chance = evaluation.log, evaluation.models.acceptance
         for code in evaluation.models.shown:
             members = log.group == code
             about = {"policy": policy, "group": log.groups[code]}
+            accepted = log.accepted[members].sum()
             values: dict[str, Any] = {
-                "people": int(members.sum()),
-                "accepted": int((members & log.accepted).sum()),
-                "labelled": int((members & log.revealed).sum()),
+                "people": members.sum(),
+                "accepted": accepted,
+                "labelled": log.revealed[members].sum(),
                 "effective": round(evaluation.effective(members)),
+                "accepted by expected": f"{accepted / evaluation.models.acceptance[members].sum():.2f}",
             }
-            if evaluation is shown.first and log.revealed.any():
-                known, features = members & np.isfinite(chance), balance(evaluation, members)
-                worst = [
-                    f"{row.Index} {row.before:.2f} → {row.after:.2f}" for row in features[:WORST].itertuples()
-                ]
-                values["accepted by expected"] = f"{log.accepted[known].sum() / chance[known].sum():.2f}"
-                values["least balanced"] = "; ".join(worst).replace("-", "−")
-                for feature, differences in features.to_dict("index").items():
-                    yield about | {"measure": "balance", "feature": feature, "value": None} | differences
-            known_rates = MEASURES if log.revealed.any() else {"dpu": MEASURES["dpu"]}
-            for (name, measure), view in product(known_rates.items(), VIEWS):
-                rate = measure.rate + ("" if view == "dr" else f", {view}")
-                values[rate] = evaluation.rate(name, view, code)
+            for name, measure in MEASURES.items():
+                if labelled or measure.labels == "none":
+                    values[measure.rate] = evaluation.rate(name, "dr", code)
             yield from (about | {"measure": measure, "value": value} for measure, value in values.items())
+            if evaluation is shown.first and labelled:  # the page shows the last feature
+                for feature, means in balance(evaluation, members).to_dict("index").items():
+                    cell = "{} {before:.2f} → {after:.2f}".format(feature, **means).replace("-", "−")
+                    yield about | {"measure": "balance", "feature": feature, "value": cell} | means
 
 
 def balance(evaluation: Judgement, rows: np.ndarray) -> pd.DataFrame:
     """Whether people with labels are like all people of some rows (N,).
 
     Returns:
-        By feature, the least balanced first, the standardised difference of means of its inputs (the largest
+        By feature, the least balanced last, the standardised difference of means of its inputs (the largest
         in absolute value), `before` and `after` weighting by 1/p.
 
     References:
         Austin, P. (2009). Balance diagnostics for comparing the distribution of baseline covariates between
         treatment groups. Statistics in Medicine.
     """
-    log, standard = evaluation.log, StandardScaler().fit_transform(evaluation.log.design[rows])
+    log = evaluation.log
+    standard = StandardScaler().fit_transform(log.design[rows])
     weights = {"before": log.revealed[rows], "after": evaluation.people.weight.value[rows]}
     means = {when: weight @ standard / max(weight.sum(), 1e-300) for when, weight in weights.items()}
-    names = pd.Series(log.input_names, dtype=object).replace("", np.nan)  # the group has no name
-    features = pd.DataFrame(means).groupby(names, sort=False).agg(lambda inputs: max(inputs, key=abs))
-    return features.sort_values("after", key=lambda after: -after.abs(), kind="stable")
+    by_feature = pd.DataFrame(means).groupby(np.asarray(log.input_names), sort=False)
+    features = by_feature.agg(lambda inputs: max(inputs, key=abs)).sort_values("after", key=abs)
+    return features.drop(index="", errors="ignore")  # inputs of the group
 
 
-def largest(judgement: Judgement) -> list[int]:
+def largest(judgement: Judgement) -> np.ndarray:
     """Codes of the groups that figures show: of those with people enough the `MOST_GROUPS` largest."""
-    group, shown = judgement.log.group, judgement.models.shown
-    return sorted(sorted(shown, key=lambda code: -(group == code).sum())[:MOST_GROUPS])
+    by_size = np.argsort(-np.bincount(judgement.log.group), kind="stable")
+    return np.sort(by_size[: min(MOST_GROUPS, len(judgement.models.shown))])
 
 
 def draw(shown: Shown) -> Figure:
     """Draw how many people of a propensity were accepted, and would be by policies; a panel per group."""
-    from fairall.display.style import GREEN, GREY, legend_below
-    from fairall.evaluate.drawing import coloured, grid
+    from fairall.display.style import GREEN, GREY, handles_of, legend_below
+    from fairall.evaluate.drawing import POLICIES, grid
 
-    models, log, edges = shown.first.models, shown.log, np.linspace(0.0, 1.0, BINS + 1)
-    codes, handles = largest(shown.first), dict[str, Any]()
-    people = [("all", GREY, np.ones(len(log))), ("accepted", GREEN, log.accepted)]
-    for name, colour, evaluation in coloured(shown.evaluations):
-        people.append((f"accepted by {name}", colour, evaluation.target))
+    log = shown.log
+    codes = largest(shown.first)
+    people = {"all": np.ones(len(log)), "accepted": log.accepted.astype(float)}
+    people |= {f"accepted by {name}": one.target for name, one in shown.evaluations.items()}
     figure, panels = grid(len(codes), height=1.5)
     for axes, code in zip(panels, codes, strict=True):
-        rows = np.isfinite(models.acceptance) & (log.group == code)
-        for name, colour, weights in people:
-            counts = np.histogram(models.acceptance[rows], edges, weights=1.0 * weights[rows])[0]
-            handles[name] = axes.stairs(counts, edges, fill=colour in (GREY, GREEN), color=colour)
+        rows = log.group == code
+        propensity = shown.first.models.acceptance[rows]
+        for (name, weights), colour in zip(people.items(), (GREY, GREEN, *POLICIES), strict=False):
+            counts, edges = np.histogram(propensity, BINS, (0.0, 1.0), weights=weights[rows])
+            axes.stairs(counts, edges, fill=colour not in POLICIES, color=colour, label=name)
         axes.set(title=log.groups[code], xlabel="propensity", xlim=(0.0, 1.0), xticks=[0.0, 0.5, 1.0])
     panels[0].set_ylabel("people")
-    legend_below(figure, handles, 4)
+    legend_below(figure, handles_of(panels), 4)
     return figure
 
 
@@ -114,11 +100,16 @@ GROUPS = Analysis(
     key="groups",
     section=DATA,
     title="Groups",
-    note=NOTE,
+    note=(
+        "accepted, labelled: by the past decisions; effective: how many equally weighted labels theirs count "
+        "as. accepted by expected: number of accepted people by the sum of propensities. Rates of the policy "
+        f"×100, doubly robust, {INTERVALS}. balance: of the least balanced feature the mean of people with "
+        "labels less that of all people, in standard deviations, before → after weighting; above 0.1 is "
+        "unbalanced. The CSV file has all features."
+    ),
     records=records,
     line="group",
     column="measure",
-    columns={name: name for name in COLUMNS},
     picture=Picture(
         "overlap",
         "Overlap",
@@ -126,6 +117,5 @@ GROUPS = Analysis(
         "the policy accepts. Where it accepts people and nobody was accepted, labels are missing.",
         draw,
         there=lambda shown: len(shown.first.models.shown) > 0,
-        wide=lambda shown: len(shown.first.models.shown) > 2,
     ),
 )

@@ -10,21 +10,20 @@ Where people have several rows, standard errors are by person; guarantee and bet
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from fairall.data.drift import drift_by_column
-from fairall.evaluate.analysis import STABILITY, Analysis, Picture, Record, text
+from fairall.evaluate.analysis import STABILITY, Analysis, Picture, Record, of_each
 from fairall.evaluate.estimated.estimates import Column, Interval, gap_interval
 from fairall.evaluate.estimated.estimators import People, clipped_gains
 from fairall.evaluate.estimated.fairness import columns
 from fairall.evaluate.estimated.past import FIRST_FIT
 from fairall.evaluate.estimated.periods import numbered
 from fairall.evaluate.models import Models
-from fairall.evaluate.plain import plain, spelt
+from fairall.evaluate.plain import spelt
 from fairall.measuring.sequences import (
     ALARM,
     LEVEL,
@@ -34,7 +33,6 @@ from fairall.measuring.sequences import (
     half_width,
     largest_gap,
 )
-from fairall.tables.features import DISCRETE
 from fairall.tables.overlap import LEAST_EFFECTIVE
 
 if TYPE_CHECKING:
@@ -43,8 +41,7 @@ if TYPE_CHECKING:
     from fairall.evaluate.analysis import Shown
     from fairall.evaluate.judgement import Judgement
 
-UTILITY, GUARANTEED = "utility", "guaranteed utility"
-ACCEPTANCE, POSITIVE, DRIFT = "acceptance rate", "positive labels", "drift"
+UTILITY = "utility"
 GAPS = "gap of acceptance rates", "gap of true-positive rates"
 
 
@@ -70,11 +67,9 @@ def watch(judged: Judgement) -> Monitor:
     """Estimate value, rates and gaps of a policy at all moments of a log with times."""
     models = judged.models
     past = models.past
-    assert past is not None
     last = past.last
     log = judged.log.rows(past.order)
     target = judged.target[past.order]
-    everybody = np.ones(len(log))
     time = np.asarray(log.time)
     weight = Column(past.weight)
     kept = Column(past.label_weight) if judged.logged else weight * target
@@ -82,7 +77,7 @@ def watch(judged: Judgement) -> Monitor:
     people = People(target, log.revealed, label, weight, kept, outcome, log.stake, log.break_even)
     sums = columns("dr", people)
     stake = people.stake.mean()
-    positive = past.weight * people.label
+    everybody = sums.weight.value
     courses = {}
     alarms = {}
     if judged.refused_value is None:
@@ -91,20 +86,27 @@ def watch(judged: Judgement) -> Monitor:
         half = half_width(rows) * np.sqrt(variance)
         courses[UTILITY] = stake * np.stack([value, value - half, value + half])
     if judged.guarantee.why is None and not judged.logged:  # the decisions taken may have changed
-        courses[GUARANTEED] = guarantee(people, last)
+        courses["guaranteed utility"] = guarantee(people, last)
     # What is divided by what, and the weights of the outcomes that a rate rests on.
     for gap, measure, *parts in (
         (GAPS[0], "dpu", target, everybody, everybody),
-        (GAPS[1], "equal_opportunity", sums.accepted_positive.value, sums.positive.value, positive),
+        (
+            GAPS[1],
+            "equal_opportunity",
+            sums.accepted_positive.value,
+            sums.positive.value,
+            past.weight * people.label,
+        ),
     ):
         if judged.doubt(measure, "dr")[0]:
             by_group = [ratio(last, log.person, np.stack(parts) * (log.group == g)) for g in models.shown]
             value, variance, rows = np.stack(by_group, 1)
             courses[gap] = np.stack(largest_gap(value, variance, rows[0]))
-            above = last[courses[gap][1] > models.largest_gap]
             if measure == "dpu":  # by betting, after every row
                 wealth = gap_wealth(target, log.group, models.shown, models.largest_gap)
                 above = np.flatnonzero(wealth >= ALARM)
+            else:
+                above = last[courses[gap][1] > models.largest_gap]
             if len(above):
                 alarms[gap] = time[above[0]]
     return Monitor(time[last], last + 1, courses, alarms)
@@ -130,15 +132,15 @@ def ratio(last: np.ndarray, person: np.ndarray | None, parts: Sequence[np.ndarra
     now = np.where(counts, parts, 0.0)
     after = now if person is None else pd.DataFrame(now.T).groupby(person).cumsum().to_numpy().T
     before = after - now  # of the same person
-    first, second = [0, 0, 1], [0, 1, 1]  # pairs of parts
+    first, second = np.triu_indices(2)  # a², a·b, b²
     products = after[first] * after[second] - before[first] * before[second]
     until = np.vstack([now, now[2] ** 2, products, counts]).cumsum(1)[:, last]
     begun = (until[2] ** 2 > LEAST_EFFECTIVE * until[3]) & (last + 1 >= FIRST_FIT)
     until = np.where(np.maximum.accumulate(begun), until, np.nan)
     over, under, _, _, over_over, over_under, under_under, rows = until
     value = over / under
-    left = np.maximum(over_over - 2.0 * value * over_under + value**2 * under_under, 0.0)
-    return np.stack([value, (left + OBSERVATIONS) / under**2, rows])
+    squares = over_over - 2.0 * value * over_under + value**2 * under_under + OBSERVATIONS
+    return np.stack([value, squares / under**2, rows])
 
 
 def guarantee(people: People, last: np.ndarray) -> np.ndarray:
@@ -165,9 +167,9 @@ def by_version(models: Models) -> Iterator[Record]:
     for k, period in enumerate(periods):
         rows = (code == k).astype(float)
         for what, by, outcome, counted in (
-            (ACCEPTANCE, everybody, log.accepted, rows),
+            ("acceptance rate", everybody, log.accepted, rows),
             (GAPS[0], groups, log.accepted, rows),
-            (POSITIVE, everybody, np.nan_to_num(log.label), rows * log.revealed),
+            ("positive labels", everybody, np.nan_to_num(log.label), rows * log.revealed),
         ):
             share = (by.mean(outcome * counted) / by.mean(counted)).on(by.support(counted))
             share = share[share.support.rows >= models.smallest_cell]
@@ -177,7 +179,7 @@ def by_version(models: Models) -> Iterator[Record]:
     first, *later = (log.cells[rows] for rows in log.people_of(code, len(names)))
     drifts = drift_by_column(
         {
-            (k, feature.name): (first[feature.name], part[feature.name], feature.kind not in DISCRETE)
+            (k, feature.name): (first[feature.name], part[feature.name], not feature.codes)
             for k, part in enumerate(later, 1)
             for feature in log.features
         }
@@ -185,57 +187,50 @@ def by_version(models: Models) -> Iterator[Record]:
     # The page shows the last one of a version.
     for (k, column), drift in sorted(drifts.items(), key=lambda item: (-item[1].p, item[1].psi)):
         cell = f"{column} {drift.psi:.3f} (p = {drift.p:.2g})"
-        yield periods[k] | plain(drift) | {"what": DRIFT, "column": column, "value": cell}
+        yield periods[k] | drift._asdict() | {"what": "drift", "column": column, "value": cell}
 
 
-def over_time(shown: Shown) -> Iterator[Record]:
-    """Estimates of each policy at all moments, of which the page shows the last, and first alarms."""
-    if shown.log.time is None:
-        return
-    for policy, judged in shown.evaluations.items():
-        moments, rows, courses, alarms = judged.once(watch)
-        for k, n in enumerate(rows.tolist()):
-            period = {"policy": policy, "period": "all rows so far", "time": spelt(moments[k]), "rows": n}
-            for what, ends in courses.items():
-                value = Interval(*ends[:, k])
-                last = n == rows[-1] and np.isfinite(value.low)
-                yield period | plain(value) | {"what": what, "value": value if last else None}
-        for gap, alarm in alarms.items():
-            yield {"policy": policy, "period": "first alarm", "what": gap, "value": spelt(alarm)}
-
-
-def sentence(shown: Shown) -> Iterator[str]:
-    """What the page shows over time."""
-    known = [
-        "{policy}, {period}, {what}: ".format(**record) + text(record["value"], {})
-        for record in over_time(shown)
-        if record["value"] is not None
+def over_time(judged: Judgement) -> list[Record]:
+    """Estimates at all moments from where they begin, of which the page shows the last, and first alarms."""
+    moments, rows, courses, alarms = judged.once(watch)
+    estimates = [
+        {"period": "all rows so far", "time": spelt(time), "rows": n, "what": what, "value": Interval(*ends)}
+        for what, course in courses.items()
+        for time, n, *ends in zip(moments, rows, *course, strict=True)
+        if np.isfinite(ends).any()
     ]
-    if known:
-        yield f"over time, ×100, with 95 % intervals that hold at every moment at once: {'; '.join(known)}"
+    first = [{"period": "first alarm", "what": gap, "value": spelt(time)} for gap, time in alarms.items()]
+    return estimates + first
+
+
+def records(shown: Shown) -> Iterator[Record]:
+    """What the log says over time, and of each policy version."""
+    if shown.log.time is not None:
+        yield from of_each(over_time)(shown)
+    yield from by_version(shown.first.models)
 
 
 def draw(shown: Shown) -> Figure:
     """Draw utility and gaps with their confidence sequences, ε, and first alarms; a panel each."""
-    from fairall.display.style import GREY, date_axis, legend_below
-    from fairall.evaluate.drawing import band, coloured, grid
+    from fairall.display.style import GREY, date_axis, handles_of, legend_below
+    from fairall.evaluate.drawing import POLICIES, grid
 
     figure, panels = grid(1 + len(GAPS), height=1.7)
-    handles: dict[str, Any] = {}
     for axes, what in zip(panels, (UTILITY, *GAPS), strict=True):
         axes.set_title(f"{what} ×100")
         if what in GAPS:
             axes.axhline(100 * shown.first.models.largest_gap, color=GREY, lw=0.7)
-        for policy, colour, judged in coloured(shown.evaluations):
+        for (policy, judged), colour in zip(shown.evaluations.items(), POLICIES, strict=False):
             moments, _, courses, alarms = judged.once(watch)
             if what in courses:
-                estimate, low, high = courses[what]
-                handles[policy] = band(axes, moments, estimate, low, high, colour)
+                estimate, low, high = 100 * courses[what]
+                axes.plot(moments, estimate, color=colour, label=policy)
+                axes.fill_between(moments, low, high, color=colour, alpha=0.25, lw=0)
             if what in alarms:
                 axes.axvline(alarms[what], color=colour, ls=":", lw=1.2)
             if moments.dtype.kind == "M":
                 date_axis(axes)
-    legend_below(figure, handles, 2)
+    legend_below(figure, handles_of(panels), 2)
     return figure
 
 
@@ -245,11 +240,12 @@ MONITOR = Analysis(
     title="Over time, and by policy version ×100",
     note="all rows so far: doubly robust, with 95 % intervals of each quantity that hold at all moments at "
     "once; they begin with 100 rows and, in each group, more than 30 people or labels that count; the files "
-    "have all moments. first alarm: since when a gap is above ε for certain, if it is. version: of the "
+    "have all moments. Labels of a policy version without recorded propensities count from its 100th row on. "
+    "first alarm: since when a gap is above ε for certain, if it is. version: of the "
     "decisions taken by a policy version, with 95 % intervals; positive labels: their share among the known "
     "ones; drift: population stability index of the column that differs most surely from the first version, "
     "and p of no change, corrected for all columns and versions.",
-    records=lambda shown: chain(over_time(shown), by_version(shown.first.models)),
+    records=records,
     line="period",
     column="what",
     picture=Picture(
@@ -260,5 +256,4 @@ MONITOR = Analysis(
         draw=draw,
         there=lambda shown: shown.log.time is not None,
     ),
-    told=sentence,
 )

@@ -53,11 +53,11 @@ def draw(shown: Shown) -> Figure:
 def draw_on(axes: Axes, evaluations: Mapping[str, Judgement]) -> None:
     """Draw the utility of at most two policies by estimator."""
     from fairall.display.style import GREY
-    from fairall.evaluate.drawing import coloured, points
+    from fairall.evaluate.drawing import POLICIES, points
 
     series = [
         (name, colour, [*one.values.values(), one.guarantee, one.bounds["no assumption"]["utility"].interval])
-        for name, colour, one in coloured(evaluations)
+        for (name, one), colour in zip(evaluations.items(), POLICIES, strict=False)
     ]
     points(axes, [*LINES.values()], series)
     axes.axvline(0.0, color=GREY, lw=0.5, zorder=0)

@@ -13,9 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from fairall.evaluate.estimated.nuisance import fit
 from fairall.evaluate.log import FURTHEST, DecisionLog
-from fairall.tables.features import DISCRETE
 from fairall.tables.overlap import LEAST_EFFECTIVE
 
 FIRST_FIT = 100  # rows before the first fit
@@ -33,7 +31,6 @@ class Past(NamedTuple):
         weight: r/p, NaN where p is not known, before the first fit; shape (N,), by time as all below.
         label_weight: r/ℓ, likewise.
         outcome: q; before the first fit the share of positive labels so far, NaN before the first label.
-        lacking: warnings of what has too few rows, a sentence each.
     """
 
     order: np.ndarray
@@ -41,47 +38,36 @@ class Past(NamedTuple):
     weight: np.ndarray
     label_weight: np.ndarray
     outcome: np.ndarray
-    lacking: list[str]
 
 
-def past(log: DecisionLog, propensity_model: Any, outcome_model: Any, folds: int, seed: int) -> Past:
+def past(log: DecisionLog, by_decision: Any, by_label: Any) -> Past:
     """Fit the models of a log with times again and again, whenever its rows have grown by `GROWTH`.
 
     Args:
         log: with times.
-        propensity_model: as of `nuisance.fit`, as the others.
-        outcome_model: likewise.
-        folds: likewise.
-        seed: likewise.
+        by_decision: `nuisance.fit` of a log, a target and its name, by the model of decisions.
+        by_label: likewise, by that of labels.
     """
     order = np.argsort(np.asarray(log.time), kind="stable")
     log = log.rows(order)
-    outcome, _ = _learnt(log, log.label, 1, "label", outcome_model, folds, seed)
+    outcome, _ = _learnt(log, log.label, 1, "label", by_label)
     label_weight = log.revealed.astype(float)
     if not log.labels_complete:
         known = np.where(log.accepted, log.revealed, np.nan)
         # Where all labels of the past are known there is no model.
-        label_weight *= _learnt(log, known, LEAST_EFFECTIVE, "known label", propensity_model, folds, seed)[1]
-    lacking = []
+        label_weight *= _learnt(log, known, LEAST_EFFECTIVE, "known label", by_decision)[1]
+    weight = label_weight.copy()
     if log.propensity is not None:
-        inverse = 1.0 / np.where(log.revealed, log.propensity, 1.0)
+        weight *= 1.0 / np.where(log.revealed, log.propensity, 1.0)
     else:
         version = np.zeros(len(log)) if log.policy_version is None else log.policy_version
-        inverse = np.empty(len(log))
         # A new policy is learnt anew, from its own past.
-        for name, rows in pd.Series(version).groupby(version).indices.items():
+        for rows in pd.Series(version).groupby(version).indices.values():
             part = log.rows(rows)
-            inverse[rows] = _learnt(
-                part, part.accepted, len(part), "decision", propensity_model, folds, seed
-            )[1]
-            if len(rows) <= FIRST_FIT < len(log):
-                lacking.append(
-                    f"over time, labels of policy version {name} count for the value of the decisions taken "
-                    f"only, since propensities are learnt from {FIRST_FIT} of its earlier rows"
-                )
+            weight[rows] *= _learnt(part, part.accepted, len(part), "decision", by_decision)[1]
     last = _last(log)
     last = last[np.linspace(0, len(last) - 1, min(len(last), MOST_MOMENTS)).astype(int)]
-    return Past(order, last, label_weight * inverse, label_weight, outcome, lacking)
+    return Past(order, last, weight, label_weight, outcome)
 
 
 def _last(log: DecisionLog) -> np.ndarray:
@@ -89,25 +75,21 @@ def _last(log: DecisionLog) -> np.ndarray:
     return np.flatnonzero(~pd.Series(log.time).duplicated(keep="last"))
 
 
-def _learnt(
-    log: DecisionLog, target: np.ndarray, least: int, what: str, model: Any, folds: int, seed: int
-) -> np.ndarray:
+def _learnt(log: DecisionLog, target: np.ndarray, least: int, what: str, fit: Any) -> np.ndarray:
     """P and 1/p of the rows of a log by models of earlier moments, shape (2, N).
 
     Inputs have the mean 0 and standard deviation 1 in the rows that a model is fitted to, not in all.
 
     Args:
         log: in the order of time.
-        target: as of `fit`, as further arguments.
+        target: as of `nuisance.fit`.
         least: targets from which on their mean so far stands in where there is no model; else NaN.
-        what: see above.
-        model: likewise.
-        folds: likewise.
-        seed: likewise.
+        what: of the target, in messages.
+        fit: see `past`.
     """
     share = pd.Series(target).expanding(least).mean().shift()
     both = np.stack([share, 1.0 / share.replace(0.0, np.nan)])
-    numeric = [feature.name for feature in log.features if feature.kind not in DISCRETE]
+    numeric = [feature.name for feature in log.features if not feature.codes]
     numbers = log.x[numeric].astype(float)
     inputs = log.inputs.copy()
     starts: list[int] = []
@@ -121,7 +103,7 @@ def _learnt(
         # They come first, after the constant.
         inputs[:, 1 : 1 + len(numeric)] = scaled.clip(-FURTHEST, FURTHEST).fillna(0.0)
         part = replace(log, inputs=inputs).rows(rows)
-        fitted = fit(part, np.where(rows < start, target[rows], np.nan), what, model, folds, seed)
-        if fitted is not None:
+        fitted = fit(part, np.where(rows < start, target[rows], np.nan), what)
+        if fitted:
             both[:, start:end] = fitted.probability[start:], fitted.inverse()[start:]
     return both

@@ -30,7 +30,7 @@ def numbered(log: DecisionLog) -> tuple[np.ndarray, list[str]]:
     return code, [f"{spelt(time[code == k].min())} to {spelt(end)}" for k, end in enumerate(ends)]
 
 
-def changes(log: DecisionLog, propensity: Fitted | None, outcome: Fitted | None) -> Iterator[str]:
+def changes(log: DecisionLog, acceptance: np.ndarray, outcome: Fitted | None) -> Iterator[str]:
     """Warnings of a log whose policies or labels have changed.
 
     With versions, Σ (y − q) over the revealed labels of one is about normal if labels do not depend on it.
@@ -40,8 +40,8 @@ def changes(log: DecisionLog, propensity: Fitted | None, outcome: Fitted | None)
 
     Args:
         log: the people.
-        propensity: model of the decision, where one is needed.
-        outcome: of the label; None if there is none.
+        acceptance: π of each, estimated where it is not recorded, shape (N,).
+        outcome: model of the label; None if there is none.
     """
     version = log.policy_version
     if version is not None and outcome:
@@ -55,8 +55,8 @@ def changes(log: DecisionLog, propensity: Fitted | None, outcome: Fitted | None)
             f"{100.0 * labels.mean()[worst]:+.1f} points: the label has changed with the "
             "versions, or its model fails; labels of one version then say little of others"
         )
-    elif version is None and log.time is not None and log.propensity is None and propensity:
-        error = pd.Series(log.accepted - propensity.probability, log.time).sort_index()
+    elif version is None and log.time is not None and log.propensity is None:
+        error = pd.Series(log.accepted - acceptance, log.time).sort_index()
         error -= error.mean()
         sums = error.cumsum().abs()
         p = kstwobign.sf(sums.max() / np.linalg.norm(error))
