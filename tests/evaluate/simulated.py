@@ -20,19 +20,21 @@ def applicants(n: int = 1500, *, seed: int = 0) -> pd.DataFrame:
     draw = np.random.default_rng(seed)
     score, sex = draw.normal(size=n), draw.choice(["f", "m"], n)
     p, chance = expit(0.2 + 0.8 * score + 0.8 * (sex == "m")), expit(0.3 + score)
-    accepted, repays = draw.random(n) < p, (draw.random(n) < chance).astype(float)
-    return pd.DataFrame(
-        {
-            "score": score,
-            "sex": sex,
-            "granted": accepted.astype(int),
-            "repaid": np.where(accepted, repays, np.nan),
-            "p": p,
-            "new": expit(1.5 * score),
-            "steep": expit(1.7 * score),
-            "truth": repays,
-            "chance": chance,
-        }
+    people = decided(pd.DataFrame({"score": score, "sex": sex}), p, chance, draw)
+    people = people.assign(p=p, steep=expit(1.7 * score), chance=chance)
+    return people[["score", "sex", "granted", "repaid", *NOT_FEATURES]]
+
+
+def decided(
+    people: pd.DataFrame, p: np.ndarray, chance: np.ndarray, draw: np.random.Generator
+) -> pd.DataFrame:
+    """People with a score, with decisions of propensity p (N,), labels by their chance (N,) and a policy."""
+    accepted, repays = (draw.random(len(people)) < probability for probability in (p, chance))
+    return people.assign(
+        granted=accepted.astype(int),
+        repaid=np.where(accepted, repays, np.nan),
+        new=expit(1.5 * people["score"]),
+        truth=repays.astype(float),
     )
 
 

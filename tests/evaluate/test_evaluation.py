@@ -162,14 +162,10 @@ def test_nothing_is_shown_of_groups_with_fewer_than_ten_people(size: int) -> Non
         groups = {row["group"] for row in table if "group" in row}
         assert not groups or ("x" in groups) != hidden, key
     assert ("nothing is shown of groups with fewer than 10 people" in " ".join(found.warnings)) == hidden
-    opportunity = gap(found, "equal_opportunity")
-    assert has_ends(opportunity) == hidden
+    assert has_ends(gap(found, "equal_opportunity")) == hidden
     if hidden:
         rates = people[people["sex"] != "x"].groupby("sex")["new"].mean()
         assert gap(found, "dpu").estimate == pytest.approx(abs(np.subtract(*rates)))
-    else:
-        assert np.isnan(opportunity.estimate)
-        assert "fewer than 10 positive labels" in str(opportunity.why)
 
 
 def test_no_number_of_a_group_or_gap_tells_a_label_of_a_hidden_group() -> None:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from itertools import product
-from operator import itemgetter
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 
-from fairall.data.drift import drift_by_column
+from fairall.data.drift import EVERYBODY, drift_by_column
 from fairall.display.progress import doing
 from fairall.evaluate.analyses.groups import largest
 from fairall.evaluate.analysis import (
@@ -22,13 +21,10 @@ from fairall.evaluate.analysis import (
     Analysis,
     Picture,
     Record,
-    text,
 )
-from fairall.evaluate.estimated.estimates import NOTHING, Column
-from fairall.evaluate.estimated.fairness import View, columns
+from fairall.evaluate.estimated.estimates import NOTHING, Array, Column
 from fairall.evaluate.estimated.periods import numbered
 from fairall.evaluate.estimated.scores import Scored, bounds
-from fairall.evaluate.models import NO_MODEL
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -36,9 +32,7 @@ if TYPE_CHECKING:
     from fairall.evaluate.analysis import Shown
     from fairall.evaluate.judgement import Judgement
 
-EVERYBODY = "everybody"  # the groups together
 BINS = 10  # of equal width on [0, 1], of probabilities
-LABELS = ("positive", "negative")
 MEASURES = {  # names of methods of `Scored`
     "auc": "AUC",
     "gini": "Gini",
@@ -47,7 +41,6 @@ MEASURES = {  # names of methods of `Scored`
     "calibration": "label − score",
 }
 BY_PERIOD = ["gini", "brier", "calibration"]
-NO_ERROR = "Bayesian evaluation gives no interval"
 VIEWS = {
     "accepted": "accepted",
     "dr": "everybody, DR",
@@ -56,7 +49,7 @@ VIEWS = {
 
 
 def labels_of(
-    judgement: Judgement, view: str, members: np.ndarray, whose: str
+    judgement: Judgement, view: str, members: Array, whose: str
 ) -> tuple[Scored | None, str | None]:
     """Score and labels of some people in a view; None where nothing may be shown. Why there is no interval.
 
@@ -73,64 +66,76 @@ def labels_of(
         sampling bias: a framework for training and evaluating credit scoring models. European Journal of
         Operational Research.
     """
-    used: View = "naive" if view == "accepted" else "dr"
+    refused = judgement.refused_rates or judgement.refused_estimator("dr")
+    if refused and view != "accepted":
+        return None, refused
     people = judgement.people
-    if used == "dr":
-        refused = judgement.refused_rates or (None if people.outcome else NO_MODEL)
-        if refused:
-            return None, refused
     if view != "dr":
         people = replace(people, weight=Column(people.revealed.astype(float)))
-    counts, _, positive, *_ = columns(used, people)
-    weights = people.weight.value * members * np.stack([people.label, 1.0 - people.label])
-    doubts = [judgement.few_labels(weights[k], f"{kind} labels", whose) for k, kind in enumerate(LABELS)]
-    doubts.sort(key=itemgetter(0))  # what is not shown comes first
-    labels = positive * members, (counts - positive) * members
-    scored = Scored(judgement.sample, np.asarray(judgement.models.score), labels, weights)
-    why = next((why for _, why in doubts if why), NO_ERROR if view == "bayesian" else None)
-    return scored if doubts[0][0] else None, why
+    known = people.weight.value * members * np.stack([people.label, 1.0 - people.label])
+    why = None
+    for weights, kind in zip(known, ("positive labels", "negative labels"), strict=True):
+        may, reason = judgement.few_labels(weights, kind, whose)
+        if not may:
+            return None, reason
+        why = why or reason
+    if view == "bayesian":
+        why = why or "Bayesian evaluation gives no interval"
+    if view == "accepted":
+        members, positive = members & people.revealed, Column(people.label)
+    else:
+        positive = people.pseudo_label
+    labels = positive * members, (1.0 - positive) * members
+    return Scored(judgement.sample, np.asarray(judgement.models.score), labels, known), why
 
 
-def estimates(
-    judgement: Judgement, members: np.ndarray, whose: str, measures: Iterable[str] = MEASURES
-) -> Iterator[Record]:
-    """Measures of the score of some people in each view, and their bounds; arguments as of `labels_of`.
+def estimates(judgement: Judgement, members: Array, kind: str, name: str) -> Iterator[Record]:
+    """Measures of the score of some people in each view, and their bounds; of periods those of `BY_PERIOD`.
+
+    Args:
+        judgement: a policy on a log, with a score.
+        members: the people, shape (N,), bool.
+        kind: `group` or `period`.
+        name: of the group or period.
 
     Yields:
         Records with `measure`, of `MEASURES`, and `view`, of `VIEWS` or `bounds`: what is possible whatever
         missing labels are, not of KS.
     """
-    score, label = np.asarray(judgement.models.score), judgement.log.label
-    views = {view: labels_of(judgement, view, members, whose) for view in VIEWS}
-    for measure in measures:
-        record = {"about": f"{whose}: {MEASURES[measure]}", "measure": measure}
+    views = {view: labels_of(judgement, view, members, name) for view in VIEWS}
+    for measure in MEASURES if kind == "group" else BY_PERIOD:
+        record = {kind: name, "about": f"{name}: {MEASURES[measure]}", "measure": measure}
         for view, (scored, why) in views.items():
             value = NOTHING if scored is None else getattr(scored, measure)().interval()
             yield record | {"view": view, "value": value.without_ends(why)}
         if measure != "ks":
-            extremes = bounds(measure, judgement.sample, score, label, members).limits()
-            yield record | {"view": "bounds", "value": extremes}
+            score = np.asarray(judgement.models.score)
+            extremes = bounds(measure, judgement.sample, score, judgement.log.label, members)
+            yield record | {"view": "bounds", "value": extremes.limits()}
 
 
-def calibration(judgement: Judgement) -> Iterator[Record]:
-    """Mean labels by group and bins of the score with enough labels, of all people, doubly robust.
+def calibration(judgement: Judgement, score: Array) -> Iterator[Record]:
+    """Mean labels by group and bins of the score (N,) with enough labels, of all people, doubly robust.
 
     References:
         Van Calster, B. et al. (2016). A calibration hierarchy for risk models was defined: from utopia to
         empirical data. Journal of Clinical Epidemiology.
     """
-    log, people, sample = judgement.log, judgement.people, judgement.sample
+    log, people, mean = judgement.log, judgement.people, judgement.sample.mean
     if judgement.refused_rates or people.outcome is None:
         return
-    score = np.asarray(judgement.models.score)
     label, bins = people.pseudo_label, np.minimum((score * BINS).astype(int), BINS - 1)
     for code, k in product(judgement.models.shown, range(BINS)):
         rows = (log.group == code) & (bins == k)
-        if (rows & log.revealed).sum() >= judgement.models.smallest_cell:
-            mean = sample.mean(label * rows) / sample.mean(rows.astype(float))
-            value = mean.on(sample.support(people.weight.value * rows)).interval()
-            about = {"group": log.groups[code], "measure": "mean label", "view": "bin"}
-            yield about | {"score": score[rows].mean(), "value": value}
+        if log.revealed[rows].sum() >= judgement.models.smallest_cell:
+            share = mean(label * rows) / mean(rows)
+            yield {
+                "group": log.groups[code],
+                "measure": "mean label",
+                "view": "bin",
+                "score": score[rows].mean(),
+                "value": share.on(judgement.sample.support(people.weight.value * rows)).interval(),
+            }
 
 
 def records(judgement: Judgement) -> list[Record]:
@@ -138,37 +143,29 @@ def records(judgement: Judgement) -> list[Record]:
 
     P of the stability indices of periods (`measure` is `psi`) is corrected for all of them.
     """
-    log, score, rows = judgement.log, judgement.models.score, list[Record]()
+    log, score = judgement.log, judgement.models.score
     if score is None or not log.revealed.any():
-        return rows
+        return []
     doing("discrimination and calibration")
+    rows = [*estimates(judgement, np.ones(len(log), dtype=bool), "group", EVERYBODY)]
+    for code in judgement.models.shown:
+        rows += estimates(judgement, log.group == code, "group", log.groups[code])
     period, names = numbered(log)
-    whose = {("group", EVERYBODY): np.ones(len(log), dtype=bool)}
-    whose |= {("group", log.groups[code]): log.group == code for code in judgement.models.shown}
-    whose |= {("period", name): period == k for k, name in enumerate(names) if len(names) > 1}
-    for (kind, name), members in whose.items():
-        measures = MEASURES if kind == "group" else BY_PERIOD
-        rows += ({kind: name} | record for record in estimates(judgement, members, name, measures))
     if len(names) > 1:
+        for k, name in enumerate(names):
+            rows += estimates(judgement, period == k, "period", name)
         first, *later = (pd.Series(score[people]) for people in log.people_of(period, len(names)))
         pairs = {name: (first, new, True) for name, new in zip(names[1:], later, strict=True)}
         for name, drift in drift_by_column(pairs).items():
             about = {"period": name, "about": f"{name}: PSI", "measure": "psi", "view": "dr"}
-            rows.append(about | drift._asdict() | {"value": f"{drift.psi:.3f} (p = {drift.p:.2g})"})
-    return [*rows, *calibration(judgement)]
+            rows.append({**about, **drift._asdict(), "value": f"{drift.psi:.3f} (p = {drift.p:.2g})"})
+    rows += calibration(judgement, score)
+    return rows
 
 
 def _records(shown: Shown, **keys: str) -> list[Record]:
     """Records with these keys, of the first policy: the score does not depend on it."""
     return [row for row in shown.first.once(records) if keys.items() <= row.items()]
-
-
-def _told(shown: Shown) -> Iterator[str]:
-    """Gini of everybody beside that of the accepted."""
-    rows = _records(shown, group=EVERYBODY, measure="gini")
-    gini = {row["view"]: row["value"].why or text(row["value"], {}) for row in rows}
-    if gini:
-        yield f"Score: Gini of everybody, doubly robust: {gini['dr']}; of the accepted: {gini['accepted']}"
 
 
 def _draw(shown: Shown) -> Figure:
@@ -181,9 +178,9 @@ def _draw(shown: Shown) -> Figure:
     for axes, name in zip(panels, names, strict=True):
         axes.plot([0, 100], [0, 100], color=GREY)
         for row in _records(shown, measure="mean label", group=name):
-            estimate, *ends = 100 * np.array(row["value"][:3])
-            axes.plot([100 * row["score"]] * 2, ends, color=BLUE)
-            axes.plot(100 * row["score"], estimate, "o", ms=3, color=BLUE)
+            # From the estimate, which has the mark, to both ends.
+            estimate_and_ends = 100 * np.array(row["value"][:3])
+            axes.plot([100 * row["score"]] * 3, estimate_and_ends, "o-", ms=3, markevery=3, color=BLUE)
         axes.set(title=name, xlabel="score ×100", xlim=(0, 100), ylim=(0, 100))
     panels[0].set_ylabel("positive labels ×100")
     return figure
@@ -215,5 +212,4 @@ SCORE = Analysis(
         there=lambda shown: bool(_records(shown, measure="mean label")),
         section=CALIBRATION,
     ),
-    told=_told,
 )

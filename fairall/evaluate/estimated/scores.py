@@ -23,7 +23,7 @@ import numpy as np
 from scipy.stats import rankdata
 
 from fairall.evaluate.estimated.bounds import Bounds
-from fairall.evaluate.estimated.estimates import Column, Estimate, Sample, Support
+from fairall.evaluate.estimated.estimates import Array, Column, Estimate, Sample, Support
 
 FOLDS, REPEATS = 5, 4  # of the threshold of `Scored.ks`
 
@@ -41,24 +41,24 @@ class Scored:
     """
 
     sample: Sample
-    score: np.ndarray
+    score: Array
     labels: tuple[Column, Column]
-    weights: np.ndarray
+    weights: Array
 
     @cached_property
     def fewest(self) -> Support:
         """Of a comparison of positive and negative labels: that of the fewer ones."""
-        return min(map(self.sample.support, self.weights), key=lambda support: float(support.clusters))
+        return min(map(self.sample.support, self.weights), key=lambda support: support.clusters.item())
 
     @cached_property
-    def rank(self) -> np.ndarray:
+    def rank(self) -> Array:
         """Place of each score among the R different ones, (N,)."""
         return np.unique(self.score, return_inverse=True)[1]
 
     def auc(self) -> Estimate:
         """P(a positive label has the higher score than a negative one), ties counting half."""
         (g, b), mean, n = self.labels, self.sample.mean, len(self.score)
-        masses = (np.bincount(self.rank, labels.value) / n for labels in (g, b))
+        masses = (np.bincount(self.rank, labels.value) / n for labels in self.labels)
         # Mass of people with a lower score, and half of an equal one.
         lower_g, lower_b = ((np.cumsum(mass) - mass / 2.0)[self.rank] for mass in masses)
         itself = mean(g.value * b.value / n).value  # of each person, which is no pair
@@ -81,24 +81,25 @@ class Scored:
         """
         sample, draw = self.sample, np.random.default_rng(self.sample.seed)
         folds = [(draw.permutation(sample.clusters) % FOLDS)[sample.cluster] for _ in range(REPEATS)]
-        parts = ((fold == k, fold != k) for fold in folds for k in range(FOLDS))
-        outside = sum(part * self._below_furthest(others) for part, others in parts) / REPEATS
+        parts = ((fold == k) * self._below_furthest(fold != k) for fold in folds for k in range(FOLDS))
+        outside = sum(parts) / REPEATS
         growth = (FOLDS / (FOLDS - 1)) ** (2 / 3)
         same, other = map(self._apart, (self._below_furthest(1.0), outside))
-        size, error = np.abs(same.value), same.error
-        value = (growth * size + 3.0 * np.abs(other.value)) / (growth + 3.0)
+        size, error = abs(same.value), same.error
+        value = (growth * size + 3.0 * abs(other.value)) / (growth + 3.0)
         share = (size - value) / (2.0 * error) if error > 0 else 0.0
         return Estimate(value, same.phi * np.sign(same.value) * np.hypot(1.0, share), self.fewest)
 
-    def _apart(self, rows: np.ndarray) -> Estimate:
+    def _apart(self, rows: Array) -> Estimate:
         """Share of some rows in the negative labels, as far as they count (N,), less that in the positive."""
         g, b = (self.sample.mean(labels * rows) / self.sample.mean(labels) for labels in self.labels)
         return b - g
 
-    def _below_furthest(self, rows: np.ndarray | float) -> np.ndarray:
+    def _below_furthest(self, rows: Array | float) -> Array:
         """Who is below the threshold where the distribution functions of some rows differ most, (N,)."""
-        g, b = (np.cumsum(np.bincount(self.rank, labels.value * rows)) for labels in self.labels)
-        return self.rank <= np.abs(b * g[-1] - g * b[-1]).argmax()
+        g, b = (labels.value * rows for labels in self.labels)
+        apart = np.cumsum(np.bincount(self.rank, b * g.sum() - g * b.sum()))
+        return self.rank <= abs(apart).argmax()
 
     def brier(self) -> Estimate:
         """Mean squared difference of label and score."""
@@ -108,14 +109,14 @@ class Scored:
         """Mean label less mean score."""
         return 2.0 * self._mean(1.0 - self.score / 2.0, (1.0 - self.score) / 2.0) - 1.0
 
-    def _mean(self, positive: np.ndarray, negative: np.ndarray) -> Estimate:
+    def _mean(self, positive: Array, negative: Array) -> Estimate:
         """Mean of what a positive and a negative label of each person count, between 0 and 1, shape (N,)."""
         (g, b), mean = self.labels, self.sample.mean
         ratio = mean(g * positive + b * negative) / mean(g + b)
         return ratio.on(self.sample.support(self.weights.sum(0)))
 
 
-def bounds(measure: str, sample: Sample, score: np.ndarray, label: np.ndarray, members: np.ndarray) -> Bounds:
+def bounds(measure: str, sample: Sample, score: Array, label: Array, members: Array) -> Bounds:
     """Least and greatest value of a measure over the unknown labels of some people; both are sharp.
 
     Args:
@@ -125,27 +126,25 @@ def bounds(measure: str, sample: Sample, score: np.ndarray, label: np.ndarray, m
         label: y, NaN where it is not known, shape (N,).
         members: who counts, shape (N,), bool.
     """
-    f, y = score[members], label[members]
+    label = np.where(members, label, 0.0)
     if measure in ("auc", "gini"):
-        extremes = [_least_ordered(f, y), _least_ordered(-f, y)]
+        extremes = [_least_ordered(f, label, members) for f in (score, -score)]
     else:
-        free = [f >= 0.5, f < 0.5] if measure == "brier" else [[0.0], [1.0]]
-        extremes = [*np.where(np.isnan(y), free, y)]
-    ends = []
-    for labels in extremes:
-        g, weights = np.zeros(len(score)), np.stack([members, members])
-        g[members] = labels
-        ends.append(getattr(Scored(sample, score, (Column(g), Column(members - g)), weights), measure)())
-    return Bounds(*ends)
+        least = score >= 0.5 if measure == "brier" else np.zeros_like(members)
+        extremes = [np.where(np.isnan(label), free, label) for free in (least, ~least)]
+    weights = np.stack([members, members])
+    ends = [Scored(sample, score, (Column(g), Column(members - g)), weights) for g in extremes]
+    return Bounds(*(getattr(end, measure)() for end in ends))
 
 
-def _least_ordered(score: np.ndarray, label: np.ndarray) -> np.ndarray:
+def _least_ordered(score: Array, label: Array, members: Array) -> Array:
     """Labels (N,) with the least AUC: of each number of positive ones the lowest free scores have them."""
-    labels, rank, free = np.nan_to_num(label), rankdata(score), np.flatnonzero(np.isnan(label))
-    free = free[np.argsort(rank[free], kind="stable")]
+    labels, rank = np.nan_to_num(label), rankdata(np.where(members, score, np.inf))
+    lowest_first = np.argsort(rank, kind="stable")
+    free = lowest_first[np.isnan(label)[lowest_first]]
     positive = labels.sum() + np.arange(len(free) + 1)
-    ranks = labels @ rank + np.append(0.0, np.cumsum(rank[free]))
+    ordered = np.cumsum(np.append(labels @ rank, rank[free])) - positive * (positive + 1) / 2
     with np.errstate(invalid="ignore"):  # NaN where all labels are alike
-        auc = (ranks - positive * (positive + 1) / 2) / (positive * (len(label) - positive))
+        auc = ordered / (positive * (members.sum() - positive))
     labels[free[: np.nan_to_num(auc, nan=np.inf).argmin()]] = 1.0
     return labels

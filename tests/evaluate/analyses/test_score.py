@@ -51,10 +51,9 @@ def test_measures_of_the_accepted_and_of_everybody(people: pd.DataFrame, card: P
     for name in ("AUC", "Gini", "Brier score", "label − score"):
         bounds, estimate = known[f"m: {name}, bounds"], known[f"m: {name}, dr"].estimate
         assert bounds.interval_low <= bounds.low < estimate < bounds.high <= bounds.interval_high
-    table, gini = SCORE.table(card), text(known["everybody: Gini, dr"], {})
+    table = SCORE.table(card)
     assert table is not None
-    assert table.frame.loc[("", "everybody: Gini"), "everybody, DR"] == gini
-    assert f"doubly robust: {gini};" in "".join(SCORE.told(card))
+    assert table.frame.loc[("", "everybody: Gini"), "everybody, DR"] == text(known["everybody: Gini, dr"])
 
 
 def test_bayesian_evaluation_is_the_mean_over_drawn_labels(people: pd.DataFrame, card: Page) -> None:
@@ -79,7 +78,6 @@ def test_what_cannot_be_told_is_refused(people: pd.DataFrame) -> None:
         assert auc[f"everybody: AUC, {view}"].why == why
     assert not np.isnan(auc["everybody: AUC, accepted"].low)
     assert SCORE.figure(refused) is None
-    assert f"Score: Gini of everybody, doubly robust: {why}" in "".join(SCORE.told(refused))
 
 
 def test_groups_with_few_labels_of_a_kind_are_not_shown(people: pd.DataFrame) -> None:
@@ -95,7 +93,6 @@ def test_nothing_is_said_without_a_score_or_without_labels(people: pd.DataFrame)
     for about in (shown(people, None), unlabelled):
         assert SCORE.table(about) is None
         assert SCORE.figure(about) is None
-        assert not [*SCORE.told(about)]
 
 
 @pytest.mark.parametrize("wrong", [0.0, 0.1])
@@ -116,7 +113,7 @@ def test_the_true_probability_is_calibrated_and_another_is_not(people: pd.DataFr
     women, men = figure.draw().axes
     assert (women.get_title(), men.get_title()) == ("f", "m")
     points = [100 * value.estimate for value in bins["value"][bins["group"] == "f"]]
-    assert [line.get_ydata()[0] for line in women.lines[2::2]] == pytest.approx(points)
+    assert [line.get_ydata()[0] for line in women.lines[1:]] == pytest.approx(points)
     strict = shown(people.assign(chance=chance), smallest_cell=150)
     assert 0 < len(frame(strict, "mean label")) < len(bins)
 

@@ -11,7 +11,7 @@ from fairall.errors import FairAllError
 from fairall.evaluate import evaluate
 from fairall.evaluate.analyses.monitor import MONITOR, by_version
 from fairall.evaluate.evaluation import Evaluation
-from tests.evaluate.simulated import log_of, models_of
+from tests.evaluate.simulated import decided, log_of, models_of
 
 UNVERSIONED: dict[str, Any] = {"policy_version": None, "drop": ["version"], "time": "day"}
 
@@ -28,20 +28,9 @@ def changed(n: int = 3000, seed: int = 0, *, moved: float = 0.0) -> pd.DataFrame
     second = np.arange(n) >= n // 2
     score, sex = draw.normal(size=n) + 0.4 * second, draw.choice(["f", "m"], n)
     p = np.where(second, expit(-3.0 * score - 0.5), expit(3.0 * score + 0.5))
-    accepted, chance = draw.random(n) < p, expit(0.3 + score + moved * second)
-    repays = (draw.random(n) < chance).astype(float)
-    return pd.DataFrame(
-        {
-            "score": score,
-            "sex": sex,
-            "granted": accepted.astype(int),
-            "repaid": np.where(accepted, repays, np.nan),
-            "version": np.where(second, "later", "first"),
-            "day": np.arange(n) // 10,
-            "new": expit(1.5 * score),
-            "truth": repays,
-        }
-    )
+    version = np.where(second, "later", "first")
+    people = pd.DataFrame({"score": score, "sex": sex, "version": version, "day": np.arange(n) // 10})
+    return decided(people, p, expit(0.3 + score + moved * second), draw)
 
 
 def judged(people: pd.DataFrame, **keys: Any) -> Evaluation:

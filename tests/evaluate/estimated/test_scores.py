@@ -1,7 +1,6 @@
 """Measures of a score, by hand, beside scikit-learn, and by simulation against a known truth."""
 
 from itertools import product
-from typing import Any
 
 import numpy as np
 import pytest
@@ -19,9 +18,9 @@ MEASURES = {  # of labels and scores, by other libraries
 }
 
 
-def labelled(score: np.ndarray, label: np.ndarray, weight: np.ndarray | float = 1.0, **sample: Any) -> Scored:
+def labelled(score: np.ndarray, label: np.ndarray, weight: np.ndarray | float = 1.0) -> Scored:
     weights = np.stack([label * weight, (1.0 - label) * weight])
-    return Scored(Sample(len(score), **sample), score, (Column(weights[0]), Column(weights[1])), weights)
+    return Scored(Sample(len(score)), score, (Column(weights[0]), Column(weights[1])), weights)
 
 
 def drawn(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -85,11 +84,3 @@ def test_errors_are_those_of_repeated_draws_and_the_mean_of_ks_is_the_truth() ->
         assert name != "ks" or abs(np.mean(values) - truth) < 0.01
     largest = [ks_2samp(f[y == 0], f[y == 1]).statistic for f, y in logs]
     assert np.mean(largest) - truth > 0.02
-
-
-def test_rows_of_a_person_make_the_error_larger() -> None:
-    score, label = drawn(200, 0)
-    rows = np.repeat(np.arange(200), 5)
-    alone, together = labelled(score, label).auc(), labelled(score[rows], label[rows], person=rows).auc()
-    assert together.error == pytest.approx(alone.error, rel=0.02)
-    assert together.interval().low == pytest.approx(alone.interval().low, abs=0.01)
