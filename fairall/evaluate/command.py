@@ -18,16 +18,16 @@ from fairall.runtime.reading import why_no_file
 
 
 def evaluate_log(
-    path: str | Path,
-    words: Sequence[str] = (),
+    path: str,
+    words: Sequence[str],
     *,
-    frame: pd.DataFrame | None = None,
-    policies: Sequence[str | None] = (None,),
-    monitor: str | None = None,
-    proba: Sequence[str] = (),
-    outputs_dir: str | Path = "outputs",
-    out: Path | None = None,
-    typed: str = "",
+    frame: pd.DataFrame | None,
+    policies: Sequence[str | None],
+    monitor: str | None,
+    proba: Sequence[str],
+    outputs_dir: str,
+    out: Path | None,
+    typed: str,
     **options: Any,
 ) -> Page:
     """Read a log, judge one policy or compare two, write the page and its files, and print the result.
@@ -51,7 +51,7 @@ def evaluate_log(
     Raises:
         FairAllError: where the log or a policy cannot be used, or the folder cannot be written.
     """
-    keys = log_keywords(words) | {"path": str(path), "time": monitor} | options
+    keys = log_keywords(words) | {"path": path, "time": monitor} | options
     file = Path(path)
     with Display().phase("Evaluating", 1) as done:
         judged = judge(

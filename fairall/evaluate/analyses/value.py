@@ -3,20 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fairall.evaluate.analysis import INTERVALS, NO_ASSUMPTION, VALUE, Analysis, Picture, Record
+from fairall.evaluate.analysis import (
+    INTERVALS,
+    NO_ASSUMPTION,
+    VALUE,
+    Analysis,
+    Judged,
+    Picture,
+    Record,
+    Shown,
+)
+from fairall.evaluate.comparison import Difference
+from fairall.evaluate.estimated.bounds import Limits
 from fairall.evaluate.estimated.estimators import LABELS
 from fairall.evaluate.estimated.officers import OFFICERS
+from fairall.evaluate.judgement import Judgement
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-    from fairall.evaluate.analysis import Shown
-    from fairall.evaluate.judgement import Judgement
 
 LINES = LABELS | {"guaranteed": "guaranteed interval", "no assumption": "no assumption"}
 BY_OFFICERS = (
@@ -27,16 +36,19 @@ BY_OFFICERS = (
 
 def records(shown: Shown) -> Iterator[Record]:
     """By estimator, with the guaranteed interval and bounds of each policy."""
-    values: dict[str, Mapping[str, Any]] = {}
-    for policy, evaluation in shown.evaluations.items():
-        bounds = {"no assumption": evaluation.bounds, OFFICERS: evaluation.officers}
-        possible = {name: limits["utility"] for name, limits in bounds.items() if limits}
-        values[policy] = evaluation.values | {"guaranteed": evaluation.guarantee} | possible
-    if shown.difference is not None:
-        values["B − A"] = shown.difference.values
-    for policy, by_estimator in values.items():
-        for estimator, value in by_estimator.items():
+    for policy, judged in shown.judged.items():
+        guarantee = {} if isinstance(judged, Difference) else {"guaranteed": judged.guarantee}
+        values = {**judged.values, **guarantee, **possible(judged, "utility")}
+        for estimator, value in values.items():
             yield {"policy": policy, "measure": "utility", "estimator": estimator, "value": value}
+
+
+def possible(judged: Judged, measure: str) -> dict[str, Limits]:
+    """Bounds of the utility or a gap of a policy without assumption and by decision makers."""
+    if isinstance(judged, Difference):
+        return {}
+    bounds = {"no assumption": judged.bounds, OFFICERS: judged.officers}
+    return {view: limits[measure] for view, limits in bounds.items() if measure in limits}
 
 
 def draw(shown: Shown) -> Figure:
