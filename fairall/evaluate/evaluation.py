@@ -84,14 +84,14 @@ class Evaluation(Answered, Viewed, Judgement):
             A row per `measure` and `estimator` (`no assumption`: bounds): `estimate`, `low` and `high`, the
             ends of its 95 % interval, and `why`, the reason where one of them is missing (NaN).
         """
-        columns = ["measure", "estimator", "estimate", "low", "high", "why"]
         gaps = self.table("fairness").rename(columns={"view": "estimator"})
-        return pd.concat([self.table("value"), gaps], ignore_index=True).reindex(columns=columns)
+        rows = pd.concat([self.table("value"), gaps], ignore_index=True)
+        return rows.reindex(columns=["measure", "estimator", "estimate", "low", "high", "why"])
 
     def summary(self) -> pd.DataFrame:
         """The rows of `to_frame` that are doubly robust, by measure."""
-        rows = self.to_frame().set_index("measure")
-        return rows[rows["estimator"] == "dr"].drop(columns="estimator").rename_axis(None)
+        rows = self.to_frame().query("estimator == 'dr'").set_index("measure")
+        return rows.drop(columns="estimator").rename_axis(None)
 
     def _draw(self, what: str, axes: Axes) -> None:
         """Draw `value` or `fairness`."""

@@ -33,8 +33,6 @@ from fairall.evaluate.estimated.fairness import MEASURES
 from fairall.evaluate.judgement import Judgement
 from fairall.evaluate.plain import plain
 
-JSON = "evaluation.json"
-TITLE = "FairAll: evaluation from past decisions"
 MODELS = {
     "propensity": "Model of the decision",
     "labelled": "Model of which labels are known",
@@ -52,10 +50,10 @@ class Page(Shown):
     """All that the analyses say, and the verdict.
 
     Attributes:
-        file: the log's; None in Python.
+        file: name of the log's; empty in Python.
     """
 
-    file: Path | None = None
+    file: str = ""
 
     @property
     def refused(self) -> str | None:
@@ -71,8 +69,7 @@ class Page(Shown):
     def title(self) -> str:
         """One line."""
         policies = " and ".join(one.policy for one in self.evaluations.values())
-        on = "" if self.file is None else f" on {self.file.name}"
-        return f"Evaluation of {policies}{on}"
+        return f"Evaluation of {policies}" + (self.file and f" on {self.file}")
 
     @cached_property
     def tables(self) -> dict[str, PageTable]:
@@ -133,15 +130,19 @@ class Page(Shown):
         """What the verdict rests on: the policies, the log, its models, warnings; a sentence each."""
         content = self.content
         for policy in content["policies"]:
-            accepts = f"accepts {number(policy['acceptance'])} % of the people"
-            yield f"{policy['name']}: {accepts}. Rule: {policy['rule']}"
+            yield (
+                f"{policy['name']}: accepts {number(policy['acceptance'])} % of the people. "
+                f"Rule: {policy['rule']}"
+            )
         for analysis in ANALYSES.values():
             yield from analysis.told(self)
         about_log = [f"{name} {value}" for name, value in content["log"].items() if value is not None]
         yield f"Log: {', '.join(about_log)}"
         for model in content["models"]:
-            scores = f"log loss {model['log_loss']:.3f}, AUC {model['auc']:.2f}"
-            yield f"{MODELS[model['model']]}: {model['name']} (out of fold: {scores})"
+            yield (
+                f"{MODELS[model['model']]}: {model['name']} (out of fold: log loss {model['log_loss']:.3f}, "
+                f"AUC {model['auc']:.2f})"
+            )
         yield from (f"Warning: {text}" for text in content["warnings"])
         yield from (f"Note: {text}" for text in content["notes"])
 
@@ -169,7 +170,7 @@ class Page(Shown):
         try:
             write_page(
                 folder,
-                TITLE,
+                "FairAll: evaluation from past decisions",
                 sections,
                 opening=[self.title, *self.verdict],
                 basis=[*self.basis()],
@@ -177,7 +178,7 @@ class Page(Shown):
                 defined=yaml.safe_load(terms),
                 made=command,
             )
-            write(folder / JSON, content + "\n")
+            write(folder / "evaluation.json", content + "\n")
         except OSError as error:
             raise FairAllError(
                 f"cannot write to {folder}: {error.strerror}; choose another place with -o FOLDER"
@@ -217,9 +218,9 @@ def _trust(judged: Judged) -> str:
     texts = [f"refused, {judged.refused}"] if judged.refused else []
     if not refused:
         observed = judged.logged and judged.models.labelled is None
-        texts += [*judged.in_doubt, "utility observed, rates by label " * observed + RIGHT]
+        what = "utility observed, rates by label " * observed
+        texts += [*judged.in_doubt, f"{what}right if the log holds everything that decided"]
     return "; ".join(texts)
 
 
-RIGHT = "right if the log holds everything that decided"
 ABOUT = {"Utility per 100 people": _worth, "Groups": _alike, "Trust": _trust}  # lines of the verdict

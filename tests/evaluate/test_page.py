@@ -40,7 +40,7 @@ def log(groups: int = GROUPS, **options: Any) -> DecisionLog:
 def page_of(models: Models, *targets: np.ndarray | None) -> Page:
     both = [judged(models, target) for target in targets]
     page = both[0].page if len(both) == 1 else Comparison(*both).page
-    page.file = Path("log.csv")
+    page.file = "log.csv"
     return page
 
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from fairall.evaluate.analysis import (
     INTERVALS,
     NO_ASSUMPTION,
@@ -80,7 +78,7 @@ def draw_on(axes: Axes, evaluations: Mapping[str, Judgement]) -> None:
 def told(shown: Shown) -> Iterator[str]:
     """How many equally weighted labels those of each policy count as."""
     for policy, evaluation in shown.evaluations.items():
-        labels, effective = np.sum(shown.log.revealed), evaluation.effective()
+        labels, effective = shown.log.revealed.sum(), evaluation.effective()
         if round(effective) < labels:
             yield f"Overlap, {policy}: the {labels} labels count as {effective:.0f} equally weighted ones"
 
