@@ -202,7 +202,7 @@ def evaluate(
         words,
         frame=frame,
         policies=[None if name == "decision" else name for name in policy] or [None],
-        monitor=monitor,
+        time=monitor,
         outputs_dir=config.outputs_dir,
         tracking_uri=config.tracking.uri,
         trust=trust,

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pandas as pd
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from fairall.display.page import PageFigure
 
+Judged: TypeAlias = Judgement | Difference
 Record = dict[str, Any]
 """A row of the table of an analysis: what it is about, by key, and its `value`.
 
@@ -56,6 +57,12 @@ class Shown:
 
     evaluations: Mapping[str, Judgement]
     difference: Difference | None = None
+
+    @property
+    def judged(self) -> dict[str, Judged]:
+        """The policies and their difference, if any, by the name shown."""
+        difference = {} if self.difference is None else {"B − A": self.difference}
+        return {**self.evaluations, **difference}
 
     @property
     def first(self) -> Judgement:
@@ -126,16 +133,15 @@ class Analysis:
         records, reasons = [*self.records(shown)], dict[str, int]()
         if not records:
             return None
-        columns = self.columns or {record[self.column]: str(record[self.column]) for record in records}
+        columns = self.columns or {record[self.column]: record[self.column] for record in records}
         cells = defaultdict[tuple[str, str], dict[str, str]](dict)
         for record in records:
             if record["value"] is not None and record[self.column] in columns:
                 group = record.get("policy", "") if shown.difference else ""
-                line = self.lines.get(record[self.line], str(record[self.line]))
+                line = self.lines.get(record[self.line], record[self.line])
                 cells[group, line][columns[record[self.column]]] = text(record["value"], reasons)
         note = self.note if isinstance(self.note, str) else self.note(shown)
-        names = pd.MultiIndex.from_tuples(cells, names=["group", "name"])
-        frame = pd.DataFrame(cells.values(), names, [*dict.fromkeys(columns.values())], dtype=object)
+        frame = pd.DataFrame(cells, [*columns.values()], dtype=object).T
         return PageTable(
             key=self.key,
             section=self.section,
@@ -195,9 +201,8 @@ def text(value: Any, reasons: dict[str, int] | None = None) -> str:
         if reasons is not None:
             why = value.why or "nobody whom the rate is about"
             ends = f"[*{reasons.setdefault(why, len(reasons) + 1)}]"
-    chance = value.probability
-    if chance is not None and chance == chance:
-        ends += f", P = {100 * min(max(chance, 0.001), 0.999):.1f} %"
+    elif value.probability is not None:
+        ends += f", P = {100 * min(max(value.probability, 0.001), 0.999):.1f} %"
     return f"{estimate} {ends}".strip()
 
 

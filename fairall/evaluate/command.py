@@ -18,16 +18,15 @@ from fairall.runtime.reading import why_no_file
 
 
 def evaluate_log(
-    path: str | Path,
-    words: Sequence[str] = (),
+    path: str,
+    words: Sequence[str],
     *,
-    frame: pd.DataFrame | None = None,
-    policies: Sequence[str | None] = (None,),
-    monitor: str | None = None,
-    proba: Sequence[str] = (),
-    outputs_dir: str | Path = "outputs",
-    out: Path | None = None,
-    typed: str = "",
+    frame: pd.DataFrame | None,
+    policies: Sequence[str | None],
+    proba: Sequence[str],
+    outputs_dir: str,
+    out: Path | None,
+    typed: str,
     **options: Any,
 ) -> Page:
     """Read a log, judge one policy or compare two, write the page and its files, and print the result.
@@ -37,13 +36,12 @@ def evaluate_log(
         words: KEY=VALUE, see `log_keywords`.
         frame: the log in a ledger; None to read the file.
         policies: one or two, as of `target_policy`; None for the one that took the logged decisions.
-        monitor: column of times, to watch the policy at all of them.
         proba: what the probabilities of policies are of, as of `judge`: one word, or one for each policy.
         outputs_dir: where runs are looked for by their ids.
         out: folder to write to; by default `evaluations/` in `outputs_dir`, which is beside the file of a
             `frame`, by the names of log and policies.
         typed: command line of the user, for the last line of the page.
-        options: further ones of `judge`.
+        options: further ones of `judge`, which prevail over `words`.
 
     Returns:
         What was shown, with the content of evaluation.json, and `failure` where the exit code is to be 1.
@@ -51,7 +49,6 @@ def evaluate_log(
     Raises:
         FairAllError: where the log or a policy cannot be used, or the folder cannot be written.
     """
-    keys = log_keywords(words) | {"path": str(path), "time": monitor} | options
     file = Path(path)
     with Display().phase("Evaluating", 1) as done:
         judged = judge(
@@ -59,10 +56,10 @@ def evaluate_log(
             file if frame is None else frame,
             outputs_dir=outputs_dir,
             proba=proba[0] if len(proba) == 1 else proba or None,
-            **keys,
+            **log_keywords(words) | {"path": path} | options,
         )
         page = judged[0].page if len(judged) == 1 else Comparison(*judged).page
-        page.file = file
+        page.file = file.name
         if out is None:
             names = ("decisions" if one.policy == LOGGED else one.policy for one in judged)
             name = re.sub(r"[^\w.-]+", "-", "-".join([file.stem, *names]))

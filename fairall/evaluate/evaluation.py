@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 import pandas as pd
 
+from fairall.display.table import records_of
 from fairall.display.viewed import Viewed
 from fairall.errors import FairAllError, count
 from fairall.evaluate.analyses import fairness, value
+from fairall.evaluate.analysis import flat
 from fairall.evaluate.comparison import Difference
 from fairall.evaluate.judgement import Judgement
 from fairall.evaluate.log import DecisionLog
@@ -49,12 +51,8 @@ class Answered:
         """
         if key not in ANALYSES:
             raise FairAllError(f"table {key!r}: the tables are {', '.join(ANALYSES)}")
-        table = ANALYSES[key].table(self.page)
-        if table is None:
-            return pd.DataFrame()
-        records = table.records.infer_objects()
-        ends = {name: float for name in ("estimate", "low", "high") if name in records}
-        return records.astype(ends)
+        records = records_of(map(flat, ANALYSES[key].records(self.page))).infer_objects()
+        return records.astype({name: float for name in ("estimate", "low", "high") if name in records})
 
     def to_plain(self) -> dict[str, Any]:
         """The content of evaluation.json."""
@@ -86,14 +84,14 @@ class Evaluation(Answered, Viewed, Judgement):
             A row per `measure` and `estimator` (`no assumption`: bounds): `estimate`, `low` and `high`, the
             ends of its 95 % interval, and `why`, the reason where one of them is missing (NaN).
         """
-        columns = ["measure", "estimator", "estimate", "low", "high", "why"]
         gaps = self.table("fairness").rename(columns={"view": "estimator"})
-        return pd.concat([self.table("value"), gaps], ignore_index=True).reindex(columns=columns)
+        rows = pd.concat([self.table("value"), gaps], ignore_index=True)
+        return rows.reindex(columns=["measure", "estimator", "estimate", "low", "high", "why"])
 
     def summary(self) -> pd.DataFrame:
         """The rows of `to_frame` that are doubly robust, by measure."""
-        rows = self.to_frame().set_index("measure")
-        return rows[rows["estimator"] == "dr"].drop(columns="estimator").rename_axis(None)
+        rows = self.to_frame().query("estimator == 'dr'").set_index("measure")
+        return rows.drop(columns="estimator").rename_axis(None)
 
     def _draw(self, what: str, axes: Axes) -> None:
         """Draw `value` or `fairness`."""
@@ -123,6 +121,7 @@ def judge(
     trust: Collection[str] = (),
     proba: str | Sequence[str | None] | None = None,
     draw: int | None = None,
+    score: Any = None,
     score_of: str = "positive",
     **options: Any,
 ) -> list[Evaluation]:
@@ -136,16 +135,15 @@ def judge(
         trust: modules of methods that may be imported, see `fairall.load_policy`.
         proba: what the probabilities of all policies are of, or of each, see `target_policy`.
         draw: seed of the drawn decisions of saved policies, likewise.
+        score: probability to validate, an array, shape (N,), or the name of a column of the log.
         score_of: label that the `score` is the probability of, `positive` or `negative` (as a probability of
             default is).
-        options: of `Models`, its `score` also as the name of a column; and of `DecisionLog.of` where the log
-            is a DataFrame or a file.
+        options: of `Models`, and of `DecisionLog.of` where the log is a DataFrame or a file.
 
     Raises:
         FairAllError: where the log or a policy cannot be used.
     """
     of_models = {name: options.pop(name) for name in OPTIONS if name in options}
-    score = of_models.pop("score", None)
     if not isinstance(log, DecisionLog):
         of_score = score if isinstance(score, str) else None
         named = [one for one in policies if isinstance(one, str) and one != of_score]
@@ -157,10 +155,17 @@ def judge(
             f"{len(words)} words for {count(len(policies), 'policy', 'policies')}: give one for all, or one "
             f"for each: {SAY}"
         )
-    places = {"outputs_dir": outputs_dir, "tracking_uri": tracking_uri, "modules": trust}
     targets = [
-        target_policy(policy, log, **places, proba=one, draw=draw)
-        for policy, one in zip(policies, words, strict=True)
+        target_policy(
+            policy,
+            log,
+            proba=word,
+            draw=draw,
+            outputs_dir=outputs_dir,
+            tracking_uri=tracking_uri,
+            modules=trust,
+        )
+        for policy, word in zip(policies, words, strict=True)
     ]
     if draw is not None and all(one.draw is None for one in targets):
         raise FairAllError(

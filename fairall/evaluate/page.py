@@ -26,15 +26,13 @@ from fairall.evaluate.analyses.sensitivity import SENSITIVITY, up_to
 from fairall.evaluate.analyses.swaps import SWAPS
 from fairall.evaluate.analyses.treatment import TREATMENT
 from fairall.evaluate.analyses.value import VALUES
-from fairall.evaluate.analysis import CHOICES, SECTIONS, Shown, text
+from fairall.evaluate.analysis import CHOICES, SECTIONS, Judged, Shown, text
 from fairall.evaluate.comparison import Difference
 from fairall.evaluate.estimated.estimators import LABELS
 from fairall.evaluate.estimated.fairness import MEASURES
 from fairall.evaluate.judgement import Judgement
 from fairall.evaluate.plain import plain
 
-JSON = "evaluation.json"
-TITLE = "FairAll: evaluation from past decisions"
 MODELS = {
     "propensity": "Model of the decision",
     "labelled": "Model of which labels are known",
@@ -42,10 +40,7 @@ MODELS = {
 }
 ANALYSES = {
     analysis.key: analysis
-    for analysis in (
-        *(VALUES, SWAPS, GAPS, TREATMENT, IMPACT, GROUPS),
-        *(SCORE, THRESHOLDS, MONITOR, SENSITIVITY),
-    )
+    for analysis in (VALUES, SWAPS, GAPS, TREATMENT, IMPACT, GROUPS, SCORE, THRESHOLDS, MONITOR, SENSITIVITY)
 }
 PRINTED = ("value", "fairness", "groups", "treatment", "impact", "score", "monitor")  # on the terminal
 
@@ -55,28 +50,26 @@ class Page(Shown):
     """All that the analyses say, and the verdict.
 
     Attributes:
-        file: the log's; None in Python.
+        file: name of the log's; empty in Python.
     """
 
-    file: Path | None = None
+    file: str = ""
 
     @property
-    def judged(self) -> Judgement | Difference:
-        """The policy, or the difference of two."""
-        return self.difference or self.first
+    def refused(self) -> str | None:
+        """What cannot be estimated of the policy, or of the difference of two."""
+        return (self.difference or self.first).refused
 
     @property
     def failure(self) -> str | None:
         """What is refused although the log has labels: one line, for exit code 1."""
-        refused = self.judged.refused
-        return f"refused: {refused}" if refused and self.log.revealed.any() else None
+        return f"refused: {self.refused}" if self.refused and self.log.revealed.any() else None
 
     @property
     def title(self) -> str:
         """One line."""
         policies = " and ".join(one.policy for one in self.evaluations.values())
-        on = "" if self.file is None else f" on {self.file.name}"
-        return f"Evaluation of {policies}{on}"
+        return f"Evaluation of {policies}" + (self.file and f" on {self.file}")
 
     @cached_property
     def tables(self) -> dict[str, PageTable]:
@@ -86,40 +79,40 @@ class Page(Shown):
     @cached_property
     def content(self) -> dict[str, Any]:
         """Content of evaluation.json."""
-        log, policies = self.log, self.evaluations
-        about_log = {
-            "people": len(log),
-            "accepted": log.accepted.sum(),
-            "labelled": log.revealed.sum(),
-            "persons": None if log.person is None else len(set(log.person)),
-            "cost": log.cost,
-            "propensities": "estimated" if log.propensity is None else "recorded",
-        }
-        content: dict[str, Any] = plain(
-            {
-                "title": self.title,
-                "verdict": self.verdict,
-                "refused": self.judged.refused,
-                "in_doubt": self._each(lambda one: one.in_doubt),
-                "warnings": self._each(lambda one: one.warnings[len(one.in_doubt) :]),
-                "notes": self._each(lambda one: (*one.log.notes, *one.notes)),
-                "policies": [
-                    {"name": name, "rule": one.rule, "acceptance": one.target.mean()}
-                    for name, one in policies.items()
-                ],
-                "log": about_log,
-                "models": [
-                    {"model": name, "name": model.name, "log_loss": model.log_loss, "auc": model.auc}
-                    for name, model in self.first.models.fitted.items()
-                    if model
-                ],
-                "tables": {
-                    key: [row.dropna().to_dict() for _, row in table.records.iterrows()]
-                    for key, table in self.tables.items()
-                },
-            }
+        log = self.log
+        return dict(
+            plain(
+                {
+                    "title": self.title,
+                    "verdict": self.verdict,
+                    "refused": self.refused,
+                    "in_doubt": self._each(lambda one: one.in_doubt),
+                    "warnings": self._each(lambda one: one.warnings[len(one.in_doubt) :]),
+                    "notes": self._each(lambda one: (*one.log.notes, *one.notes)),
+                    "policies": [
+                        {"name": name, "rule": one.rule, "acceptance": one.target.mean()}
+                        for name, one in self.evaluations.items()
+                    ],
+                    "log": {
+                        "people": len(log),
+                        "accepted": log.accepted.sum(),
+                        "labelled": log.revealed.sum(),
+                        "persons": None if log.person is None else len(set(log.person)),
+                        "cost": log.cost,
+                        "propensities": "estimated" if log.propensity is None else "recorded",
+                    },
+                    "models": [
+                        {"model": name, "name": model.name, "log_loss": model.log_loss, "auc": model.auc}
+                        for name, model in self.first.models.fitted.items()
+                        if model
+                    ],
+                    "tables": {
+                        key: [row.dropna().to_dict() for _, row in table.records.iterrows()]
+                        for key, table in self.tables.items()
+                    },
+                }
+            )
         )
-        return content
 
     def _each(self, texts: Callable[[Judgement], Iterable[str]]) -> list[str]:
         return [*dict.fromkeys(text for one in self.evaluations.values() for text in texts(one))]
@@ -127,12 +120,9 @@ class Page(Shown):
     @cached_property
     def verdict(self) -> list[str]:
         """What the policy is worth, whether groups are treated alike, how far to trust it: a line each."""
-        judged: dict[str, Judgement | Difference] = {"": self.first}
-        if self.difference is not None:
-            judged = {f"{name}: ": one for name, one in self.evaluations.items()}
-            judged["B − A: "] = self.difference
+        begin = "{}: " if self.difference else ""
         return [
-            f"{title}: {'; '.join(name + said for name, one in judged.items() if (said := about(one)))}"
+            f"{title}: {'; '.join(begin.format(name) + about(one) for name, one in self.judged.items())}"
             for title, about in ABOUT.items()
         ]
 
@@ -140,15 +130,19 @@ class Page(Shown):
         """What the verdict rests on: the policies, the log, its models, warnings; a sentence each."""
         content = self.content
         for policy in content["policies"]:
-            accepted = number(policy["acceptance"])
-            yield f"{policy['name']}: accepts {accepted} % of the people. Rule: {policy['rule']}"
+            yield (
+                f"{policy['name']}: accepts {number(policy['acceptance'])} % of the people. "
+                f"Rule: {policy['rule']}"
+            )
         for analysis in ANALYSES.values():
             yield from analysis.told(self)
         about_log = [f"{name} {value}" for name, value in content["log"].items() if value is not None]
         yield f"Log: {', '.join(about_log)}"
         for model in content["models"]:
-            scores = f"log loss {model['log_loss']:.3f}, AUC {model['auc']:.2f}"
-            yield f"{MODELS[model['model']]}: {model['name']} (out of fold: {scores})"
+            yield (
+                f"{MODELS[model['model']]}: {model['name']} (out of fold: log loss {model['log_loss']:.3f}, "
+                f"AUC {model['auc']:.2f})"
+            )
         yield from (f"Warning: {text}" for text in content["warnings"])
         yield from (f"Note: {text}" for text in content["notes"])
 
@@ -171,17 +165,20 @@ class Page(Shown):
             for name in ("", *SECTIONS)
             if (some := [item for item in items if item.section == name])
         }
-        texts = {
-            "opening": [self.title, *self.verdict],
-            "basis": [*self.basis()],
-            "folded": {CHOICES: "Tables"},
-            "defined": yaml.safe_load(files(__package__).joinpath("terms.yaml").read_text("utf-8")),
-            "made": command,
-        }
+        terms = files(__package__).joinpath("terms.yaml").read_text("utf-8")
         content = json.dumps(self.content, indent=2, ensure_ascii=False, allow_nan=False)
         try:
-            write_page(folder, TITLE, sections, **texts)
-            write(folder / JSON, content + "\n")
+            write_page(
+                folder,
+                "FairAll: evaluation from past decisions",
+                sections,
+                opening=[self.title, *self.verdict],
+                basis=[*self.basis()],
+                folded={CHOICES: "Tables"},
+                defined=yaml.safe_load(terms),
+                made=command,
+            )
+            write(folder / "evaluation.json", content + "\n")
         except OSError as error:
             raise FairAllError(
                 f"cannot write to {folder}: {error.strerror}; choose another place with -o FOLDER"
@@ -194,27 +191,26 @@ class Page(Shown):
         for line in (*self.verdict, "", *self.basis(), ""):
             console.print(line)
         for key, table in self.tables.items():
-            if key in PRINTED and table.shown:
+            if key in PRINTED:
                 print_table(table)
 
 
-def _worth(judged: Judgement | Difference) -> str:
+def _worth(judged: Judged) -> str:
     """The first estimate of the utility that there is."""
-    for estimator, value in judged.values.items():
-        if value.estimate == value.estimate:
-            return f"{text(value)}, {LABELS[estimator]}"
-    return "not known"
+    known = (name for name, value in judged.values.items() if number(value.estimate))
+    return next((f"{text(judged.values[name])}, {LABELS[name]}" for name in known), "not known")
 
 
-def _alike(judged: Judgement | Difference) -> str:
+def _alike(judged: Judged) -> str:
     """The gap of each rate."""
-    gaps = {measure: judged.fairness[measure]["dr"] for measure in MEASURES}
-    if not number(gaps["dpu"].estimate):
-        return f"not compared, {gaps['dpu'].why}"
-    return f"gaps in {'; '.join(f'{MEASURES[name].rate} {text(gap)}' for name, gap in gaps.items())}"
+    acceptance = judged.fairness["dpu"]["dr"]
+    if not number(acceptance.estimate):
+        return f"not compared, {acceptance.why}"
+    gaps = (f"{MEASURES[name].rate} {text(views['dr'])}" for name, views in judged.fairness.items())
+    return f"gaps in {'; '.join(gaps)}"
 
 
-def _trust(judged: Judgement | Difference) -> str:
+def _trust(judged: Judged) -> str:
     """What is refused or in doubt, and what the estimates rest on."""
     refused = judged.refused_value
     if isinstance(judged, Difference):
@@ -222,9 +218,9 @@ def _trust(judged: Judgement | Difference) -> str:
     texts = [f"refused, {judged.refused}"] if judged.refused else []
     if not refused:
         observed = judged.logged and judged.models.labelled is None
-        texts = [*texts, *judged.in_doubt, "utility observed, rates by label " * observed + RIGHT]
+        what = "utility observed, rates by label " * observed
+        texts += [*judged.in_doubt, f"{what}right if the log holds everything that decided"]
     return "; ".join(texts)
 
 
-RIGHT = "right if the log holds everything that decided"
 ABOUT = {"Utility per 100 people": _worth, "Groups": _alike, "Trust": _trust}  # lines of the verdict

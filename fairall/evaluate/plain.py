@@ -27,4 +27,4 @@ def spelt(time: Any) -> Any:
     """A time for people and JSON: a whole number as int, a date without the hour if that is 0."""
     if isinstance(time, np.datetime64):
         return str(time.astype("datetime64[s]")).replace("T", " ").removesuffix(" 00:00:00")
-    return None if time is None else int(time) if float(time).is_integer() else float(time)
+    return int(time) if float(time).is_integer() else float(time)

@@ -40,7 +40,7 @@ def log(groups: int = GROUPS, **options: Any) -> DecisionLog:
 def page_of(models: Models, *targets: np.ndarray | None) -> Page:
     both = [judged(models, target) for target in targets]
     page = both[0].page if len(both) == 1 else Comparison(*both).page
-    page.file = Path("log.csv")
+    page.file = "log.csv"
     return page
 
 
@@ -65,7 +65,7 @@ def _style() -> Iterator[None]:
 def test_policies_of_one_name_are_told_apart(compared: Page) -> None:
     names = ["A: policy", "B: policy", "B − A"]
     assert [*compared.evaluations, "B − A"] == names
-    assert list(compared.tables["value"].frame.index.unique("group")) == names
+    assert list(compared.tables["value"].frame.index.unique(0)) == names
     assert all(f"{name}: " in line for line in compared.verdict for name in names)
     assert ", P = " in compared.verdict[0]
 
@@ -128,7 +128,7 @@ def test_a_refused_policy_has_bounds_only(models: Models, capsys: pytest.Capture
     assert value.draw(page).axes
     both = page_of(models, FEW, HALF).verdict
     assert both[0].startswith("Utility per 100 people: A: policy: not known; B: policy: ")
-    assert both[2].startswith(f"Trust: A: policy: refused, {page.judged.refused}; B: policy: right if")
+    assert both[2].startswith(f"Trust: A: policy: refused, {page.refused}; B: policy: right if")
 
 
 def test_amounts_have_no_cost() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from math import comb
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,9 +14,7 @@ from fairall.evaluate.analysis import INTERVALS, Analysis, Record, of_each
 from fairall.evaluate.estimated.estimates import Interval, Z, gap_interval, joint_normal
 from fairall.evaluate.estimated.estimators import People
 from fairall.evaluate.estimated.fairness import rates
-
-if TYPE_CHECKING:
-    from fairall.evaluate.judgement import Judgement
+from fairall.evaluate.judgement import Judgement
 
 LEAST_LEVELS = 10  # thresholds below which a score has none
 QUANTILES = np.linspace(0.05, 0.95, 19)  # of the score, where the thresholds are
@@ -41,17 +38,15 @@ def thresholds(judgement: Judgement) -> Iterator[Record]:
     levels = np.unique(np.quantile(score, QUANTILES))
     if len(levels) < LEAST_LEVELS or not judgement.doubt("equal_opportunity", "dr")[0]:
         return
-    k, k_gaps = (joint_normal(len(levels) * many) for many in (1, comb(len(models.shown), 2)))
+    k = joint_normal(len(levels))
+    k_gaps = joint_normal(len(levels) * comb(len(models.shown), 2))
     for level in levels.tolist():
-        people, about = (
-            judgement.with_target(score >= level),
-            {"threshold": level, "choice": f"score ≥ {level:.3f}"},
-        )
-        gaps = rates("dr", people, judgement.by_group)
-        yield about | {"measure": "acceptance", "value": float(people.target.mean())}
-        yield about | {"measure": "value", "value": _value(judgement, people, k)}
-        for name in GAPS:
-            yield about | {"measure": name, "value": gap_interval(gaps[name][models.shown], k=k_gaps)}
+        people = judgement.with_target(score >= level)
+        of_groups = rates("dr", people, judgement.by_group)
+        values = {"acceptance": people.target.mean(), "value": _value(judgement, people, k)}
+        values |= {name: gap_interval(of_groups[name][models.shown], k=k_gaps) for name in GAPS}
+        for measure, value in values.items():
+            yield {"threshold": level, "choice": f"score ≥ {level:.3f}", "measure": measure, "value": value}
 
 
 def costs(judgement: Judgement) -> Iterator[Record]:

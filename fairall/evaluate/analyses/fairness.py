@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from fairall.evaluate.analyses.value import BY_OFFICERS
-from fairall.evaluate.analysis import FAIRNESS, INTERVALS, NO_ASSUMPTION, Analysis, Picture, Record
+from fairall.evaluate.analysis import FAIRNESS, INTERVALS, NO_ASSUMPTION, Analysis, Picture, Record, Shown
 from fairall.evaluate.estimated.estimates import NOTHING
 from fairall.evaluate.estimated.fairness import MEASURES, VIEWS
 from fairall.evaluate.estimated.officers import OFFICERS
+from fairall.evaluate.judgement import Judgement
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-    from fairall.evaluate.analysis import Shown
-    from fairall.evaluate.judgement import Judgement
 
 NAMES = {"naive": "naive", "ips": "IPS", "dr": "DR"}
 VIEWS_TOLD = (
@@ -27,18 +25,10 @@ VIEWS_TOLD = (
 
 def records(shown: Shown) -> Iterator[Record]:
     """By measure and view, with bounds of each policy."""
-    gaps: dict[str, Mapping[str, Any]] = {}
-    for policy, evaluation in shown.evaluations.items():
-        gaps[policy] = {
-            measure: views
-            | {view: limits[measure] for view, limits in evaluation.bounds.items() if measure in limits}
-            for measure, views in evaluation.fairness.items()
-        }
-    if shown.difference is not None:
-        gaps["B − A"] = shown.difference.fairness
-    for policy, by_measure in gaps.items():
-        for measure, views in by_measure.items():
-            for view, gap in views.items():
+    for policy, judged in shown.judged.items():
+        for measure, gaps in judged.fairness.items():
+            possible = {view: bounds[measure] for view, bounds in judged.bounds.items() if measure in bounds}
+            for view, gap in (gaps | possible).items():
                 yield {"policy": policy, "measure": measure, "view": view, "value": gap}
 
 
@@ -63,11 +53,11 @@ def draw_on(axes: Axes, evaluation: Judgement) -> dict[str, Any]:
 
     gaps, colours = evaluation.fairness.values(), {"naive": GREY, "ips": ORANGE, "dr": BLUE}
     series = [(NAMES[view], colours[view], [views[view] for views in gaps]) for view in VIEWS]
-    limits = [evaluation.bounds["no assumption"].get(name) for name in MEASURES]
-    series.append(("no assumption", GREEN, [one.interval if one else NOTHING for one in limits]))
+    bounds = evaluation.bounds["no assumption"]
+    limits = [bounds[name].interval if name in bounds else NOTHING for name in MEASURES]
+    series.append(("no assumption", GREEN, limits))
     points(axes, [measure.label for measure in MEASURES.values()], series)
-    axes.set_xlabel("unfairness ×100")
-    axes.set_xlim(left=0.0)
+    axes.set(xlabel="unfairness ×100", xlim=(0.0, None))
     return handles_of([axes])
 
 

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from fairall.evaluate.analysis import Shown
-    from fairall.evaluate.comparison import Difference
     from fairall.evaluate.judgement import Judgement
 
 HIDDEN = (
@@ -29,10 +28,7 @@ HIDDEN = (
 def records(shown: Shown) -> Iterator[Record]:
     """A row for each policy, measure and assumption; of Γ with the number as `gamma`."""
     doing("what a hidden feature could change")
-    judged: dict[str, Judgement | Difference] = {**shown.evaluations}
-    if shown.difference is not None:
-        judged["B − A"] = shown.difference
-    for policy, answer in judged.items():
+    for policy, answer in shown.judged.items():
         views: list[Any] = [(assumption, None, limits) for assumption, limits in answer.bounds.items()]
         views += [(f"Γ = {gamma:g}", gamma, limits) for gamma, limits in answer.by_odds.items()]
         if answer.by_odds:
@@ -71,11 +67,11 @@ def told(shown: Shown) -> Iterator[str]:
 def draw(shown: Shown) -> Figure:
     """Draw limits of the utility by the odds ratio Γ, and the greatest benchmark."""
     from fairall.display.style import GREY, legend_below
-    from fairall.evaluate.drawing import coloured, grid
+    from fairall.evaluate.drawing import POLICIES, grid
 
     figure, (axes,) = grid(1, height=2.0)
     handles: dict[str, Any] = {}
-    for policy, colour, evaluation in coloured(shown.evaluations):
+    for (policy, evaluation), colour in zip(shown.evaluations.items(), POLICIES, strict=False):
         if evaluation.by_odds:
             ends = [limits["utility"].interval[1:3] for limits in evaluation.by_odds.values()]
             handles[policy] = axes.fill_between(GAMMAS, *100 * np.transpose(ends), color=colour, alpha=0.3)

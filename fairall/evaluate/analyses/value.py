@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import numpy as np
-
-from fairall.evaluate.analysis import INTERVALS, NO_ASSUMPTION, VALUE, Analysis, Picture, Record
+from fairall.evaluate.analysis import (
+    INTERVALS,
+    NO_ASSUMPTION,
+    VALUE,
+    Analysis,
+    Picture,
+    Record,
+    Shown,
+)
+from fairall.evaluate.comparison import Difference
 from fairall.evaluate.estimated.estimators import LABELS
 from fairall.evaluate.estimated.officers import OFFICERS
+from fairall.evaluate.judgement import Judgement
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-    from fairall.evaluate.analysis import Shown
-    from fairall.evaluate.judgement import Judgement
 
 LINES = LABELS | {"guaranteed": "guaranteed interval", "no assumption": "no assumption"}
 BY_OFFICERS = (
@@ -27,14 +32,10 @@ BY_OFFICERS = (
 
 def records(shown: Shown) -> Iterator[Record]:
     """By estimator, with the guaranteed interval and bounds of each policy."""
-    values: dict[str, Mapping[str, Any]] = {}
-    for policy, evaluation in shown.evaluations.items():
-        possible = {assumption: limits["utility"] for assumption, limits in evaluation.bounds.items()}
-        values[policy] = evaluation.values | {"guaranteed": evaluation.guarantee} | possible
-    if shown.difference is not None:
-        values["B − A"] = shown.difference.values
-    for policy, by_estimator in values.items():
-        for estimator, value in by_estimator.items():
+    for policy, judged in shown.judged.items():
+        guarantee = {} if isinstance(judged, Difference) else {"guaranteed": judged.guarantee}
+        possible = {assumption: limits["utility"] for assumption, limits in judged.bounds.items()}
+        for estimator, value in {**judged.values, **guarantee, **possible}.items():
             yield {"policy": policy, "measure": "utility", "estimator": estimator, "value": value}
 
 
@@ -67,7 +68,7 @@ def draw_on(axes: Axes, evaluations: Mapping[str, Judgement]) -> None:
 def told(shown: Shown) -> Iterator[str]:
     """How many equally weighted labels those of each policy count as."""
     for policy, evaluation in shown.evaluations.items():
-        labels, effective = np.sum(shown.log.revealed), evaluation.effective()
+        labels, effective = shown.log.revealed.sum(), evaluation.effective()
         if round(effective) < labels:
             yield f"Overlap, {policy}: the {labels} labels count as {effective:.0f} equally weighted ones"
 
