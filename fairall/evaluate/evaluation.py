@@ -162,7 +162,7 @@ def judge(
         target_policy(policy, log, **places, proba=one, draw=draw)
         for policy, one in zip(policies, words, strict=True)
     ]
-    if draw is not None and all(one.draw is None for one in targets):
+    if draw is not None and not any(one.saved for one in targets):
         raise FairAllError(
             f"--draw {draw}, or draw={draw}: decisions are drawn of saved policies, and none is judged"
         )

@@ -31,6 +31,7 @@ from fairall.evaluate.estimated.estimators import (
 )
 from fairall.evaluate.estimated.fairness import MEASURES, VIEWS, View, columns, rates, support
 from fairall.evaluate.estimated.officers import OFFICERS
+from fairall.evaluate.estimated.periods import changes
 from fairall.evaluate.log import DecisionLog
 from fairall.evaluate.models import NO_MODEL, Models
 from fairall.tables.overlap import LEAST_EFFECTIVE, effective_sample_size
@@ -279,7 +280,6 @@ class Judgement:
         if assumption is None:
             return limits.manski(self.people)
         if isinstance(assumption, str):
-            assert self.models.officers is not None
             return self.models.officers.labels(self.people, self.logged)
         return limits.odds_ratio(assumption, self.people, self.logged)
 
@@ -338,4 +338,4 @@ class Judgement:
             )
         if models.past is not None:
             texts += models.past.lacking
-        return (*texts, *models.changes)
+        return (*texts, *changes(self.log, models.propensity, models.outcome))
