@@ -16,7 +16,7 @@ from fairall.evaluate.analyses import fairness, value
 from fairall.evaluate.comparison import Difference
 from fairall.evaluate.judgement import Judgement
 from fairall.evaluate.log import DecisionLog
-from fairall.evaluate.models import OPTIONS, Models
+from fairall.evaluate.models import Models
 from fairall.evaluate.page import ANALYSES, Page
 from fairall.evaluate.policies import SAY, label_score, target_policy
 
@@ -144,7 +144,7 @@ def judge(
     Raises:
         FairAllError: where the log or a policy cannot be used.
     """
-    of_models = {name: options.pop(name) for name in OPTIONS if name in options}
+    of_models = {name: options.pop(name) for name in Models.__dataclass_fields__ if name in options}
     score = of_models.pop("score", None)
     if not isinstance(log, DecisionLog):
         of_score = score if isinstance(score, str) else None

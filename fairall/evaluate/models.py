@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from fairall.config.checks import between, number, whole_number
-from fairall.errors import FairAllError, count
+from fairall.errors import FairAllError
 from fairall.evaluate import checks
 from fairall.evaluate.estimated.estimates import Column, Sample
 from fairall.evaluate.estimated.nuisance import Fitted, fit
@@ -60,7 +60,6 @@ class Models:
     """
 
     log: DecisionLog
-    _: KW_ONLY
     propensity_model: Any = "auto"
     outcome_model: Any = "auto"
     folds: int = 5
@@ -88,9 +87,8 @@ class Models:
         counted = log.revealed | ~log.revealed.any()
         if log.person is not None and np.ptp(log.person[counted]) == 0:
             raise FairAllError(
-                "person: all labels, or without labels all rows, are of one person, from whom nothing follows "
-                "for others; leave out label to compare acceptance rates, or person if rows are of different "
-                "people"
+                "person: all labels (without labels, all rows) are of one person, from whom nothing follows for "
+                "others; leave out label to compare acceptance rates, or person if rows are of different people"
             )
         recorded = np.full(len(log), np.nan) if log.propensity is None else log.propensity
         self.acceptance, self.propensity, self.separable = recorded, None, False
@@ -164,6 +162,3 @@ def _inverse(name: str, fitted: Fitted | None) -> Column:
         return Column(np.array(1.0))
     inverse = fitted.inverse()
     return Column(inverse, {name: -inverse * (1.0 - fitted.probability)} if fitted.parametric else {})
-
-
-OPTIONS = [option.name for option in fields(Models)[1:]]

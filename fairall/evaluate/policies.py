@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -23,7 +22,6 @@ RULES = {
     "label": "accept where the probability of a positive label is at least c = loss/(gain + loss)",
 }
 SAY = "--proba label or --proba decision, in Python proba='label' or proba='decision'"
-SCORE_OF = ("positive", "negative")
 LEAST_HELD_OUT = 100  # rows that a policy is judged on where it was learnt from others of the log
 
 
@@ -61,7 +59,7 @@ def target_policy(
     """A policy with its acceptance probabilities and the rows of the log that it can be judged on.
 
     A policy looks better than it is on people whom it was learnt from. Of a finished run with `dataset=csv`
-    these are known where the log has the rows of its data file, see `saved.learnt_from`; else a note says
+    these are known where the log has the rows of its data file, see `saved.not_learnt_from`; else a note says
     that they cannot be told.
 
     A run has a policy for every seed. Their mean decides as the command `decide` does: it accepts where the
@@ -93,8 +91,8 @@ def target_policy(
     """
     if policy is None:
         return Target(log.accepted.astype(float), LOGGED, logged=True, rule="as in the log")
-    require(proba in (None, *PROBA), "proba", proba, " or ".join(PROBA))
-    kind, learnt, reason = proba or "decision", None, ""
+    require(proba in (None, *PROBA), "proba", proba, "decision or label")
+    kind, held_out, reason = proba or "decision", None, ""
     name = getattr(policy, "__name__", type(policy).__name__)
     if isinstance(policy, str | Path):
         name = str(policy)
@@ -103,9 +101,9 @@ def target_policy(
         else:
             from fairall.evaluate.saved import saved_policy  # imports torch, and reads configurations
 
-            policy, name, learnt, reason = saved_policy(name, log, **places)
-    # There is no saved policy before its import.
-    saved = isinstance(policy, getattr(sys.modules.get("fairall.policy"), "Policy", ()))
+            policy, name, held_out, reason = saved_policy(name, log, **places)
+    # A `fairall.policy.Policy`, which is not imported here, since it imports torch.
+    saved = hasattr(policy, "encoded_propensity")
     try:
         probability = _probabilities(_values(policy, log, proba, saved), name, log)
     except (TypeError, ValueError, KeyError) as error:  # of a user's object
@@ -122,18 +120,18 @@ def target_policy(
     target = Target(probability, name, rule=rule, saved=saved)
     if (probability == log.accepted).all():
         return replace(target, logged=True)
-    if learnt is None:
+    if held_out is None:
         note = f"whether {name} was learnt from people of this log cannot be told{reason}"
         return replace(target, notes=(f"{note}; if it was, its estimates are too good",))
-    known = f"policy {name} was learnt from {learnt.sum()} of the log's {len(log)} rows"
-    n, labels = (~learnt).sum(), log.revealed[~learnt]
-    if n < LEAST_HELD_OUT or log.revealed.any() > labels.any():
+    n = held_out.sum()
+    known = f"policy {name} was learnt from {len(log) - n} of the log's {len(log)} rows"
+    if n < LEAST_HELD_OUT or log.revealed.any() > log.revealed[held_out].any():
         raise FairAllError(
             f"{known}, on which it looks better than it is, and of the other {n} at least {LEAST_HELD_OUT} "
             "are needed, some of them with a label; give a log of other people"
         )
     note = f"{known}, as training or validation rows, and is judged on the other {n} only"
-    return replace(target, held_out=~learnt, notes=(note,))
+    return replace(target, held_out=held_out, notes=(note,))
 
 
 def label_score(score: Any, log: DecisionLog, score_of: str = "positive") -> np.ndarray:
@@ -147,11 +145,10 @@ def label_score(score: Any, log: DecisionLog, score_of: str = "positive") -> np.
     Raises:
         FairAllError: if the log has no such column, the score is no probability, or `score_of` no label.
     """
-    require(score_of in SCORE_OF, "score_of", score_of, " or ".join(SCORE_OF))
+    require(score_of in ("positive", "negative"), "score_of", score_of, "positive or negative")
     name = "score"
     if isinstance(score, str):
-        if score not in log.raw:
-            raise FairAllError(f"score {score}: the log has no such column")
+        require(score in log.raw, "score", score, "a column of the log")
         name, score = score, log.raw[score]
     probability = _probabilities(score, name, log)
     return probability if score_of == "positive" else 1.0 - probability
@@ -178,18 +175,19 @@ def _column(name: str, kind: str, log: DecisionLog) -> pd.Series:
 def _values(policy: Any, log: DecisionLog, proba: str | None, saved: bool) -> Any:
     """Probabilities (N,), unchecked."""
     people = log.raw if saved else log.raw.apply(_number)
-    decide = getattr(policy, "decision_proba", None)
-    predict = decide or getattr(policy, "predict_proba", None)
-    if predict is None:
-        return policy(people) if callable(policy) else policy
-    place = 1
-    if decide is None:
+    people = people[[*getattr(policy, "feature_names_in_", people)]]
+    if hasattr(policy, "decision_proba"):
+        if proba == "label":
+            raise FairAllError(
+                "decision_proba is of acceptance, and not of a label; of several policies give proba= for "
+                "each"
+            )
+        values, place = np.asarray(policy.decision_proba(people)), 1
+    elif hasattr(policy, "predict_proba"):
         place = _place(policy, log, proba)
-    elif proba == "label":
-        raise FairAllError(
-            "decision_proba is of acceptance, and not of a label; of several policies give proba= for each"
-        )
-    values = np.asarray(predict(people[[*getattr(policy, "feature_names_in_", people)]]))
+        values = np.asarray(policy.predict_proba(people))
+    else:
+        return policy(people) if callable(policy) else policy
     return values[:, place] if values.shape[1:] == (2,) else values
 
 

@@ -126,8 +126,8 @@ def test_models_of_an_evaluation_carry_their_derivatives() -> None:
     models = models_of(people.assign(repaid=people["repaid"].where(known)))
 
     def columns(**changed: Any) -> list[Column]:
-        fitted = iter((models.fitted | changed).values())
-        with mock.patch("fairall.evaluate.models.fit", lambda *_: next(fitted)):
+        fitted = (models.fitted | changed).values()
+        with mock.patch("fairall.evaluate.models.fit", side_effect=fitted):
             again = models_of(models.log)
         assert again.outcome_column is not None
         return [again.weight, again.label_weight, again.outcome_column]
