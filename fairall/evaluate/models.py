@@ -87,8 +87,9 @@ class Models:
         counted = log.revealed | ~log.revealed.any()
         if log.person is not None and np.ptp(log.person[counted]) == 0:
             raise FairAllError(
-                "person: all labels (without labels, all rows) are of one person, from whom nothing follows for "
-                "others; leave out label to compare acceptance rates, or person if rows are of different people"
+                "person: all labels, or without labels all rows, are of one person, from whom nothing "
+                "follows for others; leave out label to compare acceptance rates, or person if rows are of "
+                "different people"
             )
         recorded = np.full(len(log), np.nan) if log.propensity is None else log.propensity
         self.acceptance, self.propensity, self.separable = recorded, None, False
