@@ -18,7 +18,7 @@ from fairall.evaluate.analysis import flat
 from fairall.evaluate.comparison import Difference
 from fairall.evaluate.judgement import Judgement
 from fairall.evaluate.log import DecisionLog
-from fairall.evaluate.models import OPTIONS, Models
+from fairall.evaluate.models import Models
 from fairall.evaluate.page import ANALYSES, Page
 from fairall.evaluate.policies import SAY, label_score, target_policy
 
@@ -143,7 +143,7 @@ def judge(
     Raises:
         FairAllError: where the log or a policy cannot be used.
     """
-    of_models = {name: options.pop(name) for name in OPTIONS if name in options}
+    of_models = {name: options.pop(name) for name in Models.__dataclass_fields__ if name in options}
     if not isinstance(log, DecisionLog):
         of_score = score if isinstance(score, str) else None
         named = [one for one in policies if isinstance(one, str) and one != of_score]
@@ -167,7 +167,7 @@ def judge(
         )
         for policy, word in zip(policies, words, strict=True)
     ]
-    if draw is not None and all(one.draw is None for one in targets):
+    if draw is not None and not any(one.saved for one in targets):
         raise FairAllError(
             f"--draw {draw}, or draw={draw}: decisions are drawn of saved policies, and none is judged"
         )

@@ -38,6 +38,7 @@ from fairall.evaluate.estimated.estimators import (
 )
 from fairall.evaluate.estimated.fairness import MEASURES, VIEWS, View, columns, rates, support
 from fairall.evaluate.estimated.officers import OFFICERS
+from fairall.evaluate.estimated.periods import changes
 from fairall.evaluate.log import DecisionLog
 from fairall.evaluate.models import NO_MODEL, Models
 from fairall.tables.overlap import LEAST_EFFECTIVE, effective_sample_size
@@ -373,4 +374,4 @@ class Judgement:
                 f"nothing is shown of groups with fewer than {models.smallest_cell} people, {hidden} in "
                 "number, which are no part of gaps"
             )
-        return (*texts, *models.changes)
+        return (*texts, *changes(self.log, models.acceptance, models.outcome))

@@ -142,14 +142,11 @@ class DecisionLog:
         raw, n = table.cells, len(table)
         if isinstance(people, pd.DataFrame):
             raw = people.set_axis(raw.columns, axis=1).reset_index(drop=True)
-        values = {
-            name: np.full(n, without if (column := getattr(table, name)) is None else column)
-            for name, without in (("label", np.nan), ("gain", 1.0 - c), ("loss", c))
-        }
-        no_label = ["there is no label: only what needs none can be estimated"] * (declared.label is None)
         return cls(
             **{name: getattr(table, name) for name in SAME},
-            **values,
+            label=np.full(n, np.nan if table.label is None else table.label),
+            gain=np.full(n, 1.0 - c if table.gain is None else table.gain),
+            loss=np.full(n, c if table.loss is None else table.loss),
             cost=c if amounts else None,
             raw=raw,
             inputs=inputs,
@@ -159,7 +156,7 @@ class DecisionLog:
             declared=declared,
             features=features,
             x=x,
-            notes=(*table.notes, *of_features, *no_label, *of_missing, *table.warnings, *leaks.values()),
+            notes=(*table.notes, *of_features, *of_missing, *table.warnings, *leaks.values()),
             telling=tuple(itertools.chain(*leaks)),
             probable_groups=() if table.probabilities is None else tuple(declared.grouping),
         )
@@ -200,7 +197,7 @@ class DecisionLog:
     @property
     def several_rows(self) -> bool:
         """Whether a person has several rows."""
-        return self.person is not None and len(np.unique(self.person)) < len(self)
+        return self.person is not None and int(self.person.max()) + 1 < len(self)
 
     @property
     def stake(self) -> np.ndarray:
@@ -253,9 +250,9 @@ def _inputs(
     people: Applicants, features: Sequence[Feature], x: pd.DataFrame
 ) -> tuple[np.ndarray, Sequence[str], list[str]]:
     """See `DecisionLog.inputs` and `input_names`; and a note on cells whose number is missing."""
-    fill = {feature.name: feature.fill or 0.0 for feature in features if not feature.codes}
+    fill = {feature.name: feature.fill for feature in features if not feature.codes}
     numbers = x[[*fill]].fillna(fill)
-    deviations = (numbers - numbers.mean()) / numbers.std(ddof=0).replace(0.0, 1.0)
+    deviations = (numbers - numbers.mean()) / numbers.std(ddof=0)
     missing = people.missing([feature for feature in features if MISSING_LEVEL not in feature.levels])
     masks = {rows.tobytes(): (name, rows) for name, rows in missing.items()}
     of_group = people.probabilities

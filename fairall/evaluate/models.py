@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
-from sklearn.base import ClassifierMixin
 
 from fairall.config.checks import between, number, whole_number
-from fairall.errors import FairAllError, count
+from fairall.errors import FairAllError
 from fairall.evaluate import checks
 from fairall.evaluate.estimated.estimates import Column, Sample
 from fairall.evaluate.estimated.nuisance import Fitted, fit
 from fairall.evaluate.estimated.officers import OFFICERS, officers, why_not
 from fairall.evaluate.estimated.past import Past, past
-from fairall.evaluate.estimated.periods import changes
 from fairall.evaluate.log import DecisionLog
 from fairall.measuring.sequences import LARGEST_GAP
 from fairall.tables.cells import spelling
 
 NO_MODEL = "a model of the label needs two people with either label"
-Model: TypeAlias = str | ClassifierMixin
 
 
 @dataclass(eq=False)
@@ -44,14 +41,20 @@ class Models:
             2 % of all.
 
     Attributes:
+        shown: codes of the groups with people enough.
         acceptance: π, the probability that the logged decision was acceptance, estimated where not recorded,
             shape (N,).
         propensity: the model of the decision; None where all are recorded.
         labelled: of known labels of accepted people; None where all are known, or none.
+        known: ℓ, the probability that the label of an accepted person is known, shape (N,), or 1 for all.
         outcome: of the label; None where fewer than two labels are of one value.
+        fitted: these models by name.
+        separable: whether the features tell nearly every decision, so that rejected people had no chance.
         sample: the rows.
         by_decision: `nuisance.fit` of a log, a target and its name, by the propensity model.
         by_label: likewise by the outcome model.
+        label_weight: r/ℓ, the weight of a revealed label among accepted people.
+        weight: r/p, that among all people.
 
     Raises:
         FairAllError: where a model or number cannot be used, all labels are of one person, or `reference` is
@@ -59,9 +62,8 @@ class Models:
     """
 
     log: DecisionLog
-    _: KW_ONLY
-    propensity_model: Model = "auto"
-    outcome_model: Model = "auto"
+    propensity_model: Any = "auto"
+    outcome_model: Any = "auto"
     folds: int = 5
     seed: int = 0
     smallest_cell: int = 10
@@ -74,75 +76,56 @@ class Models:
         self.folds, self.seed = whole_number("folds", self.folds, 2), whole_number("seed", self.seed)
         self.smallest_cell = whole_number("smallest_cell", self.smallest_cell, 1)
         self.largest_gap = number("largest_gap", self.largest_gap, between(0, 1))
+        self.shown: np.ndarray = np.flatnonzero(np.bincount(log.group) >= self.smallest_cell)
         if self.reference is not None:
             values = self.reference if isinstance(self.reference, list | tuple) else [self.reference]
-            groups = [log.groups[code] for code in self.shown]
             wanted = spelling(", ".join(map(str, values)))
-            names = {spelling(name): name for name in log.probable_groups or groups}
+            shown = log.probable_groups or [log.groups[code] for code in self.shown.tolist()]
+            names = {spelling(name): name for name in shown}
             if wanted not in names:
-                known = ", ".join(names.values())
-                raise FairAllError(f"reference {self.reference!r}: no such group; there are {known}")
+                listed = ", ".join(shown)
+                raise FairAllError(f"reference {self.reference!r}: no such group; there are {listed}")
             self.reference = names[wanted]
-        counted = log.revealed if log.revealed.any() else np.ones(len(log), dtype=bool)
+        counted = log.revealed | ~log.revealed.any()
         if log.person is not None and np.ptp(log.person[counted]) == 0:
-            what = count(int(counted.sum()), "label" if log.revealed.any() else "row")
             raise FairAllError(
-                f"person: all {what} are of one person, from whom nothing follows for others; leave out "
-                "label to compare acceptance rates, or person if rows are of different people"
+                "person: all labels, or without labels all rows, are of one person, from whom nothing "
+                "follows for others; leave out label to compare acceptance rates, or person if rows are of "
+                "different people"
             )
         self.by_decision, self.by_label = (
             partial(fit, model=model, folds=self.folds, seed=self.seed)
             for model in (self.propensity_model, self.outcome_model)
         )
         recorded = np.full(len(log), np.nan) if log.propensity is None else log.propensity
-        self.acceptance, self.propensity = recorded, None
+        self.acceptance, self.propensity, self.separable = recorded, None, False
         if np.isnan(recorded).any():
-            self.propensity = self.by_decision(log, log.accepted.astype(float), "decision")
-            if self.propensity is None:
-                raise FairAllError(
-                    f"{count(int(log.accepted.sum()), 'person was', 'people were')} accepted: a model of the "
-                    "decision needs two people with either decision"
-                )
+            decisions = self.by_decision(log, log.accepted.astype(float), "decision")
+            if decisions is None:
+                raise FairAllError("a model of the decision needs two people with either decision")
             if log.policy_version is not None:  # of which no logistic regression is right
-                self.propensity = replace(self.propensity, parametric=None)
-            self.acceptance = np.where(np.isnan(recorded), self.propensity.probability, recorded)
+                decisions = replace(decisions, parametric=None)
+            self.propensity = decisions
+            self.acceptance = np.where(np.isnan(recorded), decisions.probability, recorded)
+            self.separable = log.propensity is None and decisions.auc > checks.SEPARABLE
         self.labelled = self.by_decision(log, np.where(log.accepted, log.revealed, np.nan), "known label")
+        self.known = 1.0 if self.labelled is None else self.labelled.probability
         self.outcome = self.by_label(log, log.label, "label")
-        parametric = {name: one.parametric for name, one in self.fitted.items() if one and one.parametric}
+        self.fitted = {"propensity": self.propensity, "labelled": self.labelled, "outcome": self.outcome}
+        parametric = {
+            name: model.parametric for name, model in self.fitted.items() if model and model.parametric
+        }
         self.sample = Sample(len(log), parametric, log.person, self.seed)
+        self.label_weight = _inverse("labelled", self.labelled) * log.revealed.astype(float)
+        if log.propensity is None:
+            self.weight = self.label_weight * _inverse("propensity", self.propensity)
+        else:
+            self.weight = self.label_weight * (1.0 / np.where(log.revealed, log.propensity, 1.0))
 
     @cached_property
     def past(self) -> Past:
         """Predictions from earlier moments, of a log with times."""
         return past(self.log, self.by_decision, self.by_label)
-
-    @property
-    def fitted(self) -> dict[str, Fitted | None]:
-        """The models by name; None where one is not needed or cannot be fitted."""
-        return {"propensity": self.propensity, "labelled": self.labelled, "outcome": self.outcome}
-
-    @property
-    def known(self) -> np.ndarray:
-        """ℓ, the probability that the label of an accepted person is known, shape (N,)."""
-        return np.ones(len(self.log)) if self.labelled is None else self.labelled.probability
-
-    @property
-    def separable(self) -> bool:
-        """Whether the features tell nearly every decision, so that rejected people had no chance."""
-        fitted = self.propensity if self.log.propensity is None else None
-        return fitted is not None and fitted.auc > checks.SEPARABLE
-
-    @cached_property
-    def label_weight(self) -> Column:
-        """r/ℓ, the weight of a revealed label among accepted people."""
-        return _inverse("labelled", self.labelled) * self.log.revealed.astype(float)
-
-    @cached_property
-    def weight(self) -> Column:
-        """r/p, the weight of a revealed label among all people."""
-        if self.log.propensity is None:
-            return self.label_weight * _inverse("propensity", self.propensity)
-        return self.label_weight * (1.0 / np.where(self.log.revealed, self.log.propensity, 1.0))
 
     @cached_property
     def outcome_column(self) -> Column | None:
@@ -181,17 +164,6 @@ class Models:
         """By which unknown labels are bounded, whatever the model of the label: none, and `OFFICERS`."""
         return ["no assumption"] if self.why_no_officers else ["no assumption", OFFICERS]
 
-    @cached_property
-    def changes(self) -> tuple[str, ...]:
-        """Warnings that policies or labels of the log have changed."""
-        return tuple(changes(self.log, self.acceptance, self.outcome))
-
-    @cached_property
-    def shown(self) -> np.ndarray:
-        """Codes of the groups with people enough."""
-        sizes = np.bincount(self.log.group, minlength=len(self.log.groups))
-        return np.flatnonzero(sizes >= self.smallest_cell)
-
 
 def _inverse(name: str, fitted: Fitted | None) -> Column:
     """1/p of each row with its derivative; 1 without a model."""
@@ -199,6 +171,3 @@ def _inverse(name: str, fitted: Fitted | None) -> Column:
         return Column(np.array(1.0))
     inverse = fitted.inverse()
     return Column(inverse, {name: -inverse * (1.0 - fitted.probability)} if fitted.parametric else {})
-
-
-OPTIONS = [option.name for option in fields(Models)[1:]]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -23,7 +22,6 @@ RULES = {
     "label": "accept where the probability of a positive label is at least c = loss/(gain + loss)",
 }
 SAY = "--proba label or --proba decision, in Python proba='label' or proba='decision'"
-SCORE_OF = ("positive", "negative")
 LEAST_HELD_OUT = 100  # rows that a policy is judged on where it was learnt from others of the log
 
 
@@ -38,7 +36,7 @@ class Target:
         notes: on the people that the policy was learnt from, a sentence each.
         logged: whether its decisions are the logged ones.
         rule: where the probabilities come from, in words.
-        draw: seed of the decisions that a saved policy draws; None for others.
+        saved: whether it is a `fairall.policy.Policy`, whose decisions may be drawn.
     """
 
     probability: np.ndarray
@@ -47,7 +45,7 @@ class Target:
     notes: tuple[str, ...] = ()
     logged: bool = False
     rule: str = ""
-    draw: int | None = None
+    saved: bool = False
 
 
 def target_policy(
@@ -61,7 +59,7 @@ def target_policy(
     """A policy with its acceptance probabilities and the rows of the log that it can be judged on.
 
     A policy looks better than it is on people whom it was learnt from. Of a finished run with `dataset=csv`
-    these are known where the log has the rows of its data file, see `saved.learnt_from`; else a note says
+    these are known where the log has the rows of its data file, see `saved.not_learnt_from`; else a note says
     that they cannot be told.
 
     A run has a policy for every seed. Their mean decides as the command `decide` does: it accepts where the
@@ -93,50 +91,47 @@ def target_policy(
     """
     if policy is None:
         return Target(log.accepted.astype(float), LOGGED, logged=True, rule="as in the log")
-    require(proba in (None, *PROBA), "proba", proba, " or ".join(PROBA))
-    name, run = str(policy), None
-    if not isinstance(policy, str | Path):
-        name = getattr(policy, "__name__", type(policy).__name__)
-    elif name not in log.raw:
-        from fairall.evaluate.saved import saved_policy  # imports torch, and reads configurations
+    require(proba in (None, *PROBA), "proba", proba, "decision or label")
+    kind, held_out, reason = proba or "decision", None, ""
+    name = getattr(policy, "__name__", type(policy).__name__)
+    if isinstance(policy, str | Path):
+        name = str(policy)
+        if name in log.raw:
+            policy = _column(name, kind, log)
+        else:
+            from fairall.evaluate.saved import saved_policy  # imports torch, and reads configurations
 
-        policy, name, run = saved_policy(name, log, **places)
+            policy, name, held_out, reason = saved_policy(name, log, **places)
+    # A `fairall.policy.Policy`, which is not imported here, since it imports torch.
+    saved = hasattr(policy, "encoded_propensity")
     try:
-        values, kind = _values(policy, log, proba)
-        probability = _probabilities(values, name, log)
+        probability = _probabilities(_values(policy, log, proba, saved), name, log)
     except (TypeError, ValueError, KeyError) as error:  # of a user's object
-        reason = str(error).strip().split("\n")[0] or type(error).__name__
-        raise FairAllError(f"policy {name} gives no probabilities of this log ({reason})") from error
-    if kind == "saved":
+        what = " ".join(f"{type(error).__name__}: {error}".split())
+        raise FairAllError(f"policy {name} gives no probabilities of this log ({what})") from error
+    rule = RULES[kind]
+    if saved:
         from fairall.decide.rules import Rule
 
-        rule = Rule(policy.threshold, draw)
-        target = Target(rule.acceptance(probability), name, rule=rule.told(), draw=draw)
-    else:
-        accepts = (probability >= log.break_even).astype(float) if kind == "label" else probability
-        target = Target(accepts, name, rule=RULES[kind])
-    if (target.probability == log.accepted).all():
+        of_saved = Rule(policy.threshold, draw)
+        probability, rule = of_saved.acceptance(probability), of_saved.told()
+    elif kind == "label":
+        probability = (probability >= log.break_even).astype(float)
+    target = Target(probability, name, rule=rule, saved=saved)
+    if (probability == log.accepted).all():
         return replace(target, logged=True)
-    learnt, reason = None, ""
-    if run is not None:
-        from fairall.evaluate.saved import learnt_from
-
-        try:
-            learnt = learnt_from(run, log)
-        except FairAllError as error:
-            reason = f" ({error})"
-    if learnt is None:
+    if held_out is None:
         note = f"whether {name} was learnt from people of this log cannot be told{reason}"
         return replace(target, notes=(f"{note}; if it was, its estimates are too good",))
-    known = f"policy {name} was learnt from {learnt.sum()} of the log's {len(log)} rows"
-    n, labels = (~learnt).sum(), log.revealed[~learnt]
-    if n < LEAST_HELD_OUT or log.revealed.any() > labels.any():
+    n = held_out.sum()
+    known = f"policy {name} was learnt from {len(log) - n} of the log's {len(log)} rows"
+    if n < LEAST_HELD_OUT or log.revealed.any() > log.revealed[held_out].any():
         raise FairAllError(
             f"{known}, on which it looks better than it is, and of the other {n} at least {LEAST_HELD_OUT} "
             "are needed, some of them with a label; give a log of other people"
         )
     note = f"{known}, as training or validation rows, and is judged on the other {n} only"
-    return replace(target, held_out=~learnt, notes=(note,))
+    return replace(target, held_out=held_out, notes=(note,))
 
 
 def label_score(score: Any, log: DecisionLog, score_of: str = "positive") -> np.ndarray:
@@ -150,11 +145,10 @@ def label_score(score: Any, log: DecisionLog, score_of: str = "positive") -> np.
     Raises:
         FairAllError: if the log has no such column, the score is no probability, or `score_of` no label.
     """
-    require(score_of in SCORE_OF, "score_of", score_of, " or ".join(SCORE_OF))
+    require(score_of in ("positive", "negative"), "score_of", score_of, "positive or negative")
     name = "score"
     if isinstance(score, str):
-        if score not in log.raw:
-            raise FairAllError(f"score {score}: the log has no such column")
+        require(score in log.raw, "score", score, "a column of the log")
         name, score = score, log.raw[score]
     probability = _probabilities(score, name, log)
     return probability if score_of == "positive" else 1.0 - probability
@@ -170,33 +164,31 @@ def _probabilities(values: Any, name: str, log: DecisionLog) -> np.ndarray:
     return probability
 
 
-def _values(policy: Any, log: DecisionLog, proba: str | None) -> tuple[Any, str]:
-    """Probabilities (N,), unchecked, and what they are of: a key of `RULES`, or `saved`.
+def _column(name: str, kind: str, log: DecisionLog) -> pd.Series:
+    """A column of the log; one that has the values of the decision and no other ones holds decisions."""
+    words, decisions = (log.raw[column].map(spelling) for column in (name, log.declared.decision))
+    if kind == "decision" and words.isin(decisions.unique()).all():
+        return words == spelling(log.declared.accepted)
+    return log.raw[name]
 
-    A column that has the values of the decision and no other ones holds decisions.
-    """
-    kind, people, place = proba or "decision", log.raw, 1
-    if isinstance(policy, str | Path):
-        words, decisions = (people[name].map(spelling) for name in (str(policy), log.declared.decision))
-        decides = kind == "decision" and words.isin(decisions.unique()).all()
-        return words == spelling(log.declared.accepted) if decides else people[str(policy)], kind
-    decide = getattr(policy, "decision_proba", None)
-    predict = decide or getattr(policy, "predict_proba", None)
-    if predict is None:
-        return policy(_with_numbers(people)) if callable(policy) else policy, kind
-    if decide is None:
+
+def _values(policy: Any, log: DecisionLog, proba: str | None, saved: bool) -> Any:
+    """Probabilities (N,), unchecked."""
+    people = log.raw if saved else log.raw.apply(_number)
+    people = people[[*getattr(policy, "feature_names_in_", people)]]
+    if hasattr(policy, "decision_proba"):
+        if proba == "label":
+            raise FairAllError(
+                "decision_proba is of acceptance, and not of a label; of several policies give proba= for "
+                "each"
+            )
+        values, place = np.asarray(policy.decision_proba(people)), 1
+    elif hasattr(policy, "predict_proba"):
         place = _place(policy, log, proba)
-    elif kind == "label":
-        raise FairAllError(
-            "decision_proba is of acceptance, and not of a label; of several policies give proba= for each"
-        )
-    # There is no saved policy before its import.
-    if isinstance(policy, getattr(sys.modules.get("fairall.policy"), "Policy", ())):
-        kind = "saved"
+        values = np.asarray(policy.predict_proba(people))
     else:
-        people = _with_numbers(people[[*getattr(policy, "feature_names_in_", people)]])
-    values = np.asarray(predict(people))
-    return values[:, place] if values.shape[1:] == (2,) else values, kind
+        return policy(people) if callable(policy) else policy
+    return values[:, place] if values.shape[1:] == (2,) else values
 
 
 def _place(policy: Any, log: DecisionLog, proba: str | None) -> int:
@@ -224,12 +216,9 @@ def _place(policy: Any, log: DecisionLog, proba: str | None) -> int:
     return classes.index(value)
 
 
-def _with_numbers(raw: pd.DataFrame) -> pd.DataFrame:
-    """The columns, those of text as numbers where all their values are; missing ones are NaN."""
-    texts = {str(name): (column, numbers_of(column)) for name, column in raw.items() if is_text(column)}
-    return raw.assign(
-        **{
-            name: column.astype(object) if (np.isnan(numbers) & column.notna()).any() else numbers
-            for name, (column, numbers) in texts.items()
-        }
-    )
+def _number(column: pd.Series) -> pd.Series:
+    """A column, one of text as numbers where all its values are; missing ones are NaN."""
+    if not is_text(column):
+        return column
+    numbers = pd.Series(numbers_of(column), column.index)
+    return numbers if numbers.notna().equals(column.notna()) else column.astype(object)

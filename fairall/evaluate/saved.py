@@ -12,7 +12,7 @@ import pandas as pd
 from fairall.config.compose import checked_node
 from fairall.config.schema import Config
 from fairall.config.words import nearest
-from fairall.data.own_table import OwnTable, OwnTableConfig
+from fairall.data.own_table import OwnTable
 from fairall.decide.load import IN_MLFLOW, find_policy, saved_in
 from fairall.errors import FairAllError
 from fairall.evaluate.log import DecisionLog
@@ -30,37 +30,43 @@ def saved_policy(
     outputs_dir: str | Path = "outputs",
     tracking_uri: str | None = None,
     modules: Collection[str] = (),
-) -> tuple[Policy, str, Path | None]:
-    """The policy of a run, a folder or an address that the user named, its name, and the folder of the run.
-
-    There is no such folder for an address. A policy outside of the folder of its run has another one.
+) -> tuple[Policy, str, np.ndarray | None, str]:
+    """The policy of a run, a folder or an address that the user named.
 
     Args:
         word: by which the user named it.
-        log: whose columns it may have been meant to be, for the message.
+        log: whose rows it may have learnt from, and whose columns it may have been meant to be.
         outputs_dir: where runs are looked for.
         tracking_uri: address of MLflow; None for MLFLOW_TRACKING_URI, else the store in `outputs_dir`.
         modules: of methods that may be imported, see `fairall.load_policy`.
+
+    Returns:
+        The policy, its name, the rows that it did not learn from (`not_learnt_from`), None where that cannot
+        be told, and why.
 
     Raises:
         FairAllError: as `fairall.load_policy`.
     """
     if word.startswith(IN_MLFLOW):
-        return *find_policy(word, Config.of_places(outputs_dir, tracking_uri), modules), None
+        return *find_policy(word, Config.of_places(outputs_dir, tracking_uri), modules), None, ""
     try:
         path = run_folder(word, Path(outputs_dir) / "runs")
     except FairAllError as error:
         hint = nearest(word, list(log.raw))
         raise FairAllError(f"policy {error}; the log has no such column{hint}") from error
-    return *saved_in(path, modules), path.parent if path.name == "policy" else path
+    policy, name = saved_in(path, modules)
+    try:
+        return policy, name, not_learnt_from(path.parent if path.name == "policy" else path, log), ""
+    except FairAllError as error:
+        return policy, name, None, f" ({error})"
 
 
-def learnt_from(folder: Path, log: DecisionLog) -> np.ndarray:
-    """The rows of the log that a finished run learnt from, shape (N,), bool.
+def not_learnt_from(folder: Path, log: DecisionLog) -> np.ndarray:
+    """The rows of the log that a finished run did not learn from, shape (N,), bool.
 
-    These are training and validation rows, on which hyperparameters may have been chosen. All seeds have the
-    same. They are known where the log has the rows of the run's file in the same order, equal in all columns
-    of both but those of the outcome, which may have been completed since.
+    It learnt from training and validation rows, on which hyperparameters may have been chosen. All seeds have
+    the same. They are known where the log has the rows of the run's file in the same order, equal in all
+    columns of both but those of the outcome, which may have been completed since.
 
     The path of the file is in the folder of the run, which may be a stranger's. The file is read from this
     machine, as a table of `dataset=csv`, and nothing of it is shown but whether its rows are equal. For
@@ -72,7 +78,7 @@ def learnt_from(folder: Path, log: DecisionLog) -> np.ndarray:
     run = load_result(folder)
     if run.config.dataset["_target_"] != OWN_TABLE or run.config.splits > 1:
         raise FairAllError("it was not learnt from one split of a file, dataset=csv")
-    config: OwnTableConfig = checked_node({"dataset": run.config.dataset}, "dataset")
+    config = checked_node({"dataset": run.config.dataset}, "dataset")
     source, fingerprint = OwnTable(config), None
     with suppress(FairAllError):
         fingerprint = source.prepare(scaler=run.config.protocol.scaler).fingerprint()
@@ -80,12 +86,10 @@ def learnt_from(folder: Path, log: DecisionLog) -> np.ndarray:
         raise FairAllError(f"its data, {config.path}, are no longer those that it was learnt from")
     cells, outcome = source.applicants.cells, (config.label, config.decision, config.propensity)
     shared = log.cells.columns.intersection(cells.columns).difference([*outcome, config.split.column])
-    if not len(shared) or not all(_spelt(cells[name]).equals(_spelt(log.cells[name])) for name in shared):
+    if shared.empty or not _spelt(cells[shared]).equals(_spelt(log.cells[shared])):
         raise FairAllError(f"the rows of the log are not those of its data, {config.path}, in their order")
-    learnt = np.ones(len(log), dtype=bool)
-    learnt[source.splits.test] = False
-    return learnt
+    return np.isin(np.arange(len(log)), source.splits.test)
 
 
-def _spelt(column: pd.Series) -> pd.Series:
-    return column.astype(str).map(spelling)
+def _spelt(cells: pd.DataFrame) -> pd.DataFrame:
+    return cells.astype(str).map(spelling)

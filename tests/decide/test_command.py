@@ -484,7 +484,7 @@ def test_a_policy_is_evaluated_by_decisions_without_labels(saved: Path, tmp_path
     roles = "decision=decision", "sensitive=sex", "propensity=propensity", "drop=[probability,spread]"
     said = typed("evaluate", "out.csv", "--policy", str(saved), *roles, cwd=tmp_path)
     assert (said.returncode, said.stderr) == (0, "")
-    assert "there is no label: only what needs none can be estimated" in said.stdout
+    assert "the log has no labels: only acceptance rates are known" in said.stdout
 
 
 @pytest.mark.parametrize(

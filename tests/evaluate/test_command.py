@@ -194,7 +194,7 @@ def test_a_monitor(policies: tuple[str, ...], tmp_path: Path, capsys: pytest.Cap
         (["--policy", "nwe", "propensity=p"], "did you mean new?"),
         (["--policy", "officer", "propensity=p"], "column 'officer', row 1: "),
         (["--policy", "models:/bank/1", "propensity=p"], "fairall: models:/bank/1: "),
-        (["--score", "nope"], "score nope: the log has no such column"),
+        (["--score", "nope"], "score=nope is not possible: it must be a column of the log"),
         (["--score", "officer", "propensity=p"], "column 'officer', row 1: "),
         (["--policy", "new"] * 3, "two are compared"),
         (["--monitor", "time=dya", "propensity=p"], "time=dya: "),

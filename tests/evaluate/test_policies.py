@@ -246,7 +246,7 @@ def test_too_few_others(change: str, trained: tuple[Path, np.ndarray]) -> None:
         people["repaid"] = people["repaid"].where(~test, None)
     else:
         test = test & (np.cumsum(test) < LEAST_HELD_OUT)
-    learnt = mock.patch("fairall.evaluate.saved.learnt_from", return_value=~test)
+    learnt = mock.patch("fairall.evaluate.saved.not_learnt_from", return_value=test)
     with learnt, pytest.raises(FairAllError, match="at least 100 are needed, some of them with a label"):
         target_policy(folder, log_of(people))
 
