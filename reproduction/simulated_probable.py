@@ -45,7 +45,7 @@ def replicate(kind: str, rows: int, random: np.random.Generator) -> dict[str, bo
     probabilities, _, accepted = people(kind, rows, random)
     table = pd.DataFrame(probabilities, columns=GROUPS).assign(granted=accepted, p=0.5)
     found = evaluate(None, table, sensitive=GROUPS, decision="granted", propensity="p", reference="first")
-    shown = found.table("impact").set_index(["group", "measure"]).loc
+    shown = found.table("impact").fillna({"high": np.inf}).set_index(["group", "measure"]).loc
     first, last = truth(kind)
     return covered(
         {
