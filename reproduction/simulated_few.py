@@ -61,7 +61,7 @@ def replicate(
 
 
 CASES = tuple(
-    Case(name, partial(replicate, *log), 600, CLAIMS)
+    Case(name, partial(replicate, *log), 600, CLAIMS)  # type: ignore[arg-type]
     for name, *log in (
         ("a group of 10, 30 % accepted, 90 % good", 10 + LARGE, 1, 0.3, 0.9),
         ("a group of 20, 50 % accepted, 98 % good", 20 + LARGE, 1, 0.5, 0.98),

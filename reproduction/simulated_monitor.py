@@ -93,7 +93,7 @@ CASES = (
         dict.fromkeys([*INTERVALS, f"{FIXED}, {GUARANTEED}utility"], COVERED),
     ),
     *(
-        Case(name, partial(alarms, *log), 500, {"alarm": claim, "gap covered": COVERED})
+        Case(name, partial(alarms, *log), 500, {"alarm": claim, "gap covered": COVERED})  # type: ignore[arg-type]
         for name, claim, *log in (
             ("50 and 50 % accepted, ε = 0", FALSE, 0.5, 0.5, 0.0),
             ("45 and 50 % accepted, ε = 5", FALSE, 0.45, 0.5, 0.05),

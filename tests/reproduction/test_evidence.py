@@ -3,6 +3,7 @@
 import os
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -162,7 +163,7 @@ def test_nothing_evaluated_is_one_line(tmp_path: Path, capsys: pytest.CaptureFix
 def test_the_studies_of_evaluations_are_made_after_the_logs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made: list[object] = []
+    made: list[Any] = []
     pages = [tmp_path / "evidence.md", tmp_path / "simulations.md"]
     pages[0].write_text("<!-- begin: low -->\n<!-- end: low -->\n")
     pages[1].write_text("<!-- begin: simulations_swaps -->\n<!-- end: simulations_swaps -->\n")
