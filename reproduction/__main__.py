@@ -7,6 +7,7 @@ import math
 import os
 import signal
 import sys
+import time
 from collections.abc import Sequence
 from datetime import datetime
 from importlib import import_module
@@ -27,12 +28,11 @@ sweep picks from it, as dataset=credit; any other is added to every command, for
   python -m reproduction ablation                           parts of methods, each with the others fixed
   python -m reproduction questions truth groups             open questions: truth, hidden, groups, amounts
   python -m reproduction findings --into docs/findings.md   what all of them found, from the tables of docs/
-  python -m reproduction alarms                             how soon unfairness in a log is found
   python -m reproduction rivals dataset=fico                beside the figures of other methods' authors
   python -m reproduction logs dataset=credit                a benchmark of estimators from logs of decisions
   python -m reproduction reject_inference                   what it gains where masked labels are known
   python -m reproduction simulations guard drift            how often promises of tests and intervals hold
-  python -m reproduction evidence --jobs 2 --hours 1        evaluations of policies where the truth is known
+  python -m reproduction evidence --jobs 2 --hours 4        evaluations of policies where the truth is known
 
 --into PAGE fills the blocks of a page, <!-- begin: KEY --> to <!-- end: KEY -->, where KEY is a table, a
 figure or `setting`, and copies the figures that the page names."""
@@ -46,12 +46,11 @@ COMMANDS = {
     "ablation": "Make and show what each part of a method is worth with the others fixed.",
     "questions": "Make and show answers to what the paper leaves open, by the word of each question.",
     "findings": "Write docs/findings.md and its figures from the tables of results in docs/.",
-    "alarms": "Make logs, and show how soon they tell or exclude a gap between acceptance rates.",
     "rivals": "Make and show figures that the authors of other methods print.",
     "logs": "A benchmark of estimators: logs with exact propensities, the truth apart, and scores.",
     "reject_inference": "Methods of reject inference, with rejectkit's beside ours, on masked labels.",
     "simulations": "Whether errors of tests, intervals and guards are as rare as promised: hours.",
-    "evidence": "Evaluations of policies where the truth is known: hours.",
+    "evidence": "Evaluations of policies where the truth is known, and all simulations of evaluations.",
 }
 
 
@@ -60,6 +59,8 @@ WORDS = {
     "questions": "QUESTION | KEY=VALUE",
     "simulations": "STUDY | KEY=VALUE",
 }
+
+LOGS_SHARE = 0.75  # of the hours of `evidence`, the rest is for simulations
 
 
 class Interrupted(KeyboardInterrupt):
@@ -125,17 +126,23 @@ def _run(arguments: argparse.Namespace) -> bool:
 
 
 def _evidence(arguments: argparse.Namespace) -> bool:
+    """Evaluate logs, then make the studies of evaluations; each fills the pages that have its blocks."""
     from reproduction.evidence import Study
     from reproduction.evidence_page import write_pages
     from reproduction.pages import refuse
+    from reproduction.simulations import of_evaluations, simulations
 
     refuse(arguments.into, places([]))
+    studies = [page for page in arguments.into if "<!-- begin: simulations_" in page.read_text()]
+    end = time.monotonic() + 3600 * arguments.hours
     folder = arguments.output or Path("outputs") / f"evidence_{datetime.now():%Y-%m-%d_%H-%M-%S}"
     print(f"Evaluations: {folder}", flush=True)
     study = Study(folder, arguments.logs)
-    study.run(arguments.jobs or 1, arguments.hours)
-    write_pages(study, folder / "page", arguments.into)
-    return True
+    study.run(arguments.jobs or 1, LOGS_SHARE * arguments.hours)
+    write_pages(study, folder / "page", [page for page in arguments.into if page not in studies])
+    left = max(end - time.monotonic(), 0.0) / 3600
+    asked = of_evaluations()
+    return simulations([], folder / "simulations", studies, arguments.jobs, asked, left)
 
 
 def _whole(word: str) -> int:
@@ -181,7 +188,10 @@ def _parsed(words: list[str]) -> argparse.Namespace:
         parser.add_argument("--mlflow", action="store_true", help="take the runs from the MLflow store")
     if name == "evidence":
         parser.add_argument("--logs", type=_whole, default=200, metavar="N", help="of a basic kind (200)")
-        hours = "until no log is begun any more; 0 only writes the page (until all are done)"
+        hours = (
+            "until neither a log nor a simulation is begun any more, of which logs take three quarters at "
+            "most; 0 only writes the pages (until all are done)"
+        )
         parser.add_argument("--hours", type=float, default=math.inf, metavar="H", help=hours)
     return parser.parse_intermixed_args(words[1:])
 

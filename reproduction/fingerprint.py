@@ -18,7 +18,6 @@ from reproduction.plan import (
     ABLATION,
     ABLATION_BIAS,
     ABLATION_WORLDS,
-    ALARMS,
     EVERY,
     LEADERBOARD,
     LOGS,
@@ -37,7 +36,6 @@ NAMED_IN = {
         ("worlds", WORLDS),
         ("ablation", (*ABLATION, *ABLATION_WORLDS, *ABLATION_BIAS)),
         ("logs", LOGS),
-        ("alarms", ALARMS),
         *((f"questions_{word}", sweeps) for word, sweeps in QUESTIONS.items()),
     )
 } | {"rivals": ["rivals.yaml"], "reject_inference": ["reject_inference.yaml"]}

@@ -55,7 +55,7 @@ ABLATION = (
     "ablation_net_thresholds",
     "ablation_mixtures",
 )
-LOGS, ALARMS = ("logs",), ("alarms",)
+LOGS = ("logs",)
 # Sweeps of each question of reproduction/questions.py, by its word.
 QUESTIONS = {
     "truth": ("questions_truth_rates", "questions_truth_opportunity", "questions_truth_latent"),
@@ -74,7 +74,7 @@ QUESTIONS = {
     "amounts": ("questions_amounts_fico", "questions_amounts_credit", "questions_amounts_latent"),
 }
 FURTHER = (
-    *(*SPLITS, *WORLDS, *LEADERBOARD, *ABLATION, *ABLATION_WORLDS, *ABLATION_BIAS, *LOGS, *ALARMS),
+    *(*SPLITS, *WORLDS, *LEADERBOARD, *ABLATION, *ABLATION_WORLDS, *ABLATION_BIAS, *LOGS),
     *itertools.chain.from_iterable(QUESTIONS.values()),
 )
 PARTS = PAPER | {
@@ -83,7 +83,6 @@ PARTS = PAPER | {
     "leaderboard": LEADERBOARD,
     "ablation": (*ABLATION, *ABLATION_WORLDS, *ABLATION_BIAS),
     "logs": LOGS,
-    "alarms": ALARMS,
 }
 # Axes that set a value, not a group.
 SINGLE_VALUES = (

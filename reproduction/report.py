@@ -31,7 +31,6 @@ from reproduction.tables import (
     acceptance_table,
     hyperparameter_table,
     methods_table,
-    other_runs,
 )
 
 INITIAL_POLICIES = ("harsh", "lenient")
@@ -61,7 +60,6 @@ class Contents:
     items: list[Item]  # in order, those without any run too
     opening: list[str]  # how many runs are there
     passed_over: list[str]  # earlier runs of a configuration that is shown
-    others: PageTable | None  # runs that are not the paper's
     splits: list[Planned]  # the paper's methods on other splits of the data
 
 
@@ -89,10 +87,6 @@ def report(
         if isinstance(item, PageTable) and item.key == "counts" and item.shown:
             print_table(item)
     sections = {name: [item for item in own.items if item.section == name] for name in SECTIONS}
-    folded = {}
-    if own.others is not None:
-        sections["Other runs"] = [own.others]
-        folded["Other runs"] = f"{len(own.others.frame)} runs"
     publish(
         "report",
         "FairAll: the paper's tables and figures",
@@ -103,7 +97,6 @@ def report(
         known=lambda: [item.key for item in contents([], []).items],
         runs=own.splits,
         opening=own.opening,
-        folded=folded,
         left_out=left_out,
         passed_over=own.passed_over,
         not_run=[item for item in own.items if not item.shown and item.lacking],
@@ -164,14 +157,12 @@ def contents(runs: Iterable[Result], overrides: Sequence[str]) -> Contents:
     if compared:
         items.insert(0, counts_table([item for item in items if isinstance(item, PageTable) and item.shown]))
         items += tables_on_splits(of("paper_splits"))
-    others = [run for run in runs if run.key not in keys and run.path not in shown]
     n = f"{len(finished)} of the {len(of_paper)} runs that the paper's tables and figures need are here."
     return Contents(
         items=sorted(items, key=lambda item: SECTIONS.index(item.section)),
         opening=[n] if compared else [n, UNTESTED],
         # Made by other versions than the run that is shown.
         passed_over=sorted(str(run.path) for run in runs if run.key in keys and run.path not in shown),
-        others=other_runs(others) if others else None,
         splits=of("paper_splits"),
     )
 

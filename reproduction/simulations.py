@@ -6,6 +6,7 @@ A study is a module `simulated_NAME` with TITLE, NOTE, TESTED (files of the pack
 from __future__ import annotations
 
 import operator
+import time
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib import import_module
@@ -51,6 +52,7 @@ def simulations(
     into: Sequence[Path] = (),
     jobs: int | None = None,
     asked: Sequence[str] = (),
+    hours: float = np.inf,
 ) -> bool:
     """Make the replicates that are missing, and write a page for each study.
 
@@ -60,6 +62,7 @@ def simulations(
         into: pages of the documentation with blocks to fill.
         jobs: number of processes; None: 1.
         asked: names of studies; none: all.
+        hours: after which no replicate is begun; each study may take an equal share of what is left.
 
     Raises:
         FairAllError: where a page cannot be filled, or a study is unknown.
@@ -69,10 +72,14 @@ def simulations(
     for name in asked:
         if name not in SIMULATED:
             raise FairAllError(f"{name}: no such simulation{nearest(name, SIMULATED)}")
-    for name in asked or SIMULATED:
+    end, names = time.monotonic() + 3600 * hours, asked or SIMULATED
+    for done, name in enumerate(names):
         of = f"simulations_{name}"
         made = Path(config.outputs_dir) / "simulations" / f"{name}_{fingerprint(of)}"
-        make(name, made, jobs or 1)
+        left = max(end - time.monotonic(), 0.0) / 3600
+        make(name, made, jobs or 1, left / (len(names) - done))
+        if not any(made.iterdir()):
+            continue
         publish(
             of,
             f"FairAll: {study(name).TITLE}",
@@ -90,7 +97,14 @@ def study(name: str) -> Any:
     return import_module(f"reproduction.simulated_{name}")
 
 
-def make(name: str, folder: Path, jobs: int) -> None:
+def of_evaluations() -> list[str]:
+    """Names of the studies that test `fairall.evaluate`."""
+    return [
+        name for name in SIMULATED if any(path.startswith("fairall/evaluate/") for path in study(name).TESTED)
+    ]
+
+
+def make(name: str, folder: Path, jobs: int, hours: float = np.inf) -> None:
     """Append the replicates that are missing to a file for each case; all cases progress alike."""
     folder.mkdir(parents=True, exist_ok=True)
     batches = []
@@ -99,7 +113,7 @@ def make(name: str, folder: Path, jobs: int) -> None:
         left = [number for number in range(case.replicates) if number not in done]
         batches += [(name, place, left[start : start + BATCH]) for start in range(0, len(left), BATCH)]
     batches.sort(key=lambda batch: batch[2][0] / study(name).CASES[batch[1]].replicates)
-    for (_, place, _), lines in computed(batch, batches, jobs):
+    for (_, place, _), lines in computed(batch, batches, jobs, hours):
         with (folder / f"{place:02d}.csv").open("a") as opened:
             opened.write(lines)
 

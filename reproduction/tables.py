@@ -6,14 +6,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fairall import FairAllError, Result, hyperparameters, load_dataset, load_initial_policy
-from fairall.display import Cell, PageTable, Row, frame_of, marked, mean_std, number, records_of
+from fairall.display import Cell, PageTable, Row, frame_of, mean_std, number, records_of
 from fairall.metrics import Quantity, Spread
 from fairall.report import (
     LEVEL,
     UNTESTED,
     dataset_label,
     group_rows,
-    measures,
     method_label,
     with_references,
 )
@@ -217,42 +216,6 @@ def _value(value: Any) -> str:
     if value is None:
         return ""
     return "×".join(map(str, value)) if isinstance(value, list) else f"{value:g}"
-
-
-def other_runs(runs: Sequence[Result]) -> PageTable:
-    """A row per run: method, initial policy, cost, seeds, main measures and folder, by data set."""
-    of = (*EFFECTIVE, *measures("mean_utility", "mean_dpu"))
-    rows, records = [], []
-    for run in sorted(
-        runs, key=lambda run: (run.name("dataset"), run.config.cost.value, run.name("model"), run.path)
-    ):
-        spreads = {measure.name: run.spread(measure.name) for measure in of}
-        shown = [mean_std(one.mean, one.std) if one else "" for one in spreads.values()]
-        name = marked(method_label(run.name("model")), run.config.preset)
-        cells = [
-            run.name("initial_policy"),
-            f"{run.config.cost.value:g}",
-            str(len(run.seeds)),
-            *shown,
-            str(run.path),
-        ]
-        rows.append(Row(dataset_label(run.name("dataset")), name, cells))
-        records.append(
-            {group: run.name(group) for group in ("dataset", "model", "initial_policy")}
-            | {"cost": run.config.cost.value, "preset": run.config.preset, "seeds": len(run.seeds)}
-            | {key: one.mean if one else None for key, one in spreads.items()}
-            | {"folder": str(run.path)}
-        )
-    return PageTable(
-        key="other_runs",
-        title="Runs that are not in the paper's tables and figures",
-        note="×100, mean ± standard deviation over seeds. To compare runs: fairall compare RUN RUN",
-        section="Other runs",
-        frame=frame_of(
-            ["initial policy", "cost", "seeds", *(measure.heading for measure in of), "folder"], rows
-        ),
-        records=records_of(records),
-    )
 
 
 def signed(value: float, digits: int = 1) -> str:

@@ -3,13 +3,14 @@
 import os
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 
 from fairall import FairAllError
-from reproduction import evidence, evidence_page
+from reproduction import evidence, evidence_page, simulations
 from reproduction.__main__ import main
 from reproduction.evidence import COLUMNS, Study, judged, summary
 from reproduction.evidence_logs import CASES, linear, truth_of
@@ -157,6 +158,26 @@ def test_nothing_evaluated_is_one_line(tmp_path: Path, capsys: pytest.CaptureFix
     words = ["evidence", "-o", str(tmp_path), "--hours", "0", "--logs", "1"]
     assert main(words) == 1
     assert capsys.readouterr().err == f"reproduction: {tmp_path}: nothing has been evaluated yet\n"
+
+
+def test_the_studies_of_evaluations_are_made_after_the_logs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[Any] = []
+    pages = [tmp_path / "evidence.md", tmp_path / "simulations.md"]
+    pages[0].write_text("<!-- begin: low -->\n<!-- end: low -->\n")
+    pages[1].write_text("<!-- begin: simulations_swaps -->\n<!-- end: simulations_swaps -->\n")
+    monkeypatch.setattr(Study, "run", lambda _, jobs, hours: made.append((jobs, hours)))
+    monkeypatch.setattr(evidence_page, "write_pages", lambda _, folder, into: made.append(into))
+    monkeypatch.setattr(simulations, "simulations", lambda *words: made.append(words))
+    words = ["evidence", "-o", str(tmp_path / "made"), "--hours", "4", "--jobs", "2"]
+    main([*words, "--into", str(pages[0]), "--into", str(pages[1])])
+    logs, of_logs, (_, _, of_studies, jobs, asked, hours) = made
+    assert (logs, jobs) == ((2, 3.0), 2)
+    assert [of_logs, of_studies] == [pages[:1], pages[1:]]
+    assert 3.9 < hours <= 4
+    assert {"impact", "monitor", "swaps"} <= set(asked)
+    assert not {"guard", "drift", "splits"} & set(asked)
 
 
 def test_a_log_that_cannot_be_read_counts_as_refused() -> None:

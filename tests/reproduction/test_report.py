@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-import pandas as pd
 import pytest
 
 from fairall.display import CAUTION
@@ -44,7 +43,7 @@ def test_every_figure_is_png_and_pdf_and_every_table_three_files(folder: Path) -
         f"{stem}.{ending}" for stem in stems for ending in ("png", "pdf")
     }
     tables = {path.stem for path in (report / "tables").iterdir()}
-    assert {"counts", "effective_harsh_corrected", "effective_lenient_corrected", "other_runs"} <= tables
+    assert {"counts", "effective_harsh_corrected", "effective_lenient_corrected"} <= tables
     # Of these there is no run, or of two methods one.
     assert not {"effective_harsh_published_code", "claims_harsh"} & tables
     assert len(list((report / "tables").iterdir())) == 3 * len(tables)
@@ -69,8 +68,6 @@ def test_the_page_of_the_documentation_has_the_table(folder: Path) -> None:
     text = (folder / "results.md").read_text()
     assert table in text
     assert text.startswith(PAGE.split("-->")[0])
-    records = pd.read_csv(folder / "outputs" / "report" / "tables" / "other_runs.csv")
-    assert list(records["cost"]) == [0.35]
 
 
 def test_a_quick_report_claims_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -90,6 +90,12 @@ def test_a_study_goes_on_where_it_was_interrupted(coin: SimpleNamespace, tmp_pat
     assert row["holds"]
 
 
+def test_no_replicate_is_begun_after_the_time(coin: SimpleNamespace, tmp_path: Path) -> None:
+    make("coin", tmp_path, 1, 0.0)
+    assert coin.drawn == []
+    assert not [*tmp_path.iterdir()]
+
+
 def test_an_unknown_study_is_one_line() -> None:
     with pytest.raises(FairAllError, match=r"^gaurd: no such simulation"):
         simulations.simulations([], asked=["gaurd"])
