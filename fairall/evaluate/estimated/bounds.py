@@ -218,12 +218,13 @@ def greatest_benchmark(log: DecisionLog, outcome: np.ndarray) -> tuple[float, st
         log: the people.
         outcome: q, shape (N,).
     """
-    columns = np.column_stack([log.accepted, log.inputs, logit(outcome)])
+    columns = np.column_stack([log.accepted, logit(outcome), log.inputs])
     # Columns that are sums of others, as the last level of a feature is, need the ridge.
-    moments = columns.T @ columns / len(log) + RIDGE * np.eye(columns.shape[1])
-    names, gammas = np.array(["", "", *log.input_names, ""]), []
+    precision = np.linalg.inv(columns.T @ columns / len(log) + RIDGE * np.eye(columns.shape[1]))
+    names, gammas = np.array(["", "", "", *log.input_names]), []
     for feature in {*log.input_names} - {""}:
-        others = names != feature
-        precision = np.linalg.inv(moments[others][:, others])
-        gammas.append((np.exp(abs(precision[0, -1] / precision[-1, -1])), feature))
+        hidden = names == feature
+        rows = precision[:2, hidden]
+        left = precision[:2, :2] - rows @ np.linalg.solve(precision[hidden][:, hidden], rows.T)
+        gammas.append((np.exp(abs(left[0, 1] / left[1, 1])), feature))
     return max(gammas, default=None)
