@@ -174,8 +174,11 @@ def _column(name: str, kind: str, log: DecisionLog) -> pd.Series:
 
 def _values(policy: Any, log: DecisionLog, proba: str | None, saved: bool) -> Any:
     """Probabilities (N,), unchecked."""
-    people = log.raw if saved else log.raw.apply(_number)
-    people = people[[*getattr(policy, "feature_names_in_", people)]]
+    if isinstance(policy, pd.Series | np.ndarray | list):
+        return policy
+    people = log.raw[[*getattr(policy, "feature_names_in_", log.raw)]]
+    if not saved:
+        people = people.apply(_number)
     if hasattr(policy, "decision_proba"):
         if proba == "label":
             raise FairAllError(
