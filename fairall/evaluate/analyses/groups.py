@@ -36,20 +36,22 @@ def records(shown: Shown) -> Iterator[Record]:
                 "accepted": accepted,
                 "labelled": log.revealed[members].sum(),
                 "effective": round(evaluation.effective(members)),
-                "accepted by expected": f"{accepted / evaluation.models.acceptance[members].sum():.2f}",
             }
+            first = evaluation is shown.first and labelled  # balance is that of the past decisions
+            if first and (expected := evaluation.models.acceptance[members].sum()):
+                values["accepted by expected"] = f"{accepted / expected:.2f}"
             for name, measure in MEASURES.items():
                 if labelled or measure.labels == "none":
                     values[measure.rate] = evaluation.rate(name, "dr", code)
             yield from (about | {"measure": measure, "value": value} for measure, value in values.items())
-            if evaluation is shown.first and labelled:  # the page shows the last feature
+            if first and values["labelled"]:  # the page shows the last feature
                 for feature, means in balance(evaluation, members).to_dict("index").items():
                     cell = "{} {before:.2f} → {after:.2f}".format(feature, **means).replace("-", "−")
                     yield about | {"measure": "balance", "feature": feature, "value": cell} | means
 
 
 def balance(evaluation: Judgement, rows: np.ndarray) -> pd.DataFrame:
-    """Whether people with labels are like all people of some rows (N,).
+    """Whether people with labels are like all people of some rows (N,), of which one has a label.
 
     Returns:
         By feature, the least balanced last, the standardised difference of means of its inputs (the largest
@@ -62,7 +64,7 @@ def balance(evaluation: Judgement, rows: np.ndarray) -> pd.DataFrame:
     log = evaluation.log
     standard = StandardScaler().fit_transform(log.design[rows])
     weights = {"before": log.revealed[rows], "after": evaluation.people.weight.value[rows]}
-    means = {when: weight @ standard / max(weight.sum(), 1e-300) for when, weight in weights.items()}
+    means = {when: weight @ standard / weight.sum() for when, weight in weights.items()}
     by_feature = pd.DataFrame(means).groupby(np.asarray(log.input_names), sort=False)
     features = by_feature.agg(lambda inputs: max(inputs, key=abs)).sort_values("after", key=abs)
     return features.drop(index="", errors="ignore")  # inputs of the group
@@ -117,5 +119,6 @@ GROUPS = Analysis(
         "the policy accepts. Where it accepts people and nobody was accepted, labels are missing.",
         draw,
         there=lambda shown: len(shown.first.models.shown) > 0,
+        wide=lambda shown: len(shown.first.models.shown) > 1,
     ),
 )

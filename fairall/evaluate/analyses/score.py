@@ -147,9 +147,9 @@ def records(judgement: Judgement) -> list[Record]:
     if score is None or not log.revealed.any():
         return []
     doing("discrimination and calibration")
-    rows = [*estimates(judgement, np.ones(len(log), dtype=bool), "group", EVERYBODY)]
-    for code in judgement.models.shown:
-        rows += estimates(judgement, log.group == code, "group", log.groups[code])
+    groups = {EVERYBODY: np.ones(len(log), dtype=bool)}  # the only group where these have probabilities
+    groups |= {log.groups[code]: log.group == code for code in judgement.models.shown}
+    rows = [row for name, members in groups.items() for row in estimates(judgement, members, "group", name)]
     period, names = numbered(log)
     if len(names) > 1:
         for k, name in enumerate(names):

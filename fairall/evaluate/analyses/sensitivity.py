@@ -104,7 +104,7 @@ SENSITIVITY = Analysis(
     picture=Picture(
         "sensitivity",
         "Sensitivity",
-        f"95 % limits of the utility if {HIDDEN}. At the turning point they reach 0. Red: the Γ that "
+        f"95 % limits of the utility if {HIDDEN}; up to the turning point they exclude 0. Red: the Γ that "
         "would arise if the feature that matters most were hidden.",
         draw,
         there=lambda shown: any(policy.by_odds for policy in shown.evaluations.values()),

@@ -27,3 +27,11 @@ def test_right_weights_balance_and_wrong_ones_do_not() -> None:
         assert (
             table.loc[(sex, "accepted by expected"), "value"] == f"{len(accepted) / members['p'].sum():.2f}"
         )
+
+
+def test_a_group_without_labels_has_no_balance() -> None:
+    people = applicants(300)
+    people.loc[people["sex"] == "f", ["granted", "repaid", "p"]] = 0, np.nan, 0.0
+    table = judged(models_of(people, propensity="p"), None).table("groups")
+    balanced = {"accepted by expected", "balance"}
+    assert {group for group, rows in table.groupby("group") if balanced & {*rows["measure"]}} == {"m"}

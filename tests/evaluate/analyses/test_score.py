@@ -56,6 +56,12 @@ def test_measures_of_the_accepted_and_of_everybody(people: pd.DataFrame, card: P
     assert table.frame.loc[("", "everybody: Gini"), "everybody, DR"] == text(known["everybody: Gini, dr"])
 
 
+def test_of_probable_groups_everybody_is_told_once(people: pd.DataFrame) -> None:
+    likely = people.head(500).assign(f=0.7, m=0.3)
+    told = [row["about"] for row in SCORE.records(shown(likely, sensitive=["f", "m"])) if row["view"] == "dr"]
+    assert told == [f"everybody: {name}" for name in MEASURES.values()]
+
+
 def test_bayesian_evaluation_is_the_mean_over_drawn_labels(people: pd.DataFrame, card: Page) -> None:
     """Of labels of the rejected that are drawn from the model of the label, as its authors do."""
     outcome, draw, aucs = card.first.models.outcome, np.random.default_rng(0), []
