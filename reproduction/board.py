@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -125,6 +125,15 @@ class Task:
         return {name for name, point in points.items() if point in undominated}
 
 
+AGGREGATED: dict[str, Callable[[Task], dict[str, pd.Series]]] = {
+    "share": Task.shares,
+    "test_share": lambda task: task.shares(TEST_UTILITY),
+    "dpu": lambda task: task.values(DPU),
+    "equal_opportunity": lambda task: task.values(OPPORTUNITY),
+}
+"""What is aggregated over tasks: values by method and seed; shares are of what the oracle earns."""
+
+
 @dataclass(frozen=True)
 class Standing:
     """A method on all tasks."""
@@ -132,10 +141,7 @@ class Standing:
     method: str
     tasks: int  # with values
     front: int  # tasks on whose front it is
-    share: Estimate | None  # of the oracle's effective utility; None where no task has one
-    test_share: Estimate | None  # of the oracle's utility on test people
-    dpu: Estimate | None
-    opportunity: Estimate | None
+    estimates: Mapping[str, Estimate | None]  # by key of `AGGREGATED`; None where no task has values
     ranks: Mapping[str, Rank]  # by name of the measure
     cpu: float | None  # mean seconds of a run
 
@@ -197,17 +203,21 @@ class Board:
                     name,
                     len(measured),
                     sum(name in task.front for task in measured),
-                    _aggregate({task.key: task.shares() for task in measured}, name),
-                    _aggregate({task.key: task.shares(TEST_UTILITY) for task in measured}, name),
-                    _aggregate({task.key: task.values(DPU) for task in measured}, name),
-                    _aggregate({task.key: task.values(OPPORTUNITY) for task in measured}, name),
+                    {key: _aggregate(measured, of, name) for key, of in AGGREGATED.items()},
                     {key: of[name] for key, of in ranked.items() if name in of},
                     float(np.mean(cpu)) if cpu else None,
                 )
             )
-        return sorted(
-            found, key=lambda one: (one.ranks[UTILITY.name].best, -one.share.value if one.share else 0.0)
-        )
+        return sorted(found, key=_place)
+
+    def reference_levels(self, policy: str) -> dict[str, float | None]:
+        """Interquartile means over tasks of a reference's measures, by key of `AGGREGATED`."""
+        return {
+            "share": self.reference_share(policy),
+            "test_share": self.reference_share(policy, TEST_UTILITY),
+            "dpu": self.reference_mean(policy, DPU),
+            "equal_opportunity": self.reference_mean(policy, OPPORTUNITY),
+        }
 
     def reference_share(self, policy: str, measure: Quantity = UTILITY) -> float | None:
         """Interquartile mean over tasks of a reference's share of the oracle's utility."""
@@ -234,9 +244,17 @@ def _middle(levels: Sequence[float]) -> float | None:
     return float(middle(np.asarray(levels))) if levels else None
 
 
-def _aggregate(by_task: Mapping[TaskKey, Mapping[str, pd.Series]], method: str) -> Estimate | None:
-    values = {key: of[method] for key, of in by_task.items() if method in of}
+def _aggregate(
+    tasks: Sequence[Task], of: Callable[[Task], dict[str, pd.Series]], method: str
+) -> Estimate | None:
+    values = {task.key: own[method] for task in tasks if method in (own := of(task))}
     return interquartile_mean(values) if values else None
+
+
+def _place(one: Standing) -> tuple[int, float]:
+    """By rank, then by share of the oracle's utility."""
+    share = one.estimates["share"]
+    return one.ranks[UTILITY.name].best, -share.value if share else 0.0
 
 
 def board(

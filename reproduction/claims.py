@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import pandas as pd
+import yaml
 
-from fairall.display import Cell, PageTable, Row, frame_of, records_of
+from fairall.display import Cell, PageTable, Row
 from fairall.report import LEVEL, dataset_label, holm, measures, paired_p
-from reproduction.plan import DATASETS, METHODS, Planned, missing_runs
+from reproduction.items import table_of
+from reproduction.plan import DATASETS, Planned
 from reproduction.tables import by_dataset
 
 REPRODUCED, IN_DIRECTION, NOT, MISSING = "reproduced", "in direction only", "not reproduced", "missing"
@@ -37,26 +40,9 @@ class Claim(NamedTuple):
     no_worse: bool = False
 
 
-FAIRALL, FAIRALL_II, FAIRLAB, FAIRLOG, UNFAIRLOG = METHODS
-UTILITY, DPU = "effective_utility", "effective_dpu"
-REAL = (
-    Claim("FairAll (I+II) accumulates more utility than FairLog", FAIRALL, FAIRLOG, UTILITY),
-    Claim("FairAll (I+II) accumulates less unfairness than FairLog", FAIRALL, FAIRLOG, DPU),
-    Claim("FairAll (I+II) accumulates no less utility than UnfairLog", FAIRALL, UNFAIRLOG, UTILITY, True),
-    Claim("FairAll (I+II) accumulates less unfairness than UnfairLog", FAIRALL, UNFAIRLOG, DPU),
-    Claim("Phase I helps: more utility than FairAll (II)", FAIRALL, FAIRALL_II, UTILITY),
-    Claim("unlabelled data help: FairAll (II) earns more than FairLab", FAIRALL_II, FAIRLAB, UTILITY),
-    Claim("deployed, FairAll (I+II) earns more than FairLog", FAIRALL, FAIRLOG, "mean_utility"),
-    Claim("deployed, its unfairness is no greater than FairLog's", FAIRALL, FAIRLOG, "mean_dpu", True),
-    Claim("its utility varies less over time than FairLog's", FAIRALL, FAIRLOG, "tv_utility"),
-    Claim("its unfairness varies less over time than FairLog's", FAIRALL, FAIRLOG, "tv_dpu"),
-)
-BY_GROUND_TRUTH = "by the ground truth FairAll (I+II) earns no less than UnfairLog"
-SYNTHETIC = (
-    Claim("FairAll (I+II) treats groups more alike than FairLog (DPU)", FAIRALL, FAIRLOG, "mean_dpu"),
-    Claim("FairAll (I+II) is counterfactually fairer than FairLog (CFU)", FAIRALL, FAIRLOG, "mean_cfu"),
-    Claim("Phase I helps: less counterfactual unfairness than FairAll (II)", FAIRALL, FAIRALL_II, "mean_cfu"),
-    Claim(BY_GROUND_TRUTH, FAIRALL, UNFAIRLOG, "mean_ground_truth_utility", True),
+REAL, SYNTHETIC = (
+    tuple(Claim(**one) for one in claims)
+    for claims in yaml.safe_load(Path(__file__).with_name("claims.yaml").read_text()).values()
 )
 
 
@@ -72,13 +58,19 @@ class Verdict(NamedTuple):
 def judge(claims: Iterable[Claim], planned: Sequence[Planned]) -> list[Verdict]:
     """Compare every claim with every data set of some runs, all of one initial policy and protocol."""
     verdicts = []
-    runs = {(one.model, one.dataset): one.run for one in planned}
-    datasets = list(by_dataset(planned))
+    datasets = {
+        name: {one.model: one.run for one in own if one.run is not None}
+        for name, own in by_dataset(planned).items()
+    }
     reproduced = _reproduced(planned)
     for claim in claims:
-        pairs = [(runs.get((claim.model, name)), runs.get((claim.other, name))) for name in datasets]
-        values = [[run.values(claim.measure) for run in pair if run is not None] for pair in pairs]
-        ahead = [_ahead(claim, *both) if len(both) == 2 else pd.Series(dtype=float) for both in values]
+        pair = claim.model, claim.other
+        ahead = [
+            _ahead(claim, *(runs[model].values(claim.measure) for model in pair))
+            if runs.keys() >= {*pair}
+            else pd.Series(dtype=float)
+            for runs in datasets.values()
+        ]
         raw = [paired_p(series, 0 * series) for series in ahead]
         for dataset, series, p in zip(datasets, ahead, holm(raw), strict=True):
             words = MISSING if p is None else _words(float(series.mean()), p, reproduced)
@@ -115,18 +107,20 @@ def claims_table(
             for name in datasets
         ]
         rows.append(Row(measures(claim.measure)[0].label, claim.text, cells))
-    return PageTable(
+    records = [
+        {"claim": claim.text, "measure": claim.measure, "dataset": dataset, "verdict": words, "p": p}
+        for claim, dataset, words, p in judged
+    ]
+    return table_of(
+        [dataset_label(name) for name in datasets],
+        rows,
+        records,
+        planned,
         key=key,
         title=title,
         note=MEANING.format(_reproduced(planned)),
         section="What reproduced",
         setting=setting,
-        frame=frame_of([dataset_label(name) for name in datasets], rows),
-        records=records_of(
-            {"claim": claim.text, "measure": claim.measure, "dataset": dataset, "verdict": words, "p": p}
-            for claim, dataset, words, p in judged
-        ),
-        lacking=missing_runs(planned),
     )
 
 
@@ -153,15 +147,15 @@ def counts_table(tables: Sequence[PageTable]) -> PageTable:
         records += [
             {"setting": setting, "count": name, "n": n, "of": total} for name, (n, total) in found.items()
         ]
-    columns = list(dict.fromkeys(record["count"] for record in records))
-    return PageTable(
+    return table_of(
+        list(dict.fromkeys(record["count"] for record in records)),
+        rows,
+        records,
         key="counts",
         title="How much reproduced",
         note="Claims: see the tables of claims. sd: our mean less the printed one in printed standard "
         "deviations. Inside: of the 95 % predictive interval of as many seeds as the paper's.",
         section="What reproduced",
-        frame=frame_of(columns, rows),
-        records=records_of(records),
     )
 
 

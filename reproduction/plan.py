@@ -154,6 +154,11 @@ def row_label(row: str) -> str:
     return method_label(model) + {"cut": ", cut", "parity": " + parity"}.get(variant, "")
 
 
+def runs_of(planned: Iterable[Planned]) -> list[Result]:
+    """The finished ones of some runs."""
+    return [one.run for one in planned if one.run is not None]
+
+
 def missing_runs(planned: Sequence[Planned]) -> list[tuple[str, str]]:
     """Name and command of the missing ones of some runs."""
     return [(_described(one), one.command) for one in planned if one.run is None]
