@@ -13,7 +13,7 @@ from fairall.metrics import Quantity, Spread
 from fairall.report import dataset_label, measures, paired_difference
 from reproduction.board import DPU, TEST_DPU, TEST_UTILITY, UTILITY
 from reproduction.items import difference_of, means_of, table_of
-from reproduction.plan import ABLATION, ABLATION_BIAS, ABLATION_WORLDS, Planned, grid
+from reproduction.plan import ABLATION, ABLATION_BIAS, ABLATION_WORLDS, PARTS, Planned, grid
 from reproduction.study import Study
 from reproduction.tables import by_dataset
 
@@ -231,7 +231,7 @@ def _runs(planned: Sequence[Planned]) -> dict[Arm, Result]:
 ablation = Study(
     "ablation",
     "parts of methods",
-    (*ABLATION, *ABLATION_WORLDS, *ABLATION_BIAS),
+    PARTS["ablation"],
     ablation_sections,
     lambda: [f"ablation_{name}" for name in grid(ABLATION[0]).dataset.split(",")],
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -35,6 +35,13 @@ UTILITY, DPU, OPPORTUNITY, TEST_UTILITY, TEST_DPU = measures(
     "effective_utility", "effective_dpu_pooled", "mean_equal_opportunity", "mean_utility", "mean_dpu"
 )
 RANKED = (UTILITY, DPU)
+# What is aggregated over tasks: a measure, and whether it is a share of what the oracle has.
+AGGREGATED = {
+    "share": (UTILITY, True),
+    "test_share": (TEST_UTILITY, True),
+    "dpu": (DPU, False),
+    "equal_opportunity": (OPPORTUNITY, False),
+}
 DRAWN = ("consequential", "fair_reductions", "sellf_one_step")  # without a key for it
 WAYS = (
     "drawn with probability π",
@@ -125,15 +132,6 @@ class Task:
         return {name for name, point in points.items() if point in undominated}
 
 
-AGGREGATED: dict[str, Callable[[Task], dict[str, pd.Series]]] = {
-    "share": Task.shares,
-    "test_share": lambda task: task.shares(TEST_UTILITY),
-    "dpu": lambda task: task.values(DPU),
-    "equal_opportunity": lambda task: task.values(OPPORTUNITY),
-}
-"""What is aggregated over tasks: values by method and seed; shares are of what the oracle earns."""
-
-
 @dataclass(frozen=True)
 class Standing:
     """A method on all tasks."""
@@ -203,7 +201,7 @@ class Board:
                     name,
                     len(measured),
                     sum(name in task.front for task in measured),
-                    {key: _aggregate(measured, of, name) for key, of in AGGREGATED.items()},
+                    {key: _aggregate(measured, key, name) for key in AGGREGATED},
                     {key: of[name] for key, of in ranked.items() if name in of},
                     float(np.mean(cpu)) if cpu else None,
                 )
@@ -212,24 +210,15 @@ class Board:
 
     def reference_levels(self, policy: str) -> dict[str, float | None]:
         """Interquartile means over tasks of a reference's measures, by key of `AGGREGATED`."""
-        return {
-            "share": self.reference_share(policy),
-            "test_share": self.reference_share(policy, TEST_UTILITY),
-            "dpu": self.reference_mean(policy, DPU),
-            "equal_opportunity": self.reference_mean(policy, OPPORTUNITY),
-        }
-
-    def reference_share(self, policy: str, measure: Quantity = UTILITY) -> float | None:
-        """Interquartile mean over tasks of a reference's share of the oracle's utility."""
-        pairs = [[task.reference(name, measure) for name in (policy, ORACLE)] for task in self.tasks]
-        return _middle(
-            [utility / oracle for utility, oracle in pairs if utility is not None and oracle and oracle > 0]
-        )
-
-    def reference_mean(self, policy: str, measure: Quantity) -> float | None:
-        """Interquartile mean over tasks of a measure of a reference."""
-        levels = [task.reference(policy, measure) for task in self.tasks]
-        return _middle([level for level in levels if level is not None])
+        found = {}
+        for key, (measure, shared) in AGGREGATED.items():
+            levels = [
+                (task.reference(policy, measure), task.reference(ORACLE, measure) if shared else 1.0)
+                for task in self.tasks
+            ]
+            known = [level / unit for level, unit in levels if level is not None and unit and unit > 0]
+            found[key] = float(middle(np.array(known))) if known else None
+        return found
 
 
 def way_of(planned: Planned) -> str:
@@ -240,14 +229,10 @@ def way_of(planned: Planned) -> str:
     return WAYS[planned.model not in DRAWN and config.model.get("decision") != "sample"]
 
 
-def _middle(levels: Sequence[float]) -> float | None:
-    return float(middle(np.asarray(levels))) if levels else None
-
-
-def _aggregate(
-    tasks: Sequence[Task], of: Callable[[Task], dict[str, pd.Series]], method: str
-) -> Estimate | None:
-    values = {task.key: own[method] for task in tasks if method in (own := of(task))}
+def _aggregate(tasks: Sequence[Task], key: str, method: str) -> Estimate | None:
+    measure, shared = AGGREGATED[key]
+    by_task = {task.key: task.shares(measure) if shared else task.values(measure) for task in tasks}
+    values = {key: own[method] for key, own in by_task.items() if method in own}
     return interquartile_mean(values) if values else None
 
 

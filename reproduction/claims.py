@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pandas as pd
 import yaml
@@ -12,7 +12,7 @@ import yaml
 from fairall.display import Cell, PageTable, Row
 from fairall.report import LEVEL, dataset_label, holm, measures, paired_p
 from reproduction.items import table_of
-from reproduction.plan import DATASETS, Planned
+from reproduction.plan import DATASETS, Planned, by_model
 from reproduction.tables import by_dataset
 
 REPRODUCED, IN_DIRECTION, NOT, MISSING = "reproduced", "in direction only", "not reproduced", "missing"
@@ -24,6 +24,9 @@ MEANING = (
     f"p < {LEVEL:g}); {IN_DIRECTION}: in its order, but chance might do this; {NOT}: not in its order. No "
     f"worse: worse by less than {100 * MARGIN:g} (×100), which is tested in the same way."
 )
+
+
+COUNTED = ("verdict", "difference_in_paper_std", "statistic", "inside")  # columns of records
 
 
 class Claim(NamedTuple):
@@ -58,10 +61,7 @@ class Verdict(NamedTuple):
 def judge(claims: Iterable[Claim], planned: Sequence[Planned]) -> list[Verdict]:
     """Compare every claim with every data set of some runs, all of one initial policy and protocol."""
     verdicts = []
-    datasets = {
-        name: {one.model: one.run for one in own if one.run is not None}
-        for name, own in by_dataset(planned).items()
-    }
+    datasets = {name: by_model(own) for name, own in by_dataset(planned).items()}
     reproduced = _reproduced(planned)
     for claim in claims:
         pair = claim.model, claim.other
@@ -132,20 +132,21 @@ def counts_table(tables: Sequence[PageTable]) -> PageTable:
     """
     rows, records = [], []
     for setting in dict.fromkeys(table.setting for table in tables if table.setting):
-        of_setting = [table.records for table in tables if table.setting == setting]
-        own = [record for of in of_setting for record in of.to_dict("records")]
-        found: dict[str, tuple[int, int]] = {}
-        verdicts = [record["verdict"] for record in own if "verdict" in record]
-        found["claims reproduced"] = sum(map(verdicts.count, (REPRODUCED, ON_SPLIT))), len(verdicts)
-        apart = [abs(one["difference_in_paper_std"]) for one in own if _known(one, "difference_in_paper_std")]
-        for bound, name in ((1.0, "within 1 sd of print"), (2.0, "within 2 sd")):
-            found[name] = sum(one <= bound for one in apart), len(apart)
-        for statistic, name in (("mean", "printed means inside"), ("std", "printed deviations inside")):
-            judged = [one for one in own if one.get("statistic") == statistic and _known(one, "inside")]
-            found[name] = sum(bool(one["inside"]) for one in judged), len(judged)
-        rows.append(Row("", setting, [f"{n} of {total}" if total else "" for n, total in found.values()]))
+        every = pd.concat([table.records for table in tables if table.setting == setting])
+        own = every.reindex(columns=COUNTED)
+        apart = own["difference_in_paper_std"].dropna().abs()
+        judged = own.dropna(subset="inside")
+        found = {
+            "claims reproduced": own["verdict"].dropna().isin([REPRODUCED, ON_SPLIT]),
+            "within 1 sd of print": apart <= 1.0,
+            "within 2 sd": apart <= 2.0,
+            "printed means inside": judged.loc[judged["statistic"] == "mean", "inside"],
+            "printed deviations inside": judged.loc[judged["statistic"] == "std", "inside"],
+        }
+        counts = {name: (int(held.sum()), len(held)) for name, held in found.items()}
+        rows.append(Row("", setting, [f"{n} of {total}" if total else "" for n, total in counts.values()]))
         records += [
-            {"setting": setting, "count": name, "n": n, "of": total} for name, (n, total) in found.items()
+            {"setting": setting, "count": name, "n": n, "of": total} for name, (n, total) in counts.items()
         ]
     return table_of(
         list(dict.fromkeys(record["count"] for record in records)),
@@ -157,8 +158,3 @@ def counts_table(tables: Sequence[PageTable]) -> PageTable:
         "deviations. Inside: of the 95 % predictive interval of as many seeds as the paper's.",
         section="What reproduced",
     )
-
-
-def _known(record: dict[str, Any], key: str) -> bool:
-    value = record.get(key)
-    return value is not None and value == value

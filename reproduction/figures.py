@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -27,7 +27,7 @@ from fairall.results import LEVELS, REFERENCES, band, interval, level, principal
 from reproduction.items import figure_of, grid_of, label_grid
 from reproduction.latents import Space, latent_space
 from reproduction.paper import synthetic_readings
-from reproduction.plan import EFFECTIVE, ON_SYNTHETIC, Planned, runs_of
+from reproduction.plan import EFFECTIVE, ON_SYNTHETIC, Planned, by_model, runs_of
 from reproduction.tables import by_dataset
 
 # Distinct lines, beside the colours of conf/model/, for readers who see none.
@@ -218,13 +218,9 @@ def curve_figures(planned: Sequence[Planned]) -> list[PageFigure]:
     ]
 
 
-def _by_model(planned: Iterable[Planned]) -> dict[str, Result]:
-    return {one.model: one.run for one in planned if one.run is not None}
-
-
 def _runs(planned: Sequence[Planned]) -> dict[str, dict[str, Result]]:
     """Finished runs by data set and method."""
-    return {name: _by_model(own) for name, own in by_dataset(planned).items() if _by_model(own)}
+    return {name: runs for name, own in by_dataset(planned).items() if (runs := by_model(own))}
 
 
 def _methods_over_time(
@@ -233,7 +229,7 @@ def _methods_over_time(
     *,
     lines: Mapping[str, Mapping[str, float]] | None = None,
 ) -> Figure:
-    runs = _by_model(planned)
+    runs = by_model(planned)
     looks = {
         name: {"label": method_label(name), "color": look_of(name)["color"], "ls": LINES[name]}
         for name in runs

@@ -406,7 +406,7 @@ def _first(ranks: pd.Series) -> pd.Series:
 
 
 FIGURES = tuple(
-    PageFigure(key=f"findings_{key}", title=title, note=note, section="", wide=True, draw=draw)
+    PageFigure(key=f"findings_{key}", title=title, note=note, wide=True, draw=draw)
     for key, title, note, draw in (
         (
             "splits",

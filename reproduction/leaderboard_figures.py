@@ -32,9 +32,7 @@ TINTS = LinearSegmentedColormap.from_list("tints", ["#F0A860", "#FFFFFF", "#7DB4
 def board_figures(own: Board) -> list[PageFigure]:
     """Figures of a board; those that need more than there is cannot be drawn."""
     return [
-        figure_of(
-            f"leaderboard_{key}", title, note, draw, own.planned, drawn=bool(enough), section="", wide=True
-        )
+        figure_of(f"leaderboard_{key}", title, note, draw, own.planned, drawn=bool(enough), wide=True)
         for key, title, draw, enough, note in (
             (
                 "aggregates",

@@ -28,6 +28,7 @@ from reproduction.plan import (
     OPTIMAL,
     TEMPORAL,
     Planned,
+    by_model,
     interpretable,
 )
 
@@ -94,7 +95,7 @@ def methods_table(
     rows, records = [], []
     for dataset, own in by_dataset(planned).items():
         commands = {one.model: one.command for one in own}
-        runs = {one.model: one.run for one in own if one.run is not None}
+        runs = by_model(own)
         added, found = group_rows(
             dataset_label(dataset),
             runs,
