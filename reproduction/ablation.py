@@ -3,30 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import NamedTuple
 
 import pandas as pd
 
-from fairall import Config, Result, load_results, places
-from fairall.display import PageTable, Row, frame_of, mean_interval, records_of
+from fairall import Config, Result
+from fairall.display import PageTable, Row, mean_interval
 from fairall.metrics import Quantity, Spread
 from fairall.report import dataset_label, measures, paired_difference
 from reproduction.board import DPU, TEST_DPU, TEST_UTILITY, UTILITY
-from reproduction.pages import publish, refuse
-from reproduction.plan import (
-    ABLATION,
-    ABLATION_BIAS,
-    ABLATION_WORLDS,
-    Planned,
-    distinct,
-    grid,
-    missing_runs,
-    plan,
-    with_runs,
-)
-from reproduction.runs import make
-from reproduction.tables import by_dataset, difference_of
+from reproduction.items import difference_of, means_of, table_of
+from reproduction.plan import ABLATION, ABLATION_BIAS, ABLATION_WORLDS, PARTS, Planned, grid
+from reproduction.study import Study
+from reproduction.tables import by_dataset
 
 # Measures by heading of their column.
 MEASURES = {
@@ -99,22 +88,8 @@ def arm_of(config: Config) -> Arm:
     )
 
 
-def ablation(
-    overrides: Sequence[str], folder: Path | None = None, into: Sequence[Path] = (), jobs: int | None = None
-) -> bool:
-    """Make the runs that are missing, and write a page of them; return whether all runs are there.
-
-    Args:
-        overrides: words that pick from the axes of the sweeps, or are added to every command.
-        folder: of the page; None: `ablation` in outputs_dir.
-        into: pages of the documentation with blocks to fill.
-        jobs: number of runs at once; None: one per core.
-    """
-    config = places(overrides)
-    refuse(into, config)
-    planned = plan((*ABLATION, *ABLATION_WORLDS, *ABLATION_BIAS), overrides, once=False)
-    failures = make(distinct(planned), overrides, jobs=jobs)
-    found = with_runs(planned, load_results(Path(config.outputs_dir) / "runs").results)
+def ablation_sections(found: Sequence[Planned]) -> dict[str, list[PageTable]]:
+    """Effects of the parts of methods, and the cells that they are differences of."""
     static = by_dataset([one for one in found if one.sweep in ABLATION])
     worlds: dict[str, list[Planned]] = {}
     for one in found:
@@ -122,7 +97,7 @@ def ablation(
             worlds.setdefault(world_label(one), []).append(one)
     bias = {"": [one for one in found if one.sweep in ABLATION_BIAS]}
     by_label = {dataset_label(name): own for name, own in static.items()}
-    sections = {
+    return {
         "Effects": [
             effects_table("ablation", "Effects", by_label, over=EVERY),
             effects_table("ablation_worlds_effects", "Effects in other worlds", worlds),
@@ -139,17 +114,6 @@ def ablation(
             cells_table("ablation_bias", "Cells where labels reorder people", bias, BIAS_MEASURES),
         ],
     }
-    publish(
-        "ablation",
-        "FairAll: parts of methods",
-        sections,
-        config,
-        folder=folder,
-        into=into,
-        known=lambda: [f"ablation_{name}" for name in grid(ABLATION[0]).dataset.split(",")],
-        runs=found,
-    )
-    return not failures
 
 
 def world_label(one: Planned) -> str:
@@ -168,22 +132,18 @@ def cells_table(
     rows, records = [], []
     for group, planned in groups.items():
         for arm, run in _runs(planned).items():
-            spreads = {one.name: run.spread(one.name) for one in of.values()}
-            rows.append(Row(group, arm.label, [mean_interval(spread) for spread in spreads.values()]))
-            records += [
-                {"group": group} | arm._asdict() | {"measure": name, "seed": seed, "value": value}
-                for name in spreads
-                for seed, value in run.values(name).items()
-            ]
-    return PageTable(
+            cells, values = means_of(run, of.values())
+            rows.append(Row(group, arm.label, cells))
+            records += [{"group": group} | arm._asdict() | one for one in values]
+    return table_of(
+        [*of],
+        rows,
+        records,
+        [one for planned in groups.values() for one in planned],
         key=key,
         title=title,
         note="×100, mean over seeds with its 95 % interval (Student's t). Cell: what estimates the label, "
         "fairness, decision, memory.",
-        section="",
-        frame=frame_of([*of], rows),
-        records=records_of(records),
-        lacking=missing_runs([one for planned in groups.values() for one in planned]),
     )
 
 
@@ -213,27 +173,22 @@ def effects_table(
         if over and len(pairs) > 1:
             parts = {over: [*pairs]} | parts
         for group, members in parts.items():
-            spreads = [
-                effect([pairs[member] for member in members], [runs[member] for member in members], one.name)
-                for one in of.values()
-            ]
-            n = sum(len(pairs[member]) for member in members)
-            cells = [*map(mean_interval, spreads), str(n)]
-            name = f"{level} − {reference}"
-            rows.append(Row(name, group, cells))
-            for one, spread in zip(of.values(), spreads, strict=True):
-                record = {"effect": name, "group": group, "pairs": n, "measure": one.name}
-                records.append(record | difference_of(spread))
-    return PageTable(
+            some, own = [pairs[member] for member in members], [runs[member] for member in members]
+            spreads = {one.name: effect(some, own, one.name) for one in of.values()}
+            n = sum(map(len, some))
+            named = {"effect": f"{level} − {reference}", "group": group, "pairs": n}
+            rows.append(Row(named["effect"], group, [*map(mean_interval, spreads.values()), str(n)]))
+            records += [named | {"measure": key} | difference_of(spread) for key, spread in spreads.items()]
+    return table_of(
+        [*of, "pairs"],
+        rows,
+        records,
+        [one for planned in groups.values() for one in planned],
         key=key,
         title=title,
         note="×100, mean difference of the pairs of cells that differ in this alone, with the 95 % interval "
         "for other seeds and splits of the same data (Student's t, paired by seed). Greater utility is "
         "better, and less DPU. Intervals are of each difference alone.",
-        section="",
-        frame=frame_of([*of, "pairs"], rows),
-        records=records_of(records),
-        lacking=missing_runs([one for planned in groups.values() for one in planned]),
     )
 
 
@@ -271,3 +226,12 @@ def _mean(values: Sequence[pd.Series]) -> pd.Series:
 def _runs(planned: Sequence[Planned]) -> dict[Arm, Result]:
     """Finished runs by cell."""
     return {arm_of(one.config): one.run for one in planned if one.run is not None}
+
+
+ablation = Study(
+    "ablation",
+    "parts of methods",
+    PARTS["ablation"],
+    ablation_sections,
+    lambda: [f"ablation_{name}" for name in grid(ABLATION[0]).dataset.split(",")],
+)

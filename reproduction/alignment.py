@@ -16,16 +16,15 @@ from fairall.display import (
     PageFigure,
     PageTable,
     Row,
-    frame_of,
     legend_below,
     mean_std,
-    records_of,
 )
 from fairall.measuring import APART, OPPOSED, READABLE, label_directions
 from fairall.report import dataset_label, measures
 from reproduction.figures import ROSE, TEAL
+from reproduction.items import figure_of, grid_of, table_of
 from reproduction.latents import Space, latent_space
-from reproduction.plan import Planned, missing_runs
+from reproduction.plan import Planned, runs_of
 
 SECTION = "Alignment of the groups' codes"
 MEASURES = measures("mean_utility", "mean_dpu", "mean_cfu")
@@ -52,8 +51,7 @@ def states(run: Result) -> pd.Series:
 
 def alignment_table(planned: Sequence[Planned]) -> PageTable:
     """A row per data set and protocol: how many seeds are misaligned, and measures with and without them."""
-    rows: list[Row] = []
-    records: list[dict[str, Any]] = []
+    rows, records = [], []
     for one in planned:
         if one.run is None:
             continue
@@ -65,41 +63,38 @@ def alignment_table(planned: Sequence[Planned]) -> PageTable:
         for measure in MEASURES:
             values = one.run.values(measure.name)
             judged = found[found.index.intersection(values.index)]
-            groups = (
-                (ALIGNED, judged.index[judged == ALIGNED]),
-                ("misaligned", judged.index[judged != ALIGNED]),
-            )
-            for group, some in ((name, values[seeds]) for name, seeds in groups):
+            for group, inside in ((ALIGNED, judged == ALIGNED), ("misaligned", judged != ALIGNED)):
+                some = values[judged.index[inside]]
                 cells.append(Cell(mean_std(some.mean(), some.std())))
                 record[f"{measure.name}_{group}"] = float(some.mean()) if len(some) else None
         rows.append(Row(dataset_label(one.dataset), one.name("protocol"), cells))
         records.append(record)
     headings = [f"{measure.heading}, {group}" for measure in MEASURES for group in (ALIGNED, "others")]
-    return PageTable(
+    return table_of(
+        ["seeds", SWITCHED, FLIPPED, *headings],
+        rows,
+        records,
+        planned,
         key="alignment",
         title=f"Alignment of the groups' codes, FairAll (I+II){_policy(planned)}",
         note=NOTE,
         section=SECTION,
-        frame=frame_of(["seeds", SWITCHED, FLIPPED, *headings], rows),
-        records=records_of(records),
-        lacking=missing_runs(planned),
     )
 
 
 def alignment_figure(planned: Sequence[Planned]) -> PageFigure:
     """Latents of one switched, one flipped and one matched seed on synthetic data."""
     own = [one for one in planned if one.dataset == "synthetic"]
-    found = examples([one.run for one in own if one.run is not None])
-    return PageFigure(
-        key="alignment",
-        title=f"A switched, a flipped and a matched latent, synthetic data{_policy(planned)}",
-        note=(
-            "Latent means of test people by FairAll's (I+II) policy at the end. An arrow is the direction in "
-            "which the label gets more likely in its group."
-        ),
+    found = examples(runs_of(own))
+    return figure_of(
+        "alignment",
+        f"A switched, a flipped and a matched latent, synthetic data{_policy(planned)}",
+        "Latent means of test people by FairAll's (I+II) policy at the end. An arrow is the direction in "
+        "which the label gets more likely in its group.",
+        lambda: draw_alignment(found),
+        own,
+        drawn=bool(found),
         section=SECTION,
-        draw=(lambda: draw_alignment(found)) if found else None,
-        lacking=missing_runs(own),
     )
 
 
@@ -126,8 +121,8 @@ def examples(runs: Sequence[Result]) -> dict[str, Space]:
 
 def draw_alignment(spaces: dict[str, Space]) -> Figure:
     """Draw two axes of each latent by group, with the directions of the label."""
-    figure = Figure(figsize=(2 * COLUMN * len(spaces) / 3, 2.4), layout="constrained")
-    panels = figure.subplots(1, len(spaces), squeeze=False, sharex=True, sharey=True)[0]
+    n = len(spaces)
+    figure, (panels,) = grid_of(1, n, 2.4, width=2 * COLUMN * n / 3, sharex=True, sharey=True)
     groups = (("S = +1", TEAL, 1), ("S = −1", ROSE, -1))
     handles: dict[str, Any] = {}
     for axes, (name, (z, s, label)) in zip(panels, spaces.items(), strict=True):

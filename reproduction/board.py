@@ -35,6 +35,13 @@ UTILITY, DPU, OPPORTUNITY, TEST_UTILITY, TEST_DPU = measures(
     "effective_utility", "effective_dpu_pooled", "mean_equal_opportunity", "mean_utility", "mean_dpu"
 )
 RANKED = (UTILITY, DPU)
+# What is aggregated over tasks: a measure, and whether it is a share of what the oracle has.
+AGGREGATED = {
+    "share": (UTILITY, True),
+    "test_share": (TEST_UTILITY, True),
+    "dpu": (DPU, False),
+    "equal_opportunity": (OPPORTUNITY, False),
+}
 DRAWN = ("consequential", "fair_reductions", "sellf_one_step")  # without a key for it
 WAYS = (
     "drawn with probability π",
@@ -132,10 +139,7 @@ class Standing:
     method: str
     tasks: int  # with values
     front: int  # tasks on whose front it is
-    share: Estimate | None  # of the oracle's effective utility; None where no task has one
-    test_share: Estimate | None  # of the oracle's utility on test people
-    dpu: Estimate | None
-    opportunity: Estimate | None
+    estimates: Mapping[str, Estimate | None]  # by key of `AGGREGATED`; None where no task has values
     ranks: Mapping[str, Rank]  # by name of the measure
     cpu: float | None  # mean seconds of a run
 
@@ -197,29 +201,24 @@ class Board:
                     name,
                     len(measured),
                     sum(name in task.front for task in measured),
-                    _aggregate({task.key: task.shares() for task in measured}, name),
-                    _aggregate({task.key: task.shares(TEST_UTILITY) for task in measured}, name),
-                    _aggregate({task.key: task.values(DPU) for task in measured}, name),
-                    _aggregate({task.key: task.values(OPPORTUNITY) for task in measured}, name),
+                    {key: _aggregate(measured, key, name) for key in AGGREGATED},
                     {key: of[name] for key, of in ranked.items() if name in of},
                     float(np.mean(cpu)) if cpu else None,
                 )
             )
-        return sorted(
-            found, key=lambda one: (one.ranks[UTILITY.name].best, -one.share.value if one.share else 0.0)
-        )
+        return sorted(found, key=_place)
 
-    def reference_share(self, policy: str, measure: Quantity = UTILITY) -> float | None:
-        """Interquartile mean over tasks of a reference's share of the oracle's utility."""
-        pairs = [[task.reference(name, measure) for name in (policy, ORACLE)] for task in self.tasks]
-        return _middle(
-            [utility / oracle for utility, oracle in pairs if utility is not None and oracle and oracle > 0]
-        )
-
-    def reference_mean(self, policy: str, measure: Quantity) -> float | None:
-        """Interquartile mean over tasks of a measure of a reference."""
-        levels = [task.reference(policy, measure) for task in self.tasks]
-        return _middle([level for level in levels if level is not None])
+    def reference_levels(self, policy: str) -> dict[str, float | None]:
+        """Interquartile means over tasks of a reference's measures, by key of `AGGREGATED`."""
+        found = {}
+        for key, (measure, shared) in AGGREGATED.items():
+            levels = [
+                (task.reference(policy, measure), task.reference(ORACLE, measure) if shared else 1.0)
+                for task in self.tasks
+            ]
+            known = [level / unit for level, unit in levels if level is not None and unit and unit > 0]
+            found[key] = float(middle(np.array(known))) if known else None
+        return found
 
 
 def way_of(planned: Planned) -> str:
@@ -230,13 +229,17 @@ def way_of(planned: Planned) -> str:
     return WAYS[planned.model not in DRAWN and config.model.get("decision") != "sample"]
 
 
-def _middle(levels: Sequence[float]) -> float | None:
-    return float(middle(np.asarray(levels))) if levels else None
-
-
-def _aggregate(by_task: Mapping[TaskKey, Mapping[str, pd.Series]], method: str) -> Estimate | None:
-    values = {key: of[method] for key, of in by_task.items() if method in of}
+def _aggregate(tasks: Sequence[Task], key: str, method: str) -> Estimate | None:
+    measure, shared = AGGREGATED[key]
+    by_task = {task.key: task.shares(measure) if shared else task.values(measure) for task in tasks}
+    values = {key: own[method] for key, own in by_task.items() if method in own}
     return interquartile_mean(values) if values else None
+
+
+def _place(one: Standing) -> tuple[int, float]:
+    """By rank, then by share of the oracle's utility."""
+    share = one.estimates["share"]
+    return one.ranks[UTILITY.name].best, -share.value if share else 0.0
 
 
 def board(

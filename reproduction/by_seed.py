@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fairall import Result
-from fairall.display import PageTable, Row, frame_of, records_of
+from fairall.display import PageTable, Row
 from fairall.report import dataset_label
+from reproduction.items import table_of
 from reproduction.plan import Planned
 
 FIRST_UTILITY = "utility_after_warm_up"  # on test people, of the policy after the first time step
@@ -29,14 +30,8 @@ def by_seed_table(study: str, planned: Sequence[Planned]) -> PageTable:
         for measure, values in _measures(run).items():
             cells = [f"{values[seed]:.4g}" if seed in values else "" for seed in seeds]
             rows.append(Row(dataset_label(one.dataset), name, [measure, *cells]))
-    return PageTable(
-        key=f"{study}_by_seed",
-        title="Values by seed",
-        note="",
-        section="",
-        frame=frame_of(["measure", *map(str, seeds)], rows),
-        records=records_of([]),
-    )
+    columns = ["measure", *map(str, seeds)]
+    return table_of(columns, rows, [], key=f"{study}_by_seed", title="Values by seed", note="")
 
 
 def _measures(run: Result) -> dict[str, dict[int, float]]:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import NamedTuple
 
 import pandas as pd
+import yaml
 
-from fairall.display import Cell, PageTable, Row, frame_of, records_of
+from fairall.display import Cell, PageTable, Row
 from fairall.report import LEVEL, dataset_label, holm, measures, paired_p
-from reproduction.plan import DATASETS, METHODS, Planned, missing_runs
+from reproduction.items import table_of
+from reproduction.plan import DATASETS, Planned, by_model
 from reproduction.tables import by_dataset
 
 REPRODUCED, IN_DIRECTION, NOT, MISSING = "reproduced", "in direction only", "not reproduced", "missing"
@@ -21,6 +24,9 @@ MEANING = (
     f"p < {LEVEL:g}); {IN_DIRECTION}: in its order, but chance might do this; {NOT}: not in its order. No "
     f"worse: worse by less than {100 * MARGIN:g} (×100), which is tested in the same way."
 )
+
+
+COUNTED = ("verdict", "difference_in_paper_std", "statistic", "inside")  # columns of records
 
 
 class Claim(NamedTuple):
@@ -37,26 +43,9 @@ class Claim(NamedTuple):
     no_worse: bool = False
 
 
-FAIRALL, FAIRALL_II, FAIRLAB, FAIRLOG, UNFAIRLOG = METHODS
-UTILITY, DPU = "effective_utility", "effective_dpu"
-REAL = (
-    Claim("FairAll (I+II) accumulates more utility than FairLog", FAIRALL, FAIRLOG, UTILITY),
-    Claim("FairAll (I+II) accumulates less unfairness than FairLog", FAIRALL, FAIRLOG, DPU),
-    Claim("FairAll (I+II) accumulates no less utility than UnfairLog", FAIRALL, UNFAIRLOG, UTILITY, True),
-    Claim("FairAll (I+II) accumulates less unfairness than UnfairLog", FAIRALL, UNFAIRLOG, DPU),
-    Claim("Phase I helps: more utility than FairAll (II)", FAIRALL, FAIRALL_II, UTILITY),
-    Claim("unlabelled data help: FairAll (II) earns more than FairLab", FAIRALL_II, FAIRLAB, UTILITY),
-    Claim("deployed, FairAll (I+II) earns more than FairLog", FAIRALL, FAIRLOG, "mean_utility"),
-    Claim("deployed, its unfairness is no greater than FairLog's", FAIRALL, FAIRLOG, "mean_dpu", True),
-    Claim("its utility varies less over time than FairLog's", FAIRALL, FAIRLOG, "tv_utility"),
-    Claim("its unfairness varies less over time than FairLog's", FAIRALL, FAIRLOG, "tv_dpu"),
-)
-BY_GROUND_TRUTH = "by the ground truth FairAll (I+II) earns no less than UnfairLog"
-SYNTHETIC = (
-    Claim("FairAll (I+II) treats groups more alike than FairLog (DPU)", FAIRALL, FAIRLOG, "mean_dpu"),
-    Claim("FairAll (I+II) is counterfactually fairer than FairLog (CFU)", FAIRALL, FAIRLOG, "mean_cfu"),
-    Claim("Phase I helps: less counterfactual unfairness than FairAll (II)", FAIRALL, FAIRALL_II, "mean_cfu"),
-    Claim(BY_GROUND_TRUTH, FAIRALL, UNFAIRLOG, "mean_ground_truth_utility", True),
+REAL, SYNTHETIC = (
+    tuple(Claim(**one) for one in claims)
+    for claims in yaml.safe_load(Path(__file__).with_name("claims.yaml").read_text()).values()
 )
 
 
@@ -72,13 +61,16 @@ class Verdict(NamedTuple):
 def judge(claims: Iterable[Claim], planned: Sequence[Planned]) -> list[Verdict]:
     """Compare every claim with every data set of some runs, all of one initial policy and protocol."""
     verdicts = []
-    runs = {(one.model, one.dataset): one.run for one in planned}
-    datasets = list(by_dataset(planned))
+    datasets = {name: by_model(own) for name, own in by_dataset(planned).items()}
     reproduced = _reproduced(planned)
     for claim in claims:
-        pairs = [(runs.get((claim.model, name)), runs.get((claim.other, name))) for name in datasets]
-        values = [[run.values(claim.measure) for run in pair if run is not None] for pair in pairs]
-        ahead = [_ahead(claim, *both) if len(both) == 2 else pd.Series(dtype=float) for both in values]
+        pair = claim.model, claim.other
+        ahead = [
+            _ahead(claim, *(runs[model].values(claim.measure) for model in pair))
+            if runs.keys() >= {*pair}
+            else pd.Series(dtype=float)
+            for runs in datasets.values()
+        ]
         raw = [paired_p(series, 0 * series) for series in ahead]
         for dataset, series, p in zip(datasets, ahead, holm(raw), strict=True):
             words = MISSING if p is None else _words(float(series.mean()), p, reproduced)
@@ -115,18 +107,20 @@ def claims_table(
             for name in datasets
         ]
         rows.append(Row(measures(claim.measure)[0].label, claim.text, cells))
-    return PageTable(
+    records = [
+        {"claim": claim.text, "measure": claim.measure, "dataset": dataset, "verdict": words, "p": p}
+        for claim, dataset, words, p in judged
+    ]
+    return table_of(
+        [dataset_label(name) for name in datasets],
+        rows,
+        records,
+        planned,
         key=key,
         title=title,
         note=MEANING.format(_reproduced(planned)),
         section="What reproduced",
         setting=setting,
-        frame=frame_of([dataset_label(name) for name in datasets], rows),
-        records=records_of(
-            {"claim": claim.text, "measure": claim.measure, "dataset": dataset, "verdict": words, "p": p}
-            for claim, dataset, words, p in judged
-        ),
-        lacking=missing_runs(planned),
     )
 
 
@@ -138,33 +132,29 @@ def counts_table(tables: Sequence[PageTable]) -> PageTable:
     """
     rows, records = [], []
     for setting in dict.fromkeys(table.setting for table in tables if table.setting):
-        of_setting = [table.records for table in tables if table.setting == setting]
-        own = [record for of in of_setting for record in of.to_dict("records")]
-        found: dict[str, tuple[int, int]] = {}
-        verdicts = [record["verdict"] for record in own if "verdict" in record]
-        found["claims reproduced"] = sum(map(verdicts.count, (REPRODUCED, ON_SPLIT))), len(verdicts)
-        apart = [abs(one["difference_in_paper_std"]) for one in own if _known(one, "difference_in_paper_std")]
-        for bound, name in ((1.0, "within 1 sd of print"), (2.0, "within 2 sd")):
-            found[name] = sum(one <= bound for one in apart), len(apart)
-        for statistic, name in (("mean", "printed means inside"), ("std", "printed deviations inside")):
-            judged = [one for one in own if one.get("statistic") == statistic and _known(one, "inside")]
-            found[name] = sum(bool(one["inside"]) for one in judged), len(judged)
-        rows.append(Row("", setting, [f"{n} of {total}" if total else "" for n, total in found.values()]))
+        every = pd.concat([table.records for table in tables if table.setting == setting])
+        own = every.reindex(columns=COUNTED)
+        apart = own["difference_in_paper_std"].dropna().abs()
+        judged = own.dropna(subset="inside")
+        found = {
+            "claims reproduced": own["verdict"].dropna().isin([REPRODUCED, ON_SPLIT]),
+            "within 1 sd of print": apart <= 1.0,
+            "within 2 sd": apart <= 2.0,
+            "printed means inside": judged.loc[judged["statistic"] == "mean", "inside"],
+            "printed deviations inside": judged.loc[judged["statistic"] == "std", "inside"],
+        }
+        counts = {name: (int(held.sum()), len(held)) for name, held in found.items()}
+        rows.append(Row("", setting, [f"{n} of {total}" if total else "" for n, total in counts.values()]))
         records += [
-            {"setting": setting, "count": name, "n": n, "of": total} for name, (n, total) in found.items()
+            {"setting": setting, "count": name, "n": n, "of": total} for name, (n, total) in counts.items()
         ]
-    columns = list(dict.fromkeys(record["count"] for record in records))
-    return PageTable(
+    return table_of(
+        list(dict.fromkeys(record["count"] for record in records)),
+        rows,
+        records,
         key="counts",
         title="How much reproduced",
         note="Claims: see the tables of claims. sd: our mean less the printed one in printed standard "
         "deviations. Inside: of the 95 % predictive interval of as many seeds as the paper's.",
         section="What reproduced",
-        frame=frame_of(columns, rows),
-        records=records_of(records),
     )
-
-
-def _known(record: dict[str, Any], key: str) -> bool:
-    value = record.get(key)
-    return value is not None and value == value

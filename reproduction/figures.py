@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -24,9 +24,10 @@ from fairall.report import (
     method_label,
 )
 from fairall.results import LEVELS, REFERENCES, band, interval, level, principal
+from reproduction.items import figure_of, grid_of, label_grid
 from reproduction.latents import Space, latent_space
 from reproduction.paper import synthetic_readings
-from reproduction.plan import EFFECTIVE, ON_SYNTHETIC, Planned, missing_runs
+from reproduction.plan import EFFECTIVE, ON_SYNTHETIC, Planned, by_model, runs_of
 from reproduction.tables import by_dataset
 
 # Distinct lines, beside the colours of conf/model/, for readers who see none.
@@ -67,34 +68,34 @@ def real_figures(planned: Sequence[Planned], initial_policy: str) -> list[PageFi
     policy = f"{initial_policy} initial policy"
     return [
         *(
-            _figure(
+            figure_of(
                 f"{dataset}_{initial_policy}",
                 f"{dataset_label(dataset)}, {policy}",
                 f"{BOTH} over time steps. {CURVES}",
-                "Figures: methods over time",
-                own,
                 partial(_methods_over_time, own, UTILITY_AND_DPU),
+                own,
+                section="Figures: methods over time",
             )
             for dataset, own in by_dataset(planned).items()
         ),
-        _figure(
+        figure_of(
             f"plane_{initial_policy}",
             f"Utility against unfairness, {policy}",
             "Means over the time steps of evaluation.window on test people, with 95 % intervals over seeds "
             "(Student's t). The dashed line joins the methods that no other beats in both (Pareto front). In "
             "grey, where it was measured, a classifier fitted to every training label.",
-            "Figures: utility against unfairness",
-            planned,
             lambda: draw_plane(_runs(planned)),
+            planned,
+            section="Figures: utility against unfairness",
         ),
-        _figure(
+        figure_of(
             f"acceptance_{initial_policy}",
             f"Acceptance by group, {policy}",
             "Share of each step's applicants of either group who were accepted, averaged over "
             f"{SMOOTH} steps. {BAND}",
-            "Figures: acceptance by group",
-            measured,
             lambda: draw_acceptance(_runs(measured)),
+            measured,
+            section="Figures: acceptance by group",
             wide=True,
         ),
     ]
@@ -118,29 +119,29 @@ def synthetic_figure(
                 found[f"{label} (printed)"] = heights
         return found
 
-    return _figure(
+    return figure_of(
         f"synthetic_{initial_policy}",
         f"Synthetic data, {initial_policy} initial policy",
         "Utility by the proxy label and by the ground truth, demographic-parity and counterfactual "
         f"unfairness over time steps, and the levels of the optimal fair and unfair policies. {CURVES}",
-        "Figures: synthetic data",
-        planned,
         lambda: _methods_over_time(planned, ON_SYNTHETIC, lines=lines()),
+        planned,
+        section="Figures: synthetic data",
         besides=optimal,
     )
 
 
 def cost_figure(planned: Sequence[Planned]) -> PageFigure:
     """Effective utility and DPU of FairAll against the cost of a positive decision."""
-    return _figure(
+    return figure_of(
         "costs",
         "FairAll (I+II) at other costs, harsh initial policy",
         "Effective utility and DPU after the last time step against the cost c. "
         "Mean and standard deviation over seeds. Thin lines, where they were measured: a classifier fitted "
         "to every training label, on those same people.",
-        "Figures: costs and policies",
-        planned,
         lambda: draw_against_cost(planned, EFFECTIVE),
+        planned,
+        section="Figures: costs and policies",
     )
 
 
@@ -160,13 +161,13 @@ def policy_figures(planned: Sequence[Planned]) -> list[PageFigure]:
         return draw_over_time(runs, UTILITY_AND_DPU, looks)
 
     return [
-        _figure(
+        figure_of(
             f"policies_{dataset}",
             f"FairAll (I+II) with other policies, {dataset_label(dataset)}, harsh initial policy",
             f"{BOTH} over time steps. {CURVES}",
-            "Figures: costs and policies",
-            own,
             partial(drawn, own),
+            own,
+            section="Figures: costs and policies",
         )
         for dataset, own in by_dataset(planned).items()
     ]
@@ -184,15 +185,15 @@ def latent_figures(planned: Sequence[Planned]) -> list[PageFigure]:
         spaces = {model: space for model, space in found.items() if space is not None}
         shown = [one if one.model in spaces else replace(one, run=None) for one in having]
         figures.append(
-            _figure(
+            figure_of(
                 f"latents_{dataset}",
                 f"Latent spaces, {dataset_label(dataset)}, harsh initial policy",
                 "Latent means of test people by the first seed's policy at the end, on their two leading "
                 "principal axes: left by the sensitive attribute, right by the proxy label. A fair latent "
                 "mixes the groups on the left.",
-                "Figures: latent spaces",
-                shown,
                 partial(draw_latents, spaces),
+                shown,
+                section="Figures: latent spaces",
             )
         )
     return figures
@@ -202,14 +203,14 @@ def curve_figures(planned: Sequence[Planned]) -> list[PageFigure]:
     """Utility and DPU over time of each method after both initial policies, a figure per method."""
     own = [one for one in planned if one.dataset in CURVE_DATASETS]
     return [
-        _figure(
+        figure_of(
             f"curve_{name}",
             method_label(name),
             "Utility and demographic-parity unfairness of the policy on test people. "
             f"{BAND} Grey: a classifier fitted to every training label.",
-            "Methods over time",
-            some,
             partial(draw_curves, some),
+            some,
+            section="Methods over time",
             wide=True,
         )
         for name in dict.fromkeys(one.model for one in own)
@@ -217,32 +218,9 @@ def curve_figures(planned: Sequence[Planned]) -> list[PageFigure]:
     ]
 
 
-def _figure(
-    key: str,
-    title: str,
-    note: str,
-    section: str,
-    planned: Sequence[Planned],
-    draw: Callable[[], Figure],
-    *,
-    besides: Sequence[Planned] = (),
-    wide: bool = False,
-) -> PageFigure:
-    """A figure of some runs, and of further ones without which it can be drawn."""
-    drawn = draw if any(one.run is not None for one in planned) else None
-    lacking = missing_runs([*planned, *besides])
-    return PageFigure(
-        key=key, title=title, note=note, section=section, draw=drawn, lacking=lacking, wide=wide
-    )
-
-
-def _by_model(planned: Iterable[Planned]) -> dict[str, Result]:
-    return {one.model: one.run for one in planned if one.run is not None}
-
-
 def _runs(planned: Sequence[Planned]) -> dict[str, dict[str, Result]]:
     """Finished runs by data set and method."""
-    return {name: _by_model(own) for name, own in by_dataset(planned).items() if _by_model(own)}
+    return {name: runs for name, own in by_dataset(planned).items() if (runs := by_model(own))}
 
 
 def _methods_over_time(
@@ -251,7 +229,7 @@ def _methods_over_time(
     *,
     lines: Mapping[str, Mapping[str, float]] | None = None,
 ) -> Figure:
-    runs = _by_model(planned)
+    runs = by_model(planned)
     looks = {
         name: {"label": method_label(name), "color": look_of(name)["color"], "ls": LINES[name]}
         for name in runs
@@ -261,14 +239,11 @@ def _methods_over_time(
 
 def draw_against_cost(planned: Sequence[Planned], of: Sequence[Quantity]) -> Figure:
     """Draw measures at the last step against c, a line per data set, with standard deviations."""
-    figure = Figure(figsize=(COLUMN, 1.85), layout="constrained")
-    panels = figure.subplots(1, len(of))
+    figure, (panels,) = grid_of(1, len(of), 1.85, width=COLUMN)
     finished = by_dataset([one for one in planned if one.run is not None])
     for axes, measure in zip(panels, of, strict=True):
         for i, (dataset, own) in enumerate(finished.items()):
-            ordered = sorted(
-                (one.run for one in own if one.run is not None), key=lambda run: run.config.cost.value
-            )
+            ordered = sorted(runs_of(own), key=lambda run: run.config.cost.value)
             look: dict[str, Any] = {"color": PALETTE[i], "ls": STYLES[i], "marker": "osD"[i % 3], "ms": 2.5}
             values = pd.DataFrame({run.config.cost.value: 100 * run.values(measure.name) for run in ordered})
             means, stds = values.mean().to_numpy(), values.std().to_numpy()
@@ -290,10 +265,9 @@ def draw_against_cost(planned: Sequence[Planned], of: Sequence[Quantity]) -> Fig
 
 def draw_plane(runs_by_dataset: Mapping[str, Mapping[str, Result]]) -> Figure:
     """Draw mean utility against mean DPU with 95 % intervals, and the Pareto front."""
-    figure = Figure(figsize=(COLUMN, 1.75 * len(runs_by_dataset) + 0.1), layout="constrained")
-    panels = np.atleast_1d(figure.subplots(len(runs_by_dataset), 1))
+    figure, panels = grid_of(len(runs_by_dataset), 1, 1.75 * len(runs_by_dataset) + 0.1, width=COLUMN)
     handles: dict[str, Any] = {}
-    for axes, (dataset, runs) in zip(panels, runs_by_dataset.items(), strict=True):
+    for axes, (dataset, runs) in zip(panels[:, 0], runs_by_dataset.items(), strict=True):
         points = []
         for name, run in runs.items():
             dpu, utility = run.spread("mean_dpu"), run.spread("mean_utility")
@@ -311,7 +285,7 @@ def draw_plane(runs_by_dataset: Mapping[str, Mapping[str, Result]]) -> Figure:
             (handles["Pareto front"],) = axes.plot(*front, color=GREY, ls="--", lw=0.9, zorder=0)
         axes.set(title=dataset_label(dataset), ylabel="mean test utility (×100)")
         axes.set_xlim(left=0)
-    panels[-1].set_xlabel("mean test DPU (×100), less is fairer")
+    label_grid(panels, "mean test DPU (×100), less is fairer")
     legend_below(figure, handles, 3)
     return figure
 
@@ -333,8 +307,8 @@ def pareto(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
 def draw_acceptance(runs_by_dataset: Mapping[str, Mapping[str, Result]]) -> Figure:
     """Draw acceptance of applicants of either group over time: a row per data set, a column per method."""
     methods = list(dict.fromkeys(name for runs in runs_by_dataset.values() for name in runs))
-    figure = Figure(figsize=(2 * COLUMN, 1.3 * len(runs_by_dataset) + 0.3), layout="constrained")
-    panels = figure.subplots(len(runs_by_dataset), len(methods), sharex=True, sharey="row", squeeze=False)
+    n, height = len(runs_by_dataset), 1.3 * len(runs_by_dataset) + 0.3
+    figure, panels = grid_of(n, len(methods), height, sharex=True, sharey="row")
     sides = (("", "S = +1", TEAL, "-"), ("dis", "S = −1", ROSE, "--"))
     for row, (dataset, runs) in zip(panels, runs_by_dataset.items(), strict=True):
         row[0].set_ylabel(f"{dataset_label(dataset)}\naccepted (%)")
@@ -347,18 +321,14 @@ def draw_acceptance(runs_by_dataset: Mapping[str, Mapping[str, Result]]) -> Figu
                 smooth = curve.rolling(SMOOTH, min_periods=1, center=True).mean()
                 band(axes, smooth, label=label, color=colour, ls=line)
             axes.set_ylim(0, 100)
-    for axes, name in zip(panels[0], methods, strict=True):
-        axes.set_title(method_label(name))
-    for axes in panels[-1]:
-        axes.set_xlabel("time step t")
+    label_grid(panels, "time step t", titles=map(method_label, methods))
     legend_below(figure, handles_of([next(axes for axes in panels[0] if axes.axison)]), 2)
     return figure
 
 
 def draw_latents(spaces: Mapping[str, Space]) -> Figure:
     """Draw latent means of the first seed on their two leading principal axes, by s and by the label."""
-    figure = Figure(figsize=(COLUMN, 1.5 * len(spaces) + 0.5), layout="constrained")
-    panels = figure.subplots(len(spaces), 2, squeeze=False)
+    figure, panels = grid_of(len(spaces), 2, 1.5 * len(spaces) + 0.5, width=COLUMN)
     for (left, right), (name, (z, s, label)) in zip(panels, spaces.items(), strict=True):
         points, _ = principal(z)
         for axes, positive, words, hues in (
@@ -374,17 +344,15 @@ def draw_latents(spaces: Mapping[str, Space]) -> Figure:
             axes.legend(loc="upper right", handletextpad=0.1, borderpad=0.1)
             axes.set(xticks=[], yticks=[])
         left.set_ylabel(f"{method_label(name)}\nsecond axis of z")
-    for axes in panels[-1]:
-        axes.set_xlabel("first axis of z")
+    label_grid(panels, "first axis of z")
     return figure
 
 
 def draw_curves(planned: Sequence[Planned]) -> Figure:
     """Draw utility and DPU of a method over time: a row per measure, a column per data set."""
-    runs = [one.run for one in planned if one.run is not None]
+    runs = runs_of(planned)
     datasets = [name for name in CURVE_DATASETS if any(run.name("dataset") == name for run in runs)]
-    figure = Figure(figsize=(2 * COLUMN, 2.4), layout="constrained")
-    panels = figure.subplots(len(UTILITY_AND_DPU), len(datasets), squeeze=False, sharex=True)
+    figure, panels = grid_of(len(UTILITY_AND_DPU), len(datasets), 2.4, sharex=True)
     for row, measure in zip(panels, UTILITY_AND_DPU, strict=True):
         for axes, dataset in zip(row, datasets, strict=True):
             own = [run for run in runs if run.name("dataset") == dataset]
@@ -396,10 +364,7 @@ def draw_curves(planned: Sequence[Planned]) -> Figure:
                 reference = own[0].reference(policy, measure.mean().name)
                 if reference is not None:
                     level(axes, policy, measure, reference.mean)
-        row[0].set_ylabel(f"{measure.label} ×100")
-    for axes, dataset in zip(panels[0], datasets, strict=True):
-        axes.set_title(dataset_label(dataset))
-    for axes in panels[-1]:
-        axes.set_xlabel("time step t")
+    ylabels = [f"{measure.label} ×100" for measure in UTILITY_AND_DPU]
+    label_grid(panels, "time step t", titles=map(dataset_label, datasets), ylabels=ylabels)
     legend_below(figure, handles_of([panels[0][0]]), 4)
     return figure

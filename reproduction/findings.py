@@ -31,6 +31,7 @@ from fairall.display import (
 from fairall.metrics import Spread
 from reproduction.claims import REAL as REAL_CLAIMS
 from reproduction.claims import REPRODUCED, SYNTHETIC
+from reproduction.items import grid_of, label_grid
 from reproduction.pages import BESIDE, BLOCK, publish, refuse
 from reproduction.plan import ABLATION, grid
 from reproduction.questions_groups import ALIKE
@@ -52,6 +53,7 @@ METHODS = ("FairAll (I+II)", "FairAll (II)", "FairLab (I+II)", "FairLog", "Unfai
 GROUP = "harsh initial policy"
 REAL = ("COMPAS", "German Credit", "MEPS")
 EVERY = "all data sets"
+MEMORIES = ("step", "all")
 UTILITY, DPU, TEST = "effective utility ↑", "DPU ↓", "test utility ↑"
 # Effects of docs/ablation.md, as they are called here.
 PARTS = {
@@ -169,13 +171,12 @@ def text() -> str:
 
 def inside() -> str:
     """How many printed means are inside our predictive intervals with the switches of the authors' code."""
-    cells = [
-        value
-        for policy in ("harsh", "lenient")
-        for value in table(f"printed_mean_{policy}_published_code").to_numpy().ravel()
-    ]
-    judged = [value for value in cells if "inside" in value or "outside" in value]
-    return f"{sum('inside' in value for value in judged)} of the {len(judged)}"
+    tables = [table(f"printed_mean_{policy}_published_code") for policy in ("harsh", "lenient")]
+    inside, outside = (
+        sum(word in value for cells in tables for value in cells.to_numpy().ravel())
+        for word in ("inside", "outside")
+    )
+    return f"{inside} of the {inside + outside}"
 
 
 def reproduced(policy: str, splits: bool = True, kinds: Sequence[bool] = (False, True)) -> str:
@@ -210,17 +211,13 @@ def like_with_like(level: str, reference: str, column: str) -> dict[str, float]:
     It is of the VAE with cut decisions, averaged over both memories: the cells of the ablation that have
     every level. Effects such as `latent − none` are of further cells, which differ between levels.
     """
-    found = {}
-    for name in grid(ABLATION[0]).dataset.split(","):
-        means = [
-            [
-                numbers(INTERVAL, cell(f"ablation_{name}", "", f"VAE, {one}, cut, {memory}", column))[0]
-                for memory in ("step", "all")
-            ]
-            for one in (level, reference)
-        ]
-        found[name] = float(np.mean(means[0]) - np.mean(means[1]))
-    return found
+
+    def mean(name: str, one: str) -> float:
+        cells = [cell(f"ablation_{name}", "", f"VAE, {one}, cut, {memory}", column) for memory in MEMORIES]
+        return float(np.mean([numbers(INTERVAL, shown)[0] for shown in cells]))
+
+    data_sets = grid(ABLATION[0]).dataset.split(",")
+    return {name: mean(name, level) - mean(name, reference) for name in data_sets}
 
 
 def over_data_sets(differences: Mapping[str, float], without: str = "") -> str:
@@ -254,8 +251,8 @@ def draw_splits() -> Figure:
     """Utility of deployed policies: seeds of one split, and as many splits as seeds; a panel per data set."""
     keys = {"fifty seeds of one split": ("temporal_harsh_corrected_expected", GREY)}
     keys |= {"twenty splits": ("temporal_splits_harsh", BLUE)}
-    figure = Figure(figsize=(WIDTH, 2.1), layout="constrained")
-    for axes, group in zip(figure.subplots(1, len(REAL), sharey=True), REAL, strict=True):
+    figure, (panels,) = grid_of(1, len(REAL), 2.1, width=WIDTH, sharey=True)
+    for axes, group in zip(panels, REAL, strict=True):
         for shift, (label, (key, colour)) in zip((-0.15, 0.15), keys.items(), strict=True):
             cells = table(key).loc[group, "mean utility ↑"].iloc[: len(METHODS)]
             spreads = [numbers(SPREAD, text) for text in cells]
@@ -268,8 +265,8 @@ def draw_splits() -> Figure:
 
 def draw_printed() -> Figure:
     """Printed effective utilities beside the predictive intervals of ours; a panel per initial policy."""
-    figure = Figure(figsize=(WIDTH, 2.9), layout="constrained")
-    for axes, policy in zip(figure.subplots(1, 2, sharey=True), ("harsh", "lenient"), strict=True):
+    figure, (panels,) = grid_of(1, 2, 2.9, width=WIDTH, sharey=True)
+    for axes, policy in zip(panels, ("harsh", "lenient"), strict=True):
         cells = table(f"printed_mean_{policy}_published_code")[UTILITY]
         for k, text in enumerate(cells):
             printed, low, high = numbers(PRINTED, text)
@@ -294,8 +291,8 @@ def draw_parts() -> Figure:
             "ground-truth utility,\nlabels reorder people",
         ),
     )
-    figure = Figure(figsize=(WIDTH, 2.2), layout="constrained")
-    for axes, (key, group, column, label) in zip(figure.subplots(1, 3, sharey=True), panels, strict=True):
+    figure, (axes_of,) = grid_of(1, 3, 2.2, width=WIDTH, sharey=True)
+    for axes, (key, group, column, label) in zip(axes_of, panels, strict=True):
         cells = table(key)[column]
         for k, part in enumerate(PARTS):
             if (part, group) in cells.index:
@@ -310,8 +307,8 @@ def draw_credit() -> Figure:
     """Utility of all methods on German Credit beyond that of accepting everybody."""
     cells = table("leaderboard_credit").loc[GROUP]
     methods = cells[cells["CPU seconds"] != ""].sort_values("rank by utility", key=_first, kind="stable")
-    figure = Figure(figsize=(WIDTH, 4.2), layout="constrained")
-    for axes, column in zip(figure.subplots(1, 2, sharey=True), (UTILITY, TEST), strict=True):
+    figure, (panels,) = grid_of(1, 2, 4.2, width=WIDTH, sharey=True)
+    for axes, column in zip(panels, (UTILITY, TEST), strict=True):
         everybody = numbers(MEAN, cells.loc["accept everybody", column])[0]
         spreads = [numbers(SPREAD, text) for text in methods[column]]
         beyond = [(mean - everybody, mean - everybody - std, mean - everybody + std) for mean, std in spreads]
@@ -327,8 +324,7 @@ def draw_audits() -> Figure:
     """Coverage of intervals of scores by the number of rows: of the accepted alone, and doubly robust."""
     told = table("scores")
     sizes = {int(name.split()[0].replace(",", "")): name for name in told.columns if name.endswith("rows")}
-    figure = Figure(figsize=(WIDTH, 2.9), layout="constrained")
-    panels = figure.subplots(len(SELECTIONS), len(SCORES), sharex=True, sharey=True)
+    figure, panels = grid_of(len(SELECTIONS), len(SCORES), 2.9, width=WIDTH, sharex=True, sharey=True)
     for (line, selection), (column, score) in itertools.product(enumerate(SELECTIONS), enumerate(SCORES)):
         axes: Axes = panels[line, column]
         for name, colour, label in (
@@ -342,18 +338,14 @@ def draw_audits() -> Figure:
         axes.axhline(95, color=GREY, lw=0.8, ls="--")
         axes.set(xscale="log", ylim=(0, 103), title=f"{score}, {selection}")
         axes.title.set_fontsize(6.5)
-    for axes in panels[-1]:
-        axes.set_xlabel("rows of the log")
-    for axes in panels[:, 0]:
-        axes.set_ylabel("% that cover")
+    label_grid(panels, "rows of the log", ylabels=["% that cover"] * len(SELECTIONS))
     legend_below(figure, handles_of(panels.ravel()), 2)
     return figure
 
 
 def draw_questions() -> Figure:
     """The four questions: tools by world, hidden reasons, more than two groups, and amounts."""
-    figure = Figure(figsize=(WIDTH, 4.6), layout="constrained")
-    (truth, hidden), (groups, amounts) = figure.subplots(2, 2)
+    figure, ((truth, hidden), (groups, amounts)) = grid_of(2, 2, 4.6, width=WIDTH)
     for world, mark in (("truth gap 0, label bias 1", "o"), ("truth gap 0.4, label bias 1", "s")):
         cells = table("questions_truth").loc[world]
         for tool, colour in COLOURS.items():
@@ -366,21 +358,18 @@ def draw_questions() -> Figure:
         (0.15, BLUE, "utility later ↑"),
     ):
         cells = table("questions_hidden").loc["COMPAS, Γ = 3, exploration: none", column]
-        lines(hidden, [numbers(INTERVAL, shown) for shown in cells], shift, colour, "")
-        rows(hidden, cells.index)
+        intervals(hidden, cells, cells.index, shift, colour)
     hidden.set_title("hidden reasons, Γ = 3, COMPAS\n(orange: first policy, blue: later)")
     hidden.set_xlabel("change of utility ×100")
     cells = table("questions_groups_differences")["utility ↑"]
     sets = [group for group, name in cells.index if name == f"FairAll (I+II){ALIKE}"]
     for shift, colour, words in ((-0.15, GREY, ""), (0.15, BLUE, ALIKE)):
-        spreads = [numbers(INTERVAL, cells[group, f"FairAll (I+II){words}"]) for group in sets]
-        lines(groups, spreads, shift, colour, "")
-    rows(groups, sets)
+        own = [cells[group, f"FairAll (I+II){words}"] for group in sets]
+        intervals(groups, own, sets, shift, colour)
     groups.set_title("FairAll with four and eight groups\n(grey: as published, blue: cut, memory of all)")
     groups.set_xlabel("utility ×100 less that of equal rates by thresholds")
     cells = table("questions_amounts_paired")["money per 100 test people ↑"]
-    lines(amounts, [numbers(INTERVAL, shown) for shown in cells], 0, BLUE, "")
-    rows(amounts, [f"{group.split(',')[0]}, {name}" for group, name in cells.index])
+    intervals(amounts, cells, [f"{group.split(',')[0]}, {name}" for group, name in cells.index])
     amounts.set(title="amounts in place of one cost", xlabel="more money per 100 people")
     truth.legend(handles_of([truth]).values(), handles_of([truth]).keys(), fontsize=6)
     for axes in (hidden, groups, amounts):
@@ -388,12 +377,19 @@ def draw_questions() -> Figure:
     return figure
 
 
+def intervals(
+    axes: Axes, cells: Iterable[str], names: Iterable[str], start: float = 0, colour: str = BLUE
+) -> None:
+    """Draw a row per cell that holds a mean and its interval."""
+    lines(axes, [numbers(INTERVAL, shown) for shown in cells], start, colour, "")
+    rows(axes, names)
+
+
 def lines(axes: Axes, spreads: Iterable[Sequence[float]], start: float, colour: str, label: str) -> None:
     """Draw means with the ends of their intervals, below each other from `start` on."""
     for k, (mean, low, high) in enumerate(spreads):
-        y = start + k
         ends = [[mean - low], [high - mean]]
-        axes.errorbar([mean], [y], xerr=ends, fmt="o", ms=3, lw=1, color=colour, label=label)
+        axes.errorbar([mean], [start + k], xerr=ends, fmt="o", ms=3, lw=1, color=colour, label=label)
 
 
 def rows(axes: Axes, names: Iterable[str]) -> None:
@@ -410,7 +406,7 @@ def _first(ranks: pd.Series) -> pd.Series:
 
 
 FIGURES = tuple(
-    PageFigure(key=f"findings_{key}", title=title, note=note, section="", wide=True, draw=draw)
+    PageFigure(key=f"findings_{key}", title=title, note=note, wide=True, draw=draw)
     for key, title, note, draw in (
         (
             "splits",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any
 
@@ -13,14 +13,15 @@ from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 
-from fairall.display import COLUMN, GREY, PageFigure, legend_below
+from fairall.display import GREY, PageFigure, legend_below
 from fairall.metrics import Quantity, Spread
 from fairall.report import WITH_ROW, dataset_label, look_of
 from fairall.results import LEVELS, REFERENCES, interval
 from reproduction.aggregates import Estimate, Pair
-from reproduction.board import BASELINE, DPU, TEST_UTILITY, UTILITY, Board, Task
+from reproduction.board import BASELINE, DPU, UTILITY, Board, Task
 from reproduction.figures import ORACLES, pareto
-from reproduction.plan import missing_runs, row_label
+from reproduction.items import figure_of, grid_of, name_rows
+from reproduction.plan import row_label
 
 REFERENCE_MARKS = {"accept_all": "+"} | ORACLES
 FRONT = "Pareto front"
@@ -30,95 +31,77 @@ TINTS = LinearSegmentedColormap.from_list("tints", ["#F0A860", "#FFFFFF", "#7DB4
 
 def board_figures(own: Board) -> list[PageFigure]:
     """Figures of a board; those that need more than there is cannot be drawn."""
-    baseline, some = row_label(BASELINE), bool(own.standings)
-    shares = any(one.share for one in own.standings)
-    items: list[tuple[str, str, Callable[[], Figure] | None, str]] = [
-        (
-            "aggregates",
-            "Aggregates over tasks",
-            (lambda: draw_aggregates(own)) if shares else None,
-            "Interquartile means over replicates and tasks, and the probability that the method is better "
-            f"than {baseline} in the same replicate, averaged over data sets; bars are 95 % intervals for "
-            "other data sets. A star marks methods that lack a task. Thin lines: references.",
-        ),
-        (
-            "plane",
-            "Utility against unfairness",
-            (lambda: draw_planes(own.tasks)) if some else None,
-            "Effective utility and DPU of all time steps together, with 95 % intervals over seeds (Student's "
-            "t). The dashed line joins the methods that no other beats in both (Pareto front). In grey: "
-            "references that earn no less than accepting nobody.",
-        ),
-        (
-            "pairs",
-            "Pairs of methods",
-            (lambda: draw_pairs(own)) if own.better[UTILITY.name] else None,
-            "Probability in per cent that the method in the row is better than the one in the column in the "
-            "same replicate, averaged over data sets; bold where it differs from one half for other "
-            "replicates on these data sets, corrected for all pairs.",
-        ),
-    ]
     return [
-        PageFigure(
-            key=f"leaderboard_{key}",
-            title=title,
-            note=note,
-            section="",
-            wide=True,
-            draw=draw,
-            lacking=missing_runs(own.planned),
+        figure_of(f"leaderboard_{key}", title, note, draw, own.planned, drawn=bool(enough), wide=True)
+        for key, title, draw, enough, note in (
+            (
+                "aggregates",
+                "Aggregates over tasks",
+                lambda: draw_aggregates(own),
+                any(one.estimates["share"] for one in own.standings),
+                "Interquartile means over replicates and tasks, and the probability that the method is "
+                f"better than {row_label(BASELINE)} in the same replicate, averaged over data sets; bars are "
+                "95 % intervals for other data sets. A star marks methods that lack a task. Thin lines: "
+                "references.",
+            ),
+            (
+                "plane",
+                "Utility against unfairness",
+                lambda: draw_planes(own.tasks),
+                own.standings,
+                "Effective utility and DPU of all time steps together, with 95 % intervals over seeds "
+                "(Student's t). The dashed line joins the methods that no other beats in both (Pareto "
+                "front). In grey: references that earn no less than accepting nobody.",
+            ),
+            (
+                "pairs",
+                "Pairs of methods",
+                lambda: draw_pairs(own),
+                own.better[UTILITY.name],
+                "Probability in per cent that the method in the row is better than the one in the column in "
+                "the same replicate, averaged over data sets; bold where it differs from one half for other "
+                "replicates on these data sets, corrected for all pairs.",
+            ),
         )
-        for key, title, draw, note in items
     ]
+
+
+# Panels of the aggregates by key.
+AGGREGATES = {
+    "share": "share of the oracle's\nutility ↑ (IQM, %)",
+    "test_share": "the same of test\nutility ↑ (IQM, %)",
+    "dpu": "DPU ↓\n(IQM, ×100)",
+    UTILITY.name: "P(earns more than\n{}), %",
+    DPU.name: "P(fairer than\n{}), %",
+}
 
 
 def draw_aggregates(own: Board) -> Figure:
     """Draw an interval per method: shares of the oracle's utility, DPU, probabilities of being better."""
     standings = own.standings[::-1]
-    names = [one.method for one in standings]
-    figure = Figure(figsize=(2 * COLUMN, 0.17 * len(names) + 0.6), layout="constrained")
-    panels: Sequence[Axes] = figure.subplots(1, 5, sharey=True)
-    better = [{name: own.better[one.name].get((name, BASELINE)) for name in names} for one in (UTILITY, DPU)]
-    baseline = row_label(BASELINE)
-    for axes, of, title in zip(
-        panels,
-        (
-            {one.method: one.share for one in standings},
-            {one.method: one.test_share for one in standings},
-            {one.method: one.dpu for one in standings},
-            *better,
-        ),
-        (
-            "share of the oracle's\nutility ↑ (IQM, %)",
-            "the same of test\nutility ↑ (IQM, %)",
-            "DPU ↓\n(IQM, ×100)",
-            f"P(earns more than\n{baseline}), %",
-            f"P(fairer than\n{baseline}), %",
-        ),
-        strict=True,
-    ):
-        for height, name in enumerate(names):
-            if (estimate := of[name]) is not None:
-                _estimate(axes, height, estimate, name)
-        axes.set_title(title)
+    figure, ((*panels,),) = grid_of(1, len(AGGREGATES), 0.17 * len(standings) + 0.6, sharey=True)
+    references = {policy: own.reference_levels(policy) for policy in ("accept_all", "oracle_fair")}
+    handles: dict[str, Any] = {}
+    for axes, (key, title) in zip(panels, AGGREGATES.items(), strict=True):
+        compared = own.better.get(key)
+        for height, one in enumerate(standings):
+            pair = one.method, BASELINE
+            estimate = one.estimates[key] if compared is None else compared.get(pair)
+            if estimate is not None:
+                _estimate(axes, height, estimate, one.method)
+        axes.set_title(title.format(row_label(BASELINE)))
         axes.grid(axis="x", lw=0.3, color=GREY, alpha=0.5)
         axes.set_axisbelow(True)
         axes.tick_params(axis="y", length=0)
-    complete = len(own.tasks)
-    panels[0].set_yticks(
-        range(len(names)), [row_label(one.method) + "*" * (one.tasks < complete) for one in standings]
-    )
-    panels[0].set_ylim(-0.6, len(names) - 0.4)
-    handles: dict[str, Any] = {}
-    for policy in ("accept_all", "oracle_fair"):
-        levels = [own.reference_share(policy, one) for one in (UTILITY, TEST_UTILITY)]
-        for axes, level in zip(panels, [*levels, own.reference_mean(policy, DPU)], strict=False):
-            if level is not None:
+        for policy, levels in references.items():
+            if (level := levels.get(key)) is not None:
                 look: dict[str, Any] = {"color": GREY, "ls": LEVELS[policy], "lw": 0.8, "zorder": 0}
                 handles[REFERENCES[policy]] = axes.axvline(100 * level, **look)
-    for axes in panels[3:]:
-        handles["as good"] = axes.axvline(50, color=GREY, lw=0.8, zorder=0)
-        axes.set_xlim(-3, 103)
+        if compared is not None:
+            handles["as good"] = axes.axvline(50, color=GREY, lw=0.8, zorder=0)
+            axes.set_xlim(-3, 103)
+    complete = len(own.tasks)
+    name_rows(panels[0], [row_label(one.method) + "*" * (one.tasks < complete) for one in standings])
     legend_below(figure, handles, 3)
     return figure
 
@@ -142,15 +125,14 @@ def _mark(method: str) -> dict[str, Any]:
 def draw_planes(tasks: Sequence[Task]) -> Figure:
     """Draw effective utility against DPU: a panel per task, two in a row."""
     rows = math.ceil(len(tasks) / 2)
-    figure = Figure(figsize=(2 * COLUMN, 1.7 * rows + 0.1), layout="constrained")
-    panels = figure.subplots(rows, 2, squeeze=False).flatten()
+    figure, grid = grid_of(rows, 2, 1.7 * rows + 0.1)
+    panels = grid.flatten()
     handles: dict[str, Any] = {}
     for axes, task in zip(panels, tasks, strict=False):
-        axes.set_title(f"{dataset_label(task.dataset)}, {task.initial_policy} initial policy")
         handles |= _plane(axes, task)
         axes.set_xlim(left=0)
-        axes.set_ylabel("effective utility (×100)")
-        axes.set_xlabel("DPU (×100), less is fairer")
+        title = f"{dataset_label(task.dataset)}, {task.initial_policy} initial policy"
+        axes.set(title=title, ylabel="effective utility (×100)", xlabel="DPU (×100), less is fairer")
     for axes in panels[len(tasks) :]:
         axes.remove()
     # In the order of the methods, whichever panel is the first to have one.
@@ -193,13 +175,10 @@ def _spread(values: pd.Series, measure: Quantity) -> Spread:
 def draw_pairs(own: Board) -> Figure:
     """Draw a matrix of probabilities of earning more, and one of being fairer."""
     names = [one.method for one in own.standings]
-    size = 0.19 * len(names)
-    figure = Figure(figsize=(2 * COLUMN, size + 1.1), layout="constrained")
-    panels: Sequence[Axes] = figure.subplots(1, 2, sharey=True)
-    for axes, measure, title in zip(
-        panels, (UTILITY, DPU), ("row earns more than column", "row is fairer than column"), strict=True
-    ):
-        _matrix(axes, names, own.better[measure.name], own.surely[measure.name])
+    figure, ((*panels,),) = grid_of(1, 2, 0.19 * len(names) + 1.1, sharey=True)
+    titles = {UTILITY.name: "row earns more than column", DPU.name: "row is fairer than column"}
+    for axes, (measure, title) in zip(panels, titles.items(), strict=True):
+        _matrix(axes, names, own.better[measure], own.surely[measure])
         axes.set_title(title)
     panels[0].set_yticks(range(len(names)), map(row_label, names))
     return figure

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from textwrap import shorten
 from typing import Any
 
 import pandas as pd
 
-from fairall.display import Cell, PageTable, Row, frame_of, mean_interval, mean_std, number, records_of
-from fairall.metrics import Quantity, Spread
+from fairall.display import Cell, PageTable, Row, mean_interval, mean_std, number
+from fairall.metrics import Spread
 from fairall.report import (
     LEVEL,
     UNTESTED,
@@ -36,7 +36,8 @@ from reproduction.board import (
     Board,
     Task,
 )
-from reproduction.plan import missing_runs, row_label
+from reproduction.items import difference_of, table_of
+from reproduction.plan import row_label
 
 MISSING = "missing"
 SHORT = 50  # characters of a reason beside it
@@ -48,56 +49,59 @@ RANKS = (
 CFU = "CFU ↓"  # column of data whose counterfactuals are known
 FURTHER = (TEST_DPU, *measures("tv_utility", "tv_dpu", "effective_cfu"))
 MEASURES = (UTILITY, TEST_UTILITY, DPU, OPPORTUNITY, *FURTHER)  # in the order of the columns
-OF_A_TASK = [
-    "rank by utility",
-    UTILITY.heading,
-    "regret ↓",
-    "test utility ↑",
-    "rank by DPU",
-    "DPU ↓",
-    "equal-opportunity gap ↓",
-    "test DPU ↓",
-    "TV of test utility ↓",
-    "TV of test DPU ↓",
-    CFU,
-    "on the front",
-    "tuned by",
-    "CPU seconds",
+# Columns of a task by key, as those of all tasks below.
+OF_A_TASK = {
+    f"rank_{UTILITY.name}": "rank by utility",
+    UTILITY.name: UTILITY.heading,
+    "regret": "regret ↓",
+    TEST_UTILITY.name: "test utility ↑",
+    f"rank_{DPU.name}": "rank by DPU",
+    DPU.name: "DPU ↓",
+    OPPORTUNITY.name: "equal-opportunity gap ↓",
+    TEST_DPU.name: "test DPU ↓",
+    "tv_utility": "TV of test utility ↓",
+    "tv_dpu": "TV of test DPU ↓",
+    "effective_cfu": CFU,
+    "front": "on the front",
+    "tuned": "tuned by",
+    "cpu_seconds": "CPU seconds",
+}
+BETTER = {UTILITY.name: "probability_of_earning_more", DPU.name: "probability_of_being_fairer"}
+STANDINGS = {
+    f"rank_{UTILITY.name}": "rank by utility",
+    "share": "share of the oracle's utility ↑",
+    "probability_of_earning_more": "P(earns more than {})",
+    "test_share": "share by test utility ↑",
+    f"rank_{DPU.name}": "rank by DPU",
+    "dpu": "DPU ↓",
+    "probability_of_being_fairer": "P(fairer than {})",
+    "equal_opportunity": "equal-opportunity gap ↓",
+    "front": "on the front",
+    "tasks": "tasks",
+    "cpu_seconds": "CPU seconds a run",
+}
+SHORT_COLUMNS = [
+    STANDINGS[key] for key in (f"rank_{UTILITY.name}", "share", f"rank_{DPU.name}", "dpu", "cpu_seconds")
 ]
+TUNED = {  # where hyperparameters come from, in a word
+    "defaults": "nothing",
+    "the paper's selection": "the paper",
+    "chosen by the other data sets": "the others",
+}
 SPREAD = "×100, mean ± standard deviation over seeds. "
 VARIATION = "TV: standard deviation over the time steps of evaluation.window. "
 
 
 def short_table(own: Board) -> PageTable:
     """The first methods of `standings_table` with few columns."""
-    rows = [
-        Row(
-            "",
-            row_label(one.method),
-            [
-                _rank(one.ranks.get(UTILITY.name)),
-                _estimate(one.share),
-                _rank(one.ranks.get(DPU.name)),
-                _estimate(one.dpu),
-                number(one.cpu, 1, 0),
-            ],
-        )
-        for one in own.standings[:FIRST]
-    ]
-    columns = [
-        "rank by utility",
-        "share of the oracle's utility ↑",
-        "rank by DPU",
-        "DPU ↓",
-        "CPU seconds a run",
-    ]
-    return PageTable(
+    table, n = standings_table(own), min(FIRST, len(own.standings))
+    return replace(
+        table,
         key="leaderboard_short",
         title="Standings in short",
         note=f"Interquartile means over tasks, ×100, with 95 % intervals for other data sets. {RANKS}",
-        frame=frame_of(columns, rows),
-        records=records_of({"method": one.method} for one in own.standings[:FIRST]),
-        lacking=missing_runs(own.planned),
+        frame=table.frame.iloc[:n][SHORT_COLUMNS],
+        records=table.records.filter(["method"]).head(n),
     )
 
 
@@ -117,67 +121,36 @@ def standings_table(own: Board, *, grouped: bool = False) -> PageTable:
     rows, records = [], []
     order = sorted(own.standings, key=lambda one: WAYS.index(own.ways[one.method]) if grouped else 0)
     for one in order:
-        pair = (one.method, BASELINE)
-        more, fairer = (own.better[measure.name].get(pair) for measure in RANKED)
-        cells = [
-            _rank(one.ranks.get(UTILITY.name)),
-            *map(_estimate, (one.share, more, one.test_share)),
-            _rank(one.ranks.get(DPU.name)),
-            *map(_estimate, (one.dpu, fairer, one.opportunity)),
-            str(one.front),
-            f"{one.tasks} of {len(own.tasks)}",
-            number(one.cpu, 1, 0),
-        ]
-        rows.append(Row(own.ways[one.method] if grouped else "", row_label(one.method), cells))
+        better = {name: own.better[key].get((one.method, BASELINE)) for key, name in BETTER.items()}
+        estimates = {**one.estimates, **better}
+        shown = {key: _estimate(estimate) for key, estimate in estimates.items()}
+        shown |= {f"rank_{key}": _rank(one.ranks.get(key)) for key in BETTER}
+        shown |= {"front": str(one.front), "tasks": f"{one.tasks} of {len(own.tasks)}"}
+        shown["cpu_seconds"] = number(one.cpu, 1, 0)
+        group = own.ways[one.method] if grouped else ""
+        rows.append(Row(group, row_label(one.method), [shown[key] for key in STANDINGS]))
         record: dict[str, Any] = {"method": one.method, "tasks": one.tasks, "front": one.front}
         for key, rank in one.ranks.items():
             record |= {f"rank_{key}": rank.best, f"worst_rank_{key}": rank.worst}
         record["cpu_seconds"] = one.cpu
-        estimates = {
-            "share": one.share,
-            "test_share": one.test_share,
-            "dpu": one.dpu,
-            "equal_opportunity": one.opportunity,
-            "probability_of_earning_more": more,
-            "probability_of_being_fairer": fairer,
-        }
         for key, estimate in estimates.items():
             value, low, high = estimate or (None, None, None)
             record |= {key: value, f"{key}_low": low, f"{key}_high": high}
         records.append(record)
     for policy in WITH_ROW if rows else ():
-        levels = {
-            "share": own.reference_share(policy),
-            "test_share": own.reference_share(policy, TEST_UTILITY),
-            "dpu": own.reference_mean(policy, DPU),
-            "equal_opportunity": own.reference_mean(policy, OPPORTUNITY),
-        }
-        share, test, dpu, opportunity = map(number, levels.values())
-        cells = ["", share, "", test, "", dpu, "", opportunity, "", "", ""]
+        levels = own.reference_levels(policy)
+        cells = [number(levels.get(key)) for key in STANDINGS]
         rows.append(Row("references", REFERENCES[policy], cells))
         records.append({"method": policy} | levels)
-    baseline = row_label(BASELINE)
-    columns = [
-        "rank by utility",
-        "share of the oracle's utility ↑",
-        f"P(earns more than {baseline})",
-        "share by test utility ↑",
-        "rank by DPU",
-        "DPU ↓",
-        f"P(fairer than {baseline})",
-        "equal-opportunity gap ↓",
-        "on the front",
-        "tasks",
-        "CPU seconds a run",
-    ]
-    return PageTable(
+    return table_of(
+        [heading.format(row_label(BASELINE)) for heading in STANDINGS.values()],
+        rows,
+        records,
+        own.planned,
         key="leaderboard",
         title="Standings",
         note="Interquartile means and probabilities, ×100, with 95 % intervals for other data sets. "
         f"{RANKS} On the front: number of tasks on which no other method has both more utility and less DPU.",
-        frame=frame_of(columns, rows),
-        records=records_of(records),
-        lacking=missing_runs(own.planned),
     )
 
 
@@ -197,27 +170,26 @@ def task_table(own: Board, dataset: str) -> PageTable:
             records += values
         for name in task.planned:
             if reason := task.reason(name):
-                cells = ["", Cell(MISSING, shorten(reason, SHORT, placeholder=" …")), *[""] * 12]
-                rows.append(Row(group, row_label(name), cells))
+                said = Cell(MISSING, shorten(reason, SHORT, placeholder=" …"))
+                rows.append(Row(group, row_label(name), _in_columns({UTILITY.name: said})))
         oracle = task.reference(ORACLE, UTILITY)
         for policy in WITH_ROW if task.runs else ():
-            levels = [task.reference(policy, one) for one in MEASURES]
-            left = None if oracle is None or levels[0] is None else oracle - levels[0]
-            utility, test, dpu, opportunity, *further = map(number, levels)
-            cells = ["", utility, number(left), test, "", dpu, opportunity, *further, "", "", ""]
+            levels = {one.name: task.reference(policy, one) for one in MEASURES}
+            earned = levels[UTILITY.name]
+            levels["regret"] = None if oracle is None or earned is None else oracle - earned
+            cells = _in_columns({key: number(level) for key, level in levels.items()})
             rows.append(Row(group, REFERENCES[policy], cells))
-    frame = frame_of(OF_A_TASK, rows)
-    if dataset != "synthetic":
-        frame = frame.drop(columns=CFU)
     compared = all(task.compared for task in tasks)
-    return PageTable(
+    table = table_of(
+        [*OF_A_TASK.values()],
+        rows,
+        records,
+        [one for task in tasks for one in task.planned.values()],
         key=f"leaderboard_{dataset}",
         title=dataset_label(dataset),
         note=SPREAD + VARIATION + (f"{RANKS} References have no rank." if compared else UNTESTED),
-        frame=frame,
-        records=records_of(records),
-        lacking=missing_runs([one for task in tasks for one in task.planned.values()]),
     )
+    return table if dataset == "synthetic" else replace(table, frame=table.frame.drop(columns=CFU))
 
 
 def method_table(own: Board, method: str) -> PageTable:
@@ -228,44 +200,43 @@ def method_table(own: Board, method: str) -> PageTable:
         rows.append(Row(dataset_label(task.dataset), task.initial_policy, cells))
         records += values
     compared = all(task.compared for task in own.tasks)
-    return PageTable(
+    meaning = f"Regret: the oracle's utility less the method's. {RANKS}" if compared else UNTESTED
+    return table_of(
+        [*OF_A_TASK.values()],
+        rows,
+        records,
+        [one for one in own.planned if one.row == method],
         key=f"method_{method}",
         title=row_label(method),
-        note=SPREAD
-        + VARIATION
-        + (f"Regret: the oracle's utility less the method's. {RANKS}" if compared else UNTESTED),
-        frame=frame_of(OF_A_TASK, rows),
-        records=records_of(records),
-        lacking=missing_runs([one for one in own.planned if one.row == method]),
+        note=SPREAD + VARIATION + meaning,
     )
+
+
+def _in_columns(shown: Mapping[str, str | Cell]) -> list[str | Cell]:
+    """Cells of the columns `OF_A_TASK`, empty where nothing is shown."""
+    return [shown.get(key, "") for key in OF_A_TASK]
 
 
 def _of_method(task: Task, name: str) -> tuple[list[str | Cell], list[dict[str, Any]]]:
     """Cells of the columns `OF_A_TASK`, and a record per measure and seed."""
-    oracle = task.reference(ORACLE, UTILITY)
-    values = {one.name: task.runs[name].values(one.name) for one in MEASURES}
-    regret = None if oracle is None else oracle - values[UTILITY.name]
-    utility, test, dpu, opportunity, *further = map(_spread, values.values())
-    cells = [
-        _rank(task.ranks[UTILITY.name].get(name)),
-        utility,
-        _spread(regret),
-        test,
-        _rank(task.ranks[DPU.name].get(name)),
-        dpu,
-        opportunity,
-        *further,
-        "yes" if name in task.front else "",
-        _tuning(task.runs[name].config.hyperparameters),
-        number(task.cpu.get(name), 1, 0),
-    ]
+    oracle, run = task.reference(ORACLE, UTILITY), task.runs[name]
+    values = {one.name: run.values(one.name) for one in MEASURES}
+    none = pd.Series(dtype=float)
+    values = {"regret": none if oracle is None else oracle - values[UTILITY.name], **values}
+    shown: dict[str, str | Cell] = {key: _spread(own) for key, own in values.items()}
+    shown |= {f"rank_{one.name}": _rank(task.ranks[one.name].get(name)) for one in RANKED}
+    shown |= {
+        "front": "yes" if name in task.front else "",
+        "tuned": TUNED.get(run.config.hyperparameters, "a sweep"),
+        "cpu_seconds": number(task.cpu.get(name), 1, 0),
+    }
     where = {"dataset": task.dataset, "initial_policy": task.initial_policy, "method": name}
     records = [
         where | {"measure": key, "seed": seed, "value": value}
-        for key, series in {"regret": regret, **values}.items()
-        for seed, value in (() if series is None else series.items())
+        for key, series in values.items()
+        for seed, value in series.items()
     ]
-    return cells, records
+    return _in_columns(shown), records
 
 
 def versus_table(own: Board, first: str, second: str) -> PageTable:
@@ -273,71 +244,61 @@ def versus_table(own: Board, first: str, second: str) -> PageTable:
 
     The p-values are Holm-corrected over tasks, the intervals are of each difference alone.
     """
-    tasks = [task for task in own.tasks if all(name in task.values(UTILITY) for name in (first, second))]
-    p = {one.name: holm([paired_p(*_pair(task, one, first, second)) for task in tasks]) for one in RANKED}
+    methods = first, second
+    tasks = [task for task in own.tasks if all(name in task.values(UTILITY) for name in methods)]
+    none = pd.Series(dtype=float)
+    pairs = {
+        one.name: [[task.values(one).get(name, none) for name in methods] for task in tasks] for one in RANKED
+    }
+    p = {key: holm([paired_p(*pair) for pair in of_tasks]) for key, of_tasks in pairs.items()}
     rows, records = [], []
+    better: dict[str, list[str]] = {key: [] for key in pairs}
     for k, task in enumerate(tasks):
         cells = []
         for one in RANKED:
-            pair, of_pair = _pair(task, one, first, second), p[one.name][k]
-            sign = 1 if one.higher_is_better else -1
-            difference = sign * (pair[0].mean() - pair[1].mean())
+            pair, of_pair = pairs[one.name][k], p[one.name][k]
+            means = [values.mean() for values in pair]
+            ahead = (means[0] > means[1]) == one.higher_is_better and means[0] != means[1]
             won = of_pair is not None and of_pair < LEVEL
-            winner = (first if difference > 0 else second) if won else ""
-            for name, values in zip((first, second), pair, strict=True):
-                cells.append(Cell(_spread(values), best=winner == name))
+            winner = methods[not ahead] if won else ""
+            better[one.name].append(winner)
             apart = paired_difference(*pair)
-            low, high = apart.interval if apart and apart.interval else (None, None)
-            cells += [Cell(mean_interval(apart)), Cell("" if of_pair is None else f"{of_pair:.2g}")]
-            records.append(
-                {
-                    "dataset": task.dataset,
-                    "initial_policy": task.initial_policy,
-                    "measure": one.name,
-                    first: pair[0].mean(),
-                    second: pair[1].mean(),
-                    "difference": apart.mean if apart else None,
-                    "low": low,
-                    "high": high,
-                    "p": of_pair,
-                    "better": winner,
-                }
-            )
+            cells += [
+                *(
+                    Cell(_spread(values), best=winner == name)
+                    for name, values in zip(methods, pair, strict=True)
+                ),
+                Cell(mean_interval(apart)),
+                Cell("" if of_pair is None else f"{of_pair:.2g}"),
+            ]
+            record = {"dataset": task.dataset, "initial_policy": task.initial_policy, "measure": one.name}
+            record |= dict(zip(methods, means, strict=True)) | difference_of(apart)
+            records.append(record | {"p": of_pair, "better": winner})
         rows.append(Row(dataset_label(task.dataset), task.initial_policy, cells))
     if tasks:
-        counted = []
-        for one in RANKED:
-            better = [record["better"] for record in records if record["measure"] == one.name]
-            counted += [*(f"{better.count(name)} of {len(better)}" for name in (first, second)), "", ""]
+        counted = [
+            cell
+            for winners in better.values()
+            for cell in (*(f"{winners.count(name)} of {len(tasks)}" for name in methods), "", "")
+        ]
         rows.append(Row("all tasks", "significantly better", counted))
-    names = [row_label(name) for name in (first, second)]
+    names = [row_label(name) for name in methods]
     columns = [
         column
-        for one in ("utility ↑", "DPU ↓")
-        for column in (
-            f"{one}, {names[0]}",
-            f"{one}, {names[1]}",
-            f"difference, {one[:-2]}",
-            f"p, {one[:-2]}",
-        )
+        for of, arrow in (("utility", "↑"), ("DPU", "↓"))
+        for column in (*(f"{of} {arrow}, {name}" for name in names), f"difference, {of}", f"p, {of}")
     ]
-    planned = [one for task in own.tasks for name, one in task.planned.items() if name in (first, second)]
-    return PageTable(
+    return table_of(
+        columns,
+        rows,
+        records,
+        [one for one in own.planned if one.row in methods],
         key=f"leaderboard_{first}_{second}",
         title=f"{names[0]} and {names[1]}",
         note=f"{SPREAD}Difference: first less second, with the 95 % "
         "interval of a task alone (Student's t). Bold: significantly better of the two (two-sided Wilcoxon "
         f"signed-rank test, Holm-corrected over the tasks, p < {LEVEL:g}). Both are paired over seeds.",
-        frame=frame_of(columns, rows),
-        records=records_of(records),
-        lacking=missing_runs(planned),
     )
-
-
-def _pair(task: Task, measure: Quantity, first: str, second: str) -> tuple[pd.Series, pd.Series]:
-    values = task.values(measure)
-    none = pd.Series(dtype=float)
-    return values.get(first, none), values.get(second, none)
 
 
 def care_table(own: Board) -> PageTable:
@@ -351,13 +312,14 @@ def care_table(own: Board) -> PageTable:
         for task in own.tasks
         for remark, methods in _remarks(task).items()
     ]
-    return PageTable(
+    return table_of(
+        ["warning"],
+        [Row(one["task"], one["methods"], [one["warning"]]) for one in found],
+        found,
         key="leaderboard_care",
         title="Warnings",
         note="As each run reports them: seeds that diverged, accepted everybody or nobody, and the like; and "
         "why runs are missing.",
-        frame=frame_of(["warning"], [Row(one["task"], one["methods"], [one["warning"]]) for one in found]),
-        records=records_of(found),
     )
 
 
@@ -371,16 +333,6 @@ def _remarks(task: Task) -> dict[str, list[str]]:
         for remark in remarks:
             found.setdefault(remark, []).append(name)
     return found
-
-
-def _tuning(origin: str) -> str:
-    """Where the hyperparameters of a run come from, in a word."""
-    known = {
-        "defaults": "nothing",
-        "the paper's selection": "the paper",
-        "chosen by the other data sets": "the others",
-    }
-    return known.get(origin, "a sweep")
 
 
 def _names(methods: Sequence[str], task: Task) -> str:
@@ -403,5 +355,5 @@ def _estimate(estimate: Estimate | None) -> str:
     return mean_interval(Spread(value, None, (ends[0], ends[1])))
 
 
-def _spread(values: pd.Series | None) -> str:
-    return "" if values is None or values.empty else mean_std(values.mean(), values.std())
+def _spread(values: pd.Series) -> str:
+    return mean_std(values.mean(), values.std())

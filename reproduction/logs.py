@@ -10,12 +10,13 @@ import numpy as np
 import pandas as pd
 
 from fairall import FairAllError, Result, load_results, places
-from fairall.display import PageTable, Row, frame_of, number, own_name, records_of, write
+from fairall.display import PageTable, Row, number, own_name, write
 from fairall.evaluate import Evaluation, judge
 from fairall.report import dataset_label, method_label
 from reproduction.evidence import covers
+from reproduction.items import table_of
 from reproduction.pages import publish, refuse
-from reproduction.plan import LOGS, Planned, missing_runs, plan, with_runs
+from reproduction.plan import LOGS, Planned, plan, with_runs
 from reproduction.runs import make
 
 TARGETS = ("accept_all", "oracle", "oracle_fair")  # methods whose decisions are to be judged
@@ -27,6 +28,15 @@ KEYS = ["log", "target", "quantity"]
 ANSWERS = [*KEYS, "estimator", "estimate", "low", "high"]
 DECISIONS = "decisions.csv"
 TRUTH, ANSWERED = "truth/{}.csv", "answers/{}.csv"  # of a log in a bundle, by its name
+
+SCORES = {  # column of `scores` and decimals, by heading
+    "error ↓": ("error", 2),
+    "bias": ("bias", 2),
+    "covered": ("covered", 1),
+    "width ↓": ("width", 2),
+    "wrongly refused ↓": ("wrongly_refused", 1),
+    "rightly refused ↑": ("rightly_refused", 1),
+}
 
 
 def logs(
@@ -268,35 +278,20 @@ def score_table(
     rows, records = [], []
     for name, answers in given.items():
         for one in scores(truth, answers).to_dict("records"):
-            cells = [
-                f"{one['can_tell']} of {one['questions']}",
-                number(one["error"], 100, 2),
-                number(one["bias"], 100, 2),
-                number(one["covered"]),
-                number(one["width"], 100, 2),
-                number(one["wrongly_refused"]),
-                number(one["rightly_refused"]),
-            ]
+            cells = [number(one[key], 100, digits) for key, digits in SCORES.values()]
+            cells.insert(0, f"{one['can_tell']} of {one['questions']}")
             rows.append(Row(str(one["quantity"]), f"{name}: {one['estimator']}", cells))
             records.append({"answers": name, **one})
-    columns = [
-        "can be told",
-        "error ↓",
-        "bias",
-        "covered",
-        "width ↓",
-        "wrongly refused ↓",
-        "rightly refused ↑",
-    ]
-    return PageTable(
+    return table_of(
+        ["can be told", *SCORES],
+        rows,
+        records,
+        planned,
         key="logs",
         title="Scores",
         note="×100. A question is a log, a policy to judge and a quantity. Of questions that can be told: "
         "mean absolute error, bias, coverage and mean width of 95 % intervals, and the share that is refused "
         "wrongly; of the others, the share that is refused rightly.",
-        frame=frame_of(columns, rows),
-        records=records_of(records),
-        lacking=missing_runs(planned),
     )
 
 

@@ -20,17 +20,16 @@ from fairall.display import (
     PageFigure,
     PageTable,
     Row,
-    frame_of,
     handles_of,
     legend_below,
     number,
-    records_of,
 )
 from fairall.metrics import Quantity, Spread
 from fairall.report import dataset_label, measures, method_label
 from fairall.results import paper_metrics
+from reproduction.items import grid_of, table_of
 from reproduction.paper import HALF_DIGIT, PAPER_SEEDS
-from reproduction.plan import EFFECTIVE, TEMPORAL, Planned, missing_runs
+from reproduction.plan import EFFECTIVE, TEMPORAL, Planned
 
 # The printed temporal measures are of drawn decisions.
 MEASURES = (*EFFECTIVE, *(measure.sampled() for measure in TEMPORAL))
@@ -130,15 +129,16 @@ def printed_tables(planned: Sequence[Planned], initial_policy: str, protocol: st
             who = {"dataset": one.dataset, "model": one.model, "run": run.identity}
             records += [who | value | {"command": one.command} for value in compared if value is not None]
         tables.append(
-            PageTable(
+            table_of(
+                ["collapsed", *(measure.heading for measure in MEASURES)],
+                rows,
+                records,
+                planned,
                 key=f"printed_{statistic}_{initial_policy}_{protocol}",
                 title=f"Printed {plural} and what {PAPER_SEEDS} seeds of ours would give, {setting}",
                 note=_note(ours, plural),
                 section="Printed values",
                 setting=setting,
-                frame=frame_of(["collapsed", *(measure.heading for measure in MEASURES)], rows),
-                records=records_of(records),
-                lacking=missing_runs(planned),
             )
         )
     return tables
@@ -286,8 +286,8 @@ def draw_printed(records: pd.DataFrame) -> Figure:
     names = list(dict.fromkeys(records["measure"]))
     columns = min(3, len(names))
     lines = -(-len(names) // columns)
-    figure = Figure(figsize=(7.2, lines * (0.155 * len(rows) + 0.55)), layout="constrained")
-    panels = figure.subplots(lines, columns, squeeze=False, sharey=True)
+    height = lines * (0.155 * len(rows) + 0.55)
+    figure, panels = grid_of(lines, columns, height, width=7.2, sharey=True)
     for axes, name in zip(panels.ravel(), names, strict=False):
         _panel(axes, records[records["measure"] == name], rows)
         (measure,) = measures(name.removesuffix("_sampled"))

@@ -2,33 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
 
-from fairall import Config, FairAllError, load_results, places
-from fairall.display import Item
-from reproduction.pages import publish, refuse
-from reproduction.plan import QUESTIONS, Planned, distinct, nearest, plan, with_runs
+from fairall import FairAllError
+from reproduction.plan import QUESTIONS, nearest
 from reproduction.questions_amounts import amounts_items
 from reproduction.questions_groups import groups_items
 from reproduction.questions_hidden import hidden_items
 from reproduction.questions_truth import truth_items
-from reproduction.runs import make
-
-
-class Question(NamedTuple):
-    """A question, by the word that asks it; its sweeps are in `plan.QUESTIONS`."""
-
-    title: str
-    items: Callable[[Sequence[Planned], Config], list[Item]]  # of its runs, finished or not
-
+from reproduction.study import Study, unnamed
 
 ASKED = {
-    "truth": Question("labels that depend on the group", truth_items),
-    "hidden": Question("hidden reasons", hidden_items),
-    "groups": Question("more than two groups", groups_items),
-    "amounts": Question("amounts by person", amounts_items),
+    word: Study(f"questions_{word}", title, QUESTIONS[word], unnamed(items))
+    for word, title, items in (
+        ("truth", "labels that depend on the group", truth_items),
+        ("hidden", "hidden reasons", hidden_items),
+        ("groups", "more than two groups", groups_items),
+        ("amounts", "amounts by person", amounts_items),
+    )
 }
 
 
@@ -59,15 +51,5 @@ def questions(
         raise FairAllError(f"questions: {what}; there are {', '.join(ASKED)}")
     if len(asked) > 1 and (folder or into):
         raise FairAllError("questions: --output and --into are for one question; ask one at a time")
-    config = places(overrides)
-    refuse(into, config)
-    complete = True
-    for word in dict.fromkeys(asked):
-        planned = plan(QUESTIONS[word], overrides, once=False)
-        complete = not make(distinct(planned), overrides, jobs=jobs) and complete
-        found = with_runs(planned, load_results(Path(config.outputs_dir) / "runs").results)
-        title, items = ASKED[word]
-        name = f"questions_{word}"
-        shown = {"": items(found, config)}
-        publish(name, f"FairAll: {title}", shown, config, folder=folder, into=into, runs=found)
-    return complete
+    complete = [ASKED[word](overrides, folder, into, jobs) for word in dict.fromkeys(asked)]
+    return all(complete)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,18 +11,14 @@ from matplotlib.figure import Figure
 
 from fairall import Config, Result, load_dataset
 from fairall.display import (
-    COLUMN,
     GREY,
     Cell,
     Item,
-    PageFigure,
     PageTable,
     Row,
-    frame_of,
     handles_of,
     legend_below,
     mean_interval,
-    records_of,
 )
 from fairall.report import (
     LEVEL,
@@ -36,9 +31,9 @@ from fairall.report import (
     paired_p,
 )
 from fairall.results import interval
-from reproduction.plan import Planned, missing_runs
+from reproduction.items import difference_of, figure_of, grid_of, label_grid, table_of
+from reproduction.plan import Planned
 from reproduction.questions_tables import first_table, means_table
-from reproduction.tables import difference_of
 
 EFFECTIVE, LATER, DPU = measures("effective_utility", "mean_utility", "mean_dpu")
 MEASURES = {
@@ -112,7 +107,7 @@ def known_difference(one: Planned) -> float:
     return float(worth.clip(min=0).sum() - by_cost.sum())
 
 
-def amounts_items(planned: Sequence[Planned], config: Config) -> list[Item]:
+def amounts_items(planned: Sequence[Planned]) -> list[Item]:
     """What amounts earn beyond one cost as a figure and in numbers, the first tools, and all numbers."""
     found: dict[Terms, dict[str, Result]] = {}
     known: dict[Terms, float] = {}
@@ -123,25 +118,22 @@ def amounts_items(planned: Sequence[Planned], config: Config) -> list[Item]:
         found.setdefault(terms, {})[tool_of(one.config)] = one.run
         if terms not in known and one.config.dataset.get("exposures"):
             known[terms] = known_difference(one)
-    lacking = missing_runs(planned)
-    note = (
+    figure = figure_of(
+        "questions_amounts",
+        "What decisions by each person's amounts earn beyond decisions by one cost",
         "Money per 100 people by each person's amounts, less that of the same method by one cost c: mean "
         "over seeds, paired, with 95 % intervals (Student's t). Filled: test people of the last policies; "
         "hollow: applicants. Dashed: the expected difference where P(ỹ | score, group) is known, without a "
-        "fairness rule."
-    )
-    figure = PageFigure(
-        key="questions_amounts",
-        title="What decisions by each person's amounts earn beyond decisions by one cost",
-        note=note,
-        section="",
+        "fairness rule.",
+        lambda: draw_earned(found, known),
+        planned,
+        drawn=any(map(pairs_of, found.values())),
         wide=True,
-        draw=(lambda: draw_earned(found, known)) if any(map(pairs_of, found.values())) else None,
-        lacking=lacking,
     )
     first = first_table(
         found,
         MEASURES,
+        planned,
         DIGITS,
         key="questions_amounts_first",
         title="The first method by terms",
@@ -151,23 +143,24 @@ def amounts_items(planned: Sequence[Planned], config: Config) -> list[Item]:
     means = means_table(
         found,
         MEASURES,
+        planned,
         DIGITS,
         key="questions_amounts_means",
         title="Methods by amounts and by one cost",
         note="×100, mean over seeds with its 95 % interval (Student's t); all but the first column of test "
         "people over evaluation.window.",
     )
-    return [figure, *(replace(table, lacking=lacking) for table in (paired_table(found), first, means))]
+    return [figure, paired_table(found, planned), first, means]
 
 
-def paired_table(found: Mapping[Terms, Mapping[str, Result]]) -> PageTable:
+def paired_table(found: Mapping[Terms, Mapping[str, Result]], planned: Sequence[Planned] = ()) -> PageTable:
     """A row per terms and method: measures by amounts less those by one cost.
 
     Args:
         found: runs by terms and tool.
+        planned: all runs, finished or missing.
     """
-    rows: list[Row] = []
-    records: list[dict[str, Any]] = []
+    rows, records = [], []
     for terms, runs in found.items():
         pairs = pairs_of(runs)
         cells: dict[str, list[Cell]] = {method: [] for method in pairs}
@@ -181,15 +174,16 @@ def paired_table(found: Mapping[Terms, Mapping[str, Result]]) -> PageTable:
                 record = terms._asdict() | {"method": method, "measure": measure.name, "p": p}
                 records.append(record | difference_of(spread))
         rows += [Row(terms.label, method, own) for method, own in cells.items()]
-    return PageTable(
+    return table_of(
+        [*MEASURES],
+        rows,
+        records,
+        planned,
         key="questions_amounts_paired",
         title="By amounts, less by one cost",
         note="×100, difference with its 95 % interval (Student's t, paired by seed); bold where it is not 0 "
         "at the 5 % level (Wilcoxon signed-rank test, Holm-corrected over the methods of the terms). All but "
         "the first column of test people over evaluation.window.",
-        section="",
-        frame=frame_of([*MEASURES], rows),
-        records=records_of(records),
     )
 
 
@@ -204,9 +198,7 @@ def draw_earned(found: Mapping[Terms, Mapping[str, Result]], known: Mapping[Term
     methods = list(dict.fromkeys(method for pairs in paired.values() for method in pairs))[::-1]
     across = min(2, len(paired))
     down = -(-len(paired) // across)
-    size = (2 * COLUMN, down * (0.25 * len(methods) + 0.6) + 0.1)
-    figure = Figure(figsize=size, layout="constrained")
-    panels = figure.subplots(down, across, sharey=True, squeeze=False)
+    figure, panels = grid_of(down, across, down * (0.25 * len(methods) + 0.6) + 0.1, sharey=True)
     for axes in panels.flat[len(paired) :]:
         axes.set_axis_off()
     for (terms, pairs), axes in zip(paired.items(), panels.flat, strict=False):
@@ -218,8 +210,7 @@ def draw_earned(found: Mapping[Terms, Mapping[str, Result]], known: Mapping[Term
         axes.set_yticks(range(len(methods)), methods)
         axes.set_ylim(-0.5, len(methods) - 0.5)
         axes.locator_params(axis="x", nbins=6)  # money has long numbers
-    for axes in panels[-1]:
-        axes.set_xlabel("difference in money per 100 people")
+    label_grid(panels, "difference in money per 100 people")
     if handles := handles_of(panels.flat):
         legend_below(figure, handles, 1)
     return figure

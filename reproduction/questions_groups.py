@@ -3,31 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from matplotlib.figure import Figure
 
-from fairall import Config, Result
+from fairall import Result
 from fairall.display import (
-    COLUMN,
     GREY,
     Cell,
     Item,
-    PageFigure,
     PageTable,
     Row,
-    frame_of,
     handles_of,
     legend_below,
     mean_interval,
     number,
-    records_of,
 )
 from fairall.metrics import Quantity, Spread
 from fairall.report import LEVEL, dataset_label, look_of, measures, method_label, standings
 from fairall.results import REFERENCES, interval
-from reproduction.plan import Planned, missing_runs
+from reproduction.items import difference_of, figure_of, grid_of, table_of
+from reproduction.plan import Planned, runs_of
 from reproduction.questions_tables import means_table
 
 EFFECTIVE, LATER, DPU, ACCEPTED = measures("effective_utility", "mean_utility", "mean_dpu", "mean_acceptance")
@@ -69,30 +65,25 @@ def tool_of(run: Result) -> str:
     return method_label(run.name("model")) + alike * ALIKE
 
 
-def groups_items(planned: Sequence[Planned], config: Config) -> list[Item]:
+def groups_items(planned: Sequence[Planned]) -> list[Item]:
     """Utility against DPU as a figure, differences, rates of every group, and all numbers."""
     found: dict[Groups, dict[str, Result]] = {}
-    for one in planned:
-        if one.run is not None:
-            found.setdefault(groups_of(one.run), {})[tool_of(one.run)] = one.run
-    lacking = missing_runs(planned)
-    note = (
+    for run in runs_of(planned):
+        found.setdefault(groups_of(run), {})[tool_of(run)] = run
+    figure = figure_of(
+        "questions_groups_map",
+        "Utility and DPU with four and eight groups",
         "Test people of the last policies, mean over seeds with 95 % intervals (Student's t), ×100. DPU is "
         "the largest difference between the acceptance rates of two groups. Grey: a classifier that knows "
-        "every label, with equal rates among training people; its DPU is what is left of them among others."
-    )
-    figure = PageFigure(
-        key="questions_groups_map",
-        title="Utility and DPU with four and eight groups",
-        note=note,
-        section="",
+        "every label, with equal rates among training people; its DPU is what is left of them among others.",
+        lambda: draw_map(found),
+        planned,
         wide=True,
-        draw=(lambda: draw_map(found)) if found else None,
-        lacking=lacking,
     )
     means = means_table(
         found,
         MEASURES,
+        planned,
         key="questions_groups",
         title="Methods with four and eight groups",
         note="×100, mean over seeds with its 95 % interval (Student's t); all but the first column of test "
@@ -101,14 +92,12 @@ def groups_items(planned: Sequence[Planned], config: Config) -> list[Item]:
         "AUC: of the pair that is told apart best, 50 by chance. Both of groups with 50 training and 50 test "
         "people.",
     )
-    tables = differences_table(found), rates_table(found), means
-    return [figure, *(replace(table, lacking=lacking) for table in tables)]
+    return [figure, differences_table(found, planned), rates_table(found, planned), means]
 
 
-def differences_table(found: Found) -> PageTable:
+def differences_table(found: Found, planned: Sequence[Planned]) -> PageTable:
     """A row per groups and method: measures less those of `BASELINE`."""
-    rows: list[Row] = []
-    records: list[dict[str, Any]] = []
+    rows, records = [], []
     baseline = method_label(BASELINE)
     for groups, runs in found.items():
         cells: dict[str, list[Cell]] = {label: [] for label in runs if label != baseline}
@@ -123,28 +112,25 @@ def differences_table(found: Found) -> PageTable:
                 ends = None if low is None or high is None else (low, high)
                 spread = None if mean is None else Spread(mean, None, ends)
                 own.append(Cell(mean_interval(spread), best=p is not None and p < LEVEL))
-                records.append(
-                    groups._asdict()
-                    | {"method": label, "measure": measure.name, "p": p}
-                    | {"difference": mean, "low": low, "high": high}
-                )
+                record = groups._asdict() | {"method": label, "measure": measure.name, "p": p}
+                records.append(record | difference_of(spread))
         rows += [Row(groups.label, label, own) for label, own in cells.items()]
-    return PageTable(
+    return table_of(
+        [*JUDGED],
+        rows,
+        records,
+        planned,
         key="questions_groups_differences",
         title=f"Methods, less {baseline}",
         note="×100, difference with its 95 % interval (Student's t, paired by seed); bold where it is not 0 "
         "at the 5 % level, corrected for all methods of the groups (Holm). Utility and DPU of test people "
         "over evaluation.window, effective utility of applicants.",
-        section="",
-        frame=frame_of([*JUDGED], rows),
-        records=records_of(records),
     )
 
 
-def rates_table(found: Found) -> PageTable:
+def rates_table(found: Found, planned: Sequence[Planned]) -> PageTable:
     """A row per group of people, the smallest last: how many they are, and how many of them are accepted."""
-    rows: list[Row] = []
-    records: list[dict[str, Any]] = []
+    rows, records = [], []
     methods = list(dict.fromkeys(label for runs in found.values() for label in runs))
     for groups, runs in found.items():
         people = next(iter(runs.values())).named_groups
@@ -152,32 +138,30 @@ def rates_table(found: Found) -> PageTable:
             size = sum(group.people.values())
             accepted = {label: run.named_groups[name].accepted_in_window for label, run in runs.items()}
             cells = [mean_interval(accepted.get(label)) for label in methods]
-            base = "" if group.base_rate is None else number(group.base_rate, 100, 1)
-            rows.append(Row(groups.label, name, [f"{size}", base, *cells]))
-            for label, spread in accepted.items():
-                low, high = spread.interval if spread and spread.interval else (None, None)
-                records.append(
-                    groups._asdict()
-                    | {"group": name, "people": size, "base_rate": group.base_rate, "method": label}
-                    | {"accepted": spread.mean if spread else None, "low": low, "high": high}
-                )
-    return PageTable(
+            rows.append(Row(groups.label, name, [f"{size}", number(group.base_rate), *cells]))
+            known = groups._asdict() | {"group": name, "people": size, "base_rate": group.base_rate}
+            records += [
+                known | {"method": label} | difference_of(spread, "accepted")
+                for label, spread in accepted.items()
+            ]
+    return table_of(
+        ["people", "label 1", *methods],
+        rows,
+        records,
+        planned,
         key="questions_groups_rates",
         title="Acceptance rates of the groups",
         note="People of the data set, share of label 1, and share of the applicants over evaluation.window "
         "who were accepted, ×100, mean over seeds with its 95 % interval (Student's t). Empty where a seed "
         "had no applicant of the group.",
-        section="",
-        frame=frame_of(["people", "label 1", *methods], rows),
-        records=records_of(records),
     )
 
 
 def draw_map(found: Found) -> Figure:
     """Draw a panel per groups: utility against DPU, a mark per method."""
     n_rows = -(-len(found) // COLUMNS)
-    figure = Figure(figsize=(2 * COLUMN, 1.7 * n_rows + 0.3), layout="constrained")
-    panels = figure.subplots(n_rows, COLUMNS, squeeze=False).ravel()
+    figure, panels = grid_of(n_rows, COLUMNS, 1.7 * n_rows + 0.3)
+    panels = panels.ravel()
     for axes, (groups, runs) in zip(panels, found.items(), strict=False):
         for label, run in runs.items():
             x, y = run.spread(DPU.name), run.spread(LATER.name)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
-from dataclasses import replace
-from typing import Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -14,24 +13,21 @@ from matplotlib.figure import Figure
 
 from fairall import Config, Result, load_dataset, load_initial_policy
 from fairall.display import (
-    COLUMN,
     GREY,
     Cell,
     Item,
-    PageFigure,
     PageTable,
     Row,
-    frame_of,
     handles_of,
     legend_below,
     mean_interval,
-    records_of,
 )
 from fairall.evaluate import evaluate
+from fairall.metrics import Spread
 from fairall.report import dataset_label, look_of, measures, method_label, paired_difference
 from fairall.results import band
-from reproduction.plan import Planned, missing_runs
-from reproduction.tables import difference_of
+from reproduction.items import difference_of, figure_of, grid_of, label_grid, table_of
+from reproduction.plan import Planned
 
 LATER, EFFECTIVE = measures("mean_utility", "effective_utility")
 COLUMNS = {
@@ -69,68 +65,67 @@ def assumed_gamma(config: Config) -> float:
     return float(config.model.get("odds_ratio") or 1.0)
 
 
-def hidden_items(planned: Sequence[Planned], config: Config) -> list[Item]:
+def hidden_items(planned: Sequence[Planned]) -> list[Item]:
     """What hidden reasons cost over time, in numbers, and what `evaluate` says of logs."""
     found: dict[Kind, dict[float, Result]] = {}
     for one in planned:
         if one.run is not None and assumed_gamma(one.config) == 1.0:
             kind = Kind(one.dataset, one.config.exploration.rule.name, one.model)
             found.setdefault(kind, {})[gamma_of(one.config)] = one.run
-    lacking = missing_runs(planned)
-    note = (
+    figure = figure_of(
+        "questions_hidden_loss",
+        "What hidden reasons of past deciders cost",
         "Utility on test people after deciders with hidden reasons of the greatest strength Γ, less that "
         "after deciders without, ×100: mean over seeds, paired, and a band of one standard deviation. "
-        "Solid: without exploration; dashed: the rejected are accepted with a small probability."
-    )
-    figure = PageFigure(
-        key="questions_hidden_loss",
-        title="What hidden reasons of past deciders cost",
-        note=note,
-        section="",
+        "Solid: without exploration; dashed: the rejected are accepted with a small probability.",
+        lambda: draw_loss(found),
+        planned,
+        drawn=any(len(runs) > 1 for runs in found.values()),
         wide=True,
-        draw=(lambda: draw_loss(found)) if any(len(runs) > 1 for runs in found.values()) else None,
-        lacking=lacking,
     )
     logs = logs_of(planned)
-    tables = (loss_table(found), assumed_table(planned))
-    return [
-        figure,
-        *(replace(table, lacking=lacking) for table in tables),
-        coverage_table(logs),
-        officers_table(logs),
-    ]
+    tables = loss_table(found, planned), assumed_table(planned), coverage_table(logs), officers_table(logs)
+    return [figure, *tables]
 
 
-def loss_table(found: dict[Kind, dict[float, Result]]) -> PageTable:
+def loss_table(found: dict[Kind, dict[float, Result]], planned: Sequence[Planned] = ()) -> PageTable:
     """A row per data set, exploration, Γ and method: utility less that without hidden reasons.
 
     Args:
         found: runs by Γ.
+        planned: all runs, finished or missing.
     """
-    rows: list[Row] = []
-    records: list[dict[str, Any]] = []
+    rows, records = [], []
     gammas = sorted({gamma for runs in found.values() for gamma in runs if gamma > 1})
-    for kind, gamma in ((kind, gamma) for gamma in gammas for kind in found):
-        runs = found[kind]
+    for gamma, (kind, runs) in itertools.product(gammas, found.items()):
         if gamma not in runs or 1.0 not in runs:
             continue
-        spreads = {
-            name: paired_difference(_of(runs[gamma], name), _of(runs[1.0], name)) for name in COLUMNS.values()
-        }
+        spreads = {name: _change(runs, gamma, 1.0, name) for name in COLUMNS.values()}
         group = f"{dataset_label(kind.dataset)}, Γ = {gamma:g}, exploration: {kind.exploration}"
         rows.append(Row(group, method_label(kind.method), [*map(mean_interval, spreads.values())]))
-        for name, spread in spreads.items():
-            records.append(kind._asdict() | {"gamma": gamma, "measure": name} | difference_of(spread))
-    return PageTable(
+        records += [
+            kind._asdict() | {"gamma": gamma, "measure": name} | difference_of(spread)
+            for name, spread in spreads.items()
+        ]
+    return table_of(
+        [*COLUMNS],
+        sorted(rows, key=lambda row: row.group),
+        records,
+        planned,
         key="questions_hidden",
         title="Change of utility by hidden reasons of past deciders",
         note="Utility less that of the same method after deciders without hidden reasons, ×100, with the "
         "95 % interval (Student's t, paired by seed). Of test people after the warm-up and over "
         "evaluation.window; of applicants.",
-        section="",
-        frame=frame_of([*COLUMNS], sorted(rows, key=lambda row: row.group)),
-        records=records_of(records),
     )
+
+
+G = TypeVar("G")
+
+
+def _change(runs: Mapping[G, Result], level: G, reference: G, name: str) -> Spread | None:
+    """A measure of a run less that of another, paired by seed."""
+    return paired_difference(*(_of(runs[key], name) for key in (level, reference)))
 
 
 def _of(run: Result, name: str) -> pd.Series:
@@ -147,28 +142,28 @@ def assumed_table(planned: Sequence[Planned]) -> PageTable:
     for one in planned:
         if one.run is not None and one.model == IMPUTING and one.config.exploration.rule.name == "none":
             found.setdefault(one.dataset, {})[gamma_of(one.config), assumed_gamma(one.config)] = one.run
-    rows: list[Row] = []
-    records: list[dict[str, Any]] = []
+    rows, records = [], []
     assumed = sorted({gammas[1] for runs in found.values() for gammas in runs})
     for (dataset, runs), (words, name) in itertools.product(found.items(), FIRST_AND_ALL.items()):
         for gamma in sorted({true for true, _ in runs}):
             cells = [Cell("")] * len(assumed)
             for k, other in enumerate(assumed):
                 if (gamma, other) in runs and (1.0, 1.0) in runs:
-                    spread = paired_difference(_of(runs[gamma, other], name), _of(runs[1.0, 1.0], name))
+                    spread = _change(runs, (gamma, other), (1.0, 1.0), name)
                     cells[k] = mean_interval(spread)
                     which = {"dataset": dataset, "measure": name, "gamma": gamma, "assumed": other}
                     records.append(which | difference_of(spread))
             rows.append(Row(f"{dataset_label(dataset)}, {words}", f"Γ = {gamma:g}", cells))
-    return PageTable(
+    return table_of(
+        [f"assumed Γ = {one:g}" for one in assumed],
+        rows,
+        records,
+        planned,
         key="questions_hidden_assumed",
         title="Multiple imputation that assumes hidden reasons",
         note="Utility by Γ of the deciders and the Γ that is assumed, model.odds_ratio: of test people after "
         "the warm-up, and of applicants (effective utility); less that with none assumed after deciders "
         "without hidden reasons, ×100, with the 95 % interval (Student's t, paired by seed).",
-        section="",
-        frame=frame_of([f"assumed Γ = {one:g}" for one in assumed], rows),
-        records=records_of(records),
     )
 
 
@@ -205,10 +200,13 @@ def logs_of(planned: Sequence[Planned]) -> list[Logs]:
             load_initial_policy(LOGGING, dataset, hidden, f"initial_policy.acceptance_rate={rate}")
             for rate in STRICTNESS
         ]
-        of_alike = [intervals(table, [alike.of_split(k)], k, cost) for k, table in enumerate(tables)]
-        of_officers = [
-            intervals(table, [one.of_split(k) for one in officers], k, cost) for k, table in enumerate(tables)
-        ]
+        of_alike, of_officers = (
+            [
+                intervals(table, [one.of_split(k) for one in deciders], k, cost)
+                for k, table in enumerate(tables)
+            ]
+            for deciders in ([alike], officers)
+        )
         found.append(Logs(dataset, gamma, truth, of_alike, of_officers))
     return found
 
@@ -279,10 +277,9 @@ def officers_table(logs: Sequence[Logs]) -> PageTable:
 
 
 def _held_table(
-    logs: Sequence[tuple[Logs, list[dict[str, Ends]]]], assumptions: Sequence[str], widths: bool, **shown: str
+    logs: Sequence[tuple[Logs, list[dict[str, Ends]]]], assumptions: Sequence[str], widths: bool, **shown: Any
 ) -> PageTable:
-    rows: list[Row] = []
-    records: list[dict[str, Any]] = []
+    rows, records = [], []
     for of, found in logs:
         cells = []
         for name in assumptions:
@@ -298,7 +295,7 @@ def _held_table(
             for name, (low, high) in one.items()
             if name in assumptions
         ]
-    return PageTable(section="", frame=frame_of([*assumptions], rows), records=records_of(records), **shown)
+    return table_of(assumptions, rows, records, **shown)
 
 
 def draw_loss(found: dict[Kind, dict[float, Result]]) -> Figure:
@@ -306,9 +303,8 @@ def draw_loss(found: dict[Kind, dict[float, Result]]) -> Figure:
     datasets, methods = (
         list(dict.fromkeys(getattr(kind, name) for kind in found)) for name in ("dataset", "method")
     )
-    size = (2 * COLUMN, 1.5 * len(datasets) + 0.5)
-    figure = Figure(figsize=size, layout="constrained")
-    panels = figure.subplots(len(datasets), len(methods), sharex=True, sharey="row", squeeze=False)
+    height = 1.5 * len(datasets) + 0.5
+    figure, panels = grid_of(len(datasets), len(methods), height, sharex=True, sharey="row")
     for kind, runs in found.items():
         if 1.0 not in runs or len(runs) < 2:
             continue
@@ -323,11 +319,11 @@ def draw_loss(found: dict[Kind, dict[float, Result]]) -> Figure:
             label=f"Γ = {gamma:g}, exploration: {kind.exploration}",
         )
         axes.axhline(0, color=GREY, lw=0.4)
-    for axes in panels[-1]:
-        axes.set_xlabel("time step t")
-    for axes, method in zip(panels[0], methods, strict=True):
-        axes.set_title(method_label(method))
-    for axes, dataset in zip(panels[:, 0], datasets, strict=True):
-        axes.set_ylabel(f"{dataset_label(dataset)}\nchange of utility ×100")
+    label_grid(
+        panels,
+        "time step t",
+        titles=map(method_label, methods),
+        ylabels=[f"{dataset_label(name)}\nchange of utility ×100" for name in datasets],
+    )
     legend_below(figure, handles_of(panels.ravel()), 2)
     return figure

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
 from fairall import Result
-from fairall.display import Cell, PageTable, Row, frame_of, mean_interval, records_of
+from fairall.display import Cell, PageTable, Row, mean_interval
 from fairall.metrics import Quantity
 from fairall.report import LEVEL, paired_difference, standings
+from reproduction.items import means_of, table_of
+from reproduction.plan import Planned
 
 
 class Setting(Protocol):
@@ -26,33 +28,36 @@ Found = Mapping[S, Mapping[str, Result]]  # runs by setting and tool
 
 
 def means_table(
-    found: Found[S], measures: Mapping[str, Quantity], digits: Mapping[str, int] | None = None, **shown: str
+    found: Found[S],
+    measures: Mapping[str, Quantity],
+    planned: Sequence[Planned] = (),
+    digits: Mapping[str, int] | None = None,
+    **shown: str,
 ) -> PageTable:
     """A row per setting and tool: means over seeds ×100 with 95 % intervals. A record per seed and measure.
 
     Args:
         found: runs by setting and tool.
         measures: by heading of their column.
+        planned: all runs, finished or missing.
         digits: decimals by name of a measure; 1 by default.
         shown: key, title and note.
     """
-    digits = digits or {}
     rows, records = [], []
     for setting, runs in found.items():
         for tool, run in runs.items():
-            spreads = {one.name: run.spread(one.name) for one in measures.values()}
-            cells = [mean_interval(of, digits=digits.get(name, 1)) for name, of in spreads.items()]
+            cells, values = means_of(run, measures.values(), digits)
             rows.append(Row(setting.label, tool, cells))
-            records += [
-                setting._asdict() | {"tool": tool, "measure": name, "seed": seed, "value": value}
-                for name in spreads
-                for seed, value in run.values(name).items()
-            ]
-    return PageTable(section="", frame=frame_of([*measures], rows), records=records_of(records), **shown)
+            records += [setting._asdict() | {"tool": tool} | one for one in values]
+    return table_of([*measures], rows, records, planned, **shown)
 
 
 def first_table(
-    found: Found[S], measures: Mapping[str, Quantity], digits: Mapping[str, int] | None = None, **shown: str
+    found: Found[S],
+    measures: Mapping[str, Quantity],
+    planned: Sequence[Planned] = (),
+    digits: Mapping[str, int] | None = None,
+    **shown: str,
 ) -> PageTable:
     """A row per setting: the first tool by each measure, and by how much it is before the next.
 
@@ -61,6 +66,7 @@ def first_table(
     Args:
         found: runs by setting and tool.
         measures: by heading of their column.
+        planned: all runs, finished or missing.
         digits: decimals by name of a measure; 1 by default.
         shown: key, title and note.
     """
@@ -87,4 +93,4 @@ def first_table(
                 | {key: one[f"{key}_rival"] for key in ("difference", "low", "high")}
             )
         rows.append(Row("", setting.label, cells))
-    return PageTable(section="", frame=frame_of([*measures], rows), records=records_of(records), **shown)
+    return table_of([*measures], rows, records, planned, **shown)

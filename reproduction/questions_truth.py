@@ -9,11 +9,12 @@ from typing import NamedTuple
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from fairall import Config, Result
-from fairall.display import BLUE, COLUMN, GREEN, GREY, ORANGE, Item, PageFigure, handles_of, legend_below
+from fairall import Result
+from fairall.display import BLUE, GREEN, GREY, ORANGE, Item, handles_of, legend_below
 from fairall.report import measures
 from fairall.results import interval
-from reproduction.plan import Planned, missing_runs
+from reproduction.items import figure_of, grid_of, label_grid
+from reproduction.plan import Planned, runs_of
 from reproduction.questions_tables import first_table, means_table
 
 EFFECTIVE_TRUE, TRUE, CFU, DPU = measures(
@@ -61,29 +62,25 @@ def tool_of(run: Result) -> str:
     return rules[run.config.fairness.rule.name]
 
 
-def truth_items(planned: Sequence[Planned], config: Config) -> list[Item]:
+def truth_items(planned: Sequence[Planned]) -> list[Item]:
     """The map as a figure, which tool is first in each world, and all numbers."""
     found: dict[World, dict[str, Result]] = {}
-    for run in sorted((one.run for one in planned if one.run is not None), key=world_of):
+    for run in sorted(runs_of(planned), key=world_of):
         found.setdefault(world_of(run), {})[tool_of(run)] = run
-    lacking = missing_runs(planned)
-    note = (
+    figure = figure_of(
+        "questions_truth_map",
+        "Ground-truth utility and CFU by truth gap and label bias",
         "Test people of the last policies, mean over seeds with 95 % intervals (Student's t), ×100: "
         "utility by the ground truth against CFU (filled) and CFU with Y held (hollow). Truth gap: "
-        "p(Y = 1 | S = +1) − p(Y = 1 | S = −1). Label bias: the coefficient of S in the label's variable."
-    )
-    figure = PageFigure(
-        key="questions_truth_map",
-        title="Ground-truth utility and CFU by truth gap and label bias",
-        note=note,
-        section="",
+        "p(Y = 1 | S = +1) − p(Y = 1 | S = −1). Label bias: the coefficient of S in the label's variable.",
+        lambda: draw_map(found),
+        planned,
         wide=True,
-        draw=(lambda: draw_map(found)) if found else None,
-        lacking=lacking,
     )
     first = first_table(
         found,
         JUDGED,
+        planned,
         key="questions_truth_first",
         title="The first tool by truth gap and label bias",
         note="The first tool, how far it is from the next (×100, 95 % interval, paired by seed), and the "
@@ -92,20 +89,19 @@ def truth_items(planned: Sequence[Planned], config: Config) -> list[Item]:
     means = means_table(
         found,
         MEASURES,
+        planned,
         key="questions_truth",
         title="Tools where truth and label depend on the group",
         note="×100, mean over seeds with its 95 % interval (Student's t); all but the first column of test "
         "people over evaluation.window. CFU with Y held is CFU where Y does not depend on S.",
     )
-    return [figure, *(replace(table, lacking=lacking) for table in (first, means))]
+    return [figure, first, means]
 
 
 def draw_map(found: Mapping[World, Mapping[str, Result]]) -> Figure:
     """Draw a panel per world: ground-truth utility against CFU, a mark per tool."""
     gaps, biases = (sorted({world[i] for world in found}) for i in (0, 1))
-    size = (2 * COLUMN, 1.5 * len(gaps) + 0.6)
-    figure = Figure(figsize=size, layout="constrained")
-    panels = figure.subplots(len(gaps), len(biases), sharex=True, sharey=True, squeeze=False)
+    figure, panels = grid_of(len(gaps), len(biases), 1.5 * len(gaps) + 0.6, sharex=True, sharey=True)
     for world, runs in found.items():
         axes: Axes = panels[gaps.index(world.gap), biases.index(world.bias)]
         for tool, run in runs.items():
@@ -118,9 +114,6 @@ def draw_map(found: Mapping[World, Mapping[str, Result]]) -> Figure:
                 interval(axes, x, y, label=label, **look)
         axes.set_title(world.label)
         axes.axhline(0, color=GREY, lw=0.4)
-    for axes in panels[-1]:
-        axes.set_xlabel("CFU ×100")
-    for axes in panels[:, 0]:
-        axes.set_ylabel("ground-truth\nutility ×100")
+    label_grid(panels, "CFU ×100", ylabels=["ground-truth\nutility ×100"] * len(gaps))
     legend_below(figure, handles_of(panels.ravel()), 4)
     return figure

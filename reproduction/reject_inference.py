@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from importlib import import_module
 from itertools import product
@@ -21,24 +22,22 @@ from sklearn.model_selection import train_test_split
 from fairall import FairAllError, load_dataset, places
 from fairall.display import (
     BLUE,
-    COLUMN,
     GREY,
     ORANGE,
     Item,
     PageFigure,
     PageTable,
     Row,
-    frame_of,
     handles_of,
     legend_below,
     mean_interval,
     number,
-    records_of,
     write,
 )
 from fairall.metrics import Spread
 from fairall.report import dataset_label
 from fairall.sklearn import SelectiveLabelsClassifier
+from reproduction.items import difference_of, grid_of, table_of
 from reproduction.pages import publish, refuse
 
 COMMAND = "reject_inference"
@@ -170,11 +169,12 @@ def masked(dataset: str, selection: str, state: int) -> Masked:
     s, label = table.s[rows], table.label[rows].astype(int)
     given = {"test_size": axes()["test_size"], "random_state": state}
     train, test = train_test_split(np.arange(len(rows)), **given, stratify=1 - label)
-    strength = (
-        axes()["weaker"].get(dataset, axes()["strength"]) if selection == "mnar" else axes()["strength"]
-    )
+    weaker = axes()["weaker"] if selection == "mnar" else {}
     benchmark = rejectkit().MaskedRejectBenchmark(
-        selection, accept_rate=axes()["accept_rate"], selection_strength=strength, **given
+        selection,
+        accept_rate=axes()["accept_rate"],
+        selection_strength=weaker.get(dataset, axes()["strength"]),
+        **given,
     )
     accepted = benchmark._accept_mask(np.column_stack([x, s])[train], 1 - label[train])
     return Masked(source.config.cost, x, s, label, train, test, accepted)
@@ -182,14 +182,14 @@ def masked(dataset: str, selection: str, state: int) -> Masked:
 
 def judged(people: Masked, state: int) -> Iterator[tuple[str, str, dict[str, float]]]:
     """The code, the method and its measures on test people, of every method."""
-    everybody = np.ones_like(people.accepted)
-    of_ours = {ORACLE: {"model": "accepted_only"}, **axes()["ours"]}
-    for name, of in of_ours.items():
-        known = everybody if name == ORACLE else people.accepted
-        yield OURS, name, measured(people, *ours(people, known, of, state))
+
+    def known(name: str) -> np.ndarray:
+        return np.ones_like(people.accepted) if name == ORACLE else people.accepted
+
+    for name, of in {ORACLE: {"model": "accepted_only"}, **axes()["ours"]}.items():
+        yield OURS, name, measured(people, *ours(people, known(name), of, state))
     for name, of in {ORACLE: {}, NAIVE: {}, **axes()["theirs"]}.items():
-        known = everybody if name == ORACLE else people.accepted
-        yield THEIRS, name, measured(people, theirs(people, known, of))
+        yield THEIRS, name, measured(people, theirs(people, known(name), of))
 
 
 def ours(
@@ -213,9 +213,8 @@ def ours(
             accepted=known,
             sensitive_features=people.s[people.train],
         )
-        asked = frame.iloc[people.test], people.s[people.test]
         p, fair = (
-            predict(asked[0], sensitive_features=asked[1])[:, 1]
+            predict(frame.iloc[people.test], sensitive_features=people.s[people.test])[:, 1]
             for predict in (fitted.predict_proba, fitted.decision_proba)
         )
     return p, fair
@@ -256,8 +255,7 @@ def differences(found: pd.DataFrame, measure: str) -> pd.DataFrame:
     Returns:
         A row per selection, code, method and data set, a column per random state.
     """
-    keys = ["selection", "code", "method", "dataset"]
-    values = found.set_index([*keys, "state"])[measure].unstack().dropna(how="all").sort_index()
+    values = found.set_index([*KEYS, "dataset", "state"])[measure].unstack().dropna(how="all").sort_index()
     naive = values.xs(NAIVE, level="method").reindex(values.index.droplevel("method"))
     return values - naive.to_numpy()
 
@@ -271,23 +269,20 @@ def recovered(found: pd.DataFrame) -> pd.Series:
 
 def items_of(found: pd.DataFrame, lacking: Sequence[tuple[str, str]]) -> list[Item]:
     """The figure, the table of means over data sets, and the one of each data set."""
-    return [
-        PageFigure(
-            key="reject_inference_gains",
-            title="What reject inference changes",
-            note="AUC and utility on test people less those of a regression of the accepted only, ×100: "
-            "means over the data sets with 95 % intervals over random states. Every label: what there is to "
-            "gain.",
-            section="",
-            wide=True,
-            draw=lambda: draw_gains(found),
-            lacking=lacking,
-        ),
-        mean_table(found, lacking),
-        data_table(found, lacking),
-    ]
+    figure = PageFigure(
+        key="reject_inference_gains",
+        title="What reject inference changes",
+        note="AUC and utility on test people less those of a regression of the accepted only, ×100: "
+        "means over the data sets with 95 % intervals over random states. Every label: what there is to "
+        "gain.",
+        wide=True,
+        draw=lambda: draw_gains(found),
+    )
+    items = figure, mean_table(found), data_table(found)
+    return [replace(item, lacking=lacking) for item in items]
 
 
+KEYS = ["selection", "code", "method"]
 MEASURES = {
     "AUC ↑": "auc",
     "KS ↑": "ks",
@@ -296,65 +291,59 @@ MEASURES = {
 }
 
 
-def mean_table(found: pd.DataFrame, lacking: Sequence[tuple[str, str]]) -> PageTable:
+def mean_table(found: pd.DataFrame) -> PageTable:
     """A row per selection, code and method: differences from accepted only, averaged over data sets."""
-    gains = {name: differences(found, measure) for name, measure in MEASURES.items()}
+    gains = {measure: differences(found, measure) for measure in MEASURES.values()}
     recovery = recovered(found)
-    levels = found.groupby(["selection", "code", "method"], sort=False)[["dpu", "parity_dpu"]].mean()
+    levels = found.groupby(KEYS, sort=False)[["dpu", "parity_dpu"]].mean()
     rows, records = [], []
-    for key in levels.index:
-        selection, code, method = key
-        spreads = {name: over_data_sets(gain, key) for name, gain in gains.items()}
-        cells = [mean_interval(spread) for spread in spreads.values()]
-        cells.insert(1, number(recovery.get(key), digits=0))
-        cells += [number(value) for value in levels.loc[key]]
-        rows.append(Row(SELECTIONS[selection], f"{method} ({code})", cells))
-        named = {"selection": selection, "code": code, "method": method}
-        for name, spread in spreads.items():
-            if spread is not None:
-                low, high = spread.interval or (np.nan, np.nan)
-                records.append(
-                    {**named, "measure": MEASURES[name], "mean": spread.mean, "low": low, "high": high}
-                )
-    heads = [*MEASURES]
-    heads.insert(1, "recovery of AUC, %")
-    return PageTable(
+    for key, unfairness in levels.iterrows():
+        spreads = {measure: over_data_sets(gain, key) for measure, gain in gains.items()}
+        auc, *others = map(mean_interval, spreads.values())
+        cells = [auc, number(recovery.get(key), digits=0), *others, *map(number, unfairness)]
+        rows.append(_row(key, cells))
+        records += [
+            dict(zip(KEYS, key, strict=True)) | {"measure": measure} | difference_of(spread, "mean")
+            for measure, spread in spreads.items()
+            if spread is not None
+        ]
+    auc, *others = MEASURES
+    return table_of(
+        [auc, "recovery of AUC, %", *others, "DPU ↓", "with equal rates: DPU ↓"],
+        rows,
+        records,
         key="reject_inference",
         title="Methods of reject inference",
         note=f"{UNITS} Recovery: 0 as accepted only, 100 as with every label, where the gap is above 0.5.",
-        section="",
-        frame=frame_of([*heads, "DPU ↓", "with equal rates: DPU ↓"], rows),
-        records=records_of(records),
-        lacking=lacking,
     )
 
 
-def data_table(found: pd.DataFrame, lacking: Sequence[tuple[str, str]]) -> PageTable:
+def data_table(found: pd.DataFrame) -> PageTable:
     """A row per selection, code and method, a column per data set: differences of AUC and of utility."""
     gains = {name: differences(found, name) for name in MEASURED}
     data_sets, rows, records = list(dict.fromkeys(found["dataset"])), [], []
-    for key in found[["selection", "code", "method"]].drop_duplicates().itertuples(index=False, name=None):
-        selection, code, method = key
+    for key in found[KEYS].drop_duplicates().itertuples(index=False, name=None):
         cells = []
         for measure, dataset in product(gains, data_sets):
             spread = Spread.over_seeds(gains[measure].loc[(*key, dataset)].to_numpy())
             cells.append(mean_interval(spread))
             if spread is not None:
-                records.append(
-                    {"selection": selection, "code": code, "method": method, "dataset": dataset}
-                    | {"measure": measure, "mean": spread.mean}
-                )
-        rows.append(Row(SELECTIONS[selection], f"{method} ({code})", cells))
-    heads = [f"{of}, {dataset_label(one)}" for of, one in product(MEASURED.values(), data_sets)]
-    return PageTable(
+                named = dict(zip(KEYS, key, strict=True)) | {"dataset": dataset}
+                records.append(named | {"measure": measure, "mean": spread.mean})
+        rows.append(_row(key, cells))
+    return table_of(
+        [f"{of}, {dataset_label(one)}" for of, one in product(MEASURED.values(), data_sets)],
+        rows,
+        records,
         key="reject_inference_data",
         title="Methods of reject inference by data set",
         note=UNITS,
-        section="",
-        frame=frame_of(heads, rows),
-        records=records_of(records),
-        lacking=lacking,
     )
+
+
+def _row(key: tuple[str, str, str], cells: Sequence[str]) -> Row:
+    selection, code, method = key
+    return Row(SELECTIONS[selection], f"{method} ({code})", cells)
 
 
 def over_data_sets(gain: pd.DataFrame, key: tuple[str, str, str]) -> Spread | None:
@@ -367,8 +356,7 @@ def draw_gains(found: pd.DataFrame) -> Figure:
     """Draw an interval per method and code, a column per selection, rows for AUC and utility."""
     selections = [one for one in SELECTIONS if one in set(found["selection"])]
     names = [name for name in dict.fromkeys(found["method"]) if name != NAIVE][::-1]
-    figure = Figure(figsize=(2 * COLUMN, 0.3 * len(names) + 1.0), layout="constrained")
-    panels = figure.subplots(2, len(selections), sharey=True, sharex="row", squeeze=False)
+    figure, panels = grid_of(2, len(selections), 0.3 * len(names) + 1.0, sharey=True, sharex="row")
     for panel, (measure, selection) in zip(panels.flat, product(MEASURED, selections), strict=True):
         gain = differences(found, measure)
         for (code, colour), shift in zip(((OURS, BLUE), (THEIRS, ORANGE)), (0.15, -0.15), strict=True):

@@ -10,7 +10,7 @@ from fairall import Result, load_logged_results, load_results, places
 from fairall.display import Item, PageTable, print_table
 from fairall.report import UNTESTED
 from reproduction import alignment, figures
-from reproduction.claims import REAL, SYNTHETIC, Claim, claims_table, counts_table, judge
+from reproduction.claims import REAL, SYNTHETIC, claims_table, counts_table, judge
 from reproduction.pages import publish, refuse
 from reproduction.plan import (
     DATASETS,
@@ -37,6 +37,11 @@ INITIAL_POLICIES = ("harsh", "lenient")
 MAIN_POLICY = "harsh"  # of the paper's main text
 CLAIMS = {"claims_splits_real": REAL, "claims_splits_synthetic": SYNTHETIC}  # on other splits
 MAIN, BESIDE = "corrected", "published_code"
+# Claims, the sweep of their runs, key and setting of their table, and protocol.
+CLAIMED = (
+    (REAL, "paper_{}", "claims", f"{{}} initial policy, protocol {MAIN}", MAIN),
+    (SYNTHETIC, "paper_synthetic", "claims_synthetic", "synthetic data, {} initial policy", ""),
+)
 SECTIONS = [
     "What reproduced",
     "Printed values",
@@ -123,28 +128,26 @@ def contents(runs: Iterable[Result], overrides: Sequence[str]) -> Contents:
             if one.sweep == sweep and all(one.name(group) == name for group, name in wanted.items() if name)
         ]
 
-    def judged(claims: Sequence[Claim], some: Sequence[Planned], policy: str, key: str, setting: str) -> None:
-        if compared:
-            title = f"The paper's claims, {setting}"
-            items.append(claims_table(judge(claims, some), some, f"{key}_{policy}", title, setting))
-        if policy == MAIN_POLICY:
-            items.extend(figures.latent_figures(some))
-
+    for claims, sweep, key, words, protocol in CLAIMED:
+        for policy in INITIAL_POLICIES:
+            if some := of(sweep.format(policy), policy, protocol):
+                setting = words.format(policy)
+                title = f"The paper's claims, {setting}"
+                if compared:
+                    verdicts = judge(claims, some)
+                    items.append(claims_table(verdicts, some, f"{key}_{policy}", title, setting))
+                items += figures.latent_figures(some) if policy == MAIN_POLICY else []
+    optimal = of("paper_optimal")
     for policy in INITIAL_POLICIES:
         real, beside = of(f"paper_{policy}", policy, MAIN), of("paper_published_code", policy, BESIDE)
-        if real:
-            judged(REAL, real, policy, "claims", f"{policy} initial policy, protocol {MAIN}")
-            items += figures.real_figures(real, policy)
+        items += figures.real_figures(real, policy) if real else []
         for protocol, some in ((MAIN, real), (BESIDE, beside)):
             if some:
                 items.append(methods_table("effective", some, policy, protocol))
                 items += [methods_table("temporal", some, policy, protocol, kind) for kind in SOURCES]
                 both = printed_tables(some, policy, protocol) if compared else []
                 items += [*map(printed_figure, both[:1]), *both]
-    optimal = of("paper_optimal")
-    for policy in INITIAL_POLICIES:
         if some := of("paper_synthetic", policy):
-            judged(SYNTHETIC, some, policy, "claims_synthetic", f"synthetic data, {policy} initial policy")
             items += [methods_table("synthetic", [*some, *optimal], policy, kind=kind) for kind in SOURCES]
             items.append(figures.synthetic_figure(some, optimal, policy))
     if costs := of("paper_costs"):

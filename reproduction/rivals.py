@@ -12,11 +12,12 @@ import pandas as pd
 import yaml
 
 from fairall import FairAllError, Result, load_results, places
-from fairall.display import PageTable, Row, frame_of, number, records_of
+from fairall.display import PageTable, Row, number
 from fairall.metrics import Spread
 from fairall.report import method_label
+from reproduction.items import difference_of, table_of
 from reproduction.pages import publish, refuse
-from reproduction.plan import Planned, composed_points, distinct, missing_runs, with_runs
+from reproduction.plan import Planned, composed_points, distinct, with_runs
 from reproduction.printed import predictive_intervals
 from reproduction.runs import make
 
@@ -201,15 +202,15 @@ def study_table(key: str, rows: Sequence[tuple[Cells, Planned, Planned]]) -> Pag
             found = compared(one.run, reference.run, cell)
             shown.append(Row(name, _heading(cell), _shown(found, MEASURES[cell["measure"]].digits)))
             records.append({"study": key, "method": one.model, "name": name, **found, "command": one.command})
-    columns = ["printed", "ours", "such replicates of ours", "", "why"]
-    return PageTable(
+    return table_of(
+        ["printed", "ours", "such replicates of ours", "", "why"],
+        shown,
+        records,
+        distinct([one for _, *pair in rows for one in pair]),
         key=key,
         title=study["title"],
         note=f"Of {study['source']}. {study['setting']}. Printed: mean (standard deviation). Ours: mean and "
         "its 95 % interval. Such replicates of ours: 95 % predictive interval of the mean of as many.",
-        frame=frame_of(columns, shown),
-        records=records_of(records),
-        lacking=missing_runs(distinct([one for _, *pair in rows for one in pair])),
     )
 
 
@@ -228,7 +229,7 @@ def compared(run: Result, reference: Result, cell: Mapping[str, Any]) -> dict[st
     options = {name: cell[name] for name in ("until", "at") if name in cell}
     values = MEASURES[cell["measure"]].of(run, reference, **options).dropna()
     spread = Spread.over_seeds(values.to_numpy(dtype=float))
-    interval = (None, None) if spread is None or spread.interval is None else spread.interval
+    ours, interval_low, interval_high = difference_of(spread).values()
     printed, deviation = [*cell.get("printed", ()), None, None][:2]
     low, high = None, None
     if printed is not None and len(values) > 1:
@@ -236,9 +237,9 @@ def compared(run: Result, reference: Result, cell: Mapping[str, Any]) -> dict[st
     return {
         "measure": cell["measure"],
         "seeds": len(values),
-        "ours": None if spread is None else spread.mean,
-        "interval_low": interval[0],
-        "interval_high": interval[1],
+        "ours": ours,
+        "interval_low": interval_low,
+        "interval_high": interval_high,
         "printed": printed,
         "printed_std": deviation,
         "replicates": cell.get("replicates"),
@@ -264,14 +265,17 @@ def _heading(cell: Mapping[str, Any]) -> str:
 
 
 def _shown(found: Mapping[str, Any], digits: int) -> list[str]:
-    def of(value: float | None) -> str:
-        return number(value, 1, digits)
+    def of(*names: str, template: str = "{}") -> str:
+        values = [number(found[name], 1, digits) for name in names]
+        return template.format(*values) if all(values) else ""
 
-    printed = of(found["printed"]) + (f" ({of(found['printed_std'])})" if found["printed_std"] else "")
-    ours = of(found["ours"])
-    if found["interval_low"] is not None:
-        ours += f" [{of(found['interval_low'])}, {of(found['interval_high'])}]"
-    inside = found["inside"]
-    where = "" if inside is None else "inside" if inside else "outside"
-    within = "" if inside is None else f"{of(found['predictive_low'])} to {of(found['predictive_high'])}"
-    return [printed, ours, within, where, found["why"]]
+    return [
+        of("printed") + (of("printed_std", template=" ({})") if found["printed_std"] else ""),
+        of("ours") + of("interval_low", "interval_high", template=" [{}, {}]"),
+        of("predictive_low", "predictive_high", template="{} to {}"),
+        INSIDE[found["inside"]],
+        found["why"],
+    ]
+
+
+INSIDE = {None: "", True: "inside", False: "outside"}

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fairall import FairAllError, Result, hyperparameters, load_dataset, load_initial_policy
-from fairall.display import Cell, PageTable, Row, frame_of, mean_std, number, records_of
-from fairall.metrics import Quantity, Spread
+from fairall.display import Cell, PageTable, Row, mean_std, number
+from fairall.metrics import Quantity
 from fairall.report import (
     LEVEL,
     UNTESTED,
@@ -17,6 +17,7 @@ from fairall.report import (
     with_references,
 )
 from fairall.results import paper_metrics
+from reproduction.items import table_of
 from reproduction.paper import acceptance_rates, synthetic_readings
 from reproduction.plan import (
     BASELINE,
@@ -27,8 +28,8 @@ from reproduction.plan import (
     OPTIMAL,
     TEMPORAL,
     Planned,
+    by_model,
     interpretable,
-    missing_runs,
 )
 
 MARKS = (
@@ -91,11 +92,10 @@ def methods_table(
         shown = " to ".join(dict.fromkeys(f"{100 * value:g}" for value in (low, high) if value is not None))
         return shown, {"paper_low": low, "paper_high": high}
 
-    rows: list[Row] = []
-    records: list[dict[str, Any]] = []
+    rows, records = [], []
     for dataset, own in by_dataset(planned).items():
         commands = {one.model: one.command for one in own}
-        runs = {one.model: one.run for one in own if one.run is not None}
+        runs = by_model(own)
         added, found = group_rows(
             dataset_label(dataset),
             runs,
@@ -107,26 +107,22 @@ def methods_table(
             at_last=on_synthetic,
         )
         rows += added
-        for record in found:
-            records.append({"dataset": dataset} | record | {"command": commands.get(record["model"])})
+        records += [
+            {"dataset": dataset} | record | {"command": commands.get(record["model"])} for record in found
+        ]
     words = {"kind": kind, "setting": setting, "policy": policy, "source": SOURCES.get(kind, "")}
-    return PageTable(
+    return table_of(
+        ["seeds", *(measure.heading for measure in of)],
+        rows,
+        records,
+        planned,
         key="_".join(filter(None, (family, initial_policy, protocol, kind))),
         title=title.format(**words),
         note=with_references(f"{note.format(**words)} {tests}", rows),
         section="Synthetic data" if on_synthetic else "Tables",
         # The printed temporal ones are from sampled decisions: only those are counted beside them.
         setting="" if on_synthetic or kind == "expected" else setting,
-        frame=frame_of(["seeds", *(measure.heading for measure in of)], rows),
-        records=records_of(records),
-        lacking=missing_runs(planned),
     )
-
-
-def difference_of(spread: Spread | None) -> dict[str, float | None]:
-    """Mean and ends of the 95 % interval of a difference, as records have them; None where unknown."""
-    low, high = spread.interval if spread and spread.interval else (None, None)
-    return {"difference": spread.mean if spread else None, "low": low, "high": high}
 
 
 def by_dataset(planned: Sequence[Planned]) -> dict[str, list[Planned]]:
@@ -167,13 +163,14 @@ def acceptance_table(datasets: Sequence[str]) -> PageTable:
                 record = {"dataset": dataset, "initial_policy": policy, "group": group}
                 records.append(record | {"rate": ours, "paper_rate": paper})
             rows.append(Row(dataset_label(dataset), policy, cells))
-    return PageTable(
+    return table_of(
+        GROUPS,
+        rows,
+        records,
         key="acceptance",
         title="Acceptance rates of the initial policies",
         note="In per cent of the pool, from the data; in italics the printed ones. Decisions are drawn.",
         section="Settings",
-        frame=frame_of(GROUPS, rows),
-        records=records_of(records),
         lacking=commands,
     )
 
@@ -194,13 +191,14 @@ def hyperparameter_table(planned: Sequence[Planned]) -> PageTable:
                 record = {"model": model, "key": key, "dataset": dataset}
                 records.append(record | {"value": ours, "paper": paper})
             rows.append(Row(method_label(model), key.rstrip("_"), list(cells.values())))
-    return PageTable(
+    return table_of(
+        [dataset_label(name) for name in columns],
+        rows,
+        records,
         key="hyperparameters",
         title="Hyperparameters",
         note="Values of the runs; the paper's selection beside them where it differs. phase1.: of Phase I.",
         section="Settings",
-        frame=frame_of([dataset_label(name) for name in columns], rows),
-        records=records_of(records),
     )
 
 

@@ -7,48 +7,42 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+import yaml
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from fairall import Result, load_results, places
+from fairall import Result
 from fairall.display import (
     COLUMN,
     GREY,
+    Item,
     PageFigure,
     PageTable,
     Row,
-    frame_of,
     handles_of,
     legend_below,
     mean_std,
-    records_of,
 )
 from fairall.report import WITH_ROW, look_of, method_label
 from fairall.results import LEVELS, REFERENCES, band
 from reproduction.figures import LINES
-from reproduction.pages import publish, refuse
-from reproduction.plan import WORLDS, Planned, distinct, missing_runs, plan, with_runs
-from reproduction.runs import make
+from reproduction.items import figure_of, table_of
+from reproduction.plan import WORLDS, Planned, runs_of
+from reproduction.study import Study, unnamed
+
+Levels = dict[str, dict[str, float | None]]
+"""Mean and deviation by measure."""
 
 SMOOTH = 10  # time steps of the moving average after a shift
-MEASURES = {  # headings of a table's columns
-    "effective_utility": "effective utility ↑",
-    "regret": "regret ↓",
-    "effective_dpu_pooled": "DPU ↓",
-    "lost_to_waiting": "utility lost to waiting ↓",
-    "utility_per_place": "utility per place ↑",
-    "effective_revealed_utility": "by revealed labels",
-    "adaptation_time": "adaptation time, steps ↓",
-    "mean_score_advantaged": "mean score, S = +1",
-    "mean_score_disadvantaged": "mean score, S = −1",
-    "score_gap": "gap of scores",
-}
+_READ = yaml.safe_load(Path(__file__).with_name("worlds.yaml").read_text())
+MEASURES: dict[str, str] = _READ["measures"]  # headings of a table's columns
 LOST = "lost_to_waiting"
 COMMON = ("effective_utility", "regret", "effective_dpu_pooled")
 
 
 @dataclass(frozen=True)
-class Study:
+class Part:
     """A part of the world, and its effect on methods.
 
     Attributes:
@@ -63,7 +57,7 @@ class Study:
     title: str
     key: str
     axis: str
-    further: tuple[str, ...] = ()
+    further: list[str]
 
     def value(self, run: Result) -> float:
         """The value of the key in a run, 0 in the static world."""
@@ -73,109 +67,67 @@ class Study:
         return float(node) if isinstance(node, int | float) else 0.0
 
 
-STUDIES = (
-    Study(
-        "worlds_capacity",
-        "Few places",
-        "world.capacity.share",
-        "places per applicant",
-        ("utility_per_place",),
-    ),
-    Study("worlds_delay", "Late labels", "world.delay.steps", "delay of labels, time steps", (LOST,)),
-    Study(
-        "worlds_noise",
-        "False labels of the disadvantaged",
-        "world.noise.disadvantaged.positive",
-        "share of good labels shown as bad",
-        ("effective_revealed_utility",),
-    ),
-    Study("worlds_shift", "A shift of the labels at time step 100", "", "", ("adaptation_time",)),
-    Study(
-        "worlds_feedback",
-        "What groups become, by credit scores",
-        "",
-        "",
-        ("mean_score_advantaged", "mean_score_disadvantaged", "score_gap"),
-    ),
-)
+STUDIES = tuple(Part(**part) for part in _READ["parts"])
 
 
-def worlds(
-    overrides: Sequence[str], folder: Path | None = None, into: Sequence[Path] = (), jobs: int | None = None
-) -> bool:
-    """Make the runs that are missing, and write a page of them; return whether all runs are there.
-
-    Args:
-        overrides: words that pick from the axes of the sweeps, or are added to every command.
-        folder: of the page; None: `worlds` in outputs_dir.
-        into: pages of the documentation with blocks to fill.
-        jobs: number of runs at once; None: one per core.
-    """
-    config = places(overrides)
-    refuse(into, config)
-    planned = plan(WORLDS, overrides, once=False)
-    failures = make(distinct(planned), overrides, jobs=jobs)
-    runs = load_results(Path(config.outputs_dir) / "runs").results
-    finished = with_runs(planned, runs)
-    found = {study.sweep: [one for one in finished if one.sweep == study.sweep] for study in STUDIES}
-    items = [_figure(found), *(study_table(study, found[study.sweep]) for study in STUDIES)]
-    publish("worlds", "FairAll: other worlds", {"": items}, config, folder=folder, into=into, runs=finished)
-    return not failures
+def worlds_items(finished: Sequence[Planned]) -> list[Item]:
+    """A figure with a panel per part of the world, and a table of each."""
+    found = {part.sweep: [one for one in finished if one.sweep == part.sweep] for part in STUDIES}
+    return [_figure(found), *(study_table(part, found[part.sweep]) for part in STUDIES)]
 
 
-def study_table(study: Study, planned: Sequence[Planned]) -> PageTable:
+def study_table(part: Part, planned: Sequence[Planned]) -> PageTable:
     """A row per value and policy: mean ± standard deviation over seeds, ×100 but for times."""
-    measures = (*COMMON, *study.further)
-    rows: list[Row] = []
-    records: list[dict[str, Any]] = []
-    own = [one.run for one in planned if one.run is not None]
-    for value in sorted({study.value(run) for run in own}):
-        runs = [run for run in own if study.value(run) == value]
-        group = f"{study.axis}: {value:g}" if study.key else ""
+    measures = (*COMMON, *part.further)
+    rows, records = [], []
+    own = runs_of(planned)
+    for value in sorted({part.value(run) for run in own}):
+        runs = [run for run in own if part.value(run) == value]
+        group = f"{part.axis}: {value:g}" if part.key else ""
         policies = {
             method_label(run.name("model")): _of_run(run, measures)
-            | (_lost(run, own) if study.further == (LOST,) else {})
+            | (_lost(run, own) if part.further == [LOST] else {})
             for run in runs
         }
-        if study.sweep != "worlds_feedback":  # where applicants depend on the decisions of the policy
+        if part.sweep != "worlds_feedback":  # where applicants depend on the decisions of the policy
             policies |= {REFERENCES[name]: _of_reference(runs[0], name, measures) for name in WITH_ROW}
         for name, values in policies.items():
-            cells = [_shown(measure, values.get(measure)) for measure in measures]
-            rows.append(Row(group, name, cells))
-            for measure, spread in values.items():
-                records.append({"value": value, "policy": name, "measure": measure} | spread)
-    note = (
-        "Mean ± standard deviation over seeds on the applicants, ×100 but for times. Regret: against the "
-        "oracle of the time step on the same applicants."
-    )
-    return PageTable(
-        key=study.sweep,
-        title=study.title,
-        note=note,
-        section="",
-        frame=frame_of([MEASURES[name] for name in measures], rows),
-        records=records_of(records),
-        lacking=missing_runs(planned),
+            rows.append(Row(group, name, [_shown(measure, values.get(measure)) for measure in measures]))
+            records += [
+                {"value": value, "policy": name, "measure": measure} | spread
+                for measure, spread in values.items()
+            ]
+    return table_of(
+        [MEASURES[name] for name in measures],
+        rows,
+        records,
+        planned,
+        key=part.sweep,
+        title=part.title,
+        note="Mean ± standard deviation over seeds on the applicants, ×100 but for times. Regret: against "
+        "the oracle of the time step on the same applicants.",
     )
 
 
-def _of_run(run: Result, measures: Sequence[str]) -> dict[str, dict[str, float | None]]:
+def _of_run(run: Result, measures: Sequence[str]) -> Levels:
     """Mean and deviation over seeds of a run's measures; without those that it does not have."""
     values = {name: run.values(name) for name in measures}
-    known = {name: some for name, some in values.items() if len(some)}
-    return {name: {"mean": float(some.mean()), "std": float(some.std())} for name, some in known.items()}
+    return {name: _level(some) for name, some in values.items() if len(some)}
 
 
-def _lost(late: Result, runs: Sequence[Result]) -> dict[str, dict[str, float | None]]:
+def _lost(late: Result, runs: Sequence[Result]) -> Levels:
     """Effective utility of the same method without a delay, less that of a run, paired by seed."""
     for prompt in runs:
         if prompt.name("model") == late.name("model") and not prompt.config.world:
-            lost = prompt.values("effective_utility") - late.values("effective_utility")
-            return {LOST: {"mean": float(lost.mean()), "std": float(lost.std())}}
+            return {LOST: _level(prompt.values("effective_utility") - late.values("effective_utility"))}
     return {}
 
 
-def _of_reference(run: Result, policy: str, measures: Sequence[str]) -> dict[str, dict[str, float | None]]:
+def _level(values: pd.Series) -> dict[str, float | None]:
+    return {"mean": float(values.mean()), "std": float(values.std())}
+
+
+def _of_reference(run: Result, policy: str, measures: Sequence[str]) -> Levels:
     found = {name: run.reference(policy, name) for name in measures}
     return {name: {"mean": one.mean, "std": one.std} for name, one in found.items() if one}
 
@@ -188,22 +140,19 @@ def _shown(measure: str, spread: Mapping[str, float | None] | None) -> str:
 
 
 def _figure(found: Mapping[str, Sequence[Planned]]) -> PageFigure:
-    """One panel per study."""
-    runs = {sweep: [one.run for one in planned if one.run is not None] for sweep, planned in found.items()}
-    note = (
+    """One panel per part."""
+    runs = {sweep: runs_of(planned) for sweep, planned in found.items()}
+    return figure_of(
+        "worlds",
+        "Methods in other worlds",
         "Above: effective utility in worlds of German Credit, mean and standard deviation over seeds; thin "
         "lines are references on the same applicants. Below: utility of the policy on test people of the "
         f"time step, averaged over {SMOOTH} steps, and its standard deviation over seeds; change of the mean "
-        "credit scores of groups whose members apply again and again, thick S = +1, thin S = −1."
-    )
-    return PageFigure(
-        key="worlds",
-        title="Methods in other worlds",
-        note=note,
-        section="",
+        "credit scores of groups whose members apply again and again, thick S = +1, thin S = −1.",
+        lambda: _draw(runs),
+        [one for planned in found.values() for one in planned],
+        drawn=all(runs.values()),
         wide=True,
-        draw=(lambda: _draw(runs)) if all(runs.values()) else None,
-        lacking=missing_runs([one for planned in found.values() for one in planned]),
     )
 
 
@@ -212,8 +161,8 @@ def _draw(runs: Mapping[str, Sequence[Result]]) -> Figure:
     panels: dict[str, Axes] = figure.subplot_mosaic(
         [["a", "a", "b", "b", "c", "c"], ["d", "d", "d", "e", "e", "e"]]
     )
-    for name, study in zip("abc", STUDIES, strict=False):
-        _against(panels[name], study, runs[study.sweep])
+    for name, part in zip("abc", STUDIES, strict=False):
+        _against(panels[name], part, runs[part.sweep])
     panels["a"].set_ylabel("effective utility ×100")
     _over_time(panels["d"], runs["worlds_shift"])
     _scores(panels["e"], runs["worlds_feedback"])
@@ -228,26 +177,26 @@ def _look(run: Result) -> dict[str, Any]:
     return {"color": look_of(name)["color"], "label": method_label(name), "ls": line}
 
 
-def _against(axes: Axes, study: Study, runs: Sequence[Result]) -> None:
+def _against(axes: Axes, part: Part, runs: Sequence[Result]) -> None:
     """Effective utility against the value of a study's key."""
     for name in dict.fromkeys(run.name("model") for run in runs):
-        own = sorted((run for run in runs if run.name("model") == name), key=study.value)
-        values = [100 * run.values("effective_utility") for run in own]
+        own = sorted((run for run in runs if run.name("model") == name), key=part.value)
+        values = pd.DataFrame({part.value(run): 100 * run.values("effective_utility") for run in own})
         axes.errorbar(
-            [study.value(run) for run in own],
-            [one.mean() for one in values],
-            [one.std() for one in values],
+            values.columns,
+            values.mean(),
+            values.std(),
             capsize=1.5,
             marker=look_of(name)["marker"],
             ms=3,
             **_look(own[0]),
         )
     for policy in WITH_ROW:
-        levels = {study.value(run): run.reference(policy, "effective_utility") for run in runs}
+        levels = {part.value(run): run.reference(policy, "effective_utility") for run in runs}
         known = {value: 100 * one.mean for value, one in sorted(levels.items()) if one}
         look: dict[str, Any] = {"color": GREY, "lw": 0.6, "ls": LEVELS[policy]}
         axes.plot([*known], [*known.values()], label=REFERENCES[policy], **look)
-    axes.set(title=study.title, xlabel=study.axis)
+    axes.set(title=part.title, xlabel=part.axis)
 
 
 def _over_time(axes: Axes, runs: Sequence[Result]) -> None:
@@ -268,3 +217,6 @@ def _scores(axes: Axes, runs: Sequence[Result]) -> None:
             if group == "disadvantaged":
                 drawn.set_label("")
     axes.set(title=STUDIES[4].title, xlabel="time step t", ylabel="change of mean score ×100")
+
+
+worlds = Study("worlds", "other worlds", WORLDS, unnamed(worlds_items))

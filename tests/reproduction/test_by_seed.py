@@ -83,12 +83,13 @@ def test_every_study_publishes_its_values_by_seed(
     command: str, page: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     told: list[Any] = []
-    module = import_module(f"reproduction.{command}")
+    module = import_module("reproduction.leaderboard" if command == "leaderboard" else "reproduction.study")
     monkeypatch.setattr(module, "publish", lambda name, *_, runs, **__: told.append((name, runs)))
     monkeypatch.setattr(module, "load_results", lambda *_: SimpleNamespace(results=[]))
     monkeypatch.setattr(module, "make", lambda *_, **__: [])
     monkeypatch.setattr(module, "plan", lambda *_, **__: finished())
-    getattr(module, command)([], **({"asked": ["truth"]} if command == "questions" else {}))
+    asked = {"asked": ["truth"]} if command == "questions" else {}
+    getattr(import_module(f"reproduction.{command}"), command)([], **asked)
     ((name, runs),) = told
     assert [one.key for one in runs] == [one.key for one in finished()]
     assert f"<!-- begin: {BESIDE}{name}_by_seed -->" in (DOCS / f"{page}.md").read_text()

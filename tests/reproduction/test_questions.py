@@ -92,7 +92,7 @@ def test_the_first_tool_is_that_with_the_best_mean_and_is_compared_with_the_next
         assert (record["first"], record["next"]) == expected
         assert record["difference"] == pytest.approx(0.01 if utility else -0.01)
     assert len(records) == 9 * 2 + 6  # CFU with Y held has no values of its own where Y is independent
-    figure, first, cells = truth_items(planned, planned[0].config)
+    figure, first, cells = truth_items(planned)
     assert [figure.key, first.key, cells.key] == [
         "questions_truth_map",
         "questions_truth_first",
@@ -190,7 +190,7 @@ def test_four_and_eight_groups_have_every_method_and_a_panel() -> None:
     methods = {method_label(model) for model in (*AHEAD, "fairlog")} | {method_label("fairall_I_II") + ALIKE}
     assert found == {(groups, method) for groups in settings for method in methods}
     assert len(planned) == len(found)
-    figure, *tables = groups_items(planned, planned[0].config)
+    figure, *tables = groups_items(planned)
     assert [figure.key, *(table.key for table in tables)] == [
         "questions_groups_map",
         "questions_groups_differences",
@@ -205,7 +205,7 @@ def test_four_and_eight_groups_have_every_method_and_a_panel() -> None:
 
 def test_differences_are_from_equal_rates_by_thresholds_and_bold_where_they_are_sure() -> None:
     planned = of_groups()
-    _, differences, *_ = groups_items(planned, planned[0].config)
+    _, differences, *_ = groups_items(planned)
     assert len(differences.records) == 5 * 4 * 3
     labels = {method_label(model): ahead for model, ahead in AHEAD.items()}
     labels[method_label("fairall_I_II") + ALIKE] = AHEAD["fairall_I_II"]
@@ -216,13 +216,13 @@ def test_differences_are_from_equal_rates_by_thresholds_and_bold_where_they_are_
     for (_, method), row in differences.frame.iterrows():
         assert all(cell.best == (method in labels) for cell in row)
     without = [one for one in planned if one.model != "parity_ensemble"]
-    _, differences, *_ = groups_items(without, planned[0].config)
+    _, differences, *_ = groups_items(without)
     assert {cell.text for row in differences.frame.to_numpy() for cell in row} == {""}
 
 
 def test_rates_of_groups_begin_with_the_largest() -> None:
     planned = of_groups()
-    rates = groups_items(planned, planned[0].config)[2]
+    rates = groups_items(planned)[2]
     records = rates.records[rates.records["groups"] == 8]
     assert list(dict.fromkeys(records["people"])) == sorted(SIZES, reverse=True)
     assert len(records) == 8 * 5
@@ -289,7 +289,7 @@ def test_the_known_difference_is_that_of_the_closed_forms() -> None:
 
 def test_the_figure_has_a_panel_by_terms_and_the_known_difference_on_fico() -> None:
     planned = made("amounts", of_amounts)
-    figure, *tables = amounts_items(planned, planned[0].config)
+    figure, *tables = amounts_items(planned)
     assert [figure.key, *(table.key for table in tables)] == [
         "questions_amounts",
         "questions_amounts_paired",
@@ -304,7 +304,7 @@ def test_the_figure_has_a_panel_by_terms_and_the_known_difference_on_fico() -> N
     ]
     of_fico = next(one for one in planned if one.dataset == "fico")
     assert lines == [[pytest.approx(100 * known_difference(of_fico))], []]
-    alone, *_ = amounts_items([one for one in planned if one.dataset == "credit"], planned[0].config)
+    alone, *_ = amounts_items([one for one in planned if one.dataset == "credit"])
     assert isinstance(alone, PageFigure)
     assert alone.draw is not None
     assert not alone.draw().legends
@@ -312,13 +312,12 @@ def test_the_figure_has_a_panel_by_terms_and_the_known_difference_on_fico() -> N
 
 def test_nothing_is_drawn_without_runs() -> None:
     amounts = plan(QUESTIONS["amounts"], QUICK, once=False)
-    assert not any(item.shown for item in amounts_items(amounts, amounts[0].config))
+    assert not any(item.shown for item in amounts_items(amounts))
     planned = plan(QUESTIONS["truth"], QUICK, once=False)
-    assert not any(item.shown for item in truth_items(planned, planned[0].config))
+    assert not any(item.shown for item in truth_items(planned))
     with_groups = plan(QUESTIONS["groups"], [*QUICK, "dataset=compas"], once=False)
-    assert not any(item.shown for item in groups_items(with_groups, with_groups[0].config))
-    of_hidden = plan(QUESTIONS["hidden"], [*QUICK, "dataset=compas", "model=dcem"], once=False)
-    figure, table, *_ = hidden_items([], of_hidden[0].config)
+    assert not any(item.shown for item in groups_items(with_groups))
+    figure, table, *_ = hidden_items([])
     assert not figure.shown
     assert not table.shown
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from fairall import Result
-from reproduction import worlds
+from reproduction import study, worlds
 from reproduction.plan import Planned, plan, with_runs
 from reproduction.worlds import LOST, STUDIES, study_table
 from tests.reproduction.collection import result
@@ -72,7 +72,7 @@ def test_words_that_pick_runs_of_one_study_leave_a_page_of_them(
         made.extend(planned)
         return []
 
-    monkeypatch.setattr(worlds, "make", make)
+    monkeypatch.setattr(study, "make", make)
     assert worlds.worlds(["dataset=credit", f"outputs_dir={tmp_path}"])
     assert {one.dataset for one in made} == {"credit"}
     assert len({one.key for one in made}) == len(made)
