@@ -42,14 +42,23 @@ def truth(direct: float) -> tuple[float, float]:
 
 
 def replicate(
-    random: np.random.Generator, rows: int, direct: float, model: str = "logistic"
+    random: np.random.Generator, rows: int, direct: float, model: str = "logistic", *, drawn: bool = True
 ) -> Mapping[str, bool]:
-    """What happens in a log of some rows."""
+    """What happens in a log of some rows.
+
+    Args:
+        random: of the log.
+        rows: their number.
+        direct: effect, in acceptance probability.
+        model: of group and acceptance.
+        drawn: whether decisions are judged; else the acceptance probabilities are.
+    """
     woman, x, chance = people(random, rows)
     table = pd.DataFrame({"sex": np.where(woman, "f", "m"), "x": x[:, 0], "z": x[:, 1], "p": 0.5})
-    table["granted"] = (random.random(rows) < chance - direct * woman).astype(int)
+    accepts = chance - direct * woman
+    table["granted"] = (random.random(rows) < accepts).astype(int)
     roles = {"sensitive": "sex", "decision": "granted", "propensity": "p", "reference": "m"}
-    evaluation = evaluate(None, table, propensity_model=model, **roles)
+    evaluation = evaluate(None if drawn else accepts, table, propensity_model=model, **roles)
     shown = {row["measure"]: row for row in evaluation.table("treatment").to_dict("records")}
     difference, ratio = truth(direct)
     if np.isnan(shown["adjusted"]["low"]):
@@ -64,12 +73,17 @@ def replicate(
 
 CASES = tuple(
     Case(
-        f"{rows:,} people, {model} models, direct effect of {100 * direct:.0f} points",
-        partial(replicate, rows=rows, direct=direct, model=model),
+        f"{rows:,} people, {model} models, direct effect of {100 * direct:.0f} points{what}",
+        partial(replicate, rows=rows, direct=direct, model=model, drawn=not what),
         logs,
         COVERED | ({} if direct else {NULL: ("≤", 0.07)}),
     )
-    for model, sizes in (("logistic", {500: 500, 2_000: 1_000, 10_000: 500}), ("auto", {1_000: 60}))
+    for model, what, sizes in (
+        ("logistic", "", {500: 500, 2_000: 1_000, 10_000: 500}),
+        ("auto", "", {1_000: 60}),
+        ("logistic", ", by probabilities", {500: 200, 2_000: 200}),
+        ("auto", ", by probabilities", {2_000: 60}),
+    )
     for rows, logs in sizes.items()
     for direct in (0.0, 0.05)
 )

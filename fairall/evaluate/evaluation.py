@@ -29,12 +29,9 @@ AnyLog: TypeAlias = pd.DataFrame | str | Path | DecisionLog
 
 
 class Answered:
-    """What the analyses say of an evaluation or a comparison."""
+    """What the analyses say of an evaluation or a comparison, whose `page` has them all."""
 
-    @property
-    def page(self) -> Page:
-        """All analyses."""
-        raise NotImplementedError
+    page: Any
 
     def table(self, key: str) -> pd.DataFrame:
         """The answer of an analysis.

@@ -174,7 +174,7 @@ def _column(name: str, kind: str, log: DecisionLog) -> pd.Series:
 
 def _values(policy: Any, log: DecisionLog, proba: str | None, saved: bool) -> Any:
     """Probabilities (N,), unchecked."""
-    if isinstance(policy, pd.Series | np.ndarray | list):
+    if not any(hasattr(policy, name) for name in ("decision_proba", "predict_proba", "__call__")):
         return policy
     people = log.raw[[*getattr(policy, "feature_names_in_", log.raw)]]
     if not saved:
@@ -190,7 +190,7 @@ def _values(policy: Any, log: DecisionLog, proba: str | None, saved: bool) -> An
         place = _place(policy, log, proba)
         values = np.asarray(policy.predict_proba(people))
     else:
-        return policy(people) if callable(policy) else policy
+        return policy(people)
     return values[:, place] if values.shape[1:] == (2,) else values
 
 

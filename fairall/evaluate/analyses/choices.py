@@ -8,7 +8,6 @@ from math import comb
 
 import numpy as np
 
-from fairall.display.progress import doing
 from fairall.evaluate.analysis import CHOICES as SECTION
 from fairall.evaluate.analysis import INTERVALS, Analysis, Record, of_each
 from fairall.evaluate.estimated.estimates import Interval, Z, gap_interval, joint_normal
@@ -64,7 +63,6 @@ def _value(judgement: Judgement, people: People, k: float = Z) -> Interval:
 
 def choices(judgement: Judgement) -> list[Record]:
     """Those of `thresholds` and `costs`."""
-    doing("values and gaps over thresholds")
     return [*thresholds(judgement), *costs(judgement)]
 
 

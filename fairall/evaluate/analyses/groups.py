@@ -37,17 +37,19 @@ def records(shown: Shown) -> Iterator[Record]:
                 "labelled": log.revealed[members].sum(),
                 "effective": round(evaluation.effective(members)),
             }
-            first = evaluation is shown.first and labelled  # balance is that of the past decisions
-            if first and (expected := evaluation.models.acceptance[members].sum()):
-                values["accepted by expected"] = f"{accepted / expected:.2f}"
+            features = {}
+            if evaluation is shown.first and values["labelled"]:  # they are of the past decisions
+                values["accepted by expected"] = (
+                    f"{accepted / evaluation.models.acceptance[members].sum():.2f}"
+                )
+                features = balance(evaluation, members).to_dict("index")
             for name, measure in MEASURES.items():
                 if labelled or measure.labels == "none":
                     values[measure.rate] = evaluation.rate(name, "dr", code)
             yield from (about | {"measure": measure, "value": value} for measure, value in values.items())
-            if first and values["labelled"]:  # the page shows the last feature
-                for feature, means in balance(evaluation, members).to_dict("index").items():
-                    cell = "{} {before:.2f} → {after:.2f}".format(feature, **means).replace("-", "−")
-                    yield about | {"measure": "balance", "feature": feature, "value": cell} | means
+            for feature, means in features.items():  # the page shows the last one
+                cell = "{} {before:.2f} → {after:.2f}".format(feature, **means).replace("-", "−")
+                yield about | {"measure": "balance", "feature": feature, "value": cell} | means
 
 
 def balance(evaluation: Judgement, rows: np.ndarray) -> pd.DataFrame:

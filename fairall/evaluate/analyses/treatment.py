@@ -9,7 +9,7 @@ the augmented inverse probability weighted estimate (Robins, Rotnitzky and Zhao 
 or μ is. The adjusted difference is S_g − S_r for the reference group r; the adjusted odds ratio is of both
 rates (Zhang 2008), with an interval on the log scale. The rest of the raw gap is explained by the features
 (Kitagawa 1955). Models are cross-fitted and do not see the group. Where acceptance is a probability, they
-learn from decisions drawn by it, and the corrections take the probability itself.
+learn from `COPIES` of each person with decisions drawn by it, and the corrections take the probability.
 
 References:
     Kitagawa, E. (1955). Components of a difference between two rates. Journal of the American Statistical
@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from fairall.evaluate.analyses.impact import LEAST_PEOPLE, TWO_WORDS, adverse_impact
+from fairall.evaluate.analyses.impact import TWO_WORDS, adverse_impact
 from fairall.evaluate.analysis import FAIRNESS, INTERVALS, Analysis, Record, of_each, text
 from fairall.evaluate.estimated.estimates import NOTHING, Estimate, Interval, Sample, joint_normal
 from fairall.evaluate.estimated.nuisance import Fitted, fit
@@ -44,13 +44,13 @@ if TYPE_CHECKING:
 
 UNLIKELY, MOST_UNLIKELY = 0.01, 0.05  # P(group | x), and the share of people who may be below it
 MOST_ROWS, MOST_LEARNT = 20_000, 5_000  # drawn at random to be compared, and for a model to learn from
+COPIES = 5  # of a person whose acceptance is a probability, for decisions to be drawn by it
 SAME = 0.9999  # correlation of a feature with an outcome from which on they are the same
 PROBABLE = "of the groups only probabilities are known"
-SMALL = "a group has fewer than 30 people"
 NO_FEATURES = "the log has no features by which people are equal"
 NO_OVERLAP = (
     "the groups do not overlap: more than 5 % of people have features with which fewer than 1 % are of a "
-    "group, or its weights count as fewer than 30"
+    "group, or its people count as fewer than 30"
 )
 TOLD = (
     "of people with equal features the acceptance rate differs from that of {reference} by {adjusted} "
@@ -74,21 +74,25 @@ def standardised(
     Returns:
         S_g, S_r, their difference, and that of the means of both groups; or why there are none.
     """
-    if min(first.sum(), (~first).sum()) < LEAST_PEOPLE:
-        return SMALL
     sample, random = Sample(len(log), person=log.person), np.random.default_rng(models.seed)
     with np.errstate(invalid="ignore", divide="ignore"):
         same = np.abs(np.corrcoef(outcome, log.design, rowvar=False)[0, 1:]) > SAME
     seen = (np.array(log.input_names) != "") & ~same
     if not seen.any():
         return NO_FEATURES
-    features = replace(log, inputs=log.inputs[:, np.append(True, seen)])
+    # A probability counts as that share of the drawn decisions of several copies of a person.
+    number = 1 if np.isin(outcome, (0, 1)).all() else COPIES
+    rows = np.repeat(np.arange(len(log)), number)
+    person = rows if log.person is None else log.person[rows]
+    copies = replace(log.rows(rows), inputs=log.inputs[rows][:, np.append(True, seen)], person=person)
 
-    def learnt(target: np.ndarray, what: str) -> Fitted | None:
-        target[random.permutation(np.flatnonzero(~np.isnan(target)))[MOST_LEARNT:]] = np.nan
-        return fit(features, target, what, model, models.folds, models.seed)
+    def learnt(members: np.ndarray, target: np.ndarray, what: str) -> Fitted | None:
+        some = np.isin(rows, random.permutation(np.flatnonzero(members))[:MOST_LEARNT])
+        fitted = fit(copies, np.where(some, target, np.nan), what, model, models.folds, models.seed)
+        return fitted and replace(fitted, probability=fitted.probability[::number])
 
-    group, weights, adjusted, raw = learnt(first * 1.0, "group"), np.zeros(len(log)), [], []
+    group = learnt(first | ~first, first[rows], "group")
+    weights, adjusted, raw = np.zeros(len(log)), [], []
     if group is None:
         return NO_OVERLAP
     for side, chance in ((first, group), (~first, replace(group, probability=1 - group.probability))):
@@ -96,7 +100,8 @@ def standardised(
         few = sample.support(weight).clusters < LEAST_EFFECTIVE
         if few or (chance.probability < UNLIKELY).mean() > MOST_UNLIKELY:
             return NO_OVERLAP
-        drawn = learnt(np.where(side, random.random(len(log)) < outcome, np.nan), "acceptance by group")
+        level = (np.add.outer(random.random(len(log)), np.arange(number)) / number).ravel()
+        drawn = learnt(side, level < outcome[rows], "acceptance by group")
         mean = np.full(len(log), outcome[side].mean()) if drawn is None else drawn.probability
         adjusted.append(sample.mean(mean) + sample.mean(weight * (outcome - mean)) / sample.mean(weight))
         raw.append(sample.mean(side * outcome) / sample.mean(side * 1.0))
@@ -165,16 +170,14 @@ def equal_treatment(judgement: Judgement) -> list[Record]:
 def told(shown: Shown) -> Iterator[str]:
     """The largest adjusted difference, and how much of the raw gap the features explain."""
     for policy, judgement in shown.evaluations.items():
-        groups: dict[str, dict[str, Any]] = {}
-        for record in judgement.once(equal_treatment):
-            if record["decision_maker"] is None:
-                groups.setdefault(record["group"], record)[record["measure"]] = record["value"]
-        sizes = {group: np.nan_to_num(abs(values["adjusted"].estimate)) for group, values in groups.items()}
-        for group in sorted(groups, key=lambda name: -sizes[name])[:1]:
-            values = groups[group]
-            texts = {name: text(values.get(name, NOTHING), {}) for name in ("adjusted", "explained", "raw")}
-            sentence = values["adjusted"].why or TOLD.format(reference=values["reference"], **texts)
-            yield f"Equal treatment of {group}, {policy}: {sentence}"
+        overall = [record for record in judgement.once(equal_treatment) if record["decision_maker"] is None]
+        adjusted = [record for record in overall if record["measure"] == "adjusted"]
+        if adjusted:
+            largest = max(adjusted, key=lambda record: np.nan_to_num(abs(record["value"].estimate)))
+            group = [record for record in overall if record["group"] == largest["group"]]
+            texts = {record["measure"]: text(record["value"], {}) for record in group}
+            sentence = largest["value"].why or TOLD.format(reference=largest["reference"], **texts)
+            yield f"Equal treatment of {largest['group']}, {policy}: {sentence}"
 
 
 TREATMENT = Analysis(

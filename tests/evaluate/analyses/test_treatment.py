@@ -1,6 +1,7 @@
 """Equal treatment: a hand-written estimate, known direct effects, refusals, decision makers and scores."""
 
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pandas as pd
@@ -10,7 +11,7 @@ from scipy.special import expit
 from fairall.evaluate import evaluate
 from fairall.evaluate.analyses import treatment
 from fairall.evaluate.analyses.treatment import equal_treatment
-from fairall.evaluate.estimated.nuisance import Fitted
+from fairall.evaluate.estimated.nuisance import Fitted, fit
 from fairall.evaluate.evaluation import Evaluation
 
 KEYS: dict[str, Any] = {"decision": "granted", "sensitive": "sex", "propensity": "p", "reference": "m"}
@@ -76,17 +77,23 @@ def test_features_explain_the_raw_gap_but_the_direct_effect(direct: float) -> No
     assert f"by {100 * values['adjusted'].estimate:.1f}".replace("-", "−") in sentence
 
 
-def test_probabilities_of_a_policy_are_compared_too() -> None:
-    values = measures(judged(people(2000, direct=0.1), "chance"))
-    assert values["adjusted"].low < -0.1 < values["adjusted"].high
-    assert values["adjusted"].high - values["adjusted"].low < 0.03  # without the noise of drawn decisions
+def test_probabilities_of_a_policy_are_compared_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    table, recorded = people(2000, direct=0.1), Mock(wraps=fit)
+    monkeypatch.setattr(treatment, "fit", recorded)
+    adjusted = measures(judged(table, "chance"))["adjusted"]
+    assert adjusted.low < -0.1 < adjusted.high < adjusted.low + 0.03  # without the noise of drawn decisions
+    # Models learn a probability as a share of decisions.
+    _, *by_group = (call.args[1].reshape(2000, treatment.COPIES).mean(1) for call in recorded.call_args_list)
+    for sex, shares in zip("fm", by_group, strict=True):
+        assert (np.isnan(shares) == (table["sex"] != sex)).all()
+        assert np.nanmax(abs(shares - table["chance"])) <= 1 / treatment.COPIES
 
 
 @pytest.mark.parametrize(
     ("table", "why"),
     [
         (people(shift=5.0), treatment.NO_OVERLAP),
-        (people(60), treatment.SMALL),
+        (people(60), treatment.NO_OVERLAP),
         (people(400).assign(x=1.0), treatment.NO_FEATURES),
     ],
 )
