@@ -78,7 +78,7 @@ class Models:
         self.largest_gap = number("largest_gap", self.largest_gap, between(0, 1))
         self.shown: np.ndarray = np.flatnonzero(np.bincount(log.group) >= self.smallest_cell)
         if self.reference is not None:
-            wanted = spelling(", ".join(map(str, np.atleast_1d(np.array(self.reference, dtype=object)))))
+            wanted = spelling(", ".join(map(str, np.array([self.reference], dtype=object).ravel())))
             shown = log.probable_groups or [log.groups[code] for code in self.shown.tolist()]
             names = {spelling(name): name for name in shown}
             if wanted not in names:

@@ -75,7 +75,7 @@ def balance(evaluation: Judgement, rows: np.ndarray) -> pd.DataFrame:
 def largest(judgement: Judgement) -> np.ndarray:
     """Codes of the groups that figures show: of those with people enough the `MOST_GROUPS` largest."""
     by_size = np.argsort(-np.bincount(judgement.log.group), kind="stable")
-    return np.sort(by_size[: min(MOST_GROUPS, len(judgement.models.shown))])
+    return np.sort(by_size[: len(judgement.models.shown)][:MOST_GROUPS])
 
 
 def draw(shown: Shown) -> Figure:

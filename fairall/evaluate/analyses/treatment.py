@@ -91,8 +91,8 @@ def standardised(
         fitted = fit(copies, np.where(some, target, np.nan), what, model, models.folds, models.seed)
         return fitted and replace(fitted, probability=fitted.probability[::number])
 
-    group = learnt(first | ~first, first[rows], "group")
-    weights, adjusted, raw = np.zeros(len(log)), [], []
+    group = learnt(np.ones_like(first), first[rows], "group")
+    weights, adjusted, raw = np.zeros_like(outcome), [], []
     if group is None:
         return NO_OVERLAP
     for side, chance in ((first, group), (~first, replace(group, probability=1 - group.probability))):
@@ -126,12 +126,10 @@ def compared(judgement: Judgement, group: str, reference: str, k: float, maker: 
     rows = np.sort(np.random.default_rng(models.seed).permutation(np.flatnonzero(here))[:MOST_ROWS])
     data = log.rows(rows), members[0][rows], "logistic" if maker else models.propensity_model, models
     if models.score is not None and np.ptp(score := models.score[rows]) > 0:
-        means, variances = (
-            standardised(score, *data),
-            pd.Series(score).groupby(members[0][rows]).transform("var"),
-        )
+        means = standardised(score, *data)
         if not isinstance(means, str):
-            values["score"] = (means[2] * variances.mean() ** -0.5).interval(k=k)
+            pooled = pd.Series(score).groupby(members[0][rows]).transform("var").mean()
+            values["score"] = (means[2] * pooled**-0.5).interval(k=k)
     means = standardised(judgement.target[rows], *data)
     if isinstance(means, str):
         return values if maker else values | {"adjusted": NOTHING.without_ends(means)}

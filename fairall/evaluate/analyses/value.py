@@ -68,9 +68,9 @@ def draw_on(axes: Axes, evaluations: Mapping[str, Judgement]) -> None:
 def told(shown: Shown) -> Iterator[str]:
     """How many equally weighted labels those of each policy count as."""
     for policy, evaluation in shown.evaluations.items():
-        labels, effective = shown.log.revealed.sum(), evaluation.effective()
-        if round(effective) < labels:
-            yield f"Overlap, {policy}: the {labels} labels count as {effective:.0f} equally weighted ones"
+        labels, effective = shown.log.revealed.sum(), round(evaluation.effective())
+        if effective < labels:
+            yield f"Overlap, {policy}: the {labels} labels count as {effective} equally weighted ones"
 
 
 VALUES = Analysis(
