@@ -83,7 +83,7 @@ def alarms(first: float, second: float, largest: float, random: np.random.Genera
     return {"alarm": alarm, "gap covered": not outside(found, second - first).any()}
 
 
-FALSE, FOUND, COVERED = ("≤", 0.05), ("≥", 0.7), ("≥", 0.93)
+FALSE, FOUND, COVERED = ("≤", 0.05), ("≥", 0.8), ("≥", 0.95)
 INTERVALS = [f"{policy}, {what}" for policy in (TAKEN, FIXED) for what in TRUTHS]
 CASES = (
     Case(

@@ -32,6 +32,7 @@ MODELS = {
 PENALTY = 1.0  # of squared coefficients, halved
 # Training rows of a fold, beyond which these models gain little; the logistic regression uses all rows.
 MOST_ROWS, MOST_ROWS_OF_PAIRS = 100_000, 20_000
+MOST_CELLS = 10_000_000  # rows times inputs that trees are fitted on
 LEAST_PROBABILITY = 1e-4
 MOST_WEIGHT = 100.0  # 1/p; `checks.lacking` refuses where more people than chance explains are so unlikely
 TOLERANCE = 1e-5  # of the mean gradient; the rounding of float32 hinders Newton steps below
@@ -110,13 +111,12 @@ def fit(log: DecisionLog, target: np.ndarray, what: str, model: Any, folds: int,
         raise FairAllError(f"model {model!r} is not possible: it must be {known}")
     if _rarer(target) < 2:
         return None
-    members = _members(model, seed, widest(log.design))
+    members = _members(model, seed, log.design)
     order, fold = folds_of(log, target, folds, seed)
     probability = np.empty((len(members), len(target)))
-    steps = [*itertools.product(range(len(members)), np.unique(fold).tolist())]
-    for number, (member, k) in enumerate(steps, 1):
+    steps = [*itertools.product(enumerate(members), np.unique(fold).tolist())]
+    for number, ((member, (estimator, most)), k) in enumerate(steps, 1):
         doing(f"fit {number} of {len(steps)}: {what}, fold {k + 1}")
-        estimator, most = members[member]
         train = order[(fold != k)[order] & ~np.isnan(target[order])]
         # Evenly from the ordered rows, which keeps the strata and, with the ends, both targets.
         train = train[np.linspace(0, len(train) - 1, min(most, len(train))).astype(int)]
@@ -130,22 +130,21 @@ def fit(log: DecisionLog, target: np.ndarray, what: str, model: Any, folds: int,
         predicted = np.flatnonzero(fold == k)
         for rows in np.array_split(predicted, len(predicted) // CHUNK + 1):
             probability[member, rows] = fitted.predict_proba(log.design[rows])[:, 1]
-    log_odds, known, theory = logit(_inside(probability)), ~np.isnan(target), None
+    log_odds, known = logit(_inside(probability)), ~np.isnan(target)
     p = _inside(expit(log_odds[0] if model == "logistic" else _stacked(log_odds, target)))
-    if model == "logistic":
-        theory = _parametric(log, target, p)
-    name = MODELS[model] if isinstance(model, str) else type(model).__name__
+    theory = _parametric(log, target, p) if model == "logistic" else None
+    name = MODELS.get(model, type(model).__name__)
     loss, auc = (float(score(target[known], p[known])) for score in (log_loss, roc_auc_score))
     return Fitted(p, name, loss, auc, theory)
 
 
 def _rarer(target: np.ndarray) -> int:
     """How many rows have the rarer target."""
-    return min(int((target == value).sum()) for value in (0, 1))
+    return int(min((target == 0).sum(), (target == 1).sum()))
 
 
-def _members(model: Any, seed: int, columns: np.ndarray) -> list[tuple[Any, int]]:
-    """Classifiers of a model, with the most rows that each is fitted on; `columns` are multiplied."""
+def _members(model: Any, seed: int, design: np.ndarray) -> list[tuple[Any, int]]:
+    """Classifiers of a model, with the most rows of a design (N, D) that each is fitted on."""
     if not isinstance(model, str):
         return [(model, MOST_ROWS)]
     logistic = LogisticRegression(C=1.0 / PENALTY, tol=TOLERANCE, solver="newton-cholesky")
@@ -154,14 +153,14 @@ def _members(model: Any, seed: int, columns: np.ndarray) -> list[tuple[Any, int]
     )
     # Tails are cut, which products would make heavier.
     pairs = make_pipeline(
-        make_column_transformer(("passthrough", columns)),
+        make_column_transformer(("passthrough", widest(design))),
         RobustScaler(unit_variance=True),
         FunctionTransformer(np.clip, kw_args={"a_min": -TAIL, "a_max": TAIL}),
         PolynomialFeatures(include_bias=False),
         StandardScaler(),
         LogisticRegression(C=0.1 / PENALTY, tol=TOLERANCE, solver="newton-cholesky"),
     )
-    more = [(pairs, MOST_ROWS_OF_PAIRS), (boosting, MOST_ROWS)]
+    more = [(pairs, MOST_ROWS_OF_PAIRS), (boosting, min(MOST_ROWS, MOST_CELLS // design.shape[1]))]
     return [(logistic, sys.maxsize), *(more if model == "auto" else [])]
 
 
