@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 from typing import NamedTuple
 
 import pandas as pd
-import yaml
 
 from fairall.display import Cell, PageTable, Row
 from fairall.report import LEVEL, dataset_label, holm, measures, paired_p
 from reproduction.items import table_of
-from reproduction.plan import DATASETS, Planned, by_model
+from reproduction.plan import DATASETS, METHODS, Planned, by_model
 from reproduction.tables import by_dataset
 
 REPRODUCED, IN_DIRECTION, NOT, MISSING = "reproduced", "in direction only", "not reproduced", "missing"
@@ -43,9 +41,26 @@ class Claim(NamedTuple):
     no_worse: bool = False
 
 
-REAL, SYNTHETIC = (
-    tuple(Claim(**one) for one in claims)
-    for claims in yaml.safe_load(Path(__file__).with_name("claims.yaml").read_text()).values()
+FAIRALL, FAIRALL_II, FAIRLAB, FAIRLOG, UNFAIRLOG = METHODS
+UTILITY, DPU = "effective_utility", "effective_dpu"
+REAL = (
+    Claim("FairAll (I+II) accumulates more utility than FairLog", FAIRALL, FAIRLOG, UTILITY),
+    Claim("FairAll (I+II) accumulates less unfairness than FairLog", FAIRALL, FAIRLOG, DPU),
+    Claim("FairAll (I+II) accumulates no less utility than UnfairLog", FAIRALL, UNFAIRLOG, UTILITY, True),
+    Claim("FairAll (I+II) accumulates less unfairness than UnfairLog", FAIRALL, UNFAIRLOG, DPU),
+    Claim("Phase I helps: more utility than FairAll (II)", FAIRALL, FAIRALL_II, UTILITY),
+    Claim("unlabelled data help: FairAll (II) earns more than FairLab", FAIRALL_II, FAIRLAB, UTILITY),
+    Claim("deployed, FairAll (I+II) earns more than FairLog", FAIRALL, FAIRLOG, "mean_utility"),
+    Claim("deployed, its unfairness is no greater than FairLog's", FAIRALL, FAIRLOG, "mean_dpu", True),
+    Claim("its utility varies less over time than FairLog's", FAIRALL, FAIRLOG, "tv_utility"),
+    Claim("its unfairness varies less over time than FairLog's", FAIRALL, FAIRLOG, "tv_dpu"),
+)
+BY_GROUND_TRUTH = "by the ground truth FairAll (I+II) earns no less than UnfairLog"
+SYNTHETIC = (
+    Claim("FairAll (I+II) treats groups more alike than FairLog (DPU)", FAIRALL, FAIRLOG, "mean_dpu"),
+    Claim("FairAll (I+II) is counterfactually fairer than FairLog (CFU)", FAIRALL, FAIRLOG, "mean_cfu"),
+    Claim("Phase I helps: less counterfactual unfairness than FairAll (II)", FAIRALL, FAIRALL_II, "mean_cfu"),
+    Claim(BY_GROUND_TRUTH, FAIRALL, UNFAIRLOG, "mean_ground_truth_utility", True),
 )
 
 

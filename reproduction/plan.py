@@ -11,7 +11,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import cast
 
-import yaml
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from omegaconf import DictConfig, OmegaConf
 
@@ -37,24 +36,70 @@ TEMPORAL = measures("tv_utility", "mean_utility", "tv_dpu", "mean_dpu")
 ON_SYNTHETIC = measures("utility", "ground_truth_utility", "dpu", "cfu")
 
 # Parts of the paper, and the studies beside it, with their sweeps.
-_STUDIES = yaml.safe_load(Path(__file__).with_name("studies.yaml").read_text())
-PAPER, _BESIDE, QUESTIONS = (
-    {part: tuple(sweeps) for part, sweeps in _STUDIES[key].items()}
-    for key in ("paper", "further", "questions")
-)
+PAPER = {
+    "tables": ("paper_harsh", "paper_lenient", "paper_published_code"),
+    "figures": ("paper_optimal", "paper_synthetic", "paper_policies", "paper_costs"),
+    "alignment": ("paper_alignment",),
+}
 EVERY = tuple(itertools.chain(*PAPER.values()))
-SPLITS, WORLDS, LEADERBOARD, ABLATION, ABLATION_WORLDS, ABLATION_BIAS, LOGS = _BESIDE.values()
+SPLITS = ("paper_splits",)  # the paper's methods on other splits of the data
+WORLDS = ("worlds_capacity", "worlds_delay", "worlds_noise", "worlds_shift", "worlds_feedback")
 VARIANTS = {"leaderboard_cut": "cut", "leaderboard_parity": "parity"}  # rows of the board by sweep
-FURTHER = tuple(itertools.chain(*_BESIDE.values(), *QUESTIONS.values()))
-PARTS = {
-    **PAPER,
+LEADERBOARD = ("leaderboard_paper", "leaderboard_rivals", *VARIANTS)
+ABLATION_WORLDS = tuple(f"ablation_worlds_{name}" for name in ("latent", "thresholds", "stacked"))
+ABLATION_BIAS = tuple(f"ablation_bias_{name}" for name in ("vae", "net", "mixtures"))
+ABLATION = (
+    "ablation_vae",
+    "ablation_vae_thresholds",
+    "ablation_net",
+    "ablation_net_thresholds",
+    "ablation_mixtures",
+)
+LOGS = ("logs",)
+# Sweeps of each question of reproduction/questions.py, by its word.
+QUESTIONS = {
+    "truth": ("questions_truth_rates", "questions_truth_opportunity", "questions_truth_latent"),
+    "hidden": (
+        "questions_hidden",
+        "questions_hidden_synthetic",
+        "questions_hidden_assumed",
+        "questions_hidden_assumed_synthetic",
+    ),
+    "groups": (
+        "questions_groups",
+        "questions_groups_latent",
+        "questions_small_groups",
+        "questions_small_groups_latent",
+    ),
+    "amounts": ("questions_amounts_fico", "questions_amounts_credit", "questions_amounts_latent"),
+}
+FURTHER = (
+    *(*SPLITS, *WORLDS, *LEADERBOARD, *ABLATION, *ABLATION_WORLDS, *ABLATION_BIAS, *LOGS),
+    *itertools.chain.from_iterable(QUESTIONS.values()),
+)
+PARTS = PAPER | {
     "splits": SPLITS,
     "worlds": WORLDS,
     "leaderboard": LEADERBOARD,
     "ablation": (*ABLATION, *ABLATION_WORLDS, *ABLATION_BIAS),
     "logs": LOGS,
 }
-SINGLE_VALUES = tuple(_STUDIES["single_values"])  # beginnings of words that set a value, not a group
+# Axes that set a value, not a group.
+SINGLE_VALUES = (
+    "cost.value=",
+    "model.policy=",
+    "model.decision=",
+    "model.memory=",
+    "schedule.applicants=",
+    "dataset.structural_model.ground_truth_share=",
+    "dataset.structural_model.variables.FYA.s=",
+    "initial_policy.hidden=",
+    "model.odds_ratio=",
+    "dataset.gain=",
+    "dataset.loss=",
+    "dataset.decide_by=",
+    "world.",
+)
 PLACES = ("outputs_dir=", "tracking.")  # words that do not change results
 
 

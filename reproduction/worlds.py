@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
-import yaml
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
@@ -35,8 +33,18 @@ Levels = dict[str, dict[str, float | None]]
 """Mean and deviation by measure."""
 
 SMOOTH = 10  # time steps of the moving average after a shift
-_READ = yaml.safe_load(Path(__file__).with_name("worlds.yaml").read_text())
-MEASURES: dict[str, str] = _READ["measures"]  # headings of a table's columns
+MEASURES = {  # headings of a table's columns
+    "effective_utility": "effective utility ↑",
+    "regret": "regret ↓",
+    "effective_dpu_pooled": "DPU ↓",
+    "lost_to_waiting": "utility lost to waiting ↓",
+    "utility_per_place": "utility per place ↑",
+    "effective_revealed_utility": "by revealed labels",
+    "adaptation_time": "adaptation time, steps ↓",
+    "mean_score_advantaged": "mean score, S = +1",
+    "mean_score_disadvantaged": "mean score, S = −1",
+    "score_gap": "gap of scores",
+}
 LOST = "lost_to_waiting"
 COMMON = ("effective_utility", "regret", "effective_dpu_pooled")
 
@@ -57,7 +65,7 @@ class Part:
     title: str
     key: str
     axis: str
-    further: list[str]
+    further: tuple[str, ...] = ()
 
     def value(self, run: Result) -> float:
         """The value of the key in a run, 0 in the static world."""
@@ -67,7 +75,31 @@ class Part:
         return float(node) if isinstance(node, int | float) else 0.0
 
 
-STUDIES = tuple(Part(**part) for part in _READ["parts"])
+STUDIES = (
+    Part(
+        "worlds_capacity",
+        "Few places",
+        "world.capacity.share",
+        "places per applicant",
+        ("utility_per_place",),
+    ),
+    Part("worlds_delay", "Late labels", "world.delay.steps", "delay of labels, time steps", (LOST,)),
+    Part(
+        "worlds_noise",
+        "False labels of the disadvantaged",
+        "world.noise.disadvantaged.positive",
+        "share of good labels shown as bad",
+        ("effective_revealed_utility",),
+    ),
+    Part("worlds_shift", "A shift of the labels at time step 100", "", "", ("adaptation_time",)),
+    Part(
+        "worlds_feedback",
+        "What groups become, by credit scores",
+        "",
+        "",
+        ("mean_score_advantaged", "mean_score_disadvantaged", "score_gap"),
+    ),
+)
 
 
 def worlds_items(finished: Sequence[Planned]) -> list[Item]:
@@ -86,7 +118,7 @@ def study_table(part: Part, planned: Sequence[Planned]) -> PageTable:
         group = f"{part.axis}: {value:g}" if part.key else ""
         policies = {
             method_label(run.name("model")): _of_run(run, measures)
-            | (_lost(run, own) if part.further == [LOST] else {})
+            | (_lost(run, own) if part.further == (LOST,) else {})
             for run in runs
         }
         if part.sweep != "worlds_feedback":  # where applicants depend on the decisions of the policy
