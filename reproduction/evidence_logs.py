@@ -347,7 +347,7 @@ def _others() -> Iterator[Case]:
         yield from both("Missing cells", name, linear, change=labels_kept(chance), asked=asked)
     people, drop = part(both, "Repeated people", change=repeated, asked=rates), {"drop": ["who"]}
     yield from people("person=", linear, options={"person": "who"})
-    yield from people("rows repeat", linear, options=drop)
+    yield from people("rows repeat", linear, options=drop, wrong=True)
     name, change = "rows differ a little, recorded", part(repeated, own=True)
     yield Case("Repeated people", name, linear, change=change, options=drop, asked=rates, wrong=True)
     amounts = {"gain": "gain", "loss": "loss"}

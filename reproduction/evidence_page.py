@@ -77,8 +77,8 @@ NOTES = {
         "70 % in one group and none in the other, or more where a feature is low."
     ),
     "Repeated people": (
-        "Five rows for each person, with the same label. Where the rows differ in a feature and person= is "
-        "not given, nothing tells that they are of the same person."
+        "Five rows for each person, with the same label. Where person= is not given, rows count as people of "
+        "their own; where they are equal, a warning asks for it."
     ),
     "Amounts": "Gain and loss of each person depend on a feature.",
     "Differences of gaps": (
