@@ -141,8 +141,7 @@ def _evidence(arguments: argparse.Namespace) -> bool:
     study.run(arguments.jobs or 1, LOGS_SHARE * arguments.hours)
     write_pages(study, folder / "page", [page for page in arguments.into if page not in studies])
     left = max(end - time.monotonic(), 0.0) / 3600
-    asked = of_evaluations()
-    return simulations([], folder / "simulations", studies, arguments.jobs, asked, left)
+    return simulations([], folder / "simulations", studies, arguments.jobs, of_evaluations(), left)
 
 
 def _whole(word: str) -> int:
