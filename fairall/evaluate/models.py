@@ -85,12 +85,13 @@ class Models:
                 listed = ", ".join(shown)
                 raise FairAllError(f"reference {self.reference!r}: no such group; there are {listed}")
             self.reference = names[wanted]
-        counted = log.revealed | ~log.revealed.any()
+        what = "labels" if log.revealed.any() else "rows"
+        counted = log.revealed | (what == "rows")
         if log.person is not None and np.ptp(log.person[counted]) == 0:
             raise FairAllError(
-                "person: all labels, or without labels all rows, are of one person, from whom nothing "
-                "follows for others; leave out label to compare acceptance rates, or person if rows are of "
-                "different people"
+                f"person: all {counted.sum()} {what} are of one person, from whom nothing follows for "
+                "others; leave out label to compare acceptance rates, or person if rows are of different "
+                "people"
             )
         self.by_decision, self.by_label = (
             partial(fit, model=model, folds=self.folds, seed=self.seed)

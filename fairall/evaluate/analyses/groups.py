@@ -25,26 +25,23 @@ BINS = 20  # of propensities
 def records(shown: Shown) -> Iterator[Record]:
     """By group its sizes, doubly robust rates, and the balance of its labels."""
     log = shown.log
-    labelled = log.revealed.any()
     for policy, evaluation in shown.evaluations.items():
         for code in evaluation.models.shown:
             members = log.group == code
             about = {"policy": policy, "group": log.groups[code]}
-            accepted = log.accepted[members].sum()
             values: dict[str, Any] = {
                 "people": members.sum(),
-                "accepted": accepted,
+                "accepted": log.accepted[members].sum(),
                 "labelled": log.revealed[members].sum(),
                 "effective": round(evaluation.effective(members)),
             }
             features = {}
             if evaluation is shown.first and values["labelled"]:  # they are of the past decisions
-                values["accepted by expected"] = (
-                    f"{accepted / evaluation.models.acceptance[members].sum():.2f}"
-                )
+                expected = evaluation.models.acceptance[members].sum()
+                values["accepted by expected"] = f"{values['accepted'] / expected:.2f}"
                 features = balance(evaluation, members).to_dict("index")
             for name, measure in MEASURES.items():
-                if labelled or measure.labels == "none":
+                if log.revealed.any() or measure.labels == "none":
                     values[measure.rate] = evaluation.rate(name, "dr", code)
             yield from (about | {"measure": measure, "value": value} for measure, value in values.items())
             for feature, means in features.items():  # the page shows the last one

@@ -191,13 +191,18 @@ def by_version(models: Models) -> Iterator[Record]:
 
 
 def over_time(judged: Judgement) -> list[Record]:
-    """Estimates at all moments from where they begin, of which the page shows the last, and first alarms."""
+    """Estimates at all moments, of which the page shows the last, and first alarms."""
     moments, rows, courses, alarms = judged.once(watch)
     estimates = [
-        {"period": "all rows so far", "time": spelt(time), "rows": n, "what": what, "value": Interval(*ends)}
+        {
+            "period": "all rows so far",
+            "time": spelt(time),
+            "rows": n,
+            "what": what,
+            "value": Interval(*ends) if np.isfinite(ends).any() else "not yet",
+        }
         for what, course in courses.items()
         for time, n, *ends in zip(moments, rows, *course, strict=True)
-        if np.isfinite(ends).any()
     ]
     first = [{"period": "first alarm", "what": gap, "value": spelt(time)} for gap, time in alarms.items()]
     return estimates + first

@@ -179,8 +179,8 @@ def _draw(shown: Shown) -> Figure:
         axes.plot([0, 100], [0, 100], color=GREY)
         for row in _records(shown, measure="mean label", group=name):
             # From the estimate, which has the mark, to both ends.
-            at = [100 * row["score"]] * 3
-            axes.plot(at, 100 * np.array(row["value"][:3]), "o-", ms=3, markevery=3, color=BLUE)
+            ends = 100 * np.array(row["value"][:3])
+            axes.plot([100 * row["score"]] * 3, ends, "o-", ms=3, markevery=3, color=BLUE)
         axes.set(title=name, xlabel="score ×100", xlim=(0, 100), ylim=(0, 100))
     panels[0].set_ylabel("positive labels ×100")
     return figure

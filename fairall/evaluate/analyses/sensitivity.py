@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fairall.display.progress import doing
 from fairall.evaluate.analyses.fairness import GAPS
 from fairall.evaluate.analysis import LIMITS, NO_ASSUMPTION, Analysis, Picture, Record
 from fairall.evaluate.estimated.bounds import GAMMAS, LARGEST_GAMMA, greatest_benchmark
@@ -27,7 +26,6 @@ HIDDEN = (
 
 def records(shown: Shown) -> Iterator[Record]:
     """A row for each policy, measure and assumption; of Γ with the number as `gamma`."""
-    doing("what a hidden feature could change")
     for policy, answer in shown.judged.items():
         views: list[Any] = [(assumption, None, limits) for assumption, limits in answer.bounds.items()]
         views += [(f"Γ = {gamma:g}", gamma, limits) for gamma, limits in answer.by_odds.items()]

@@ -135,8 +135,8 @@ def compared(judgement: Judgement, group: str, reference: str, k: float, maker: 
         return values if maker else values | {"adjusted": NOTHING.without_ends(means)}
     rate, other, adjusted, raw = means
     explained, odds = (raw - adjusted).on(raw.support), rate * (1.0 - other) / (other * (1.0 - rate))
-    differences = {"raw": raw, "adjusted": adjusted, "explained": explained}
-    values |= {name: difference.interval(k=k) for name, difference in differences.items()}
+    for name, difference in {"raw": raw, "adjusted": adjusted, "explained": explained}.items():
+        values[name] = difference.interval(k=k)
     values["odds_ratio"] = NOTHING.without_ends(NO_ODDS)
     if odds.value > 0:
         of_log = Estimate(np.log(odds.value), odds.phi / odds.value, raw.support).interval(k=k)
@@ -172,8 +172,11 @@ def told(shown: Shown) -> Iterator[str]:
         adjusted = [record for record in overall if record["measure"] == "adjusted"]
         if adjusted:
             largest = max(adjusted, key=lambda record: np.nan_to_num(abs(record["value"].estimate)))
-            group = [record for record in overall if record["group"] == largest["group"]]
-            texts = {record["measure"]: text(record["value"], {}) for record in group}
+            texts = {
+                record["measure"]: text(record["value"], {})
+                for record in overall
+                if record["group"] == largest["group"]
+            }
             sentence = largest["value"].why or TOLD.format(reference=largest["reference"], **texts)
             yield f"Equal treatment of {largest['group']}, {policy}: {sentence}"
 
