@@ -1,4 +1,4 @@
-"""A study is data: the sweeps of its runs, and what is shown of them; one runner for all of them."""
+"""Studies of runs: which sweeps they make, what is shown of them, and one runner for all."""
 
 from __future__ import annotations
 

@@ -169,7 +169,11 @@ class Analysis:
 
 
 def of_each(compute: Callable[[Judgement], Iterable[Record]]) -> Callable[[Shown], Iterator[Record]]:
-    """What is computed once for each policy, with its name: `records` of an analysis."""
+    """`Analysis.records` of an analysis that treats each policy alone.
+
+    Args:
+        compute: gives the records of a policy, to which its name is added as `policy`; called once for each.
+    """
 
     def records(shown: Shown) -> Iterator[Record]:
         for policy, judgement in shown.evaluations.items():

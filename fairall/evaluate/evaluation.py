@@ -29,7 +29,7 @@ AnyLog: TypeAlias = pd.DataFrame | str | Path | DecisionLog
 
 
 class Answered:
-    """What the analyses say of an evaluation or a comparison, whose `page` has them all."""
+    """Tables of an evaluation or a comparison, by the analyses of its `page`."""
 
     page: Any
 

@@ -54,7 +54,7 @@ BY_LABEL = "positive", "negative"  # `labels` of measures about people of one la
 
 
 def worst(doubts: Iterable[Doubt]) -> Doubt:
-    """The first of them that says that nothing may be shown, else that gives a reason for no interval."""
+    """A doubt that forbids the estimate, else one that forbids its interval, else one without a reason."""
     return min(doubts, key=lambda doubt: (doubt[0], doubt[1] is None))
 
 

@@ -50,7 +50,7 @@ def records(shown: Shown) -> Iterator[Record]:
 
 
 def balance(evaluation: Judgement, rows: np.ndarray) -> pd.DataFrame:
-    """Whether people with labels are like all people of some rows (N,), of which one has a label.
+    """Whether people with labels are like all people of some rows (N,), at least one of which has a label.
 
     Returns:
         By feature, the least balanced last, the standardised difference of means of its inputs (the largest
