@@ -24,9 +24,10 @@ KEYS: dict[str, Any] = {"decision": "granted", "propensity": "p"}
 
 def of_groups(group: np.ndarray, accepted: np.ndarray, person: Any = None, **keys: Any) -> Evaluation:
     """The decisions of a log without labels, where nothing is fitted."""
-    table = pd.DataFrame({"g": group, "x": np.arange(len(group)), "p": 0.5, "granted": accepted.astype(int)})
-    roles = KEYS if person is None else KEYS | {"person": "who"}
-    log = DecisionLog.of(table if person is None else table.assign(who=person), sensitive="g", **roles)
+    rows = np.arange(len(group))
+    columns = {"g": group, "x": rows, "who": person, "p": 0.5, "granted": accepted.astype(int)}
+    table = pd.DataFrame(columns).dropna(axis="columns")
+    log = DecisionLog.of(table, sensitive="g", person="who" if "who" in table else None, **KEYS)
     return Evaluation(Models(log, **keys), "decisions", log.accepted.astype(float), logged=True)
 
 

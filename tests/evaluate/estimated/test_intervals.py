@@ -217,7 +217,7 @@ def with_people(rows: list[int]) -> pd.DataFrame:
 def test_labels_of_one_person_are_refused() -> None:
     people = with_people([290] + [1] * 10)
     people["repaid"] = people["repaid"].where(people["who"] == 0)
-    told = "^person: all labels, or without labels all rows, are of one person, from whom nothing"
+    told = "^person: all 183 labels are of one person, from whom nothing follows for others"
     with pytest.raises(FairAllError, match=told):
         evaluate(None, people, **KEYS, person="who")
 
