@@ -112,7 +112,7 @@ def batch(place: int, n: int, numbers: Sequence[int], population: int) -> str:
 
 
 @dataclass
-class Study:
+class Evidence:
     """A folder with a CSV file of the evaluations of each case and size.
 
     Attributes:

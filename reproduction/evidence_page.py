@@ -1,4 +1,4 @@
-"""Tables of docs/evidence.md and a figure of docs/scorecard.md, of a folder of `evidence.Study`."""
+"""Tables of docs/evidence.md and a figure of docs/scorecard.md, of a folder of `evidence.Evidence`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from fairall.display import (
     number,
     records_of,
 )
-from reproduction.evidence import NO_ASSUMPTION, Study, covers, summary
+from reproduction.evidence import NO_ASSUMPTION, Evidence, covers, summary
 from reproduction.evidence_logs import CASES
 from reproduction.pages import publish
 
@@ -98,7 +98,7 @@ NOTES = {
 }
 
 
-def results(study: Study) -> tuple[pd.DataFrame, pd.DataFrame]:
+def results(evidence: Evidence) -> tuple[pd.DataFrame, pd.DataFrame]:
     """`summary` of all cases and sizes, and coverage by kind of quantity.
 
     Returns:
@@ -109,13 +109,13 @@ def results(study: Study) -> tuple[pd.DataFrame, pd.DataFrame]:
         FairAllError: where nothing has been evaluated yet.
     """
     found = [
-        study.found(place, n).assign(setting=case.setting, name=case.name, size=n, wrong=case.wrong)
+        evidence.found(place, n).assign(setting=case.setting, name=case.name, size=n, wrong=case.wrong)
         for place, case in enumerate(CASES)
         for n in case.sizes
-        if study.file(place, n).exists()
+        if evidence.file(place, n).exists()
     ]
     if not found:
-        raise FairAllError(f"{study.folder}: nothing has been evaluated yet")
+        raise FairAllError(f"{evidence.folder}: nothing has been evaluated yet")
     own = ["setting", "name", "size"]
     told = pd.concat([summary(rows).assign(**rows[[*own, "wrong"]].iloc[0]) for rows in found])
     rows = pd.concat(found)
@@ -138,9 +138,9 @@ def _kind(quantity: str) -> str:
     return "value" if quantity == "value" else "gap or rate"
 
 
-def write_pages(study: Study, folder: Path, into: Sequence[Path] = ()) -> None:
+def write_pages(evidence: Evidence, folder: Path, into: Sequence[Path] = ()) -> None:
     """Write a page of tables and a figure, and the blocks of pages of the documentation."""
-    told, by_log = results(study)
+    told, by_log = results(evidence)
     scores = told[told["setting"] == "Scores"]
     sections: dict[str, list[Item]] = {
         "": [

@@ -12,7 +12,7 @@ import pytest
 from fairall import FairAllError
 from reproduction import evidence, evidence_page, simulations
 from reproduction.__main__ import main
-from reproduction.evidence import COLUMNS, Study, judged, summary
+from reproduction.evidence import COLUMNS, Evidence, judged, summary
 from reproduction.evidence_logs import CASES, linear, truth_of
 from reproduction.evidence_page import counts_table, low_table, results, setting_table, write_pages
 
@@ -70,7 +70,7 @@ def test_a_case_draws_what_its_log_says(place: int) -> None:
 def test_estimates_of_a_right_log_reproduce_the_truth_and_an_impossible_one_is_refused(
     tmp_path: Path,
 ) -> None:
-    study, environment = Study(tmp_path, 200, [RIGHT, IMPOSSIBLE]), dict(os.environ)
+    study, environment = Evidence(tmp_path, 200, [RIGHT, IMPOSSIBLE]), dict(os.environ)
     study.run(population=POPULATION)
     assert os.environ == environment
     right = summary(study.found(RIGHT, 500)).set_index("estimator")
@@ -85,11 +85,11 @@ def test_estimates_of_a_right_log_reproduce_the_truth_and_an_impossible_one_is_r
 
 
 def test_an_interrupted_study_goes_on_where_it_was(tmp_path: Path) -> None:
-    whole, parts = Study(tmp_path / "whole", 60, [RIGHT]), Study(tmp_path / "parts", 60, [RIGHT])
+    whole, parts = Evidence(tmp_path / "whole", 60, [RIGHT]), Evidence(tmp_path / "parts", 60, [RIGHT])
     whole.run(population=POPULATION)
     parts.run(population=POPULATION, hours=0)
     assert parts.found(RIGHT, 500).empty
-    Study(tmp_path / "parts", 20, [RIGHT]).run(population=POPULATION)
+    Evidence(tmp_path / "parts", 20, [RIGHT]).run(population=POPULATION)
     assert parts.found(RIGHT, 500)["log"].unique().tolist() == [0, 1]
     assert [numbers for _, _, numbers in parts.batches()] == [[2, 3], [4, 5]]
     parts.run(population=POPULATION)
@@ -99,7 +99,7 @@ def test_an_interrupted_study_goes_on_where_it_was(tmp_path: Path) -> None:
 
 
 def test_a_folder_of_another_revision_is_left_alone(tmp_path: Path) -> None:
-    study = Study(tmp_path, 20, [RIGHT])
+    study = Evidence(tmp_path, 20, [RIGHT])
     (tmp_path / "revision.txt").write_text("another")
     with pytest.raises(FairAllError, match="has evaluations by another revision, another"):
         study.run(population=POPULATION)
@@ -108,7 +108,7 @@ def test_a_folder_of_another_revision_is_left_alone(tmp_path: Path) -> None:
 
 
 def test_cases_of_a_large_share_do_not_wait_for_each_other(tmp_path: Path) -> None:
-    order = [(place, n) for place, n, _ in Study(tmp_path, 40).batches()]
+    order = [(place, n) for place, n, _ in Evidence(tmp_path, 40).batches()]
     kinds = [(place, n) for place, case in enumerate(evidence.CASES) for n in case.sizes]
     assert sorted(order[: len(kinds)]) == sorted(kinds)
 
@@ -130,7 +130,7 @@ def test_a_summary_of_given_evaluations() -> None:
 
 
 def test_the_page_leads_with_what_covers_too_rarely(tmp_path: Path) -> None:
-    study, random = Study(tmp_path), np.random.default_rng(0)
+    study, random = Evidence(tmp_path), np.random.default_rng(0)
     for place, covering in ((RIGHT, 0.5), (IMPOSSIBLE, None)):
         covers = random.random(400) < (covering or 0)
         low = np.where(covers, 0.0, 0.3) if covering else np.full(400, np.nan)
@@ -167,7 +167,7 @@ def test_the_studies_of_evaluations_are_made_after_the_logs(
     pages = [tmp_path / "evidence.md", tmp_path / "simulations.md"]
     pages[0].write_text("<!-- begin: low -->\n<!-- end: low -->\n")
     pages[1].write_text("<!-- begin: simulations_swaps -->\n<!-- end: simulations_swaps -->\n")
-    monkeypatch.setattr(Study, "run", lambda _, jobs, hours: made.append((jobs, hours)))
+    monkeypatch.setattr(Evidence, "run", lambda _, jobs, hours: made.append((jobs, hours)))
     monkeypatch.setattr(evidence_page, "write_pages", lambda _, folder, into: made.append(into))
     monkeypatch.setattr(simulations, "simulations", lambda *words: made.append(words))
     words = ["evidence", "-o", str(tmp_path / "made"), "--hours", "4", "--jobs", "2"]
