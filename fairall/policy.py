@@ -26,6 +26,7 @@ from fairall.config.schema import Config, FairnessRule
 from fairall.data.features import Schema
 from fairall.data.prepared import PreparedData, Scaler
 from fairall.errors import FairAllError
+from fairall.models.estimators import Estimators
 from fairall.models.learner import Learner, Setting
 from fairall.nn.stacked import in_chunks
 from fairall.runtime.randomness import FixedSamples, SeedStreams
@@ -37,6 +38,7 @@ from fairall.tables.people import PeopleReader
 
 FORMAT = 7  # of the folder; increased when older folders would be read wrongly
 CONFIG, FEATURES, WEIGHTS, SUMS = "config.yaml", "features.json", "weights.safetensors", "SUMS"
+EXTRA = "_extra_state"  # end of the names of archives of estimators
 LEARNER, POINTS_NAME = "learner.", "points"  # names of tensors: a prefix of those of the state, and one
 SAMPLES_AT_ONCE = 300_000  # of all replicates, since a layer of a net keeps a value per unit and sample
 MOST_SHOWN = 500  # characters of a message about them
@@ -123,6 +125,9 @@ class Policy:
         fits = _kinds(learner.state_dict()) == _kinds(learner_tensors)
         if fits:
             learner.load_state_dict(learner_tensors)
+            for part in learner.modules():
+                if isinstance(part, Estimators):
+                    part.trust(modules)
             fits = points.shape[1] == _points_of(learner).shape[1]
         if not fits:
             raise FairAllError(f"{folder / WEIGHTS} does not fit {config.model._target_}: run it anew")
@@ -394,8 +399,13 @@ def _built(config: Config, reader: PeopleReader, tensors: dict[str, Tensor], fol
 
 
 def _kinds(state: Mapping[str, Any]) -> dict[str, Any]:
-    """Shapes and types of the tensors of a state by name, None for anything else."""
-    return {name: (one.shape, one.dtype) if isinstance(one, Tensor) else None for name, one in state.items()}
+    """Shapes and types of the tensors of a state by name, None for anything else; archives have any length."""
+    return {
+        name: (one.shape[:0] if name.endswith(EXTRA) else one.shape, one.dtype)
+        if isinstance(one, Tensor)
+        else None
+        for name, one in state.items()
+    }
 
 
 def _other_version(folder: Path, features: Any = None) -> FairAllError:

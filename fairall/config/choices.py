@@ -122,6 +122,14 @@ def load_yaml(path: Path) -> Any:
     return yaml.load(path.read_text(encoding="utf-8"), Loader=LOADER) or {}
 
 
+def targets(node: Any) -> list[str]:
+    """All values of `_target_` in nested mappings and lists, in their order."""
+    if isinstance(node, Mapping):
+        own = [str(node["_target_"])] if "_target_" in node else []
+        return own + [name for value in node.values() for name in targets(value)]
+    return [name for value in node for name in targets(value)] if isinstance(node, list | tuple) else []
+
+
 def flattened(config: Any, prefix: str = "") -> Node:
     """Values of a configuration, given as plain containers, by dotted key."""
     if not isinstance(config, dict) or not config:

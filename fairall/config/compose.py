@@ -28,6 +28,7 @@ from fairall.config.choices import (
     flattened,
     hyperparameters,
     hyperparameters_without,
+    targets,
 )
 from fairall.config.schema import GROUPS, Config, entry
 from fairall.errors import FairAllError
@@ -272,18 +273,20 @@ def target_class(node: Any, place: str) -> Any:
 
 
 def require_trusted(node: Any, group: str, modules: Collection[str]) -> None:
-    """Raise FairAllError unless the class that `node._target_` names may be imported, which runs its code.
+    """Raise FairAllError unless the classes that `node` names may be imported, which runs their code.
 
-    Somebody else may have written the node. These may be imported: modules of this package whose names do
-    not begin with `_`, those in `modules` or in packages there, and those that this process has imported
-    already.
+    Somebody else may have written the node. These may be imported: modules of scikit-learn and of this
+    package whose names do not begin with `_`, those in `modules` or in packages there, and those that this
+    process has imported already.
     """
-    target = str(entry(node, "_target_"))
-    module = target.rpartition(".")[0]
-    trusted = f"{module}.".startswith(tuple(f"{name}." for name in modules))
-    if not (trusted or module in sys.modules or re.match(r"fairall\.(?!.*\b_)", f"{module}.")):
-        package = module.partition(".")[0]
-        raise FairAllError(
-            f"{group}._target_={target}: would run code of the module {module}, not of fairall; if you trust "
-            f"who wrote {package}, name it: --trust {package}, or load_policy(..., modules=[{package!r}])"
-        )
+    trusted = tuple(f"{name}." for name in modules)
+    for target in targets(node):
+        module = target.rpartition(".")[0]
+        known = f"{module}.".startswith(trusted) or module in sys.modules
+        if not (known or re.match(r"(fairall|sklearn)\.(?!.*\b_)", f"{module}.")):
+            package = module.partition(".")[0]
+            raise FairAllError(
+                f"{group}._target_={target}: would run code of the module {module}, not of fairall; if you "
+                f"trust who wrote {package}, name it: --trust {package}, or load_policy(..., "
+                f"modules=[{package!r}])"
+            )

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
 from omegaconf import MISSING
 from threadpoolctl import threadpool_limits
-from torch import Tensor, nn
+from torch import Tensor
 from typing_extensions import override
 
 from fairall.config.checks import at_least, one_of
@@ -20,6 +20,15 @@ from fairall.data.people import People, group_index
 from fairall.data.prepared import PreparedData
 from fairall.display.progress import ProgressCallback
 from fairall.errors import FairAllError
+from fairall.models.estimators import (
+    TREES,
+    Estimators,
+    boosted_trees,
+    fitted,
+    fitted_or_constant,
+    log_odds,
+    logistic,
+)
 from fairall.models.learner import (
     DECISIONS,
     DecisionRule,
@@ -29,7 +38,6 @@ from fairall.models.learner import (
 )
 from fairall.models.logistic import linear, ridge
 from fairall.models.thresholds import acceptance, fair_thresholds, merit
-from fairall.models.trees import TREES, BoostedTrees
 from fairall.nn.native import blas
 from fairall.nn.stacked import StackedLinear, in_chunks
 from fairall.runtime.randomness import SeedStreams
@@ -141,10 +149,8 @@ class Oracle(FixedPolicy):
     the probability that makes the rates of the training rows right.
 
     Attributes:
-        trees: boosted trees of each fold, of R replicates: of each seed with several splits, else of all.
-        boosted: whether these are the model, shape ().
-        weight: of the columns, of s, and the intercept of the regression of each fold, shape
-            (R, folds, size + 1), float64.
+        estimators: of each fold, of each split.
+        boosted: whether these are boosted trees, shape ().
         known: log odds of the training people, and of others who come again.
         threshold: least log odds accepted of each group, shape (R, G), float64.
         tied_share: acceptance probability at these log odds, shape (R, G).
@@ -155,7 +161,6 @@ class Oracle(FixedPolicy):
     config: OracleConfig
     config_type = OracleConfig
     boosted: Tensor
-    weight: Tensor
     threshold: Tensor
     tied_share: Tensor
 
@@ -167,11 +172,8 @@ class Oracle(FixedPolicy):
         self.codes = FeatureInputs(setting.schema.seen_as(NetInputs.codes))
         self.n_groups = setting.schema.n_groups
         n = len(setting.seeds) if setting.splits > 1 else 1
-        self.trees, self.known = nn.ModuleList(BoostedTrees(n) for _ in range(FOLDS)), Known(n)
+        self.estimators, self.known = Estimators(), Known(n)
         self.register_buffer("boosted", torch.zeros((), dtype=torch.bool))
-        self.register_buffer(
-            "weight", torch.zeros(n, FOLDS, self.inputs.size_with_s + 1, dtype=torch.float64)
-        )
         worth = torch.full((n, self.n_groups), setting.cost, dtype=torch.float64).logit()
         if setting.amounts is not None:
             worth = torch.zeros_like(worth)
@@ -225,13 +227,13 @@ class Oracle(FixedPolicy):
             blas().encode(), repr(self.setting.schema).encode(), repr(TREES).encode(), *values
         )
         with threadpool_limits(1, "blas"):  # sums do not depend on the number of threads
-            fitted = cache.part("oracles").result(key, lambda _: self._fits(splits, left_out))
-        several = torch.arange(len(self.weight)) % len(splits)
-        self.boosted, self.weight = fitted["boosted"], fitted["weight"][several]
-        self.trees.load_state_dict({key: values[several] for key, values in fitted["trees"].items()})
-        log_odds, s = fitted["log_odds"][several], torch.stack([own.s for own in splits])[several]
-        self.known = Known(len(self.weight))
-        self.known.add(fitted["hashes"][several], log_odds)
+            models = cache.part("oracles").result(key, lambda _: self._fits(splits, left_out))
+        several = torch.arange(len(self.threshold)) % len(splits)
+        self.boosted = models["boosted"]
+        self.estimators.load_state_dict(models["estimators"])
+        log_odds, s = models["log_odds"][several], torch.stack([own.s for own in splits])[several]
+        self.known = Known(len(self.threshold))
+        self.known.add(models["hashes"][several], log_odds)
         self.remember(further)
         if self.bound is not None:
             self.choose_thresholds(log_odds, people.x, s)
@@ -249,7 +251,7 @@ class Oracle(FixedPolicy):
         chosen, columns = [], [log_odds, s]
         if self.setting.amounts is not None:
             columns += self.setting.stake_and_cost(x)
-        own_people = (values.reshape(-1, s.shape[-1]).expand(len(self.weight), -1) for values in columns)
+        own_people = (values.reshape(-1, s.shape[-1]).expand(len(self.threshold), -1) for values in columns)
         for own, own_s, *amounts in zip(*own_people, strict=True):
             if own_s.min() == own_s.max():
                 raise NoOracleError(
@@ -264,7 +266,7 @@ class Oracle(FixedPolicy):
 
     def log_odds(self, x: Tensor, s: Tensor, streams: SeedStreams | None = None) -> Tensor:
         """Log odds of p(ỹ = 1 | x, s) of people x (..., D) and s (...), shape (...), float64."""
-        n = len(self.weight)
+        n = len(self.threshold)
         x, of_s = x.reshape(n, -1, x.shape[-1]), s.reshape(n, -1)
         hashed = hashes(x, of_s)
         log_odds = self.known.log_odds_of(hashed)
@@ -279,16 +281,24 @@ class Oracle(FixedPolicy):
         features = people.x, people.counterfactual_x, people.counterfactual_x_y_held
         for x, s in zip(features, (people.s, -people.s, -people.s), strict=True):
             if x is not None:
-                hashed = hashes(x, s).view(len(self.weight), -1)
+                hashed = hashes(x, s).view(len(self.threshold), -1)
                 self.known.add(hashed, self.log_odds(x, s).view(hashed.shape))
 
     def _of_fold(self, e: int, fold: int, x: Tensor, s: Tensor) -> Tensor:
         """The same of people x (B, D) and s (B,) of a replicate by the fit without a fold, shape (B,)."""
-        if self.boosted:
-            return self.trees[fold](self.codes.with_s(x, s)[None], slice(e, e + 1))[0]
-        slopes, intercept = self.weight[e, fold, :-1], self.weight[e, fold, -1]
+        splits = self.setting.splits
+
+        def of_some(x: Tensor, s: Tensor) -> Tensor:
+            found = self.estimators.log_odds(
+                e % splits, fold, self._inputs(x[0], s[0], boosted=bool(self.boosted))
+            )
+            return torch.from_numpy(found).unsqueeze(0)
+
         # The columns of all people at once would take more memory than the rest of a run.
-        return in_chunks(lambda x, s: self._columns(x, s) @ slopes + intercept, x[None], s[None])[0]
+        return in_chunks(of_some, x[None], s[None])[0]
+
+    def _inputs(self, x: Tensor, s: Tensor, *, boosted: bool) -> np.ndarray:
+        return self.codes.with_s(x, s).numpy() if boosted else self.inputs.with_s(x, s).double().numpy()
 
     def score(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:
         """The acceptance probability, shape (E, B); draws nothing."""
@@ -316,64 +326,42 @@ class Oracle(FixedPolicy):
         group = group_index(s, self.n_groups)
         return values.gather(1, group.reshape(len(values), -1)).view(s.shape)
 
-    def _columns(self, x: Tensor, s: Tensor) -> Tensor:
-        return self.inputs.with_s(x, s).double()
-
     def _fits(self, splits: Sequence[People], validation: Sequence[People]) -> dict[str, Any]:
-        """The models of K splits: `weight`, `trees` and `boosted`, and `hashes` and `log_odds` (K, N).
-
-        A model of the kind that is not chosen is 0.
-        """
-        designs = [self._design(own) for own in splits]
-        strength = selected_strength(designs[0].columns, designs[0].label)
-        excess = 0.0  # of the loss of the trees
-        for own, other in zip(designs, map(self._design, validation), strict=True):
-            trees = BoostedTrees(1)
-            trees.fit(0, own.codes.numpy(), own.label)
-            weight = ridge(own.columns, own.label, strength)
-            of_models = trees(other.codes[None])[0].numpy(), linear(other.columns, weight)
-            excess += log_loss(of_models[0], other.label) - log_loss(of_models[1], other.label)
-        of_folds = [BoostedTrees(len(splits)) for _ in range(FOLDS)]
-        weights = np.zeros((len(splits), FOLDS, designs[0].columns.shape[1] + 1))
+        """The models of K splits: `estimators` and `boosted`, and `hashes` and `log_odds` (K, N)."""
+        labels = [own.label.numpy() for own in splits]
+        columns = [[self._inputs(own.x, own.s, boosted=trees) for own in splits] for trees in (False, True)]
+        strength = selected_strength(columns[0][0], labels[0])
+        kinds = logistic(strength, standardises=True), boosted_trees()
+        loss = np.zeros(2)
+        for trees, kind in enumerate(kinds):
+            for given, label, other in zip(columns[trees], labels, validation, strict=True):
+                asked = self._inputs(other.x, other.s, boosted=bool(trees))
+                loss[trees] += log_loss(log_odds(fitted(kind, given, label), asked), other.label.numpy())
+        boosted = int(loss[1] < loss[0])
+        estimators, found = Estimators(), list[list[Any]]()
         hashed = torch.stack([hashes(own.x, own.s) for own in splits])
-        log_odds = np.empty(hashed.shape)
-        for k, (_, codes, label) in enumerate(designs):
+        known = np.empty(hashed.shape)
+        for k, (given, label) in enumerate(zip(columns[boosted], labels, strict=True)):
             fold = mixed_folds(label)
             n = fold.max() + 1
+            found.append([])
             for number in range(FOLDS):
                 left_out = fold == number % n
-                fitted = ~left_out if n > 1 else left_out  # one fold: a label that a single person has
-                if excess < 0.0:
-                    of_folds[number].fit(k, codes[fitted].numpy(), label[fitted])
-                    log_odds[k, left_out] = of_folds[number](codes[left_out][None], slice(k, k + 1))
-                else:
-                    weights[k, number] = ridge(designs[k].columns[fitted], label[fitted], strength)
-                    log_odds[k, left_out] = linear(designs[k].columns[left_out], weights[k, number])
-            _, kind = np.unique(hashed[k], return_inverse=True)
+                of = ~left_out if n > 1 else left_out  # one fold: a label that a single person has
+                found[k].append(
+                    fitted_or_constant(kinds[boosted], given[of], label[of], cost=self.setting.cost)
+                )
+                known[k, left_out] = log_odds(found[k][number], given[left_out])
+            _, kind_of = np.unique(hashed[k], return_inverse=True)
             # People who are alike have the mean.
-            log_odds[k] = (np.bincount(kind, log_odds[k]) / np.bincount(kind))[kind]
+            known[k] = (np.bincount(kind_of, known[k]) / np.bincount(kind_of))[kind_of]
+        estimators.keep(found)
         return {
-            "weight": torch.from_numpy(weights),
-            "boosted": torch.tensor(excess < 0.0),
-            "trees": nn.ModuleList(of_folds).state_dict(),
+            "estimators": estimators.state_dict(),
+            "boosted": torch.tensor(bool(boosted)),
             "hashes": hashed,
-            "log_odds": torch.from_numpy(log_odds),
+            "log_odds": torch.from_numpy(known),
         }
-
-    def _design(self, people: People) -> Design:
-        return Design(
-            self._columns(people.x, people.s).numpy(),
-            self.codes.with_s(people.x, people.s),
-            people.label.numpy(),
-        )
-
-
-class Design(NamedTuple):
-    """Inputs of both models, shapes (N, size + 1) and (N, D + 1), and labels in {0, 1} (N,)."""
-
-    columns: np.ndarray
-    codes: Tensor
-    label: np.ndarray
 
 
 class Known(Stateful):
@@ -462,7 +450,7 @@ def oracles(people: People, validation: People, setting: Setting, cache: Cache) 
 
     free = oracle("oracle", FairnessRule.none)
     equal = oracle("oracle_fair", FairnessRule.demographic_parity)
-    fitted = free.fit(people, validation, cache)
-    equal.load_training_state(free.training_state())
-    equal.choose_thresholds(*fitted)
+    found = free.fit(people, validation, cache)
+    equal.boosted, equal.estimators, equal.known = free.boosted, free.estimators, free.known
+    equal.choose_thresholds(*found)
     return {"oracle": free, "oracle_fair": equal}

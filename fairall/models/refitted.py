@@ -1,62 +1,83 @@
-"""Learners that are fitted anew to all people in memory when enough have come since the last fit."""
+"""Learners of classifiers of scikit-learn's shape, fitted anew when enough people have come."""
 
 from __future__ import annotations
 
+import weakref
 from abc import abstractmethod
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, ClassVar, Literal
 
+import numpy as np
 import torch
 from torch import Tensor
 from typing_extensions import override
 
-from fairall.config.checks import positive
+from fairall.config.checks import one_of, positive
 from fairall.config.schema import ModelConfig, NetInputs
 from fairall.data.features import FeatureInputs
 from fairall.data.people import Decided
-from fairall.models.learner import DecisionRule, Learner, Setting
+from fairall.models.estimators import SEEDS, Estimators
+from fairall.models.learner import DECISIONS, DecisionRule, Learner, Setting
 from fairall.models.memory import Memory
 from fairall.runtime.randomness import SeedStreams
 
-EXACT = 1e-6  # of the gradient of the mean loss of a fit
+RECENT = (
+    4  # groups of people whose estimates are kept: applicants, evaluated people and their counterfactuals
+)
 
 
 @dataclass
 class RefittedConfig(ModelConfig):
-    """By what share the number of people seen grows between fits."""
+    """By what share the number of people seen grows between fits, and how is decided."""
 
     growth: float = positive()
+    decision: str = one_of(DECISIONS)
 
 
 class Refitted(Learner):
-    """A method of `refit`; accepts where its p(ỹ = 1 | x, s) is at least c.
+    """A method of `fit` and `given`; accepts with p = p(ỹ = 1 | x, s), or where p is at least the cost.
 
     Attributes:
         memory: of people seen.
-        inputs: of linear models.
+        inputs: of the classifiers.
+        estimators: the fitted classifiers.
+        streams: random numbers of fits.
         n_seen: number of people seen, shape ().
         n_fitted: number of people seen before the last fit, shape ().
     """
 
     two_groups = False
+    takes_amounts = True
+    weighs_labels = True
     net_inputs = NetInputs.one_hot
     config: RefittedConfig
+    remembered: ClassVar[Literal["accepted", "all"]] = "accepted"
     n_seen: Tensor
     n_fitted: Tensor
 
-    def __init__(
-        self, config: RefittedConfig, setting: Setting, remembered: Literal["accepted", "all"]
-    ) -> None:
+    def __init__(self, config: RefittedConfig, setting: Setting, trusted: Collection[str] = ()) -> None:
         super().__init__(config, setting)
-        self.rule = DecisionRule(setting.cost, drawn=False)
-        self.memory = Memory(remembered)
+        drawn = config.decision == "sample"
+        self.rule = DecisionRule(setting.cost, drawn, None if drawn else setting.amounts)
+        self.memory = Memory(self.remembered)
         self.inputs = FeatureInputs(setting.schema.seen_as(NetInputs.one_hot))
+        self.estimators = Estimators(trusted)
+        self.streams = SeedStreams(setting.seeds, "refits")
         self.register_buffer("n_seen", torch.zeros((), dtype=torch.long))
         self.register_buffer("n_fitted", torch.zeros((), dtype=torch.long))
+        self._recent = Recent()
 
     @abstractmethod
-    def refit(self) -> None:
-        """Fit to the people in `memory`."""
+    def fit(self, e: int, seen: Decided, seed: int) -> list[Any]:
+        """The K classifiers of replicate e, fitted to the people in memory, fields (n, ...).
+
+        A seed for random numbers is given.
+        """
+
+    @abstractmethod
+    def given(self, e: int, x: Tensor, s: Tensor) -> list[np.ndarray]:
+        """Inputs of each of the K classifiers of replicate e for people x (B, D) and s (B,)."""
 
     @override
     def warm_up_epoch(self, decided: Decided, epoch: int) -> dict[str, float]:
@@ -78,7 +99,56 @@ class Refitted(Learner):
         if not self.unchanged:
             self.n_fitted.copy_(self.n_seen)
             self.refit()
+            self._recent = Recent()
+
+    def refit(self) -> None:
+        """Fit anew to the people in `memory`."""
+        columns = {name: of for name, of in vars(self.memory.rows()).items() if of is not None}
+        seeds = (self.streams.uniform(1).squeeze(-1) * SEEDS).long().tolist()
+        self.estimators.keep(
+            [
+                self.fit(e, Decided(**{name: of[e, :n] for name, of in columns.items()}), seeds[e])
+                for e, n in enumerate(self.memory.counts.tolist())
+            ]
+        )
+
+    @torch.no_grad()
+    def of_classifiers(self, x: Tensor, s: Tensor) -> Tensor:
+        """Log odds of people x (E, B, D) and s (E, B) by each classifier, shape (E, B, K), float64.
+
+        Those of the people asked for last are kept: evaluated people are the same at every time step.
+        """
+        return self._recent.of(self._of_classifiers, x, s)
+
+    def _of_classifiers(self, x: Tensor, s: Tensor) -> Tensor:
+        log_odds = self.estimators.log_odds
+        of_seeds = (
+            np.stack([log_odds(e, k, given) for k, given in enumerate(self.given(e, x[e], s[e]))], -1)
+            for e in range(len(x))
+        )
+        return torch.from_numpy(np.stack(list(of_seeds)))
+
+    @override
+    def log_odds(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:
+        """Those of the only classifier, shape (E, B), float64; draws nothing."""
+        return self.of_classifiers(x, s).squeeze(-1)
 
     def score(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:
         """p(ỹ = 1 | x, s), shape (E, B); draws nothing."""
         return self.log_odds(x, s, streams).sigmoid().to(x.dtype)
+
+
+class Recent:
+    """Values of the people asked for last."""
+
+    def __init__(self) -> None:
+        self._kept: list[tuple[weakref.ref[Tensor], Tensor, Tensor]] = []
+
+    def of(self, compute: Callable[[Tensor, Tensor], Tensor], x: Tensor, s: Tensor) -> Tensor:
+        """The values of people x (E, B, D) and s (E, B), computed unless the same x was asked for."""
+        for known, of_s, values in self._kept:
+            if known() is x and torch.equal(of_s, s):
+                return values
+        values = compute(x, s)
+        self._kept = [*self._kept, (weakref.ref(x), s, values)][-RECENT:]
+        return values

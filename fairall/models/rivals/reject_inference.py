@@ -1,13 +1,15 @@
-"""Reject inference of credit scoring: regressions that differ in what they assume of rejected people.
+"""Any classifier of the accepted, and reject inference: what is assumed of rejected people in addition.
 
-Label 0 is the bad one, as a default. Every method fits the same penalised regression of the label on (x, s);
-it chooses who is in it, with which label in [0, 1] and which weight. A row of label p and weight w adds to
-the loss what two rows of weights p·w with label 1 and (1 − p)·w with label 0 add.
+Label 0 is the bad one, as a default. Every method fits the same classifier of (x, s), a penalised logistic
+regression or any other of scikit-learn's shape. It chooses the table that this is fitted to: who is in it,
+with which label in [0, 1] and which weight. A row of label p and weight w is one of weight p·w with label 1
+and one of weight (1 − p)·w with label 0.
 
 References:
     Hsia: Credit scoring and the Equal Credit Opportunity Act, Hastings Law Journal 30, 1978 (reweighting).
     Heckman: Sample selection bias as a specification error, Econometrica 47, 1979.
     Siddiqi: Credit risk scorecards, Wiley 2006, chapter 6 (parcelling, fuzzy augmentation).
+    Rubin: Multiple imputation for nonresponse in surveys, Wiley 1987.
     Kozodoi, Lessmann, Alamgir, Moreira-Matias, Papakonstantinou: Fighting sampling bias: a framework for
     training and evaluating credit scoring models, European Journal of Operational Research 324, 2025 (BASL).
 """
@@ -15,7 +17,8 @@ References:
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -25,17 +28,35 @@ from torch import Tensor
 from typing_extensions import override
 
 from fairall.config.checks import at_least, limited, open_unit, positive, positive_share
+from fairall.data.people import Decided
+from fairall.models.estimators import (
+    SEEDS,
+    estimator_of,
+    fitted,
+    fitted_or_constant,
+    log_odds,
+    logistic,
+    packages,
+)
 from fairall.models.learner import Setting
-from fairall.models.logistic import linear, penalised
-from fairall.models.refitted import EXACT, Refitted, RefittedConfig
-from fairall.nn.stacked import in_chunks
-from fairall.runtime.randomness import SeedStreams
+from fairall.models.refitted import Refitted, RefittedConfig
 
-SEEDS = 2**24  # of random numbers of a fit; a float32 below 1 has as many values
 TREES = 100  # of an isolation forest
+EXACT = 1e-6  # of the gradient of the mean loss of a probit
 
 
-Targets = tuple[np.ndarray, np.ndarray]  # the label to learn, and the weight, of each person
+class Table(NamedTuple):
+    """N people to fit a classifier to.
+
+    Attributes:
+        x: inputs, s among them, mean 0 and standard deviation 1 among all seen, shape (N, F).
+        label: in [0, 1], shape (N,).
+        weight: not negative, shape (N,).
+    """
+
+    x: np.ndarray
+    label: np.ndarray
+    weight: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -43,122 +64,109 @@ class Seen:
     """N people seen by a replicate, some of them rejected, and both labels among the accepted.
 
     Attributes:
-        x: inputs, s among them, each with mean 0 and standard deviation 1, shape (N, F).
+        everybody: the label is 0 where it is unknown.
         accepted: the decisions, shape (N,), bool.
-        label: 0 where it is unknown, shape (N,).
+        seed: of random numbers.
     """
 
-    x: np.ndarray
+    everybody: Table
     accepted: np.ndarray
-    label: np.ndarray
+    seed: int
+
+    @property
+    def known(self) -> Table:
+        """The accepted."""
+        return Table(*(column[self.accepted] for column in self.everybody))
+
+    def imputed(self, label: np.ndarray) -> Table:
+        """Everybody, the rejected with these labels, shape (N,)."""
+        return self.everybody._replace(label=np.where(self.accepted, self.everybody.label, label))
 
 
 @dataclass
-class RejectInferenceConfig(RefittedConfig):
-    """The inverse strength of the regression's penalty."""
+class EstimatorConfig(RefittedConfig):
+    """The classifier (`estimators.estimator_of`), or {} for a regression with an inverse penalty."""
 
+    estimator: dict[str, Any] = field(default_factory=dict)
     linear_c: float = positive()
 
 
 class AcceptedOnly(Refitted):
-    """Logistic regression of the accepted people so far.
+    """A classifier of the accepted people so far.
 
     It ignores rejected people, and is what the other methods are compared with. These derive from it and
-    override `targets`.
+    override `table`.
 
     Attributes:
-        slopes: of the inputs, and the intercept last, shape (E, F + 1), float64.
-        streams: random numbers of fits.
+        model: the classifier, unfitted.
+        mean: of the inputs among the people seen, float64, shape (E, F).
+        scale: their standard deviations.
     """
 
-    config: RejectInferenceConfig
-    config_type = RejectInferenceConfig
-    slopes: Tensor
+    remembered = "all"
+    config: EstimatorConfig
+    config_type = EstimatorConfig
+    mean: Tensor
+    scale: Tensor
 
-    def __init__(self, config: RejectInferenceConfig, setting: Setting) -> None:
-        super().__init__(config, setting, "all")
-        self.streams = SeedStreams(setting.seeds, "reject inference")
-        shape = len(setting.seeds), self.inputs.size_with_s + 1
-        self.register_buffer("slopes", torch.zeros(shape, dtype=torch.float64))
-
-    @override
-    def refit(self) -> None:
-        """Fit the regression of each replicate."""
-        rows = self.memory.rows()
-        inputs = self.inputs.with_s(rows.x, rows.s).double().numpy()
-        seeds = (self.streams.uniform(1).squeeze(-1) * SEEDS).long().tolist()
-        for e, n in enumerate(self.memory.counts.tolist()):
-            accepted, label = rows.accepted[e, :n].numpy(), rows.label[e, :n].double().numpy()
-            self.slopes[e] = torch.from_numpy(self.fitted(inputs[e, :n], accepted, label, seeds[e]))
-
-    def fitted(self, inputs: np.ndarray, accepted: np.ndarray, label: np.ndarray, seed: int) -> np.ndarray:
-        """Slopes of inputs (N, F) and the intercept, shape (F + 1,), from decisions and labels (N,)."""
-        ones, known = label[accepted].sum(), accepted.sum()
-        if ones in (0.0, known):
-            # Labels that are all the same: one p for everybody, c where there are none.
-            p = (ones + 2.0 * self.setting.cost) / (known + 2.0)
-            return np.append(np.zeros(inputs.shape[1]), math.log(p / (1.0 - p)))
-        mean, scale = inputs.mean(0), np.where((inputs == inputs[0]).all(0), 1.0, inputs.std(0))
-        seen = Seen((inputs - mean) / scale, accepted, label)
-        if accepted.all():  # nobody's label is to be inferred
-            weights = self.regression(seen.x, label)
-        else:
-            weights = self.weights(seen, np.random.default_rng(seed))
-        slopes = weights[:-1] / scale
-        return np.append(slopes, weights[-1] - slopes @ mean)
-
-    def weights(self, seen: Seen, random: np.random.Generator) -> np.ndarray:
-        """Weights of standardised inputs and the intercept, shape (F + 1,)."""
-        target, weight = self.targets(seen, random)
-        used = weight > 0
-        return self.regression(seen.x[used], target[used], weight[used])
-
-    def targets(self, seen: Seen, random: np.random.Generator) -> Targets:
-        """The label to learn, in [0, 1], and the weight of each person, shapes (N,)."""
-        return seen.label, seen.accepted.astype(float)
-
-    def regression(self, x: np.ndarray, label: np.ndarray, weight: np.ndarray | None = None) -> np.ndarray:
-        """Weights (F + 1,) of the penalised regression of labels in [0, 1] (N,) on x (N, F)."""
-        return penalised(x, label, self.config.linear_c, weight, exact=EXACT)
-
-    def accepted_only(self, seen: Seen) -> np.ndarray:
-        """p(ỹ = 1 | x, s) of everybody by the regression of the accepted, shape (N,)."""
-        return expit(linear(seen.x, self.regression(seen.x[seen.accepted], seen.label[seen.accepted])))
+    def __init__(self, config: EstimatorConfig, setting: Setting) -> None:
+        node, n_seeds = config.estimator, len(setting.seeds)
+        super().__init__(config, setting, packages(node))
+        self.model = estimator_of(node, "model.estimator") if node else logistic(config.linear_c)
+        shape = n_seeds, self.inputs.size_with_s
+        self.register_buffer("mean", torch.zeros(shape, dtype=torch.float64))
+        self.register_buffer("scale", torch.ones(shape, dtype=torch.float64))
 
     @override
-    @torch.no_grad()
-    def log_odds(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:
-        """Those of the regression, shape (E, B), float64; draws nothing."""
-        return in_chunks(self._of_people, x, s)
+    def fit(self, e: int, seen: Decided, seed: int) -> list[Any]:
+        inputs, one = self.inputs.with_s(seen.x, seen.s).double(), torch.ones((), dtype=torch.float64)
+        self.mean[e] = inputs.mean(0)
+        self.scale[e] = torch.where((inputs == inputs[0]).all(0), one, inputs.std(0, correction=0))
+        weight = torch.ones_like(seen.label) if seen.weight is None else seen.weight
+        columns = (inputs - self.mean[e]) / self.scale[e], seen.label.double(), weight.double()
+        people = Seen(Table(*(column.numpy() for column in columns)), seen.accepted.numpy(), seed)
+        table = people.known
+        if not people.accepted.all() and 0.0 < table.label.sum() < len(table.label):
+            table = self.table(people)
+        used = Table(*(column[table.weight > 0] for column in table))
+        return [fitted_or_constant(self.model, *used, cost=self.setting.cost, seed=seed)]
 
-    def _of_people(self, x: Tensor, s: Tensor) -> Tensor:
-        inputs = self.inputs.with_s(x, s).double()
-        return (inputs @ self.slopes[:, :-1, None] + self.slopes[:, None, -1:]).squeeze(-1)
+    def table(self, seen: Seen) -> Table:
+        """The people whom the classifier is fitted to; those of weight 0 are left out."""
+        return seen.known
+
+    def odds(self, of: Table, seen: Seen) -> np.ndarray:
+        """Log odds of everybody seen by the classifier of a table, shape (N,)."""
+        return log_odds(fitted(self.model, *of, seed=seen.seed), seen.everybody.x)
+
+    @override
+    def given(self, e: int, x: Tensor, s: Tensor) -> list[np.ndarray]:
+        return [((self.inputs.with_s(x, s).double() - self.mean[e]) / self.scale[e]).numpy()]
 
 
 @dataclass
-class ReweightingConfig(RejectInferenceConfig):
+class ReweightingConfig(EstimatorConfig):
     """The least probability of acceptance that is divided by."""
 
     least: float = positive_share()
 
 
 class Reweighting(AcceptedOnly):
-    """The accepted, weighted by 1 / P(d = 1 | x, s), which a regression of the decisions estimates."""
+    """The accepted, weighted by 1 / P(d = 1 | x, s), which a classifier of the decisions estimates."""
 
     config: ReweightingConfig
     config_type = ReweightingConfig
 
     @override
-    def targets(self, seen: Seen, random: np.random.Generator) -> Targets:
-        decisions = self.regression(seen.x, seen.accepted.astype(float))
-        weight = seen.accepted / np.maximum(expit(linear(seen.x, decisions)), self.config.least)
-        # The mean weight of the accepted is 1, so that the penalty is as strong as without weights.
-        return seen.label, weight * (seen.accepted.sum() / weight.sum())
+    def table(self, seen: Seen) -> Table:
+        p = expit(self.odds(seen.everybody._replace(label=seen.accepted.astype(float)), seen))
+        weight = seen.known.weight / np.maximum(p[seen.accepted], self.config.least)
+        # The sum of weights is as without them, so that a penalty is as strong.
+        return seen.known._replace(weight=weight * (seen.known.weight.sum() / weight.sum()))
 
 
 @dataclass
-class ParcellingConfig(RejectInferenceConfig):
+class ParcellingConfig(EstimatorConfig):
     """The number of bands of the score, and how many times as bad as the accepted the rejected are."""
 
     bands: int = at_least(1)
@@ -168,35 +176,52 @@ class ParcellingConfig(RejectInferenceConfig):
 class Parcelling(AcceptedOnly):
     """Everybody; the rejected of a band of the score have the bad rate of its accepted, times `uplift`.
 
-    The score is that of the regression of the accepted, its bands are quantiles of theirs.
+    The score is that of the classifier of the accepted, its bands are quantiles of theirs.
     """
 
     config: ParcellingConfig
     config_type = ParcellingConfig
 
     @override
-    def targets(self, seen: Seen, random: np.random.Generator) -> Targets:
-        risk = 1.0 - self.accepted_only(seen)
+    def table(self, seen: Seen) -> Table:
+        risk = 1.0 - expit(self.odds(seen.known, seen))
         inner = np.linspace(0.0, 1.0, self.config.bands + 1)
         bounds = np.unique(np.quantile(risk[seen.accepted], inner))[1:-1]
         band = np.searchsorted(bounds, risk, side="right")
-        bad, known = 1.0 - seen.label[seen.accepted], band[seen.accepted]
+        bad, known = 1.0 - seen.known.label, band[seen.accepted]
         people, bads = (np.bincount(known, of, len(bounds) + 1) for of in (None, bad))
         rate = np.where(people > 0, bads / np.maximum(people, 1), bad.mean())
-        inferred = 1.0 - np.minimum(self.config.uplift * rate[band], 1.0)
-        return np.where(seen.accepted, seen.label, inferred), np.ones(len(band))
+        return seen.imputed(1.0 - np.minimum(self.config.uplift * rate[band], 1.0))
+
+
+@dataclass
+class FuzzyAugmentationConfig(EstimatorConfig):
+    """The number of labels drawn for a rejected person; null: both labels, with weights p and 1 − p."""
+
+    imputations: int | None = at_least(1)
 
 
 class FuzzyAugmentation(AcceptedOnly):
     """Everybody; a rejected person counts as p of label 1 and 1 − p of label 0.
 
-    p is that of the regression of the accepted, which is what comes out again: at its weights the gradient of
-    the loss of the rejected is 0, and a convex loss has no other minimum. Another kind of model may differ.
+    p is that of the classifier of the accepted, which is what comes out again for a regression: at its
+    weights the gradient of the loss of the rejected is 0, and a convex loss has no other minimum. Another
+    kind of classifier may differ. With `imputations` labels are drawn with p (multiple imputation, Rubin
+    1987), in as many copies of everybody.
     """
 
+    config: FuzzyAugmentationConfig
+    config_type = FuzzyAugmentationConfig
+
     @override
-    def targets(self, seen: Seen, random: np.random.Generator) -> Targets:
-        return np.where(seen.accepted, seen.label, self.accepted_only(seen)), np.ones(len(seen.x))
+    def table(self, seen: Seen) -> Table:
+        p, n = expit(self.odds(seen.known, seen)), self.config.imputations
+        if n is None:
+            return seen.imputed(p)
+        drawn = np.random.default_rng(seen.seed).random((n, len(p))) < p
+        copies = [seen.imputed(labels.astype(float)) for labels in drawn]
+        x, label, weight = (np.concatenate(column) for column in zip(*copies, strict=True))
+        return Table(x, label, weight / n)
 
 
 class Heckman(AcceptedOnly):
@@ -204,20 +229,26 @@ class Heckman(AcceptedOnly):
 
     The ratio λ(z) = φ(z)/Φ(z) is the mean of the standard normal error of the decision, given acceptance at
     the probit's index z. Its weight stands for the correlation of that error with the one of the label.
-    Predictions are for everybody, accepted or not, and leave the term out.
+    Predictions are for everybody, accepted or not, and have λ = 0.
     """
 
     @override
-    def weights(self, seen: Seen, random: np.random.Generator) -> np.ndarray:
-        index = linear(seen.x, probit(seen.x, seen.accepted, self.config.linear_c))[seen.accepted]
+    def table(self, seen: Seen) -> Table:
+        x, known = seen.everybody.x, seen.known
+        weights = probit(x, seen.accepted, self.config.linear_c)
+        index = known.x @ weights[:-1] + weights[-1]
         ratio = np.exp(-(index**2) / 2 - math.log(2 * math.pi) / 2 - log_ndtr(index))
         # Not centred: the intercept is that of λ = 0.
-        columns = np.column_stack([seen.x[seen.accepted], ratio / (ratio.std() or 1.0)])
-        return np.delete(self.regression(columns, seen.label[seen.accepted]), -2)
+        return known._replace(x=np.column_stack([known.x, ratio / (ratio.std() or 1.0)]))
+
+    @override
+    def given(self, e: int, x: Tensor, s: Tensor) -> list[np.ndarray]:
+        (columns,) = super().given(e, x, s)
+        return [np.column_stack([columns, np.zeros(len(columns))])]
 
 
 @dataclass
-class BaslConfig(RejectInferenceConfig):
+class BaslConfig(EstimatorConfig):
     """Whom to label, how many in each iteration, and how many of them bad."""
 
     similar: list[float] = limited(
@@ -234,7 +265,7 @@ class Basl(AcceptedOnly):
     """The accepted, and rejected people whom self-learning labels (Kozodoi et al. 2025).
 
     Rejected people who are most or least like the accepted, by an isolation forest of these, are left out.
-    In each iteration a regression of all with a label scores a sample of the others. Those of it with the
+    In each iteration a classifier of all with a label scores a sample of the others. Those of it with the
     least p get label 0 and those with the largest label 1, `imbalance` times as many 0 as 1, if they are
     beyond quantiles of the first iteration. It ends early where nobody is.
     """
@@ -243,14 +274,16 @@ class Basl(AcceptedOnly):
     config_type = BaslConfig
 
     @override
-    def targets(self, seen: Seen, random: np.random.Generator) -> Targets:
-        label, labelled = seen.label.copy(), seen.accepted.copy()
-        left = self.filtered(seen, random)
+    def table(self, seen: Seen) -> Table:
+        label, labelled = seen.everybody.label.copy(), seen.accepted.copy()
+        random = np.random.default_rng(seen.seed)
+        left = self.filtered(seen, int(random.integers(SEEDS)))
         shares = self.config.labelled, self.config.labelled / self.config.imbalance  # of bad and good
         low, high = math.nan, math.nan
         for iteration in range(self.config.iterations):
             asked = random.permutation(left)[: math.ceil(self.config.sample * len(left))]
-            odds = linear(seen.x[asked], self.regression(seen.x[labelled], label[labelled]))
+            of = Table(*(column[labelled] for column in seen.everybody._replace(label=label)))
+            odds = self.odds(of, seen)[asked]
             if iteration == 0:
                 low, high = np.quantile(odds, [shares[0], 1.0 - shares[1]])
             order, (bads, goods) = odds.argsort(), (math.ceil(share * len(asked)) for share in shares)
@@ -261,14 +294,14 @@ class Basl(AcceptedOnly):
             left = left[~labelled[left]]
             if not len(bad) + len(good) or not len(left):
                 break
-        return label, labelled.astype(float)
+        return seen.everybody._replace(label=label, weight=labelled * seen.everybody.weight)
 
-    def filtered(self, seen: Seen, random: np.random.Generator) -> np.ndarray:
+    def filtered(self, seen: Seen, seed: int) -> np.ndarray:
         """Rows of the rejected whose similarity to the accepted is between the quantiles `similar`."""
         from sklearn.ensemble import IsolationForest  # takes a second
 
-        forest = IsolationForest(n_estimators=TREES, random_state=int(random.integers(SEEDS)))
-        similarity = forest.fit(seen.x[seen.accepted]).score_samples(seen.x[~seen.accepted])
+        forest = IsolationForest(n_estimators=TREES, random_state=seed)
+        similarity = forest.fit(seen.known.x).score_samples(seen.everybody.x[~seen.accepted])
         least, most = np.quantile(similarity, self.config.similar)
         return np.flatnonzero(~seen.accepted)[(similarity >= least) & (similarity <= most)]
 

@@ -5,12 +5,14 @@ References:
     prequential approach, Journal of the Royal Statistical Society A 147, 1984.
     Genest, Zidek: Combining probability distributions: a critique and an annotated bibliography, Statistical
     Science 1, 1986 (the logarithmic opinion pool).
+    Friedman: Greedy function approximation: a gradient boosting machine, Annals of Statistics 29, 2001.
+    Ke et al.: LightGBM: a highly efficient gradient boosting decision tree, NeurIPS 2017 (histograms).
 """
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -22,11 +24,9 @@ from fairall.config.checks import limited, not_negative, positive
 from fairall.config.schema import NetInputs
 from fairall.data.features import FeatureInputs
 from fairall.data.people import Decided
+from fairall.models.estimators import boosted_trees, fitted_or_constant, logistic
 from fairall.models.learner import Setting
-from fairall.models.logistic import ridge
-from fairall.models.refitted import EXACT, Refitted, RefittedConfig
-from fairall.models.trees import BoostedTrees
-from fairall.nn.stacked import in_chunks
+from fairall.models.refitted import Refitted, RefittedConfig
 from fairall.runtime.randomness import SeedStreams
 
 
@@ -55,26 +55,20 @@ class Stacked(Refitted):
     better from the few accepted.
 
     Attributes:
-        slopes: of the linear models, and their intercepts last, shape (E, L, inputs + 1), float64.
         evidence: Σ log p(label) by each classifier, shape (E, L + 1), float64; the trees are last.
         share: weights of the classifiers since the last fit, shape (E, L + 1), float64.
     """
 
-    weighs_labels = True
     config: StackedConfig
     config_type = StackedConfig
-    slopes: Tensor
     evidence: Tensor
     share: Tensor
 
     def __init__(self, config: StackedConfig, setting: Setting) -> None:
-        super().__init__(config, setting, "accepted")
-        n_seeds, n_linear = len(setting.seeds), len(config.linear_c)
+        n_seeds, n_classifiers = len(setting.seeds), len(config.linear_c) + 1
+        super().__init__(config, setting)
         self.codes = FeatureInputs(setting.schema.seen_as(NetInputs.standardised))
-        self.trees = BoostedTrees(n_seeds)
-        shape = n_seeds, n_linear, self.inputs.size_with_s + 1
-        self.register_buffer("slopes", torch.zeros(shape, dtype=torch.float64))
-        self.register_buffer("evidence", torch.zeros(n_seeds, n_linear + 1, dtype=torch.float64))
+        self.register_buffer("evidence", torch.zeros(n_seeds, n_classifiers, dtype=torch.float64))
         self.register_buffer("share", self.evidence.softmax(-1))
 
     @override
@@ -91,43 +85,27 @@ class Stacked(Refitted):
     @override
     def refit(self) -> None:
         """Fit all classifiers, and weigh them anew."""
-        rows = self.memory.rows()
-        for e, n in enumerate(self.memory.counts.tolist()):
-            weight = None if rows.weight is None else rows.weight[e, :n].numpy()
-            self.fit(e, rows.x[e, :n], rows.s[e, :n], rows.label[e, :n].numpy(), weight)
+        super().refit()
         self.share.copy_(self.evidence.softmax(-1))
 
-    def fit(
-        self, e: int, x: Tensor, s: Tensor, label: np.ndarray, sample_weight: np.ndarray | None = None
-    ) -> None:
-        """Fit the classifiers of replicate e to accepted people."""
-        ones = float(label.sum())
-        if ones in (0.0, len(label)):
-            # Labels that are all the same: one p for everybody, c where there are none.
-            p = (ones + 2.0 * self.setting.cost) / (len(label) + 2.0)
-            self.slopes[e].zero_()
-            self.slopes[e, :, -1] = self.trees.base[e] = math.log(p / (1.0 - p))
-            return
-        inputs = self.inputs.with_s(x, s).double().numpy()
-        weights = None
-        for i, c in enumerate(self.config.linear_c):
-            weights = ridge(inputs, label, c, sample_weight, start=weights, exact=EXACT)
-            self.slopes[e, i] = torch.from_numpy(weights)
-        self.trees.fit(e, self.codes.with_s(x, s).numpy(), label, sample_weight)
+    @override
+    def fit(self, e: int, seen: Decided, seed: int) -> list[Any]:
+        models = [*(logistic(c, standardises=True) for c in self.config.linear_c), boosted_trees()]
+        weight = None if seen.weight is None else seen.weight.numpy()
+        table, cost = (seen.label.numpy(), weight), self.setting.cost
+        return [
+            fitted_or_constant(model, given, *table, cost=cost, seed=seed)
+            for model, given in zip(models, self.given(e, seen.x, seen.s), strict=True)
+        ]
 
-    @torch.no_grad()
-    def of_classifiers(self, x: Tensor, s: Tensor) -> Tensor:
-        """Log odds of people x (E, B, D) and s (E, B) by each classifier, shape (E, B, L + 1), float64."""
-        linear = in_chunks(self._linear, x, s)
-        return torch.cat([linear, self.trees(self.codes.with_s(x, s)).unsqueeze(-1)], -1)
-
-    def _linear(self, x: Tensor, s: Tensor) -> Tensor:
-        inputs = self.inputs.with_s(x, s).double()
-        return inputs @ self.slopes[..., :-1].mT + self.slopes[..., -1:].mT
+    @override
+    def given(self, e: int, x: Tensor, s: Tensor) -> list[np.ndarray]:
+        linear = self.inputs.with_s(x, s).double().numpy()
+        return [linear] * len(self.config.linear_c) + [self.codes.with_s(x, s).numpy()]
 
     @override
     def log_odds(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:
-        """Those of the mixture, shape (E, B); draws nothing."""
+        """Those of the mixture, shape (E, B), float64; draws nothing."""
         logit, share = self.of_classifiers(x, s), self.share.unsqueeze(1)
         mean = (share * logit).sum(-1)
         variance = (share * (logit - mean.unsqueeze(-1)) ** 2).sum(-1)

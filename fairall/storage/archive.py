@@ -1,0 +1,96 @@
+"""Estimators of scikit-learn's shape as archives of skops, which hold no pickles and repeat byte by byte."""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+from collections.abc import Collection
+from typing import Any
+
+from fairall.errors import FairAllError
+
+MOST_PACKED, IN_ANY_CASE = 64, 2**24  # bytes of an archive's contents: for each of its own, and beside
+# What fitted estimators of scikit-learn consist of, beside the types that skops trusts by itself.
+KNOWN_TYPES = frozenset(
+    {
+        "collections.OrderedDict",
+        "fairall.models.ridge.Ridge",
+        "sklearn.calibration._CalibratedClassifier",
+        "sklearn.calibration._SigmoidCalibration",
+        "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
+        "sklearn.gaussian_process._gpc._BinaryGaussianProcessClassifierLaplace",
+        "sklearn.gaussian_process.kernels.ConstantKernel",
+        "sklearn.gaussian_process.kernels.Product",
+        "sklearn.gaussian_process.kernels.RBF",
+        "sklearn.metrics._dist_metrics.EuclideanDistance64",
+        "sklearn.neighbors._kd_tree.KDTree",
+        "sklearn.neural_network._stochastic_optimizers.AdamOptimizer",
+        "sklearn.tree._tree.Tree",
+    }
+)
+
+
+def archive_of(estimator: Any) -> bytes:
+    """An estimator as an archive of skops, with the same bytes for the same estimator."""
+    import skops.io
+
+    with zipfile.ZipFile(io.BytesIO(skops.io.dumps(estimator))) as given:
+        contents = {name: given.read(name) for name in given.namelist()}
+    schema, names = json.loads(contents.pop("schema.json")), dict[str, str]()
+    _renumber(schema, {}, names)
+    whole = {new: contents[old] for old, new in names.items()}
+    whole["schema.json"] = json.dumps(schema).encode()
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
+        for name, content in whole.items():
+            archive.writestr(zipfile.ZipInfo(name), content, zipfile.ZIP_DEFLATED)
+    return packed.getvalue()
+
+
+def _renumber(node: Any, numbers: dict[int, int], names: dict[str, str]) -> None:
+    """Replace addresses in memory by numbers in the order in which they come.
+
+    Plain values get a number each, since whether two are the same object is chance.
+    """
+    if isinstance(node, dict):
+        if "__id__" in node:
+            address = -len(numbers) if node.get("__loader__") == "JsonNode" else node["__id__"]
+            node["__id__"] = numbers.setdefault(address, len(numbers))
+        if "file" in node:
+            name = node["file"]
+            node["file"] = names.setdefault(name, f"{len(names)}.{name.rpartition('.')[2]}")
+    for part in node.values() if isinstance(node, dict) else node if isinstance(node, list) else ():
+        _renumber(part, numbers, names)
+
+
+def of_archive(archive: bytes, trusted: Collection[str]) -> Any:
+    """The estimator of an archive of `archive_of`.
+
+    Args:
+        archive: may be of a stranger; no code of it is run.
+        trusted: packages, or modules, whose types it may have beside `KNOWN_TYPES`.
+
+    Raises:
+        FairAllError: where it has other types, or is damaged.
+    """
+    import skops.io
+
+    try:
+        with zipfile.ZipFile(io.BytesIO(archive)) as packed:
+            if sum(one.file_size for one in packed.infolist()) > MOST_PACKED * len(archive) + IN_ANY_CASE:
+                raise FairAllError("a saved classifier is damaged: run it anew")
+        asked = skops.io.get_untrusted_types(data=archive)
+        packages = tuple(f"{name}." for name in trusted)
+        unknown = [one for one in asked if one not in KNOWN_TYPES and not one.startswith(packages)]
+        if not unknown:
+            return skops.io.loads(archive, trusted=asked)
+    except FairAllError:
+        raise
+    except Exception as error:  # skops raises many types for damaged archives
+        raise FairAllError(f"a saved classifier is damaged ({type(error).__name__}): run it anew") from error
+    package = unknown[0].partition(".")[0]
+    raise FairAllError(
+        f"a saved classifier has the type {unknown[0]}, which could run code of {package}; if you trust who "
+        f"wrote it, name it: --trust {package}, or load_policy(..., modules=[{package!r}])"
+    )
