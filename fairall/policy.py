@@ -26,7 +26,7 @@ from fairall.config.schema import Config, FairnessRule
 from fairall.data.features import Schema
 from fairall.data.prepared import PreparedData, Scaler
 from fairall.errors import FairAllError
-from fairall.models.estimators import Estimators
+from fairall.models.estimators import Fitted
 from fairall.models.learner import Learner, Setting
 from fairall.nn.stacked import in_chunks
 from fairall.runtime.randomness import FixedSamples, SeedStreams
@@ -126,8 +126,9 @@ class Policy:
         if fits:
             learner.load_state_dict(learner_tensors)
             for part in learner.modules():
-                if isinstance(part, Estimators):
-                    part.trust(modules)
+                if isinstance(part, Fitted):
+                    part.trusted |= set(modules)
+                    part.read()
             fits = points.shape[1] == _points_of(learner).shape[1]
         if not fits:
             raise FairAllError(f"{folder / WEIGHTS} does not fit {config.model._target_}: run it anew")
@@ -399,13 +400,9 @@ def _built(config: Config, reader: PeopleReader, tensors: dict[str, Tensor], fol
 
 
 def _kinds(state: Mapping[str, Any]) -> dict[str, Any]:
-    """Shapes and types of the tensors of a state by name, None for anything else; archives have any length."""
-    return {
-        name: (one.shape[:0] if name.endswith(EXTRA) else one.shape, one.dtype)
-        if isinstance(one, Tensor)
-        else None
-        for name, one in state.items()
-    }
+    """Shapes and types of the tensors of a state by name, None for anything else; archives have any size."""
+    kinds = {name: (one.shape, one.dtype) if isinstance(one, Tensor) else None for name, one in state.items()}
+    return kinds | {name: state[name].dtype for name in state if name.endswith(EXTRA)}
 
 
 def _other_version(folder: Path, features: Any = None) -> FairAllError:

@@ -8,13 +8,12 @@ References:
 from __future__ import annotations
 
 import inspect
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 from scipy.special import logit
-from threadpoolctl import threadpool_limits
 from torch import Tensor, nn
 from typing_extensions import override
 
@@ -127,55 +126,54 @@ def node_of(estimator: Any, place: str = "estimator") -> Any:
     return {"_target_": f"{kind.__module__}.{kind.__qualname__}"} | own
 
 
-class Estimators(nn.Module):
-    """K fitted classifiers of each of E replicates, whose state is an archive of skops.
+class Fitted(nn.Module):
+    """K fitted classifiers of a replicate, whose state is an archive of skops.
 
-    The archive is read where it is needed: a run whose result is known needs no classifier.
+    The archive is read where it is needed: a run whose people are known needs no classifier.
 
     Args:
+        n_models: K.
         trusted: packages whose types an archive may have beside those of scikit-learn.
     """
 
-    def __init__(self, trusted: Collection[str] = ()) -> None:
+    def __init__(self, n_models: int, trusted: Collection[str] = ()) -> None:
         super().__init__()
-        self.trusted = set(trusted)
-        self._fitted: list[list[Any]] | None = []
-        self._archive: bytes | None = None
+        self.n_models, self.trusted = n_models, set(trusted)
+        self._classifiers: list[Any] | None = []
+        self._archive: bytes | None = b""
 
-    def keep(self, fitted: list[list[Any]]) -> None:
-        """Take classifiers, a list of K for each replicate, in place of those before."""
-        self._fitted, self._archive = fitted, None
+    def keep(self, classifiers: list[Any]) -> None:
+        """Take K fitted classifiers in place of those before."""
+        self._classifiers, self._archive = classifiers, None
 
-    def log_odds(self, e: int, k: int, x: np.ndarray) -> np.ndarray:
-        """Log odds of label 1 of people x (N, F) by model k of replicate e, float64; 0 before there are any.
+    def read(self) -> list[Any]:
+        """The classifiers, none before the first fit; raises as `archive.of_archive`."""
+        if self._classifiers is None:
+            found = of_archive(self._archive or b"", self.trusted)
+            if not isinstance(found, list) or len(found) != self.n_models:
+                raise FairAllError("the saved classifiers do not fit the method: run it anew")
+            self._classifiers = found
+        return self._classifiers
 
-        Raises:
-            FairAllError: as `archive.of_archive`.
-        """
-        if self._fitted is None:
-            assert self._archive is not None
-            self._fitted = of_archive(self._archive, self.trusted)
-        return log_odds(self._fitted[e][k], x) if self._fitted else np.zeros(len(x))
+    def log_odds(self, inputs: Sequence[np.ndarray]) -> np.ndarray:
+        """Log odds of label 1 by each classifier of its inputs (N, F), float64, shape (N, K); at first 0."""
+        classifiers = self.read()
+        if not classifiers:
+            return np.zeros((len(inputs[0]), self.n_models))
+        return np.stack([log_odds(*pair) for pair in zip(classifiers, inputs, strict=True)], -1)
 
     @override
     def get_extra_state(self) -> Tensor:
         """The archive, uint8, shape (n,)."""
         if self._archive is None:
-            self._archive = archive_of(self._fitted) if self._fitted else b""
+            self._archive = archive_of(self._classifiers)
         return torch.tensor(np.frombuffer(self._archive, dtype=np.uint8).copy())
 
     @override
     def set_extra_state(self, state: Tensor) -> None:
         """Restore what `get_extra_state` returned."""
         self._archive = state.numpy().tobytes()
-        self._fitted = None if self._archive else []
-
-    def trust(self, modules: Collection[str]) -> None:
-        """Read the archive, whose types may be of these packages too; raises as `log_odds`."""
-        self.trusted |= set(modules)
-        if self._fitted is None:
-            assert self._archive is not None
-            self._fitted = of_archive(self._archive, self.trusted)
+        self._classifiers = None if self._archive else []
 
 
 def fitted(
@@ -186,7 +184,7 @@ def fitted(
     *,
     seed: int = 0,
 ) -> Any:
-    """A clone of an estimator, fitted on one thread.
+    """A fitted clone of an estimator.
 
     Args:
         estimator: unfitted.
@@ -224,8 +222,7 @@ def fitted(
             f"{type(estimator).__name__}: its fit takes no sample_weight, and rows differ in it"
         )
     try:
-        with threadpool_limits(1):  # no number depends on the number of cores
-            own.fit(x, label.astype(int), **given)
+        own.fit(x, label.astype(int), **given)
     except Exception as error:  # a class of the user's may raise anything
         reason = f"{type(error).__name__}: {error}"
         raise FairAllError(f"{type(estimator).__name__} cannot be fitted ({reason})") from error

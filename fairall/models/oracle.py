@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
 from omegaconf import MISSING
 from threadpoolctl import threadpool_limits
-from torch import Tensor
+from torch import Tensor, nn
 from typing_extensions import override
 
 from fairall.config.checks import at_least, one_of
@@ -22,7 +22,7 @@ from fairall.display.progress import ProgressCallback
 from fairall.errors import FairAllError
 from fairall.models.estimators import (
     TREES,
-    Estimators,
+    Fitted,
     boosted_trees,
     fitted,
     fitted_or_constant,
@@ -149,7 +149,7 @@ class Oracle(FixedPolicy):
     the probability that makes the rates of the training rows right.
 
     Attributes:
-        estimators: of each fold, of each split.
+        fitted: classifiers of all folds, of each split.
         boosted: whether these are boosted trees, shape ().
         known: log odds of the training people, and of others who come again.
         threshold: least log odds accepted of each group, shape (R, G), float64.
@@ -172,7 +172,8 @@ class Oracle(FixedPolicy):
         self.codes = FeatureInputs(setting.schema.seen_as(NetInputs.codes))
         self.n_groups = setting.schema.n_groups
         n = len(setting.seeds) if setting.splits > 1 else 1
-        self.estimators, self.known = Estimators(), Known(n)
+        self.known = Known(n)
+        self.fitted = nn.ModuleList(Fitted(FOLDS) for _ in range(setting.splits))
         self.register_buffer("boosted", torch.zeros((), dtype=torch.bool))
         worth = torch.full((n, self.n_groups), setting.cost, dtype=torch.float64).logit()
         if setting.amounts is not None:
@@ -226,11 +227,11 @@ class Oracle(FixedPolicy):
         key = computation_key(
             blas().encode(), repr(self.setting.schema).encode(), repr(TREES).encode(), *values
         )
-        with threadpool_limits(1, "blas"):  # sums do not depend on the number of threads
+        with threadpool_limits(1):  # sums do not depend on the number of threads
             models = cache.part("oracles").result(key, lambda _: self._fits(splits, left_out))
         several = torch.arange(len(self.threshold)) % len(splits)
         self.boosted = models["boosted"]
-        self.estimators.load_state_dict(models["estimators"])
+        self.fitted.load_state_dict(models["fitted"])
         log_odds, s = models["log_odds"][several], torch.stack([own.s for own in splits])[several]
         self.known = Known(len(self.threshold))
         self.known.add(models["hashes"][several], log_odds)
@@ -286,12 +287,10 @@ class Oracle(FixedPolicy):
 
     def _of_fold(self, e: int, fold: int, x: Tensor, s: Tensor) -> Tensor:
         """The same of people x (B, D) and s (B,) of a replicate by the fit without a fold, shape (B,)."""
-        splits = self.setting.splits
+        own, boosted = cast(Fitted, self.fitted[e % len(self.fitted)]), bool(self.boosted)
 
         def of_some(x: Tensor, s: Tensor) -> Tensor:
-            found = self.estimators.log_odds(
-                e % splits, fold, self._inputs(x[0], s[0], boosted=bool(self.boosted))
-            )
+            found = log_odds(own.read()[fold], self._inputs(x[0], s[0], boosted=boosted))
             return torch.from_numpy(found).unsqueeze(0)
 
         # The columns of all people at once would take more memory than the rest of a run.
@@ -327,7 +326,7 @@ class Oracle(FixedPolicy):
         return values.gather(1, group.reshape(len(values), -1)).view(s.shape)
 
     def _fits(self, splits: Sequence[People], validation: Sequence[People]) -> dict[str, Any]:
-        """The models of K splits: `estimators` and `boosted`, and `hashes` and `log_odds` (K, N)."""
+        """The models of K splits: `fitted` and `boosted`, and `hashes` and `log_odds` (K, N)."""
         labels = [own.label.numpy() for own in splits]
         columns = [[self._inputs(own.x, own.s, boosted=trees) for own in splits] for trees in (False, True)]
         strength = selected_strength(columns[0][0], labels[0])
@@ -338,26 +337,24 @@ class Oracle(FixedPolicy):
                 asked = self._inputs(other.x, other.s, boosted=bool(trees))
                 loss[trees] += log_loss(log_odds(fitted(kind, given, label), asked), other.label.numpy())
         boosted = int(loss[1] < loss[0])
-        estimators, found = Estimators(), list[list[Any]]()
+        of_splits = nn.ModuleList(Fitted(FOLDS) for _ in splits)
         hashed = torch.stack([hashes(own.x, own.s) for own in splits])
         known = np.empty(hashed.shape)
         for k, (given, label) in enumerate(zip(columns[boosted], labels, strict=True)):
             fold = mixed_folds(label)
             n = fold.max() + 1
-            found.append([])
+            found = list[Any]()
             for number in range(FOLDS):
                 left_out = fold == number % n
                 of = ~left_out if n > 1 else left_out  # one fold: a label that a single person has
-                found[k].append(
-                    fitted_or_constant(kinds[boosted], given[of], label[of], cost=self.setting.cost)
-                )
-                known[k, left_out] = log_odds(found[k][number], given[left_out])
+                found.append(fitted_or_constant(kinds[boosted], given[of], label[of], cost=self.setting.cost))
+                known[k, left_out] = log_odds(found[number], given[left_out])
+            cast(Fitted, of_splits[k]).keep(found)
             _, kind_of = np.unique(hashed[k], return_inverse=True)
             # People who are alike have the mean.
             known[k] = (np.bincount(kind_of, known[k]) / np.bincount(kind_of))[kind_of]
-        estimators.keep(found)
         return {
-            "estimators": estimators.state_dict(),
+            "fitted": of_splits.state_dict(),
             "boosted": torch.tensor(bool(boosted)),
             "hashes": hashed,
             "log_odds": torch.from_numpy(known),
@@ -451,6 +448,6 @@ def oracles(people: People, validation: People, setting: Setting, cache: Cache) 
     free = oracle("oracle", FairnessRule.none)
     equal = oracle("oracle_fair", FairnessRule.demographic_parity)
     found = free.fit(people, validation, cache)
-    equal.boosted, equal.estimators, equal.known = free.boosted, free.estimators, free.known
+    equal.boosted, equal.fitted, equal.known = free.boosted, free.fitted, free.known
     equal.choose_thresholds(*found)
     return {"oracle": free, "oracle_fair": equal}

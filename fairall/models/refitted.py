@@ -6,18 +6,19 @@ import weakref
 from abc import abstractmethod
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, cast
 
 import numpy as np
 import torch
-from torch import Tensor
+from threadpoolctl import threadpool_limits
+from torch import Tensor, nn
 from typing_extensions import override
 
 from fairall.config.checks import one_of, positive
 from fairall.config.schema import ModelConfig, NetInputs
 from fairall.data.features import FeatureInputs
 from fairall.data.people import Decided
-from fairall.models.estimators import SEEDS, Estimators
+from fairall.models.estimators import SEEDS, Fitted
 from fairall.models.learner import DECISIONS, DecisionRule, Learner, Setting
 from fairall.models.memory import Memory
 from fairall.runtime.randomness import SeedStreams
@@ -41,7 +42,8 @@ class Refitted(Learner):
     Attributes:
         memory: of people seen.
         inputs: of the classifiers.
-        estimators: the fitted classifiers.
+        fitted: classifiers of each replicate.
+        n_models: number K of these.
         streams: random numbers of fits.
         n_seen: number of people seen, shape ().
         n_fitted: number of people seen before the last fit, shape ().
@@ -53,6 +55,7 @@ class Refitted(Learner):
     net_inputs = NetInputs.one_hot
     config: RefittedConfig
     remembered: ClassVar[Literal["accepted", "all"]] = "accepted"
+    n_models: int = 1
     n_seen: Tensor
     n_fitted: Tensor
 
@@ -62,7 +65,7 @@ class Refitted(Learner):
         self.rule = DecisionRule(setting.cost, drawn, None if drawn else setting.amounts)
         self.memory = Memory(self.remembered)
         self.inputs = FeatureInputs(setting.schema.seen_as(NetInputs.one_hot))
-        self.estimators = Estimators(trusted)
+        self.fitted = nn.ModuleList(Fitted(self.n_models, trusted) for _ in setting.seeds)
         self.streams = SeedStreams(setting.seeds, "refits")
         self.register_buffer("n_seen", torch.zeros((), dtype=torch.long))
         self.register_buffer("n_fitted", torch.zeros((), dtype=torch.long))
@@ -105,12 +108,10 @@ class Refitted(Learner):
         """Fit anew to the people in `memory`."""
         columns = {name: of for name, of in vars(self.memory.rows()).items() if of is not None}
         seeds = (self.streams.uniform(1).squeeze(-1) * SEEDS).long().tolist()
-        self.estimators.keep(
-            [
-                self.fit(e, Decided(**{name: of[e, :n] for name, of in columns.items()}), seeds[e])
-                for e, n in enumerate(self.memory.counts.tolist())
-            ]
-        )
+        with threadpool_limits(1):  # no number depends on the number of cores
+            for e, n in enumerate(self.memory.counts.tolist()):
+                seen = Decided(**{name: of[e, :n] for name, of in columns.items()})
+                cast(Fitted, self.fitted[e]).keep(self.fit(e, seen, seeds[e]))
 
     @torch.no_grad()
     def of_classifiers(self, x: Tensor, s: Tensor) -> Tensor:
@@ -121,12 +122,10 @@ class Refitted(Learner):
         return self._recent.of(self._of_classifiers, x, s)
 
     def _of_classifiers(self, x: Tensor, s: Tensor) -> Tensor:
-        log_odds = self.estimators.log_odds
-        of_seeds = (
-            np.stack([log_odds(e, k, given) for k, given in enumerate(self.given(e, x[e], s[e]))], -1)
-            for e in range(len(x))
-        )
-        return torch.from_numpy(np.stack(list(of_seeds)))
+        of_seeds = [
+            cast(Fitted, own).log_odds(self.given(e, x[e], s[e])) for e, own in enumerate(self.fitted)
+        ]
+        return torch.from_numpy(np.stack(of_seeds))
 
     @override
     def log_odds(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:

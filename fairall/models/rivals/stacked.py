@@ -55,6 +55,7 @@ class Stacked(Refitted):
     better from the few accepted.
 
     Attributes:
+        models: the classifiers, unfitted.
         evidence: Σ log p(label) by each classifier, shape (E, L + 1), float64; the trees are last.
         share: weights of the classifiers since the last fit, shape (E, L + 1), float64.
     """
@@ -65,10 +66,11 @@ class Stacked(Refitted):
     share: Tensor
 
     def __init__(self, config: StackedConfig, setting: Setting) -> None:
-        n_seeds, n_classifiers = len(setting.seeds), len(config.linear_c) + 1
+        self.n_models = len(config.linear_c) + 1
         super().__init__(config, setting)
+        self.models = [*(logistic(c, standardises=True) for c in config.linear_c), boosted_trees()]
         self.codes = FeatureInputs(setting.schema.seen_as(NetInputs.standardised))
-        self.register_buffer("evidence", torch.zeros(n_seeds, n_classifiers, dtype=torch.float64))
+        self.register_buffer("evidence", torch.zeros(len(setting.seeds), self.n_models, dtype=torch.float64))
         self.register_buffer("share", self.evidence.softmax(-1))
 
     @override
@@ -90,12 +92,11 @@ class Stacked(Refitted):
 
     @override
     def fit(self, e: int, seen: Decided, seed: int) -> list[Any]:
-        models = [*(logistic(c, standardises=True) for c in self.config.linear_c), boosted_trees()]
         weight = None if seen.weight is None else seen.weight.numpy()
         table, cost = (seen.label.numpy(), weight), self.setting.cost
         return [
             fitted_or_constant(model, given, *table, cost=cost, seed=seed)
-            for model, given in zip(models, self.given(e, seen.x, seen.s), strict=True)
+            for model, given in zip(self.models, self.given(e, seen.x, seen.s), strict=True)
         ]
 
     @override
