@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import torch
@@ -104,6 +104,7 @@ class AcceptedOnly(Refitted):
     """
 
     remembered = "all"
+    further: ClassVar[int] = 0  # inputs of the table that are 0 for new people
     config: EstimatorConfig
     config_type = EstimatorConfig
     mean: Tensor
@@ -128,6 +129,8 @@ class AcceptedOnly(Refitted):
         table = people.known
         if not people.accepted.all() and 0.0 < table.label.sum() < len(table.label):
             table = self.table(people)
+        else:
+            table = table._replace(x=np.pad(table.x, ((0, 0), (0, self.further))))
         used = Table(*(column[table.weight > 0] for column in table))
         return [fitted_or_constant(self.model, *used, cost=self.setting.cost, seed=seed)]
 
@@ -141,7 +144,8 @@ class AcceptedOnly(Refitted):
 
     @override
     def given(self, e: int, x: Tensor, s: Tensor) -> list[np.ndarray]:
-        return [((self.inputs.with_s(x, s).double() - self.mean[e]) / self.scale[e]).numpy()]
+        columns = (self.inputs.with_s(x, s).double() - self.mean[e]) / self.scale[e]
+        return [np.pad(columns.numpy(), ((0, 0), (0, self.further)))]
 
 
 @dataclass
@@ -232,6 +236,8 @@ class Heckman(AcceptedOnly):
     Predictions are for everybody, accepted or not, and have λ = 0.
     """
 
+    further = 1
+
     @override
     def table(self, seen: Seen) -> Table:
         x, known = seen.everybody.x, seen.known
@@ -240,11 +246,6 @@ class Heckman(AcceptedOnly):
         ratio = np.exp(-(index**2) / 2 - math.log(2 * math.pi) / 2 - log_ndtr(index))
         # Not centred: the intercept is that of λ = 0.
         return known._replace(x=np.column_stack([known.x, ratio / (ratio.std() or 1.0)]))
-
-    @override
-    def given(self, e: int, x: Tensor, s: Tensor) -> list[np.ndarray]:
-        (columns,) = super().given(e, x, s)
-        return [np.column_stack([columns, np.zeros(len(columns))])]
 
 
 @dataclass

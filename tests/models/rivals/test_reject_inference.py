@@ -14,24 +14,13 @@ from sklearn.linear_model import LogisticRegression
 
 from fairall.config import compose
 from fairall.config.compose import checked
-from fairall.data.people import Decided
 from fairall.errors import FairAllError
-from fairall.models.rivals.reject_inference import (
-    TREES,
-    AcceptedOnly,
-    Basl,
-    Heckman,
-    Parcelling,
-    Seen,
-    probit,
-)
-from fairall.runtime.randomness import SeedStreams
+from fairall.models import estimators
+from fairall.models.rivals.reject_inference import TREES, AcceptedOnly, Seen, Table, probit
 from fairall.sklearn import SelectiveLabelsClassifier
-from tests.conftest import ComposeConfig, MakeSetting, as_saved
-from tests.models.conftest import same
+from tests.conftest import ComposeConfig, MakeSetting
 
 METHODS = "accepted_only reweighting parcelling fuzzy_augmentation heckman basl".split()
-STREAMS = SeedStreams([0], "any")
 
 
 @pytest.fixture
@@ -47,22 +36,23 @@ def make(compose_config: ComposeConfig, two_features: MakeSetting) -> Any:
     return made
 
 
+def of(x: np.ndarray, accepted: np.ndarray, label: np.ndarray) -> Seen:
+    return Seen(Table(x, np.where(accepted, label, 0.0), np.ones(len(x))), accepted, seed=5)
+
+
 def seen(n: int, seed: int = 0, rate: float = 0.6) -> Seen:
     """People with three standardised inputs, of whom those with a large first one are accepted more often."""
     draw = np.random.default_rng(seed)
     x = draw.normal(size=(n, 3))
     x = (x - x.mean(0)) / x.std(0)
     accepted = draw.random(n) < expit(logit(rate) + x[:, 0])
-    label = draw.random(n) < expit(x[:, 0] - x[:, 1])
-    return Seen(x, accepted, np.where(accepted, label, 0).astype(float))
+    return of(x, accepted, draw.random(n) < expit(x[:, 0] - x[:, 1]))
 
 
-def decided(n: int, seed: int = 0) -> Decided:
-    """People with two features and s, of one replicate."""
-    people = seen(n, seed)
-    x, s = torch.tensor(people.x[None, :, :2]).float(), torch.tensor(np.sign(people.x[None, :, 2])).float()
-    accepted, label = torch.tensor(people.accepted)[None], torch.tensor(people.label)[None].float()
-    return Decided(x, s, torch.full_like(s, 0.5), accepted, label)
+def regression(table: Table) -> np.ndarray:
+    """Weights of the regression of a method on its table, the intercept last."""
+    fit: Any = estimators.fitted(estimators.logistic(1.0), *table)
+    return np.asarray(fit.weights_)
 
 
 def fitted(x: np.ndarray, label: np.ndarray, weight: np.ndarray | None = None) -> np.ndarray:
@@ -71,44 +61,43 @@ def fitted(x: np.ndarray, label: np.ndarray, weight: np.ndarray | None = None) -
     return np.append(model.coef_, model.intercept_)
 
 
-def test_without_inference_it_is_the_regression_of_the_accepted(make: Any) -> None:
-    learner, people, new = make("accepted_only"), decided(400), decided(50, 1)
-    learner.warm_up_epoch(people, 0)
-    columns, asked = (np.column_stack([one.x[0], one.s[0]]).astype(float) for one in (people, new))
-    mean, scale, known = columns.mean(0), columns.std(0), people.accepted[0].numpy()
-    weights = fitted(((columns - mean) / scale)[known], people.label[0].numpy()[known])
-    expected = (asked - mean) / scale @ weights[:-1] + weights[-1]
-    np.testing.assert_allclose(learner.log_odds(new.x, new.s, STREAMS)[0], expected, atol=1e-4)
-
-
 def test_fuzzy_augmentation_is_the_regression_of_doubled_rows_and_changes_nothing(make: Any) -> None:
-    people, random = seen(500), np.random.default_rng(0)
-    known = people.accepted
-    own = fitted(people.x[known], people.label[known])
-    p = expit(people.x[~known] @ own[:-1] + own[-1])
-    x = np.vstack([people.x[known], people.x[~known], people.x[~known]])
-    label = np.concatenate([people.label[known], np.ones(len(p)), np.zeros(len(p))])
-    doubled = fitted(x, label, np.concatenate([np.ones(known.sum()), p, 1 - p]))
-    weights = make("fuzzy_augmentation").weights(people, random)
+    people = seen(500)
+    known, (x, label, _) = people.accepted, people.everybody
+    own = fitted(x[known], label[known])
+    p = expit(x[~known] @ own[:-1] + own[-1])
+    of_all = np.concatenate([label[known], np.ones(len(p)), np.zeros(len(p))])
+    weight = np.concatenate([np.ones(known.sum()), p, 1 - p])
+    doubled = fitted(np.vstack([x[known], x[~known], x[~known]]), of_all, weight)
+    weights = regression(make("fuzzy_augmentation").table(people))
     np.testing.assert_allclose(weights, doubled, atol=1e-4)
-    np.testing.assert_allclose(weights, make("accepted_only").weights(people, random), atol=1e-4)
+    np.testing.assert_allclose(weights, regression(people.known), atol=1e-4)
+
+
+def test_labels_that_are_imputed_have_the_probability_of_fuzzy_augmentation(make: Any) -> None:
+    people = seen(500)
+    fuzzy, drawn = (make("fuzzy_augmentation", imputations=n).table(people) for n in (None, 400))
+    labels = drawn.label.reshape(400, 500)
+    assert set(np.unique(labels)) == {0.0, 1.0}
+    assert (labels[:, people.accepted] == fuzzy.label[people.accepted]).all()
+    np.testing.assert_allclose(labels.mean(0), fuzzy.label, atol=5 * 0.5 / 400**0.5)
+    assert drawn.weight.sum() == pytest.approx(500)
 
 
 @pytest.mark.parametrize("uplift", [1.0, 1.5, 4.0])
 def test_parcelling_has_the_bad_rate_of_the_band_times_the_uplift(uplift: float, make: Any) -> None:
     people, learner = seen(600), make("parcelling", uplift=uplift, bands=5)
-    assert isinstance(learner, Parcelling)
-    target, weight = learner.targets(people, np.random.default_rng(0))
-    known = people.accepted
-    own = fitted(people.x[known], people.label[known])
-    risk = pd.Series(1 - expit(people.x @ own[:-1] + own[-1]))
+    _, target, weight = learner.table(people)
+    known, (x, label, _) = people.accepted, people.everybody
+    own = fitted(x[known], label[known])
+    risk = pd.Series(1 - expit(x @ own[:-1] + own[-1]))
     bounds = np.quantile(risk[known], np.linspace(0, 1, 6))
     bounds[0], bounds[-1] = -np.inf, np.inf
     band = pd.cut(risk, bounds, labels=False, right=False)
-    rates = pd.Series(1 - people.label[known]).groupby(band[known].to_numpy()).mean()
+    rates = pd.Series(1 - label[known]).groupby(band[known].to_numpy()).mean()
     expected = 1 - (uplift * rates[band].to_numpy()).clip(max=1)
     np.testing.assert_allclose(target[~known], expected[~known], atol=1e-9)
-    assert (target[known] == people.label[known]).all()
+    assert (target[known] == label[known]).all()
     assert (weight == 1).all()
     assert rates.max() > 2 * rates.min()
     assert (expected == 0).any() == (uplift > 1.0)
@@ -121,10 +110,8 @@ def test_reweighting_is_unbiased_where_acceptance_depends_on_what_is_seen(make: 
     accepted, odds = draw.random(n) < expit(1.5 * x[:, 0]), x[:, 0] + x[:, 0] ** 2 - 1
     label = (draw.random(n) < expit(odds)).astype(float)
     truth = fitted(x, label)
-    people = Seen(x, accepted, np.where(accepted, label, 0))
-    naive, weighted = (
-        make(name).weights(people, np.random.default_rng(0)) for name in ("accepted_only", "reweighting")
-    )
+    people = of(x, accepted, label)
+    naive, weighted = (regression(make(name).table(people)) for name in ("accepted_only", "reweighting"))
     assert abs(naive - truth).max() > 0.5
     np.testing.assert_allclose(weighted, truth, atol=0.12)
 
@@ -132,10 +119,10 @@ def test_reweighting_is_unbiased_where_acceptance_depends_on_what_is_seen(make: 
 def test_weights_are_bounded_and_one_on_average(make: Any) -> None:
     people = seen(500, rate=0.1)
     for least in (0.01, 1.0):
-        _, weight = make("reweighting", least=least).targets(people, np.random.default_rng(0))
-        assert weight[people.accepted].mean() == pytest.approx(1.0)
-        assert (weight[~people.accepted] == 0).all()
-        assert (weight[people.accepted].std() == 0) == (least == 1.0)
+        x, _, weight = make("reweighting", least=least).table(people)
+        assert np.array_equal(x, people.known.x)
+        assert weight.mean() == pytest.approx(1.0)
+        assert (weight.std() < 1e-12) == (least == 1.0)
 
 
 def test_heckman_recovers_slopes_that_the_accepted_alone_do_not_have(make: Any) -> None:
@@ -149,25 +136,23 @@ def test_heckman_recovers_slopes_that_the_accepted_alone_do_not_have(make: Any) 
     accepted, label = 0.8 * x + z + errors[0] > 0, (0.3 + 0.8 * x + errors[1] > 0).astype(float)
     columns = np.column_stack([x, z])
     truth = fitted(columns, label)
-    people = Seen(columns, accepted, np.where(accepted, label, 0))
-    naive, two_steps = (
-        make(name).weights(people, np.random.default_rng(0)) for name in ("accepted_only", "heckman")
-    )
+    people = of(columns, accepted, label)
+    naive, two_steps = (regression(make(name).table(people)) for name in ("accepted_only", "heckman"))
+    two_steps = np.delete(two_steps, -2)  # of the inverse Mills ratio
     assert abs(naive - truth).max() > 0.5
     assert abs(two_steps - truth).max() < 0.25 * abs(naive - truth).max()
 
 
 def test_heckman_leaves_the_ratio_out_of_predictions(make: Any) -> None:
     people, learner = seen(800), make("heckman")
-    assert isinstance(learner, Heckman)
-    index = probit(people.x, people.accepted, 1.0)
-    z = (people.x @ index[:-1] + index[-1])[people.accepted]
+    index, (x, label, _) = probit(people.everybody.x, people.accepted, 1.0), people.known
+    z = x @ index[:-1] + index[-1]
     ratio = norm.pdf(z) / norm.cdf(z)
-    own = fitted(
-        np.column_stack([people.x[people.accepted], ratio / ratio.std()]), people.label[people.accepted]
-    )
-    found = learner.weights(people, np.random.default_rng(0))
-    np.testing.assert_allclose(found, own[[0, 1, 2, 4]], atol=2e-3)
+    table = learner.table(people)
+    np.testing.assert_allclose(table.x, np.column_stack([x, ratio / ratio.std()]), rtol=1e-9)
+    assert np.array_equal(table.label, label)
+    of_people = torch.tensor(x[:, :2]).float(), torch.tensor(np.sign(x[:, 2])).float()
+    assert (learner.given(0, *of_people)[0][:, -1] == 0).all()
 
 
 def test_probit_recovers_its_slopes() -> None:
@@ -181,18 +166,18 @@ def test_probit_recovers_its_slopes() -> None:
 def test_basl_labels_rejected_people_between_the_quantiles_of_similarity(make: Any) -> None:
     people, keys = seen(900), {"similar": [0.2, 0.7], "iterations": 1, "sample": 1.0}
     learner = make("basl", labelled=0.2, imbalance=4, **keys)
-    assert isinstance(learner, Basl)
-    label, weight = learner.targets(people, np.random.default_rng(5))
+    _, label, weight = learner.table(people)
     forest = IsolationForest(n_estimators=TREES, random_state=int(np.random.default_rng(5).integers(2**24)))
-    similarity = forest.fit(people.x[people.accepted]).score_samples(people.x)
+    x, given, _ = people.everybody
+    similarity = forest.fit(people.known.x).score_samples(x)
     least, most = np.quantile(similarity[~people.accepted], [0.2, 0.7])
     allowed = ~people.accepted & (similarity >= least) & (similarity <= most)
     added = (weight > 0) & ~people.accepted
     assert (weight[people.accepted] == 1).all()
-    assert (label[people.accepted] == people.label[people.accepted]).all()
+    assert (label[people.accepted] == given[people.accepted]).all()
     assert not (added & ~allowed).any()
-    own = fitted(people.x[people.accepted], people.label[people.accepted])
-    odds = people.x @ own[:-1] + own[-1]
+    own = fitted(*people.known[:2])
+    odds = x @ own[:-1] + own[-1]
     n = allowed.sum()
     ordered = np.sort(odds[allowed])
     bad, good = added & (label == 0), added & (label == 1)
@@ -206,10 +191,9 @@ def test_basl_labels_rejected_people_between_the_quantiles_of_similarity(make: A
 def test_basl_goes_on_with_the_first_bounds_until_nobody_is_beyond_them(make: Any) -> None:
     people = seen(900)
     added = [
-        int(make("basl", iterations=most, sample=1.0).targets(people, np.random.default_rng(0))[1].sum())
-        for most in (1, 3, 1000)
+        int(make("basl", iterations=most, sample=1.0).table(people).weight.sum()) for most in (1, 3, 1000)
     ]
-    assert added[0] < added[1] <= added[2] < len(people.x)
+    assert added[0] < added[1] <= added[2] < len(people.accepted)
 
 
 def test_uplift_is_right_where_rejected_people_are_so_much_worse(make: Any) -> None:
@@ -218,12 +202,12 @@ def test_uplift_is_right_where_rejected_people_are_so_much_worse(make: Any) -> N
     x, hidden = draw.normal(size=(2, n))
     label = (draw.random(n) < expit(1 + x + 1.5 * hidden)).astype(float)
     accepted = x + 2 * hidden + draw.normal(size=n) > -0.5
-    people = Seen(x[:, None], accepted, np.where(accepted, label, 0))
+    people = of(x[:, None], accepted, label)
     bad = 1 - label
     true_uplift = bad[~accepted].mean() / bad[accepted].mean()
     errors = {}
     for uplift in (1.0, true_uplift):
-        weights = make("parcelling", uplift=float(uplift)).weights(people, np.random.default_rng(0))
+        weights = regression(make("parcelling", uplift=float(uplift)).table(people))
         errors[uplift] = abs(expit(x * weights[0] + weights[1]).mean() - label.mean())
     assert true_uplift > 1.5
     assert errors[1.0] > 0.1
@@ -231,58 +215,15 @@ def test_uplift_is_right_where_rejected_people_are_so_much_worse(make: Any) -> N
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_it_goes_on_from_what_was_saved(method: str, make: Any) -> None:
-    learner, twin = make(method), make(method)
-    for step in range(3):
-        learner.update(decided(200, step))
-    twin.load_training_state(as_saved(learner.training_state()))
-    for one in (learner, twin):
-        one.update(decided(400, 9))
-    assert not learner.unchanged
-    assert same(learner.training_state(), twin.training_state())
-
-
-@pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("label", [0.0, 1.0])
-def test_labels_that_are_all_the_same_give_one_probability(method: str, label: float, make: Any) -> None:
-    learner, people = make(method), decided(40)
-    people = replace(people, label=torch.where(people.accepted, label, 0.0))
-    learner.warm_up_epoch(people, 0)
-    n = int(people.accepted.sum())
-    score = learner.score(people.x, people.s, STREAMS)
-    torch.testing.assert_close(score, torch.full_like(score, (n * label + 1.0) / (n + 2.0)))
-
-
-@pytest.mark.parametrize("method", METHODS)
-def test_nobody_rejected_leaves_nothing_to_infer(method: str, make: Any) -> None:
-    learner, plain, people = make(method), make("accepted_only"), decided(300)
-    people = replace(people, accepted=torch.ones_like(people.accepted))
-    for one in (learner, plain):
-        one.warm_up_epoch(people, 0)
-    assert torch.equal(learner.slopes, plain.slopes)
-
-
-def test_it_is_fitted_when_the_people_seen_have_grown(make: Any) -> None:
-    learner = make("parcelling", growth=0.5)
-    learner.warm_up_epoch(decided(100), 0)
-    changes = []
-    for step in range(1, 6):
-        before = learner.slopes.clone()
-        learner.update(decided(25, step))
-        changes.append(not torch.equal(before, learner.slopes))
-        assert learner.unchanged != changes[-1]
-    assert changes == [False, True, False, False, True]
-
-
-@pytest.mark.parametrize("method", METHODS)
 def test_the_estimator_has_it_with_equal_rates(method: str) -> None:
     people = seen(600)
-    group = np.where(people.x[:, 2] > 0, "a", "b")
-    y = np.where(people.accepted, people.label, np.nan)
+    x, label, _ = people.everybody
+    group = np.where(x[:, 2] > 0, "a", "b")
+    y = np.where(people.accepted, label, np.nan)
     policy = SelectiveLabelsClassifier(method, words=["fairness=demographic_parity"])
-    policy.fit(people.x[:, :2], y, accepted=people.accepted, sensitive_features=group)
-    assert policy.predict_proba(people.x[:, :2], sensitive_features=group)[:, 1].std() > 0.05
-    decisions = policy.decision_proba(people.x[:, :2], sensitive_features=group)[:, 1]
+    policy.fit(x[:, :2], y, accepted=people.accepted, sensitive_features=group)
+    assert policy.predict_proba(x[:, :2], sensitive_features=group)[:, 1].std() > 0.05
+    decisions = policy.decision_proba(x[:, :2], sensitive_features=group)[:, 1]
     assert decisions[group == "a"].mean() == pytest.approx(decisions[group == "b"].mean(), abs=0.01)
 
 

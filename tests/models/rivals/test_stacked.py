@@ -11,8 +11,7 @@ from fairall.data.people import Decided, People
 from fairall.errors import FairAllError
 from fairall.models.rivals.stacked import Stacked, StackedConfig
 from fairall.runtime.randomness import SeedStreams
-from tests.conftest import ComposeConfig, MakeSetting, as_saved
-from tests.models.conftest import same
+from tests.conftest import ComposeConfig, MakeSetting
 
 STREAMS = SeedStreams([0, 1], "any")
 
@@ -110,69 +109,6 @@ def test_optimism_is_the_disagreement_of_classifiers(
             found = learner.log_odds(new.x, new.s, STREAMS)[e]
             np.testing.assert_allclose(found, mean + more * deviation, rtol=1e-9)
         assert deviation.max() > 0.05
-
-
-@pytest.mark.parametrize("cost", [0.2, 0.5, 0.8])
-def test_it_accepts_from_the_cost_on(cost: float, config: StackedConfig, two_features: MakeSetting) -> None:
-    learner = learnt(Stacked(config, two_features([0, 1], f"cost.value={cost}")), 2)
-    new = crowd(100, 50)
-    score = learner.score(new.x, new.s, STREAMS)
-    assert torch.equal(learner.propensity(new.x, new.s, STREAMS), (score >= cost).float())
-
-
-@pytest.mark.parametrize("label", [0.0, 1.0])
-def test_labels_that_are_all_the_same_give_one_probability(
-    label: float, config: StackedConfig, two_features: MakeSetting
-) -> None:
-    learner = Stacked(config, two_features([0, 1]))
-    people = replace(crowd(20, 0), label=torch.full((2, 20), label))
-    learner.warm_up_epoch(decided(people), 0)
-    score = learner.score(people.x, people.s, STREAMS)
-    torch.testing.assert_close(score, torch.full((2, 20), (20 * label + 1.0) / 22.0))
-
-
-def test_without_any_label_it_accepts(config: StackedConfig, two_features: MakeSetting) -> None:
-    learner, people = Stacked(config, two_features([0, 1])), crowd(20, 0)
-    learner.warm_up_epoch(decided(people, rate=0.0), 0)
-    assert (learner.propensity(people.x, people.s, STREAMS) == 1.0).all()
-
-
-def test_it_is_fitted_when_the_people_seen_have_grown(
-    config: StackedConfig, two_features: MakeSetting
-) -> None:
-    learner = Stacked(replace(config, growth=0.5), two_features([0, 1]))
-    learner.warm_up_epoch(decided(crowd(100, 0)), 0)
-    fitted = []
-    for step in range(1, 9):
-        before = learner.slopes.clone()
-        learner.update(decided(crowd(25, step)))
-        fitted.append(not torch.equal(before, learner.slopes))
-        assert learner.unchanged != fitted[-1]
-    assert fitted == [False, True, False, False, True, False, False, False]
-
-
-def test_it_goes_on_from_what_was_saved(config: StackedConfig, two_features: MakeSetting) -> None:
-    learner, twin = (Stacked(config, two_features([0, 1])) for _ in range(2))
-    learnt(learner, 4)
-    twin.load_training_state(as_saved(learner.training_state()))
-    for one in (learner, twin):
-        one.update(decided(crowd(300, 77)))
-    assert same(learner.training_state(), twin.training_state())
-
-
-def test_a_seed_does_not_depend_on_others(config: StackedConfig, two_features: MakeSetting) -> None:
-    both, alone = Stacked(config, two_features([0, 1])), Stacked(config, two_features([1]))
-
-    def second(people: Decided) -> Decided:
-        return Decided(*(values[1:] for values in vars(people).values()))
-
-    for step in range(4):
-        one = decided(crowd(150, step))
-        both.update(one)
-        alone.update(second(one))
-    new = crowd(40, 50)
-    together, by_itself = both.log_odds(new.x, new.s, STREAMS), alone.log_odds(new.x[1:], new.s[1:], STREAMS)
-    torch.testing.assert_close(together[1], by_itself[0], rtol=1e-12, atol=1e-12)
 
 
 @pytest.mark.parametrize("wrong", ["[]", "[0.1,-1]", "[0]"])
