@@ -40,7 +40,7 @@ def reference_histories(training: Training, cache: Cache) -> dict[str, Recorded]
     except NoOracleError:
         policies = {}
     else:
-        policies["oracle"].remember(evaluation.people)
+        policies["oracle"].remember(evaluation.people, cache)
     series = {name: _Series() for name in (*CONSTANT, *policies)}
     score = _score_of_day(policies, training, 0)
     _measure(series, policies, score, training, 0)

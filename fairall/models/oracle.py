@@ -41,7 +41,7 @@ from fairall.models.thresholds import acceptance, fair_thresholds, merit
 from fairall.nn.native import blas
 from fairall.nn.stacked import StackedLinear, in_chunks
 from fairall.runtime.randomness import SeedStreams
-from fairall.storage.checkpoint import Cache, Stateful
+from fairall.storage.checkpoint import Cache, Checkpoint, State, Stateful
 from fairall.storage.identity import computation_key
 
 STRENGTHS = (1e-3, 1e-2, 0.1, 1.0)  # C of the logistic regression, from strong to weak penalties
@@ -149,7 +149,9 @@ class Oracle(FixedPolicy):
     the probability that makes the rates of the training rows right.
 
     Attributes:
-        fitted: classifiers of all folds, of each split.
+        fitted: boosted trees of all folds, of each split.
+        weight: of the columns, of s, and the intercept of the regressions in their place, shape (splits,
+            folds, size + 1), float64.
         boosted: whether these are boosted trees, shape ().
         known: log odds of the training people, and of others who come again.
         threshold: least log odds accepted of each group, shape (R, G), float64.
@@ -161,6 +163,7 @@ class Oracle(FixedPolicy):
     config: OracleConfig
     config_type = OracleConfig
     boosted: Tensor
+    weight: Tensor
     threshold: Tensor
     tied_share: Tensor
 
@@ -175,6 +178,8 @@ class Oracle(FixedPolicy):
         self.known = Known(n)
         self.fitted = nn.ModuleList(Fitted(FOLDS) for _ in range(setting.splits))
         self.register_buffer("boosted", torch.zeros((), dtype=torch.bool))
+        shape = setting.splits, FOLDS, self.inputs.size_with_s + 1
+        self.register_buffer("weight", torch.zeros(shape, dtype=torch.float64))
         worth = torch.full((n, self.n_groups), setting.cost, dtype=torch.float64).logit()
         if setting.amounts is not None:
             worth = torch.zeros_like(worth)
@@ -194,7 +199,7 @@ class Oracle(FixedPolicy):
     def pretrain(self, data: PreparedData, cache: Cache, progress: ProgressCallback) -> PretrainCurves | None:
         """Fit to the training rows; raises as `fit`."""
         self.fit(data.train, data.validation, cache)
-        self.remember(data.test)
+        self.remember(data.test, cache)
         progress()
         return None
 
@@ -224,18 +229,18 @@ class Oracle(FixedPolicy):
             raise NoOracleError(f"model={name}: everybody has the same label: nothing to fit")
         left_out = [validation.replicate(number) for number in range(len(splits))]
         values = [of.numpy().tobytes() for own in (*splits, *left_out) for of in (own.x, own.s, own.label)]
-        key = computation_key(
-            blas().encode(), repr(self.setting.schema).encode(), repr(TREES).encode(), *values
-        )
+        schema, trees = repr(self.setting.schema).encode(), repr(TREES).encode()
+        self._fit = key = computation_key(blas().encode(), schema, trees, *values)
         with threadpool_limits(1):  # sums do not depend on the number of threads
             models = cache.part("oracles").result(key, lambda _: self._fits(splits, left_out))
         several = torch.arange(len(self.threshold)) % len(splits)
-        self.boosted = models["boosted"]
+        self.boosted, self.weight = models["boosted"], models["weight"]
         self.fitted.load_state_dict(models["fitted"])
         log_odds, s = models["log_odds"][several], torch.stack([own.s for own in splits])[several]
         self.known = Known(len(self.threshold))
         self.known.add(models["hashes"][several], log_odds)
-        self.remember(further)
+        if len(further):
+            self.remember(further, cache)
         if self.bound is not None:
             self.choose_thresholds(log_odds, people.x, s)
         return log_odds, people.x, s
@@ -277,20 +282,38 @@ class Oracle(FixedPolicy):
                 log_odds[e, rows] = self._of_fold(e, fold, x[e, rows], of_s[e, rows])
         return log_odds.view(s.shape)
 
-    def remember(self, people: People) -> None:
-        """Score people who will come again, and their counterfactuals where these are known, once for all."""
+    def remember(self, people: People, cache: Cache) -> None:
+        """Score people who will come again, and their counterfactuals where these are known, once for all.
+
+        The scores are kept in `cache`: only the first run with the same people needs the classifiers.
+        """
         features = people.x, people.counterfactual_x, people.counterfactual_x_y_held
-        for x, s in zip(features, (people.s, -people.s, -people.s), strict=True):
-            if x is not None:
-                hashed = hashes(x, s).view(len(self.threshold), -1)
-                self.known.add(hashed, self.log_odds(x, s).view(hashed.shape))
+        asked = [
+            (x, s) for x, s in zip(features, (people.s, -people.s, -people.s), strict=True) if x is not None
+        ]
+
+        def scored(_: Checkpoint) -> State:
+            n = len(self.threshold)
+            known = [(hashes(x, s).view(n, -1), self.log_odds(x, s).view(n, -1)) for x, s in asked]
+            return {
+                "hashes": torch.cat([one for one, _ in known], 1),
+                "log_odds": torch.cat([one for _, one in known], 1),
+            }
+
+        values = [of.numpy().tobytes() for person in asked for of in person]
+        key = computation_key(self._fit.encode(), str(len(self.threshold)).encode(), *values)
+        self.known.add(**cache.part("oracles").result(key, scored))
 
     def _of_fold(self, e: int, fold: int, x: Tensor, s: Tensor) -> Tensor:
         """The same of people x (B, D) and s (B,) of a replicate by the fit without a fold, shape (B,)."""
-        own, boosted = cast(Fitted, self.fitted[e % len(self.fitted)]), bool(self.boosted)
+        split, boosted = e % len(self.fitted), bool(self.boosted)
 
         def of_some(x: Tensor, s: Tensor) -> Tensor:
-            found = log_odds(own.read()[fold], self._inputs(x[0], s[0], boosted=boosted))
+            inputs = self._inputs(x[0], s[0], boosted=boosted)
+            if boosted:
+                found = log_odds(cast(Fitted, self.fitted[split]).read()[fold], inputs)
+            else:  # without an import of scikit-learn
+                found = linear(inputs, self.weight[split, fold].numpy())
             return torch.from_numpy(found).unsqueeze(0)
 
         # The columns of all people at once would take more memory than the rest of a run.
@@ -326,7 +349,7 @@ class Oracle(FixedPolicy):
         return values.gather(1, group.reshape(len(values), -1)).view(s.shape)
 
     def _fits(self, splits: Sequence[People], validation: Sequence[People]) -> dict[str, Any]:
-        """The models of K splits: `fitted` and `boosted`, and `hashes` and `log_odds` (K, N)."""
+        """The models of K splits: `fitted`, `weight` and `boosted`, and `hashes` and `log_odds` (K, N)."""
         labels = [own.label.numpy() for own in splits]
         columns = [[self._inputs(own.x, own.s, boosted=trees) for own in splits] for trees in (False, True)]
         strength = selected_strength(columns[0][0], labels[0])
@@ -337,7 +360,7 @@ class Oracle(FixedPolicy):
                 asked = self._inputs(other.x, other.s, boosted=bool(trees))
                 loss[trees] += log_loss(log_odds(fitted(kind, given, label), asked), other.label.numpy())
         boosted = int(loss[1] < loss[0])
-        of_splits = nn.ModuleList(Fitted(FOLDS) for _ in splits)
+        of_splits, weights = nn.ModuleList(Fitted(FOLDS) for _ in splits), torch.zeros_like(self.weight)
         hashed = torch.stack([hashes(own.x, own.s) for own in splits])
         known = np.empty(hashed.shape)
         for k, (given, label) in enumerate(zip(columns[boosted], labels, strict=True)):
@@ -349,12 +372,16 @@ class Oracle(FixedPolicy):
                 of = ~left_out if n > 1 else left_out  # one fold: a label that a single person has
                 found.append(fitted_or_constant(kinds[boosted], given[of], label[of], cost=self.setting.cost))
                 known[k, left_out] = log_odds(found[number], given[left_out])
-            cast(Fitted, of_splits[k]).keep(found)
+            if boosted:
+                cast(Fitted, of_splits[k]).keep(found)
+            else:
+                weights[k] = torch.tensor(np.stack([model.weights_ for model in found]))
             _, kind_of = np.unique(hashed[k], return_inverse=True)
             # People who are alike have the mean.
             known[k] = (np.bincount(kind_of, known[k]) / np.bincount(kind_of))[kind_of]
         return {
             "fitted": of_splits.state_dict(),
+            "weight": weights,
             "boosted": torch.tensor(bool(boosted)),
             "hashes": hashed,
             "log_odds": torch.from_numpy(known),
@@ -376,9 +403,9 @@ class Known(Stateful):
         self.hashes = torch.zeros(n_replicates, 1, dtype=torch.long)
         self.log_odds = torch.full((n_replicates, 1), torch.nan, dtype=torch.float64)
 
-    def add(self, hashed: Tensor, log_odds: Tensor) -> None:
+    def add(self, hashes: Tensor, log_odds: Tensor) -> None:
         """Add people with hashes (R, B) and log odds (R, B), equal for people who are alike."""
-        self.hashes, order = torch.cat([self.hashes, hashed], 1).sort(-1)
+        self.hashes, order = torch.cat([self.hashes, hashes], 1).sort(-1)
         self.log_odds = torch.cat([self.log_odds, log_odds], 1).gather(1, order)
 
     def log_odds_of(self, hashed: Tensor) -> Tensor:
@@ -448,6 +475,7 @@ def oracles(people: People, validation: People, setting: Setting, cache: Cache) 
     free = oracle("oracle", FairnessRule.none)
     equal = oracle("oracle_fair", FairnessRule.demographic_parity)
     found = free.fit(people, validation, cache)
-    equal.boosted, equal.fitted, equal.known = free.boosted, free.fitted, free.known
+    for name in ("boosted", "weight", "fitted", "known"):
+        setattr(equal, name, getattr(free, name))
     equal.choose_thresholds(*found)
     return {"oracle": free, "oracle_fair": equal}

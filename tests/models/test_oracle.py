@@ -175,15 +175,19 @@ def test_each_split_has_a_fit_with_the_penalty_of_the_first(tmp_path: Path) -> N
     several = replace(setting(0.5), seeds=[0, 1, 2, 3], splits=2)
     oracle = oracles(people, validation_of(people), several, cache_in(tmp_path))["oracle"]
     assert not oracle.boosted
-    columns = [oracle._columns(own.x, own.s).numpy() for own in of_splits]
+    columns = [oracle._inputs(own.x, own.s, boosted=False) for own in of_splits]
     labels = [own.label.numpy() for own in of_splits]
     strengths = [selected_strength(*own) for own in zip(columns, labels, strict=True)]
     assert strengths[0] != strengths[1]  # else this test could not tell
-    for e in range(4):
-        for number, weight in enumerate(oracle.weight[e]):
-            rows = mixed_folds(labels[e % 2]) != number
-            known = ridge(columns[e % 2][rows], labels[e % 2][rows], strengths[0])
+    for k in range(2):
+        for number, weight in enumerate(oracle.weight[k]):
+            rows = mixed_folds(labels[k]) != number
+            known = ridge(columns[k][rows], labels[k][rows], strengths[0])
             np.testing.assert_array_equal(weight, known)
+    new = logistic_people(300)[0]
+    log_odds = oracle.log_odds(new.x.expand(4, -1, -1), new.s.expand(4, -1))
+    assert torch.equal(log_odds[:2], log_odds[2:])
+    assert not torch.equal(log_odds[0], log_odds[1])
     assert len(list((tmp_path / "oracles").glob("*.pt"))) == 1
 
 
@@ -305,7 +309,7 @@ def test_nobody_who_is_remembered_is_scored_again(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(Oracle, "_of_fold", counted)
     oracle.log_odds(people.x, people.s)  # they have the estimates of fits without them
     assert not scored
-    oracle.remember(replace(new, counterfactual_x=richer))
+    oracle.remember(replace(new, counterfactual_x=richer), no_cache())
     assert sorted(scored) == sorted([*new.x.tolist(), *richer.tolist()])
     stacked = oracle.log_odds(new.x.expand(3, -1, -1), new.s.expand(3, -1))
     torch.testing.assert_close(stacked, before.expand(3, -1))
@@ -322,7 +326,6 @@ def test_a_run_imports_what_it_needs(tmp_path: Path, model: str) -> None:
     words.append("force=true")
     code = f"sys.argv += {words}\nfrom fairall.__main__ import main; assert main() == 0"
     others = "sklearn scipy.stats mlflow optuna aif360 torch._dynamo torch._inductor sympy".split()
-    # Sums over the trees of few people need no compiled code.
     assert imported(code, "numba", *others)[1] == ([] if model == "fairlog" else ["numba"])
     assert len(list(tmp_path.rglob("summary.json"))) == 1
 
