@@ -30,7 +30,7 @@ from fairall.storage.files import damaged, write_sums
 from fairall.tables.cells import spelling
 
 POLICY, STATE, ABOUT = "policy", "state.safetensors", "estimator.json"
-WEIGH_LABELS = "parity_stacked, stacked, ensemble, parity_ensemble, greedy, fairlog or unfairlog"
+WEIGH_LABELS = "parity_stacked, stacked, ensemble, parity_ensemble, greedy, fairlog, unfairlog or estimator"
 
 
 def learn(
