@@ -13,7 +13,7 @@ References:
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import torch
@@ -47,13 +47,6 @@ class FairReductionsConfig(ModelConfig):
     iterations: int = at_least(1)
     rounds: int = at_least(1)
     solve_every: int = at_least(1)
-
-
-@dataclass(frozen=True)
-class Phased(Decided):
-    """Decided people, and whether they are of the phase that accepts everybody, shape (E, B), bool."""
-
-    first: Tensor
 
 
 class Problem(NamedTuple):
@@ -111,19 +104,19 @@ class FairReductions(Learner):
     def __init__(self, config: FairReductionsConfig, setting: Setting) -> None:
         super().__init__(config, setting)
         self.inputs = FeatureInputs(setting.schema)
-        self.memory = Memory("all", of=Phased)
+        self.memory = Memory("all")
         self.horizon = setting.schedule.time_steps * setting.schedule.applicants
         self.first_people = math.ceil(self.horizon ** (2.0 * config.alpha))
         shape = len(setting.seeds), 2 * (config.rounds + 1)
         for name in ("seen", "found"):
             self.register_buffer(name, torch.tensor(0))
         self.register_buffer("classifiers", torch.zeros(*shape, self.inputs.size_with_s + 1))
-        self.register_buffer("probability", torch.full(shape, 1.0 / shape[1]))
+        self.register_buffer("probability", torch.zeros(shape))
 
     @property
     def smoothing(self) -> float:
         """μ_m = min(μ, μ·√(2/m)), m the number of distributions found before the present one."""
-        return self.config.mu * math.sqrt(min(1.0, 2.0 / max(int(self.found) - 1, 1)))
+        return self.config.mu * math.sqrt(2.0 / max(int(self.found) - 1, 2))
 
     def warm_up_epoch(self, decided: Decided, epoch: int) -> dict[str, float]:
         """Remember the people, in the first one; nothing is learned before all were accepted for a while."""
@@ -159,17 +152,16 @@ class FairReductions(Learner):
     def problem(self) -> Problem:
         """The people remembered, with losses and the constraint."""
         known = self.memory.rows()
-        assert isinstance(known, Phased)
         weight = ips_weight(known.propensity, known.accepted, self.setting.protocol.max_ips_weight)
         weight = weight * known.accepted
         loss = weight * (self.setting.cost - known.label) / weight.sum(-1, keepdim=True).clamp(min=1.0)
         counted = known.label if self.config.fairness == "equal_opportunity" else 1.0
-        gap = largest_deviation(weight * known.first * counted, known.s)
+        gap = largest_deviation(known.weighted(weight * counted), known.s)
         return Problem(self.columns(known.x, known.s), loss, gap, self.config.slack)
 
     def columns(self, x: Tensor, s: Tensor) -> Tensor:
         """Inputs of linear classifiers, shape (E, B, inputs + 2)."""
-        return torch.cat([self.inputs.with_s(x, s), torch.ones_like(s).unsqueeze(-1)], dim=-1)
+        return F.pad(self.inputs.with_s(x, s), (0, 1), value=1.0)
 
     @torch.no_grad()
     def score(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:
@@ -180,8 +172,8 @@ class FairReductions(Learner):
         return smoothed(accepted, self.smoothing)
 
     def remember(self, decided: Decided, *, first: bool) -> None:
-        """Remember people, who are of the phase that accepts everybody if `first`."""
-        self.memory.add(Phased(**vars(decided), first=torch.full_like(decided.accepted, first)))
+        """Remember people, who have a weight in the rates if they are of the phase that accepts everybody."""
+        self.memory.add(replace(decided, weight=torch.full_like(decided.label, first)))
 
 
 def smoothed(probability: Tensor, mu: float) -> Tensor:

@@ -11,6 +11,7 @@ References:
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Self
 
 import torch
@@ -61,20 +62,14 @@ class PseudoLabelled(Remembering):
             s: their sensitive attribute, shape (E, N).
             candidate: which of them are candidates, shape (E, N), bool.
         """
+        clone = type(self)(replace(self.config, updates=self.config.clone_updates), self.setting)
+        clone.load_state_dict(self.state_dict())
+        clone.streams = self.streams.copy()
         certain = torch.ones_like(s)
-        clone = self.clone()
-        clone.memory = Memory("accepted")
-        clone.memory.add(self.memory.rows())
-        clone.memory.add(Decided(x, s, certain, candidate, certain))
+        for known in (self.memory.rows(), Decided(x, s, certain, candidate, certain)):
+            clone.memory.add(known)
         clone.train_classifier()
         return clone
-
-    def clone(self) -> Self:
-        """A learner with the same weights and streams, a fresh optimiser and no memory."""
-        twin = type(self)(replace(self.config, updates=self.config.clone_updates), self.setting)
-        twin.load_state_dict(self.state_dict())
-        twin.streams = self.streams.copy()
-        return twin
 
 
 @dataclass
@@ -162,14 +157,10 @@ class AdaptedNet(nn.Module):
         super().__init__()
         self.inputs = FeatureInputs(setting.schema)
         *hidden, size = config.generator_arch
-        self.generator, self.classifier, self.discriminator = (
-            StackedMLP(n_in, layers, n_out, streams, gain=setting.gain)
-            for n_in, layers, n_out in (
-                (self.inputs.size_with_s, hidden, size),
-                (size, config.head_arch, 1),
-                (size, config.discriminator_arch, 1),
-            )
-        )
+        make = partial(StackedMLP, streams=streams, gain=setting.gain)
+        self.generator = make(self.inputs.size_with_s, hidden, size)
+        self.classifier = make(size, config.head_arch, 1)
+        self.discriminator = make(size, config.discriminator_arch, 1)
         slow = [*self.generator.parameters(), *self.classifier.parameters()]
         self.slow = Adam(slow, config.adaptation_rate, BETAS)
         self.fast = Adam(self.discriminator.parameters(), config.discriminator_rate, BETAS)
@@ -182,7 +173,7 @@ class AdaptedNet(nn.Module):
         """Logit of the classifier's p(ỹ = 1), shape (E, B), for x (E, B, D) and s (E, B)."""
         return self.classifier.forward_transposed(self.representation(x, s)).squeeze(1)
 
-    def train_on(self, source: Decided, target: Decided) -> None:
+    def descend(self, source: Decided, target: Decided) -> None:
         """Make a step of gradient descent; arguments as for `loss`."""
         self.fast.zero_grad()
         self.slow.minimise(self.loss(source, target))
@@ -250,6 +241,6 @@ class AdOpt(PseudoLabelled):
         applicants.add(Decided(x, s, everybody, everybody > 0, everybody))
         size = self.config.adaptation_updates, self.config.adaptation_batch
         for batches in zip(*(of.minibatches(*size, streams) for of in (self.memory, applicants)), strict=True):
-            net.train_on(*batches)
+            net.descend(*batches)
         with torch.no_grad():
             return net.logit(x, s).sigmoid()

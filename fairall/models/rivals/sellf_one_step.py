@@ -21,7 +21,7 @@ from fairall.data.people import Decided
 from fairall.models.classifier import Remembering, RememberingConfig
 from fairall.models.learner import DecisionRule, Setting
 from fairall.models.memory import Memory
-from fairall.models.objectives import ips_weight, masked_mean, train_on
+from fairall.models.objectives import ips_weight, masked_mean
 from fairall.nn.adam import Adam
 from fairall.nn.stacked import StackedMLP
 from fairall.runtime.randomness import SeedStreams
@@ -137,9 +137,9 @@ class SellfOneStep(Remembering):
         """
         self.past.add(self.policy)
         super().update(decided)
-        size, updates = self.config.batch_size, range(self.config.policy_updates)
-        batches = (self.memory.sample(size, self.streams) for _ in updates)
-        train_on(batches, self.policy_loss, self.policy_optimiser)
+        for _ in range(self.config.policy_updates):
+            batch = self.memory.sample(self.config.batch_size, self.streams)
+            self.policy_optimiser.minimise(self.policy_loss(batch))
 
     @torch.no_grad()
     def inverse_any(self, batch: Decided) -> Tensor:
