@@ -10,7 +10,7 @@ from fairall.data.people import Decided
 from fairall.models.classifier import accepted_cross_entropy
 from fairall.models.rivals.plot import AdaptedNet, AdOpt, Plot, discriminator_loss
 from fairall.runtime.randomness import SeedStreams
-from tests.models.conftest import BAD, KNOWN, MISJUDGED, first_decided, online_step, regional, warmed
+from tests.models.conftest import BAD, KNOWN, MISJUDGED, first_decided, regional, warmed
 from tests.models.rivals.test_rivals import applicants_of, built
 
 
@@ -138,26 +138,24 @@ def test_the_adapted_classifier_sees_labels_of_the_accepted_and_x_of_the_applica
 
 
 def test_it_is_trained_anew_at_every_time_step(learner: AdOpt, monkeypatch: pytest.MonkeyPatch) -> None:
-    starts: list[Tensor] = []
-    loss = AdaptedNet.loss
+    weights: list[Tensor] = []
 
-    def observed(net: AdaptedNet, source: Decided, target: Decided) -> Tensor:
-        starts.append(net.generator.weights_and_biases()[0].detach().clone())
-        return loss(net, source, target)
+    def kept(net: AdaptedNet, *batches: Decided) -> None:
+        weights.append(net.generator.weights_and_biases()[0].detach().clone())
+        descend(net, *batches)
 
-    monkeypatch.setattr(AdaptedNet, "loss", observed)
-    updates = learner.config.adaptation_updates
+    descend = AdaptedNet.descend
+    monkeypatch.setattr(AdaptedNet, "descend", kept)
     people, _ = regional(SeedStreams([0, 1, 2], "crowd"), 20)
     for _ in range(2):
         learner.adapted(people.x, people.s)
-    online_step(learner, people, SeedStreams([0, 1, 2], "luck").uniform(20))
+    learner.train_classifier()
     learner.adapted(people.x, people.s)
-    first, again, _, later = starts[::updates]
+    (first, *_, trained), (again, *_), (later, *_) = (weights[i : i + 50] for i in (0, 50, 100))
     assert torch.equal(first, again), "the same before an update"
-    assert not torch.equal(first, starts[updates - 1])
-    spread = first.std()
-    assert (later - first).abs().mean() > 0.5 * spread, "other initial weights after it"
-    assert (later - starts[3 * updates - 1]).abs().mean() > 0.5 * spread, "no warm start"
+    assert not torch.equal(first, trained)
+    for other in (first, trained):
+        assert (later - other).abs().mean() > 0.5 * first.std(), "other initial weights after it, no warm start"
 
 
 def test_the_adapted_classifier_learns_the_labels(learner: AdOpt) -> None:
