@@ -37,7 +37,7 @@ class SemiLogistic(DecisionRule):
     @override
     def propensity(self, score: Tensor) -> Tensor:
         """1 from the threshold on, which has no gradient, and the score below; of its shape."""
-        return torch.where(score >= self.threshold, torch.ones_like(score), score)
+        return torch.where(score >= self.threshold, 1.0, score)
 
 
 # Classes of policies (Kilbertus et al. 2020, section 5). The objective of two contains the cost, so that ½

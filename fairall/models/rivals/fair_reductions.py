@@ -294,7 +294,7 @@ def best_mixture(cost: Tensor, gap: Tensor, slack: float) -> tuple[Tensor, Tenso
         (tensor([[0, 1]]), tensor([[0.7500, 0.2500]]))
     """
     first, second = gap.unsqueeze(-1), gap.unsqueeze(-2)
-    # Of the first of each pair: so that the gap is one of the bounds, and all where that one's is between them.
+    # Of the first of each pair: where the gap is a bound, and all of it where its own gap is within the bounds.
     shares = [(bound - second) / (first - second) for bound in (slack, -slack)]
     shares.append(torch.where(first.abs() <= slack, 1.0, torch.nan).expand_as(shares[0]))
     share = torch.stack(shares, dim=1)

@@ -240,7 +240,9 @@ class AdOpt(PseudoLabelled):
         applicants = Memory("all")
         applicants.add(Decided(x, s, everybody, everybody > 0, everybody))
         size = self.config.adaptation_updates, self.config.adaptation_batch
-        for batches in zip(*(of.minibatches(*size, streams) for of in (self.memory, applicants)), strict=True):
+        for batches in zip(
+            *(of.minibatches(*size, streams) for of in (self.memory, applicants)), strict=True
+        ):
             net.descend(*batches)
         with torch.no_grad():
             return net.logit(x, s).sigmoid()

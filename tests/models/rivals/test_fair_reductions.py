@@ -174,7 +174,7 @@ def test_everybody_is_accepted_until_the_first_are_known_and_then_nobody_surely(
     assert solved == [False, True, True, True, True, False, False, True, False]
     problem, mu = learner.problem(), learner.smoothing
     assert (problem.gap != 0).sum(-1).tolist() == [64, 64]
-    # The first two distributions before one count as two.
+    # Fewer than two earlier distributions count as two.
     assert smoothing == pytest.approx([1.0] * 4 + [(2 / 3) ** 0.5] * 3 + [(2 / 4) ** 0.5] * 2)
     found = Found(learner.classifiers, learner.probability)
     torch.testing.assert_close(found.probability.sum(-1), torch.ones(2))

@@ -122,19 +122,16 @@ def test_the_adapted_classifier_sees_labels_of_the_accepted_and_x_of_the_applica
     _, sources, targets = zip(*seen, strict=True)
     assert all(source.accepted.all() for source in sources)
     assert {of.s.shape for of in (*sources, *targets)} == {(3, 5)}
-
-    def rows(e: int, *columns: Tensor) -> set[tuple[float, ...]]:
-        return {tuple(row) for row in torch.cat([of[e].view(of.shape[1], -1) for of in columns], -1).tolist()}
-
-    def drawn(name: str, batches: tuple[Decided, ...]) -> Tensor:
-        return torch.cat([getattr(batch, name) for batch in batches], dim=1)
-
     known = learner.memory.rows()
-    for e in range(3):
-        pairs = rows(e, drawn("x", sources), drawn("label", sources))
-        assert {label for *_, label in pairs} == {0.0, 1.0}
-        assert pairs == rows(e, known.x, known.label), "150 draws of 23 people"
-        assert rows(e, drawn("x", targets)) == rows(e, x)
+    for batches, of in ((sources, known.x), (targets, x)):
+        drawn = torch.cat([batch.x for batch in batches], dim=1)
+        equal = (drawn.unsqueeze(2) == of.unsqueeze(1)).all(-1)  # 150 draws of 23 people, or of 9
+        assert (equal.sum(2) == 1).all()
+        assert equal.any(1).all()
+        if batches is sources:
+            label = torch.cat([source.label for source in sources], dim=1)
+            assert torch.equal((equal * known.label.unsqueeze(1)).sum(2), label)
+            assert label.unique().tolist() == [0.0, 1.0]
 
 
 def test_it_is_trained_anew_at_every_time_step(learner: AdOpt, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -155,7 +152,9 @@ def test_it_is_trained_anew_at_every_time_step(learner: AdOpt, monkeypatch: pyte
     assert torch.equal(first, again), "the same before an update"
     assert not torch.equal(first, trained)
     for other in (first, trained):
-        assert (later - other).abs().mean() > 0.5 * first.std(), "other initial weights after it, no warm start"
+        assert (later - other).abs().mean() > 0.5 * first.std(), (
+            "other initial weights after it, no warm start"
+        )
 
 
 def test_the_adapted_classifier_learns_the_labels(learner: AdOpt) -> None:

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from fairall.config.compose import typed_config
 from fairall.data.features import Feature, Kind, Schema
+from fairall.data.people import Decided, People
 from fairall.models.learner import Setting
 from fairall.runtime.randomness import SeedStreams
 from tests.conftest import MakePeople, warm_up
@@ -29,7 +30,9 @@ SMALL: dict[str, Any] = {
 }
 
 
-def built(model: str, seeds: Sequence[int], *words: str, features: Sequence[str] = "ab", **changes: Any) -> Any:
+def built(
+    model: str, seeds: Sequence[int], *words: str, features: Sequence[str] = "ab", **changes: Any
+) -> Any:
     """A small learner for people with real features, of the method of a configuration file."""
     config = typed_config("preset=quick", f"model={model}", *words)
     small = {key: value for key, value in SMALL.items() if hasattr(config.model, key)}
@@ -125,3 +128,60 @@ def test_people_who_are_remembered(
     learner.update(steps[1])
     known = [everybody | decided.accepted for decided in steps[forgets:]]
     assert torch.equal(learner.memory.counts, torch.cat(known, dim=1).sum(-1))
+
+
+TRAINING: dict[str, dict[str, Any]] = {
+    "consequential": {"clf_arch": [], "updates": 125},
+    "sellf_one_step": {
+        "policy_learning_rate": 0.01,
+        "policy_updates": 50,
+        "updates": 30,
+        "past_policies": 1,
+        "beta_2": 0.0,
+    },
+}
+
+
+@pytest.mark.whole
+@pytest.mark.parametrize(
+    ("model", "fairness", "multiplier", "large"),
+    [
+        ("consequential", "demographic_parity", "lambda_", 50.0),
+        ("consequential", "equal_opportunity", "lambda_", 50.0),
+        ("sellf_one_step", "tpr", "beta_1", 10.0),
+        ("sellf_one_step", "accuracy", "beta_1", 10.0),
+    ],
+)
+def test_a_large_multiplier_closes_the_gap_that_it_penalises(
+    model: str, fairness: str, multiplier: str, large: float
+) -> None:
+    streams = SeedStreams([0, 1], "unequal")
+
+    def drawn(n: int) -> tuple[Decided, Tensor]:
+        """People of unequal groups, half of them accepted, and the labels of all."""
+        group, luck, decision = streams.uniform(3, n).unbind(1)
+        talent, noise = streams.normal(2, n).unbind(1)
+        s = torch.where(group < 0.5, 1.0, -1.0)
+        worth = talent + 0.7 * s
+        x = torch.where(s > 0, worth, 0.1 * worth + 2 * luck - 1)  # tells less of S = −1
+        people = People(x.unsqueeze(-1), s, (worth + 0.5 * noise > 0).float())
+        return Decided.reveal(people, torch.full_like(s, 0.5), decision < 0.5), people.label
+
+    def gap(value: float) -> Tensor:
+        changes = {**TRAINING[model], multiplier: value, "fairness": fairness, "batch_size": 500}
+        learner = built(model, [0, 1], features="a", learning_rate=0.01, **changes)
+        for _ in range(8):
+            learner.update(drawn(1000)[0])
+        people, y = drawn(10_000)
+        pi = learner.propensity(people.x, people.s, streams)
+        right, of = {
+            "demographic_parity": (pi, 1.0),
+            "equal_opportunity": (pi * y, 1.0),
+            "tpr": (pi * y, y),
+            "accuracy": (pi * y + (1 - pi) * (1 - y), 1.0),
+        }[fairness]
+        rates = [(own * right).sum(-1) / (own * of).sum(-1) for own in (people.s > 0, people.s < 0)]
+        return (rates[0] - rates[1]).abs()
+
+    assert (gap(0.0) > (0.1 if fairness == "accuracy" else 0.4)).all()
+    assert (gap(large) < 0.05).all()

@@ -1,5 +1,4 @@
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -198,36 +197,6 @@ def test_gradients_are_those_of_finite_differences_and_each_net_has_its_own_loss
         assert torch.autograd.gradcheck(lambda *_, loss=loss: loss(batch), weights)
         found = torch.autograd.grad(loss(batch).sum(), (*weights, *others), allow_unused=True)
         assert [gradient is None for gradient in found] == [False] * len(weights) + [True] * len(others)
-
-
-def trained_gap(beta_1: float, fairness: str) -> Tensor:
-    """The gap of true labels after training on unequal groups, half of the people accepted, shape (E,)."""
-    changes = {"beta_1": beta_1, "beta_2": 0.0, "omega": 0.1, "fairness": fairness, "past_policies": 1}
-    training = {"policy_learning_rate": 0.01, "policy_updates": 50, "updates": 30, "batch_size": 500}
-    learner = built("sellf_one_step", [0, 1], features="a", **changes, **training, learning_rate=0.01)
-    streams = SeedStreams([0, 1], "unequal")
-
-    def drawn(n: int) -> Decided:
-        group, luck, decision = streams.uniform(3, n).unbind(1)
-        worth, noise = streams.normal(2, n).unbind(1)
-        s = torch.where(group < 0.5, 1.0, -1.0)
-        worth = worth + 0.7 * s
-        x = torch.where(s > 0, worth, 0.1 * worth + 2 * luck - 1)  # tells less of S = −1
-        label = (worth + 0.5 * noise > 0).float()
-        return Decided(x.unsqueeze(-1), s, torch.full_like(s, 0.5), decision < 0.5, label)
-
-    for _ in range(8):
-        decided = drawn(1000)
-        learner.update(replace(decided, label=decided.label * decided.accepted))
-    people = drawn(10_000)
-    return fairness_gap(fairness, learner.propensity(people.x, people.s, streams), people.label, people.s)
-
-
-@pytest.mark.whole
-@pytest.mark.parametrize("fairness", ["tpr", "accuracy"])
-def test_a_large_beta_1_drives_the_gap_under_half_of_omega(fairness: str) -> None:
-    assert (trained_gap(0.0, fairness) > 0.1).all()
-    assert (trained_gap(10.0, fairness) < 0.05).all()
 
 
 def test_the_policies_that_decided_are_remembered_and_those_of_the_warm_up_are_not() -> None:
