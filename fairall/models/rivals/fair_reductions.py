@@ -272,7 +272,8 @@ def exponentiated_gradient(problem: Problem, cost: Tensor, iterations: int) -> F
         found.append(classifier.mT)
         totals.append(torch.stack([(cost * accepts).sum(1), own]))
         theta = theta + STEP * torch.cat([own - slack, -own - slack, 0.0 * own], dim=-1)
-    pair, probability = best_mixture(*torch.cat(totals, dim=-1), slack)
+    costs, gaps = torch.cat(totals, dim=-1)
+    pair, probability = best_mixture(costs, gaps, slack)
     return Found(take(torch.cat(found, dim=1), pair), probability)
 
 
@@ -294,7 +295,7 @@ def best_mixture(cost: Tensor, gap: Tensor, slack: float) -> tuple[Tensor, Tenso
         (tensor([[0, 1]]), tensor([[0.7500, 0.2500]]))
     """
     first, second = gap.unsqueeze(-1), gap.unsqueeze(-2)
-    # Of the first of each pair: where the gap is a bound, and all of it where its own gap is within the bounds.
+    # Of the first of each pair: where the gap is a bound, and 1 where the gap of the first is within both.
     shares = [(bound - second) / (first - second) for bound in (slack, -slack)]
     shares.append(torch.where(first.abs() <= slack, 1.0, torch.nan).expand_as(shares[0]))
     share = torch.stack(shares, dim=1)

@@ -183,11 +183,11 @@ def labelled(n: int, purpose: str, shift: float = 0.0) -> Decided:
 
 def test_the_discriminator_descends_and_the_generator_ascends(net: AdaptedNet) -> None:
     source, target = labelled(12, "source"), labelled(7, "target", 1.0)
-    guess = [
+    of_source, of_target = (
         net.discriminator.forward_transposed(net.representation(some.x, some.s)).squeeze(1)
         for some in (source, target)
-    ]
-    separation = discriminator_loss(*guess, source.accepted)  # without reversal
+    )
+    separation = discriminator_loss(of_source, of_target, source.accepted)  # without reversal
     of_labels = accepted_cross_entropy(net.logit(source.x, source.s), source)
     loss = net.loss(source, target)
     torch.testing.assert_close(loss, of_labels + separation)
