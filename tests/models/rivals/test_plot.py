@@ -19,15 +19,39 @@ def plot(seeds: list[int]) -> Plot:
     return learner
 
 
-def test_exploration_accepts_candidates_of_the_clone() -> None:
+Observe = Callable[[Any, str], list[Any]]
+
+
+@pytest.fixture
+def observe(monkeypatch: pytest.MonkeyPatch) -> Observe:
+    """Keeps the arguments that a method is called with."""
+
+    def observed(owner: Any, name: str) -> list[Any]:
+        seen: list[Any] = []
+        method = getattr(owner, name)
+
+        def kept(*arguments: Any) -> Any:
+            seen.append(arguments)
+            return method(*arguments)
+
+        monkeypatch.setattr(owner, name, kept)
+        return seen
+
+    return observed
+
+
+def test_exploration_accepts_candidates_of_the_clone(observe: Observe) -> None:
     learner = plot([0, 1, 2])
+    trained_on = observe(learner, "optimist")
     x, s, _, policy = applicants_of(learner, 60)
     uniform = SeedStreams([0, 1, 2], "luck").uniform(60)
     explored = learner.explore(x, s, policy, uniform)
+    ((_, _, candidate),) = trained_on
+    assert torch.equal(candidate, (policy == 0.0) & (uniform < 0.3))
     torch.testing.assert_close(explored.unique(), torch.tensor([0.0, 0.3, 1.0]))
     assert torch.equal(explored == 1.0, policy == 1.0)
     more = (uniform < explored) & (policy == 0.0)
-    assert torch.equal(more, (policy == 0.0) & (uniform < 0.3) & (explored > 0.0))
+    assert torch.equal(more, candidate & (explored > 0.0))
     assert more.any()
     everyone, nobody = (learner.explore(x, s, policy, torch.full_like(s, of)).mean() for of in (0.0, 1.0))
     assert everyone > explored.mean() > nobody
@@ -69,27 +93,6 @@ def test_epsilon_decays_with_the_time_steps() -> None:
 def learner() -> Any:
     """AdOpt after a warm-up, three seeds."""
     return warmed(built("adopt", [0, 1, 2], "cost.value=0.5"))
-
-
-Observe = Callable[[Any, str], list[Any]]
-
-
-@pytest.fixture
-def observe(monkeypatch: pytest.MonkeyPatch) -> Observe:
-    """Keeps the arguments that a method is called with."""
-
-    def observed(owner: Any, name: str) -> list[Any]:
-        seen: list[Any] = []
-        method = getattr(owner, name)
-
-        def kept(*arguments: Any) -> Any:
-            seen.append(arguments)
-            return method(*arguments)
-
-        monkeypatch.setattr(owner, name, kept)
-        return seen
-
-    return observed
 
 
 def test_candidates_are_whom_f_rejects_and_the_adapted_classifier_accepts(
