@@ -37,7 +37,7 @@ class SemiLogistic(DecisionRule):
     @override
     def propensity(self, score: Tensor) -> Tensor:
         """1 from the threshold on, which has no gradient, and the score below; of its shape."""
-        return torch.where(score >= self.threshold, torch.ones_like(score), score)
+        return torch.where(score >= self.threshold, 1.0, score)
 
 
 # Classes of policies (Kilbertus et al. 2020, section 5). The objective of two contains the cost, so that ½
@@ -68,7 +68,8 @@ class Consequential(Remembering):
     and accepts where p(ỹ = 1 | x, s) ≥ c, as `Greedy` does; the fairness term is not for it.
 
     Attributes:
-        total: Σ w of the people trained on by group, of two with S = −1 first, shape (E, G).
+        sides: s of each group, of two S = −1 first.
+        total: Σ w of the people trained on by group, shape (E, G).
     """
 
     two_groups = False
@@ -93,19 +94,16 @@ class Consequential(Remembering):
 
     @override
     def train_classifier(self) -> float:
-        known = self.memory.rows()
-        self.total = torch.stack([self.weight(known, group).sum(-1) for group in self.sides], dim=-1)
+        self.total.copy_(self.weights(self.memory.rows()).sum(-1).mT)
         return super().train_classifier()
 
     def loss(self, batch: Decided) -> Tensor:
         """Minus the objective, or the cross-entropy of the model of a threshold rule, shape (E,)."""
         if self.config.policy == "threshold":
             return super().loss(batch)
-        logit = self.classifier.logit(batch.x, batch.s)
+        acceptance = self.rule.propensity(torch.sigmoid(self.classifier.logit(batch.x, batch.s)))
         share = self.memory.counts / self.total.sum(-1).clamp(min=1.0)
-        weight = torch.stack([self.weight(batch, group) for group in self.sides]).sum(0)
-        weight = weight * share.unsqueeze(-1)
-        acceptance = self.rule.propensity(torch.sigmoid(logit))
+        weight = self.weights(batch).sum(0) * share.unsqueeze(-1)
         utility = (weight * acceptance * (batch.label - self.setting.cost)).mean(-1)
         return self.penalty(acceptance, batch) - utility
 
@@ -118,15 +116,15 @@ class Consequential(Remembering):
         if self.config.fairness == "none":
             return acceptance.new_zeros(len(acceptance))
         benefit = acceptance if self.config.fairness == "demographic_parity" else acceptance * batch.label
-        gap = torch.zeros(len(benefit), 2)
-        for k, group in enumerate(self.sides):
-            share = self.memory.counts / self.total[:, k].clamp(min=1.0)
-            in_halves = (self.weight(batch, group) * benefit).unflatten(1, (2, -1))
-            gap = gap + group * share.unsqueeze(-1) * in_halves.mean(-1)
-        known = (self.total > 0).all(-1)
-        return 0.5 * self.config.lambda_ * gap.prod(-1) * known
+        share = self.memory.counts / self.total.mT.clamp(min=1.0)
+        in_halves = (self.weights(batch) * benefit).unflatten(-1, (2, -1)).mean(-1)
+        first, second = share.unsqueeze(-1) * in_halves
+        return 0.5 * self.config.lambda_ * (second - first).prod(-1) * (self.total > 0).all(-1)
 
-    def weight(self, decided: Decided, group: float) -> Tensor:
-        """1/propensity of the accepted of a group, at most `protocol.max_ips_weight`; 0 of others, (E, B)."""
-        own = decided.accepted & (decided.s == group)
+    def weights(self, decided: Decided) -> Tensor:
+        """1/propensity of the accepted of each group, 0 of others, shape (G, E, B).
+
+        At most `protocol.max_ips_weight`.
+        """
+        own = decided.accepted & torch.stack([decided.s == side for side in self.sides])
         return own * ips_weight(decided.propensity, own, self.setting.protocol.max_ips_weight)

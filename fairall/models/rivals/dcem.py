@@ -7,7 +7,8 @@ References:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 
 import torch
 import torch.nn.functional as F  # noqa: N812
@@ -32,19 +33,6 @@ class DCEMConfig(RememberingConfig):
     rounds: int = at_least(1)
     regularisation: float = not_negative()
     protected_as_feature: bool = MISSING
-
-
-@dataclass(frozen=True)
-class Completed(Decided):
-    """Decided people after an E-step.
-
-    Attributes:
-        expected: E[ỹ], the label where it is known, shape (E, B).
-        label_seen: logit of e = P(label seen | x, s), shape (E, B).
-    """
-
-    expected: Tensor
-    label_seen: Tensor
 
 
 class DCEM(Remembering):
@@ -85,29 +73,25 @@ class DCEM(Remembering):
     def selection_loss(self, batch: Decided) -> Tensor:
         """Cross-entropy of e, shape (E,)."""
         logit = self.selection.logit(batch.x, batch.s)
-        return F.binary_cross_entropy_with_logits(
-            logit, batch.accepted.to(logit.dtype), reduction="none"
-        ).mean(-1)
+        return cross_entropy(logit, batch.accepted.to(logit.dtype)).mean(-1)
 
-    @torch.no_grad()
-    def completed(self, batch: Decided) -> Completed:
-        """The E-step."""
-        p = torch.sigmoid(self.classifier.logit(batch.x, batch.s))
-        return Completed(
-            **vars(batch),
-            expected=torch.where(batch.accepted, batch.label, p),
-            label_seen=self.selection.logit(batch.x, batch.s),
-        )
+    def completed(self, batch: Decided) -> Decided:
+        """The E-step: E[ỹ] in place of the labels."""
+        p = self.score(batch.x, batch.s, self.streams)
+        return replace(batch, label=torch.where(batch.accepted, batch.label, p))
 
     @override
     def loss(self, batch: Decided) -> Tensor:
-        """The loss of the M-step, shape (E,)."""
-        assert isinstance(batch, Completed)
-        logit = self.classifier.logit(batch.x, batch.s)
-        of_label = F.binary_cross_entropy_with_logits(logit, batch.expected, reduction="none")
-        observed = logit_of_product(logit, batch.label_seen)
-        of_observed = F.binary_cross_entropy_with_logits(observed, batch.label, reduction="none")
-        return (of_label + self.config.regularisation * batch.expected * of_observed).mean(-1)
+        """The loss of the M-step for people after an E-step, shape (E,)."""
+        logit, expected = self.classifier.logit(batch.x, batch.s), batch.label
+        with torch.no_grad():
+            seen = self.selection.logit(batch.x, batch.s)
+        of_label = cross_entropy(logit, expected)
+        of_observed = cross_entropy(logit_of_product(logit, seen), batch.accepted * expected)
+        return (of_label + self.config.regularisation * expected * of_observed).mean(-1)
+
+
+cross_entropy = partial(F.binary_cross_entropy_with_logits, reduction="none")
 
 
 def logit_of_product(first: Tensor, second: Tensor) -> Tensor:

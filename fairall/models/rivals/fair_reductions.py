@@ -13,15 +13,17 @@ References:
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import torch
+import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
 
 from fairall.config.checks import at_least, between, limited, not_negative, one_of
 from fairall.config.schema import ModelConfig, NetInputs
 from fairall.data.features import FeatureInputs
-from fairall.data.people import Decided
+from fairall.data.people import Decided, take
 from fairall.models.learner import Learner, Setting
 from fairall.models.memory import Memory
 from fairall.models.objectives import ips_weight
@@ -47,15 +49,7 @@ class FairReductionsConfig(ModelConfig):
     solve_every: int = at_least(1)
 
 
-@dataclass(frozen=True)
-class Phased(Decided):
-    """Decided people, and whether they are of the phase that accepts everybody, shape (E, B), bool."""
-
-    first: Tensor
-
-
-@dataclass(frozen=True)
-class Problem:
+class Problem(NamedTuple):
     """N people that policies are found on, with the loss and the gap of accepting each, shapes (E, N).
 
     Summed over the people whom a policy accepts, `loss` is an estimate of its loss per person, and `gap` is
@@ -68,8 +62,7 @@ class Problem:
     slack: float  # bound of the sum of gaps
 
 
-@dataclass(frozen=True)
-class Found:
+class Found(NamedTuple):
     """A randomised classifier: linear ones (E, C, D), each chosen with its probability (E, C)."""
 
     classifiers: Tensor
@@ -91,6 +84,8 @@ class FairReductions(Learner):
     policies of large loss. After the first applicants every decision has a probability of at least μ_m.
 
     Attributes:
+        horizon: T, the number of applicants of the run.
+        first_people: T^(2α), the number of applicants who are all accepted.
         seen: applicants learned from, shape ().
         found: distributions found so far, shape ().
         classifiers: linear, shape (E, C, inputs + 2); the last two columns are of s and the intercept.
@@ -109,27 +104,19 @@ class FairReductions(Learner):
     def __init__(self, config: FairReductionsConfig, setting: Setting) -> None:
         super().__init__(config, setting)
         self.inputs = FeatureInputs(setting.schema)
-        self.memory = Memory("all", of=Phased)
-        n_seeds, n_classifiers = len(setting.seeds), 2 * (config.rounds + 1)
+        self.memory = Memory("all")
+        self.horizon = setting.schedule.time_steps * setting.schedule.applicants
+        self.first_people = math.ceil(self.horizon ** (2.0 * config.alpha))
+        shape = len(setting.seeds), 2 * (config.rounds + 1)
         for name in ("seen", "found"):
             self.register_buffer(name, torch.tensor(0))
-        self.register_buffer("classifiers", torch.zeros(n_seeds, n_classifiers, self.inputs.size_with_s + 1))
-        self.register_buffer("probability", torch.full((n_seeds, n_classifiers), 1.0 / n_classifiers))
-
-    @property
-    def horizon(self) -> int:
-        """T, the number of applicants of the run."""
-        return self.setting.schedule.time_steps * self.setting.schedule.applicants
-
-    @property
-    def first_people(self) -> int:
-        """T^(2α), the number of applicants who are all accepted."""
-        return math.ceil(self.horizon ** (2.0 * self.config.alpha))
+        self.register_buffer("classifiers", torch.zeros(*shape, self.inputs.size_with_s + 1))
+        self.register_buffer("probability", torch.zeros(shape))
 
     @property
     def smoothing(self) -> float:
         """μ_m = min(μ, μ·√(2/m)), m the number of distributions found before the present one."""
-        return self.config.mu * math.sqrt(min(1.0, 2.0 / max(int(self.found) - 1, 1)))
+        return self.config.mu * math.sqrt(2.0 / max(int(self.found) - 1, 2))
 
     def warm_up_epoch(self, decided: Decided, epoch: int) -> dict[str, float]:
         """Remember the people, in the first one; nothing is learned before all were accepted for a while."""
@@ -144,48 +131,37 @@ class FairReductions(Learner):
         `solve_every`, and its multiples.
         """
         self.remember(decided, first=int(self.seen) < self.first_people)
-        applicants = decided.s.shape[1]
-        self.seen = self.seen + applicants
-        if int(self.seen) < self.first_people:
-            return
+        applicants, every = decided.s.shape[1], self.config.solve_every
+        self.seen += applicants
         step = (int(self.seen) - self.first_people) // applicants
-        every = self.config.solve_every
-        if step % every == 0 or (step < every and step & (step - 1) == 0):
+        if step >= 0 and (step % every == 0 or (step < every and step & (step - 1) == 0)):
             self.solve()
 
     @torch.no_grad()
     def solve(self) -> None:
         """Find the distribution over policies."""
-        self.found = self.found + 1
-        found = distribution(
+        self.found += 1
+        self.classifiers, self.probability = distribution(
             self.problem(),
             iterations=self.config.iterations,
             rounds=self.config.rounds,
             mu=self.smoothing,
             psi=4.0 * (math.e - 2.0) * math.log(max(self.horizon, 2)),
         )
-        self.classifiers, self.probability = found.classifiers, found.probability
 
     def problem(self) -> Problem:
         """The people remembered, with losses and the constraint."""
         known = self.memory.rows()
-        assert isinstance(known, Phased)
         weight = ips_weight(known.propensity, known.accepted, self.setting.protocol.max_ips_weight)
         weight = weight * known.accepted
-        total = weight.sum(-1, keepdim=True).clamp(min=1.0)
-        measured = weight * known.first
-        if self.config.fairness == "equal_opportunity":
-            measured = measured * known.label
-        return Problem(
-            columns=self.columns(known.x, known.s),
-            loss=weight * (self.setting.cost - known.label) / total,
-            gap=largest_deviation(measured, known.s),
-            slack=self.config.slack,
-        )
+        loss = weight * (self.setting.cost - known.label) / weight.sum(-1, keepdim=True).clamp(min=1.0)
+        counted = known.label if self.config.fairness == "equal_opportunity" else 1.0
+        gap = largest_deviation(known.weighted(weight * counted), known.s)
+        return Problem(self.columns(known.x, known.s), loss, gap, self.config.slack)
 
     def columns(self, x: Tensor, s: Tensor) -> Tensor:
         """Inputs of linear classifiers, shape (E, B, inputs + 2)."""
-        return torch.cat([self.inputs.with_s(x, s), torch.ones_like(s).unsqueeze(-1)], dim=-1)
+        return F.pad(self.inputs.with_s(x, s), (0, 1), value=1.0)
 
     @torch.no_grad()
     def score(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:
@@ -193,11 +169,16 @@ class FairReductions(Learner):
         if int(self.seen) < self.first_people:
             return torch.ones_like(s)
         accepted = Found(self.classifiers, self.probability).accepted(self.columns(x, s)).clamp(0.0, 1.0)
-        return (1.0 - 2.0 * self.smoothing) * accepted + self.smoothing
+        return smoothed(accepted, self.smoothing)
 
     def remember(self, decided: Decided, *, first: bool) -> None:
-        """Remember people, who are of the phase that accepts everybody if `first`."""
-        self.memory.add(Phased(**vars(decided), first=torch.full_like(decided.accepted, first)))
+        """Remember people, who have a weight in the rates if they are of the phase that accepts everybody."""
+        self.memory.add(replace(decided, weight=torch.full_like(decided.label, first)))
+
+
+def smoothed(probability: Tensor, mu: float) -> Tensor:
+    """The probability of a decision that is taken with at least μ, of the same shape."""
+    return (1.0 - 2.0 * mu) * probability + mu
 
 
 def largest_deviation(measured: Tensor, s: Tensor) -> Tensor:
@@ -212,12 +193,11 @@ def largest_deviation(measured: Tensor, s: Tensor) -> Tensor:
         >>> largest_deviation(torch.ones(1, 4), s)
         tensor([[ 0.2500,  0.2500,  0.2500, -0.7500]])
     """
-    groups = [measured * (s > 0), measured * (s < 0)]
-    totals = [own.sum(-1, keepdim=True) for own in groups]
-    known = (totals[0] > 0) & (totals[1] > 0)
-    largest = torch.maximum(*totals) / (totals[0] + totals[1]).clamp(min=1e-12)
-    rates = [own / total.clamp(min=1e-12) for own, total in zip(groups, totals, strict=True)]
-    return (rates[0] - rates[1]) * largest * known
+    own = measured * torch.stack([s > 0, s < 0])
+    total = own.sum(-1, keepdim=True)
+    largest = total.amax(0) / total.sum(0).clamp(min=1e-12)
+    rate = own / total.clamp(min=1e-12)
+    return (rate[0] - rate[1]) * largest * (total > 0).all(0)
 
 
 def distribution(problem: Problem, *, iterations: int, rounds: int, mu: float, psi: float) -> Found:
@@ -228,20 +208,19 @@ def distribution(problem: Problem, *, iterations: int, rounds: int, mu: float, p
     D_π = V_π − b_π − 4 > 0 is added until there is none, at most `rounds`; ΣQ(4 + b) ≤ 4 bounds the regret of
     Q. Two classifiers are returned for each of `rounds` + 1 policies.
     """
-    best = exponentiated_gradient(problem, problem.loss, iterations)
-    least = (best.accepted(problem.columns) * problem.loss).sum(-1)
-    n_seeds, n = problem.loss.shape
+    columns, loss, _, _ = problem
+    best = exponentiated_gradient(problem, loss, iterations)
+    least = (best.accepted(columns) * loss).sum(-1)
     chosen: list[Found] = []
-    pi, q, b = torch.zeros(n_seeds, n, 0), torch.zeros(n_seeds, 0), torch.zeros(n_seeds, 0)
+    pi, q, b = loss[..., None][..., :0], loss[:, :0], loss[:, :0]  # of the policies chosen
     for _ in range(rounds):
         accepts = (pi @ q.unsqueeze(-1)).squeeze(-1)
-        yes = (1.0 - 2.0 * mu) * accepts + mu
-        no = (1.0 - 2.0 * mu) * (q.sum(-1, keepdim=True) - accepts) + mu
-        cost = problem.loss / (psi * mu) - (1.0 / yes - 1.0 / no) / n
+        yes, no = (smoothed(own, mu) for own in (accepts, q.sum(-1, keepdim=True) - accepts))
+        cost = loss / (psi * mu) - (1.0 / yes - 1.0 / no) / loss.shape[1]
         found = exponentiated_gradient(problem, cost, iterations)
-        own = found.accepted(problem.columns)
+        own = found.accepted(columns)
         v, s = ((own / yes**k + (1.0 - own) / no**k).mean(-1) for k in (1, 2))
-        regret = ((own * problem.loss).sum(-1) - least).clamp(min=0.0) / (psi * mu)
+        regret = ((own * loss).sum(-1) - least).clamp(min=0.0) / (psi * mu)
         d = v - regret - 4.0
         if (d <= 0).all():
             break
@@ -249,13 +228,10 @@ def distribution(problem: Problem, *, iterations: int, rounds: int, mu: float, p
         chosen.append(found)
         pi, q, b = (torch.cat([a, z.unsqueeze(-1)], dim=-1) for a, z in ((pi, own), (q, added), (b, regret)))
         q = q * (4.0 / (q * (4.0 + b)).sum(-1, keepdim=True)).clamp(max=1.0)
+    q = F.pad(torch.cat([q, 1.0 - q.sum(-1, keepdim=True)], dim=-1), (0, rounds - len(chosen)))
     chosen += [best] * (rounds + 1 - len(chosen))
-    left = 1.0 - q.sum(-1, keepdim=True)
-    q = torch.cat([q, left, torch.zeros(n_seeds, rounds - q.shape[1])], dim=-1)
-    return Found(
-        torch.cat([one.classifiers for one in chosen], dim=1),
-        torch.cat([one.probability * q[:, k : k + 1] for k, one in enumerate(chosen)], dim=1),
-    )
+    classifiers, probability = (torch.stack(parts, dim=1) for parts in zip(*chosen, strict=True))
+    return Found(classifiers.flatten(1, 2), (probability * q.unsqueeze(-1)).flatten(1))
 
 
 def exponentiated_gradient(problem: Problem, cost: Tensor, iterations: int) -> Found:
@@ -272,38 +248,33 @@ def exponentiated_gradient(problem: Problem, cost: Tensor, iterations: int) -> F
 
     `cost` is that of acceptance, shape (E, N), and may be negative.
     """
-    columns = problem.columns
-    size = cost.abs().sum(-1, keepdim=True).clamp(min=1e-12)
-    cost = cost / size  # the weights of a classification error, for which B is meant
-    n_seeds, _, n_columns = columns.shape
+    columns, _, gap, slack = problem
+    # The weights of a classification error, for which B is meant.
+    cost = cost / cost.abs().sum(-1, keepdim=True).clamp(min=1e-12)
+    cost, gap = cost.unsqueeze(-1), gap.unsqueeze(-1)
     # Inverse of an upper bound of all Hessians of the regressions, shape (E, D, D).
-    most = cost.abs() + LARGEST_MULTIPLIER * problem.gap.abs()
-    bound = 0.25 * (columns * most.unsqueeze(-1)).mT @ columns
-    step = torch.linalg.inv(bound + RIDGE * torch.eye(n_columns))
-    classifier = columns.new_zeros(n_seeds, n_columns, 1)
-    theta = columns.new_zeros(n_seeds, 3)  # of both signs of the gap, and of no constraint
-    constant = columns.new_zeros(n_seeds, 2, n_columns)
-    constant[:, 0, -1], constant[:, 1, -1] = -1.0, 1.0
-    found, costs, gaps = [constant], [theta[:, 0], cost.sum(-1)], [theta[:, 0], problem.gap.sum(-1)]
+    bound = 0.25 * (columns * (cost.abs() + LARGEST_MULTIPLIER * gap.abs())).mT @ columns
+    unit = torch.eye(columns.shape[-1])
+    step = torch.linalg.inv(bound + RIDGE * unit)
+    intercept = unit[-1:].expand(len(columns), 1, -1)
+    sums = torch.stack([cost.sum(1), gap.sum(1)])  # of whom a classifier accepts, shape (2, E, 1)
+    found, totals = [-intercept, intercept], [0.0 * sums, sums]
+    classifier = 0.0 * intercept.mT
+    theta = columns.new_zeros(len(columns), 3)  # of both signs of the gap, and of no constraint
     for iteration in range(iterations):
-        above, below, _ = (LARGEST_MULTIPLIER * theta.softmax(-1)).unbind(-1)
-        charge = cost + (above - below).unsqueeze(-1) * problem.gap
+        above, below, _ = (LARGEST_MULTIPLIER * theta.softmax(-1)).unsqueeze(-2).split(1, dim=-1)
+        charge = cost + (above - below) * gap
         for _ in range(NEXT_STEPS if iteration else FIRST_STEPS):
-            score = (columns @ classifier).squeeze(-1)
-            slope = charge * torch.sigmoid(charge.sign() * score)
-            gradient = columns.mT @ slope.unsqueeze(-1) + RIDGE * classifier
-            classifier = classifier - step @ gradient
-        accepts = (columns @ classifier).squeeze(-1) > 0
-        gap = (problem.gap * accepts).sum(-1)
+            slope = charge * torch.sigmoid(charge.sign() * (columns @ classifier))
+            classifier = classifier - step @ (columns.mT @ slope + RIDGE * classifier)
+        accepts = columns @ classifier > 0
+        own = (gap * accepts).sum(1)
         found.append(classifier.mT)
-        costs.append((cost * accepts).sum(-1))
-        gaps.append(gap)
-        theta = theta + STEP * torch.stack(
-            [gap - problem.slack, -gap - problem.slack, torch.zeros_like(gap)], dim=-1
-        )
-    pair, probability = best_mixture(torch.stack(costs, -1), torch.stack(gaps, -1), problem.slack)
-    every = torch.cat(found, dim=1)
-    return Found(every[torch.arange(n_seeds).unsqueeze(-1), pair], probability)
+        totals.append(torch.stack([(cost * accepts).sum(1), own]))
+        theta = theta + STEP * torch.cat([own - slack, -own - slack, 0.0 * own], dim=-1)
+    costs, gaps = torch.cat(totals, dim=-1)
+    pair, probability = best_mixture(costs, gaps, slack)
+    return Found(take(torch.cat(found, dim=1), pair), probability)
 
 
 def best_mixture(cost: Tensor, gap: Tensor, slack: float) -> tuple[Tensor, Tensor]:
@@ -323,19 +294,13 @@ def best_mixture(cost: Tensor, gap: Tensor, slack: float) -> tuple[Tensor, Tenso
         >>> best_mixture(torch.tensor([[0.0, -1.0]]), torch.tensor([[0.0, 0.4]]), 0.1)
         (tensor([[0, 1]]), tensor([[0.7500, 0.2500]]))
     """
-    n = cost.shape[-1]
     first, second = gap.unsqueeze(-1), gap.unsqueeze(-2)
-    totals, shares = [], []
-    for bound in (slack, -slack):
-        share = (bound - second) / torch.where(first == second, torch.nan, first - second)
-        total = share * cost.unsqueeze(-1) + (1.0 - share) * cost.unsqueeze(-2)
-        totals.append(torch.where((share >= 0) & (share <= 1), total, torch.inf).flatten(1))
-        shares.append(share.flatten(1))
-    totals.append(torch.where(gap.abs() <= slack, cost, torch.inf))
-    shares.append(torch.ones_like(cost))
-    place = torch.cat(totals, dim=-1).argmin(-1, keepdim=True)
-    share = torch.cat(shares, dim=-1).gather(-1, place)
-    pure = place >= 2 * n * n
-    i = torch.where(pure, place - 2 * n * n, place % (n * n) // n)
-    j = torch.where(pure, i, place % n)
-    return torch.cat([i, j], dim=-1), torch.cat([share, 1.0 - share], dim=-1)
+    # Of the first of each pair: where the gap is a bound, and 1 where the gap of the first is within both.
+    shares = [(bound - second) / (first - second) for bound in (slack, -slack)]
+    shares.append(torch.where(first.abs() <= slack, 1.0, torch.nan).expand_as(shares[0]))
+    share = torch.stack(shares, dim=1)
+    total = share * cost[:, None, :, None] + (1.0 - share) * cost[:, None, None]
+    place = torch.where((share >= 0) & (share <= 1), total, torch.inf).flatten(1).argmin(-1)
+    _, *pair = torch.unravel_index(place, share.shape[1:])
+    share = share.flatten(1).gather(-1, place.unsqueeze(-1))
+    return torch.stack(pair, dim=-1), torch.cat([share, 1.0 - share], dim=-1)

@@ -67,8 +67,8 @@ class NeuralUcb(Remembering):
     def observe(self, decided: Decided) -> None:
         """Discount `gram` and add φφᵀ of the accepted; where nobody is accepted `gram` stays as it is."""
         features = self.features(decided.x, decided.s) * decided.accepted.unsqueeze(1)
-        found = self.config.discount * self.gram + features @ features.mT
-        self.gram.copy_(torch.where(decided.accepted.any(-1)[:, None, None], found, self.gram))
+        kept = self.config.discount ** decided.accepted.any(-1).double()
+        self.gram.mul_(kept[:, None, None]).add_(features @ features.mT)
 
     @torch.no_grad()
     def features(self, x: Tensor, s: Tensor) -> Tensor:

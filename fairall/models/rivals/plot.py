@@ -5,25 +5,31 @@ References:
     NeurIPS 2021.
     Gal, Singh, Pacchiano, Walker, Lyons, Foerster: Unbiased decisions reduce regret: adversarial domain
     adaptation for the bank loan problem, 2023 (arXiv 2308.08051).
+    Ganin et al.: Domain-adversarial training of neural networks, JMLR 2016.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Self
 
 import torch
+import torch.nn.functional as F  # noqa: N812
 from omegaconf import MISSING
-from torch import Tensor
+from torch import Tensor, nn
 from typing_extensions import override
 
 from fairall.config.checks import at_least, hidden_sizes, positive, positive_share
+from fairall.data.features import FeatureInputs
 from fairall.data.people import Decided
-from fairall.models.adaptation import AdaptedNet
-from fairall.models.classifier import Remembering, RememberingConfig
+from fairall.models.classifier import Remembering, RememberingConfig, accepted_cross_entropy
 from fairall.models.learner import Setting
 from fairall.models.memory import Memory
+from fairall.models.objectives import masked_mean
 from fairall.nn.adam import Adam
+from fairall.nn.stacked import StackedMLP
+from fairall.runtime.randomness import SeedStreams
 
 BETAS = 0.0, 0.99  # of Adam in the adaptation, as in AdOpt's public code
 
@@ -56,20 +62,14 @@ class PseudoLabelled(Remembering):
             s: their sensitive attribute, shape (E, N).
             candidate: which of them are candidates, shape (E, N), bool.
         """
+        clone = type(self)(replace(self.config, updates=self.config.clone_updates), self.setting)
+        clone.load_state_dict(self.state_dict())
+        clone.streams = self.streams.copy()
         certain = torch.ones_like(s)
-        clone = self.clone()
-        clone.memory = Memory("accepted")
-        clone.memory.add(self.memory.rows())
-        clone.memory.add(Decided(x, s, certain, candidate, certain))
+        for known in (self.memory.rows(), Decided(x, s, certain, candidate, certain)):
+            clone.memory.add(known)
         clone.train_classifier()
         return clone
-
-    def clone(self) -> Self:
-        """A learner with the same weights and streams, a fresh optimiser and no memory."""
-        twin = type(self)(replace(self.config, updates=self.config.clone_updates), self.setting)
-        twin.load_state_dict(self.state_dict())
-        twin.streams = self.streams.copy()
-        return twin
 
 
 @dataclass
@@ -141,6 +141,77 @@ class AdOptConfig(PseudoLabelConfig):
     discriminator_rate: float = positive()
 
 
+class AdaptedNet(nn.Module):
+    """E generators of a representation of (x, s), each with a classifier of ỹ and a discriminator.
+
+    The discriminator tells people with labels, the source, from people without, the target. Its gradient
+    reaches the generator reversed (Ganin et al. 2016, section 4.2, λ = 1), so that the classifier sees what
+    both have in common.
+
+    Args:
+        config: sizes of the generator's layers, all with ReLU, the last of which is the representation;
+            hidden layers of classifier and discriminator; learning rates.
+    """
+
+    def __init__(self, config: AdOptConfig, setting: Setting, streams: SeedStreams) -> None:
+        super().__init__()
+        self.inputs = FeatureInputs(setting.schema)
+        *hidden, size = config.generator_arch
+        make = partial(StackedMLP, streams=streams, gain=setting.gain)
+        self.generator = make(self.inputs.size_with_s, hidden, size)
+        self.classifier = make(size, config.head_arch, 1)
+        self.discriminator = make(size, config.discriminator_arch, 1)
+        slow = [*self.generator.parameters(), *self.classifier.parameters()]
+        self.slow = Adam(slow, config.adaptation_rate, BETAS)
+        self.fast = Adam(self.discriminator.parameters(), config.discriminator_rate, BETAS)
+
+    def representation(self, x: Tensor, s: Tensor) -> Tensor:
+        """The generator's output, shape (E, size, B), for x (E, B, D) and s (E, B)."""
+        return self.generator.forward_transposed(self.inputs.columns_with_s(x, s)).relu()
+
+    def logit(self, x: Tensor, s: Tensor) -> Tensor:
+        """Logit of the classifier's p(ỹ = 1), shape (E, B), for x (E, B, D) and s (E, B)."""
+        return self.classifier.forward_transposed(self.representation(x, s)).squeeze(1)
+
+    def descend(self, source: Decided, target: Decided) -> None:
+        """Make a step of gradient descent; arguments as for `loss`."""
+        self.fast.zero_grad()
+        self.slow.minimise(self.loss(source, target))
+        self.fast.step()
+
+    def loss(self, source: Decided, target: Decided) -> Tensor:
+        """Cross-entropy of the labels of the source and of telling source from target, shape (E,).
+
+        Args:
+            source: accepted people, fields (E, B, ...); all rejected in a replicate that has accepted nobody.
+            target: any people, fields (E, B', ...); their decisions and labels are not used.
+        """
+        shared = self.representation(
+            torch.cat([source.x, target.x], dim=1), torch.cat([source.s, target.s], dim=1)
+        )
+        n = source.s.shape[1]
+        logit = self.classifier.forward_transposed(shared[..., :n]).squeeze(1)
+        turned = 2.0 * shared.detach() - shared  # equal numbers, of which the gradient is reversed
+        guess = self.discriminator.forward_transposed(turned).squeeze(1)
+        return accepted_cross_entropy(logit, source) + discriminator_loss(
+            guess[:, :n], guess[:, n:], source.accepted
+        )
+
+
+def discriminator_loss(of_source: Tensor, of_target: Tensor, accepted: Tensor) -> Tensor:
+    """Cross-entropy of the logits of being of the target, source and target with the same weight.
+
+    >>> logit = torch.zeros(1, 3)
+    >>> discriminator_loss(logit, logit[:, :2], torch.ones(1, 3).bool())  # 2·log 2
+    tensor([1.3863])
+
+    The logits have shapes (E, B) and (E, B'). All of the source are `accepted`, or none in a replicate that
+    has accepted nobody, whose loss is 0.
+    """
+    known = accepted.any(-1)
+    return masked_mean(F.softplus(of_source), accepted) + known * F.softplus(-of_target).mean(-1)
+
+
 class AdOpt(PseudoLabelled):
     """Candidates are the people whom f rejects and an adapted classifier accepts (Gal et al. 2023).
 
@@ -163,28 +234,15 @@ class AdOpt(PseudoLabelled):
 
     def adapted(self, x: Tensor, s: Tensor) -> Tensor:
         """p(ỹ = 1) of applicants by a classifier adapted to them, shape (E, N); the learner is unchanged."""
-        config, setting = self.config, self.setting
         streams = self.streams.copy()  # which training f advances, so that every time step has other weights
-        net = AdaptedNet(
-            setting.schema,
-            config.generator_arch,
-            config.head_arch,
-            config.discriminator_arch,
-            streams,
-            gain=setting.gain,
-        )
-        slow = Adam(
-            [*net.generator.parameters(), *net.classifier.parameters()], config.adaptation_rate, BETAS
-        )
-        fast = Adam(net.discriminator.parameters(), config.discriminator_rate, BETAS)
+        net = AdaptedNet(self.config, self.setting, streams)
         everybody = torch.ones_like(s)
         applicants = Memory("all")
         applicants.add(Decided(x, s, everybody, everybody > 0, everybody))
-        size = config.adaptation_updates, config.adaptation_batch
-        sources, targets = self.memory.minibatches(*size, streams), applicants.minibatches(*size, streams)
-        for source, target in zip(sources, targets, strict=True):
-            fast.zero_grad()
-            slow.minimise(net.loss(source, target))
-            fast.step()
+        size = self.config.adaptation_updates, self.config.adaptation_batch
+        for batches in zip(
+            *(of.minibatches(*size, streams) for of in (self.memory, applicants)), strict=True
+        ):
+            net.descend(*batches)
         with torch.no_grad():
             return net.logit(x, s).sigmoid()

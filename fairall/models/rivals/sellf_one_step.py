@@ -7,8 +7,9 @@ References:
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import cast
+from functools import partial
 
 import torch
 import torch.nn.functional as F  # noqa: N812
@@ -20,9 +21,9 @@ from fairall.data.people import Decided
 from fairall.models.classifier import Remembering, RememberingConfig
 from fairall.models.learner import DecisionRule, Setting
 from fairall.models.memory import Memory
-from fairall.models.objectives import ips_weight, masked_mean, train_on
+from fairall.models.objectives import ips_weight, masked_mean
 from fairall.nn.adam import Adam
-from fairall.nn.stacked import StackedLinear, StackedMLP
+from fairall.nn.stacked import StackedMLP
 from fairall.runtime.randomness import SeedStreams
 from fairall.storage.checkpoint import Stateful
 
@@ -50,40 +51,38 @@ class PastPolicies(Stateful):
     An attribute of a learner, it is part of checkpoints.
 
     Args:
-        net: made anew for K replicates per seed; net k of seed e is replicate e·K + k. Its output is a logit.
+        make: makes nets, whose output is a logit; net k of seed e is replicate e·K + k.
         seeds: the E seeds.
+        most: K.
     """
 
     kept = ("added",)
 
-    def __init__(self, net: StackedMLP, seeds: list[int]) -> None:
-        self.net = net.requires_grad_(False)
+    def __init__(self, make: Callable[[SeedStreams], StackedMLP], seeds: Sequence[int], most: int) -> None:
+        copies = [seed for seed in seeds for _ in range(most)]
+        self.net = make(SeedStreams(copies, "placeholders")).requires_grad_(False)
         self.streams = SeedStreams(seeds, "past policies")
+        self.most = most
         self.added = 0
-        # A policy that is not there yet accepts nobody.
-        cast(StackedLinear, net.layers[-1]).bias.fill_(-torch.inf)
+        self.net.last.bias.fill_(-torch.inf)  # a policy that is not there yet accepts nobody
 
     def add(self, policy: StackedMLP) -> None:
         """Add a policy of every seed to the sample, in which it may replace another or be dropped."""
-        n_seeds = len(self.streams)
-        most = len(self.net.weights_and_biases()[0]) // n_seeds
-        place = torch.full((n_seeds,), self.added)
-        if self.added >= most:
+        place = torch.full((len(self.streams),), self.added)
+        if self.added >= self.most:
             place = (self.streams.uniform(1).squeeze(-1) * (self.added + 1)).long()
-        kept = place < most
-        row = (torch.arange(n_seeds) * most + place)[kept]
-        for own, new in zip(self.net.weights_and_biases(), policy.weights_and_biases(), strict=True):
-            own[row] = new.detach()[kept]
+        (seed,) = torch.where(place < self.most)
+        row = seed * self.most + place[seed]
+        for own, new in zip(self.net.parameters(), policy.parameters(), strict=True):
+            own[row] = new.detach()[seed]
         self.added += 1
 
     def any_accepts(self, columns: Tensor) -> Tensor:
         """1 − Π_k (1 − π_k), shape (E, B), of people in columns (E, inputs, B); 0 without any policy."""
         if self.added == 0:
             return torch.zeros_like(columns[:, 0])
-        n_seeds = len(self.streams)
-        most = len(self.net.weights_and_biases()[0]) // n_seeds
-        logit = self.net.forward_transposed(columns.repeat_interleave(most, dim=0)).squeeze(1)
-        rejects = F.logsigmoid(-logit).unflatten(0, (n_seeds, most)).sum(1)
+        logit = self.net.forward_transposed(columns.repeat_interleave(self.most, dim=0)).squeeze(1)
+        rejects = F.logsigmoid(-logit).unflatten(0, (-1, self.most)).sum(1)
         return -torch.expm1(rejects)
 
 
@@ -111,11 +110,10 @@ class SellfOneStep(Remembering):
         super().__init__(config, setting)
         self.memory = Memory("all")
         self.rule = DecisionRule()
-        self.policy = self.net(config.policy_arch, SeedStreams(setting.seeds, "policy"))
+        make = partial(self.net, config.policy_arch)
+        self.policy = make(SeedStreams(setting.seeds, "policy"))
         self.policy_optimiser = Adam(self.policy.parameters(), config.policy_learning_rate)
-        copies = [seed for seed in setting.seeds for _ in range(config.past_policies)]
-        placeholders = self.net(config.policy_arch, SeedStreams(copies, "placeholders"))
-        self.past = PastPolicies(placeholders, list(setting.seeds))
+        self.past = PastPolicies(make, setting.seeds, config.past_policies)
 
     def accepts(self, x: Tensor, s: Tensor) -> Tensor:
         """π(d=1 | x, s) with its gradient, shape (E, B)."""
@@ -139,9 +137,9 @@ class SellfOneStep(Remembering):
         """
         self.past.add(self.policy)
         super().update(decided)
-        size, updates = self.config.batch_size, range(self.config.policy_updates)
-        batches = (self.memory.sample(size, self.streams) for _ in updates)
-        train_on(batches, self.policy_loss, self.policy_optimiser)
+        for _ in range(self.config.policy_updates):
+            batch = self.memory.sample(self.config.batch_size, self.streams)
+            self.policy_optimiser.minimise(self.policy_loss(batch))
 
     @torch.no_grad()
     def inverse_any(self, batch: Decided) -> Tensor:
@@ -158,14 +156,9 @@ class SellfOneStep(Remembering):
         """Loss of the label predictor: cross-entropy with weights (1 − π)/π_all, a mean per group, (E,)."""
         logit = self.classifier.logit(batch.x, batch.s)
         loss = F.binary_cross_entropy_with_logits(logit, batch.label, reduction="none")
-        with torch.no_grad():
-            weight = batch.accepted * (1.0 - self.accepts(batch.x, batch.s)) * self.inverse_any(batch)
-        return torch.stack(
-            [
-                (own * loss).sum(-1) / own.sum(-1).clamp(min=SMALLEST)
-                for own in (weight * group for group in groups(batch.s))
-            ]
-        ).sum(0)
+        rejects = 1.0 - self.score(batch.x, batch.s, self.streams)
+        weight = batch.accepted * rejects * self.inverse_any(batch) * groups(batch.s)
+        return ((weight * loss).sum(-1) / weight.sum(-1).clamp(min=SMALLEST)).sum(0)
 
     def policy_loss(self, batch: Decided) -> Tensor:
         """Loss of the policy on people accepted or not, shape (E,)."""
@@ -178,16 +171,14 @@ class SellfOneStep(Remembering):
             imputed = torch.where(batch.accepted, batch.label, predicted)
         gap = fairness_gap(config.fairness, accepts, imputed, batch.s)
         share = confidence_weights(config.fairness, accepts.detach(), imputed, inverse_any, batch.s)
-        moments = torch.stack(
-            [masked_mean((1.0 - accepts).square() * inverse_any, group) for group in groups(batch.s)]
-        )
+        moments = masked_mean((1.0 - accepts).square() * inverse_any, groups(batch.s))
         unfair = F.relu(gap - config.omega / 2)
         return -utility + config.beta_1 * unfair + config.beta_2 * (share * moments).sum(0)
 
 
-def groups(s: Tensor) -> tuple[Tensor, Tensor]:
-    """Who is of S = +1 and of S = −1, shape (E, B) each; rows without a person have s = 0."""
-    return s > 0, s < 0
+def groups(s: Tensor) -> Tensor:
+    """Who is of S = +1 and of S = −1, shape (2, E, B); rows without a person have s = 0."""
+    return torch.stack([s > 0, s < 0])
 
 
 def fairness_gap(fairness: str, accepts: Tensor, label: Tensor, s: Tensor) -> Tensor:
@@ -204,13 +195,9 @@ def fairness_gap(fairness: str, accepts: Tensor, label: Tensor, s: Tensor) -> Te
     right, of = accepts * label, label
     if fairness == "accuracy":
         right, of = right + (1.0 - accepts) * (1.0 - label), torch.ones_like(label)
-    rates, masses = [], []
-    for group in groups(s):
-        mass = (group * of).sum(-1)
-        rates.append((group * right).sum(-1) / mass.clamp(min=SMALLEST))
-        masses.append(mass)
-    both = (masses[0] > 0) & (masses[1] > 0)
-    return torch.where(both, (rates[0] - rates[1]).abs(), 0.0)
+    mass = (groups(s) * of).sum(-1)
+    rate = (groups(s) * right).sum(-1) / mass.clamp(min=SMALLEST)
+    return torch.where((mass > 0).all(0), (rate[0] - rate[1]).abs(), 0.0)
 
 
 def confidence_weights(
@@ -224,11 +211,8 @@ def confidence_weights(
     rate of labels 1, the denominator of that rate. `inverse_any` is 1/π_all; the other arguments are as for
     `fairness_gap`.
     """
-    weights = []
-    for group in groups(s):
-        of = masked_mean(1.0 - accepts, group)
-        if fairness == "tpr":
-            of = of * masked_mean(label, group)
-        weights.append(masked_mean(1.0 / inverse_any, group) / (of + SMALLEST))
-    weight = torch.stack(weights)
+    of = masked_mean(1.0 - accepts, groups(s))
+    if fairness == "tpr":
+        of = of * masked_mean(label, groups(s))
+    weight = masked_mean(1.0 / inverse_any, groups(s)) / (of + SMALLEST)
     return weight / weight.sum(0).clamp(min=SMALLEST)

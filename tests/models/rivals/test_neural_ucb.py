@@ -1,23 +1,12 @@
-from dataclasses import replace
-
 import numpy as np
-import pytest
 import torch
-from torch import Tensor
 
-from fairall.data.people import Decided
-from fairall.models.rivals.neural_ucb import NeuralUcb, NeuralUcbConfig
-from fairall.runtime.randomness import SeedStreams
-from tests.conftest import ComposeConfig, MakeSetting
-from tests.models.conftest import BAD, MISJUDGED, first_decided, online_step, regional, warmed
+from fairall.data.people import Decided, People
+from fairall.models.rivals.neural_ucb import NeuralUcb
+from tests.models.conftest import BAD, MISJUDGED, first_decided, warmed
+from tests.models.rivals.test_rivals import applicants_of, built
 
 SEEDS = [0, 1]
-
-
-@pytest.fixture
-def config(compose_config: ComposeConfig) -> NeuralUcbConfig:
-    model = compose_config("model=neural_ucb").model
-    return replace(model, clf_arch=[8], updates=20, batch_size=32, learning_rate=0.02)
 
 
 def features(learner: NeuralUcb, decided: Decided) -> np.ndarray:
@@ -27,78 +16,48 @@ def features(learner: NeuralUcb, decided: Decided) -> np.ndarray:
     return np.maximum(inputs @ weight + bias, 0.0)
 
 
-def test_the_sum_and_the_bonus_are_those_of_numpy(config: NeuralUcbConfig, two_features: MakeSetting) -> None:
-    learner = warmed(NeuralUcb(replace(config, alpha=2.0, ridge=0.3, discount=0.7), two_features(SEEDS)))
+def test_the_sum_and_the_bonus_are_those_of_numpy() -> None:
+    learner = warmed(built("neural_ucb", SEEDS, alpha=2.0, ridge=0.3, discount=0.7))
     first = features(learner, first_decided(SEEDS))
     gram = first.transpose(0, 2, 1) @ first
-    np.testing.assert_allclose(learner.gram.numpy(), gram, rtol=1e-4, atol=1e-5)
-    people, _ = regional(SeedStreams(SEEDS, "crowd"), 12)
+    np.testing.assert_allclose(learner.gram, gram, rtol=1e-4, atol=1e-5)
+    x, s, _, _ = applicants_of(learner, 12)
     accepted = torch.arange(12).expand(2, -1) % 3 > 0
     accepted[1] = False
-    decided = Decided.reveal(people, accepted.float(), accepted)
+    decided = Decided.reveal(People(x, s, torch.ones_like(s)), accepted.float(), accepted)
     learner.update(decided)
-    new = features(learner, decided) * accepted.numpy()[..., None]
-    gram[0] = 0.7 * gram[0] + new[0].T @ new[0]  # and replicate 1, which has accepted nobody, keeps its own
-    np.testing.assert_allclose(learner.gram.numpy(), gram, rtol=1e-4, atol=1e-5)
     phi = features(learner, decided)
+    new = phi[0, accepted[0]]
+    gram[0] = 0.7 * gram[0] + new.T @ new  # and replicate 1, which has accepted nobody, keeps its own
+    np.testing.assert_allclose(learner.gram, gram, rtol=1e-4, atol=1e-5)
     inverse = np.linalg.inv(gram + 0.3 * np.eye(8))
     bonus = 2.0 * np.sqrt(np.einsum("ebk,ekl,ebl->eb", phi, inverse, phi))
-    np.testing.assert_allclose(learner.bonus(people.x, people.s).numpy(), bonus, rtol=1e-3)
-    logit = learner.classifier.logit(people.x, people.s).detach().numpy()
-    policy = learner.propensity(people.x, people.s, learner.streams)
+    np.testing.assert_allclose(learner.bonus(x, s), bonus, rtol=1e-3)
     cost = learner.setting.cost
-    expected = logit + bonus >= np.log(cost / (1 - cost))
-    explored = learner.explore(people.x, people.s, policy, torch.zeros_like(people.s))
-    assert np.array_equal(explored.numpy(), expected.astype(np.float32))
+    expected = learner.classifier.logit(x, s).detach().numpy() + bonus >= np.log(cost / (1 - cost))
+    explored = learner.explore(x, s, learner.propensity(x, s, learner.streams), torch.zeros_like(s))
+    assert np.array_equal(explored, expected.astype(np.float32))
 
 
-def test_with_few_accepted_people_everyone_is_accepted(
-    config: NeuralUcbConfig, two_features: MakeSetting
-) -> None:
-    learner = NeuralUcb(config, two_features(SEEDS, "cost.value=0.5"))
+def test_with_few_accepted_people_everyone_is_accepted() -> None:
+    learner = built("neural_ucb", SEEDS, "cost.value=0.5")
     few = first_decided(SEEDS)
     few.accepted[:, 1:] = False
     for epoch in range(2):
         learner.warm_up_epoch(few, epoch)
-    people, region = regional(SeedStreams(SEEDS, "crowd"), 60)
-    policy = torch.zeros_like(people.s)
-    explored = learner.explore(people.x, people.s, policy, policy)
-    assert explored[region > 0].min() == 1.0
-    without = NeuralUcb(replace(config, alpha=0.0), learner.setting)
-    without.load_training_state(learner.training_state())
-    policy = without.propensity(people.x, people.s, without.streams)
-    assert torch.equal(without.explore(people.x, people.s, policy, policy), policy)
+    x, s, region, policy = applicants_of(learner, 60)
+    assert learner.explore(x, s, 0.0 * policy, policy)[region > 0].min() == 1.0
+    learner.config.alpha = 0.0
+    assert torch.equal(learner.explore(x, s, policy, policy), policy)
 
 
-def test_the_bonus_shrinks_where_people_are_accepted(
-    config: NeuralUcbConfig, two_features: MakeSetting
-) -> None:
-    learner = warmed(NeuralUcb(replace(config, discount=1.0), two_features(SEEDS)))
-    people, region = regional(SeedStreams(SEEDS, "crowd"), 200)
-    before = learner.bonus(people.x, people.s)
-    kept = region == MISJUDGED
+def test_the_bonus_shrinks_where_people_are_accepted() -> None:
+    learner = warmed(built("neural_ucb", SEEDS, discount=1.0))
+    x, s, region, _ = applicants_of(learner, 200)
+    before, kept = learner.bonus(x, s), region == MISJUDGED
     for _ in range(3):
-        learner.observe(Decided.reveal(people, kept.float(), kept))
-    after = learner.bonus(people.x, people.s)
+        learner.observe(Decided(x, s, kept.float(), kept, kept.float()))
+    after = learner.bonus(x, s)
     assert (after <= before + 1e-9).all()
-
-    def share(of: Tensor) -> float:
-        return (after[of].mean() / before[of].mean()).item()
-
-    assert share(region == MISJUDGED) < 0.5
-    assert share(region == BAD) > share(region == MISJUDGED)
-
-
-@pytest.mark.whole
-def test_false_rejections_vanish(config: NeuralUcbConfig, two_features: MakeSetting) -> None:
-    seeds = [0, 1, 2, 3]
-    wide = replace(config, clf_arch=[40], learning_rate=0.01)  # of 8 units, those of a region may all be dead
-    learner = warmed(NeuralUcb(wide, two_features(seeds, "cost.value=0.5")))
-    crowd, luck = SeedStreams(seeds, "crowd"), SeedStreams(seeds, "luck")
-    rejected = []
-    for _ in range(25):
-        people, region = regional(crowd, 48)
-        _, policy = online_step(learner, people, luck.uniform(48))
-        rejected.append((policy[region == MISJUDGED] == 0).float().mean().item())
-    assert rejected[0] > 0.5
-    assert np.mean(rejected[-5:]) < 0.05
+    of_kept, of_bad = (after[of].mean() / before[of].mean() for of in (kept, region == BAD))
+    assert of_kept < min(0.5, of_bad)
