@@ -12,7 +12,7 @@ import pytest
 import torch
 import yaml
 
-from fairall.config.choices import choices
+from fairall.config.choices import choices, shown
 from fairall.config.compose import compose_config, target_class
 from fairall.data.people import People
 from fairall.data.prepared import PreparedData
@@ -80,6 +80,7 @@ SMALL = {
     "learning_rate": 0.01,
     "past_policies": 2,
     "alpha": 1 / 3,
+    "growth": 0.6,
     "iterations": 3,
     "rounds": 3,
     "solve_every": 2,
@@ -175,12 +176,8 @@ def test_a_seed_learns_alone_what_it_learns_among_others_who_accept_nobody_or_on
     for step in range(4):
         decided, alone = someone(crowd, step, [0, 1, 2]), someone(crowd, step, [2])
         kept = torch.stack([decided.s[0] > 9, decided.s[1] > 0, decided.s[2] > -9])
-        decided = replace(
-            decided,
-            propensity=decided.propensity * kept,
-            accepted=decided.accepted & kept,
-            label=decided.label * kept,
-        )
+        names = ("propensity", "accepted", "label")
+        decided = replace(decided, **{name: getattr(decided, name) * kept for name in names})
         for own, batch in ((learner, decided), (other, alone)):
             if step == 0:
                 own.warm_up_epoch(batch, 0)
@@ -210,17 +207,13 @@ def test_a_saved_policy_decides_on_each_person_alone_and_draws_as_its_rule_says(
         policy.encoded_propensity(crowd.x[few], crowd.s[few]), everybody[:, few], rtol=1e-5
     )
     assert learner.rule.drawn or {*everybody.flat} <= {0.0, 1.0}
-    x, s = crowd.x.expand(2, -1, -1), crowd.s.expand(2, -1)
-    given, streams = propensities(learner, crowd), SeedStreams([0, 1], "any")
-    values = [
-        of(x, s, streams) for of in (learner.score, learner.propensity, learner.log_odds, learner.margin)
-    ]
-    for value in values:
-        assert value.shape == s.shape
-        assert value.isfinite().all()
-    assert all(((value >= 0) & (value <= 1)).all() for value in values[:2])
+    given = crowd.x.expand(2, -1, -1), crowd.s.expand(2, -1)
+    methods = learner.score, learner.propensity, learner.log_odds, learner.margin
+    values = [of(*given, SeedStreams([0, 1], "any")) for of in methods]
+    assert all(value.shape == (2, len(crowd)) and value.isfinite().all() for value in values)
+    assert all(0 <= value.min() <= value.max() <= 1 for value in values[:2])
     assert same(learner.training_state(), before), "to score leaves the learner as it is"
-    decided = learner.explore(x, s, given, SeedStreams([0, 1], "u").uniform(len(crowd)))
+    decided = learner.explore(*given, values[1], SeedStreams([0, 1], "u").uniform(len(crowd)))
     between = ((decided > 0) & (decided < 1)).any()
     draws = learner.rule.drawn or isinstance(learner, Plot | ExploreExploit)
     assert draws == between or isinstance(learner, FairThresholds | FixedPolicy)
@@ -341,6 +334,7 @@ RULES = [
     f"{PARITY} fairness.blind=true {EXPLORE}=bounded",
     f"{PARITY} fairness.blind=true {FEW}=lottery",
     GROUPS,
+    f"{GROUPS} {PARITY} {EXPLORE}=bounded",
 ]
 # Rules that methods do not run under: what is in the words, of which methods, and what they are told.
 WHY_NOT = [
@@ -398,3 +392,24 @@ def test_every_method_runs_under_every_rule_or_says_in_a_line_why_not(
     elif "epsilon" in rule and name not in FIXED:
         assert history.propensity.min() >= 0.2
     assert torch.equal(*(history.measures["utility"].isfinite(), torch.ones(4, 2) > 0))
+
+
+# The code
+
+
+PACKAGE = Path(__file__).parents[2] / "fairall"
+CODE = {path: path.read_text() for path in PACKAGE.rglob("*.py")}
+REFERENCES = PACKAGE / "measuring" / "references.py", "fairall.models.oracle"  # every run is compared with it
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_no_code_knows_of_a_method(name: str) -> None:
+    module = CLASSES[name].__module__
+    package, _, stem = module.rpartition(".")
+    imports = re.compile(rf"^\s*(from {package} import .*\b{stem}\b|(from|import) {module}\b)", re.MULTILINE)
+    own = PACKAGE.parent / f"{module.replace('.', '/')}.py"
+    knowing = {path for path, text in CODE.items() if imports.search(text)} - {own}
+    assert {(path, module) for path in knowing} <= {REFERENCES}
+    if ".rivals." in module and name not in ("greedy", "parity_stacked"):  # of examples, and a default
+        assert not [path for path, text in CODE.items() if f'"{name}"' in text]
+        assert {"label", "page", "colour", "mark"} == shown(name).keys()
