@@ -348,10 +348,6 @@ def test_weights_of_groups_are_learnt(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "words",
     [
-        *"""
-            model=sellf_one_step model=explore_exploit model=fair_reductions
-        """.split(),
-        "model=consequential model.fairness=demographic_parity",
         "model=greedy world=noise world.noise.advantaged.positive=0.1",
         "model=greedy world=drift world.drift.label.advantaged=0.1",
         "model=greedy world=feedback",
@@ -368,18 +364,8 @@ def test_what_needs_two_groups_says_so(words: str) -> None:
 @pytest.mark.parametrize(
     "words",
     [
-        "model=greedy exploration=bounded",
-        "model=ensemble initial_policy=lenient",
-        "model=ensemble fairness=demographic_parity",
-        "model=fairall_I_II",
-        "model=fairall_II fairness=demographic_parity",
+        "model=fairall_I_II initial_policy=lenient",
         "model=fairlab_I_II splits=2",
-        "model=fairlog",
-        *"model=epsilon_greedy model=unfairlog".split(),
-        *(pytest.param(f"model={name}", marks=pytest.mark.whole) for name in ("adopt", "neural_ucb")),
-        "model=consequential model.fairness=none",
-        "model=random initial_policy=random",
-        "model=oracle_fair",
         "model=greedy world=[capacity,delay]",
     ],
 )
@@ -394,6 +380,7 @@ def test_what_works_with_any_number_of_groups(words: str, tmp_path: Path) -> Non
     result = fairall.run(fairall.compose_config(*overrides))
     assert [*result.groups] == ["all", *FOUR]
     assert result.spread("mean_dpu") is not None
+    assert (result.spread("latent_s_mmd") is None) == ("greedy" in words)
 
 
 # A whole run

@@ -62,20 +62,13 @@ def online_step(learner: Learner, applicants: People, uniform: Tensor) -> tuple[
     return decided, policy
 
 
-def leaves(state: object) -> list[Tensor]:
-    """All tensors of a nested state."""
-    if isinstance(state, dict):
-        return [leaf for value in state.values() for leaf in leaves(value)]
-    if isinstance(state, list):
-        return [leaf for value in state for leaf in leaves(value)]
-    assert isinstance(state, Tensor)
-    return [state.clone()]
-
-
 def same(left: object, right: object) -> bool:
-    """Whether two states have equal tensors."""
-    a, b = leaves(left), leaves(right)
-    return len(a) == len(b) and all(torch.equal(one, other) for one, other in zip(a, b, strict=True))
+    """Whether two states are equal to the last bit."""
+    try:
+        torch.testing.assert_close(left, right, rtol=0, atol=0, equal_nan=True)
+    except AssertionError:
+        return False
+    return True
 
 
 def someone(people: People, step: int, seeds: list[int], rate: float = 0.5) -> Decided:

@@ -1,44 +1,66 @@
-"""What the loop relies on, checked of every method that learns."""
+"""What is true of every method of conf/model: state, replicates, people, flags, and each rule of a run."""
 
+import re
 from collections.abc import Callable
-from dataclasses import fields, replace
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
+import numpy as np
+import pandas as pd
 import pytest
 import torch
+import yaml
 
+from fairall.config.choices import choices, shown
+from fairall.config.compose import compose_config, target_class
 from fairall.data.people import People
-from fairall.models.latent_learner import LatentLearner
-from fairall.models.learner import Learner
+from fairall.data.prepared import PreparedData
+from fairall.display.progress import Display
+from fairall.errors import FairAllError
+from fairall.experiment import job, prepare
+from fairall.live.offline import WEIGH_LABELS
+from fairall.models.classifier import Remembering
+from fairall.models.fairness import FairThresholds
+from fairall.models.latent_learner import Phase2Epochs
+from fairall.models.learner import TAKE_AMOUNTS, FixedPolicy, Learner
 from fairall.models.rivals.explore_exploit import ExploreExploit
 from fairall.models.rivals.plot import Plot
+from fairall.nn import native
+from fairall.nn.native import calls
+from fairall.online.training import Training
+from fairall.policy import Policy
 from fairall.runtime.randomness import SeedStreams
-from tests.conftest import ComposeConfig, MakePeople, MakeSetting, as_saved
-from tests.models.conftest import propensities, someone, taught
+from fairall.storage.checkpoint import Cache, Checkpoint
+from tests.conftest import LOANS, as_saved
+from tests.models.conftest import propensities, same, someone, taught
 
-MakeLearner = Callable[[list[int]], Learner]
-METHODS = [
-    *(f"model=fairall_I_II model.policy={policy}" for policy in ("z_dec", "z_label", "z_clf", "clf", "dec")),
-    "model=fairall_II protocol=text",
-    "model=fairall_II protocol=published_code",
-    "model=fairlab_I_II",
-    "model=fairlab_I_II protocol=published_code",
-    "model=fairlog",
-    "model=fairlog protocol=published_code",
-    "model=fairlog model.decision=deterministic",
-    *"""
-        model=unfairlog model=greedy model=ensemble model=plot model=adopt model=neural_ucb
-        model=explore_exploit model=fair_reductions model=sellf_one_step model=dcem
-    """.split(),
-    "model=dcem model.protected_as_feature=true",
-    "model=multiple_imputation",
-    "model=multiple_imputation model.odds_ratio=2",
-    *"""
-        model=accepted_only model=reweighting model=parcelling model=fuzzy_augmentation model=heckman
-        model=basl
-    """.split(),
-    *(f"model=consequential model.policy={policy}" for policy in ("logistic", "semi_logistic", "threshold")),
-    "model=consequential model.data=recent",
-]
+Start = Callable[..., Training]
+FILES = choices()["model"]
+
+
+def class_of(name: str) -> type[Learner]:
+    """The class that conf/model/NAME.yaml names, or that the file it builds on names."""
+    node = yaml.safe_load(FILES[name].read_text())
+    return target_class(node, "model") if "_target_" in node else class_of(node["defaults"][0])
+
+
+CLASSES = {name: class_of(name) for name in FILES}
+FIXED = {name for name, of in CLASSES.items() if issubclass(of, FixedPolicy)}
+NO_ESTIMATE = {*FIXED, "explore_exploit", "fair_reductions"}  # that thresholds could be chosen for
+REMEMBERING = {name for name, of in CLASSES.items() if issubclass(of, Remembering)}
+GROUPS = "dataset.sensitive=purpose dataset.advantaged=null dataset.groups=[car,house,business]"
+CENTS = "dataset.gain={intercept:20,income:0.1} dataset.loss={income:0.06}"
+CROSSED = """
+    dataset.sensitive=purpose+sex dataset.advantaged=null dataset.drop=[id,decision,propensity,purpose,sex]
+    dataset.groups=[car+male,car+female,house+male,house+female,business+male]
+"""
+RUN = """
+    dataset=csv dataset.label=repaid dataset.positive=yes dataset.sensitive=sex dataset.advantaged=male
+    dataset.drop=[id,decision,propensity,purpose+sex] initial_policy=random seeds=2 evaluation.decisions=true
+    schedule.time_steps=3 schedule.applicants=16 schedule.warm_up_applicants=32 schedule.warm_up_epochs=2
+    schedule.phase1_epochs=2 evaluation.window=[1,3]
+""".split()
 SMALL = {
     "clf_arch": [8],
     "vae_arch": [8],
@@ -48,7 +70,6 @@ SMALL = {
     "discriminator_arch": [4],
     "adaptation_updates": 4,
     "latent_size": 2,
-    "phase1": None,
     "elbo_samples": 3,
     "kl_samples": 4,
     "members": 4,
@@ -59,81 +80,336 @@ SMALL = {
     "learning_rate": 0.01,
     "past_policies": 2,
     "alpha": 1 / 3,
-    "iterations": 8,
+    "growth": 0.6,
+    "iterations": 3,
     "rounds": 3,
     "solve_every": 2,
 }
+VARIANTS = [
+    *(f"model=fairall_I_II model.policy={policy}" for policy in ("z_label", "z_clf", "clf", "dec")),
+    "model=fairall_II protocol=text",
+    "model=fairall_II protocol=published_code",
+    "model=fairlab_I_II protocol=published_code",
+    "model=fairlog protocol=published_code",
+    "model=fairlog model.decision=deterministic",
+    f"model=greedy {CENTS}",
+    *(f"model={name} {GROUPS}" for name in ("fairall_I_II", "fairlab_I_II", "fairlog", "parity_ensemble")),
+    "model=greedy fairness.rule=demographic_parity fairness.slack=0 fairness.blind=true",
+    "model=dcem model.protected_as_feature=true",
+    "model=multiple_imputation model.odds_ratio=2",
+    *(f"model=consequential model.policy={policy}" for policy in ("semi_logistic", "threshold")),
+    "model=consequential model.data=recent",
+]
 
 
-@pytest.fixture(params=METHODS)
-def make(request: pytest.FixtureRequest, compose_config: ComposeConfig, setting: MakeSetting) -> MakeLearner:
-    """The learner of some seeds, with small nets."""
-    words = [*request.param.split(), "schedule.time_steps=4", "schedule.applicants=32", "preset=quick"]
-    model = compose_config(*words, "evaluation.window=[2,4]").model
-    model = replace(model, **{key: value for key, value in SMALL.items() if hasattr(model, key)})
-    switches = [word for word in words if word.startswith(("protocol", "schedule"))]
-    return lambda seeds: model.build(setting(seeds, *switches, "evaluation.window=[2,4]"))
+@pytest.fixture(scope="session")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Cache:
+    """That of all runs, which share trainings of Phase I and oracles."""
+    return Cache(tmp_path_factory.mktemp("cache"), checkpoint_seconds=float("inf"))
+
+
+@pytest.fixture(scope="session")
+def start(tmp_path_factory: pytest.TempPathFactory) -> Start:
+    """Makes the run of some words, with small nets, on the labelled of `LOANS`; it has not started."""
+    path = tmp_path_factory.mktemp("labelled") / "loans.csv"
+    people = pd.read_csv(LOANS).dropna(subset="repaid")
+    people["purpose+sex"] = people["purpose"] + "+" + people["sex"]
+    people.to_csv(path, index=False)
+    known: dict[Any, PreparedData] = {}
+
+    def started(*words: str) -> Training:
+        composed = compose_config(*RUN, f"dataset.path={path}", *words)
+        composed.model.update({key: value for key, value in SMALL.items() if key in composed.model})
+        key = str(composed.dataset), composed.protocol.scaler
+        task = job(composed, lambda *of: known[key] if key in known else known.setdefault(key, prepare(*of)))
+        return Training(task.learner, task.initial_policy, task.config, task.world, task.measures)
+
+    return started
 
 
 @pytest.fixture
-def crowd(people: MakePeople) -> People:
-    return people(60)
+def finish(start: Start, cache: Cache, tmp_path: Path) -> Start:
+    """Runs the run of some words."""
+
+    def finished(*words: str) -> Training:
+        training = start(*words)
+        state = Checkpoint(tmp_path / str(id(training)), "state", seconds=float("inf"))
+        training.run(state, cache, Display(progress_only=True))
+        return training
+
+    return finished
 
 
-def test_training_continues_from_a_checkpoint_to_the_last_bit(make: MakeLearner, crowd: People) -> None:
-    first, second = taught(make([0, 3]), crowd, range(3)), make([0, 3])
-    untaught = propensities(second, crowd)
-    second.load_state_dict(first.state_dict())
-    before = propensities(first, crowd)
-    assert torch.equal(propensities(second, crowd), before), "a saved policy has all that π depends on"
-    assert not torch.equal(untaught, before)
-    saved = as_saved(first.training_state())
-    second = make([0, 3])
+@pytest.fixture(params=[*(f"model={name}" for name in FILES if name != "opt_fair"), *VARIANTS])
+def make(request: pytest.FixtureRequest, start: Start, cache: Cache) -> Start:
+    """The run of a method after Phase I, for which words say the seeds."""
+
+    def made(*words: str) -> Training:
+        training = start(*request.param.split(), *words)
+        training.learner.pretrain(training.data, cache, lambda **_: None)
+        return training
+
+    return made
+
+
+def crowd_of(training: Training) -> People:
+    return training.data.train.rows(torch.arange(60))
+
+
+def test_training_continues_from_a_checkpoint_to_the_last_bit(make: Start) -> None:
+    trainings = [make(), make()]
+    (first, second), crowd = (training.learner for training in trainings), crowd_of(trainings[0])
+    untaught = propensities(first, crowd)
+    saved = as_saved(taught(first, crowd, range(3)).training_state())
+    assert torch.equal(untaught, propensities(first, crowd)) != first.learns
     second.load_training_state(saved)
+    assert same(second.training_state(), saved)
     for learner in (first, second):
         taught(learner, crowd, range(3, 6))
-    for own, other in zip(first.state_dict().values(), second.state_dict().values(), strict=True):
-        assert torch.equal(own, other)
+    assert same(first.training_state(), second.training_state())
     assert torch.equal(propensities(first, crowd), propensities(second, crowd))
 
 
-def test_a_seed_learns_alone_what_it_learns_among_others(make: MakeLearner, crowd: People) -> None:
-    stacked, alone = taught(make([0, 3, 4]), crowd, range(4)), taught(make([3]), crowd, range(4))
-    for own, among in zip(alone.parameters(), stacked.parameters(), strict=True):
-        copies = len(own)  # replicates of a seed
-        torch.testing.assert_close(own, among[copies : 2 * copies], atol=1e-4, rtol=1e-3)
-    decides, decide = (propensities(learner, crowd) for learner in (alone, stacked))
-    torch.testing.assert_close(decides[0], decide[1], atol=1e-4, rtol=1e-3)
-
-
-def test_propensities_are_of_the_person_and_drawn_as_the_rule_says(make: MakeLearner, crowd: People) -> None:
-    learner = taught(make([0, 1]), crowd, range(3))
-    everybody = propensities(learner, crowd)
-    assert ((everybody >= 0) & (everybody <= 1)).all()
-    assert learner.rule.drawn or set(everybody.flatten().tolist()) <= {0.0, 1.0}
-    x, s = crowd.x.expand(2, -1, -1), crowd.s.expand(2, -1)
-    if not isinstance(learner, LatentLearner):
-        alone = learner.propensity(x[:, [5, 2]], s[:, [5, 2]], SeedStreams([0, 1], "others"))
-        torch.testing.assert_close(alone, everybody[:, [5, 2]])
-    decided = learner.explore(x, s, everybody, SeedStreams([0, 1], "u").uniform(len(crowd)))
-    draws = learner.rule.drawn or isinstance(learner, Plot | ExploreExploit)
-    assert draws == ((decided > 0) & (decided < 1)).any()
-
-
-def test_accepting_nobody_or_one_group_spoils_no_number(make: MakeLearner, crowd: People) -> None:
-    learner, other = make([0, 1, 3]), make([3])
-    for step in range(3):
-        decided, alone = someone(crowd, step, [0, 1, 3]), someone(crowd, step, [3])
-        for field in fields(decided):
-            if field.name not in ("x", "s", "weight"):
-                getattr(decided, field.name)[0] = 0
-                getattr(decided, field.name)[1][decided.s[1] < 0] = 0
+def test_a_seed_learns_alone_what_it_learns_among_others_who_accept_nobody_or_one_group(make: Start) -> None:
+    trainings = [make(*words.split()) for words in ("seeds=3", "seed=2 seeds=1")]
+    (learner, other), crowd = (training.learner for training in trainings), crowd_of(trainings[0])
+    for step in range(4):
+        decided, alone = someone(crowd, step, [0, 1, 2]), someone(crowd, step, [2])
+        kept = torch.stack([decided.s[0] > 9, decided.s[1] > 0, decided.s[2] > -9])
+        names = ("propensity", "accepted", "label")
+        decided = replace(decided, **{name: getattr(decided, name) * kept for name in names})
         for own, batch in ((learner, decided), (other, alone)):
             if step == 0:
                 own.warm_up_epoch(batch, 0)
             else:
                 own.update(batch)
-    assert all(parameter.isfinite().all() for parameter in learner.parameters())
+    for one, among in zip(other.parameters(), learner.parameters(), strict=True):
+        assert among.isfinite().all()
+        torch.testing.assert_close(one, among[-len(one) :], atol=1e-4, rtol=1e-3)  # with replicates of a seed
     found = propensities(learner, crowd)
     assert found.isfinite().all()
     torch.testing.assert_close(found[2], propensities(other, crowd)[0], atol=1e-4, rtol=1e-3)
+
+
+def test_a_saved_policy_decides_on_each_person_alone_and_draws_as_its_rule_says(
+    make: Start, tmp_path: Path
+) -> None:
+    training = make()
+    crowd = crowd_of(training)
+    learner = taught(training.learner, crowd, range(3))
+    Policy.of(learner, training.data).save(tmp_path, training.config.stored())
+    before, policy = as_saved(learner.training_state()), Policy.load(tmp_path)
+    everybody = policy.encoded_propensity(crowd.x, crowd.s)
+    if learner.learns:  # an oracle also knows the people whose labels it has seen
+        assert (everybody == Policy.of(learner, training.data).encoded_propensity(crowd.x, crowd.s)).all()
+    few = [5, 2, 31]
+    np.testing.assert_allclose(
+        policy.encoded_propensity(crowd.x[few], crowd.s[few]), everybody[:, few], rtol=1e-5
+    )
+    assert learner.rule.drawn or {*everybody.flat} <= {0.0, 1.0}
+    given = crowd.x.expand(2, -1, -1), crowd.s.expand(2, -1)
+    methods = learner.score, learner.propensity, learner.log_odds, learner.margin
+    values = [of(*given, SeedStreams([0, 1], "any")) for of in methods]
+    assert all(value.shape == (2, len(crowd)) and value.isfinite().all() for value in values)
+    assert all(0 <= value.min() <= value.max() <= 1 for value in values[:2])
+    assert same(learner.training_state(), before), "to score leaves the learner as it is"
+    decided = learner.explore(*given, values[1], SeedStreams([0, 1], "u").uniform(len(crowd)))
+    between = ((decided > 0) & (decided < 1)).any()
+    draws = learner.rule.drawn or isinstance(learner, Plot | ExploreExploit)
+    assert draws == between or isinstance(learner, FairThresholds | FixedPolicy)
+
+
+@pytest.mark.skipif(calls.kernels() is None, reason="numba is not installed, or switched off")
+@pytest.mark.parametrize("groups", [GROUPS, CROSSED])
+@pytest.mark.parametrize("policy", ["z_dec", "z_label", "z_clf"])
+@pytest.mark.parametrize("model", ["fairall_II", "fairlab_I_II"])
+def test_compiled_training_with_more_groups_is_that_of_torch(
+    model: str, policy: str, groups: str, start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    learners = []
+    for kernels in (calls.kernels, lambda: None):
+        monkeypatch.setattr(calls, "kernels", kernels)
+        training = start(f"model={model}", f"model.policy={policy}", *groups.split())
+        learner: Any = training.learner
+        vae = learner.model.vae
+        vae.frame.copy_(vae.frame.flip(-1))
+        vae.frame[:, 1:3] *= -1
+        vae.seen_as[1, -1] = 1
+        learners.append(taught(learner, crowd_of(training), range(2)))
+    assert bool(training.data.schema.crossed) == (groups == CROSSED)
+    (compiled, plain) = learners
+    assert isinstance(compiled.epochs, native.functions.Phase2Epochs)
+    assert isinstance(plain.epochs, Phase2Epochs)
+    torch.testing.assert_close([*compiled.parameters()], [*plain.parameters()], rtol=0, atol=2e-3)
+
+
+# Flags
+
+
+def test_methods_that_messages_name_are_the_ones() -> None:
+    def named(words: str) -> set[str]:
+        return {*re.findall(r"\w+", words)} - {"or"}
+
+    assert all(CLASSES[name].takes_amounts for name in named(TAKE_AMOUNTS))
+    assert all(CLASSES[name].weighs_labels for name in named(WEIGH_LABELS))
+
+
+@pytest.mark.parametrize("name", [name for name, of in CLASSES.items() if of.weighs_labels])
+def test_a_label_of_weight_0_teaches_nothing(name: str, start: Start) -> None:
+    learners = [start(f"model={name}").learner for _ in range(3)]
+    decided = someone(start().data.train, 0, [0, 1])
+    weight = torch.arange(16.0).remainder(2).expand(2, -1)
+    flipped = torch.where((weight == 0) & decided.accepted, 1.0 - decided.label, decided.label)
+    given = (decided.label, weight), (flipped, weight), (flipped, torch.ones(2, 16))
+    for learner, (label, own) in zip(learners, given, strict=True):
+        learner.warm_up_epoch(replace(decided, label=label, weight=own), 0)
+    first, second, third = (learner.state_dict() for learner in learners)
+    assert same(first, second)
+    assert not same(first, third)
+
+
+@pytest.mark.parametrize(
+    ("words", "others"),
+    [
+        ("cost.value=0.3", "dataset.gain={intercept:70} dataset.loss={intercept:30}"),
+        (CENTS, "dataset.gain={intercept:2000,income:10} dataset.loss={income:6}"),
+    ],
+    ids=["equal amounts are one cost", "units of money do not matter"],
+)
+@pytest.mark.parametrize("name", [name for name, of in CLASSES.items() if of.takes_amounts])
+def test_amounts_a_hundred_times_as_great_change_no_decision(
+    name: str, words: str, others: str, finish: Start
+) -> None:
+    one, other = (finish(f"model={name}", *of.split()).history for of in (words, others))
+    assert torch.equal(one.accepted, other.accepted)
+    for measure, values in one.measures.items():
+        factor = 100 if measure.startswith("utility") else 1
+        torch.testing.assert_close(
+            other.measures[measure], factor * values, rtol=1e-3, atol=1e-3, equal_nan=True
+        )
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        *(
+            f"model={name} fairness.rule={rule} fairness.slack=0 fairness.blind=true"
+            for name in sorted(REMEMBERING - NO_ESTIMATE)
+            for rule in ("demographic_parity", "equal_opportunity")
+        ),
+        "model=dcem",
+        "model=consequential model.protected_as_feature=false",
+    ],
+)
+def test_who_does_not_see_s_decides_without_it(words: str, finish: Start) -> None:
+    training = finish(*words.split())
+    people, streams = training.data.test, SeedStreams([0, 1], "any")
+    x, s = people.x.expand(2, -1, -1), people.s.expand(2, -1)
+    for of in (training.learner.score, training.learner.log_odds, training.learner.margin):
+        assert torch.equal(of(x, s, streams), of(x, -s, streams))
+
+
+# Every rule of a run
+
+FEW = "world.capacity.share=0.3 world.capacity.rule"
+PARITY, EQUAL = (
+    f"fairness.slack=0 fairness.rule={rule}" for rule in ("demographic_parity", "equal_opportunity")
+)
+EXPLORE = "exploration.propensity=0.2 exploration.rule"
+RULES = [
+    "exploration.rule=none",
+    f"{FEW}=lottery {EXPLORE}=epsilon",
+    f"{FEW}=top {EXPLORE}=bounded",
+    f"{PARITY} {EXPLORE}=bounded",
+    f"{PARITY} {FEW}=lottery exploration.rule=none",
+    f"{PARITY} {FEW}=top {EXPLORE}=epsilon",
+    f"{EQUAL} {EXPLORE}=epsilon",
+    f"{EQUAL} {FEW}=lottery {EXPLORE}=bounded",
+    f"{EQUAL} {FEW}=top exploration.rule=stuck exploration.after=1",
+    CENTS,
+    f"{CENTS} {FEW}=top {EXPLORE}=epsilon",
+    f"{CENTS} {EQUAL} exploration.rule=none",
+    f"{CENTS} {EQUAL} {FEW}=lottery",
+    f"{CENTS} {EXPLORE}=bounded",
+    f"{PARITY} fairness.blind=true {EXPLORE}=bounded",
+    f"{PARITY} fairness.blind=true {FEW}=lottery",
+    GROUPS,
+    f"{GROUPS} {PARITY} {EXPLORE}=bounded",
+]
+# Rules that methods do not run under: what is in the words, of which methods, and what they are told.
+WHY_NOT = [
+    ("", {"opt_fair"}, r"model=opt_fair reads K, and the data set has "),
+    (
+        "fairness",
+        NO_ESTIMATE,
+        r"fairness=\w+: model=NAME has no estimate of p\(label = 1\)",
+    ),
+    (
+        "blind",
+        {*FILES} - REMEMBERING,
+        "blind=true: model=NAME is no classifier of remembered people; take greedy, ensemble or plot",
+    ),
+    ("blind.*capacity", {*FILES}, "for two groups, and without world.capacity; leave fairness.blind out"),
+    (
+        "groups",
+        {"consequential", "explore_exploit", "fair_reductions", "opt_unfair", "sellf_one_step"},
+        r"is for two groups, and the data have 3: .*choose two groups with dataset.groups=\[A,B\]",
+    ),
+    (
+        "gain",
+        {name for name, of in CLASSES.items() if not of.takes_amounts},
+        "model=NAME has one cost for everybody, .*: choose accept_all, oracle, .* or dataset.decide_by=cost",
+    ),
+    ("gain.*bounded", {*FILES}, "exploration=bounded is not possible: it must be another rule with dataset"),
+    (
+        "(?=.*gain)(?=.*capacity).*fairness",
+        {*FILES},
+        r"fairness=\w+ is not possible: it must be none with few places and dataset.gain",
+    ),
+]
+
+
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("name", FILES)
+def test_every_method_runs_under_every_rule_or_says_in_a_line_why_not(
+    name: str, rule: str, finish: Start
+) -> None:
+    asked = f"{rule} fairness" if name.startswith("parity_") else rule
+    words = f"model={name}", *rule.split()
+    for part, names, why in WHY_NOT:
+        if name in names and re.search(part, asked):
+            with pytest.raises(FairAllError, match=why.replace("NAME", name)) as told:
+                finish(*words)
+            assert "\n" not in str(told.value)
+            return
+    training = finish(*words)
+    history = training.history
+    assert history.accepted.shape == (3, 2, 16)
+    assert all(values.isfinite().all() for values in (history.propensity, *training.learner.parameters()))
+    assert (history.propensity[history.accepted] > 0).all()
+    if "capacity" in rule:
+        assert history.accepted.sum(-1).max() <= 4
+    elif "epsilon" in rule and name not in FIXED:
+        assert history.propensity.min() >= 0.2
+    assert torch.equal(*(history.measures["utility"].isfinite(), torch.ones(4, 2) > 0))
+
+
+# The code
+
+
+PACKAGE = Path(__file__).parents[2] / "fairall"
+CODE = {path: path.read_text() for path in PACKAGE.rglob("*.py")}
+REFERENCES = PACKAGE / "measuring" / "references.py", "fairall.models.oracle"  # every run is compared with it
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_no_code_knows_of_a_method(name: str) -> None:
+    module = CLASSES[name].__module__
+    package, _, stem = module.rpartition(".")
+    imports = re.compile(rf"^\s*(from {package} import .*\b{stem}\b|(from|import) {module}\b)", re.MULTILINE)
+    own = PACKAGE.parent / f"{module.replace('.', '/')}.py"
+    knowing = {path for path, text in CODE.items() if imports.search(text)} - {own}
+    assert {(path, module) for path in knowing} <= {REFERENCES}
+    if ".rivals." in module and name not in ("greedy", "parity_stacked"):  # of examples, and a default
+        assert not [path for path, text in CODE.items() if f'"{name}"' in text]
+        assert {"label", "page", "colour", "mark"} == shown(name).keys()

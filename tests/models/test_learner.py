@@ -2,67 +2,38 @@
 
 import random
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from torch import Tensor, nn
 
-from fairall.config.schema import ModelConfig
-from fairall.data.people import Decided
 from fairall.errors import FairAllError
-from fairall.models.learner import Learner, Setting
-from fairall.nn.adam import Adam
-from fairall.nn.stacked import StackedLinear
+from fairall.models.learner import Learner
 from fairall.runtime.randomness import SeedStreams
-from tests.conftest import MakeSetting
-
-NOBODY = Decided(*[torch.zeros(1, 0)] * 5)
+from tests.conftest import ComposeConfig, MakeSetting
 
 
-class Small(Learner):
-    """A layer, its optimiser and streams, and an optimiser in a module of its own."""
-
-    def __init__(self, setting: Setting) -> None:
-        super().__init__(ModelConfig(), setting)
-        self.streams = SeedStreams(setting.seeds, "small")
-        self.layer = StackedLinear(2, 1, self.streams)
-        self.optimiser = Adam(self.layer.parameters(), 0.1)
-        self.inner = nn.Module()
-        self.inner.optimiser = Adam(self.layer.parameters(), 0.2)  # type: ignore[assignment]
-        self.sizes = [1, 2]
-
-    def warm_up_epoch(self, decided: Decided, epoch: int) -> dict[str, float]:
-        return {}
-
-    def update(self, decided: Decided) -> None:
-        for optimiser in (self.optimiser, self.inner.optimiser):
-            loss = self.layer(self.streams.normal(4, 2)).square().sum()
-            self.layer.zero_grad()
-            loss.backward()
-            optimiser.step()  # type: ignore[union-attr]
-
-    def score(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:
-        return torch.full_like(s, 0.5)
+@pytest.fixture
+def learner(compose_config: ComposeConfig, setting: MakeSetting) -> Any:
+    """A learner with a net, an optimiser, streams and a memory."""
+    return compose_config("model=greedy").model.build(setting([0, 1]))
 
 
-def test_parts_are_named_and_training_continues_from_their_state(setting: MakeSetting) -> None:
-    first, second = Small(setting([0, 1])), Small(setting([0, 1]))
-    first.update(NOBODY)
-    state = first.training_state()
-    assert list(state["parts"]) == ["inner.optimiser", "optimiser", "streams"]
-    second.load_training_state(state)
-    for own in (first, second):
-        own.update(NOBODY)
-    assert torch.equal(first.layer.weight, second.layer.weight)
-
-
-def test_a_state_with_other_parts_is_refused(setting: MakeSetting) -> None:
-    learner = Small(setting([0]))
+def test_parts_of_modules_within_are_named_and_restored(learner: Any) -> None:
+    inner = learner.classifier.inner = SeedStreams([0, 1], "inner")
     state = learner.training_state()
-    learner.renamed = learner.optimiser  # type: ignore[assignment]
+    assert list(state["parts"]) == ["classifier.inner", "memory", "optimiser", "streams"]
+    drawn = inner.uniform(4)
+    learner.load_training_state(state)
+    assert torch.equal(inner.uniform(4), drawn)
+
+
+def test_a_state_with_other_parts_is_refused(learner: Any) -> None:
+    state = learner.training_state()
+    learner.renamed = learner.optimiser
     del learner.optimiser
-    with pytest.raises(FairAllError, match=r"Small has inner\.optimiser, renamed, streams; start anew"):
+    with pytest.raises(FairAllError, match=r"Greedy has memory, renamed, streams; start anew"):
         learner.load_training_state(state)
 
 
@@ -71,7 +42,7 @@ def test_a_state_with_other_parts_is_refused(setting: MakeSetting) -> None:
     [
         lambda own: [own.optimiser],
         lambda own: {"streams": (own.streams,)},
-        lambda own: [own.layer],
+        lambda own: [own.classifier],
         lambda own: torch.zeros(3),
         lambda own: {"mean": torch.zeros(3)},
         lambda own: torch.Generator(),
@@ -79,10 +50,9 @@ def test_a_state_with_other_parts_is_refused(setting: MakeSetting) -> None:
         lambda own: random.Random(0),
     ],
 )
-def test_state_that_would_be_lost_is_refused(hidden: Callable[[Small], object], setting: MakeSetting) -> None:
-    learner = Small(setting([0]))
-    learner.hidden = hidden(learner)  # type: ignore[assignment]
-    with pytest.raises(FairAllError, match=r"Small\.hidden would not be part of a checkpoint"):
+def test_state_that_would_be_lost_is_refused(hidden: Callable[[Any], object], learner: Any) -> None:
+    learner.hidden = hidden(learner)
+    with pytest.raises(FairAllError, match=r"Greedy\.hidden would not be part of a checkpoint"):
         learner.training_state()
 
 
@@ -100,7 +70,7 @@ def test_nineteen_members_may_be_overridden() -> None:
     )
 
 
-def test_printing_shows_sizes_seeds_and_features(setting: MakeSetting) -> None:
-    shown = repr(Small(setting([0, 1])))
+def test_printing_shows_sizes_seeds_and_features(learner: Any) -> None:
+    shown = repr(learner)
     assert "seeds=[0, 1], features=['height', 'visits'" in shown
-    assert "StackedLinear(E=2, in=2, out=1)" in shown
+    assert "StackedLinear(E=2, in=64, out=1)" in shown

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
-from fairall import FairAllError, Result, load_dataset
-from fairall.config.schema import FairnessRule
+from fairall import FairAllError, Result
 from fairall.display import PageFigure
 from fairall.metrics import Spread
 from fairall.report import method_label
@@ -42,7 +40,7 @@ from reproduction.questions_hidden import (
 )
 from reproduction.questions_tables import first_table
 from reproduction.questions_truth import CFU, HELD, JUDGED, TRUE, World, tool_of, truth_items, world_of
-from tests.models.test_amounts import best, cells
+from tests.models.test_amounts import best, cells, worth
 from tests.reproduction.collection import result
 
 pytestmark = pytest.mark.whole
@@ -278,11 +276,8 @@ def test_differences_are_by_amounts_less_by_one_cost_of_the_same_method() -> Non
 
 def test_the_known_difference_is_that_of_the_closed_forms() -> None:
     (one,) = plan(["questions_amounts_fico"], [*QUICK, "model=greedy", "dataset.decide_by=cost"], once=False)
-    data: Any = load_dataset("fico")
-    scores = data.scores
-    share, p, gain, loss, _ = cells(scores)
-    money = share * (p * gain - (1 - p) * loss)
-    assert known_difference(one) == pytest.approx(best(scores, FairnessRule.none) - money[p >= 0.84].sum())
+    money, p = worth(cells()), cells()["p"]
+    assert known_difference(one) == pytest.approx(best(cells()) - money[p >= 0.84].sum())
     # The cost of the sweep is nearly the best one, so that a better one is not what amounts earn.
     assert money[p >= 0.84].sum() > max(money[p >= c].sum() for c in p) - 0.05
 
