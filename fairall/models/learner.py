@@ -33,7 +33,10 @@ from fairall.storage.checkpoint import Cache, State
 
 LEAST = 1e-12  # smaller probabilities are set to this one before taking log odds
 MARGIN_DECIMALS = 4  # beyond them is rounding of float32, which depends on other rows
-TAKE_AMOUNTS = "accept_all, oracle, greedy, ensemble, parity_ensemble, fairlog, unfairlog, stacked or estimator"  # of the package
+# Of the package.
+TAKE_AMOUNTS = (
+    "accept_all, oracle, greedy, ensemble, parity_ensemble, fairlog, unfairlog, stacked or estimator"
+)
 DECISIONS = ("sample", "deterministic")  # `model.decision`: π is the score, or 0 or 1 by a threshold
 
 

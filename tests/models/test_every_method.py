@@ -156,12 +156,17 @@ def crowd_of(training: Training) -> People:
     return training.data.train.rows(torch.arange(60))
 
 
+def scores(learner: Learner, people: People) -> torch.Tensor:
+    x, s = (of.expand(len(learner.setting.seeds), *of.shape) for of in (people.x, people.s))
+    return learner.score(x, s, SeedStreams(learner.setting.seeds, "scores"))
+
+
 def test_training_continues_from_a_checkpoint_to_the_last_bit(make: Start) -> None:
     trainings = [make(), make()]
     (first, second), crowd = (training.learner for training in trainings), crowd_of(trainings[0])
-    untaught = propensities(first, crowd)
+    untaught = scores(first, crowd)
     saved = as_saved(taught(first, crowd, range(3)).training_state())
-    assert torch.equal(untaught, propensities(first, crowd)) != first.learns
+    assert torch.equal(untaught, scores(first, crowd)) != first.learns
     second.load_training_state(saved)
     assert same(second.training_state(), saved)
     for learner in (first, second):
@@ -410,6 +415,10 @@ def test_no_code_knows_of_a_method(name: str) -> None:
     own = PACKAGE.parent / f"{module.replace('.', '/')}.py"
     knowing = {path for path, text in CODE.items() if imports.search(text)} - {own}
     assert {(path, module) for path in knowing} <= {REFERENCES}
-    if ".rivals." in module and name not in ("greedy", "parity_stacked"):  # of examples, and a default
+    if ".rivals." in module and name not in (
+        "estimator",
+        "greedy",
+        "parity_stacked",
+    ):  # of examples, and a default
         assert not [path for path, text in CODE.items() if f'"{name}"' in text]
         assert {"label", "page", "colour", "mark"} == shown(name).keys()
