@@ -11,7 +11,7 @@ import inspect
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any, Literal, TypeVar
 
@@ -90,33 +90,33 @@ class Quantity:
 
     def sampled(self) -> Quantity:
         """The same from drawn decisions instead of acceptance probabilities."""
-        return self._derived(f"{self.name}_sampled")
+        return self._derived(name=f"{self.name}_sampled")
 
     def mean(self) -> Quantity:
         """The temporal mean (definition 2.4)."""
-        return self._derived(f"mean_{self.name}", label=f"mean {self.label}")
+        return self._derived(name=f"mean_{self.name}", label=f"mean {self.label}")
 
     def variation(self) -> Quantity:
         """The temporal variation (definition 2.4)."""
-        return self._derived(
-            f"tv_{self.name}", label=f"TV {self.label}", higher_is_better=False, bounds=(0.0, math.inf)
-        )
+        label, bounds = f"TV {self.label}", (0.0, math.inf)
+        return self._derived(name=f"tv_{self.name}", label=label, higher_is_better=False, bounds=bounds)
 
-    def _derived(self, name: str, **changes: Any) -> Quantity:
-        values = {key: getattr(self, key) for key in Quantity.__dataclass_fields__}
-        return Quantity(**(values | {"name": name} | changes))
+    def _derived(self, **changes: Any) -> Quantity:
+        return Quantity(**{field.name: getattr(self, field.name) for field in fields(Quantity)} | changes)
 
     def to_plain(self) -> dict[str, Any]:
         """All but the name, for JSON; an infinite bound becomes None."""
-        plain = {key: getattr(self, key) for key in Quantity.__dataclass_fields__ if key != "name"}
-        return plain | {"bounds": [bound if math.isfinite(bound) else None for bound in self.bounds]}
+        bounds = [bound if math.isfinite(bound) else None for bound in self.bounds]
+        plain = vars(self._derived()) | {"bounds": bounds}
+        del plain["name"]
+        return plain
 
     @classmethod
     def from_plain(cls, name: str, plain: Mapping[str, Any]) -> Quantity:
         """Inverse of `to_plain`."""
         low, high = plain["bounds"]
-        bounds = (-math.inf if low is None else low, math.inf if high is None else high)
-        return cls(name, **(dict(plain) | {"bounds": bounds}))
+        bounds = -math.inf if low is None else low, math.inf if high is None else high
+        return cls(name, **{**plain, "bounds": bounds})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -138,10 +138,9 @@ class Measure(Quantity):
 
     def __call__(self, data: Mapping[str, Any]) -> Tensor | None:
         """The measure of data by parameter name; None where the data lack one of them but `stake`."""
-        data = {"stake": None} | dict(data)
-        if not all(name in data for name in self.needs):
-            return None
-        return self.function(**{name: data[name] for name in self.needs})
+        known = {"stake": None, **data}
+        needed = {name: known[name] for name in self.needs if name in known}
+        return self.function(**needed) if len(needed) == len(self.needs) else None
 
 
 _registered: dict[Callable[..., Tensor], Measure] = {}
@@ -174,17 +173,15 @@ def measure(
     """
 
     def register(function: MeasureFunction) -> MeasureFunction:
-        parameters = list(inspect.signature(function).parameters)
-        of_policy = "propensity" in parameters
-        known = POLICY_DATA if of_policy else APPLICANTS_DATA
-        unknown = [name for name in parameters if name not in known]
-        if unknown or not {"propensity", "accepted"} & set(parameters):
+        parameters = set(inspect.signature(function).parameters)
+        of: Literal["policy", "applicants"] = "policy" if "propensity" in parameters else "applicants"
+        known = POLICY_DATA if of == "policy" else APPLICANTS_DATA
+        if not parameters <= {*known} or known[0] not in parameters:
             raise FairAllError(
-                f"the measure {function.__name__} takes {', '.join(parameters) or 'nothing'}: parameters are "
+                f"the measure {function.__name__} takes {', '.join(inspect.signature(function).parameters) or 'nothing'}: parameters are "
                 f"some of {', '.join(POLICY_DATA)}, or some of {', '.join(APPLICANTS_DATA)}; "
                 "`propensity` or `accepted` is one of them"
             )
-        of: Literal["policy", "applicants"] = "policy" if of_policy else "applicants"
         described = function.__name__, label, unit, higher_is_better, bounds, of
         _registered[function] = Measure(*described, function=function, cumulative=cumulative)
         return function
@@ -195,10 +192,9 @@ def measure(
 def curves(measures: Iterable[Measure]) -> list[Quantity]:
     """The quantities of every time step, in the order of the columns of metrics.csv."""
     measures = list(measures)
-    of_policy = [
-        part for measure in measures if measure.of == "policy" for part in (measure, measure.sampled())
-    ]
-    return [*of_policy, *(measure for measure in measures if measure.of == "applicants")]
+    of_policy = [measure for measure in measures if measure.of == "policy"]
+    drawn = [part for measure in of_policy for part in (measure, measure.sampled())]
+    return [*drawn, *(measure for measure in measures if measure.of == "applicants")]
 
 
 def summaries(measures: Iterable[Measure]) -> list[Quantity]:
@@ -254,38 +250,32 @@ def _try_out(tried: Measure, key: str, *, by_replicate: bool) -> None:
     A mistake would otherwise end a run only after Phase I, or after its last time step. A measure that takes
     `weight` is computed without weights too, since the data set of a run may have none.
     """
+    of_policy = tried.of == "policy"
+    whom, wanted = ("people", (2,)) if of_policy else ("applicants", (3, 2))  # of 2 seeds
     # All combinations of four binary values, so that no group is empty.
-    label, s, truth, accepted = ((torch.arange(16) >> bit & 1).float() for bit in range(4))
-    people = {"label": label, "s": 2.0 * s - 1.0, "ground_truth": truth}
-    n_seeds, n_steps = 2, 3
-    made_up: dict[str, dict[str, Any]] = {}
-    if tried.of == "policy":
-        wanted: tuple[int, ...] = (n_seeds,)
-        if by_replicate:
-            people = {name: values.expand(n_seeds, 16) for name, values in people.items()}
-        half = torch.full((n_seeds, 16), 0.5)
-        others = dict.fromkeys(("propensity", *COUNTERFACTUAL_DATA), half)
-        weighted = people | others | {"weight": half[0], "cost": 0.5}
-        made_up["made-up people"] = weighted
-        if "weight" in tried.needs:
-            made_up["made-up people with weight=None"] = weighted | {"weight": None}
-    else:
-        wanted = (n_steps, n_seeds)
-        people |= {"accepted": accepted > 0, "counterfactually_accepted": accepted < 1}
-        people |= {"revealed_label": truth, "censored": truth > 0, "oracle_accepted": truth > 0}
-        stacked = {name: values.expand(*wanted, 16) for name, values in people.items()}
-        of_world = {"places": torch.full(wanted, 4.0), "group_score": torch.full((*wanted, 2), 0.5)}
-        made_up["made-up applicants"] = stacked | of_world | {"cost": 0.5}
-    for whom, data in made_up.items():
+    binary = [(torch.arange(16) >> bit & 1).float() for bit in range(4)]
+    if by_replicate or not of_policy:
+        binary = [values.expand(*wanted, 16) for values in binary]
+    label, s, truth, accepted = binary
+    half = torch.full((*wanted, 16), 0.5)
+    made_up = {"label": label, "s": 2.0 * s - 1.0, "ground_truth": truth, "cost": 0.5, "propensity": half}
+    made_up |= dict.fromkeys(COUNTERFACTUAL_DATA, half)
+    made_up |= {"accepted": accepted > 0, "counterfactually_accepted": accepted < 1, "revealed_label": truth}
+    made_up |= dict.fromkeys(("censored", "oracle_accepted"), truth > 0)
+    made_up |= {"places": torch.full(wanted, 4.0), "group_score": torch.full((*wanted, 2), 0.5)}
+    weights = {"": half.flatten()[:16], " with weight=None": None}
+    for suffix, weight in weights.items() if "weight" in tried.needs else [("", None)]:
         try:
-            values = tried(data)
+            values = tried(made_up | {"weight": weight})
         except Exception as error:
-            raise FairAllError(f"{key} fails on {whom} ({type(error).__name__}: {error})") from error
+            raise FairAllError(
+                f"{key} fails on made-up {whom}{suffix} ({type(error).__name__}: {error})"
+            ) from error
         if isinstance(values, Tensor) and values.shape == wanted and values.is_floating_point():
             continue
         got = f"{values.dtype} of shape {tuple(values.shape)}" if isinstance(values, Tensor) else repr(values)
         raise FairAllError(
-            f"{key} returns {got} for 2 seeds of {whom}; it must be a tensor of floats of shape {wanted}"
+            f"{key} returns {got} for 2 seeds of made-up {whom}{suffix}; it must be a tensor of floats of shape {wanted}"
         )
 
 
@@ -452,8 +442,7 @@ def effective_utility(
         >>> effective_utility(torch.tensor([[[True, False]]]), torch.tensor([[[1.0, 1.0]]]), 0.5)
         tensor([[0.2500]])
     """
-    per_step = (accepted * worth(label, cost, stake)).mean(-1)
-    return per_step.cumsum(0) / _steps(per_step)
+    return _running_mean((accepted * worth(label, cost, stake)).mean(-1))
 
 
 @measure(
@@ -477,9 +466,7 @@ def effective_dpu(accepted: Tensor, s: Tensor) -> Tensor:
         >>> effective_dpu(torch.tensor([[[True, False]]]), torch.tensor([[[1.0, -1.0]]]))
         tensor([[1.]])
     """
-    per_step = dpu(accepted.to(s.dtype), s)
-    known = ~per_step.isnan()
-    return per_step.nan_to_num(0.0).cumsum(0) / known.cumsum(0)
+    return _running_mean(dpu(accepted.to(s.dtype), s))
 
 
 @measure(
@@ -514,8 +501,7 @@ def effective_cfu(accepted: Tensor, counterfactually_accepted: Tensor) -> Tensor
         >>> effective_cfu(torch.tensor([[[True, False]]]), torch.tensor([[[True, True]]]))
         tensor([[0.5000]])
     """
-    per_step = (accepted != counterfactually_accepted).to(torch.get_default_dtype()).mean(-1)
-    return per_step.cumsum(0) / _steps(per_step)
+    return _running_mean(acceptance_rate(accepted != counterfactually_accepted))
 
 
 @measure(
@@ -813,5 +799,6 @@ class Spread:
         return cls(mean, std, (max(mean - half, lowest), min(mean + half, highest)))
 
 
-def _steps(series: Tensor) -> Tensor:
-    return torch.arange(1, len(series) + 1, dtype=series.dtype).unsqueeze(-1)
+def _running_mean(per_step: Tensor) -> Tensor:
+    """Mean until each step of values (T, E) without those that are NaN; NaN before the first that is not."""
+    return per_step.nan_to_num(0.0).cumsum(0) / (~per_step.isnan()).cumsum(0)
