@@ -12,7 +12,8 @@ import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from functools import cached_property
+from functools import cache, cached_property
+from itertools import starmap
 from typing import Any, Literal, TypeVar
 
 import numpy as np
@@ -22,6 +23,7 @@ from torch import Tensor
 
 from fairall.errors import FairAllError
 from fairall.runtime.process import import_own
+from fairall.tables.groups import sides
 
 __all__ = ["Measure", "Quantity", "Spread", "measure"]  # for reproduction/; docs/api/metrics.md has more
 
@@ -530,34 +532,40 @@ def acceptance_rate(accepted: Tensor) -> Tensor:
     return accepted.to(torch.get_default_dtype()).mean(-1)
 
 
-@measure(label="acceptance rate of applicants, S = +1", unit="share", higher_is_better=None, bounds=SHARE)
-def acceptance_rate_advantaged(accepted: Tensor, s: Tensor) -> Tensor:
-    """Share of each step's applicants with S = +1 who were accepted.
-
-    NaN at a step without such applicants.
+@cache
+def acceptance_rate_of(s_of_group: float, key: str, name: str) -> Measure:
+    """The acceptance rate of a group of applicants, `acceptance_rate_KEY`; NaN at a step without any.
 
     Examples:
-        >>> acceptance_rate_advantaged(torch.tensor([[[True, False]]]), torch.tensor([[[1.0, -1.0]]]))
+        >>> advantaged = acceptance_rate_of(1.0, "advantaged", "S = +1")
+        >>> advantaged.function(torch.tensor([[[True, False]]]), torch.tensor([[[1.0, -1.0]]]))
         tensor([[1.]])
     """
-    return (accepted & (s > 0)).sum(-1) / (s > 0).sum(-1)
+
+    def rate(accepted: Tensor, s: Tensor) -> Tensor:
+        return (accepted & (s == s_of_group)).sum(-1) / (s == s_of_group).sum(-1)
+
+    rate.__doc__ = f"Share of each step's applicants with {name} who were accepted."
+    label = f"acceptance rate of applicants, {name}"
+    return Measure(f"acceptance_rate_{key}", label, "share", None, SHARE, "applicants", function=rate)
 
 
-@measure(label="acceptance rate of applicants, S = −1", unit="share", higher_is_better=None, bounds=SHARE)
-def acceptance_rate_disadvantaged(accepted: Tensor, s: Tensor) -> Tensor:
-    """Share of each step's applicants with S = −1 who were accepted.
+OF_ALL_GROUPS = tuple(_registered.values())
 
-    NaN at a step without such applicants.
 
-    Examples:
-        >>> acceptance_rate_disadvantaged(torch.tensor([[[True, False]]]), torch.tensor([[[1.0, -1.0]]]))
-        tensor([[0.]])
+def of_groups(names: Mapping[str, str]) -> tuple[Measure, ...]:
+    """The measures of every run with these groups.
+
+    Args:
+        names: of more than two groups in the order of their numbers, by key; empty for two groups.
     """
-    return acceptance_rate_advantaged(accepted, -s)
+    names = names or {"advantaged": "S = +1", "disadvantaged": "S = −1"}
+    of_each = zip(sides(len(names)), names, names.values(), strict=True)
+    return (*OF_ALL_GROUPS, *starmap(acceptance_rate_of, of_each))
 
 
-STANDARD = tuple(_registered.values())
-"""The measures of every run."""
+STANDARD = of_groups({})
+"""The measures of every run with two groups."""
 
 
 @measure(label="CFU, Y held", unit="mean difference of probabilities", higher_is_better=False, bounds=SHARE)
@@ -572,32 +580,6 @@ def cfu_y_held(propensity: Tensor, counterfactual_y_held: Tensor) -> Tensor:
         tensor([0.2500])
     """
     return cfu(propensity, counterfactual_y_held)
-
-
-def of_groups(names: Mapping[str, str]) -> tuple[Measure, ...]:
-    """The measures of every run with these groups.
-
-    Args:
-        names: of more than two groups in the order of their numbers, by key; empty for two groups.
-    """
-    if not names:
-        return STANDARD
-    common = [
-        measure
-        for measure in STANDARD
-        if measure.function not in (acceptance_rate_advantaged, acceptance_rate_disadvantaged)
-    ]
-    return (*common, *(_rate_of(number, *names_of) for number, names_of in enumerate(names.items())))
-
-
-def _rate_of(number: int, key: str, name: str) -> Measure:
-    """The acceptance rate of the applicants of a group."""
-
-    def rate(accepted: Tensor, s: Tensor) -> Tensor:
-        return (accepted & (s == number)).sum(-1) / (s == number).sum(-1)
-
-    label = f"acceptance rate of applicants, {name}"
-    return Measure(f"acceptance_rate_{key}", label, "share", None, SHARE, "applicants", function=rate)
 
 
 def registered(function: Callable[..., Tensor]) -> Measure:
@@ -659,21 +641,16 @@ def dpu_standard_error(propensity: Tensor, s: Tensor, stratum: Tensor | None = N
         >>> dpu_standard_error(torch.tensor([[1.0, 0.0, 1.0, 1.0]]), s)
         tensor([0.5000])
     """
-    groups, means, variances = members(s), [], []
-    for group in groups:
-        n = int(group.sum())
+    means, variances = [], []
+    for group in members(s):
+        n, of_group = int(group.sum()), propensity[..., group]
         if n < 2:
             return torch.full_like(propensity[..., 0], torch.nan)
-        of_group = propensity[..., group]
-        mean = of_group.mean(-1, keepdim=True)
-        means.append(mean.squeeze(-1))
-        variances.append(
-            _variance_of_total((of_group - mean) / n, None if stratum is None else stratum[group])
-        )
-    highest = torch.stack(means).argmax(0, keepdim=True)
-    lowest = torch.stack(means).scatter(0, highest, torch.inf).argmin(0, keepdim=True)  # another group
-    variance = torch.stack(variances)
-    return (variance.gather(0, highest) + variance.gather(0, lowest)).squeeze(0).sqrt()
+        means.append(of_group.mean(-1))
+        z = (of_group - means[-1].unsqueeze(-1)) / n
+        variances.append(_variance_of_total(z, None if stratum is None else stratum[group]))
+    extremes = torch.stack(means).sort(0).indices[[0, -1]]
+    return torch.stack(variances).gather(0, extremes).sum(0).sqrt()
 
 
 def _variance_of_total(z: Tensor, stratum: Tensor | None) -> Tensor:

@@ -53,7 +53,7 @@ def measure_table(
             if of_seeds is not None:
                 series[measure.name] = torch.cat([no_value, of_seeds])
         sound = series["utility"].isfinite().int().cummin(0).values.bool()
-        keys = np.array(seeds)[some], range(n_steps + 1)
+        keys = torch.tensor(seeds)[some].tolist(), range(n_steps + 1)
         tables.append(
             pd.DataFrame(
                 {name: torch.where(sound, of, torch.nan).T.flatten().numpy() for name, of in series.items()},
