@@ -135,7 +135,7 @@ def draw_alignment(spaces: dict[str, Space]) -> Figure:
             group = s == sign
             axes.scatter(*z[group].T, s=2, color=colour, alpha=0.25, lw=0, rasterized=True)
             handles[word] = axes.plot([], [], "o", ms=3, color=colour)[0]
-            if direction is None:
+            if np.isnan(direction).any():
                 continue
             # Beside each other, so that parallel arrows are told apart.
             start = z[group].mean(0) + sign * 0.2 * length * np.array([-direction[1], direction[0]])

@@ -12,7 +12,7 @@ from torch import Tensor
 from fairall.data.features import DISCRETE, Feature, Kind, Schema
 from fairall.data.prepared import PreparedData, Scaler
 from fairall.online.training import Training
-from fairall.tables.groups import Sensitive
+from fairall.tables.groups import sides
 from fairall.tables.people import CODED
 
 COLUMNS = ("seed", "time_step", "propensity", "decision", "label")
@@ -36,6 +36,7 @@ def decision_table(training: Training) -> pd.DataFrame:
     """
     data, history = training.data, training.history
     names, observed, scaler = column_names(data), history.observed, data.scaler
+    group, words = _group(data)
     n_steps, _, n_applicants = history.accepted.shape
     keys = training.evaluation.seeds, range(1, n_steps + 1), range(n_applicants)
     seed, time_step = (pd.MultiIndex.from_product(keys).get_level_values(level) for level in (0, 1))
@@ -51,7 +52,7 @@ def decision_table(training: Training) -> pd.DataFrame:
         names["seed"]: seed,
         names["time_step"]: time_step,
         **features,
-        **_group_column(_in_rows(history.s), data),
+        group: pd.Series(_in_rows(history.s)).map(words),
         names["propensity"]: _in_rows(history.propensity).astype(np.float32),
         names["decision"]: _in_rows(history.accepted).astype(np.int8),
         names["label"]: pd.Series(_in_rows(revealed), dtype="Int8").where(_in_rows(known)),
@@ -61,8 +62,7 @@ def decision_table(training: Training) -> pd.DataFrame:
 
 def column_names(data: PreparedData) -> dict[str, str]:
     """Names in the log of the columns `COLUMNS`; one that the data set has too gets `PREFIX`."""
-    raw = _group_words(data)
-    return free_names(COLUMNS, {*data.schema.names, CODED if raw is None else raw.column}, PREFIX)
+    return free_names(COLUMNS, {*data.schema.names, _group(data)[0]}, PREFIX)
 
 
 def free_names(names: Iterable[str], taken: Container[str], prefix: str) -> dict[str, str]:
@@ -94,20 +94,19 @@ def _in_rows(values: Tensor) -> np.ndarray:
     return values.transpose(0, 1).flatten().numpy()
 
 
-def _group_words(data: PreparedData) -> Sensitive | None:
-    """The raw column of the sensitive attribute; None if it is a feature or a group has several values."""
+def _group(data: PreparedData) -> tuple[str, dict[float, str | int]]:
+    """Name of the column of the sensitive attribute, and what it says of each value of s.
+
+    The raw column, or s itself where that is a feature or a group has several values.
+    """
     raw = data.pool_table.sensitive
-    if raw is None or raw.column in data.schema.names:
-        return None
-    return raw if all(len(values) == 1 for values in raw.groups.values()) else None
-
-
-def _group_column(s: np.ndarray, data: PreparedData) -> dict[str, pd.Series]:
-    """The sensitive attribute s (N,) by the name of its column: raw, see `_group_words`, or s."""
-    raw, column = _group_words(data), pd.Series(s)
-    if raw is None:
-        return {CODED: column.astype(np.int8)}
-    return {raw.column: column.map({s: word for s, (word,) in raw.groups.items()})}
+    if (
+        raw is None
+        or raw.column in data.schema.names
+        or any(len(values) > 1 for values in raw.groups.values())
+    ):
+        return CODED, {s: int(s) for s in sides(data.schema.n_groups)}
+    return raw.column, {s: word for s, (word,) in raw.groups.items()}
 
 
 def raw_values(feature: Feature, scaler: Scaler, x: np.ndarray) -> np.ndarray:

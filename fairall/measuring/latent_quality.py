@@ -65,9 +65,7 @@ def representation_measures(
         values[:, e] = *of_s, *of_label, gap, -opposed, distance, of_truth
     absent = ["s_mmd"] * (n_groups == 2) + ["ground_truth_information"] * (truth is None)
     measures = {
-        f"latent_{name}": of_seeds
-        for name, of_seeds in zip(NAMES, values, strict=True)
-        if name not in absent
+        f"latent_{name}": of_seeds for name, of_seeds in zip(NAMES, values, strict=True) if name not in absent
     }
 
     x, s = stacked(held_out, n_seeds)
@@ -97,9 +95,7 @@ def pairs_of_groups(n_groups: int, *of_parts: np.ndarray) -> list[tuple[float, f
     return list(combinations(large if n_groups > 2 else sides(2), 2))
 
 
-def in_pair(
-    pair: tuple[float, float], z: np.ndarray, s: np.ndarray, *values: np.ndarray
-) -> list[np.ndarray]:
+def in_pair(pair: tuple[float, float], z: np.ndarray, s: np.ndarray, *values: np.ndarray) -> list[np.ndarray]:
     """The people in a pair of groups: their z (n, Z), who is of its first, (n,), bool, and their `values`."""
     members = np.isin(s, pair)
     return [of[members] for of in (z, s == pair[0], *values)]
@@ -174,28 +170,26 @@ def label_agreement(
         In [−1, 1]; NaN where a group lacks one of the labels.
     """
     first, second = label_directions(z, good, advantaged, weight)
-    return np.nan if first is None or second is None else float(first @ second)
+    return float(first @ second)
 
 
 def label_directions(
     z: np.ndarray, good: np.ndarray, advantaged: np.ndarray, weight: np.ndarray | None = None
-) -> list[np.ndarray | None]:
+) -> np.ndarray:
     """Directions of z in which the label gets more likely, by logistic regression in S = +1 and in S = −1.
 
     Takes what `label_agreement` takes.
 
     Returns:
-        Two unit vectors, shape (Z,); None where a group lacks one of the labels.
+        Two unit vectors, shape (2, Z); NaN where a group lacks one of the labels.
     """
-    directions: list[np.ndarray | None] = []
+    directions = np.full((2, z.shape[1]), np.nan)
     weight = np.ones(len(z)) if weight is None else weight
-    for group in (advantaged, ~advantaged):
+    for direction, group in zip(directions, (advantaged, ~advantaged), strict=True):
         rows = group & (weight > 0)
-        slope = np.zeros(z.shape[1])
         if len(set(good[rows])) == 2:
             slope = penalised(z[rows], good[rows], 1.0, weight[rows])[:-1]
-        size = np.linalg.norm(slope)
-        directions.append(slope / size if size > 0 else None)
+            direction[:] = slope / (np.linalg.norm(slope) or np.nan)
     return directions
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pandas as pd
 import torch
@@ -16,8 +18,8 @@ from fairall.measuring.diagnostics import (
     warnings_of,
 )
 from fairall.measuring.latent_quality import label_weight, representation_measures
-from fairall.measuring.references import oracle_decisions, reference_histories, references
-from fairall.measuring.summary import measure_table, summarise
+from fairall.measuring.references import RUN, tables
+from fairall.measuring.summary import summarise
 from fairall.online.evaluation import DPU_ERROR, UTILITY_ERROR
 from fairall.online.training import Training
 from fairall.results.result import GROUPS, EvaluationPeople, Group, Result, WarmUp
@@ -37,20 +39,13 @@ def measure(training: Training, cache: Cache) -> Result:
     """
     config, data, evaluation = training.config, training.data, training.evaluation
     window = (config.evaluation.window[0], config.evaluation.window[1])
-    histories = reference_histories(training, cache)
-    table = measure_table(
-        training.history.recorded(),
-        evaluation.seeds,
-        evaluation.cost,
-        evaluation.measures,
-        oracle_decisions(histories),
-    )
-    per_seed, aggregate = summarise(
-        table, window=window, further=_further(training), measures=evaluation.measures
-    )
-    of_references = references(histories, training, window)
+    summarised = partial(summarise, window=window, measures=evaluation.measures)
+    of_policies = tables(training, cache)
+    table = of_policies.pop(RUN)
+    per_seed, aggregate = summarised(table, further=_further(training))
+    references = {name: summarised(of_policy)[1] for name, of_policy in of_policies.items()}
+    of_references = pd.concat(references, names=["policy", "measure"])
     everybody = float(of_references.loc[("accept_all", "effective_utility"), "mean"])
-    del histories  # decisions of several policies
     sensitive, decided = data.pool_table.sensitive, training.decided.accepted
     return Result(
         config=config.stored(),

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from fairall.data.people import Decisions, People
-from fairall.measuring.summary import measure_table, summarise
+from fairall.measuring.summary import measure_table
 from fairall.models.learner import LEAST
 from fairall.models.oracle import NoOracleError, Oracle, oracles
 from fairall.online.history import Recorded, Records
@@ -19,6 +19,7 @@ from fairall.runtime.randomness import SeedStreams
 from fairall.storage.checkpoint import Cache
 from fairall.worlds.world import World
 
+RUN = "run"
 CONSTANT = {"accept_all": 1.0, "reject_all": 0.0}
 DECISIONS = ("accepted", "counterfactually_accepted")  # the second where counterfactuals are known
 Score = Callable[[Tensor, Tensor], Tensor]
@@ -67,26 +68,17 @@ def reference_histories(training: Training, cache: Cache) -> dict[str, Recorded]
     }
 
 
-def references(
-    histories: Mapping[str, Recorded], training: Training, window: tuple[int, int]
-) -> pd.DataFrame:
-    """Measures of reference policies, `Result.references`.
+def tables(training: Training, cache: Cache) -> dict[str, pd.DataFrame]:
+    """`measure_table` of the run, named `RUN`, and of each reference policy on the same applicants.
 
-    Args:
-        histories: of `reference_histories`.
-        training: of the run.
-        window: t1 and t2 of the temporal measures.
+    Arguments are those of `reference_histories`.
     """
-    evaluation, oracle, aggregates = training.evaluation, oracle_decisions(histories), {}
-    for name, recorded in histories.items():
-        table = measure_table(recorded, evaluation.seeds, evaluation.cost, evaluation.measures, oracle)
-        _, aggregates[name] = summarise(table, window=window, measures=evaluation.measures)
-    return pd.concat(aggregates, names=["policy", "measure"])
-
-
-def oracle_decisions(histories: Mapping[str, Recorded]) -> Tensor | None:
-    """Decisions of the oracle, shape (T, E, N), bool; None where there is no oracle."""
-    return histories["oracle"].applicants["accepted"] if "oracle" in histories else None
+    histories, of = reference_histories(training, cache), training.evaluation
+    oracle = histories["oracle"].applicants["accepted"] if "oracle" in histories else None
+    return {
+        name: measure_table(recorded, of.seeds, of.cost, of.measures, oracle)
+        for name, recorded in {RUN: training.history.recorded(), **histories}.items()
+    }
 
 
 def _begin(

@@ -83,7 +83,9 @@ def summarise(
     """
     seeds = table["seed"].unique()
     # In the precision of each column; the last axis is that of the seeds.
-    series = {name: torch.from_numpy(table[name].to_numpy().reshape(len(seeds), -1).T.copy()) for name in table}
+    series = {
+        name: torch.from_numpy(table[name].to_numpy().reshape(len(seeds), -1).T.copy()) for name in table
+    }
     values = {measure.name: series[measure.name][-1].numpy() for measure in measures if measure.cumulative}
     for quantity in metrics.curves(measures):
         if quantity.of == "policy":
