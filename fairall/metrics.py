@@ -175,12 +175,12 @@ def measure(
     """
 
     def register(function: MeasureFunction) -> MeasureFunction:
-        parameters = set(inspect.signature(function).parameters)
+        parameters = [*inspect.signature(function).parameters]
         of: Literal["policy", "applicants"] = "policy" if "propensity" in parameters else "applicants"
         known = POLICY_DATA if of == "policy" else APPLICANTS_DATA
-        if not parameters <= {*known} or known[0] not in parameters:
+        if not {known[0]} <= {*parameters} <= {*known}:
             raise FairAllError(
-                f"the measure {function.__name__} takes {', '.join(inspect.signature(function).parameters) or 'nothing'}: parameters are "
+                f"the measure {function.__name__} takes {', '.join(parameters) or 'nothing'}: parameters are "
                 f"some of {', '.join(POLICY_DATA)}, or some of {', '.join(APPLICANTS_DATA)}; "
                 "`propensity` or `accepted` is one of them"
             )
@@ -260,8 +260,8 @@ def _try_out(tried: Measure, key: str, *, by_replicate: bool) -> None:
         binary = [values.expand(*wanted, 16) for values in binary]
     label, s, truth, accepted = binary
     half = torch.full((*wanted, 16), 0.5)
-    made_up = {"label": label, "s": 2.0 * s - 1.0, "ground_truth": truth, "cost": 0.5, "propensity": half}
-    made_up |= dict.fromkeys(COUNTERFACTUAL_DATA, half)
+    made_up: dict[str, Any] = {"label": label, "s": 2.0 * s - 1.0, "ground_truth": truth, "cost": 0.5}
+    made_up |= dict.fromkeys(("propensity", *COUNTERFACTUAL_DATA), half)
     made_up |= {"accepted": accepted > 0, "counterfactually_accepted": accepted < 1, "revealed_label": truth}
     made_up |= dict.fromkeys(("censored", "oracle_accepted"), truth > 0)
     made_up |= {"places": torch.full(wanted, 4.0), "group_score": torch.full((*wanted, 2), 0.5)}
@@ -277,7 +277,8 @@ def _try_out(tried: Measure, key: str, *, by_replicate: bool) -> None:
             continue
         got = f"{values.dtype} of shape {tuple(values.shape)}" if isinstance(values, Tensor) else repr(values)
         raise FairAllError(
-            f"{key} returns {got} for 2 seeds of made-up {whom}{suffix}; it must be a tensor of floats of shape {wanted}"
+            f"{key} returns {got} for 2 seeds of made-up {whom}{suffix}; it must be a tensor of floats of shape "
+            f"{wanted}"
         )
 
 

@@ -64,7 +64,7 @@ def warnings_of(per_seed: pd.DataFrame, config: Config, *, learns: bool) -> list
     of = per_seed.where(~diverged).reindex(columns=WARNED_OF)  # NaN, of which no comparison holds, elsewhere
     # The sign is noise where the label can hardly be predicted from z.
     agreement = of["latent_label_agreement"].where(of["latent_label_auc"] > READABLE)
-    most = config.protocol.max_ips_weight
+    most, rule = config.protocol.max_ips_weight, config.exploration.rule.name
     bound = "null" if most is None else f"{most:g}"
     not_number = "diverged: propensities are no numbers; not in means over seeds; lower model"
     constant = "over the time steps of evaluation.window (mean_acceptance)"
@@ -73,7 +73,7 @@ def warnings_of(per_seed: pd.DataFrame, config: Config, *, learns: bool) -> list
         f"{not_number}.learning_rate": diverged & ~in_phase1,
         f"collapsed to accepting everybody {constant}": learns & (of["mean_acceptance"] >= 1.0 - COLLAPSED),
         f"collapsed to accepting nobody {constant}": learns & (of["mean_acceptance"] <= COLLAPSED),
-        f"accepted nobody for {STUCK} or more steps in a row, with exploration={config.exploration.rule.name}": (
+        f"accepted nobody for {STUCK} or more steps in a row, with exploration={rule}": (
             learns & (of["longest_rejection"] >= STUCK)
         ),
         f"met an IPS weight above {HEAVY:g} (protocol.max_ips_weight={bound})": (
