@@ -277,8 +277,8 @@ def _try_out(tried: Measure, key: str, *, by_replicate: bool) -> None:
             continue
         got = f"{values.dtype} of shape {tuple(values.shape)}" if isinstance(values, Tensor) else repr(values)
         raise FairAllError(
-            f"{key} returns {got} for 2 seeds of made-up {whom}{suffix}; it must be a tensor of floats of shape "
-            f"{wanted}"
+            f"{key} returns {got} for 2 seeds of made-up {whom}{suffix}; "
+            f"it must be a tensor of floats of shape {wanted}"
         )
 
 

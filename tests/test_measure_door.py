@@ -48,8 +48,8 @@ def test_the_example_of_the_page_runs_and_its_measures_are_everywhere(
     assert result.last("missed").tolist() == pytest.approx(result.values("missed").tolist(), abs=1e-6)
     assert (result.values("missed") > 0).all()
     described = {measure.name: measure for measure in result.measures}["equalized_odds"]
-    words = "equalized_odds", "equalized-odds gap", "difference of shares"
-    assert described == metrics.Quantity(*words, False, metrics.SHARE, "policy")
+    label, unit = "equalized-odds gap", "difference of shares"
+    assert described == metrics.Quantity("equalized_odds", label, unit, False, metrics.SHARE, "policy")
 
     with closing(sqlite3.connect(tmp_path / "outputs" / "mlflow.db")) as store:
         logged = {name for (name,) in store.execute("select distinct key from metrics")}

@@ -125,15 +125,15 @@ def groups(data: PreparedData, table: pd.DataFrame, window: tuple[int, int]) -> 
     words = {} if sensitive is None else sensitive.groups
     keys = (sensitive and sensitive.keys) or GROUPS[1:]
     in_window, by_group = table[table["time_step"].between(*window)], {}
-    for s, group in {None: GROUPS[0], **dict(zip(sides(len(keys)), keys, strict=True))}.items():
+    for group, s in zip((GROUPS[0], *keys), (None, *sides(len(keys))), strict=True):
         members = {name: people.s == (people.s if s is None else s) for name, people in splits.items()}
-        rate = "acceptance_rate" + f"_{group}" * (s is not None)
+        rate = "acceptance_rate" if s is None else f"acceptance_rate_{group}"
         # Share of label 1, by the weights of labels where some are unknown.
         rows = members["train"]
         weight = None if train.label_weight is None else train.label_weight[rows].double()
         base_rate = float(metrics.weighted_mean(train.label[rows].double(), weight))
         by_group[group] = Group(
-            values=list(words.get(s, ())),
+            values=[] if s is None else list(words.get(s, ())),
             people={name: _mean_size(rows) for name, rows in members.items()},
             labelled=sum(_mean_size(splits[name].labelled & rows) for name, rows in members.items()),
             base_rate=base_rate if np.isfinite(base_rate) else None,

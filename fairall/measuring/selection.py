@@ -92,10 +92,9 @@ def latent_selection_metrics(
     reconstruction = in_chunks(loss_of, x, s, z).mean(-1)
 
     s_train, s_held_out = train.s.expand(len(seeds), -1).numpy(), np.repeat(s.numpy(), LATENT_SAMPLES, axis=1)
-    latents = z_train, z.mT.flatten(1, 2).numpy()
-    auc = np.full(len(seeds), np.nan)
-    for e in sound(*latents):
-        of_seed = (of[e] for of in (*latents, s_train, s_held_out))
+    z_held_out, auc = z.mT.flatten(1, 2).numpy(), np.full(len(seeds), np.nan)
+    for e in sound(z_train, z_held_out):
+        of_seed = z_train[e], z_held_out[e], s_train[e], s_held_out[e]
         auc[e] = readability_of_s(*of_seed, vae.inputs.n_groups)[1]
     return {
         "reconstruction_loss": reconstruction.double().numpy(),

@@ -230,7 +230,8 @@ def test_whole_numbers_and_words() -> None:
     visits = Feature("visits", Kind.COUNT)
     plain, x = Scaler(Schema([visits])), np.array(values, dtype=np.float32)
     counts = raw_values(visits, plain, x)
-    assert (counts.tolist(), counts.dtype) == ([0, 3, 50], np.int64)
+    assert counts.tolist() == [0, 3, 50]
+    assert counts.dtype == np.int64
     words = "small", "(missing)", "L, XL"
     assert raw_values(Feature("size", Kind.CATEGORICAL, values, words), plain, x).tolist() == [*words]
     assert raw_values(Feature("size", Kind.CATEGORICAL, values), plain, x[1:]).tolist() == ["3", "50"]

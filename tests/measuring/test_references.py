@@ -202,7 +202,7 @@ def test_the_oracles_score_the_evaluation_people_once_and_no_applicant(
 def test_the_oracle_of_the_day_is_better_after_a_shift_than_one_of_the_first_day(dataset: str) -> None:
     training = trained(f"dataset={dataset}", *SHIFT, "world.drift.label.advantaged=-0.6")
     histories, first = reference_histories(training, no_cache()), first_day(training)["oracle"]
-    utilities = [], []
+    utilities: tuple[list[torch.Tensor], list[torch.Tensor]] = [], []
     for t, (_, people) in enumerate(training.replayed()):
         still = torch.rand_like(people.s) < first.propensity(people.x, people.s, SeedStreams([], "none"))
         for of, accepted in zip(
