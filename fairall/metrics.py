@@ -13,7 +13,6 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cache, cached_property
-from itertools import starmap
 from typing import Any, Literal, TypeVar
 
 import numpy as np
@@ -23,7 +22,6 @@ from torch import Tensor
 
 from fairall.errors import FairAllError
 from fairall.runtime.process import import_own
-from fairall.tables.groups import sides
 
 __all__ = ["Measure", "Quantity", "Spread", "measure"]  # for reproduction/; docs/api/metrics.md has more
 
@@ -560,9 +558,9 @@ def of_groups(names: Mapping[str, str]) -> tuple[Measure, ...]:
     Args:
         names: of more than two groups in the order of their numbers, by key; empty for two groups.
     """
+    numbers = range(len(names)) if names else (1, -1)
     names = names or {"advantaged": "S = +1", "disadvantaged": "S = −1"}
-    of_each = zip(sides(len(names)), names, names.values(), strict=True)
-    return (*OF_ALL_GROUPS, *starmap(acceptance_rate_of, of_each))
+    return (*OF_ALL_GROUPS, *map(acceptance_rate_of, numbers, names, names.values()))
 
 
 STANDARD = of_groups({})

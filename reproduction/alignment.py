@@ -138,7 +138,7 @@ def draw_alignment(spaces: dict[str, Space]) -> Figure:
             if np.isnan(direction).any():
                 continue
             # Beside each other, so that parallel arrows are told apart.
-            start = z[group].mean(0) + sign * 0.2 * length * np.array([-direction[1], direction[0]])
+            start = z[group].mean(0) + sign * 0.2 * length * direction[::-1] * (-1, 1)
             end = start + 2 * length * direction
             arrow = {"arrowstyle": "-|>", "color": colour, "lw": 1.6, "shrinkA": 0, "shrinkB": 0}
             axes.annotate("", xy=end, xytext=start, arrowprops=arrow)
