@@ -139,9 +139,8 @@ def draw_alignment(spaces: dict[str, Space]) -> Figure:
                 continue
             # Beside each other, so that parallel arrows are told apart.
             start = z[group].mean(0) + sign * 0.2 * length * direction[::-1] * (-1, 1)
-            end = start + 2 * length * direction
             arrow = {"arrowstyle": "-|>", "color": colour, "lw": 1.6, "shrinkA": 0, "shrinkB": 0}
-            axes.annotate("", xy=end, xytext=start, arrowprops=arrow)
+            axes.annotate("", xy=start + 2 * length * direction, xytext=start, arrowprops=arrow)
         axes.set(title=name, xlabel="first axis of z", box_aspect=1.0)
     panels[0].set_ylabel("second axis of z")
     legend_below(figure, handles, 2)
